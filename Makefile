@@ -109,8 +109,9 @@ pictures: $(VENV)/.installed  ## the pictures of docs/ and its table of keys
 	$(BIN)/python docs/make_pictures.py
 	$(BIN)/python docs/make_keys.py
 
-reference: $(VENV)/.installed  ## docs/reference from the grammar of the command line
+reference: $(VENV)/.installed  ## docs/reference and docs/schema from the program
 	$(BIN)/python docs/make_reference.py
+	$(BIN)/python docs/make_schema.py
 
 site: $(VENV)/.installed  ## the documentation: build/site/index.html
 	$(BIN)/sphinx-build -W -n --keep-going -q -b html -d build/doctrees docs build/site

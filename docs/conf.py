@@ -23,7 +23,7 @@ project = "kubectl-qos"
 version = release = __version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 source_suffix = {".md": "markdown"}
-exclude_patterns = ["rbac", "pictures"]
+exclude_patterns = ["rbac", "pictures", "schema"]
 nitpicky = True
 
 myst_heading_anchors = 4

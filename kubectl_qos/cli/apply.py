@@ -28,13 +28,14 @@ from kubectl_qos.edit.apply import (
     Step,
 )
 from kubectl_qos.edit.edits import as_flags
-from kubectl_qos.edit.findings import Severity, find_findings
+from kubectl_qos.edit.findings import Finding, Severity, find_findings
 from kubectl_qos.edit.patch import PatchRequest
 from kubectl_qos.edit.preview import StrategyKind
 from kubectl_qos.edit.server_response import with_group
 from kubectl_qos.edit.status import Stage
-from kubectl_qos.edit.strategy import Strategy
+from kubectl_qos.edit.strategy import Strategy, choose_strategy
 from kubectl_qos.errors import ApiError, InputError, QosError, UsageError
+from kubectl_qos.k8s.objects import Json
 from kubectl_qos.present import apply as present
 from kubectl_qos.present.findings import answer_sentence, finding_line, findings_section
 from kubectl_qos.present.output import Section, marked_lines, sentences
@@ -96,7 +97,7 @@ def _alternative(state: Apply) -> str:
         return f"change its owner: {command}, or add --by template"
     if state.strategy is not None and state.strategy.kind is StrategyKind.NEVER:
         return ""
-    return "save what -o yaml prints, delete the pod and recreate it"
+    return "save what -o manifest prints, delete the pod and recreate it"
 
 
 class ApplyShell:
@@ -120,6 +121,7 @@ class ApplyShell:
         self._settings = settings
         self._format = format_
         self._print: Callable[[Sequence[str]], None] = output.print_lines if format_ is None else output.notes
+        self._findings: tuple[Finding, ...] = ()
         self._refusal = ""
         self._sent_at = 0.0
         self._history = HistoryFile(history_path())
@@ -133,15 +135,12 @@ class ApplyShell:
             state, _ = state.loaded(related, state.pod, state.preview)
         if state.error is not None:
             raise state.error
-        # In place where no kind is given: through its owner other pods would be replaced.
-        wanted = kind or StrategyKind.IN_PLACE
-        kinds = [strategy.kind for strategy in state.strategies]
-        state, _ = state.choose(kinds.index(wanted) if wanted in kinds else 0)
+        state, _ = state.choose(choose_strategy(state.strategies, kind))
         assert state.strategy is not None
         assert state.related is not None
-        pod = state.pod
-        usage = snapshot.usage.get((pod.namespace, pod.name)) if pod.kind == "Pod" else None
+        usage = snapshot.usage_of(state.pod)
         findings = find_findings(state.preview, state.related, state.strategy.kind, usage)
+        self._findings = findings
         sections = [
             findings_section(findings),
             Section("Strategies", lines=sentences(*present.strategy_lines(state.strategies))),
@@ -214,7 +213,7 @@ class ApplyShell:
     def _dry_run_answered(self, dry_run: DryRunResult, step: Step) -> Step:
         self._print(present.dry_run_lines(dry_run.request, dry_run.stored, dry_run.warnings))
         if self._options.dry_run == "server":
-            self._print_object(dry_run.request, dry_run.raw)
+            self._print_object(step[0], dry_run.request, dry_run.raw)
             self._print([f"{_done_words(dry_run.request)} (server dry run)"])
         return step
 
@@ -235,7 +234,7 @@ class ApplyShell:
             output.note(history.problem)
         step = state.sent(result)
         result = _checked(result)
-        self._print_object(result.request, result.raw)
+        self._print_object(state, result.request, result.raw)
         self._print([_done_words(result.request)])
         if not undoes:
             output.note(f"to undo it: kubectl qos undo {result.entry.short_id}")
@@ -260,11 +259,22 @@ class ApplyShell:
     def _elapsed(self) -> float:
         return time.monotonic() - self._sent_at
 
-    def _print_object(self, request: PatchRequest, raw: object) -> None:
-        if self._format == "patch":
-            output.print_values(dict(request.patch), "yaml")
+    def _print_object(self, state: Apply, request: PatchRequest, raw: Json) -> None:
+        """With -o, the patch, the object in the server's answer, or the preview with both."""
+        if self._format in {"patch", "manifest"}:
+            output.print_yaml(dict(request.patch if self._format == "patch" else raw))
         elif self._format is not None:
-            output.print_values(raw, self._format)
+            from kubectl_qos.present.values.changes import preview_values
+
+            values = preview_values(
+                state.preview,
+                self._findings,
+                state.strategies,
+                patch=request.patch,
+                manifest=raw,
+                notes=(),
+            )
+            output.print_document(values, self._format)
 
 
 def _attempt(work: Callable[[], T]) -> T | QosError:

@@ -11,6 +11,9 @@ from typing import Any, Final
 
 from kubectl_qos.errors import QosError, UsageError
 
+TEMPLATES: Final = ("jsonpath", "custom-columns", "jsonpath-file", "custom-columns-file")
+"""Formats of -o that take a template or a file with one, as of kubectl."""
+
 
 def add_shared_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags that every command has, before or after its name, as kubectl takes them.
@@ -187,9 +190,27 @@ def add_target(parser: argparse.ArgumentParser, help_: str, nargs: str = "*") ->
     parser.add_argument("target", nargs=nargs, metavar="TYPE/NAME", help=help_)
 
 
+class _Formats(tuple[str, ...]):
+    """The formats of -o; where there is JSON also templates, such as `jsonpath={.items[*].pod}`."""
+
+    __slots__ = ()
+
+    def __contains__(self, text: object) -> bool:
+        return super().__contains__(text) or (
+            super().__contains__("json") and str(text).partition("=")[0] in TEMPLATES
+        )
+
+
 def add_output(parser: argparse._ActionsContainer, *formats: str, help_: str = "output format") -> None:
-    """Add -o with these formats."""
-    parser.add_argument("-o", "--output", choices=formats, metavar="|".join(formats), help=help_)
+    """Add -o with these formats, and --template where there is JSON."""
+    has_values = "json" in formats
+    formats = (*formats, "name") if has_values and "name" not in formats else formats
+    metavar = "|".join((*formats, *(f"{name}=…" for name in TEMPLATES[:2] if has_values)))
+    parser.add_argument("-o", "--output", choices=_Formats(formats), metavar=metavar, help=help_)
+    if has_values:
+        parser.add_argument(
+            "--template", metavar="TEMPLATE", help="that of -o jsonpath, or of another format without its ="
+        )
 
 
 def add_no_headers(parser: argparse.ArgumentParser) -> None:

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
-from kubectl_qos.cli.flags import given_shared_flags
+from kubectl_qos.cli.flags import TEMPLATES, given_shared_flags
+from kubectl_qos.errors import UsageError
 from kubectl_qos.transport import ConnectionOptions
 
 if TYPE_CHECKING:
@@ -83,6 +84,16 @@ class TableFormat:
     output: str | None = None
     headers: bool = True
 
+    @property
+    def has_values(self) -> bool:
+        """Whether it is that of a document: JSON, YAML or a template, which see every column."""
+        return self.output is not None and self.output not in {"wide", "csv", "name", "table"}
+
+    @property
+    def has_every_column(self) -> bool:
+        """Whether nothing is left out."""
+        return self.has_values or self.output == "csv"
+
 
 @dataclass(frozen=True, slots=True)
 class ApplyOptions:
@@ -108,6 +119,15 @@ class ApplyOptions:
         return tuple(flag for flag, is_given in flags.items() if is_given)
 
 
+def _with_template(output: str | None, template: str) -> str:
+    if output not in TEMPLATES:
+        raise UsageError(
+            "--template without -o is a Go template, which is not supported",
+            hint="-o jsonpath --template '{.items[*].pod}'",
+        )
+    return f"{output}={template}"
+
+
 _GROUPS: Final[Mapping[str, type[DataclassInstance]]] = {
     "source": SourceOptions,
     "connection": ConnectionOptions,
@@ -130,5 +150,7 @@ def parse_options(options_type: type[OptionsT], namespace: argparse.Namespace) -
             values[name] = given_shared_flags(namespace)
         elif name in namespace:
             value = getattr(namespace, name)
+            if name == "output" and getattr(namespace, "template", None) is not None:
+                value = _with_template(value, namespace.template)
             values[name] = tuple(value) if isinstance(value, list) else value
     return options_type(**values)

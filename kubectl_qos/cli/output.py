@@ -5,18 +5,19 @@ from __future__ import annotations
 import codecs
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from io import TextIOWrapper
 from itertools import cycle
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from kubectl_qos.errors import QosError
+from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.present.ascii import is_utf8, replace_signs
 from kubectl_qos.present.format import escape
 
 if TYPE_CHECKING:
     from kubectl_qos.present.output import Section
+    from kubectl_qos.present.values import Document
 
 _is_closed = False
 _KUBECTL_ERRORS: Final = ("Error from server", "The connection to the server", "Unable to connect")
@@ -47,18 +48,61 @@ def print_sections(subject: str, sections: Iterable[Section]) -> None:
     print_lines([subject, *marked_lines(sections)])
 
 
-def print_values(values: object, format_: str) -> None:
-    """Print plain values as json or yaml."""
-    from kubectl_qos.present.output import to_json, to_yaml
+def print_document(values: Document | Mapping[str, Any], format_: str, *, headers: bool = True) -> None:
+    """Print a document in the format of -o. Raises InputError for a template that does not fit it."""
+    from kubectl_qos.present.output import references, to_json, to_yaml
+    from kubectl_qos.present.values import as_document
 
-    # Data has no ASCII form: it is escaped.
-    ascii_only = not is_utf8(getattr(sys.stdout, "encoding", None))
-    print_text((to_json if format_ == "json" else to_yaml)(values, ascii_only=ascii_only))
+    document = as_document(values)
+    name, _, template = format_.partition("=")
+    if name == "name":
+        print_lines(dict.fromkeys(references(document)))
+    elif name in {"json", "yaml"}:
+        print_text((to_json if name == "json" else to_yaml)(document, ascii_only=_is_ascii_only()))
+    else:
+        from kubectl_qos.present.jsonpath import render_columns, render_jsonpath
+
+        if name.endswith("-file"):
+            template = _read_template(template, columns=name.startswith("custom"))
+        if not template and name.startswith("jsonpath"):
+            raise InputError("template format specified but no template given")
+        if name.startswith("jsonpath"):
+            print_text(render_jsonpath(template, document))
+        else:
+            print_text(render_columns(template, document, headers=headers))
 
 
-def print_items(items: Sequence[object], format_: str) -> None:
-    """Print one item as it is, several as a list of kind List."""
-    print_values(items[0] if len(items) == 1 else {"kind": "List", "items": items}, format_)
+def _read_template(path: str, *, columns: bool) -> str:
+    """A template's file; that of columns has their headers in its first line, their paths in the second."""
+    from pathlib import Path
+
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise InputError(f"error reading --template {path}: {reason}") from None
+    lines = [*text.split("\n"), ""]
+    return ",".join(map(":".join, zip(lines[0].split(), lines[1].split(), strict=False))) if columns else text
+
+
+def print_items(items: Sequence[Document], format_: str) -> None:
+    """Print one document as it is, several as a list of kind List."""
+    from kubectl_qos.present.values import ListValues, as_document
+
+    one = items[0] if len(items) == 1 else ListValues(items=tuple(map(as_document, items)))
+    print_document(one, format_)
+
+
+def print_yaml(values: object) -> None:
+    """Print what is no document of ours: a patch or a manifest."""
+    from kubectl_qos.present.output import to_yaml
+
+    print_text(to_yaml(values, ascii_only=_is_ascii_only()))
+
+
+def _is_ascii_only() -> bool:
+    """Whether stdout is not UTF-8: data has no ASCII form, it is escaped."""
+    return not is_utf8(getattr(sys.stdout, "encoding", None))
 
 
 def is_stdout_closed() -> bool:

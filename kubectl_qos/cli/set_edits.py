@@ -22,7 +22,7 @@ from kubectl_qos.edit.findings import Severity, find_findings
 from kubectl_qos.edit.goals import Goal, outlive, rank_at_least, reach_class
 from kubectl_qos.edit.patch import build_manifest, build_patch, kubectl_command
 from kubectl_qos.edit.preview import Preview, StrategyKind
-from kubectl_qos.errors import InputError, UsageError
+from kubectl_qos.errors import InputError, QosError, UsageError
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.releases import Gate
@@ -37,6 +37,7 @@ from kubectl_qos.qos.resize import ResizeStatus
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.commands.set import Options
+    from kubectl_qos.present.values.changes import ChangePreviewValues
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,23 +187,60 @@ def _check_goal(goal: Goal, name: str, given: Sequence[Edit], pod: Pod) -> Seque
 
 
 def print_preview(
-    effects: Preview, pod: Pod, resolved: ResolvedSource, options: Options, request: EditRequest
+    effects: Preview,
+    pod: Pod,
+    resolved: ResolvedSource,
+    options: Options,
+    request: EditRequest,
+    snapshot: Snapshot,
 ) -> None:
-    """Print the preview, or with -o the patch or the manifest."""
+    """Print the preview, or with -o the patch, the manifest or a document with all of them."""
     goal = [goal_section(effects)] if request.has_rank and effects.edits else []
     if options.output == "patch":
-        output.print_values(build_patch(pod, effects.edits) if effects.edits else {}, "yaml")
+        output.print_yaml(build_patch(pod, effects.edits) if effects.edits else {})
         if not options.write:
             output.notes(_how_to_apply(effects, pod))
             output.notes(marked_lines(goal))
+    elif options.output == "manifest":
+        output.print_yaml(build_manifest(resolved.source.raw(pod), pod, effects.edits))
     elif options.output is not None:
-        manifest = build_manifest(resolved.source.raw(pod), pod, effects.edits)
-        output.print_values(manifest, options.output)
+        output.print_document(_preview_values(effects, pod, resolved, options, snapshot), options.output)
     else:
         sections = [change_section(pod, effects.edits, with_flags=request.has_goal), *goal]
         if effects.edits:
             sections += preview_sections(effects)
         output.print_sections(pod_subject(effects.before), sections)
+
+
+def _preview_values(
+    effects: Preview, pod: Pod, resolved: ResolvedSource, options: Options, snapshot: Snapshot
+) -> ChangePreviewValues:
+    """The preview with findings and strategies, as far as the objects around the pod can be read."""
+    from kubectl_qos.edit.findings import Finding, find_findings
+    from kubectl_qos.edit.strategy import Strategy, choose_strategy, find_strategies
+    from kubectl_qos.present.values.changes import preview_values
+
+    strategies: tuple[Strategy, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    notes = [*preview_notes(effects, snapshot)]
+    if effects.edits:
+        try:
+            related = resolved.source.related(pod)
+        except QosError as error:
+            notes.append(str(error))
+        else:
+            notes += map(missing_sentence, related.missing)
+            strategies = find_strategies(pod, effects.edits, effects, related)
+            chosen = strategies[choose_strategy(strategies, options.strategy)]
+            findings = find_findings(effects, related, chosen.kind, snapshot.usage_of(pod))
+    return preview_values(
+        effects,
+        findings,
+        strategies,
+        patch=build_patch(pod, effects.edits) if effects.edits else None,
+        manifest=build_manifest(resolved.source.raw(pod), pod, effects.edits),
+        notes=notes,
+    )
 
 
 def _how_to_apply(effects: Preview, pod: Pod) -> Iterator[str]:
@@ -276,5 +314,5 @@ def check_possible(effects: Preview, others: Sequence[str], options: Options) ->
     if effects.strategy_kind is StrategyKind.RECREATE and options.output == "patch":
         raise InputError(
             f"{name}: a server refuses this patch",
-            hint="save the manifest of -o yaml, delete the pod and recreate it",
+            hint="save what -o manifest prints, delete the pod and recreate it",
         )

@@ -8,6 +8,7 @@ from datetime import datetime
 from http import HTTPStatus
 
 from kubectl_qos.cli.commands.top import Options
+from kubectl_qos.cli.options import TableFormat
 from kubectl_qos.cli.resources import Reference, ResolvedSource, not_found
 from kubectl_qos.cli.watch import TableView
 from kubectl_qos.errors import ApiError, UsageError
@@ -58,12 +59,15 @@ class PodTable:
         sampled = found.sampled if any(row.memory is not None for row in rows) else None
         nothing = f"No resources of risk {min_risk} or higher found" if min_risk else "No resources found"
         return TableView(
-            kind="PodRanking",
+            kind="PodRank",
             rows=rows,
             columns=[
-                *(pod_columns.BY_KEY[key] for key in self._keys(found, scope)),
+                *(
+                    pod_columns.VALUE_COLUMNS
+                    if self._options.format.has_every_column
+                    else (pod_columns.BY_KEY[key] for key in self._keys(found, scope))
+                ),
                 *label_columns(self._options, lambda row: row.pod.metadata.labels),
-                *(pod_columns.DESIRED_COLUMNS if self._options.format.output in {"json", "yaml"} else ()),
             ],
             notes=found.notes,
             key=lambda row: row.key,
@@ -85,10 +89,9 @@ class PodTable:
     def _keys(self, rows: PodRows, scope: Scope) -> list[str]:
         """The columns: the node where there are several, RSS and swap where kubelets measured usage."""
         sort_key = self._sort_column.key if self._sort_column is not None else ""
-        output = self._options.format.output
         keys = list(pod_columns.DEFAULT_KEYS)
-        if output in {"wide", "json", "yaml", "csv"}:
-            keys = list(pod_columns.EVERY_KEYS)
+        if self._options.format.output == "wide":
+            keys = list(pod_columns.ALL_WIDE_KEYS)
         elif sort_key == "eviction":
             keys = list(pod_columns.EVICTION_KEYS)
         if self._options.containers:
@@ -96,10 +99,8 @@ class PodTable:
         if len(rows.nodes) > 1 and scope.node is None and "node" not in keys:
             keys.insert(keys.index("qos"), "node")
         by_kubelet = rows.sampled is not None and rows.sampled.origin is UsageOrigin.KUBELET_SUMMARY
-        if by_kubelet or output in {"json", "yaml", "csv"}:
+        if by_kubelet:
             keys[keys.index("memory") + 1 : keys.index("memory") + 1] = ["rss", "swap"]
-        if output in {"json", "yaml", "csv"} and not self._options.containers:
-            keys.insert(keys.index("limit_percent") + 1, "limit_container")
         if sort_key and sort_key not in keys:
             keys.insert(len(keys) - 1, sort_key)
         return keys
@@ -108,8 +109,8 @@ class PodTable:
 def label_columns(
     options: Options, labels: Callable[[RowT], Mapping[str, str] | None]
 ) -> Iterator[Column[RowT]]:
-    """The columns of -L and --show-labels; JSON and YAML have the latter alone."""
-    if options.format.output not in {"json", "yaml"}:
+    """The columns of -L and --show-labels; documents have the latter alone."""
+    if not options.format.has_values:
         for key in ",".join(options.label_columns).split(","):
             if key:
                 yield _label_column(key, labels)
@@ -125,7 +126,7 @@ def label_columns(
 
 def _label_column(key: str, labels: Callable[[RowT], Mapping[str, str] | None]) -> Column[RowT]:
     header = escape(key.rpartition("/")[2].upper())
-    return column(key, lambda row: (labels(row) or {}).get(key), header=header, empty=NONE)
+    return column(key, lambda row: (labels(row) or {}).get(key), field=key, header=header, empty=NONE)
 
 
 def _labels_of(node: NodeObject | None) -> Mapping[str, str] | None:
@@ -155,7 +156,7 @@ class NodeTable:
         self._names, self._options = names, options
         columns, name = node_columns.NODE_COLUMNS, options.sort_by
         self._sort_column = find_column(name, columns, node_columns.OTHER_NAMES) if name else None
-        self._keys = self._choose_keys(options.format.output)
+        self._keys = self._choose_keys(options.format)
         self._selector = Selector()
         self._has_eviction = not node_columns.EVICTION_KEYS.isdisjoint(self._keys)
         self.only_ranking = not self._has_eviction
@@ -203,10 +204,10 @@ class NodeTable:
             and self._selector.matches(_labels_of(node))
         )
 
-    def _choose_keys(self, output: str | None) -> list[str]:
-        if output in {"json", "yaml", "csv"}:
-            return list(node_columns.EVERY_KEYS)
-        keys = list(node_columns.WIDE_KEYS if output == "wide" else node_columns.DEFAULT_KEYS)
+    def _choose_keys(self, format_: TableFormat) -> list[str]:
+        if format_.has_every_column:
+            return list(node_columns.NODE_COLUMNS)
+        keys = list(node_columns.WIDE_KEYS if format_.output == "wide" else node_columns.DEFAULT_KEYS)
         if self._sort_column is not None and self._sort_column.key not in keys:
             keys.insert(len(keys) - 1, self._sort_column.key)
         return keys

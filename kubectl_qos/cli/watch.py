@@ -20,7 +20,7 @@ from kubectl_qos.cli.resources import ResolvedSource
 from kubectl_qos.cluster.source import Update, UpdateStream
 from kubectl_qos.errors import QosError, UsageError
 from kubectl_qos.present.format import escape
-from kubectl_qos.present.output import Column, RowT, Table, table, table_values, to_csv, to_json, to_yaml
+from kubectl_qos.present.output import Column, RowT, Table, row_values, table, table_values, to_csv
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.top_tables import NodeTable, PodTable
@@ -53,9 +53,9 @@ class TableView(Generic[RowT]):
 
 def print_table(view: TableView[Any], format_: TableFormat, now: datetime) -> None:
     """Print the rows in the format of -o."""
-    if format_.output in {"json", "yaml"}:
+    if format_.has_values:
         values = table_values(view.kind, view.rows, view.columns, view.notes) | dict(view.facts)
-        output.print_values(values, format_.output)
+        output.print_document(values, str(format_.output), headers=format_.headers)
     elif format_.output == "csv":
         output.print_text(to_csv(view.rows, view.columns))
     elif format_.output == "name":
@@ -175,10 +175,12 @@ class _Appended:
 
     def _print(self, changed: TableView[Any], now: datetime, *, is_first: bool) -> None:
         format_ = self._format.output
-        if format_ in {"json", "yaml"}:
-            for row in changed.rows:
-                value = {column.key: column.value(row) for column in changed.columns}
-                output.print_text(to_json(value) if format_ == "json" else f"---\n{to_yaml(value)}")
+        if self._format.has_values:
+            for number, row in enumerate(changed.rows):
+                output.print_lines(["---"] if format_ == "yaml" else [])
+                value = {"kind": changed.kind, **row_values(row, changed.columns)}
+                headers = self._format.headers and is_first and not number
+                output.print_document(value, str(format_), headers=headers)
         elif format_ == "csv":
             text = to_csv(changed.rows, changed.columns)
             output.print_text(text if is_first else text.partition("\n")[2])

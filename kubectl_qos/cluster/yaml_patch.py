@@ -176,7 +176,7 @@ def patch_document(document: Document, wanted: Any) -> str:
     raise InputError(
         f"{document.location}: the values cannot be changed in place: anchors, merge keys or an unusual style"
         " stand in the way",
-        hint="-o yaml prints the changed object",
+        hint="-o manifest prints the changed object",
     )
 
 

@@ -91,7 +91,7 @@ def build_patch(pod: Pod, edits: Iterable[Edit]) -> dict[str, Any]:
     """
     if isinstance(pod, CustomWorkload):
         raise InputError(
-            f"a {pod.kind} takes no strategic merge patch", hint="-o yaml prints the changed object"
+            f"a {pod.kind} takes no strategic merge patch", hint="-o manifest prints the changed object"
         )
     spec: dict[str, Any] = {}
     init = {container.name for container in pod.init_containers}

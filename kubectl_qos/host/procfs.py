@@ -20,7 +20,7 @@ import msgspec
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.quantity import MAX_INT64
 from kubectl_qos.qos.cgroup.names import memory_path
-from kubectl_qos.qos.process_order import HOST_VIEW_KIND, HostProcess, HostView
+from kubectl_qos.qos.process_order import HostProcess, HostView
 
 PROC: Final = Path("/proc")
 LARGEST_FILE: Final = 1 << 16
@@ -96,8 +96,10 @@ def _parse_numbers(fields: Mapping[str, str]) -> dict[str, int]:
 
 
 def read_meminfo(proc: Path) -> dict[str, int]:
-    """/proc/meminfo in KiB; counts of pages are counts."""
-    return _parse_numbers(parse_fields(read_or_empty(proc / "meminfo")))
+    """/proc/meminfo in bytes, without the counts of pages."""
+    fields = parse_fields(read_or_empty(proc / "meminfo"))
+    sizes = {name: text for name, text in fields.items() if text.endswith("kB")}
+    return {name: kib << 10 for name, kib in _parse_numbers(sizes).items()}
 
 
 def read_kernel_release(proc: Path) -> str:
@@ -195,7 +197,7 @@ def read_process(proc: Path, pid: int) -> HostProcess | Memoryless | None:
     if adj is None or not -1000 <= adj <= 1000:
         return None
     comm, mask = read(folder / "comm"), status.get("CapEff", "")
-    sizes = {name: max(parse_number(with_memory.get(name)) or 0, 0) for name in _SIZES}
+    sizes = {name: max(parse_number(with_memory.get(name)) or 0, 0) << 10 for name in _SIZES}
     return HostProcess(
         pid=pid,
         ppid=parse_number(status.get("PPid")) or 0,
@@ -203,11 +205,11 @@ def read_process(proc: Path, pid: int) -> HostProcess | Memoryless | None:
         cmdline=read_or_empty(folder / "cmdline").rstrip("\0").replace("\0", " ")[:LONGEST_COMMAND],
         adj=adj,
         score=parse_number(read(folder / "oom_score")),
-        rss_kb=sizes["VmRSS"],
-        anon_kb=sizes["RssAnon"],
-        swap_kb=sizes["VmSwap"],
+        rss_bytes=sizes["VmRSS"],
+        anon_bytes=sizes["RssAnon"],
+        swap_bytes=sizes["VmSwap"],
         # Before 4.15 the second level of page tables had its own line.
-        pte_kb=sizes["VmPTE"] + sizes["VmPMD"],
+        page_table_bytes=sizes["VmPTE"] + sizes["VmPMD"],
         cgroup=memory_path(read_or_empty(folder / "cgroup")),
         uid=min(max(parse_number(status.get("Uid")) or 0, 0), 2**32 - 1),
         admin=bool(re.fullmatch(r"[0-9a-fA-F]{1,32}", mask) and int(mask, 16) >> _CAP_SYS_ADMIN & 1),
@@ -252,10 +254,8 @@ def from_json(text: bytes | str, name: str) -> HostView:
         ) from None
     amounts = [*view.meminfo.values()]
     for one in view.processes:
-        amounts += (one.rss_kb, one.anon_kb, one.swap_kb, one.pte_kb)
-    if view.kind != HOST_VIEW_KIND:
-        problem = f"its kind is {view.kind!r}"
-    elif view.page_size < 512 or view.total_pages <= 0:
+        amounts += (one.rss_bytes, one.anon_bytes, one.swap_bytes, one.page_table_bytes)
+    if view.page_size < 512 or view.total_pages <= 0:
         problem = "it has no memory size"
     elif not all(0 <= amount <= MAX_INT64 for amount in amounts):
         problem = "an amount of memory is below zero or far too large"

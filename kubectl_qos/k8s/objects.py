@@ -312,6 +312,11 @@ class Pod(ApiStruct, frozen=True):
         return self.metadata.name
 
     @property
+    def title(self) -> str:
+        """The name; that of a workload, whose template this is, after its kind: `deployment/web`."""
+        return self.name if self.kind == "Pod" else f"{self.kind.lower()}/{self.name}"
+
+    @property
     def namespace(self) -> str:
         """metadata.namespace."""
         return self.metadata.namespace

@@ -96,6 +96,10 @@ class Snapshot:
         settings = self.overrides.settings
         return apply_overrides(setup, settings, stated=True) if settings else setup
 
+    def usage_of(self, pod: Pod) -> PodUsage | None:
+        """A pod's usage; workloads have none."""
+        return self.usage.get((pod.namespace, pod.name)) if pod.kind == "Pod" else None
+
     def by_node(self) -> Mapping[str, Sequence[Pod]]:
         """Pods by the node they are bound to; those not bound yet under the empty name."""
         if isinstance(self.pods, PodsByNode):

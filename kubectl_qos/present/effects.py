@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from kubectl_qos.edit.compare import Comparison
 from kubectl_qos.edit.edits import Edit, as_flags, current_value
 from kubectl_qos.edit.preview import Effects, FileChange, Preview, StrategyKind, When
 from kubectl_qos.edit.status import unchanged_pods_note
 from kubectl_qos.k8s.kinds import WORKLOADS, find_workload
-from kubectl_qos.k8s.kubelet import MEMORY_AVAILABLE, NodeSetup
+from kubectl_qos.k8s.kubelet import MEMORY_AVAILABLE
 from kubectl_qos.k8s.node_overrides import NodeOverride
 from kubectl_qos.k8s.objects import CPU, Pod
 from kubectl_qos.k8s.quantity import Quantity
@@ -299,7 +299,7 @@ def comparison_subject(comparison: Comparison, overrides: Iterable[NodeOverride]
 
 def kubelet_sections(comparison: Comparison) -> tuple[Section, ...]:
     """Why the new kubelet would not start; who kills on the node and when it evicts, if that changes."""
-    refusals = _kubelet_refusals(comparison)
+    refusals = kubelet_refusals(comparison)
     sections = [Section("Kubelet", "would not start", sentences(*refusals), warns=True)] if refusals else []
     setups = comparison.before, comparison.after
     old, new = (killer_sentence(killers(setup)) for setup in setups)
@@ -315,7 +315,8 @@ def kubelet_sections(comparison: Comparison) -> tuple[Section, ...]:
     return tuple(sections)
 
 
-def _kubelet_refusals(comparison: Comparison) -> list[str]:
+def kubelet_refusals(comparison: Comparison) -> list[str]:
+    """Why the new kubelet would not start."""
     refusals = list(map(escape, comparison.refusals))
     if comparison.refuses_cgroup_v1:
         refusals.append("cgroup v1 is refused from 1.35 on, unless failCgroupV1 is set to false")
@@ -367,7 +368,7 @@ def _cells(effects: Effects) -> list[str]:
     return [
         _moved(effects.rank_before, effects.rank_after, "-"),
         escape(pod.namespace) or NONE,
-        escape(pod.name if pod.kind == "Pod" else f"{pod.kind.lower()}/{pod.name}"),
+        escape(pod.title),
         escape(pod.node_name) or NONE,
         _moved(effects.before.qos_class.value, effects.after.qos_class.value),
         adj,
@@ -399,61 +400,3 @@ def _worst(row: RankedPod) -> ContainerScore:
 def _moved(before: object, after: object, unknown: str = UNKNOWN) -> str:
     old, new = (unknown if value is None else str(value) for value in (before, after))
     return old if old == new else f"{old} {ARROW} {new}"
-
-
-def comparison_values(
-    comparison: Comparison, overrides: Sequence[NodeOverride], pods: Iterable[Effects]
-) -> dict[str, Any]:
-    """The same facts for JSON and YAML."""
-    return {
-        "node": comparison.before.node.name,
-        "before": _setup_values(comparison.before),
-        "after": _setup_values(comparison.after),
-        "settings": {override.key: override.text for override in overrides},
-        "kubeletRefusals": _kubelet_refusals(comparison),
-        "nodeFiles": [_file_values(file) for file in comparison.node_files],
-        "pods": [_pod_values(effects) for effects in pods],
-    }
-
-
-def _setup_values(setup: NodeSetup) -> dict[str, Any]:
-    return {
-        "release": str(setup.release),
-        "cgroupDriver": setup.kubelet.cgroup_driver.value,
-        "cgroupVersion": setup.node.cgroup_version,
-        "userspaceOOMKiller": killers(setup).userspace,
-    }
-
-
-def _pod_values(effects: Effects) -> dict[str, Any]:
-    pod = effects.before.pod
-    return {
-        "namespace": pod.namespace,
-        "pod": pod.name,
-        "changed": effects.changes_anything,
-        "qosClass": _pair(effects.before.qos_class.value, effects.after.qos_class.value),
-        "when": effects.when.value,
-        "rank": _pair(effects.rank_before, effects.rank_after),
-        "cgroupPath": _pair(effects.before.cgroup.path, effects.after.cgroup.path),
-        "containers": [
-            {
-                "name": one.name,
-                "oomScoreAdj": _pair(one.adj_before, one.adj_after),
-                "oomScore": _pair(one.score_before, one.score_after),
-            }
-            for one in effects.containers
-        ],
-        "files": [
-            {"container": file.container or None, **_file_values(file)}
-            for file in (*effects.files, *effects.same_effect)
-        ],
-    }
-
-
-def _file_values(file: FileChange) -> dict[str, Any]:
-    change = _pair(file.before, file.after)
-    return {"path": file.path, "file": file.name, **change, "sameEffect": not file.has_effect}
-
-
-def _pair(before: object, after: object) -> dict[str, Any]:
-    return {"before": before, "after": after}

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
-import msgspec
-
-from kubectl_qos.edit.edits import Side
+from kubectl_qos.edit.edits import Edit, Side
 from kubectl_qos.edit.preview import Effects, preview
 from kubectl_qos.k8s.allocation import desired_pod, is_resizing, resize_condition
 from kubectl_qos.k8s.objects import (
@@ -20,7 +18,7 @@ from kubectl_qos.k8s.objects import (
     Pod,
     all_containers,
 )
-from kubectl_qos.k8s.quantity import parse_time
+from kubectl_qos.k8s.quantity import Quantity, parse_time
 from kubectl_qos.k8s.releases import Gate
 from kubectl_qos.k8s.resources import eviction_request
 from kubectl_qos.k8s.snapshot import PodsByNode, Scope, Snapshot
@@ -37,19 +35,23 @@ from kubectl_qos.qos.kills.evidence import BY_KUBELET, SIGKILLED, kubelet_kill, 
 from kubectl_qos.qos.prediction import CgroupPrediction, ContainerPrediction, Prediction, predict_running
 from kubectl_qos.qos.qos_class import QosClass, steps_to
 from kubectl_qos.qos.ranking import Basis, ContainerKind, has_processes
-from kubectl_qos.qos.reason import Reason, Rule
+from kubectl_qos.qos.reason import Rule
 from kubectl_qos.qos.simulation.node_state import Restart, restart_after_kill
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A pod explained; `subject` is the first line, `pressure` that of the pod and of the node, as known."""
+    """A pod explained; `subject` is the first line, `pressure` that of the pod and of the node, as known.
+
+    `resize` are the effects of its spec, which an unfinished resize has still to take.
+    """
 
     subject: str
     prediction: Prediction
     row: PodRow | None
     sections: tuple[Section, ...]
     pressure: Mapping[str, Pressure]
+    resize: Effects
 
 
 def explain_pod(pod: Pod, snapshot: Snapshot, now: datetime) -> Explanation:
@@ -62,6 +64,7 @@ def explain_pod(pod: Pod, snapshot: Snapshot, now: datetime) -> Explanation:
     usage = snapshot.usage.get((pod.namespace, pod.name))
     waits = {"pod": usage.pressure if usage else None, "node": snapshot.pressure.get(pod.node_name)}
     pressure = {name: one for name, one in waits.items() if one is not None}
+    resize = preview(pod, (), setup, neighbours[pod.node_name], snapshot.usage).effects
     sections = (
         _class(prediction),
         _oom(prediction, row, rows),
@@ -69,12 +72,12 @@ def explain_pod(pod: Pod, snapshot: Snapshot, now: datetime) -> Explanation:
         _swap(prediction),
         _eviction(prediction, row, rows),
         _pressure(pressure),
-        _resize(prediction, preview(pod, (), setup, neighbours[pod.node_name], snapshot.usage).effects),
+        _resize(prediction, resize),
         _history(prediction, now),
         _assumed(prediction, rows),
     )
     shown = tuple(filter(None, sections))
-    return Explanation(reasons.pod_subject(prediction), prediction, row, shown, pressure)
+    return Explanation(reasons.pod_subject(prediction), prediction, row, shown, pressure, resize)
 
 
 def text_lines(explanation: Explanation) -> Iterable[str]:
@@ -287,13 +290,19 @@ def _resize(prediction: Prediction, effects: Effects) -> Section:
 
 
 def _desired(pod: Pod) -> Iterable[ValueChange]:
-    """The values in force with those of the spec."""
+    for edit, value in desired_values(pod):
+        name = value_name(*edit.target)
+        yield ValueChange(name, quantity_text(value), quantity_text(edit.quantity), "desired")
+
+
+def desired_values(pod: Pod) -> Iterable[tuple[Edit, Quantity | None]]:
+    """The values of the spec that are not in force, each with the one that is."""
     for now, desired in zip(all_containers(pod), all_containers(desired_pod(pod)), strict=True):
         for side in Side:
             for resource, quantity in getattr(desired, side.value).items():
-                name, value = value_name(now.name, side, resource), getattr(now, side.value).get(resource)
+                value = getattr(now, side.value).get(resource)
                 if value != quantity:
-                    yield ValueChange(name, quantity_text(value), quantity_text(quantity), "desired")
+                    yield Edit(now.name, side, resource, quantity), value
 
 
 def _history(prediction: Prediction, now: datetime) -> Section | None:
@@ -389,74 +398,3 @@ def _assumed(prediction: Prediction, rows: PodRows) -> Section | None:
     notes += [f"not measured, assumed: {', '.join(assumed)}"] if assumed else []
     notes += reasons.profile_notes(prediction.assumptions)
     return Section("Assumed", lines=sentences(*notes)) if notes else None
-
-
-def as_values(explanation: Explanation) -> dict[str, Any]:
-    """The same for JSON and YAML."""
-    prediction, row = explanation.prediction, explanation.row
-    pod, node = prediction.pod, prediction.setup.node
-    return {
-        "kind": "PodExplanation",
-        "namespace": pod.namespace,
-        "name": pod.name,
-        "node": node.name or None,
-        "release": str(prediction.setup.release),
-        "qos": {
-            "class": prediction.qos_class.value,
-            "computed": prediction.computed_class.value,
-            "reason": _reason_values(prediction.class_reason),
-            "steps": {
-                target.value: [
-                    _plain(step._asdict()) for step in steps_to(pod, target, prediction.setup.release)
-                ]
-                for target in QosClass
-            },
-        },
-        "rank": row.rank if row is not None else None,
-        "oom_score": row.score if row is not None else None,
-        "eviction_rank": row.eviction_rank if row is not None else None,
-        "pressure": msgspec.to_builtins({name: one._asdict() for name, one in explanation.pressure.items()}),
-        "critical": prediction.critical,
-        "node_critical": prediction.node_critical,
-        "static": prediction.static or prediction.mirror,
-        "containers": [_container_values(container) for container in prediction.containers],
-        "cgroup": _cgroup_values(prediction.cgroup),
-        "assumed": {one.name: _plain(one.value) for one in prediction.assumptions},
-        "assumed_from": {one.name: one.basis for one in prediction.assumptions if one.basis},
-    }
-
-
-def _reason_values(reason: Reason) -> dict[str, Any]:
-    return {
-        "rule": reason.rule.value,
-        "result": _plain(reason.result),
-        "inputs": {name: _plain(value) for name, value in reason.inputs.items()},
-        "source": reason.rule.source,
-        "children": [_reason_values(child) for child in reason.children],
-    }
-
-
-def _container_values(container: ContainerPrediction) -> dict[str, Any]:
-    reason = container.oom_score_adj_reason
-    return {
-        "name": container.name,
-        "kind": container.kind.value,
-        "oom_score_adj": container.oom_score_adj,
-        "oom_score_adj_range": container.oom_score_adj_range and list(container.oom_score_adj_range),
-        "reason": None if reason is None else _reason_values(reason),
-        "cgroup": _cgroup_values(container.cgroup),
-        "processCgroupPath": container.process_cgroup.path,
-        "processCgroupFiles": dict(container.process_cgroup.files) if container.has_process_cgroup else None,
-    }
-
-
-def _cgroup_values(cgroup: CgroupPrediction) -> dict[str, Any]:
-    return {"path": cgroup.path, "files": dict(cgroup.files)}
-
-
-def _plain(value: object) -> Any:
-    if value is None or isinstance(value, bool | int | float):
-        return value
-    if isinstance(value, Mapping):
-        return {str(name): _plain(one) for name, one in value.items()}
-    return str(value)

@@ -29,9 +29,13 @@ def findings_section(findings: Iterable[Finding]) -> Section | None:
 
 def finding_line(finding: Finding) -> str:
     """A finding as one line, with what to do next: `LimitRange caps: refuses this: …`."""
+    return f"{escape(finding.subject)}: {finding_sentence(finding)}"
+
+
+def finding_sentence(finding: Finding) -> str:
+    """The line without its subject."""
     text, facts, words = escape(finding.text), finding.facts, _SENTENCES[finding.code]
-    sentence = words.format(text=text, **facts) if isinstance(words, str) else words(text, facts)
-    return f"{escape(finding.subject)}: {sentence}"
+    return words.format(text=text, **facts) if isinstance(words, str) else words(text, facts)
 
 
 Facts = Mapping[str, Any]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from kubectl_qos.k8s.quantity import parse_time
@@ -38,10 +38,10 @@ def detail_lines(kill: Kill, width: int = _WIDTH) -> Iterator[str]:
     if kill.time:
         when = f"{'about ' if kill.time_is_estimated else ''}{escape(kill.time)}"
     yield f"{diagnosis.confidence.value}: {MECHANISMS[diagnosis.mechanism]}, {when}"
-    yield from _wrapped(map(_evidence_sentence, diagnosis.evidence), width)
+    yield from _wrapped(map(evidence_sentence, diagnosis.evidence), width)
     if diagnosis.needs is not None:
         yield ""
-        yield from _wrapped([f"to be certain: {_need_sentence(diagnosis.needs, kill.node)}"], width)
+        yield from _wrapped([f"to be certain: {need_sentence(diagnosis.needs, kill.node)}"], width)
     if kill.report is not None:
         yield ""
         yield "why this process"
@@ -93,7 +93,8 @@ MECHANISMS: Final = {
 }
 
 
-def _need_sentence(need: Need, node: str) -> str:
+def need_sentence(need: Need, node: str) -> str:
+    """What would make a diagnosis certain."""
     of = escape(node) or "the node"
     log = f"kubectl qos kills --kernel-log {escape(node) + '=' if node else ''}FILE"
     if need is Need.WALL_CLOCK:
@@ -103,7 +104,8 @@ def _need_sentence(need: Need, node: str) -> str:
     return f"the kernel log of {of}: {log}"
 
 
-def _evidence_sentence(evidence: Evidence) -> str:
+def evidence_sentence(evidence: Evidence) -> str:
+    """A fact in words."""
     words = _FACTS[evidence.fact]
     return words if isinstance(words, str) else words(evidence.details)
 
@@ -140,12 +142,14 @@ def _kernel(details: Details) -> str:
     line = f"line {details['line']}"
     where = f"{escape(str(details['title']))} {line}" if details["title"] else line
     who = (
-        f"{escape(str(details['comm']))} ({details['pid']})" if details["pid"] is not None else "nothing yet"
+        f"{escape(str(details['command']))} ({details['pid']})"
+        if details["pid"] is not None
+        else "nothing yet"
     )
     what = escape(str(details["constraint"] or "no constraint"))
     limit = ""
     if details["memcg"]:
-        size = f" of {in_mi(int(details['limit_kb']) * 1024)}" if details["limit_kb"] is not None else ""
+        size = f" of {in_mi(details['limit_bytes'])}" if details["limit_bytes"] is not None else ""
         limit = f", the limit{size} of {escape(str(details['memcg']))}"
     return f"the kernel killed {who}: {what}{limit} ({where})"
 
@@ -167,8 +171,10 @@ _FACTS: Final[Mapping[Fact, str | Callable[[Details], str]]] = {
     Fact.NO_SYSTEM_OOM: "no SystemOOM event at that time: the node itself did not run out of memory",
     Fact.NO_EVENTS: "the node's events at that time are unknown: it may have run out of memory",
     Fact.BEING_DELETED: "the pod is being deleted, which ends in SIGKILL after its grace period",
-    Fact.OWN_LIMIT: lambda details: f"the container's memory limit is {in_mi(details['bytes'])}",
-    Fact.POD_LIMIT: lambda details: f"the memory limit of its pod's cgroup is {in_mi(details['bytes'])}",
+    Fact.OWN_LIMIT: lambda details: f"the container's memory limit is {in_mi(details['limit_bytes'])}",
+    Fact.POD_LIMIT: lambda details: (
+        f"the memory limit of its pod's cgroup is {in_mi(details['limit_bytes'])}"
+    ),
     Fact.SAME_LIMIT: "the pod's cgroup also has the pause container: with the same limit it is full first",
     Fact.NO_LIMIT: "neither the container nor its pod has a memory limit",
     Fact.KERNEL: _kernel,
@@ -340,93 +346,3 @@ _COLUMNS: Final[tuple[Column[Kill], ...]] = (
         sort_key=_place_text,
     ),
 )
-
-
-def list_values(kills: Sequence[Kill], notes: Sequence[str]) -> dict[str, Any]:
-    """Kills for JSON and YAML."""
-    return {"kind": "KillList", "items": [_kill_values(kill) for kill in kills], "notes": list(notes)}
-
-
-def _kill_values(kill: Kill) -> dict[str, Any]:
-    diagnosis = kill.diagnosis
-    return {
-        "time": kill.time or None,
-        "timeIsEstimated": kill.time_is_estimated,
-        "namespace": kill.namespace or None,
-        "pod": kill.pod or None,
-        "podUID": kill.pod_uid or None,
-        "container": kill.container or None,
-        "containerID": kill.container_id or None,
-        "node": kill.node or None,
-        "cgroup": kill.cgroup or None,
-        "by": diagnosis.mechanism.value,
-        "sure": diagnosis.confidence.value,
-        "exitCode": kill.exit_code,
-        "reason": kill.reason or None,
-        "score": kill.score,
-        "freedBytes": kill.freed_bytes,
-        "evidence": [
-            {
-                "fact": one.fact.name.lower(),
-                "time": one.time or None,
-                **dict(one.details),
-                "text": _evidence_sentence(one),
-            }
-            for one in diagnosis.evidence
-        ],
-        "toBeCertain": _need_sentence(diagnosis.needs, kill.node) if diagnosis.needs is not None else None,
-        "kernel": _report_values(kill.report) if kill.report is not None else None,
-        "choice": _choice_values(kill.choice),
-    }
-
-
-def _report_values(report: OomReport) -> dict[str, Any]:
-    return {
-        "time": report.time or None,
-        "uptimeSeconds": report.uptime,
-        "release": report.kernel or None,
-        "constraint": report.constraint.value if report.constraint is not None else None,
-        "oomMemcg": report.oom_memcg or None,
-        "taskMemcg": report.task_memcg or None,
-        "invoker": report.invoker.comm if report.invoker is not None else None,
-        "usageKiB": report.memory.usage_kb,
-        "limitKiB": report.memory.limit_kb,
-        "groupKill": report.group_kill or None,
-        "killed": [
-            {
-                "pid": one.pid,
-                "comm": one.comm,
-                "rssKiB": one.rss_kb,
-                "oomScoreAdj": one.adj,
-                "reaped": one.pid in report.reaped,
-            }
-            for one in report.processes
-        ],
-        "incomplete": report.incomplete,
-    }
-
-
-def _choice_values(choice: VictimChoice | Unranked | None) -> dict[str, Any] | None:
-    if choice is None:
-        return None
-    if isinstance(choice, Unranked):
-        return {"notRanked": choice.value}
-    return {
-        "totalPages": choice.total_pages,
-        "place": choice.chosen.place,
-        "of": len(choice.ranked),
-        "immune": choice.immune,
-        "ties": len(choice.tied),
-        "ranked": [
-            {
-                "place": one.place,
-                "pid": one.task.pid,
-                "comm": one.task.name,
-                "oomScoreAdj": one.task.adj,
-                "pages": one.used_pages,
-                "points": one.points,
-                "score": one.score,
-            }
-            for one in choice.ranked
-        ],
-    }

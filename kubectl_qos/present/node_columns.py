@@ -84,6 +84,7 @@ _COLUMNS: Final[tuple[NodeColumn, ...]] = (
         lambda row: row.memory.unlimited_pods,
         "how many pods have a container without a memory limit",
         NUMBER,
+        field="unlimitedPods",
     ),
     column(
         "worst",
@@ -102,6 +103,7 @@ _COLUMNS: Final[tuple[NodeColumn, ...]] = (
         lambda row: row.eviction,
         "the hard threshold of memory.available, below which the kubelet evicts pods",
         BYTES,
+        field="evictionHardBytes",
         empty=lambda row: NONE if row.capacity else UNKNOWN,
     ),
     column(
@@ -117,6 +119,7 @@ _COLUMNS: Final[tuple[NodeColumn, ...]] = (
         lambda row: row.soft_eviction,
         "the soft threshold, which must be exceeded for some time",
         BYTES,
+        field="evictionSoftBytes",
         empty=_no_threshold,
         header="SOFT",
     ),
@@ -149,6 +152,7 @@ _COLUMNS: Final[tuple[NodeColumn, ...]] = (
         lambda row: row.victim and row.victim.oom_score,
         "its oom_score",
         NUMBER,
+        field="victimOOMScore",
         width=8,
         empty=_no_victim,
         header="SCORE",
@@ -157,6 +161,7 @@ _COLUMNS: Final[tuple[NodeColumn, ...]] = (
         "victim_qos",
         lambda row: row.victim and row.victim.qos.value,
         "its class",
+        field="victimQOSClass",
         width=8,
         empty=_no_victim,
         sort_key=lambda row: (row.victim is None, row.victim and row.victim.qos.value),
@@ -189,7 +194,6 @@ DEFAULT_KEYS: Final = (
 )
 _NOT_WIDE: Final = {"allocatable", "to_soft_eviction", "eviction_configured", "victim_qos", "victim_others"}
 WIDE_KEYS: Final = tuple(key for key in NODE_COLUMNS if key not in _NOT_WIDE)
-EVERY_KEYS: Final = tuple(NODE_COLUMNS)
 EVICTION_KEYS: Final = frozenset(key for key in NODE_COLUMNS if "eviction" in key)
 """Those that depend on the kubelet's configuration."""
 

@@ -17,6 +17,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from kubectl_qos.errors import UsageError
 from kubectl_qos.present.format import NONE, UNKNOWN, age, escape, mebibytes
+from kubectl_qos.present.values import API_VERSION, camel
 
 TEXT_WIDTH: Final = 100
 ARROW: Final = "→"
@@ -140,13 +141,14 @@ PERCENT: Final = ColumnType.PERCENT
 
 @dataclass(frozen=True, slots=True)
 class Column(Generic[RowT]):
-    """One column of a table. `cell` is what people read, `value` what JSON and CSV have.
+    """One column of a table. `cell` is what people read, `value` what JSON and CSV have, under `field`.
 
     `sort_key` orders ascending by what the column means; unknown values come last. `width` is what the UI
     reserves at least; `choices` are the only possible words.
     """
 
     key: str
+    field: str
     header: str
     align: Align
     width: int
@@ -169,6 +171,7 @@ def column(
     help: str = "",  # noqa: A002 - the field's name
     type: ColumnType = WORDS,  # noqa: A002 - the field's name
     *,
+    field: str = "",
     header: str = "",
     width: int = 0,
     align: Align | None = None,
@@ -180,9 +183,9 @@ def column(
 ) -> Column[RowT]:
     """A column whose cell, alignment and order follow from the type of its values.
 
-    The `header` is the key in capitals by default. `width` counts cells, at least those of the header.
-    `empty` is the cell where there is no value: `<none>` for words, else `<unknown>`. Texts are sorted in
-    order and numbers from the largest, or `ascending`.
+    The `header` is the key in capitals by default, the `field` the key in camelCase with its unit. `width`
+    counts cells, at least those of the header. `empty` is the cell where there is no value: `<none>` for
+    words, else `<unknown>`. Texts are sorted in order and numbers from the largest, or `ascending`.
     """
     is_number = type in {NUMBER, BYTES, PERCENT}
     header = header or key.upper()
@@ -210,6 +213,7 @@ def column(
 
     return Column(
         key,
+        field or camel(key) + ("Bytes" if type is BYTES else ""),
         header,
         align or (Align.RIGHT if is_number else Align.LEFT),
         width or max(len(header), _LEAST_WIDTHS.get(type, 0)),
@@ -235,7 +239,8 @@ def find_column(
 ) -> Column[RowT]:
     """The column of a name. Raises UsageError with those that exist."""
     key = name.lower().replace("-", "_")
-    key = other_names.get(key, key)
+    fields = {one.field.lower(): one.key for one in columns.values()}
+    key = other_names.get(key) or fields.get(key, key)
     if key not in columns:
         raise UsageError(f"there is no column {name!r} to sort by", hint=f"columns are: {', '.join(columns)}")
     return columns[key]
@@ -324,10 +329,10 @@ def to_yaml(values: Any, *, ascii_only: bool = False) -> str:
 
 
 def to_csv(rows: Iterable[RowT], columns: Sequence[Column[RowT]]) -> str:
-    """Comma separated values with the columns' keys as header; memory in bytes."""
+    """Comma separated values with the columns' fields as header."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([column.key for column in columns])
+    writer.writerow([column.field for column in columns])
     for row in rows:
         writer.writerow([_csv_cell(column.value(row)) for column in columns])
     return out.getvalue()
@@ -341,12 +346,30 @@ def _csv_cell(value: Any) -> str:
     return escape(" ".join(map(str, value)) if isinstance(value, list) else str(value))
 
 
+def row_values(row: RowT, columns: Iterable[Column[RowT]]) -> dict[str, Any]:
+    """A row for JSON and YAML; an empty text is null."""
+    return {one.field: None if (value := one.value(row)) == "" else value for one in columns}
+
+
 def table_values(
     kind: str, rows: Iterable[RowT], columns: Sequence[Column[RowT]], notes: Iterable[str]
 ) -> dict[str, Any]:
-    """A table for JSON and YAML: one object a row with the columns' keys, and the notes."""
-    return {
-        "kind": kind,
-        "items": [{column.key: column.value(row) for column in columns} for row in rows],
-        "notes": list(notes),
-    }
+    """A table for JSON and YAML: a list of the kind of its rows, and the notes."""
+    items = [row_values(row, columns) for row in rows]
+    return {"apiVersion": API_VERSION, "kind": f"{kind}List", "items": items, "notes": list(notes)}
+
+
+def references(document: Mapping[str, Any]) -> Iterator[str]:
+    """What a document is about, as `kubectl get -o name` writes names: `pod/web-0`, once for each item."""
+    from kubectl_qos.edit.server_response import with_group
+
+    for item in document.get("items") or document.get("pods") or document.get("steps") or [document]:
+        about = item.get("object")
+        if item.get("changed") is False:
+            continue
+        if about is not None:
+            yield escape(f"{with_group(about['kind'].lower(), about['kind'])}/{about['name']}")
+        elif item.get("pod"):
+            yield escape(item["pod"] if "/" in item["pod"] else f"pod/{item['pod']}")
+        elif item.get("node"):
+            yield escape(f"node/{item['node']}")

@@ -70,6 +70,7 @@ ALL_COLUMNS: Final[tuple[PodColumn, ...]] = (
         "qos",
         lambda row: row.qos.value,
         "the class that the node acts on",
+        field="qosClass",
         width=10,
         sort_key=lambda row: _CLASSES.index(row.qos.value),
         choices=QOS_CHOICES,
@@ -126,6 +127,7 @@ ALL_COLUMNS: Final[tuple[PodColumn, ...]] = (
         lambda row: row.eviction_rank,
         "the kubelet's eviction order under memory pressure on the node; it differs from RANK",
         NUMBER,
+        field="evictionRank",
         empty=lambda row: "never" if is_critical(row.pod) else UNKNOWN,
         ascending=True,
     ),
@@ -134,6 +136,7 @@ ALL_COLUMNS: Final[tuple[PodColumn, ...]] = (
         lambda row: row.pod.metadata.creation_timestamp,
         "time since the pod was created",
         ColumnType.TIME,
+        field="creationTimestamp",
         width=6,
         sort_key=lambda row: row.pod.metadata.creation_timestamp or "~",
     ),
@@ -161,14 +164,15 @@ DESIRED_COLUMNS: Final[tuple[PodColumn, ...]] = (
     column("desired_request", lambda row: row.desired_request, "the request of an unfinished resize", BYTES),
     column("desired_limit", lambda row: row.desired_limit, "the limit of an unfinished resize", BYTES),
 )
-"""In JSON and YAML alone."""
+"""In JSON, YAML and CSV alone, which have every column."""
+VALUE_COLUMNS: Final = (*ALL_COLUMNS, *DESIRED_COLUMNS)
 
 _ONLY_WIDE: Final = ("node", "priority", "eviction", "age")
 _NOT_DEFAULT: Final = {*_ONLY_WIDE, "container", "rss", "swap", "limit_container", "risk"}
 DEFAULT_KEYS: Final = tuple(key for key in BY_KEY if key not in _NOT_DEFAULT)
 WIDE_KEYS: Final = (*DEFAULT_KEYS[:-1], *_ONLY_WIDE, "flags")
-EVERY_KEYS: Final = (*WIDE_KEYS[:-1], "risk", "flags")
-"""Those of the widest output of the command line, and of JSON, YAML and CSV."""
+ALL_WIDE_KEYS: Final = (*WIDE_KEYS[:-1], "risk", "flags")
+"""Those of the widest output of the command line."""
 EVICTION_KEYS: Final = tuple("eviction" if key == "rank" else key for key in DEFAULT_KEYS)
 
 OTHER_NAMES: Final = {

@@ -220,12 +220,11 @@ def _pod_row(row: RankedPod, setup: NodeSetup, lowest_after: int | None, evicted
     statuses = pod.status.every_container
     usage = row.usage
     pod_flags = _interned(tuple(flags.flags(row, percent, lowest_after)))
-    name = pod.name if pod.kind == "Pod" else f"{pod.kind.lower()}/{pod.name}"
     desired = _desired(pod, setup.release) if isinstance(pod, ResizingPod) else (None, None)
-    words = " ".join((f"{pod.namespace}/{name}", setup.node.name, row.qos.value, *pod_flags))
+    words = " ".join((f"{pod.namespace}/{pod.title}", setup.node.name, row.qos.value, *pod_flags))
     return PodRow(
         pod=pod,
-        name=name,
+        name=pod.title,
         node=setup.node.name,
         qos=row.qos,
         rank=row.rank,

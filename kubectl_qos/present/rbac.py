@@ -1,9 +1,9 @@
-"""Permissions by tier as tables, notes and plain values."""
+"""Permissions by tier as tables and notes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from kubectl_qos.k8s.rbac import TIERS, AccessLevel, AccessReview, Permission, PermissionScope, Tier
 from kubectl_qos.present.format import NONE, UNKNOWN, escape
@@ -33,31 +33,9 @@ def permission_lines(reviews: Reviews, namespace: str | None) -> Iterator[str]:
             escape(reviews[one].reason) or NONE,
         )
         for tier in TIERS
-        for one in _permissions(tier, namespace)
+        for one in permissions(tier, namespace)
     ]
     return cell_table(cells, ("TIER", "RIGHT", "WHERE", "ALLOWED", "GIVES", "REASON"))
-
-
-def permission_values(reviews: Reviews, namespace: str | None) -> dict[str, Any]:
-    """The same for JSON and YAML; `allowed` is null where it is unknown, a namespace is null for all."""
-    return {
-        "kind": "TierList",
-        "namespace": namespace,
-        "items": [
-            {
-                "tier": tier.name,
-                "allowed": tier.level(reviews).value,
-                "gives": tier.gives,
-                "caution": tier.caution or None,
-                "grantedBy": tier.file,
-                "rights": [
-                    _permission_values(one, reviews[one], namespace) for one in _permissions(tier, namespace)
-                ],
-            }
-            for tier in TIERS
-        ],
-        "notes": list(permission_notes(reviews, namespace)),
-    }
 
 
 def permission_notes(reviews: Reviews, namespace: str | None) -> Iterator[str]:
@@ -86,7 +64,7 @@ def phrases(permissions: Iterable[Permission]) -> list[str]:
     return [f"{','.join(some)} {target}" for target, some in verbs.items()]
 
 
-def _permissions(tier: Tier, namespace: str | None) -> Iterable[Permission]:
+def permissions(tier: Tier, namespace: str | None) -> Iterable[Permission]:
     """Those of a tier; for all namespaces, those of one namespace and of all are the same."""
     return {(one.verb, one.target, one.namespace(namespace)): one for one in tier.permissions}.values()
 
@@ -103,16 +81,3 @@ def _where(permission: Permission, namespace: str | None) -> str:
         return f"namespace {escape(inside)}"
     is_cluster = permission.scope is PermissionScope.CLUSTER
     return PermissionScope.CLUSTER.value if is_cluster else PermissionScope.EVERYWHERE.value
-
-
-def _permission_values(permission: Permission, review: AccessReview, namespace: str | None) -> dict[str, Any]:
-    return {
-        "verb": permission.verb,
-        "group": permission.group,
-        "resource": permission.resource,
-        "subresource": permission.subresource or None,
-        "namespace": permission.namespace(namespace),
-        "optional": permission.optional,
-        "allowed": review.allowed,
-        "reason": review.reason or None,
-    }

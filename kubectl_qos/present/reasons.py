@@ -449,7 +449,7 @@ def usage_sentence(sampled: Sampled, now: datetime) -> str:
 
 def usage_values(sampled: Sampled) -> dict[str, str]:
     """The same for JSON and YAML."""
-    return {"origin": sampled.origin.value, "oldest": sampled.oldest, "newest": sampled.newest}
+    return {"origin": sampled.origin.value, "oldestTime": sampled.oldest, "newestTime": sampled.newest}
 
 
 def _ages(sampled: Sampled, now: datetime) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any, Final
+from typing import Final
 
 from kubectl_qos.k8s.kubelet import Origin
 from kubectl_qos.k8s.usage import PodKey
@@ -309,79 +309,3 @@ def _what_if_cells(step: SimulationStep | None) -> tuple[str, str, str]:
 
 def _identity(step: SimulationStep | None) -> Hashable:
     return step and (step.mechanism, step.key, step.container)
-
-
-def simulation_values(node_state: NodeState, simulation: Simulation) -> dict[str, Any]:
-    """The same for JSON and YAML."""
-    scenario = simulation.scenario
-    return {
-        "kind": "Simulation",
-        "node": node_state.setup.node.name,
-        "scenario": {
-            "freeBytes": scenario.free_bytes,
-            "grow": [
-                {**_growing_values(node_state, one.container), "toBytes": one.to_bytes}
-                for one in scenario.growth
-            ],
-            "untilOom": scenario.until_oom,
-            "allAtLimit": scenario.all_at_limit,
-            "eviction": scenario.eviction,
-            "restarts": scenario.restarts,
-        },
-        "totalBytes": node_state.total_bytes,
-        "before": _level_values(simulation.before),
-        "after": _level_values(simulation.after),
-        "reached": simulation.is_reached,
-        "firstImportantStep": simulation.first_important,
-        "steps": [_step_values(number, step) for number, step in enumerate(simulation.steps, start=1)],
-        "reaches": [_reach_values(one) for one in simulation.distances],
-        "refused": ["/".join(key) for key in simulation.refused],
-        "summary": simulation_summary(simulation),
-        "notes": list(simulation_notes(node_state, simulation)),
-    }
-
-
-def _growing_values(node_state: NodeState, index: int | None) -> dict[str, Any]:
-    namespace = name = container = None
-    if index is not None:
-        growing = node_state.containers[index]
-        (namespace, name), container = node_state.pod_for(growing).key, growing.name
-    return {"namespace": namespace, "pod": name, "container": container}
-
-
-def _level_values(level: MemoryLevel) -> dict[str, int]:
-    return {"freeBytes": level.free_bytes, "availableBytes": level.available_bytes}
-
-
-def _step_values(number: int, step: SimulationStep) -> dict[str, Any]:
-    return {
-        "step": number,
-        "by": mechanism_name(step.mechanism),
-        "namespace": step.key[0],
-        "pod": step.key[1] if step.qos is not None else None,
-        "process": step.key[1] if step.qos is None else None,
-        "container": step.container or None,
-        "qosClass": step.qos.value if step.qos is not None else None,
-        "oomScoreAdj": step.adj,
-        "oomScore": step.score,
-        "points": step.points,
-        "tied": step.tied,
-        "freedBytes": step.freed.free_bytes,
-        "freedWorkingSetBytes": step.freed.available_bytes,
-        "after": _level_values(step.level),
-        "restarts": step.restarts,
-        "restartsAllContainers": step.restarts_pod,
-        "important": [{"why": reason.why.value, "what": reason.what} for reason in step.important],
-        "refused": ["/".join(key) for key in step.refused],
-    }
-
-
-def _reach_values(reach: MechanismDistance) -> dict[str, Any]:
-    return {
-        "by": mechanism_name(reach.mechanism),
-        "moreBytes": reach.more_bytes,
-        "factor": round(reach.factor, 4),
-        "namespace": reach.key[0],
-        "pod": reach.key[1],
-        "container": reach.container or None,
-    }

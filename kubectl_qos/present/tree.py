@@ -1,11 +1,11 @@
-"""The cgroup tree as an indented tree, as flat lines for grep and diff, and as plain values."""
+"""The cgroup tree as an indented tree, and as flat lines for grep and diff."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from kubectl_qos.k8s.snapshot import OTHER_PODS, Missing
 from kubectl_qos.present.format import count, escape, first_few, full_name, short_path
@@ -141,31 +141,3 @@ def _notes(tree: CgroupTree, *, pods_are_missing: bool) -> Iterator[str]:
     yield f"unknown, so left out of kubepods: {', '.join(tree.unknown)}"
     yield f"not measured, assumed: {', '.join(map(assumption_sentence, tree.assumptions))}"
     yield from profile_notes(tree.assumptions)
-
-
-def tree_values(tree: CgroupTree, notes: Sequence[str]) -> dict[str, Any]:
-    """The same for JSON and YAML: one object a directory, parents first; paths are below the mount."""
-    setup = tree.setup
-    return {
-        "kind": "CgroupTree",
-        "node": setup.node.name or None,
-        "release": str(setup.release),
-        "cgroup_version": setup.node.cgroup_version,
-        "cgroup_driver": setup.kubelet.cgroup_driver.value,
-        "mount": MOUNT,
-        "directories": [_directory_values(one) for one in tree.walk()],
-        "notes": list(notes),
-    }
-
-
-def _directory_values(directory: Directory) -> dict[str, Any]:
-    pod, container = directory.pod, directory.container
-    return {
-        "path": directory.path,
-        "level": directory.level.value,
-        "qos": directory.qos.value if directory.qos is not None else None,
-        "namespace": pod.namespace if pod is not None else None,
-        "pod": pod.name if pod is not None else None,
-        "container": container.name if container is not None else None,
-        "files": dict(directory.files),
-    }

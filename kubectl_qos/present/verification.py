@@ -1,4 +1,4 @@
-"""Computed and measured values: the table, the causes of drift in words, a summary, and plain values."""
+"""Computed and measured values: the table, the causes of drift in words, and a summary."""
 
 from __future__ import annotations
 
@@ -79,32 +79,8 @@ def _crowded_notes(verified: Iterable[Verified]) -> Iterator[str]:
         yield f"several processes, which the kernel scores one by one and rankings as one: {first_few(names)}"
 
 
-def verification_values(verified: Sequence[Verified], notes: Iterable[str]) -> dict[str, Any]:
-    """All values for JSON and YAML, drift or not."""
-    return {
-        "kind": "Verification",
-        "drift": sum(len(one.drift) for one in verified),
-        "items": [
-            {
-                "namespace": one.pod.namespace if one.pod is not None else None,
-                "pod": one.pod.name if one.pod is not None else None,
-                "checks": [_check_values(check) for check in one.checks],
-                "unread": [
-                    {
-                        "container": unread.container or None,
-                        "why": unread.why,
-                        "remedy": unread.remedy or None,
-                    }
-                    for unread in one.unread
-                ],
-            }
-            for one in verified
-        ],
-        "notes": list(notes),
-    }
-
-
-def _cause_sentence(cause: DriftCause) -> str:
+def cause_sentence(cause: DriftCause) -> str:
+    """A cause in words."""
     words = _SENTENCES[cause.reason]
     text = words.format(**cause.inputs) if isinstance(words, str) else words(cause.inputs)
     return text if cause.confidence is Confidence.CERTAIN else f"{cause.confidence.value}: {text}"
@@ -119,35 +95,13 @@ def _cells(check: CheckedValue) -> tuple[str, ...]:
         NONE if check.computed is None else escape(check.computed) or '""',
         UNKNOWN if check.measured is None else escape(check.measured) or '""',
         UNKNOWN if check.measured is None else "yes" if check.drift else "no",
-        no_cause if check.cause is None else _cause_sentence(check.cause),
+        no_cause if check.cause is None else cause_sentence(check.cause),
     )
 
 
 def _owner(verified: Verified) -> str:
     pod = verified.pod
     return escape(f"{pod.namespace}/{pod.name}" if pod is not None else "node")
-
-
-def _check_values(check: CheckedValue) -> dict[str, Any]:
-    cause = check.cause
-    return {
-        "level": check.level.value,
-        "container": check.container or None,
-        "file": check.file,
-        "computed": check.computed,
-        "measured": check.measured,
-        "drift": check.drift if check.measured is not None else None,
-        "processes": [
-            {"pid": one.pid, "name": one.name, "oomScore": one.oom_score} for one in check.processes
-        ],
-        "cause": None
-        if cause is None
-        else {
-            "why": cause.reason.value,
-            "confidence": cause.confidence.value,
-            "sentence": _cause_sentence(cause),
-        },
-    }
 
 
 Inputs = Mapping[str, object]

@@ -19,13 +19,12 @@ from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN, Kernel, badness, kernel
 
 SCORE_SLACK: Final = 2
 """Memory changes between two reads, and kernels since 6.2 count it approximately."""
-HOST_VIEW_KIND: Final = "HostView"
 IDLE_SCORE: Final = 600
 """An idle process with adj 0 shows about 666 with the newest formula, about 0 with those before."""
 
 
-class HostProcess(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A process that has memory of its own, as /proc shows it; sizes in KiB.
+class HostProcess(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A process that has memory of its own, as /proc shows it.
 
     `score` is /proc/PID/oom_score, None where it could not be read; `cgroup` the path in the hierarchy that
     counts memory; `admin` whether it has CAP_SYS_ADMIN, which counts before 4.17; `borrows` whether it was
@@ -34,16 +33,16 @@ class HostProcess(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
     pid: int
     ppid: int
-    comm: str
-    cmdline: str = ""
-    adj: int
-    score: int | None = None
-    rss_kb: int
-    anon_kb: int = 0
-    swap_kb: int = 0
-    pte_kb: int = 0
+    comm: str = msgspec.field(name="command")
+    cmdline: str = msgspec.field(default="", name="commandLine")
+    adj: int = msgspec.field(name="oomScoreAdj")
+    score: int | None = msgspec.field(default=None, name="oomScore")
+    rss_bytes: int
+    anon_bytes: int = 0
+    swap_bytes: int = 0
+    page_table_bytes: int = 0
     cgroup: str = ""
-    uid: int = 0
+    uid: int = msgspec.field(default=0, name="userID")
     admin: bool = False
     borrows: bool = False
 
@@ -56,35 +55,34 @@ class PodNames(msgspec.Struct, frozen=True, kw_only=True):
     containers: dict[str, str] = {}
 
 
-class HostView(msgspec.Struct, frozen=True, kw_only=True):
+class HostView(msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_field="kind", tag=True):
     """A node's processes, memory, and memory cgroups.
 
     `processes` are those that have memory, in the order of their ids; `is_whole` is whether they are the
     node's and not those of a PID namespace, `denied` how many may not be read, `is_hidden` whether the reader
-    may not see those of other users. `meminfo` is in KiB, `page_size` in bytes; `cgroups` has the memory
+    may not see those of other users. `meminfo` and `page_size` are in bytes; `cgroups` has the memory
     files of each cgroup with processes and of its parents, `cgroup_version` is 0 if no hierarchy counts
     memory. `time` is RFC 3339, `names` are those of pods, by UID, if requested.
     """
 
     processes: tuple[HostProcess, ...]
-    meminfo: dict[str, int]
+    meminfo: dict[str, int] = msgspec.field(name="meminfoBytes")
     cgroups: dict[str, dict[str, str]] = {}
     kernel_release: str = ""
     time: str = ""
-    page_size: int = 4096
+    page_size: int = msgspec.field(default=4096, name="pageSizeBytes")
     cgroup_version: int = 0
     sysctls: dict[str, int] = {}
     denied: int = 0
     is_hidden: bool = False
     is_whole: bool = True
     names: dict[str, PodNames] = {}
-    kind: str = HOST_VIEW_KIND
 
     @property
     def total_pages(self) -> int:
         """What oom_score_adj is scaled by when the node runs out: RAM and swap (constrained_alloc)."""
         total = self.meminfo.get("MemTotal", 0) + self.meminfo.get("SwapTotal", 0)
-        return total * 1024 // self.page_size
+        return total // self.page_size
 
 
 class Spared(Enum):
@@ -147,7 +145,7 @@ def oom_group(cgroup: str, oom_groups: Collection[str]) -> str | None:
 
 def counted_pages(process: HostProcess, page: int) -> int:
     """What counts against a process: resident memory, swap and page tables."""
-    return (process.rss_kb + process.swap_kb + process.pte_kb) * 1024 // page
+    return (process.rss_bytes + process.swap_bytes + process.page_table_bytes) // page
 
 
 def formula_in_use(processes: Sequence[HostProcess], release: str, total_pages: int, page: int) -> Kernel:

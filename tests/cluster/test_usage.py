@@ -24,9 +24,11 @@ from kubectl_qos.k8s.usage import (
     usage_by_pod,
     usage_from_summary,
 )
-from kubectl_qos.present.explanation import as_values, explain_pod, text_lines
+from kubectl_qos.present.explanation import explain_pod, text_lines
 from kubectl_qos.present.pod_rows import build_rows
 from kubectl_qos.present.reasons import usage_sentence
+from kubectl_qos.present.values import as_document
+from kubectl_qos.present.values.pods import explanation_values
 from tests.cluster.cluster_objects import NODE_1, metrics, node, pod
 from tests.cluster.conftest import ConnectTo
 from tests.cluster.following import held
@@ -191,7 +193,7 @@ def test_a_live_snapshot_has_the_pressure_of_its_nodes(serve: Serve, connect_to:
     said = " ".join(" ".join(text_lines(explained)).split())
     assert "Pressure tasks waited, in the last minute (PSI) pod cpu" in said
     assert "node cpu 90.5% some, 0.0% all; memory 0.0% some, 0.0% all; io 0.2% some, 0.0% all" in said
-    values = as_values(explained)["pressure"]
+    values = as_document(explanation_values(explained))["pressure"]
     assert values["node"]["cpu"]["some"] == {"avg10": 83.28, "avg60": 90.47, "avg300": 52.29}
     assert set(values) == {"pod", "node"}
 

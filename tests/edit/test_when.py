@@ -23,8 +23,9 @@ from kubectl_qos.k8s.objects import MEMORY, Pod, convert
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
-from kubectl_qos.present.effects import comparison_values, goal_section, later_sentence, rank_change
+from kubectl_qos.present.effects import goal_section, later_sentence, rank_change
 from kubectl_qos.present.findings import finding_line
+from kubectl_qos.present.values.changes import comparison_values
 from kubectl_qos.qos.resize import ResizeStatus
 from tests.edit.test_preview import GI, SETUP
 from tests.edit.test_recorded_resizes import ROUNDS, resized
@@ -342,4 +343,4 @@ def test_a_goal_says_when_it_is_reached(owner: str, more: str, answer: str, reme
 def test_compared_settings_take_effect_in_recreated_pods() -> None:
     comparison = compare([PENDING, LOW], SETUP, NodeSetup(SETUP.node, Kubelet(), Release.of("1.37")))
     values = comparison_values(comparison, [], comparison.pods)
-    assert {one["when"] for one in values["pods"]} == {"recreated"}
+    assert {one.when for one in values.pods} == {"recreated"}

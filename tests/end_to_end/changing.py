@@ -91,7 +91,7 @@ class Cluster:
         for id_, name in self.ids().items():
             line = line.replace(id_, name).replace(id_.rpartition("-")[2], name)
         line = re.sub(r"(?<=CHANGE-\d   )\d+s +", "AGE   ", line)
-        line = re.sub(r'(?<="at": )".*"', '"TIME"', line)
+        line = re.sub(r'(?<="time": )".*"', '"TIME"', line)
         line = re.sub(r"(?<=qos undo )[0-9a-f]{8}$", "CHANGE-0", line)
         return re.sub(r"127\.0\.0\.1:\d{4,}", "127.0.0.1:PORT", line)
 

@@ -159,17 +159,17 @@ def row_claims(row: Mapping[str, str], *, of_containers: bool = False) -> Iterat
 
 def claims_of_json(values: Mapping[str, Any]) -> Iterator[Claim]:
     """The claims of `explain -o json`."""
-    about: About = ("pod", values["namespace"], values["name"])
+    about: About = ("pod", values["namespace"], values["pod"])
     said = "explain -o json"
-    yield Claim(about, "class", values["qos"]["class"], said)
+    yield Claim(about, "class", values["qosClass"], said)
     yield Claim(about, "node", values["node"] or "<none>", said)
-    for key, what in (("rank", "rank"), ("oom_score", "score"), ("eviction_rank", "eviction")):
+    for key, what in (("rank", "rank"), ("oomScore", "score"), ("evictionRank", "eviction")):
         if values[key] is not None or not values["critical"]:
             yield Claim(about, what, None if values[key] is None else str(values[key]), said)
     if values["critical"]:
         yield Claim(about, "eviction", "never", said)
     for container in values["containers"]:
-        low, high = container["oom_score_adj_range"] or ("<none>", "<none>")
+        low, high = container["oomScoreAdjRange"] or ("<none>", "<none>")
         adj = str(low) if low == high else f"{low}..{high}"
         yield Claim(("container", *about[1:], container["name"]), "adj", adj, said)
 
@@ -178,11 +178,11 @@ def claims_of_item(item: Mapping[str, Any]) -> Iterator[Claim]:
     """The claims of an item of `top -o json`."""
     about: About = ("pod", item["namespace"], item["pod"])
     said = "top -o json"
-    for key, what in (("qos", "class"), ("node", "node"), ("rank", "rank"), ("oom_score", "score")):
+    for key, what in (("qosClass", "class"), ("node", "node"), ("rank", "rank"), ("oomScore", "score")):
         value = str(item[key]) if item[key] not in {None, ""} else "<none>" if what == "node" else None
         yield Claim(about, what, value, said)
-    if item["limit"] is None and item["limit_percent"] is not None and not item["limit_container"]:
-        yield Claim(about, UNREAD, f"limit null beside limit_percent {item['limit_percent']}", said)
+    if item["limitBytes"] is None and item["limitPercent"] is not None and not item["limitContainer"]:
+        yield Claim(about, UNREAD, f"limit null beside limitPercent {item['limitPercent']}", said)
 
 
 def node_claims(row: Mapping[str, str], said: str) -> Iterator[Claim]:

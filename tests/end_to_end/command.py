@@ -17,6 +17,7 @@ import pytest
 
 from kubectl_qos import __main__ as program
 from kubectl_qos.cli import output
+from tests.contract import check_output
 
 TIMEOUT_SECONDS = 60
 
@@ -79,7 +80,9 @@ class Run:
             encoding = (variables or {}).get("PYTHONIOENCODING", "utf-8")
             with _as_process(self.home, variables), _streams(stdin, stdout, stderr, encoding=encoding):
                 code = _exit_code(words)
-            return Done(code, _text(stdout, encoding), _text(stderr, encoding))
+            done = Done(code, _text(stdout, encoding), _text(stderr, encoding))
+        check_output(words, done.out)
+        return done
 
     def process(
         self, *arguments: str | Path, given: str | bytes = b"", variables: Mapping[str, str] | None = None

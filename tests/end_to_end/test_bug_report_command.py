@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from kubectl_qos import __version__
+from kubectl_qos.present.values import camel
 from tests.cluster.cluster_objects import node, pod
 from tests.cluster.https_server import Answer, Request
 from tests.cluster.kubeconfigs import kubeconfig, write
@@ -81,8 +82,9 @@ def test_of_the_demo(run: Run) -> None:
 def test_json_has_the_same(run: Run) -> None:
     found = json.loads(run("bug-report", "--demo", "-o", "json").out)
     markdown = run("bug-report", "--demo")
-    assert found["cluster"] == facts(markdown, "Cluster")
-    assert list(found["installation"]) == list(facts(markdown, "Installation"))
+    assert list(found["cluster"].values()) == list(facts(markdown, "Cluster").values())
+    names = map(camel, facts(markdown, "Installation"))
+    assert list(found["installation"]) == list(names)
 
 
 def test_of_a_cluster(run: Run, serve: Serve, tmp_path: Path) -> None:
@@ -243,4 +245,4 @@ def test_in_a_terminal_its_size_is_said(tmp_path: Path) -> None:
 
 
 def test_what_makes_no_command_is_refused(run: Run) -> None:
-    assert run("bug-report", "-o", "yaml").code == 2
+    assert run("bug-report", "-o", "csv").code == 2

@@ -30,11 +30,13 @@ from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage
 from kubectl_qos.present import node_columns, pod_columns
 from kubectl_qos.present.effects import changed_pods, comparison_table, preview_sections
-from kubectl_qos.present.explanation import as_values, explain_pod
+from kubectl_qos.present.explanation import explain_pod
 from kubectl_qos.present.node_rows import build_node_row, build_node_rows
 from kubectl_qos.present.output import Section, marked_lines, table
 from kubectl_qos.present.pod_rows import build_rows
 from kubectl_qos.present.simulation import simulation_lines
+from kubectl_qos.present.values import as_document
+from kubectl_qos.present.values.pods import explanation_values
 from kubectl_qos.qos.cgroup.tree import CgroupLevel, cgroup_tree
 from kubectl_qos.qos.simulation.engine import simulate
 from kubectl_qos.qos.simulation.node_state import Scenario, build_node_state
@@ -62,7 +64,7 @@ from tests.qos.recorded import node_of, pods_c, processes_c, rows_of, setup_c
 
 ROOT: Final = Path(__file__).parents[2]
 WIDTH: Final = 10_000
-COLUMNS: Final = [pod_columns.BY_KEY[key] for key in pod_columns.EVERY_KEYS]
+COLUMNS: Final = [pod_columns.BY_KEY[key] for key in pod_columns.ALL_WIDE_KEYS]
 
 
 def statements(snapshot: Snapshot, now: datetime) -> Iterator[Claim]:
@@ -71,7 +73,7 @@ def statements(snapshot: Snapshot, now: datetime) -> Iterator[Claim]:
         explained = explain_pod(pod, snapshot, now)
         about = ("pod", pod.namespace, pod.name)
         yield from pod_claims(about, [explained.subject, *_lines(explained.sections)])
-        yield from claims_of_json(as_values(explained))
+        yield from claims_of_json(as_document(explanation_values(explained)))
         edit = Edit(pod.containers[0].name, Side.REQUESTS, "memory", Quantity.parse("100Mi"))
         setup, neighbours = snapshot.setup(pod.node_name), snapshot.by_node()[pod.node_name]
         shown = preview(pod, [edit], setup, neighbours, snapshot.usage)
@@ -79,7 +81,7 @@ def statements(snapshot: Snapshot, now: datetime) -> Iterator[Claim]:
     for row in table_rows(table(build_rows(snapshot, Scope()).rows, COLUMNS, now)):
         yield from row_claims(row)
     nodes = build_node_rows(snapshot, lambda *_: True).rows
-    columns_of_nodes = [node_columns.NODE_COLUMNS[key] for key in node_columns.EVERY_KEYS]
+    columns_of_nodes = [node_columns.NODE_COLUMNS[key] for key in node_columns.NODE_COLUMNS]
     for row in table_rows(table(nodes, columns_of_nodes)):
         yield from node_claims(row, f"top nodes: {row}")
     for name in [one.name for one in nodes]:

@@ -54,8 +54,8 @@ def test_a_recorded_node_goes_through_a_dump(run: Run, tmp_path: Path) -> None:
     assert len(ranked) >= 70
     for row in ranked:
         found = recorded[int(row["pid"])]
-        assert abs(int(row["expected"]) - found["oom_score"]) <= 2
-        assert (row["command"], row["adj"]) == (found["comm"], str(found["oom_score_adj"]))
+        assert abs(int(row["expectedOOMScore"]) - found["oom_score"]) <= 2
+        assert (row["command"], row["oomScoreAdj"]) == (found["comm"], str(found["oom_score_adj"]))
 
 
 def a_pod() -> dict[str, object]:

@@ -60,7 +60,7 @@ def test_labels_as_columns(run: Run) -> None:
     out = run("top", "--demo", "-n", "shop", "-L", "app,no/such", "--show-labels").out
     assert set(cells(out, "SUCH")) == {"<none>"}
     assert [f"app={app}" for app in cells(out, "APP")] == [one.split(",")[0] for one in cells(out, "LABELS")]
-    assert run("top", "--demo", "-L", "app", "-o", "csv").lines[0].endswith(",flags,app")
+    assert run("top", "--demo", "-L", "app", "-o", "csv").lines[0].endswith(",desiredLimitBytes,app")
     assert "app" not in run("top", "--demo", "-L", "app", "-o", "json").out.partition('"node"')[0]
 
 

@@ -81,7 +81,7 @@ def test_the_ranking_is_a_full_one(run: Run, tmp_path: Path) -> None:
     assert len(rows) == 60
     assert min(row["rank"] for row in rows if row["rank"] is not None) == 1
     assert [row["pod"] for row in rows if row["rank"] is None] == ["bu-mem-3200mi"]
-    assert {row["qos"] for row in rows} == {"BestEffort", "Burstable", "Guaranteed"}
+    assert {row["qosClass"] for row in rows} == {"BestEffort", "Burstable", "Guaranteed"}
 
 
 @needs_kubectl

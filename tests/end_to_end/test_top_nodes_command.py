@@ -30,7 +30,8 @@ DESCENDING = (
 
 @pytest.mark.parametrize("key", NODE_COLUMNS)
 def test_every_column_can_be_sorted_by(run: Run, key: str) -> None:
-    found = [item[key] for item in items(run("top", "nodes", "--demo", "-o", "json", "--sort-by", key))]
+    field = NODE_COLUMNS[key].field
+    found = [item[field] for item in items(run("top", "nodes", "--demo", "-o", "json", "--sort-by", key))]
     assert len(found) == 4
     if key == "pressure":
         assert found == [["memory"], [], [], []]
@@ -46,7 +47,7 @@ def test_the_kubelets_configuration_is_read_where_it_is_shown(run: Run, live: Li
     assert run("top", "nodes").code == 0
     assert requested not in server.paths()
     (item,) = items(run("top", "nodes", "-o", "json"))
-    assert (item["eviction_configured"], item["soft_eviction"]) == (True, 1717986944)
+    assert (item["evictionConfigured"], item["evictionSoftBytes"]) == (True, 1717986944)
 
 
 def test_whoever_may_only_read_one_namespace_sees_its_part_of_the_nodes(run: Run, live: Live) -> None:
@@ -56,7 +57,7 @@ def test_whoever_may_only_read_one_namespace_sees_its_part_of_the_nodes(run: Run
     live(server)
     done = run("top", "nodes", "-n", "shop", "-o", "json")
     (item,) = items(done)
-    assert (item["pods"], item["requests"]) == (1, 1 << 30)
+    assert (item["pods"], item["requestsBytes"]) == (1, 1 << 30)
     assert "the rest of these nodes' pods is missing" in done.err
     refused = run("top", "nodes", "-A")
     assert (refused.code, refused.out) == (1, "")

@@ -148,7 +148,7 @@ def test_the_folders_of_a_node(run: Run, tmp_path: Path) -> None:
         if line["pod"]["metadata"]["name"] == "bu-multi":
             (root / line["levels"]["pod"]["path"].strip("/") / "cpu.weight").write_text("5\n")
     again = json.loads(run(*words, "-o", "json").out)
-    assert again["drift"] == found["drift"] + 1
+    assert again["driftCount"] == found["driftCount"] + 1
 
 
 def test_another_node_than_this(run: Run, tmp_path: Path) -> None:

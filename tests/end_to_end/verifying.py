@@ -81,9 +81,9 @@ def host_processes(lines: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
                 yield {
                     "pid": process["pid"],
                     "ppid": process["ppid"],
-                    "comm": process["comm"],
-                    "adj": process["oom_score_adj"],
-                    "rss_kb": int(process["VmRSS"].split()[0]),
+                    "command": process["comm"],
+                    "oomScoreAdj": process["oom_score_adj"],
+                    "rssBytes": int(process["VmRSS"].split()[0]) << 10,
                     "cgroup": container["cgroup_path"],
                 }
 
@@ -101,11 +101,12 @@ def cgroups(lines: list[dict[str, Any]]) -> dict[str, dict[str, str]]:
 def dump(lines: list[dict[str, Any]]) -> dict[str, Any]:
     """What `kubectl qos host -o json` would have written."""
     return {
+        "apiVersion": "kubectl-qos/v1",
         "kind": "HostView",
         "processes": list(host_processes(lines)),
-        "meminfo": {"MemTotal": 3984140, "SwapTotal": 0},
+        "meminfoBytes": {"MemTotal": 3984140 << 10, "SwapTotal": 0},
         "cgroups": cgroups(lines),
-        "cgroup_version": 2,
+        "cgroupVersion": 2,
     }
 
 
@@ -116,10 +117,10 @@ def write_roots(folder: Path, lines: list[dict[str, Any]]) -> tuple[Path, Path]:
         place = proc / str(process["pid"])
         place.mkdir(parents=True)
         (place / "status").write_text(
-            f"Name:\t{process['comm']}\nVmRSS:\t{process['rss_kb']} kB\nUid:\t0 0 0 0\n"
+            f"Name:\t{process['command']}\nVmRSS:\t{process['rssBytes'] >> 10} kB\nUid:\t0 0 0 0\n"
         )
-        (place / "oom_score_adj").write_text(f"{process['adj']}\n")
-        (place / "comm").write_text(f"{process['comm']}\n")
+        (place / "oom_score_adj").write_text(f"{process['oomScoreAdj']}\n")
+        (place / "comm").write_text(f"{process['command']}\n")
         (place / "cgroup").write_text(f"0::{process['cgroup']}\n")
     (proc / "meminfo").write_text("MemTotal:        3984140 kB\nSwapTotal:             0 kB\n")
     for path, files in {"/": {"cgroup.controllers": "memory"}, **cgroups(lines)}.items():

@@ -118,7 +118,7 @@ def test_where_the_first_thread_has_ended_the_memory_is_the_others(node: FakeNod
     node.process(80, "app", status={"State": "Z (zombie)", "VmRSS": "", "Threads": "3"})
     write(node.proc / "80/task/80/status", "State:\tZ (zombie)\n")
     write(node.proc / "80/task/81/status", "State:\tS\nVmRSS:\t 4096 kB\nVmPTE:\t 8 kB\n")
-    assert (process(node, 80).rss_kb, process(node, 80).pte_kb) == (4096, 8)
+    assert (process(node, 80).rss_bytes, process(node, 80).page_table_bytes) == (4096 << 10, 8 << 10)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,8 @@ def test_a_child_of_vfork_is_skipped(node: FakeNode) -> None:
 def test_all_of_its_memory_counts(node: FakeNode) -> None:
     node.process(9, VmRSS=100, RssAnon=60, VmSwap=40, VmPTE=8, VmPMD=4)
     one = process(node)
-    assert (one.rss_kb, one.anon_kb, one.swap_kb, one.pte_kb) == (100, 60, 40, 12)
+    sizes = (one.rss_bytes, one.anon_bytes, one.swap_bytes, one.page_table_bytes)
+    assert sizes == (100 << 10, 60 << 10, 40 << 10, 12 << 10)
 
 
 @pytest.mark.parametrize(
@@ -353,12 +354,12 @@ def test_garbage_is_no_dump(garbage: bytes) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"page_size": 0},
-        {"meminfo": {}},
-        {"meminfo": {"MemTotal": -5}},
+        {"pageSizeBytes": 0},
+        {"meminfoBytes": {}},
+        {"meminfoBytes": {"MemTotal": -5}},
         {"kind": "List"},
-        {"processes": [{"pid": 1, "ppid": 0, "comm": "x", "adj": -1001, "rss_kb": 1}]},
-        {"processes": [{"pid": 1, "ppid": 0, "comm": "x", "adj": 0, "rss_kb": -1}]},
+        {"processes": [{"pid": 1, "ppid": 0, "command": "x", "oomScoreAdj": -1001, "rssBytes": 1}]},
+        {"processes": [{"pid": 1, "ppid": 0, "command": "x", "oomScoreAdj": 0, "rssBytes": -1}]},
         {"processes": [{"pid": "1"}]},
     ],
 )

@@ -134,7 +134,7 @@ def scores(process: HostProcess) -> tuple[int, int]:
 
 def machine_pages() -> int:
     found = read_meminfo(PROC)
-    return (found["MemTotal"] + found["SwapTotal"]) * 1024 // PAGE
+    return (found["MemTotal"] + found["SwapTotal"]) // PAGE
 
 
 class KernelLog:

@@ -13,9 +13,11 @@ from kubectl_qos.k8s.kubelet import CgroupDriver, Node
 from kubectl_qos.k8s.objects import Container, PodStatus, convert
 from kubectl_qos.k8s.releases import OciRuntime, Release
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.present.explanation import _cgroup, as_values, explain_pod, text_lines
+from kubectl_qos.present.explanation import _cgroup, explain_pod, text_lines
 from kubectl_qos.present.output import to_json, to_yaml
 from kubectl_qos.present.reasons import class_sentence, formula, sentence
+from kubectl_qos.present.values import as_document
+from kubectl_qos.present.values.pods import explanation_values
 from kubectl_qos.qos.prediction import predict
 from kubectl_qos.qos.reason import Reason, Rule
 from tests.qos.corner import MACHINE, on, one
@@ -100,9 +102,9 @@ def test_every_demo_pod_is_explained_in_text_json_and_yaml(pod: object) -> None:
     assert "None" not in text
     assert max(map(len, text.splitlines())) <= 140
     found = next(one for one in DEMO.pods if one.name == name)
-    values = as_values(explain_pod(found, DEMO, DEMO_TIME))
-    assert json.loads(to_json(values))["name"] == name
-    assert to_yaml(values).startswith("kind: PodExplanation")
+    values = as_document(explanation_values(explain_pod(found, DEMO, DEMO_TIME)))
+    assert json.loads(to_json(values))["pod"] == name
+    assert to_yaml(values).startswith("apiVersion: kubectl-qos/v1\nkind: PodExplanation")
 
 
 def test_the_next_victim_is_called_so() -> None:

@@ -11,10 +11,11 @@ from kubectl_qos.present.simulation import (
     simulation_notes,
     simulation_subject,
     simulation_summary,
-    simulation_values,
     victim_rows,
     what_if_lines,
 )
+from kubectl_qos.present.values import as_document
+from kubectl_qos.present.values.incidents import simulation_values
 from kubectl_qos.qos.simulation.engine import simulate
 from kubectl_qos.qos.simulation.node_state import (
     ContainerGrowth,
@@ -122,7 +123,7 @@ def test_notes_say_what_is_not_known() -> None:
 def test_values_name_what_grows() -> None:
     at = node_state(TWO)
     scenario = Scenario(growth=(ContainerGrowth(1, 240 * MIB), ContainerGrowth(None, MIB)))
-    assert simulation_values(at, simulate(at, scenario))["scenario"]["grow"] == [
+    assert as_document(simulation_values(at, simulate(at, scenario)))["scenario"]["grow"] == [
         {"namespace": "x", "pod": "b", "container": "c", "toBytes": 240 * MIB},
         {"namespace": None, "pod": None, "container": None, "toBytes": MIB},
     ]

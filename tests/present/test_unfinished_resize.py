@@ -87,4 +87,4 @@ def test_what_would_come_of_it_is_said() -> None:
 def test_json_has_the_desired_values(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["top", "--demo", "-A", "-o", "json"]) == 0
     items = json.loads(capsys.readouterr().out)["items"]
-    assert all({"desired_request", "desired_limit"} <= item.keys() for item in items)
+    assert all({"desiredRequestBytes", "desiredLimitBytes"} <= item.keys() for item in items)

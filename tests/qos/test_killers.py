@@ -15,7 +15,7 @@ from kubectl_qos.k8s.node_overrides import NodeOverride, apply_overrides
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
 from kubectl_qos.present.effects import kubelet_sections, preview_sections
-from kubectl_qos.present.explanation import as_values, explain_pod, text_lines
+from kubectl_qos.present.explanation import explain_pod, text_lines
 from kubectl_qos.present.node_columns import NODE_COLUMNS
 from kubectl_qos.present.node_rows import build_node_rows
 from kubectl_qos.present.output import ValueChange
@@ -24,6 +24,7 @@ from kubectl_qos.present.pod_rows import build_rows
 from kubectl_qos.present.reasons import killer_sentence, why_lines
 from kubectl_qos.present.simulation import simulation_notes
 from kubectl_qos.present.tree import tree_notes, tree_subject
+from kubectl_qos.present.values.pods import explanation_values
 from kubectl_qos.qos.cgroup.tree import cgroup_tree
 from kubectl_qos.qos.killers import Candidate, Killers, UserspaceKiller, killers, userspace_order
 from kubectl_qos.qos.oom_score import is_critical
@@ -183,7 +184,7 @@ def test_windows_pods_have_a_class_and_no_cgroups() -> None:
     assert text.count("oom_score_adj") == 1
     assert "cgroup " not in text
     assert "memory.max" not in text
-    assert as_values(explanation)["containers"][0]["oom_score_adj_range"] is None
+    assert explanation_values(explanation).containers[0].oom_score_adj_range is None
     assert explanation.row is not None
     assert next(iter(why_lines(found, explanation.row, build_rows(snapshot, Scope())))) == (
         "data/db-0 is Guaranteed, not ranked: Windows has no OOM killer"

@@ -37,10 +37,10 @@ def seen(
         ppid=1,
         comm="app",
         adj=adj,
-        rss_kb=rss_kb,
+        rss_bytes=rss_kb << 10,
         score=score,
-        swap_kb=swap_kb,
-        pte_kb=pte_kb,
+        swap_bytes=swap_kb << 10,
+        page_table_bytes=pte_kb << 10,
         borrows=borrows,
     )
 
@@ -130,7 +130,7 @@ def test_the_order_is_that_of_badness(drawn: list[tuple[int, int]], kernel: Kern
     candidates = [points(size // 4, adj) for adj, size in drawn if adj != OOM_SCORE_ADJ_MIN]
     for row in found:
         process = row.process
-        assert row.points == points(process.rss_kb // 4, process.adj)
+        assert row.points == points(process.rss_bytes // 4096, process.adj)
         if process.adj == OOM_SCORE_ADJ_MIN:
             assert (row.rank, row.expected) == (None, 0)
         else:

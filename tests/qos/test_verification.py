@@ -459,7 +459,7 @@ def test_numbers_that_are_none_are_refused() -> None:
 
 def test_processes_of_a_node_belong_to_the_container_of_their_cgroup() -> None:
     def process(pid: int, cgroup: str) -> HostProcess:
-        return HostProcess(pid=pid, ppid=1, comm="app", adj=985, rss_kb=4, cgroup=cgroup)
+        return HostProcess(pid=pid, ppid=1, comm="app", adj=985, rss_bytes=4096, cgroup=cgroup)
 
     scope = f"/kubepods.slice/kubepods-podx.slice/cri-containerd-{ID}.scope"
     found = observed_on_node(

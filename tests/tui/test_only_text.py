@@ -21,15 +21,16 @@ from kubectl_qos.tui.screens.browse import list_definitions
 from kubectl_qos.tui.view import ListKind, View
 from kubectl_qos.tui.view_model import Trends, build_view_model
 from kubectl_qos.tui.widgets.line_table import LineTable
+from tests.contract import check_document
 from tests.tui.sources import Run, ScriptedSource, demo, pod_named, running
 
 NASTY = "[bold]x\x1b[31m"
 KINDS = {
-    ListKind.NODES: "NodeMemory",
-    ListKind.NAMESPACES: "NamespaceRanking",
-    ListKind.WORKLOADS: "WorkloadRanking",
-    ListKind.PODS: "PodRanking",
-    ListKind.CONTAINERS: "ContainerRanking",
+    ListKind.NODES: "NodeMemoryList",
+    ListKind.NAMESPACES: "NamespaceRankList",
+    ListKind.WORKLOADS: "WorkloadRankList",
+    ListKind.PODS: "PodRankList",
+    ListKind.CONTAINERS: "PodRankList",
 }
 SHOWN = "[bold]x\\x1b[31m"
 NAMES = [NASTY, 'a,"b";c', "two\nlines\t", "\u202eback", "", "[/]", "=1+1", "née", "\x00"]
@@ -129,10 +130,12 @@ def test_every_file_of_every_list_can_be_read_again(kind: ListKind, name: str, t
         assert found.replace("\n", "").isprintable(), "nothing that a terminal acts on"
         return found
 
-    values = [{column.key: column.value(row) for column in columns} for row in answer.rows]
-    assert json.loads(text("json")) == {"kind": KINDS[kind], "items": values, "notes": list(answer.notes)}
-    assert yaml.safe_load(text("yaml"))["items"] == values
+    document = json.loads(text("json"))
+    check_document(document)
+    assert (document["kind"], document["notes"]) == (KINDS[kind], list(answer.notes))
+    assert len(document["items"]) == len(answer.rows)
+    assert yaml.safe_load(text("yaml"))["items"] == document["items"]
     header, *lines = csv.reader(io.StringIO(text("csv")))
-    assert header == [column.key for column in columns]
+    assert header == [column.field for column in columns]
     assert [len(line) for line in lines] == [len(columns)] * len(answer.rows)
     assert len(text("txt").splitlines()) == len(answer.rows) + 1

@@ -69,7 +69,7 @@ class Options:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `bug-report`."""
-    add_output(parser, "json")
+    add_output(parser, "json", "yaml")
 
 
 def run(options: Options) -> int:
@@ -79,7 +79,9 @@ def run(options: Options) -> int:
         "cluster": _cluster_facts(options.source),
     }
     if options.output is not None:
-        output.print_values(sections, options.output)
+        from kubectl_qos.present.values.facts import bug_report_values
+
+        output.print_document(bug_report_values(sections), options.output)
     else:
         output.print_lines(_markdown(sections))
     output.note(f"look through it before you post it at {ISSUES}")

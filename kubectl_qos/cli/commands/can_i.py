@@ -40,16 +40,18 @@ def run(options: Options) -> int:
         raise UsageError("can-i needs a cluster, and --demo and -f have none")
     from kubectl_qos.cluster.access_review import review_access
     from kubectl_qos.k8s.rbac import PERMISSIONS, TIERS
-    from kubectl_qos.present.rbac import permission_lines, permission_notes, permission_values, tier_lines
+    from kubectl_qos.present.rbac import permission_lines, permission_notes, tier_lines
 
     connection, source = open_connection(options.source), options.source
     namespace = None if source.all_namespaces else source.namespace or connection.namespace
     reviews = review_access(connection, PERMISSIONS, namespace)
-    if options.output in {"json", "yaml"}:
-        output.print_values(permission_values(reviews, namespace), options.output)
+    if options.output is None:
+        output.print_lines(tier_lines(reviews))
     elif options.output == "wide":
         output.print_lines(permission_lines(reviews, namespace))
     else:
-        output.print_lines(tier_lines(reviews))
+        from kubectl_qos.present.values.facts import permission_values
+
+        output.print_document(permission_values(reviews, namespace), options.output)
     output.notes(permission_notes(reviews, namespace))
     return 0 if TIERS[0].works(reviews) else EXIT_ERROR

@@ -88,9 +88,9 @@ def run(options: Options) -> int:
     require_places(resolved, snapshot)
     comparisons = _compare(snapshot, scope, settings, options.release, pod)
     if options.output is not None:
-        values = [
-            present.comparison_values(item, settings, _in_scope(item, scope, pod)) for item in comparisons
-        ]
+        from kubectl_qos.present.values.changes import comparison_values
+
+        values = [comparison_values(item, settings, _in_scope(item, scope, pod)) for item in comparisons]
         output.print_items(values, options.output)
     elif pod is not None:
         (comparison,) = comparisons

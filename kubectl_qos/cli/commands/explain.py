@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: Options) -> int:
     """Print one explanation per pod; exit code 1 if a document could not be read. Raises QosError."""
-    from kubectl_qos.present.explanation import as_values, text_lines
+    from kubectl_qos.present.explanation import text_lines
 
     references = parse_references(options.target, any_kind=options.source.has_files)
     if not references and not options.source.has_files:
@@ -53,7 +53,9 @@ def run(options: Options) -> int:
     resolved = resolve_source(options.source)
     explanations = _explain(resolved, references)
     if options.output is not None:
-        output.print_items([as_values(explanation) for explanation in explanations], options.output)
+        from kubectl_qos.present.values.pods import explanation_values
+
+        output.print_items([*map(explanation_values, explanations)], options.output)
     else:
         for number, explanation in enumerate(explanations):
             if number:

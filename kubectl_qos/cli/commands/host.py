@@ -65,7 +65,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--from-dump", metavar="FILE|-", help="read what -o json has written, instead of a node"
     )
     add_output(
-        parser, "wide", "json", "csv", help_="output format; json is all that was read, for --from-dump"
+        parser,
+        *("wide", "json", "yaml", "csv"),
+        help_="output format; json is all that was read, for --from-dump",
     )
     add_switch(parser, "-w", "--watch", help="read again and again; ctrl-c ends it")
     add_no_headers(parser)
@@ -76,7 +78,6 @@ def run(options: Options) -> int:
     import msgspec
 
     from kubectl_qos.cli.watch import print_table, watch_reads
-    from kubectl_qos.present.output import to_json
 
     _check(options)
     names, notes = _read_names(options)
@@ -85,8 +86,10 @@ def run(options: Options) -> int:
         return watch_reads(lambda: _view(_read(options, names), options), "this node", options.format)
     host = _read(options, names)
     view = _view(host, options)
-    if options.format.output == "json":
-        output.print_text(to_json(msgspec.to_builtins(host)))
+    if options.format.has_values:
+        output.print_document(
+            msgspec.to_builtins(host), str(options.format.output), headers=options.format.headers
+        )
     else:
         from datetime import UTC, datetime
 
@@ -128,9 +131,9 @@ def _view(host: HostView, options: Options) -> TableView[ProcessRow]:
     groups = {path for path, files in host.cgroups.items() if files.get("memory.oom.group") == "1"}
     rows = build_process_rows(order, host.names, groups)
     return TableView(
-        kind="ProcessRanking",
+        kind="ProcessRank",
         rows=[row for row in rows if options.everything or row.ranked.spared is not Spared.ADJ],
-        columns=host_columns(every=options.format.output in {"wide", "json", "csv"}),
+        columns=host_columns(every=options.format.has_every_column or options.format.output == "wide"),
         notes=tuple(host_notes(host, rows, kernel, all_shown=options.everything)),
         key=lambda row: row.process.pid,
         reference=lambda row: str(row.process.pid),

@@ -134,11 +134,12 @@ def run(options: Options) -> int:
     format_ = options.format.output
     in_detail = format_ == "wide" or (format_ is None and bool(references))
     notes = (*_source_notes(facts, logs), *(() if in_detail else _doubt_notes(kills)))
-    if format_ in {"json", "yaml"}:
+    if options.format.has_values or format_ == "name":
         if kills or not missing:
-            from kubectl_qos.present.kills import list_values
+            from kubectl_qos.present.values.incidents import kill_list_values
 
-            output.print_values(list_values(kills, notes), format_)
+            values = kill_list_values(kills, notes)
+            output.print_document(values, str(format_), headers=options.format.headers)
     else:
         if kills or not missing:
             _print(kills, facts, options.format, in_detail=in_detail)

@@ -17,7 +17,7 @@ from kubectl_qos.errors import EXIT_ERROR, InputError, QosError, UsageError
 if TYPE_CHECKING:
     from kubectl_qos.cli.apply import ApplyShell
     from kubectl_qos.cli.options import ApplyOptions, SourceOptions
-    from kubectl_qos.edit.preview import Preview
+    from kubectl_qos.edit.preview import Preview, StrategyKind
     from kubectl_qos.k8s.objects import Pod
     from kubectl_qos.k8s.snapshot import Snapshot
 
@@ -27,7 +27,7 @@ in place or through the template, after a dry run of the server and a
 confirmation.
 
 Files (-f) and --demo are never sent anywhere, and -o without --yes prints the
-patch or manifest and sends nothing. Exit code 1 where a server refuses the
+preview, patch or manifest and sends nothing. Exit code 1 where a server refuses the
 values, or where they cannot be changed at all.
 """
 EXAMPLES: Final = """\
@@ -43,7 +43,7 @@ examples:
   kubectl qos set deployment/api --limits memory=2Gi --yes --timeout 5m   in a script
   kubectl qos set deployment/api --limits memory=2Gi -o patch
   kubectl qos set resources deployment/api --limits memory=2Gi     as kubectl set resources
-  kubectl qos set -f pod.yaml --pod-level --limits memory=4Gi -o yaml
+  kubectl qos set -f pod.yaml --pod-level --limits memory=4Gi -o manifest
   kubectl qos set -f deploy.yaml -c app --requests memory=1Gi --write
 """
 CLASSES: Final = ("guaranteed", "burstable", "besteffort")
@@ -68,9 +68,16 @@ class Options:
     outlive: str | None
     rank_below: int | None
     by: Literal["in-place", "template"] | None
-    output: Literal["patch", "yaml", "json"] | None
+    output: str | None
     exit_code: bool
     write: bool
+
+    @property
+    def strategy(self) -> StrategyKind | None:
+        """That of --by, None without it."""
+        from kubectl_qos.edit.preview import StrategyKind
+
+        return {"in-place": StrategyKind.IN_PLACE, "template": StrategyKind.TEMPLATE}.get(self.by or "")
 
     @property
     def applies(self) -> bool:
@@ -134,9 +141,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_output_flags(group: argparse._ArgumentGroup) -> None:
     add_output(
         group,
-        *("patch", "yaml", "json"),
-        help_="the strategic merge patch, or the whole changed manifest, in place of the preview; nothing is"
-        " sent. With --yes or --dry-run=server the object in the server's answer",
+        *("json", "yaml", "patch", "manifest"),
+        help_="the preview with all that speaks for and against it, only the strategic merge patch, or the"
+        " whole changed manifest; nothing is sent. With --yes or --dry-run=server the manifest is the object"
+        " in the server's answer",
     )
     add_switch(
         group,
@@ -192,7 +200,7 @@ def _set(options: Options) -> tuple[bool, bool]:
     neighbours = snapshot.by_node().get(pod.node_name, ())
     effects = preview(pod, set_edits.build_edits(request, pod, snapshot), setup, neighbours, snapshot.usage)
     if shell is None or options.output is None:
-        set_edits.print_preview(effects, pod, resolved, options, request)
+        set_edits.print_preview(effects, pod, resolved, options, request, snapshot)
     output.notes(set_edits.preview_notes(effects, snapshot))
     resolved.print_notes()
     if effects.edits:
@@ -230,7 +238,7 @@ def _check_flags(options: Options) -> None:
         if "-" in options.source.files:
             raise UsageError(
                 "--write cannot change standard input",
-                hint="give a file, or take what -o yaml prints without --write",
+                hint="give a file, or take what -o manifest prints without --write",
             )
         if any(map(is_url, options.source.files)):
             raise UsageError("--write cannot change a URL", hint="fetch it, and give the file with -f")
@@ -288,10 +296,7 @@ def _write(effects: Preview, pod: Pod, resolved: resources.ResolvedSource) -> st
 def _apply(shell: ApplyShell, effects: Preview, pod: Pod, snapshot: Snapshot, options: Options) -> None:
     from kubectl_qos.cli.apply import check_strategy
     from kubectl_qos.edit.apply import Apply
-    from kubectl_qos.edit.preview import StrategyKind
 
-    kinds = {"in-place": StrategyKind.IN_PLACE, "template": StrategyKind.TEMPLATE, None: None}
-    kind = kinds[options.by]
-    state = shell.load(Apply.begin(pod, effects.edits, effects), snapshot, kind)
-    check_strategy(state, kind)
+    state = shell.load(Apply.begin(pod, effects.edits, effects), snapshot, options.strategy)
+    check_strategy(state, options.strategy)
     shell.apply(state)

@@ -270,10 +270,13 @@ def _print(now: _Outcome, then: _Outcome | None, format_: str | None) -> None:
     from kubectl_qos.present import simulation as present
 
     if format_ is not None:
-        values = present.simulation_values(*now)
-        if then is not None:
-            values = {"kind": "SimulationComparison", "now": values, "then": present.simulation_values(*then)}
-        output.print_values(values, format_)
+        from kubectl_qos.present.values.incidents import SimulationComparisonValues, simulation_values
+
+        values = simulation_values(*now)
+        output.print_document(
+            values if then is None else SimulationComparisonValues(now=values, then=simulation_values(*then)),
+            format_,
+        )
     elif then is None:
         output.print_lines(present.simulation_lines(*now))
     else:

@@ -122,7 +122,8 @@ def _print(trees: Sequence[CgroupTree], *, by_file: bool) -> None:
 
 
 def _print_values(found: _Trees, format_: str) -> None:
-    from kubectl_qos.present.tree import tree_notes, tree_values
+    from kubectl_qos.present.tree import tree_notes
+    from kubectl_qos.present.values.pods import tree_values
 
     missing = found.snapshot.missing
     output.print_items([tree_values(tree, tree_notes([tree], missing)) for tree in found.trees], format_)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_apply_flags, add_output, add_switch
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `undo`."""
     parser.add_argument("id", nargs="?", metavar="ID", help="which change, as --list and set print it")
     add_switch(parser, "--list", help="the change history, the newest first; no server is contacted")
-    add_output(parser, "json", help_="output format of --list")
+    add_output(parser, "json", "yaml", help_="output format of --list")
     add_apply_flags(parser)
 
 
@@ -87,8 +87,9 @@ def _list(entries: Sequence[Entry], options: Options) -> None:
     undone = undone_ids(entries)
     shown = [entry for entry in reversed(entries) if context in {None, entry.context}]
     if options.output is not None:
-        items = [_values(entry, undone=entry.id in undone) for entry in shown]
-        output.print_values({"kind": "ChangeList", "items": items}, options.output)
+        from kubectl_qos.present.values.changes import history_values
+
+        output.print_document(history_values(shown, undone), options.output)
         return
     if not shown:
         output.note(f"no recorded changes in {context}" if context else "no recorded changes")
@@ -106,33 +107,6 @@ def _list(entries: Sequence[Entry], options: Options) -> None:
         for entry in shown
     ]
     output.print_lines(cell_table(rows, _TITLES))
-
-
-def _values(entry: Entry, *, undone: bool) -> dict[str, Any]:
-    before = {edit.target: edit.quantity for edit in entry.before}
-    changes = [
-        {
-            "container": edit.owner or None,
-            "side": edit.side.value,
-            "resource": edit.resource,
-            "before": _text(before.get(edit.target)),
-            "after": _text(edit.quantity),
-        }
-        for edit in entry.after
-    ]
-    names = ("at", "context", "server", "kind", "namespace", "name", "uid", "subresource", "message")
-    return {
-        "id": entry.id,
-        **{name: getattr(entry, name) for name in names},
-        "state": entry.state.value,
-        "undone": undone,
-        "undoes": entry.undoes or None,
-        "changes": changes,
-    }
-
-
-def _text(quantity: object) -> str | None:
-    return None if quantity is None else str(quantity)
 
 
 def _find_entry(entries: Sequence[Entry], id_: str | None, context: str) -> Entry:

@@ -196,7 +196,7 @@ def _verify(
 def _print(pods: VerifiedPods, verified: Sequence[Verified], format_: str | None) -> None:
     from kubectl_qos.k8s.snapshot import OTHER_PODS
     from kubectl_qos.present.reasons import missing_sentence
-    from kubectl_qos.present.verification import check_lines, summary, verification_notes, verification_values
+    from kubectl_qos.present.verification import check_lines, summary, verification_notes
     from kubectl_qos.qos.prediction import assumptions
 
     notes = [
@@ -204,8 +204,10 @@ def _print(pods: VerifiedPods, verified: Sequence[Verified], format_: str | None
         *verification_notes(verified, assumptions(pods.setup)),
         summary(verified),
     ]
-    if format_ in {"json", "yaml"}:
-        output.print_values(verification_values(verified, notes), format_)
+    if format_ not in {None, "wide"}:
+        from kubectl_qos.present.values.facts import verification_values
+
+        output.print_document(verification_values(verified, notes), str(format_))
     else:
         output.print_lines(check_lines(verified, everything=format_ == "wide"))
         output.notes(notes)

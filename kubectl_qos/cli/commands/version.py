@@ -18,6 +18,7 @@ from kubectl_qos.present.format import count, escape
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
+    from kubectl_qos.present.values.facts import VersionValues
 
 TIMEOUT: Final = "5s"
 """Of a request, where --request-timeout is not given."""
@@ -68,7 +69,7 @@ def run(options: Options) -> int:
     if options.output is None:
         output.print_lines(_lines(versions))
     else:
-        output.print_values(_values(versions, notes), options.output)
+        output.print_document(_values(versions, notes), options.output)
     output.notes(notes)
     if versions.error is not None:
         raise versions.error
@@ -123,19 +124,19 @@ def _lines(versions: _Versions) -> Iterator[str]:
         yield f"Kubelet Versions: {escape(version_counts_text(versions.kubelets))}"
 
 
-def _values(versions: _Versions, notes: list[str]) -> dict[str, Any]:
+def _values(versions: _Versions, notes: list[str]) -> VersionValues:
+    from kubectl_qos.present.values.facts import KubeletCount, VersionValues
+
     oldest, newest = _supported()
-    values: dict[str, Any] = {
-        "clientVersion": {"gitVersion": f"v{__version__}"},
-        "supportedVersions": {"oldest": oldest, "newest": newest},
-    }
-    if versions.server:
-        values["serverVersion"] = versions.server
-    if versions.kubelets:
-        values["kubeletVersions"] = [
-            {"version": version, "nodes": nodes} for version, nodes in versions.kubelets.items()
-        ]
-    return values | ({"notes": notes} if notes else {})
+    return VersionValues(
+        client_version={"gitVersion": f"v{__version__}"},
+        supported_versions={"oldest": oldest, "newest": newest},
+        server_version=dict(versions.server) or None,
+        kubelet_versions=tuple(
+            KubeletCount(version=version, nodes=nodes) for version, nodes in versions.kubelets.items()
+        ),
+        notes=tuple(notes),
+    )
 
 
 def _supported() -> tuple[str, str]:

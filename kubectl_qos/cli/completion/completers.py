@@ -406,4 +406,6 @@ OF_COMMAND: Final[Mapping[str, Mapping[str, Completer]]] = {
 
 def find_completer(command: str, name: str) -> Completer:
     """The completer of a flag or operand. Raises KeyError where the tables lack it."""
+    if name == "template":  # of every command with -o json
+        return free
     return OF_COMMAND.get(command, {}).get(name) or EVERY_COMMAND[name]

@@ -154,9 +154,9 @@ def report_evidence(report: OomReport, title: str) -> Iterator[Evidence]:
     details = {
         "constraint": report.constraint.value if report.constraint is not None else None,
         "memcg": report.oom_memcg or None,
-        "limit_kb": report.memory.limit_kb,
+        "limit_bytes": None if report.memory.limit_kb is None else report.memory.limit_kb << 10,
         "pid": victim.pid if victim is not None else None,
-        "comm": victim.comm if victim is not None else None,
+        "command": victim.comm if victim is not None else None,
         "processes": len(report.processes),
         "line": report.line,
         "title": title or None,
@@ -285,9 +285,9 @@ class MemoryLimits:
     def evidence(self) -> Iterator[Evidence]:
         """Each limit, and how they compare."""
         if self.own is not None:
-            yield Evidence(Fact.OWN_LIMIT, {"bytes": self.own})
+            yield Evidence(Fact.OWN_LIMIT, {"limit_bytes": self.own})
         if self.pod is not None:
-            yield Evidence(Fact.POD_LIMIT, {"bytes": self.pod})
+            yield Evidence(Fact.POD_LIMIT, {"limit_bytes": self.pod})
         if self.own is not None and self.nearest is Mechanism.POD_LIMIT:
             yield Evidence(Fact.SAME_LIMIT)
         if self.nearest is None:

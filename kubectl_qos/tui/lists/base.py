@@ -13,7 +13,10 @@ from textual.content import Content
 
 from kubectl_qos.config.state import UiState
 from kubectl_qos.errors import InputError, QosError
+from kubectl_qos.present.groups import NAMESPACE_COLUMNS, WORKLOAD_COLUMNS
+from kubectl_qos.present.node_columns import NODE_COLUMNS
 from kubectl_qos.present.output import Column, table, table_values, to_csv, to_json, to_yaml
+from kubectl_qos.present.pod_columns import VALUE_COLUMNS
 from kubectl_qos.present.pod_rows import PodRow
 from kubectl_qos.tui.filters import Fields, RowFilter
 from kubectl_qos.tui.follower import attempt
@@ -322,13 +325,14 @@ class ListTable(LineTable[Any]):
         return "\n".join(table(rows, self.shown_columns, now))
 
 
-_RESULT_KINDS: Final = {
-    ListKind.NODES: "NodeMemory",
-    ListKind.NAMESPACES: "NamespaceRanking",
-    ListKind.WORKLOADS: "WorkloadRanking",
-    ListKind.PODS: "PodRanking",
-    ListKind.CONTAINERS: "ContainerRanking",
+_DOCUMENTS: Final[Mapping[ListKind, tuple[str, Sequence[Column[Any]]]]] = {
+    ListKind.NODES: ("NodeMemory", tuple(NODE_COLUMNS.values())),
+    ListKind.NAMESPACES: ("NamespaceRank", tuple(NAMESPACE_COLUMNS.values())),
+    ListKind.WORKLOADS: ("WorkloadRank", tuple(WORKLOAD_COLUMNS.values())),
+    ListKind.PODS: ("PodRank", VALUE_COLUMNS),
+    ListKind.CONTAINERS: ("PodRank", VALUE_COLUMNS),
 }
+"""The kind of each list in JSON and YAML, and its columns there: all of them."""
 
 
 def export_rows(
@@ -346,7 +350,8 @@ def export_rows(
     if path.suffix == ".txt":
         return "".join(f"{line}\n" for line in table(rows, columns, now))
     if path.suffix in {".json", ".yaml", ".yml"}:
-        values = table_values(_RESULT_KINDS[kind], rows, columns, notes)
+        name, columns = _DOCUMENTS[kind]
+        values = table_values(name, rows, columns, notes)
         return to_json(values) if path.suffix == ".json" else to_yaml(values)
     raise InputError(
         f"{path.name}: the extension chooses the format", hint="end it in .csv, .json, .yaml or .txt"

@@ -1,0 +1,77 @@
+"""What `-o json|yaml` prints, as typed structs; docs/schema is generated from them.
+
+Names are camelCase as in Kubernetes, times RFC 3339, sizes bytes (`memoryBytes`), durations seconds; what is
+unknown or does not apply is null. The modules are imported when such an output is requested. Not here:
+tables, whose columns are their fields (output.py), and the dump of a node (qos/process_order.py).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, Literal, Self
+
+import msgspec
+
+API_VERSION: Final = "kubectl-qos/v1"
+_INITIALS: Final = frozenset({"id", "oom", "qos", "uid"})
+
+
+def camel(name: str) -> str:
+    """A name as Kubernetes spells it: `pod_uid` is `podUID`, `server address` is `serverAddress`."""
+    first, *others = re.split(r"[^A-Za-z0-9]+", name)
+    more = (word.upper() if word in _INITIALS else word[:1].upper() + word[1:] for word in others)
+    return first[:1].lower() + first[1:] + "".join(more)
+
+
+class Values(msgspec.Struct, frozen=True, kw_only=True, rename=camel):
+    """An object inside of a document."""
+
+    @classmethod
+    def of(cls, source: object, **others: Any) -> Self:
+        """From the attributes of these names but `others`, which are given; an empty text is null."""
+        for name in cls.__struct_fields__:
+            if name not in others and hasattr(source, name):
+                value = getattr(source, name)
+                others[name] = None if value == "" else value
+        return cls(**others)
+
+
+class Document(Values, frozen=True, kw_only=True, tag_field="kind"):
+    """A whole output, with its kind."""
+
+    api_version: Literal["kubectl-qos/v1"] = API_VERSION
+
+
+class ListValues(Document, frozen=True, kw_only=True, tag="List"):
+    """Several documents, each with its own kind."""
+
+    items: tuple[Any, ...]
+
+
+class NumberChange(Values, frozen=True, kw_only=True):
+    """A number before and after."""
+
+    before: int | None
+    after: int | None
+
+
+class TextChange(Values, frozen=True, kw_only=True):
+    """A text before and after."""
+
+    before: str | None
+    after: str | None
+
+
+def as_document(values: Document | Mapping[str, Any]) -> dict[str, Any]:
+    """The plain values of a document, apiVersion first; those of a table are plain already."""
+    return {"apiVersion": API_VERSION, **msgspec.json.decode(msgspec.json.encode(values))}
+
+
+def plain(value: object) -> Any:
+    """A value of a reason, its names camelCase."""
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, Mapping):
+        return {camel(str(name)): plain(one) for name, one in value.items()}
+    return str(value)

@@ -1,0 +1,359 @@
+"""Effects of changes: `set`, `compare`, a resize in `explain`, and the change history of `undo --list`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+from urllib.parse import urlencode
+
+from kubectl_qos.edit.compare import Comparison
+from kubectl_qos.edit.edits import Edit, Side, current_value
+from kubectl_qos.edit.findings import Finding, Severity
+from kubectl_qos.edit.history import Entry, EntryState
+from kubectl_qos.edit.patch import CONTENT_TYPE, METHOD
+from kubectl_qos.edit.preview import Effects, FileChange, Preview, StrategyKind, When
+from kubectl_qos.edit.strategy import Strategy
+from kubectl_qos.k8s.kubelet import NodeSetup
+from kubectl_qos.k8s.node_overrides import NodeOverride
+from kubectl_qos.k8s.objects import CPU
+from kubectl_qos.k8s.quantity import Quantity
+from kubectl_qos.present.apply import strategy_effect, strategy_title
+from kubectl_qos.present.effects import kubelet_refusals
+from kubectl_qos.present.findings import finding_sentence
+from kubectl_qos.present.values import Document, NumberChange, TextChange, Values, camel
+from kubectl_qos.qos.killers import killers
+
+
+class ObjectValues(Values, frozen=True, kw_only=True):
+    """Which object, named by its own kind."""
+
+    kind: str
+    namespace: str | None
+    name: str
+    uid: str | None
+
+
+class EditValues(Values, frozen=True, kw_only=True):
+    """One request or limit, as quantities; null is absent. Those of the whole pod have no container."""
+
+    container: str | None
+    side: Side
+    resource: str
+    before: str | None
+    after: str | None
+
+
+class RankValues(Values, frozen=True, kw_only=True):
+    """A kill rank before the change, right after it, and once all effects have taken place: when that is."""
+
+    before: int | None
+    now: int | None
+    after: int | None
+    when: When
+
+
+class ContainerEffects(Values, frozen=True, kw_only=True):
+    """A container's numbers before and after, and when they change."""
+
+    name: str
+    oom_score_adj: NumberChange
+    oom_score: NumberChange
+    when: When
+
+
+class FileValues(Values, frozen=True, kw_only=True):
+    """A cgroup file, null where it is not written; `sameEffect` is a change that the kernel ignores."""
+
+    container: str | None
+    path: str
+    file: str
+    before: str | None
+    after: str | None
+    when: When
+    same_effect: bool
+
+
+class EffectsValues(Values, frozen=True, kw_only=True):
+    """The effects on one pod; `when` is that of the class, the path and the eviction rank."""
+
+    namespace: str | None
+    pod: str
+    changed: bool
+    qos_class: TextChange
+    rank: RankValues
+    eviction_rank: NumberChange
+    cgroup_path: TextChange
+    when: When
+    containers: tuple[ContainerEffects, ...]
+    files: tuple[FileValues, ...]
+
+
+class SetupValues(Values, frozen=True, kw_only=True):
+    """A node as it is predicted for; thresholds are the kubelet's texts."""
+
+    release: str
+    cgroup_driver: str
+    cgroup_version: int
+    userspace_oom_killer: str | None
+    eviction_hard: dict[str, str]
+    eviction_soft: dict[str, str]
+
+
+class ComparisonValues(Document, frozen=True, kw_only=True, tag="Comparison"):
+    """The pods of one node with another release or other settings: `compare`."""
+
+    node: str
+    before: SetupValues
+    after: SetupValues
+    settings: dict[str, str]
+    kubelet_refusals: tuple[str, ...]
+    node_files: tuple[FileValues, ...]
+    pods: tuple[EffectsValues, ...]
+
+
+class FitValues(Values, frozen=True, kw_only=True):
+    """What the pod requests and what its node has free, as quantities."""
+
+    resource: str
+    request: str
+    free: str
+    fits: bool
+
+
+class FindingValues(Values, frozen=True, kw_only=True):
+    """What refuses the change, would revert it, or changes its effect; `subject` is whose finding it is."""
+
+    severity: Severity
+    reason: str
+    subject: str
+    message: str
+
+
+class RequestValues(Values, frozen=True, kw_only=True):
+    """The exact request; its body is the patch with the uid and resourceVersion of the object."""
+
+    method: str
+    path: str
+    content_type: str
+    body: dict[str, Any]
+
+
+class StrategyValues(Values, frozen=True, kw_only=True):
+    """One way to apply the change; no request where it is impossible or possible by hand only.
+
+    `replacedPods` is null where it is unknown.
+    """
+
+    strategy: StrategyKind
+    title: str
+    possible: bool
+    message: str
+    restarted_containers: tuple[str, ...]
+    replaced_pods: int | None
+    request: RequestValues | None
+
+
+class KubeletAnswer(Values, frozen=True, kw_only=True):
+    """What the kubelet is expected to answer to the change in place: done, Deferred, Infeasible or Error."""
+
+    status: str
+    message: str
+
+
+class ChangePreviewValues(Document, frozen=True, kw_only=True, tag="ChangePreview"):
+    """What a change does, before it is applied: `set`.
+
+    `refusals` are the server's answers to the values, `strategy` how they would be applied. `patch` is the
+    strategic merge patch, null where nothing changes, and `manifest` the whole object with the change, in a
+    server's answer to `--yes` or `--dry-run=server` as that has it.
+    """
+
+    object: ObjectValues
+    changes: tuple[EditValues, ...]
+    refusals: tuple[str, ...]
+    strategy: StrategyKind
+    kubelet: KubeletAnswer
+    effects: EffectsValues
+    node_fit: tuple[FitValues, ...]
+    findings: tuple[FindingValues, ...]
+    strategies: tuple[StrategyValues, ...]
+    patch: dict[str, Any] | None
+    manifest: dict[str, Any]
+    notes: tuple[str, ...]
+
+
+class ChangeValues(Values, frozen=True, kw_only=True):
+    """A change that was sent; `undoes` is the id of the one that it reverts."""
+
+    id: str
+    time: str
+    context: str | None
+    server: str | None
+    object: ObjectValues
+    subresource: str | None
+    state: EntryState
+    message: str | None
+    undone: bool
+    undoes: str | None
+    changes: tuple[EditValues, ...]
+
+
+class ChangeListValues(Document, frozen=True, kw_only=True, tag="ChangeList"):
+    """The change history, the newest first: `undo --list`."""
+
+    items: tuple[ChangeValues, ...]
+
+
+def comparison_values(
+    comparison: Comparison, overrides: Sequence[NodeOverride], pods: Iterable[Effects]
+) -> ComparisonValues:
+    """The differences between two setups of a node."""
+    return ComparisonValues(
+        node=comparison.before.node.name,
+        before=_setup_values(comparison.before),
+        after=_setup_values(comparison.after),
+        settings={override.key: override.text for override in overrides},
+        kubelet_refusals=tuple(kubelet_refusals(comparison)),
+        node_files=tuple(map(_file_values, comparison.node_files)),
+        pods=tuple(map(effects_values, pods)),
+    )
+
+
+def _setup_values(setup: NodeSetup) -> SetupValues:
+    return SetupValues(
+        release=str(setup.release),
+        cgroup_driver=setup.kubelet.cgroup_driver.value,
+        cgroup_version=setup.node.cgroup_version,
+        userspace_oom_killer=killers(setup).userspace,
+        eviction_hard=dict(setup.kubelet.eviction_hard),
+        eviction_soft=dict(setup.kubelet.eviction_soft),
+    )
+
+
+def effects_values(effects: Effects) -> EffectsValues:
+    """The effects on a pod."""
+    pod, (eviction_before, eviction_after) = effects.before.pod, effects.eviction_ranks
+    return EffectsValues.of(
+        effects,
+        namespace=pod.namespace or None,
+        pod=pod.title,
+        changed=effects.changes_anything,
+        qos_class=TextChange(before=effects.before.qos_class.value, after=effects.after.qos_class.value),
+        rank=rank_values(effects),
+        eviction_rank=NumberChange(before=eviction_before, after=eviction_after),
+        cgroup_path=TextChange(before=effects.before.cgroup.path, after=effects.after.cgroup.path),
+        containers=container_effects(effects),
+        files=tuple(map(_file_values, (*effects.files, *effects.same_effect))),
+    )
+
+
+def rank_values(effects: Effects) -> RankValues:
+    """The kill ranks of a pod."""
+    before, now, after = effects.rank_before, effects.rank_now, effects.rank_after
+    return RankValues(before=before, now=now, after=after, when=effects.rank_when)
+
+
+def container_effects(effects: Effects) -> tuple[ContainerEffects, ...]:
+    """The numbers of every container."""
+    return tuple(
+        ContainerEffects.of(
+            one,
+            oom_score_adj=NumberChange(before=one.adj_before, after=one.adj_after),
+            oom_score=NumberChange(before=one.score_before, after=one.score_after),
+        )
+        for one in effects.containers
+    )
+
+
+def _file_values(file: FileChange) -> FileValues:
+    return FileValues.of(
+        file, file=file.name, before=file.before, after=file.after, same_effect=not file.has_effect
+    )
+
+
+def preview_values(
+    preview: Preview,
+    findings: Iterable[Finding],
+    strategies: Iterable[Strategy],
+    *,
+    patch: Mapping[str, Any] | None,
+    manifest: Mapping[str, Any],
+    notes: Iterable[str],
+) -> ChangePreviewValues:
+    """A change with all that speaks for and against it."""
+    pod = preview.before.pod
+    return ChangePreviewValues(
+        object=ObjectValues.of(pod, uid=pod.metadata.uid or None),
+        changes=tuple(
+            edit_values(edit, current_value(pod, *edit.target), edit.quantity) for edit in preview.edits
+        ),
+        refusals=tuple(map(str, preview.refusals)),
+        strategy=preview.strategy_kind,
+        kubelet=KubeletAnswer(status=preview.outcome.answer.value, message=preview.outcome.message),
+        effects=effects_values(preview.effects),
+        node_fit=tuple(
+            FitValues.of(
+                one, request=_quantity(one.resource, one.needed), free=_quantity(one.resource, one.free)
+            )
+            for one in preview.node_fit
+        ),
+        findings=tuple(
+            FindingValues.of(one, reason=_reason(one), message=finding_sentence(one)) for one in findings
+        ),
+        strategies=tuple(map(_strategy_values, strategies)),
+        patch=None if patch is None else dict(patch),
+        manifest=dict(manifest),
+        notes=tuple(notes),
+    )
+
+
+def _quantity(resource: str, amount: int) -> str:
+    return f"{amount}m" if resource == CPU else str(amount)
+
+
+def _reason(finding: Finding) -> str:
+    """The code as Kubernetes writes reasons: `LimitRangeRefuses`."""
+    name = camel(finding.code.name.lower())
+    return name[:1].upper() + name[1:]
+
+
+def _strategy_values(strategy: Strategy) -> StrategyValues:
+    request = strategy.request
+    return StrategyValues.of(
+        strategy,
+        strategy=strategy.kind,
+        title=strategy_title(strategy),
+        possible=strategy.is_possible,
+        message=strategy_effect(strategy),
+        restarted_containers=strategy.restarts,
+        replaced_pods=strategy.pods,
+        request=request
+        and RequestValues(
+            method=METHOD,
+            path=f"{request.path}?{urlencode(request.query(dry_run=False))}",
+            content_type=CONTENT_TYPE,
+            body=request.body,
+        ),
+    )
+
+
+def edit_values(edit: Edit, before: Quantity | None, after: Quantity | None) -> EditValues:
+    """A value before and after."""
+    old, new = (None if quantity is None else str(quantity) for quantity in (before, after))
+    return EditValues.of(edit, container=edit.owner or None, before=old, after=new)
+
+
+def history_values(entries: Iterable[Entry], undone: frozenset[str]) -> ChangeListValues:
+    """Entries of the change history, and the ids of those that were reverted."""
+    return ChangeListValues(items=tuple(_entry_values(entry, undone) for entry in entries))
+
+
+def _entry_values(entry: Entry, undone: frozenset[str]) -> ChangeValues:
+    before = {edit.target: edit.quantity for edit in entry.before}
+    return ChangeValues.of(
+        entry,
+        time=entry.at,
+        object=ObjectValues.of(entry),
+        undone=entry.id in undone,
+        changes=tuple(edit_values(edit, before.get(edit.target), edit.quantity) for edit in entry.after),
+    )

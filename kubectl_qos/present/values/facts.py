@@ -1,0 +1,192 @@
+"""Measured values, `verify`; permissions, `can-i`; versions, `version`; and `bug-report`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from kubectl_qos.k8s.rbac import TIERS, AccessReview, Permission
+from kubectl_qos.present.rbac import Reviews, permission_notes, permissions
+from kubectl_qos.present.values import Document, Values, camel
+from kubectl_qos.present.verification import cause_sentence
+from kubectl_qos.qos.cgroup.tree import CgroupLevel
+from kubectl_qos.qos.reason import Confidence
+from kubectl_qos.qos.verification import CheckedValue, DriftReason, Verified
+
+
+class ProcessValues(Values, frozen=True, kw_only=True):
+    """A process that was read."""
+
+    pid: int
+    name: str | None
+    oom_score: int | None
+
+
+class CauseValues(Values, frozen=True, kw_only=True):
+    """What may have caused a difference."""
+
+    reason: DriftReason
+    confidence: Confidence
+    message: str
+
+
+class CheckValues(Values, frozen=True, kw_only=True):
+    """A file as computed and as measured; without a measured value the drift is unknown."""
+
+    level: CgroupLevel
+    container: str | None
+    file: str
+    computed: str | None
+    measured: str | None
+    drift: bool | None
+    processes: tuple[ProcessValues, ...]
+    cause: CauseValues | None
+
+
+class UnreadValues(Values, frozen=True, kw_only=True):
+    """What could not be read: a container, or the whole pod."""
+
+    container: str | None
+    message: str
+    remedy: str | None
+
+
+class VerifiedValues(Values, frozen=True, kw_only=True):
+    """The checks of one pod, without one of the levels above the pods."""
+
+    namespace: str | None
+    pod: str | None
+    checks: tuple[CheckValues, ...]
+    unread: tuple[UnreadValues, ...]
+
+
+class VerificationValues(Document, frozen=True, kw_only=True, tag="Verification"):
+    """Computed beside measured values: `verify`."""
+
+    drift_count: int
+    items: tuple[VerifiedValues, ...]
+    notes: tuple[str, ...]
+
+
+class PermissionValues(Values, frozen=True, kw_only=True):
+    """A permission and its review; no namespace is all of them, unknown is null."""
+
+    verb: str
+    group: str | None
+    resource: str
+    subresource: str | None
+    namespace: str | None
+    optional: bool
+    allowed: bool | None
+    message: str | None
+
+
+class TierValues(Values, frozen=True, kw_only=True):
+    """Permissions that belong together, and what they enable."""
+
+    tier: str
+    access: str
+    gives: str
+    caution: str | None
+    granted_by: str
+    permissions: tuple[PermissionValues, ...]
+
+
+class TierListValues(Document, frozen=True, kw_only=True, tag="TierList"):
+    """The user's permissions, in a namespace or in all: `can-i`."""
+
+    namespace: str | None
+    items: tuple[TierValues, ...]
+    notes: tuple[str, ...]
+
+
+class KubeletCount(Values, frozen=True, kw_only=True):
+    """How many nodes have a version of the kubelet."""
+
+    version: str
+    nodes: int
+
+
+class VersionValues(Document, frozen=True, kw_only=True, tag="Version"):
+    """Our version, the server's as it answers, and those of the kubelets: `version`."""
+
+    client_version: dict[str, str]
+    supported_versions: dict[str, str]
+    server_version: dict[str, Any] | None
+    kubelet_versions: tuple[KubeletCount, ...]
+    notes: tuple[str, ...]
+
+
+class BugReportValues(Document, frozen=True, kw_only=True, tag="BugReport"):
+    """Facts for the report of a defect, in words: `bug-report`."""
+
+    installation: dict[str, str]
+    cluster: dict[str, str]
+
+
+def verification_values(verified: Sequence[Verified], notes: Iterable[str]) -> VerificationValues:
+    """All values, drift or not."""
+    return VerificationValues(
+        drift_count=sum(len(one.drift) for one in verified),
+        items=tuple(
+            VerifiedValues(
+                namespace=one.pod.namespace if one.pod is not None else None,
+                pod=one.pod.title if one.pod is not None else None,
+                checks=tuple(map(_check_values, one.checks)),
+                unread=tuple(UnreadValues.of(unread, message=unread.why) for unread in one.unread),
+            )
+            for one in verified
+        ),
+        notes=tuple(notes),
+    )
+
+
+def _check_values(check: CheckedValue) -> CheckValues:
+    cause = check.cause
+    return CheckValues.of(
+        check,
+        computed=check.computed,
+        measured=check.measured,
+        drift=check.drift if check.measured is not None else None,
+        processes=tuple(map(ProcessValues.of, check.processes)),
+        cause=cause and CauseValues.of(cause, message=cause_sentence(cause)),
+    )
+
+
+def permission_values(reviews: Reviews, namespace: str | None) -> TierListValues:
+    """The tiers with the review of each permission."""
+    return TierListValues(
+        namespace=namespace,
+        items=tuple(
+            TierValues.of(
+                tier,
+                tier=tier.name,
+                access=tier.level(reviews).value,
+                granted_by=tier.file,
+                permissions=tuple(
+                    _permission_values(one, reviews[one], namespace) for one in permissions(tier, namespace)
+                ),
+            )
+            for tier in TIERS
+        ),
+        notes=tuple(permission_notes(reviews, namespace)),
+    )
+
+
+def _permission_values(
+    permission: Permission, review: AccessReview, namespace: str | None
+) -> PermissionValues:
+    return PermissionValues.of(
+        permission,
+        namespace=permission.namespace(namespace),
+        allowed=review.allowed,
+        message=review.reason or None,
+    )
+
+
+def bug_report_values(sections: Mapping[str, Mapping[str, str]]) -> BugReportValues:
+    """The facts of each section."""
+    installation, cluster = (
+        {camel(name): text for name, text in facts.items()} for facts in sections.values()
+    )
+    return BugReportValues(installation=installation, cluster=cluster)

@@ -1,0 +1,232 @@
+"""One pod in full, `explain`, and the cgroups of a node, `tree`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kubectl_qos.k8s.allocation import RESIZE_IN_PROGRESS, is_resizing, resize_condition
+from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.k8s.usage import Psi
+from kubectl_qos.present.explanation import Explanation, desired_values
+from kubectl_qos.present.tree import MOUNT
+from kubectl_qos.present.values import Document, Values, camel, plain
+from kubectl_qos.present.values.changes import (
+    ContainerEffects,
+    EditValues,
+    RankValues,
+    container_effects,
+    edit_values,
+    rank_values,
+)
+from kubectl_qos.qos.cgroup.tree import CgroupLevel, CgroupTree, Directory
+from kubectl_qos.qos.prediction import CgroupPrediction, ContainerPrediction
+from kubectl_qos.qos.qos_class import ClassStepKind, QosClass, steps_to
+from kubectl_qos.qos.ranking import ContainerKind
+from kubectl_qos.qos.reason import Reason
+
+
+class ReasonValues(Values, frozen=True, kw_only=True):
+    """Why a value is what it is: the rule with its inputs, and where upstream has it."""
+
+    rule: str
+    result: Any
+    inputs: dict[str, Any]
+    source: str
+    children: tuple[ReasonValues, ...]
+
+
+class ClassStepValues(Values, frozen=True, kw_only=True):
+    """One change on the way to a class; the container is null for any of them."""
+
+    action: ClassStepKind
+    container: str | None
+    resource: str | None
+    value: str | None
+
+
+class CgroupValues(Values, frozen=True, kw_only=True):
+    """A directory below the mount, and the contents of its files."""
+
+    path: str
+    files: dict[str, str]
+
+
+class ContainerValues(Values, frozen=True, kw_only=True):
+    """A container; without the node's memory its oom_score_adj is only known to be in a range."""
+
+    name: str
+    type: ContainerKind
+    oom_score_adj: int | None
+    oom_score_adj_range: tuple[int, int] | None
+    oom_score_adj_reason: ReasonValues | None
+    cgroup: CgroupValues
+    process_cgroup: CgroupValues | None
+
+
+class ResizeValues(Values, frozen=True, kw_only=True):
+    """An unfinished resize: its status in the kubelet's word, and the values in force and desired.
+
+    `containers` and `rank` are the pod now, and once the resize is done and, where needed, restarts followed.
+    """
+
+    status: str
+    message: str | None
+    changes: tuple[EditValues, ...]
+    containers: tuple[ContainerEffects, ...]
+    rank: RankValues
+
+
+class PodExplanationValues(Document, frozen=True, kw_only=True, tag="PodExplanation"):
+    """A pod, or the pod of a workload's template: `explain`.
+
+    `classSteps` are the steps to each class; `assumed` has the inputs that were neither measured nor
+    configured, `assumedFrom` the facts that speak for some of them. `pressure` is that of the pod and of its
+    node, as far as its kubelet reports it.
+    """
+
+    namespace: str | None
+    pod: str
+    node: str | None
+    release: str
+    qos_class: QosClass
+    computed_class: QosClass
+    class_reason: ReasonValues
+    class_steps: dict[str, tuple[ClassStepValues, ...]]
+    rank: int | None
+    oom_score: int | None
+    eviction_rank: int | None
+    critical: bool
+    node_critical: bool
+    static: bool
+    containers: tuple[ContainerValues, ...]
+    cgroup: CgroupValues
+    resize: ResizeValues | None
+    pressure: dict[str, dict[str, Psi | None]]
+    assumed: dict[str, Any]
+    assumed_from: dict[str, str]
+
+
+class DirectoryValues(Values, frozen=True, kw_only=True):
+    """A directory of the tree, parents first, with what is its own; paths are below the mount."""
+
+    path: str
+    level: CgroupLevel
+    qos_class: QosClass | None
+    namespace: str | None
+    pod: str | None
+    container: str | None
+    files: dict[str, str]
+
+
+class CgroupTreeValues(Document, frozen=True, kw_only=True, tag="CgroupTree"):
+    """The cgroups of a node, or those on the path to one pod: `tree`."""
+
+    node: str | None
+    release: str
+    cgroup_version: int
+    cgroup_driver: str
+    mount: str
+    directories: tuple[DirectoryValues, ...]
+    notes: tuple[str, ...]
+
+
+def explanation_values(explanation: Explanation) -> PodExplanationValues:
+    """An explanation without its sentences."""
+    prediction, row = explanation.prediction, explanation.row
+    pod, node = prediction.pod, prediction.setup.node
+    return PodExplanationValues.of(
+        prediction,
+        namespace=pod.namespace or None,
+        pod=pod.title,
+        node=node.name or None,
+        release=str(prediction.setup.release),
+        class_reason=_reason_values(prediction.class_reason),
+        class_steps={
+            target.value: tuple(
+                ClassStepValues(
+                    action=step.kind,
+                    container=step.owner or None,
+                    resource=step.resource or None,
+                    value=None if step.value is None else str(step.value),
+                )
+                for step in steps_to(pod, target, prediction.setup.release)
+            )
+            for target in QosClass
+        },
+        rank=row.rank if row is not None else None,
+        oom_score=row.score if row is not None else None,
+        eviction_rank=row.eviction_rank if row is not None else None,
+        static=prediction.static or prediction.mirror,
+        containers=tuple(map(_container_values, prediction.containers)),
+        cgroup=_cgroup_values(prediction.cgroup),
+        resize=_resize_values(pod, explanation) if is_resizing(pod) else None,
+        pressure={name: one._asdict() for name, one in explanation.pressure.items()},
+        assumed={camel(one.name): plain(one.value) for one in prediction.assumptions},
+        assumed_from={camel(one.name): one.basis for one in prediction.assumptions if one.basis},
+    )
+
+
+def _resize_values(pod: Pod, explanation: Explanation) -> ResizeValues:
+    condition = resize_condition(pod)
+    status = "Proposed"
+    if condition is not None:
+        status = condition.reason or ("InProgress" if condition.type == RESIZE_IN_PROGRESS else "Pending")
+    return ResizeValues(
+        status=status,
+        message=condition.message or None if condition is not None else None,
+        changes=tuple(edit_values(edit, now, edit.quantity) for edit, now in desired_values(pod)),
+        containers=container_effects(explanation.resize),
+        rank=rank_values(explanation.resize),
+    )
+
+
+def _reason_values(reason: Reason) -> ReasonValues:
+    return ReasonValues(
+        rule=reason.rule.value,
+        result=plain(reason.result),
+        inputs={camel(name): plain(value) for name, value in reason.inputs.items()},
+        source=reason.rule.source,
+        children=tuple(map(_reason_values, reason.children)),
+    )
+
+
+def _container_values(container: ContainerPrediction) -> ContainerValues:
+    reason = container.oom_score_adj_reason
+    return ContainerValues.of(
+        container,
+        type=container.kind,
+        oom_score_adj_reason=None if reason is None else _reason_values(reason),
+        cgroup=_cgroup_values(container.cgroup),
+        process_cgroup=_cgroup_values(container.process_cgroup) if container.has_process_cgroup else None,
+    )
+
+
+def _cgroup_values(cgroup: CgroupPrediction) -> CgroupValues:
+    return CgroupValues(path=cgroup.path, files=dict(cgroup.files))
+
+
+def tree_values(tree: CgroupTree, notes: Sequence[str]) -> CgroupTreeValues:
+    """A tree, its directories in a flat list."""
+    setup = tree.setup
+    return CgroupTreeValues(
+        node=setup.node.name or None,
+        release=str(setup.release),
+        cgroup_version=setup.node.cgroup_version,
+        cgroup_driver=setup.kubelet.cgroup_driver.value,
+        mount=MOUNT,
+        directories=tuple(map(_directory_values, tree.walk())),
+        notes=tuple(notes),
+    )
+
+
+def _directory_values(directory: Directory) -> DirectoryValues:
+    pod, container = directory.pod, directory.container
+    return DirectoryValues.of(
+        directory,
+        qos_class=directory.qos,
+        namespace=pod.namespace or None if pod is not None else None,
+        pod=pod.title if pod is not None else None,
+        container=container.name if container is not None else None,
+        files=dict(directory.files),
+    )

@@ -1,0 +1,110 @@
+"""What scripts read of each command; that it is as its schema says is looked at wherever a test runs one."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cluster.cluster_objects import node, pod
+from tests.contract import documents
+from tests.end_to_end.command import Run
+
+DEMO = (
+    "top -A",
+    "top -A --containers",
+    "top nodes",
+    "explain pod/db-0 pod/warehouse-0 -n data",
+    "tree",
+    "tree pod/db-0 -n data",
+    "compare --to 1.37",
+    "compare pod/db-0 -n data --assume cgroupDriver=cgroupfs",
+    "kills -A",
+    "simulate node/worker-2 --free 4Gi",
+    "simulate node/worker-2 --until-oom --eviction",
+    "simulate node/worker-2 --grow node=4Gi --important app=db",
+    "set pod/db-0 -n data --limits memory=5Gi",
+    "set pod/db-0 -n data --class burstable",
+    "set deployment/api -n shop --limits memory=5Gi",
+    "version",
+    "bug-report",
+)
+
+
+@pytest.mark.parametrize("words", DEMO)
+@pytest.mark.parametrize("format_", ["json", "yaml"])
+def test_every_output_is_as_its_schema_says(run: Run, words: str, format_: str) -> None:
+    done = run(*words.split(), "--demo", "-o", format_)
+    if not words.startswith("set deployment"):
+        assert list(documents(done.out, format_))
+
+
+def test_a_resize_has_its_status_its_values_and_what_follows(run: Run) -> None:
+    found = explained(run, "Infeasible")
+    assert found["resize"]["status"] == "Infeasible"
+    assert found["resize"]["changes"] == [
+        {"container": "app", "side": "requests", "resource": "memory", "before": "1Gi", "after": "9Gi"}
+    ]
+    (container,) = found["resize"]["containers"]
+    assert container["oomScoreAdj"]["before"] > container["oomScoreAdj"]["after"]
+    assert found["resize"]["rank"]["before"] == 1
+    assert explained(run, "")["resize"] is None
+
+
+def explained(run: Run, reason: str) -> Any:
+    made = pod("web", request="9Gi" if reason else "1Gi")
+    status = {
+        "name": "app",
+        "ready": True,
+        "restartCount": 0,
+        "state": {"running": {}},
+        "containerID": "x://1",
+    }
+    status |= {"image": "", "imageID": "", "allocatedResources": {"memory": "1Gi"}}
+    status |= {"resources": {"requests": {"memory": "1Gi"}}}
+    condition = {"type": "PodResizePending", "status": "True", "reason": reason}
+    made["status"] = {"phase": "Running", "containerStatuses": [status]}
+    made["status"] |= {"conditions": [condition]} if reason else {}
+    (run.home / "x.json").write_text(
+        json.dumps({"kind": "List", "apiVersion": "v1", "items": [made, node()]})
+    )
+    return json.loads(run("explain", "pod/web", "-n", "shop", "-f", "x.json", "-o", "json").out)
+
+
+def test_compare_has_the_thresholds_of_eviction(run: Run) -> None:
+    words = (
+        "compare",
+        "node/worker-2",
+        "--demo",
+        "--assume",
+        "evictionHard=memory.available=1Gi",
+        "-o",
+        "json",
+    )
+    found = json.loads(run(*words).out)
+    assert found["before"]["evictionHard"]["memory.available"] == "100Mi"
+    assert found["after"]["evictionHard"]["memory.available"] == "1Gi"
+
+
+def test_the_preview_of_set_has_all_that_its_text_has(run: Run) -> None:
+    words = ("set", "pod/api-7d9c5b6f8-x2mzq", "-n", "shop", "--limits", "memory=1Gi", "--demo")
+    found = json.loads(run(*words, "-o", "json").out)
+    assert found["object"] | {"uid": None} == {
+        "kind": "Pod", "namespace": "shop", "name": "api-7d9c5b6f8-x2mzq", "uid": None,
+    }  # fmt: skip
+    assert [one["reason"] for one in found["findings"]] == ["ResizeNotDone", "LimitBelowUsage"]
+    assert found["kubelet"]["status"] == "Error"
+    assert {one["when"] for one in found["effects"]["files"]} == {"retried"}
+    in_place, template = found["strategies"]
+    assert (in_place["possible"], template["possible"]) == (True, False)
+    assert in_place["request"]["body"]["spec"] == found["patch"]["spec"]
+    assert found["patch"] == yaml.safe_load(run(*words, "-o", "patch").out)
+    assert found["manifest"] == yaml.safe_load(run(*words, "-o", "manifest").out)
+
+
+def test_a_change_that_changes_nothing_has_no_patch(run: Run) -> None:
+    words = ("set", "pod/api-7d9c5b6f8-x2mzq", "-n", "shop", "--limits", "memory=2Gi", "--demo", "-o", "json")
+    found = json.loads(run(*words).out)
+    assert (found["patch"], found["changes"], found["strategies"]) == (None, [], [])
