@@ -126,6 +126,7 @@ class Kubelet(_WithOrigins):
     enforce_node_allocatable: tuple[str, ...] = ("pods",)
     eviction_hard: Mapping[str, str] = field(default_factory=lambda: DEFAULT_EVICTION_HARD)
     eviction_soft: Mapping[str, str] = field(default_factory=dict)
+    eviction_soft_grace_period: Mapping[str, str] = field(default_factory=dict)
     eviction_minimum_reclaim: Mapping[str, str] = field(default_factory=dict)
 
     @staticmethod
@@ -334,6 +335,7 @@ class _Configuration(ApiStruct, frozen=True):
     enforce_node_allocatable: tuple[str, ...] = ("pods",)
     eviction_hard: dict[str, str] = msgspec.field(default_factory=dict)
     eviction_soft: dict[str, str] = msgspec.field(default_factory=dict)
+    eviction_soft_grace_period: dict[str, str] = msgspec.field(default_factory=dict)
     eviction_minimum_reclaim: dict[str, str] = msgspec.field(default_factory=dict)
 
 

@@ -247,8 +247,8 @@ def _step_notes(row: VictimRow) -> str:
     if step.important:
         mark = "! first important" if row.is_important else "important"
         notes.append(f"{mark}: {', '.join(map(_reason, step.important))}")
-    if step.restarts or step.restarts_pod:
-        notes.append((Restart.POD if step.restarts_pod else Restart.CONTAINER).value)
+    if step.restarts or step.restart is Restart.POD:
+        notes.append(step.restart.value)
     if step.tied:
         notes.append(f"tied with {step.tied}")
     if step.qos is None:

@@ -639,7 +639,7 @@ def test_a_step_says_that_all_containers_of_the_pod_restart() -> None:
     at = node_state([("a", victim), ("b", container(0, 100))])
     for restarts in (True, False):
         first = simulate(at, Scenario(free_bytes=100 * MIB, restarts=restarts)).steps[0]
-        assert (first.key[1], first.restarts, first.restarts_pod) == ("a", restarts, True)
+        assert (first.key[1], first.restarts, first.restart) == ("a", restarts, Restart.POD)
 
 
 def test_a_process_of_the_node_that_has_grown_is_killed_before_guaranteed_pods() -> None:

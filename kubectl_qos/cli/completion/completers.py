@@ -386,6 +386,7 @@ OF_COMMAND: Final[Mapping[str, Mapping[str, Completer]]] = {
         "kernel_logs": only(FILES),
         "since_seconds": free,
     },
+    "next": {"target": TargetCompleter(POD, NODE)},
     "simulate": {
         "target": TargetCompleter(NODE),
         "free": free,

@@ -13,7 +13,7 @@ from kubectl_qos.qos.kills.report import Constraint, OomReport, Unranked, Victim
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Confidence, Mechanism
 from kubectl_qos.qos.simulation.engine import MechanismDistance, Simulation, SimulationStep
-from kubectl_qos.qos.simulation.node_state import Importance, NodeState
+from kubectl_qos.qos.simulation.node_state import Importance, NodeState, Restart
 
 
 class EvidenceValues(Values, frozen=True, kw_only=True):
@@ -321,7 +321,7 @@ def _step_values(number: int, step: SimulationStep) -> StepValues:
         freed_working_set_bytes=step.freed.available_bytes,
         after=LevelValues.of(step.level),
         restarted=step.restarts,
-        pod_restarted=step.restarts_pod,
+        pod_restarted=step.restart is Restart.POD,
         important=tuple(ImportantValues(reason=one.why, message=one.what) for one in step.important),
         refused=tuple("/".join(key) for key in step.refused),
     )

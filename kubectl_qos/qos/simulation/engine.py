@@ -34,8 +34,8 @@ class SimulationStep:
     `points` is the badness in pages where memory ran out, `score` what /proc showed for the victim: None,
     like `adj`, of an eviction. `tied` is how many others had equal points. `freed` is what was used, by both
     counts, `level` what is free after the step. `refused` are pods whose eviction was tried before, and
-    refused. A process of the node has no class, and its name as key. With `restarts_pod` the kubelet ends
-    and restarts the other containers of its pod too.
+    refused. A process of the node has no class, and its name as key. `restart` is what the kubelet does
+    afterwards, `restarts` whether the memory is used again at once.
     """
 
     mechanism: Mechanism
@@ -49,9 +49,20 @@ class SimulationStep:
     freed: MemoryLevel
     level: MemoryLevel
     restarts: bool = False
-    restarts_pod: bool = False
+    restart: Restart = Restart.NONE
     important: tuple[ImportanceReason, ...] = ()
     refused: tuple[PodKey, ...] = ()
+
+
+class Choice(NamedTuple):
+    """Whom the kernel kills: a container by its index, or a process of the node; its points in pages.
+
+    `tied` is how many others have as many.
+    """
+
+    victim: int | NodeProcess
+    points: int
+    tied: int
 
 
 class MechanismDistance(NamedTuple):
@@ -91,11 +102,11 @@ class Simulation:
 
 def simulate(node_state: NodeState, scenario: Scenario) -> Simulation:
     """What happens on that node. Raises InputError for growth to less than is used."""
-    run = _Run(node_state, scenario)
+    run = Run(node_state, scenario)
     if scenario.free_bytes is not None:
         return run.result(is_reached=run.free(scenario.free_bytes))
     if scenario.until_oom:
-        distances = sorted(run.distances(), key=lambda one: (one.factor, _PRECEDENCE.index(one.mechanism)))
+        distances = sorted(run.distances(), key=lambda one: (one.factor, PRECEDENCE.index(one.mechanism)))
         run.grow(most_steps=1)
         return run.result(is_reached=bool(run.steps), distances=tuple(distances))
     return run.result(is_reached=run.grow())
@@ -104,7 +115,7 @@ def simulate(node_state: NodeState, scenario: Scenario) -> Simulation:
 GROWN_PROCESS: Final = "a process that has grown"
 """The name of the process of the node that holds what the node itself has grown by."""
 _NANO: Final = 10**9
-_PRECEDENCE: Final = (
+PRECEDENCE: Final = (
     Mechanism.EVICTION,
     Mechanism.POD_LIMIT,
     Mechanism.CONTAINER_LIMIT,
@@ -117,15 +128,17 @@ A pod's cgroup holds its pause container too, so of equal limits the pod's is hi
 """
 
 
-class _Run:
+class Run:
+    """A simulation as it goes on."""
+
     def __init__(self, node_state: NodeState, scenario: Scenario) -> None:
         self.steps: list[SimulationStep] = []
         self._state = node_state
         self._scenario = scenario
         self._page = node_state.setup.node.page_size_bytes
         self._kernel = node_state.kernel
-        self._timeline = MemoryTimeline(node_state, scenario)
-        self._before = self._timeline.level()
+        self.timeline = MemoryTimeline(node_state, scenario)
+        self._before = self.timeline.level()
         self._own_processes = list(node_state.own_processes)
         self._not_evicted = list(range(len(node_state.pods)))
         self._refused: dict[PodKey, None] = {}
@@ -133,7 +146,7 @@ class _Run:
         self._disrupted: dict[str, set[PodKey]] = {}
         self._eviction_keys: list[EvictionKey] | None = None
         self._priorities = [(pod.pod.spec.priority or 0, pod.request.nano) for pod in node_state.pods]
-        self._is_still = not self._timeline.grows
+        self._is_still = not self.timeline.grows
         self._immune = {
             index
             for index, container in enumerate(node_state.containers)
@@ -156,13 +169,13 @@ class _Run:
 
     def grow(self, most_steps: int | None = None) -> bool:
         """Everything grows to its end, or to so many steps; whether all that grows survives."""
-        timeline, growing = self._timeline, self._timeline.growing
+        timeline, growing = self.timeline, self.timeline.growing
         while most_steps is None or len(self.steps) < most_steps:
             hit = min(timeline.next_hits(self._exhausted), key=_precedence, default=None)
             if hit is None:
                 break
             timeline.now = max(timeline.now, hit.time)
-            if self._act(hit) is None:
+            if self.act(hit) is None:
                 self._exhausted.add(hit[1:])
         if most_steps is None:
             timeline.finish()
@@ -172,39 +185,40 @@ class _Run:
     def distances(self) -> Iterator[MechanismDistance]:
         """How far each mechanism is if all grow alike, and whom it hits if no other acts before."""
         nearest: dict[Mechanism, LimitHit] = {}
-        for hit in self._timeline.next_hits(self._exhausted):
+        for hit in self.timeline.next_hits(self._exhausted):
             held = nearest.get(hit.mechanism)
             if held is None or hit.time < held.time:
                 nearest[hit.mechanism] = hit
         pod, container = nearest.get(Mechanism.POD_LIMIT), nearest.get(Mechanism.CONTAINER_LIMIT)
         if pod and container and pod.time == container.time:
-            # Of equal limits one is hit: see _PRECEDENCE.
+            # Of equal limits one is hit: see PRECEDENCE.
             del nearest[Mechanism.CONTAINER_LIMIT]
         for hit in nearest.values():
-            alone = _Run(self._state, self._scenario)
-            time = alone._timeline.now = max(hit.time, 0.0)
-            step = alone._act(hit)
+            alone = Run(self._state, self._scenario)
+            time = alone.timeline.now = max(hit.time, 0.0)
+            step = alone.act(hit)
             if step is not None:
-                more = self._timeline.grown_bytes(time)
+                more = self.timeline.grown_bytes(time)
                 yield MechanismDistance(hit.mechanism, more, 1 + time, step.key, step.container)
 
     def result(self, *, is_reached: bool, distances: tuple[MechanismDistance, ...] = ()) -> Simulation:
+        """What has happened so far."""
         return Simulation(
             scenario=self._scenario,
             steps=tuple(self.steps),
             before=self._before,
-            after=self._timeline.level(),
+            after=self.timeline.level(),
             is_reached=is_reached,
             distances=distances,
             refused=tuple(self._refused),
         )
 
-    def _act(self, hit: LimitHit) -> SimulationStep | None:
+    def act(self, hit: LimitHit) -> SimulationStep | None:
+        """Kill or evict where a limit is hit; None if nothing there can be."""
         return self._evict() if hit.mechanism is Mechanism.EVICTION else self._kill(hit)
 
-    def _kill(self, hit: LimitHit) -> SimulationStep | None:
-        """The kernel's choice where memory ran out, None if every process there is immune."""
-        state, timeline = self._state, self._timeline
+    def choose(self, hit: LimitHit) -> Choice | None:
+        """Whom the kernel kills where memory runs out now, None if every process there is immune."""
         candidates, total = self._candidates(hit), max(self._scale(hit) // self._page, 1)
         points = self._badness(candidates, total)
         processes = self._node_processes() if hit.mechanism is Mechanism.NODE else []
@@ -213,12 +227,21 @@ class _Run:
         if most is None:
             return None
         tied = points.count(most) + own.count(most) - 1
-        if most not in points:
-            return self._kill_own_process(processes[own.index(most)], most, tied)
-        index = candidates[points.index(most)]
+        if most in points:
+            return Choice(candidates[points.index(most)], most, tied)
+        return Choice(processes[own.index(most)], most, tied)
+
+    def _kill(self, hit: LimitHit) -> SimulationStep | None:
+        choice = self.choose(hit)
+        if choice is None:
+            return None
+        index, points, tied = choice
+        if isinstance(index, NodeProcess):
+            return self._kill_own_process(index, points, tied)
+        state, timeline = self._state, self.timeline
         container = state.containers[index]
         pod = state.pod_for(container)
-        freed = self._held([index])
+        freed = self.held([index])
         restarts = self._scenario.restarts and container.restart is not Restart.NONE
         timeline.kill(index, restarts=restarts)
         self._eviction_keys = None
@@ -229,27 +252,28 @@ class _Run:
                 container=container.name,
                 qos=pod.qos,
                 adj=container.adj,
-                points=most,
+                points=points,
                 score=self._proc_score(freed.free_bytes, container.adj),
                 tied=tied,
                 freed=freed,
                 level=timeline.level(),
                 restarts=restarts,
-                restarts_pod=container.restart is Restart.POD,
+                restart=container.restart,
                 important=(*pod.important, *self._violated_budgets(pod.key)),
             )
         )
 
-    def _held(self, containers: Sequence[int]) -> MemoryLevel:
-        timeline = self._timeline
+    def held(self, containers: Sequence[int]) -> MemoryLevel:
+        """What these containers use, by both counts."""
+        timeline = self.timeline
         return MemoryLevel(sum(timeline.usages(containers)), sum(map(timeline.working_set, containers)))
 
     def _kill_own_process(self, victim: NodeProcess, points: int, tied: int) -> SimulationStep:
         if victim in self._own_processes:
             self._own_processes.remove(victim)
-            self._timeline.end_process(victim.used_bytes)
+            self.timeline.end_process(victim.used_bytes)
         else:
-            self._timeline.end_own_growth()
+            self.timeline.end_own_growth()
         return self._add(
             SimulationStep(
                 mechanism=Mechanism.NODE,
@@ -259,7 +283,7 @@ class _Run:
                 score=self._proc_score(victim.used_bytes, victim.adj),
                 tied=tied,
                 freed=MemoryLevel(victim.used_bytes, victim.used_bytes),
-                level=self._timeline.level(),
+                level=self.timeline.level(),
             )
         )
 
@@ -270,12 +294,12 @@ class _Run:
         return proc_oom_score(points, total, self._kernel)
 
     def _candidates(self, hit: LimitHit) -> Sequence[int]:
-        living: Sequence[int] = self._timeline.living
+        living: Sequence[int] = self.timeline.living
         if hit.mechanism is Mechanism.CONTAINER_LIMIT:
             living = [hit.owner]
         elif hit.mechanism is Mechanism.POD_LIMIT:
             of_node = set(living)
-            living = [index for index in self._timeline.pod_containers[hit.owner] if index in of_node]
+            living = [index for index in self.timeline.pod_containers[hit.owner] if index in of_node]
         return [index for index in living if index not in self._immune] if self._immune else living
 
     def _scale(self, hit: LimitHit) -> int:
@@ -290,7 +314,8 @@ class _Run:
         return state.total_bytes
 
     def _node_processes(self) -> list[NodeProcess]:
-        grown = self._timeline.own_grown_bytes()
+        """The node's own processes, with the one that holds what the node itself has grown by."""
+        grown = self.timeline.own_grown_bytes()
         return [*self._own_processes, *([NodeProcess(GROWN_PROCESS, 0, grown)] if grown else [])]
 
     def _own_badness(self, processes: Sequence[NodeProcess], total: int) -> list[int | None]:
@@ -319,13 +344,13 @@ class _Run:
             adj_points = [badness(0, container.adj, total) for container in self._state.containers]
             self._adj_points[total] = adj_points
         page = self._page
-        usages = self._timeline.usages(containers)
+        usages = self.timeline.usages(containers)
         points = [used // page + adj_points[index] for used, index in zip(usages, containers, strict=True)]
         return points if self._kernel is Kernel.SIGNED else [max(score, 1) for score in points]
 
-    def _evict(self) -> SimulationStep | None:
-        """The next pod of the kubelet's order that it may evict; critical ones before it are refused."""
-        timeline, pods = self._timeline, self._state.pods
+    def choose_evicted(self) -> tuple[int | None, list[int]]:
+        """The next pod of the kubelet's order that it may evict, and the critical ones before it, refused."""
+        timeline, pods = self.timeline, self._state.pods
         keys = self._current_eviction_keys()
         left = [index for index in self._not_evicted if timeline.is_present(index)]
         evictable = (index for index in left if not pods[index].critical)
@@ -333,14 +358,19 @@ class _Run:
         critical = [
             index for index in left if pods[index].critical and (chosen is None or keys[index] < keys[chosen])
         ]
-        refused = [pods[index].key for index in sorted(critical, key=keys.__getitem__)]
+        return chosen, sorted(critical, key=keys.__getitem__)
+
+    def _evict(self) -> SimulationStep | None:
+        timeline, pods = self.timeline, self._state.pods
+        chosen, critical = self.choose_evicted()
+        refused = [pods[index].key for index in critical]
         new = tuple(key for key in refused if key not in self._refused)
         self._refused |= dict.fromkeys(refused)
         if chosen is None:
             return None
         pod = pods[chosen]
         present = [index for index in timeline.pod_containers[chosen] if index in timeline.present]
-        freed = self._held(present)
+        freed = self.held(present)
         timeline.evict(chosen)
         timeline.reclaiming = True
         self._not_evicted.remove(chosen)
@@ -358,8 +388,8 @@ class _Run:
 
     def _current_eviction_keys(self) -> list[EvictionKey]:
         """What the kubelet sorts each pod by; where nothing grows that stays until the next kill."""
-        if self._eviction_keys is None or self._timeline.grows:
-            working_set = self._timeline.pod_working_set
+        if self._eviction_keys is None or self.timeline.grows:
+            working_set = self.timeline.pod_working_set
             self._eviction_keys = [
                 eviction_key(priority, working_set(index) * _NANO - request)
                 for index, (priority, request) in enumerate(self._priorities)
@@ -381,4 +411,4 @@ class _Run:
 
 
 def _precedence(hit: LimitHit) -> tuple[float, int]:
-    return max(hit.time, 0.0), _PRECEDENCE.index(hit.mechanism)
+    return max(hit.time, 0.0), PRECEDENCE.index(hit.mechanism)

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kubelet import ENFORCE_PODS, MEMORY_AVAILABLE, NodeSetup
 from kubectl_qos.k8s.objects import Container, Pod
-from kubectl_qos.k8s.quantity import Quantity
+from kubectl_qos.k8s.quantity import Quantity, parse_duration
 from kubectl_qos.k8s.releases import Gate, Release
 from kubectl_qos.k8s.selectors import DisruptionBudget, Selector
 from kubectl_qos.k8s.usage import PodKey, PodUsage
@@ -151,13 +151,16 @@ class AllowedDisruptions(NamedTuple):
 class Thresholds(NamedTuple):
     """Below how much available memory the kubelet evicts (None is never), and the minimum reclaim on top.
 
-    `hugepages_bytes` come off what is available (1.37 and later).
+    `hugepages_bytes` come off what is available (1.37 and later); `soft_bytes` is of the soft threshold, which
+    must be crossed for `soft_grace_seconds`.
     """
 
     node_bytes: int | None
     kubepods_bytes: int | None
     reclaim_bytes: int
     hugepages_bytes: int = 0
+    soft_bytes: int | None = None
+    soft_grace_seconds: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,9 +376,12 @@ def _thresholds(setup: NodeSetup, capacity: int, kubepods: int | None) -> Thresh
     text = kubelet.eviction_hard.get(MEMORY_AVAILABLE)
     reclaim = kubelet.eviction_minimum_reclaim.get(MEMORY_AVAILABLE)
     evictable = evictable_capacity(setup) or 0
+    grace = kubelet.eviction_soft_grace_period.get(MEMORY_AVAILABLE)
     return Thresholds(
         memory_threshold(text, evictable),
         memory_threshold(text, kubepods) if kubepods is not None else None,
         memory_threshold(reclaim, evictable) or 0,
         capacity - evictable,
+        memory_threshold(kubelet.eviction_soft.get(MEMORY_AVAILABLE), evictable),
+        parse_duration(grace) // 10**9 if grace else 0,
     )

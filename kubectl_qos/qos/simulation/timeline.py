@@ -33,6 +33,15 @@ class LimitHit(NamedTuple):
     owner: int = -1
 
 
+class Distance(NamedTuple):
+    """How many bytes until a limit is hit, below zero where it is; `is_soft` is of a soft threshold."""
+
+    mechanism: Mechanism
+    owner: int
+    more_bytes: int
+    is_soft: bool = False
+
+
 class MemoryTimeline:
     """Usage over time; containers and pods by their index in the node state.
 
@@ -202,6 +211,25 @@ class MemoryTimeline:
         eviction = self._next_eviction() if self._evicts else None
         if eviction is not None:
             yield LimitHit(eviction, Mechanism.EVICTION)
+
+    def distances(self) -> Iterator[Distance]:
+        """How far away each limit is now, by the growth of its owner alone."""
+        for index, container in enumerate(self._state.containers):
+            if container.most_bytes:
+                yield Distance(Mechanism.CONTAINER_LIMIT, index, container.most_bytes - self._used[index])
+        for index, pod in enumerate(self._state.pods):
+            if pod.limit_bytes:
+                yield Distance(Mechanism.POD_LIMIT, index, self._pod_most[index] - self._pod_used[index])
+        if self._kubepods_most is not None:
+            yield Distance(Mechanism.KUBEPODS_LIMIT, -1, self._kubepods_most - self._total_used)
+        yield Distance(Mechanism.NODE, -1, self._most - self._own_used - self._total_used)
+        left = [capacity - threshold - used for capacity, threshold, used, _ in self._signals()]
+        if left:
+            yield Distance(Mechanism.EVICTION, -1, min(left))
+        soft = self._state.thresholds.soft_bytes
+        if soft is not None:
+            used = self._own_used + self._total_working_set
+            yield Distance(Mechanism.EVICTION, -1, self._evictable - soft - used, is_soft=True)
 
     def _next_eviction(self) -> float | None:
         """When the kubelet next finds too little available, None if it never will.

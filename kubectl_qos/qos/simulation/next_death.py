@@ -1,0 +1,131 @@
+"""The next deaths on a node: which limit or threshold is near, whom it hits, and how far away that is.
+
+Three killers race: a limit, the kubelet's eviction and the kernel on a full node. Distances are bytes of growth
+from now on, of those whom the limit holds: a container, a pod, all pods, the whole node. Victims are those of
+the simulation (engine.py), so that the kernel's is rank 1. Not here: what comes after a death, and the words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from typing import Final, NamedTuple
+
+from kubectl_qos.k8s.usage import PodKey
+from kubectl_qos.qos.qos_class import QosClass
+from kubectl_qos.qos.reason import Mechanism
+from kubectl_qos.qos.simulation.engine import PRECEDENCE, Run
+from kubectl_qos.qos.simulation.node_state import NodeProcess, NodeState, Restart, Scenario
+from kubectl_qos.qos.simulation.timeline import Distance, LimitHit
+
+OF_NODE: Final = frozenset({Mechanism.KUBEPODS_LIMIT, Mechanism.NODE, Mechanism.EVICTION})
+"""The mechanisms that choose among all pods of a node; those left are a container's or a pod's own limit."""
+
+
+class NextDeath(NamedTuple):
+    """A death to come: how many bytes of growth until then, not above zero where it is due, and its victim.
+
+    `container` is empty where the whole pod ends; a process of the node has no class, and its name as key.
+    `frees_bytes` is what the node gets back, by the kubelet's count for an eviction. `grace_seconds` is how long
+    a soft threshold must be crossed, None for what acts at once. `before` is how many this mechanism ends
+    before, `tied` how many others have equal points, `restart` what the kubelet does afterwards.
+    """
+
+    mechanism: Mechanism
+    distance_bytes: int
+    key: PodKey
+    container: str
+    qos: QosClass | None
+    frees_bytes: int
+    restart: Restart = Restart.NONE
+    grace_seconds: int | None = None
+    before: int = 0
+    tied: int = 0
+
+
+def next_deaths(state: NodeState) -> list[NextDeath]:
+    """The nearest death by each limit and each threshold, the nearest first.
+
+    Of the limits of one container's own only the nearer counts.
+    """
+    run = Run(state, Scenario())
+    found: dict[object, NextDeath] = {}
+    for distance in sorted(run.timeline.distances(), key=_nearest_first):
+        death = _death(run, state, distance)
+        if death is not None:
+            of_node = distance.mechanism in OF_NODE
+            found.setdefault(
+                (distance.mechanism, distance.is_soft) if of_node else (death.key, death.container), death
+            )
+    return list(found.values())
+
+
+def deaths_of(state: NodeState, key: PodKey) -> list[NextDeath]:
+    """The deaths that wait for one pod: by its own limits, and by each killer of the node.
+
+    Those come when all before it have ended and what they freed has been used again.
+    """
+    nearest = next_deaths(state)
+    deaths = [death for death in nearest if death.mechanism not in OF_NODE and death.key == key]
+    for first in nearest:
+        if first.mechanism in OF_NODE:
+            deaths += _in_turn(state, first, key)
+    return sorted(deaths, key=lambda death: death.distance_bytes)
+
+
+def _nearest_first(distance: Distance) -> tuple[int, int]:
+    return distance.more_bytes, PRECEDENCE.index(distance.mechanism)
+
+
+def _death(run: Run, state: NodeState, distance: Distance) -> NextDeath | None:
+    mechanism, owner, more_bytes, is_soft = distance
+    if mechanism is Mechanism.EVICTION:
+        chosen, _ = run.choose_evicted()
+        if chosen is None:
+            return None
+        pod = state.pods[chosen]
+        freed = run.held(run.timeline.pod_containers[chosen]).available_bytes
+        grace = state.thresholds.soft_grace_seconds if is_soft else None
+        return NextDeath(mechanism, more_bytes, pod.key, "", pod.qos, freed, grace_seconds=grace)
+    choice = run.choose(LimitHit(0.0, mechanism, owner))
+    if choice is None:
+        return None
+    victim, _, tied = choice
+    if isinstance(victim, NodeProcess):
+        return NextDeath(mechanism, more_bytes, ("", victim.name), "", None, victim.used_bytes, tied=tied)
+    container = state.containers[victim]
+    pod = state.pod_for(container)
+    return NextDeath(
+        mechanism,
+        more_bytes,
+        pod.key,
+        container.name,
+        pod.qos,
+        run.held([victim]).free_bytes,
+        container.restart,
+        tied=tied,
+    )
+
+
+def _in_turn(state: NodeState, first: NextDeath, key: PodKey) -> Iterator[NextDeath]:
+    """When a killer of the node reaches a pod, one victim after another."""
+    run, distance = Run(state, Scenario()), first.distance_bytes
+    evicts = first.mechanism is Mechanism.EVICTION
+    for before in count():
+        step = run.act(LimitHit(0.0, first.mechanism))
+        if step is None:
+            return
+        freed = step.freed.available_bytes if evicts else step.freed.free_bytes
+        if step.key == key:
+            yield first._replace(
+                distance_bytes=distance,
+                key=key,
+                container=step.container,
+                qos=step.qos,
+                frees_bytes=freed,
+                restart=step.restart,
+                before=before,
+                tied=step.tied,
+            )
+            return
+        distance += freed

@@ -1,0 +1,141 @@
+"""The next deaths of a node: the victims of the simulation, at distances that growth reaches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import assume, given
+
+from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup
+from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN
+from kubectl_qos.qos.reason import Mechanism
+from kubectl_qos.qos.simulation.engine import simulate
+from kubectl_qos.qos.simulation.next_death import OF_NODE, NextDeath, deaths_of, next_deaths
+from kubectl_qos.qos.simulation.node_state import (
+    ContainerGrowth,
+    NodeState,
+    Restart,
+    Scenario,
+    Thresholds,
+    build_node_state,
+)
+from tests.qos.test_simulation import MIB, container, node_state, node_states
+
+ONE_BYTE = Scenario(free_bytes=1)
+
+
+def death(found: list[NextDeath], mechanism: Mechanism) -> NextDeath:
+    return next(one for one in found if one.mechanism is mechanism)
+
+
+# Laws
+
+
+@given(node_states())
+def test_the_kernel_and_the_kubelet_choose_as_in_the_simulation(found: NodeState) -> None:
+    assume(found.used_bytes)
+    deaths = next_deaths(found)
+    for mechanism, scenario in (
+        (Mechanism.NODE, ONE_BYTE),
+        (Mechanism.EVICTION, replace(ONE_BYTE, eviction=True)),
+    ):
+        first = next(iter(simulate(found, scenario).steps), None)
+        mine = [one for one in deaths if one.mechanism is mechanism]
+        if first is not None and first.mechanism is mechanism:
+            assert [(one.key, one.container) for one in mine] == [(first.key, first.container)]
+    assert deaths == sorted(deaths, key=lambda one: one.distance_bytes)
+
+
+@given(node_states())
+def test_growth_by_a_byte_more_than_the_distance_is_the_death(found: NodeState) -> None:
+    nothing_else = {"thresholds": Thresholds(None, None, 0), "kubepods_bytes": None, "own_processes": ()}
+    found = replace(found, **nothing_else)
+    deaths = next_deaths(found)
+    assume(deaths and deaths[0].distance_bytes > 0)
+    first = deaths[0]
+    grows = None if first.mechanism in OF_NODE else found.find_container(first.key[1], first.container)
+    used = found.own_bytes if grows is None else found.containers[grows].used_bytes
+    for more, dies in ((0, False), (1, True)):
+        growth = ContainerGrowth(grows, used + first.distance_bytes + more)
+        steps = simulate(found, Scenario(growth=(growth,))).steps
+        assert bool(steps) is dies
+    if grows is not None:
+        assert (steps[0].key, steps[0].container) == (first.key, first.container)
+
+
+@given(node_states())
+def test_a_pod_dies_in_its_turn(found: NodeState) -> None:
+    """What is freed before a pod's turn is used again first: the order is that of the simulation."""
+    order = simulate(found, Scenario(free_bytes=1 << 60)).steps
+    seen = set()
+    for place, step in enumerate(order):
+        if not step.key[0] or step.key in seen:
+            continue
+        seen.add(step.key)
+        mine = death(deaths_of(found, step.key), Mechanism.NODE)
+        assert (mine.container, mine.frees_bytes) == (step.container, step.freed.free_bytes)
+        freed_before = sum(one.freed.free_bytes for one in order[:place])
+        first = death(next_deaths(found), Mechanism.NODE)
+        assert (mine.before, mine.distance_bytes) == (place, first.distance_bytes + freed_before)
+
+
+# Examples
+
+
+def test_the_next_deaths_of_a_node() -> None:
+    """Of 1000 MiB, pods may use 900; eviction begins with 100 left. `big` is near its limit, `small` has none."""
+    found = node_state(
+        [("big", container(500, 290, 300)), ("small", container(1000, 200, restarts=False))],
+        limits={"big": 300 * MIB},
+    )
+    deaths = [
+        (
+            one.mechanism,
+            one.distance_bytes // MIB,
+            one.key[1],
+            one.container,
+            one.frees_bytes // MIB,
+            one.restart,
+        )
+        for one in next_deaths(found)
+    ]
+    capacity, kubepods = found.capacity_bytes // MIB, (found.kubepods_bytes or 0) // MIB
+    evicted = min(capacity, kubepods) - 100 - 490
+    assert deaths == sorted(
+        [
+            (Mechanism.POD_LIMIT, 10, "big", "c", 290, Restart.CONTAINER),
+            (Mechanism.EVICTION, evicted, "big", "", 290, Restart.NONE),
+            (Mechanism.KUBEPODS_LIMIT, kubepods - 490, "small", "c", 200, Restart.NONE),
+            (Mechanism.NODE, capacity - 490, "small", "c", 200, Restart.NONE),
+        ],
+        key=lambda one: one[1],
+    )
+
+
+def test_a_soft_threshold_is_nearer_and_has_its_grace_period() -> None:
+    kubelet = Kubelet(
+        eviction_hard={"memory.available": "100Mi"},
+        eviction_soft={"memory.available": "300Mi"},
+        eviction_soft_grace_period={"memory.available": "1m30s"},
+    )
+    setup = NodeSetup.of(
+        Node(memory_capacity_bytes=1000 * MIB, allocatable_memory_bytes=None), kubelet=kubelet
+    )
+    thresholds = build_node_state([], setup, {}).thresholds
+    found = replace(node_state([("a", container(1000, 500))]), thresholds=thresholds)
+    evictions = [one for one in next_deaths(found) if one.mechanism is Mechanism.EVICTION]
+    assert [one.grace_seconds for one in evictions] == [90, None]
+    assert evictions[1].distance_bytes - evictions[0].distance_bytes == 200 * MIB
+
+
+@pytest.mark.parametrize("adj", [OOM_SCORE_ADJ_MIN, 1000])
+def test_an_immune_container_has_no_death_by_the_kernel(adj: int) -> None:
+    found = next_deaths(node_state([("a", container(adj, 500, 600))]))
+    by_kernel = [one for one in found if one.mechanism is not Mechanism.EVICTION]
+    assert bool(by_kernel) is (adj == 1000)
+
+
+def test_a_pod_that_no_killer_can_reach_has_no_deaths() -> None:
+    found = node_state([("a", container(OOM_SCORE_ADJ_MIN, 500))], priorities={"a": 2_000_000_000})
+    assert deaths_of(found, ("", "a")) == [] == next_deaths(found)
