@@ -15,7 +15,6 @@ from kubectl_qos.qos.simulation.next_death import OF_NODE, NextDeath, deaths_of,
 from kubectl_qos.qos.simulation.node_state import (
     ContainerGrowth,
     NodeState,
-    Restart,
     Scenario,
     Thresholds,
     build_node_state,
@@ -49,8 +48,7 @@ def test_the_kernel_and_the_kubelet_choose_as_in_the_simulation(found: NodeState
 
 @given(node_states())
 def test_growth_by_a_byte_more_than_the_distance_is_the_death(found: NodeState) -> None:
-    nothing_else = {"thresholds": Thresholds(None, None, 0), "kubepods_bytes": None, "own_processes": ()}
-    found = replace(found, **nothing_else)
+    found = replace(found, thresholds=Thresholds(None, None, 0), kubepods_bytes=None, own_processes=())
     deaths = next_deaths(found)
     assume(deaths and deaths[0].distance_bytes > 0)
     first = deaths[0]
@@ -84,30 +82,23 @@ def test_a_pod_dies_in_its_turn(found: NodeState) -> None:
 
 
 def test_the_next_deaths_of_a_node() -> None:
-    """Of 1000 MiB, pods may use 900; eviction begins with 100 left. `big` is near its limit, `small` has none."""
+    """`big` is near its limit, `small` has none."""
     found = node_state(
-        [("big", container(500, 290, 300)), ("small", container(1000, 200, restarts=False))],
+        [("big", container(500, 290, 300)), ("small", container(1000, 200))],
         limits={"big": 300 * MIB},
     )
     deaths = [
-        (
-            one.mechanism,
-            one.distance_bytes // MIB,
-            one.key[1],
-            one.container,
-            one.frees_bytes // MIB,
-            one.restart,
-        )
+        (one.mechanism, one.distance_bytes // MIB, one.key[1], one.container, one.frees_bytes // MIB)
         for one in next_deaths(found)
     ]
     capacity, kubepods = found.capacity_bytes // MIB, (found.kubepods_bytes or 0) // MIB
     evicted = min(capacity, kubepods) - 100 - 490
     assert deaths == sorted(
         [
-            (Mechanism.POD_LIMIT, 10, "big", "c", 290, Restart.CONTAINER),
-            (Mechanism.EVICTION, evicted, "big", "", 290, Restart.NONE),
-            (Mechanism.KUBEPODS_LIMIT, kubepods - 490, "small", "c", 200, Restart.NONE),
-            (Mechanism.NODE, capacity - 490, "small", "c", 200, Restart.NONE),
+            (Mechanism.POD_LIMIT, 10, "big", "c", 290),
+            (Mechanism.EVICTION, evicted, "big", "", 290),
+            (Mechanism.KUBEPODS_LIMIT, kubepods - 490, "small", "c", 200),
+            (Mechanism.NODE, capacity - 490, "small", "c", 200),
         ],
         key=lambda one: one[1],
     )

@@ -1,8 +1,8 @@
 """The next deaths on a node: which limit or threshold is near, whom it hits, and how far away that is.
 
-Three killers race: a limit, the kubelet's eviction and the kernel on a full node. Distances are bytes of growth
-from now on, of those whom the limit holds: a container, a pod, all pods, the whole node. Victims are those of
-the simulation (engine.py), so that the kernel's is rank 1. Not here: what comes after a death, and the words.
+Three killers race: a limit, the kubelet's eviction and the kernel on a full node. Distances are bytes of
+growth from now on, of those whom the limit holds: a container, a pod, all pods, the whole node. Victims are
+those of the simulation (engine.py), so that the kernel's is rank 1. Not here: what comes after a death.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class NextDeath(NamedTuple):
     """A death to come: how many bytes of growth until then, not above zero where it is due, and its victim.
 
     `container` is empty where the whole pod ends; a process of the node has no class, and its name as key.
-    `frees_bytes` is what the node gets back, by the kubelet's count for an eviction. `grace_seconds` is how long
-    a soft threshold must be crossed, None for what acts at once. `before` is how many this mechanism ends
-    before, `tied` how many others have equal points, `restart` what the kubelet does afterwards.
+    `frees_bytes` is what the node gets back, by the kubelet's count for an eviction. `grace_seconds` is how
+    long a soft threshold must be crossed, None for what acts at once. `before` is how many this mechanism
+    ends before, `tied` how many others have equal points, `restart` what the kubelet does afterwards.
     """
 
     mechanism: Mechanism

@@ -151,8 +151,8 @@ class AllowedDisruptions(NamedTuple):
 class Thresholds(NamedTuple):
     """Below how much available memory the kubelet evicts (None is never), and the minimum reclaim on top.
 
-    `hugepages_bytes` come off what is available (1.37 and later); `soft_bytes` is of the soft threshold, which
-    must be crossed for `soft_grace_seconds`.
+    `hugepages_bytes` come off what is available (1.37 and later); `soft_bytes` is of the soft threshold,
+    which must be crossed for `soft_grace_seconds`.
     """
 
     node_bytes: int | None
