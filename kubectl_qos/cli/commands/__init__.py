@@ -12,6 +12,7 @@ from typing import Final
 
 COMMANDS: Final[Mapping[str, str]] = {
     "top": "pods by OOM kill priority; top nodes: the memory of nodes",
+    "next": "who dies next, by whom, and how far away that is",
     "explain": "why this class, score, cgroup values and eviction rank",
     "tree": "the cgroup tree of a node, with the values that are written there",
     "compare": "what a node upgrade or another setting would change",

@@ -220,7 +220,7 @@ class Run:
 
     def choose(self, hit: LimitHit) -> Choice | None:
         """Whom the kernel kills where memory runs out now, None if every process there is immune."""
-        candidates, total = self._candidates(hit), max(self._scale(hit) // self._page, 1)
+        candidates, total = self._candidates(hit), max(self.limit_bytes(hit) // self._page, 1)
         points = self._badness(candidates, total)
         processes = self._node_processes() if hit.mechanism is Mechanism.NODE else []
         own = self._own_badness(processes, total)
@@ -303,8 +303,8 @@ class Run:
             living = [index for index in self.timeline.pod_containers[hit.owner] if index in of_node]
         return [index for index in living if index not in self._immune] if self._immune else living
 
-    def _scale(self, hit: LimitHit) -> int:
-        """What oom_score_adj is scaled by there (`constrained_alloc`)."""
+    def limit_bytes(self, hit: LimitHit) -> int:
+        """RAM and swap up to that limit, by which oom_score_adj is scaled there (`constrained_alloc`)."""
         state = self._state
         if hit.mechanism is Mechanism.CONTAINER_LIMIT:
             return state.containers[hit.owner].most_bytes

@@ -27,8 +27,9 @@ class NextDeath(NamedTuple):
 
     `container` is empty where the whole pod ends; a process of the node has no class, and its name as key.
     `frees_bytes` is what the node gets back, by the kubelet's count for an eviction. `grace_seconds` is how
-    long a soft threshold must be crossed, None for what acts at once. `before` is how many this mechanism
-    ends before, `tied` how many others have equal points, `restart` what the kubelet does afterwards.
+    long a soft threshold must be crossed, None for what acts at once; `limit_bytes` is the container's or
+    pod's own limit, swap included. `before` is how many this mechanism ends before, `tied` how many others
+    have equal points, `restart` what the kubelet does afterwards.
     """
 
     mechanism: Mechanism
@@ -37,6 +38,7 @@ class NextDeath(NamedTuple):
     container: str
     qos: QosClass | None
     frees_bytes: int
+    limit_bytes: int | None = None
     restart: Restart = Restart.NONE
     grace_seconds: int | None = None
     before: int = 0
@@ -102,6 +104,7 @@ def _death(run: Run, state: NodeState, distance: Distance) -> NextDeath | None:
         container.name,
         pod.qos,
         run.held([victim]).free_bytes,
+        None if mechanism in OF_NODE else run.limit_bytes(LimitHit(0.0, mechanism, owner)),
         container.restart,
         tied=tied,
     )

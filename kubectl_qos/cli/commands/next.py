@@ -1,0 +1,83 @@
+"""`kubectl qos next [node/NAME | pod/NAME]`: who dies next, by whom, and how far away that is."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from kubectl_qos.cli import output, resources
+from kubectl_qos.cli.flags import add_no_headers, add_output, add_target
+
+if TYPE_CHECKING:
+    from kubectl_qos.cli.options import SourceOptions
+
+WIDTH: Final = 100
+"""Of the picture, where stdout is no terminal."""
+DESCRIPTION: Final = (
+    "The coming deaths over all killers, the nearest first: by each limit of a container, a pod or all pods,"
+    " by the kubelet's eviction, and by the kernel on a full node. Without a name, the next one of each node."
+)
+EXAMPLES: Final = """\
+examples:
+  kubectl qos next                       the next death of each node, the nearest first
+  kubectl qos next node/worker-2         all that wait on one node
+  kubectl qos next pod/api-0 -n shop     what kills this pod, and after which others
+  kubectl qos next -n shop               the next deaths that hit a namespace
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Of what, and how it is printed."""
+
+    source: SourceOptions
+    target: tuple[str, ...]
+    headers: bool
+    output: str | None
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `next`."""
+    add_target(parser, "node/worker-1, or pod/web-0; every node without it")
+    add_no_headers(parser)
+    add_output(parser, "json", "yaml")
+
+
+def run(options: Options) -> int:
+    """Print the deaths; exit code 1 if a document could not be read. Raises QosError."""
+    from kubectl_qos.k8s.snapshot import Scope
+    from kubectl_qos.present import next_death as present
+    from kubectl_qos.present.reasons import missing_sentence
+
+    node, reference = resources.parse_node_or_reference(
+        options.target, "one node or pod can be asked about at a time"
+    )
+    resolved = resources.resolve_source(options.source.on_node(node))
+    # Who dies depends on all pods of a node: a namespace only says whose deaths are shown.
+    namespace = options.source.namespace if reference is None else resolved.scope.namespace
+    wanted = Scope(namespace=namespace, node=node)
+    whole = wanted if reference is None else replace(wanted, names=frozenset({reference.name}))
+    snapshot = resolved.source.snapshot(whole)
+    if reference is not None:
+        pod = resources.find_pod(reference, snapshot, resolved)
+        resources.require_cgroup(pod)
+        found = present.deaths_of_pod(snapshot, pod)
+    else:
+        if node is not None:
+            resources.require_node(node, snapshot, resolved)
+        nodes = [node] if node is not None else sorted(snapshot.by_node().keys() - {""})
+        found = present.deaths_on_nodes(snapshot, nodes, namespace)
+    if options.output is not None:
+        output.print_items([present.death_values(row) for row in found.rows], options.output)
+    else:
+        output.print_lines(present.lines(found, _width(), headers=options.headers))
+        output.notes([*map(missing_sentence, snapshot.missing), *found.notes])
+    return resolved.print_problems()
+
+
+def _width() -> int:
+    is_terminal = sys.stdout is not None and sys.stdout.isatty()
+    return shutil.get_terminal_size().columns if is_terminal else WIDTH

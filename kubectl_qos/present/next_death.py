@@ -1,0 +1,190 @@
+"""The next deaths in words: a sentence, a table, and the picture of how far away they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from kubectl_qos.errors import InputError
+from kubectl_qos.k8s.allocation import running_pod
+from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.k8s.snapshot import Snapshot
+from kubectl_qos.present.format import binary, count, duration, escape, full_name, mebibytes
+from kubectl_qos.present.output import BYTES, NUMBER, Column, column, table
+from kubectl_qos.present.reasons import killer_notes
+from kubectl_qos.qos.reason import Mechanism
+from kubectl_qos.qos.simulation.next_death import NextDeath, deaths_of, next_deaths
+from kubectl_qos.qos.simulation.node_state import NodeState, build_node_state
+
+UPPER_BOUND: Final = (
+    "distances count the memory of pods: what the node's own processes use makes them shorter"
+)
+
+
+class DeathRow(NamedTuple):
+    """A death to come on a node."""
+
+    node: str
+    death: NextDeath
+
+
+@dataclass(frozen=True, slots=True)
+class Deaths:
+    """Deaths to come, the nearest first; `state` is that of the node where all are of one."""
+
+    rows: tuple[DeathRow, ...]
+    notes: tuple[str, ...]
+    state: NodeState | None = None
+
+
+def deaths_on_nodes(snapshot: Snapshot, nodes: Sequence[str], namespace: str | None) -> Deaths:
+    """All that wait on one node, or the next one on each of several; those of a namespace where it is given.
+
+    Raises InputError where nothing can be said of a single node.
+    """
+    rows, problems, states = [], [], {}
+    for name in nodes:
+        try:
+            states[name] = _state(snapshot, name)
+        except InputError as error:
+            if len(nodes) == 1:
+                raise
+            problems.append(str(error))
+            continue
+        waiting = next_deaths(states[name])
+        mine = [death for death in waiting if namespace in {None, death.key[0]}]
+        rows += [DeathRow(name, death) for death in (mine if len(nodes) == 1 else mine[:1])]
+    rows.sort(key=lambda row: row.death.distance_bytes)
+    only = states[nodes[0]] if len(nodes) == 1 else None
+    return Deaths(tuple(rows), (*problems, *_notes(states)), only)
+
+
+def deaths_of_pod(snapshot: Snapshot, pod: Pod) -> Deaths:
+    """What kills one pod. Raises InputError where nothing can be said of its node."""
+    state = _state(snapshot, pod.node_name)
+    rows = (DeathRow(pod.node_name, death) for death in deaths_of(state, (pod.namespace, pod.name)))
+    return Deaths(tuple(rows), tuple(_notes({pod.node_name: state})))
+
+
+def _state(snapshot: Snapshot, node: str) -> NodeState:
+    setup = snapshot.setup(node)
+    pods = snapshot.by_node().get(node, ())
+    return build_node_state([running_pod(pod, setup.release) for pod in pods], setup, snapshot.usage)
+
+
+def _notes(states: Mapping[str, NodeState]) -> Iterator[str]:
+    yield from killer_notes({name: state.setup for name, state in states.items()})
+    without = sum(state.without_usage for state in states.values())
+    if without:
+        yield f"{count(without, 'pod')} without usage counted as using nothing"
+    if not any(state.own_bytes for state in states.values()):
+        yield UPPER_BOUND
+
+
+def lines(found: Deaths, width: int, *, headers: bool = True) -> Iterator[str]:
+    """The picture of one node and a table, or the table alone."""
+    if not found.rows:
+        yield "nobody dies, however much memory is used"
+        return
+    columns = [column for column in COLUMNS if found.state is None or column.key != "node"]
+    if found.state is not None:
+        deaths = [row.death for row in found.rows]
+        yield from timeline_lines(found.rows[0].node, found.state.used_bytes, deaths, width)
+        yield ""
+    yield from table(found.rows, columns, headers=headers)
+
+
+def distance(death: NextDeath) -> str:
+    """How far away: `+361Mi`, or `now`."""
+    return f"+{mebibytes(death.distance_bytes)}" if death.distance_bytes > 0 else "now"
+
+
+def victim(death: NextDeath) -> str:
+    """Who dies: a container as `shop/api-0:app`, a pod, or a process of the node."""
+    if not death.key[0] and death.qos is None:
+        return f"{escape(death.key[1])} (a process of the node)"
+    return full_name(*death.key) + (f":{escape(death.container)}" if death.container else "")
+
+
+def killed_by(death: NextDeath) -> str:
+    """By whom, and why: `own limit 98%`, `kubelet evicts`, `kernel: node full`."""
+    if death.mechanism is Mechanism.EVICTION:
+        grace = f" after {duration(death.grace_seconds)}" if death.grace_seconds is not None else ""
+        return f"kubelet evicts{grace}"
+    if death.mechanism is Mechanism.KUBEPODS_LIMIT:
+        return "kubepods limit"
+    if death.mechanism is Mechanism.NODE:
+        return "kernel: node full"
+    whose = "own limit" if death.mechanism is Mechanism.CONTAINER_LIMIT else "pod limit"
+    if not death.limit_bytes:
+        return whose
+    return f"{whose} {100 * (death.limit_bytes - death.distance_bytes) // death.limit_bytes}%"
+
+
+COLUMNS: Final[tuple[Column[DeathRow], ...]] = (
+    column("node", lambda row: row.node, "the node's name", width=12),
+    column(
+        "distance",
+        lambda row: row.death.distance_bytes,
+        "how much more memory until then, of the container, the pod, all pods or the node",
+        BYTES,
+        cell=lambda row: distance(row.death),
+        header="IN",
+    ),
+    column(
+        "victim", lambda row: victim(row.death), "the container that is killed, or the pod that is evicted"
+    ),
+    column("by", lambda row: killed_by(row.death), "which limit or which killer"),
+    column("frees", lambda row: row.death.frees_bytes, "what the node gets back", BYTES),
+    column(
+        "before", lambda row: row.death.before, "how many are killed before it by the same killer", NUMBER
+    ),
+)
+
+
+def timeline_lines(node: str, used_bytes: int, deaths: Sequence[NextDeath], width: int) -> Iterator[str]:
+    """One axis from what is used now: a mark where each next death falls, its victim and its killer below.
+
+    As many deaths as `width` cells hold, at least one.
+    """
+    names = [[distance(one), escape(one.key[1]), killed_by(one)] for one in deaths]
+    head = [f"{escape(node)}  {binary(used_bytes)} ", "", ""]
+    margin = len(head[0])
+    shown: list[tuple[list[str], int]] = []
+    left = width - margin - len("──●──")
+    for cells in names:
+        room = max(map(len, cells)) + 3
+        if room > left and shown:
+            break
+        shown.append((cells, room))
+        left -= room
+    axis = head[0] + "──●──"
+    victims, killers = " " * margin + "now".ljust(len("──●──")), " " * (margin + len("──●──"))
+    for (far, who, by), room in shown:
+        axis += f" {far} ".ljust(room, "─")
+        victims += f" {who}".ljust(room)
+        killers += f" {by}".ljust(room)
+    yield axis.rstrip("─ ")
+    yield victims.rstrip()
+    yield killers.rstrip()
+
+
+def death_values(row: DeathRow) -> dict[str, Any]:
+    """The same facts for JSON and YAML."""
+    death = row.death
+    return {
+        "node": row.node,
+        "mechanism": death.mechanism.value,
+        "distanceBytes": death.distance_bytes,
+        "namespace": death.key[0] or None,
+        "pod": death.key[1],
+        "container": death.container or None,
+        "qosClass": death.qos,
+        "freesBytes": death.frees_bytes,
+        "limitBytes": death.limit_bytes,
+        "graceSeconds": death.grace_seconds,
+        "before": death.before,
+        "tied": death.tied,
+        "restart": death.restart.value,
+    }

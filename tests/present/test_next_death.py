@@ -1,0 +1,119 @@
+"""The next deaths in words: killers, distances, the picture, and what several nodes show."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kubectl_qos.cluster.files import DemoSource
+from kubectl_qos.errors import InputError
+from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.present.next_death import (
+    UPPER_BOUND,
+    deaths_of_pod,
+    deaths_on_nodes,
+    distance,
+    killed_by,
+    lines,
+    timeline_lines,
+    victim,
+)
+from kubectl_qos.present.node_rows import build_node_row
+from kubectl_qos.present.pod_rows import build_rows
+from kubectl_qos.qos.qos_class import QosClass
+from kubectl_qos.qos.reason import Mechanism
+from kubectl_qos.qos.simulation.next_death import NextDeath
+
+MIB = 1 << 20
+DEATH = NextDeath(Mechanism.NODE, 100 * MIB, ("shop", "api"), "c", QosClass.BURSTABLE, 30 * MIB)
+
+
+@pytest.fixture(scope="module")
+def snapshot() -> Snapshot:
+    return DemoSource().snapshot(Scope())
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, "kernel: node full"),
+        ({"mechanism": Mechanism.KUBEPODS_LIMIT}, "kubepods limit"),
+        ({"mechanism": Mechanism.EVICTION}, "kubelet evicts"),
+        ({"mechanism": Mechanism.EVICTION, "grace_seconds": 90}, "kubelet evicts after 90s"),
+        ({"mechanism": Mechanism.CONTAINER_LIMIT, "limit_bytes": 400 * MIB}, "own limit 75%"),
+        ({"mechanism": Mechanism.POD_LIMIT, "limit_bytes": 200 * MIB}, "pod limit 50%"),
+    ],
+)
+def test_who_kills(changes: dict[str, Any], words: str) -> None:
+    assert killed_by(DEATH._replace(**changes)) == words
+
+
+def test_how_far_and_whom() -> None:
+    assert (distance(DEATH), victim(DEATH)) == ("+100Mi", "shop/api:c")
+    assert distance(DEATH._replace(distance_bytes=0)) == "now"
+    assert victim(DEATH._replace(container="")) == "shop/api"
+    assert (
+        victim(DEATH._replace(key=("", "dockerd"), container="", qos=None))
+        == "dockerd (a process of the node)"
+    )
+
+
+def test_the_picture_has_as_many_deaths_as_fit_each_above_its_victim_and_its_killer() -> None:
+    deaths = [DEATH._replace(distance_bytes=number * MIB, key=("x", f"p{number}")) for number in (1, 2, 3)]
+    axis, victims, killers = timeline_lines("n", 5 * MIB, deaths, 64)
+    assert max(map(len, (axis, victims, killers))) <= 64
+    for number in (1, 2):
+        place = axis.index(f"+{number}Mi")
+        assert victims.index(f"p{number}") == place
+        assert killers[place:].startswith("kernel: node full")
+    assert "+3Mi" not in axis
+    assert "+1Mi" in next(iter(timeline_lines("n", 5 * MIB, deaths, 10)))
+
+
+def test_a_node_has_the_victims_of_the_kill_order_and_of_the_eviction_order(snapshot: Snapshot) -> None:
+    rows = build_rows(snapshot, Scope()).rows
+    for name in snapshot.nodes:
+        found = {row.death.mechanism: row.death for row in deaths_on_nodes(snapshot, [name], None).rows}
+        of_node = [row for row in rows if row.node == name]
+        assert found[Mechanism.NODE].key in {row.key[:2] for row in of_node if row.rank == 1}
+        summary = build_node_row(snapshot, name)
+        assert summary.victim is not None
+        assert found[Mechanism.NODE].key == summary.victim.key
+        if Mechanism.EVICTION in found:
+            first = {row.key[:2] for row in of_node if row.eviction_rank == 1}
+            assert found[Mechanism.EVICTION].key in first
+            assert found[Mechanism.EVICTION].distance_bytes == summary.to_eviction
+
+
+def test_several_nodes_show_the_nearest_of_each_and_a_namespace_its_own(snapshot: Snapshot) -> None:
+    nodes = sorted(snapshot.nodes)
+    found = deaths_on_nodes(snapshot, nodes, None)
+    assert sorted(row.node for row in found.rows) == nodes
+    assert UPPER_BOUND in found.notes
+    for row in found.rows:
+        assert row.death == deaths_on_nodes(snapshot, [row.node], None).rows[0].death
+    in_shop = deaths_on_nodes(snapshot, nodes, "shop").rows
+    assert in_shop
+    assert {row.death.key[0] for row in in_shop} == {"shop"}
+
+
+def test_a_pod_dies_by_its_own_limit_and_in_its_turn(snapshot: Snapshot) -> None:
+    pod = next(pod for pod in snapshot.pods if pod.name.startswith("api-") and pod.node_name == "worker-2")
+    found = [row.death for row in deaths_of_pod(snapshot, pod).rows]
+    assert {one.key for one in found} == {(pod.namespace, pod.name)}
+    assert {one.mechanism for one in found} >= {Mechanism.POD_LIMIT, Mechanism.NODE, Mechanism.EVICTION}
+
+
+def test_a_node_of_unknown_size_is_an_error_alone_and_a_note_among_others(snapshot: Snapshot) -> None:
+    nodes = {name: node for name, node in snapshot.nodes.items() if name != "worker-2"}
+    unknown = replace(snapshot, nodes=nodes)
+    with pytest.raises(InputError, match="memory capacity of worker-2 is unknown"):
+        deaths_on_nodes(unknown, ["worker-2"], None)
+    found = deaths_on_nodes(unknown, ["worker-1", "worker-2"], None)
+    assert {row.node for row in found.rows} == {"worker-1"}
+    assert "memory capacity of worker-2 is unknown" in found.notes[0]
+    assert list(lines(deaths_on_nodes(snapshot, ["worker-1"], "nobody"), 80)) == [
+        "nobody dies, however much memory is used"
+    ]
