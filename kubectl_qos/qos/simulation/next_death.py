@@ -2,7 +2,8 @@
 
 Three killers race: a limit, the kubelet's eviction and the kernel on a full node. Distances are bytes of
 growth from now on, of those whom the limit holds: a container, a pod, all pods, the whole node. Victims are
-those of the simulation (engine.py), so that the kernel's is rank 1. Not here: what comes after a death.
+those of the simulation (engine.py), so that the kernel's is rank 1. A soft threshold must be crossed for its
+grace period (pkg/kubelet/eviction/helpers.go, thresholdsMetGracePeriod). Not here: what comes after a death.
 """
 
 from __future__ import annotations
