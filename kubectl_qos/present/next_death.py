@@ -52,7 +52,7 @@ def deaths_on_nodes(snapshot: Snapshot, nodes: Sequence[str], namespace: str | N
                 raise
             problems.append(str(error))
             continue
-        waiting = next_deaths(states[name])
+        waiting = next_deaths(states[name], 1 if len(nodes) > 1 and namespace is None else None)
         mine = [death for death in waiting if namespace in {None, death.key[0]}]
         rows += [DeathRow(name, death) for death in (mine if len(nodes) == 1 else mine[:1])]
     rows.sort(key=lambda row: row.death.distance_bytes)

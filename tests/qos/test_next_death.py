@@ -44,6 +44,7 @@ def test_the_kernel_and_the_kubelet_choose_as_in_the_simulation(found: NodeState
         if first is not None and first.mechanism is mechanism:
             assert [(one.key, one.container) for one in mine] == [(first.key, first.container)]
     assert deaths == sorted(deaths, key=lambda one: one.distance_bytes)
+    assert [next_deaths(found, most) for most in (1, 3)] == [deaths[:1], deaths[:3]]
 
 
 @given(node_states())

@@ -221,7 +221,8 @@ class Run:
     def choose(self, hit: LimitHit) -> Choice | None:
         """Whom the kernel kills where memory runs out now, None if every process there is immune."""
         candidates, total = self._candidates(hit), max(self.limit_bytes(hit) // self._page, 1)
-        points = self._badness(candidates, total)
+        of_all = hit.mechanism not in {Mechanism.CONTAINER_LIMIT, Mechanism.POD_LIMIT}
+        points = self._badness(candidates, total) if of_all else self._few_badness(candidates, total)
         processes = self._node_processes() if hit.mechanism is Mechanism.NODE else []
         own = self._own_badness(processes, total)
         most = max([*points, *(score for score in own if score is not None)], default=None)
@@ -295,12 +296,13 @@ class Run:
         return proc_oom_score(points, total, self._kernel)
 
     def _candidates(self, hit: LimitHit) -> Sequence[int]:
-        living: Sequence[int] = self.timeline.living
+        timeline = self.timeline
         if hit.mechanism is Mechanism.CONTAINER_LIMIT:
             living = [hit.owner]
         elif hit.mechanism is Mechanism.POD_LIMIT:
-            of_node = set(living)
-            living = [index for index in self.timeline.pod_containers[hit.owner] if index in of_node]
+            living = [index for index in timeline.pod_containers[hit.owner] if index in timeline.living]
+        else:
+            living = list(timeline.living)
         return [index for index in living if index not in self._immune] if self._immune else living
 
     def limit_bytes(self, hit: LimitHit) -> int:
@@ -337,6 +339,12 @@ class Run:
         if held is None:
             held = self._points[total] = self._compute_badness(everyone, total)
         return held if len(containers) == len(everyone) else [held[index] for index in containers]
+
+    def _few_badness(self, containers: Sequence[int], total: int) -> list[int]:
+        """The points of some containers alone."""
+        found = zip(containers, self.timeline.usages(containers), strict=True)
+        page, every = self._page, self._state.containers
+        return [badness(used // page, every[index].adj, total, self._kernel) for index, used in found]
 
     def _compute_badness(self, containers: Sequence[int], total: int) -> list[int]:
         """Pages are added to the points of oom_score_adj, which stay the same."""

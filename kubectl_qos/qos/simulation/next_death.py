@@ -46,20 +46,20 @@ class NextDeath(NamedTuple):
     tied: int = 0
 
 
-def next_deaths(state: NodeState) -> list[NextDeath]:
-    """The nearest death by each limit and each threshold, the nearest first.
+def next_deaths(state: NodeState, most: int | None = None) -> list[NextDeath]:
+    """The nearest death by each limit and each threshold, the nearest first, at `most` so many.
 
     Of the limits of one container's own only the nearer counts.
     """
     run = Run(state, Scenario())
     found: dict[object, NextDeath] = {}
     for distance in sorted(run.timeline.distances(), key=_nearest_first):
+        if len(found) == most:
+            break
         death = _death(run, state, distance)
         if death is not None:
-            of_node = distance.mechanism in OF_NODE
-            found.setdefault(
-                (distance.mechanism, distance.is_soft) if of_node else (death.key, death.container), death
-            )
+            kind = distance.mechanism, distance.is_soft
+            found.setdefault(kind if kind[0] in OF_NODE else (death.key, death.container), death)
     return list(found.values())
 
 

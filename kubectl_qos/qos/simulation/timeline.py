@@ -71,7 +71,7 @@ class MemoryTimeline:
             self._pod_rate[container.pod_index] += self._rate[index]
             self.pod_containers[container.pod_index].append(index)
         self.now = 0.0
-        self.living = list(range(len(containers)))
+        self.living = dict.fromkeys(range(len(containers)))
         self.present = set(self.living)
         self.reclaiming = False
         # A cgroup above containers has no swap limit of its own: it holds what they may swap.
@@ -152,7 +152,7 @@ class MemoryTimeline:
     def kill(self, container: int, *, restarts: bool) -> None:
         """A container ends. One that restarts has its memory of the start, and does not grow again."""
         rate = self._rate[container]
-        self.living.remove(container)
+        del self.living[container]
         self._rate[container] = 0
         self._total_rate -= rate
         self._pod_rate[self._state.containers[container].pod_index] -= rate
