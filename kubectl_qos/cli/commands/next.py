@@ -61,13 +61,14 @@ def run(options: Options) -> int:
     wanted = Scope(namespace=namespace, node=node)
     whole = wanted if reference is None else replace(wanted, names=frozenset({reference.name}))
     snapshot = resolved.source.snapshot(whole)
+    resources.require_places(resolved, snapshot)
     if reference is not None:
         pod = resources.find_pod(reference, snapshot, resolved)
         resources.require_cgroup(pod)
         found = present.deaths_of_pod(snapshot, pod)
     else:
         if node is not None:
-            resources.require_node(node, snapshot, resolved)
+            resources.require_node(node, snapshot)
         nodes = [node] if node is not None else sorted(snapshot.by_node().keys() - {""})
         found = present.deaths_on_nodes(snapshot, nodes, namespace)
     if options.output is not None:
@@ -75,7 +76,7 @@ def run(options: Options) -> int:
     else:
         output.print_lines(present.lines(found, _width(), headers=options.headers))
         output.notes([*map(missing_sentence, snapshot.missing), *found.notes])
-    return resolved.print_problems()
+    return resolved.print_notes()
 
 
 def _width() -> int:
