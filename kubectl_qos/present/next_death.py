@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.allocation import running_pod
@@ -168,23 +168,3 @@ def timeline_lines(node: str, used_bytes: int, deaths: Sequence[NextDeath], widt
     yield axis.rstrip("─ ")
     yield victims.rstrip()
     yield killers.rstrip()
-
-
-def death_values(row: DeathRow) -> dict[str, Any]:
-    """The same facts for JSON and YAML."""
-    death = row.death
-    return {
-        "node": row.node,
-        "mechanism": death.mechanism.value,
-        "distanceBytes": death.distance_bytes,
-        "namespace": death.key[0] or None,
-        "pod": death.key[1],
-        "container": death.container or None,
-        "qosClass": death.qos,
-        "freesBytes": death.frees_bytes,
-        "limitBytes": death.limit_bytes,
-        "graceSeconds": death.grace_seconds,
-        "before": death.before,
-        "tied": death.tied,
-        "restart": death.restart.value,
-    }

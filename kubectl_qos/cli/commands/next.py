@@ -72,7 +72,9 @@ def run(options: Options) -> int:
         nodes = [node] if node is not None else sorted(snapshot.by_node().keys() - {""})
         found = present.deaths_on_nodes(snapshot, nodes, namespace)
     if options.output is not None:
-        output.print_items([present.death_values(row) for row in found.rows], options.output)
+        from kubectl_qos.present.values.incidents import death_list_values
+
+        output.print_document(death_list_values(found), options.output)
     else:
         output.print_lines(present.lines(found, _width(), headers=options.headers))
         output.notes([*map(missing_sentence, snapshot.missing), *found.notes])

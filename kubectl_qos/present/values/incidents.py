@@ -1,4 +1,4 @@
-"""Deaths: those that happened, `kills`, and those of a full node, `simulate`."""
+"""Deaths: those that happened, `kills`, those of a full node, `simulate`, and those to come, `next`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kubectl_qos.present.kills import evidence_sentence, need_sentence
+from kubectl_qos.present.next_death import DeathRow, Deaths
 from kubectl_qos.present.simulation import simulation_notes, simulation_summary
 from kubectl_qos.present.values import Document, Values, camel, plain
 from kubectl_qos.qos.kills.analyze import Kill
@@ -199,6 +200,52 @@ class SimulationComparisonValues(Document, frozen=True, kw_only=True, tag="Simul
 
     now: SimulationValues
     then: SimulationValues
+
+
+class DeathValues(Values, frozen=True, kw_only=True):
+    """A death to come. `distanceBytes` is growth until then, of the container, the pod, all pods or the node.
+
+    `limitBytes` is the container's or pod's own limit, `before` how many this mechanism ends before.
+    """
+
+    node: str
+    mechanism: Mechanism
+    distance_bytes: int
+    namespace: str | None
+    pod: str | None
+    process: str | None
+    container: str | None
+    qos_class: QosClass | None
+    freed_bytes: int
+    limit_bytes: int | None
+    grace_seconds: int | None
+    before: int
+    tied: int
+
+
+class DeathListValues(Document, frozen=True, kw_only=True, tag="DeathList"):
+    """Who dies next, the nearest first: `next`."""
+
+    items: tuple[DeathValues, ...]
+    notes: tuple[str, ...]
+
+
+def death_list_values(deaths: Deaths) -> DeathListValues:
+    """Deaths to come."""
+    return DeathListValues(items=tuple(map(_death_values, deaths.rows)), notes=deaths.notes)
+
+
+def _death_values(row: DeathRow) -> DeathValues:
+    (namespace, name), is_pod = row.death.key, row.death.qos is not None
+    return DeathValues.of(
+        row.death,
+        node=row.node,
+        namespace=namespace or None,
+        pod=name if is_pod else None,
+        process=None if is_pod else name,
+        qos_class=row.death.qos,
+        freed_bytes=row.death.frees_bytes,
+    )
 
 
 def kill_list_values(kills: Sequence[Kill], notes: Sequence[str]) -> KillListValues:
