@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from kubectl_qos.edit.edits import Edit, Side
-from kubectl_qos.edit.preview import Effects, preview
 from kubectl_qos.k8s.allocation import desired_pod, is_resizing, resize_condition
 from kubectl_qos.k8s.objects import (
     DISRUPTION_TARGET,
@@ -24,26 +22,27 @@ from kubectl_qos.k8s.resources import eviction_request
 from kubectl_qos.k8s.snapshot import PodsByNode, Scope, Snapshot
 from kubectl_qos.k8s.usage import Pressure
 from kubectl_qos.present import reasons
-from kubectl_qos.present.effects import quantity_text, value_name
 from kubectl_qos.present.format import age, binary, count, duration, escape, first_few, full_name, short_path
-from kubectl_qos.present.kills import MECHANISMS
 from kubectl_qos.present.output import ARROW, Line, Section, ValueChange, sentences, spaced_lines
 from kubectl_qos.present.pod_rows import PodRow, PodRows, build_rows
 from kubectl_qos.qos.cgroup.memory import has_memory_qos
 from kubectl_qos.qos.killers import Candidate, Killers, killers, userspace_order
-from kubectl_qos.qos.kills.evidence import BY_KUBELET, SIGKILLED, kubelet_kill, oom_at_start
 from kubectl_qos.qos.prediction import CgroupPrediction, ContainerPrediction, Prediction, predict_running
 from kubectl_qos.qos.qos_class import QosClass, steps_to
 from kubectl_qos.qos.ranking import Basis, ContainerKind, has_processes
 from kubectl_qos.qos.reason import Rule
 from kubectl_qos.qos.simulation.node_state import Restart, restart_after_kill
 
+if TYPE_CHECKING:
+    from kubectl_qos.edit.edits import Edit
+    from kubectl_qos.edit.preview import Effects
+
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """A pod explained; `subject` is the first line, `pressure` that of the pod and of the node, as known.
 
-    `resize` are the effects of its spec, which an unfinished resize has still to take.
+    `resize` are the effects of its spec, which an unfinished resize has still to take, None without one.
     """
 
     subject: str
@@ -51,7 +50,7 @@ class Explanation:
     row: PodRow | None
     sections: tuple[Section, ...]
     pressure: Mapping[str, Pressure]
-    resize: Effects
+    resize: Effects | None
 
 
 def explain_pod(pod: Pod, snapshot: Snapshot, now: datetime) -> Explanation:
@@ -64,7 +63,7 @@ def explain_pod(pod: Pod, snapshot: Snapshot, now: datetime) -> Explanation:
     usage = snapshot.usage.get((pod.namespace, pod.name))
     waits = {"pod": usage.pressure if usage else None, "node": snapshot.pressure.get(pod.node_name)}
     pressure = {name: one for name, one in waits.items() if one is not None}
-    resize = preview(pod, (), setup, neighbours[pod.node_name], snapshot.usage).effects
+    resize = _resize_effects(pod, neighbours[pod.node_name], snapshot)
     sections = (
         _class(prediction),
         _oom(prediction, row, rows),
@@ -78,6 +77,14 @@ def explain_pod(pod: Pod, snapshot: Snapshot, now: datetime) -> Explanation:
     )
     shown = tuple(filter(None, sections))
     return Explanation(reasons.pod_subject(prediction), prediction, row, shown, pressure, resize)
+
+
+def _resize_effects(pod: Pod, neighbours: Sequence[Pod], snapshot: Snapshot) -> Effects | None:
+    if not is_resizing(pod):
+        return None
+    from kubectl_qos.edit.preview import preview
+
+    return preview(pod, (), snapshot.setup(pod.node_name), neighbours, snapshot.usage).effects
 
 
 def text_lines(explanation: Explanation) -> Iterable[str]:
@@ -254,7 +261,7 @@ def _waits(pressure: Pressure) -> str:
     )
 
 
-def _resize(prediction: Prediction, effects: Effects) -> Section:
+def _resize(prediction: Prediction, effects: Effects | None) -> Section:
     pod, release = prediction.pod, prediction.setup.release
     if prediction.static or prediction.mirror:
         return Section("Resize", "static pods cannot be resized")
@@ -272,7 +279,7 @@ def _resize(prediction: Prediction, effects: Effects) -> Section:
         if restarts:
             lines.append(Line(f"{escape(container.name)} restarts when its {' or '.join(restarts)} changes"))
     lines.append(Line("oom_score_adj changes only when a container restarts"))
-    if not is_resizing(pod):
+    if effects is None:
         return Section("Resize", "cpu and memory may change in place", tuple(lines))
     condition = resize_condition(pod)
     if condition is not None and condition.message:
@@ -290,6 +297,8 @@ def _resize(prediction: Prediction, effects: Effects) -> Section:
 
 
 def _desired(pod: Pod) -> Iterable[ValueChange]:
+    from kubectl_qos.present.effects import quantity_text, value_name
+
     for edit, value in desired_values(pod):
         name = value_name(*edit.target)
         yield ValueChange(name, quantity_text(value), quantity_text(edit.quantity), "desired")
@@ -297,6 +306,8 @@ def _desired(pod: Pod) -> Iterable[ValueChange]:
 
 def desired_values(pod: Pod) -> Iterable[tuple[Edit, Quantity | None]]:
     """The values of the spec that are not in force, each with the one that is."""
+    from kubectl_qos.edit.edits import Edit, Side
+
     for now, desired in zip(all_containers(pod), all_containers(desired_pod(pod)), strict=True):
         for side in Side:
             for resource, quantity in getattr(desired, side.value).items():
@@ -310,6 +321,8 @@ def _history(prediction: Prediction, now: datetime) -> Section | None:
     statuses, disruptions = pod.status.every_container, list(_disruptions(pod, now))
     if not statuses and not disruptions:
         return None
+    from kubectl_qos.qos.kills.evidence import SIGKILLED
+
     restarts = sum(status.restart_count for status in statuses)
     lines = [Line(text) for text in disruptions]
     lines += [line for status in statuses for line in _states(status, now)]
@@ -339,19 +352,25 @@ _DISRUPTIONS: Final = {
 
 def _disruptions(pod: Pod, now: datetime) -> Iterable[str]:
     """Why the whole pod ended. One that ends well on SIGTERM does not have the reason Evicted."""
-    by_kubelet = kubelet_kill(pod, ())
     if pod.status.reason == "Evicted":
         yield "evicted by its kubelet"
     for condition in pod.status.conditions or ():
         if condition.type == DISRUPTION_TARGET and condition.status == "True":
-            meaning = _DISRUPTIONS.get(condition.reason, "disrupted")
-            if condition.reason == BY_KUBELET and by_kubelet is not None:
-                meaning = MECHANISMS[by_kubelet.mechanism]
+            meaning = _by_kubelet(pod) if condition.reason == "TerminationByKubelet" else ""
+            meaning = meaning or _DISRUPTIONS.get(condition.reason, "disrupted")
             when = condition.last_transition_time
             ago = f", {age(when, now)} ago" if when else ""
             yield (f"{meaning} ({escape(condition.reason)})" if condition.reason else meaning) + ago
             if condition.message:
                 yield escape(condition.message)
+
+
+def _by_kubelet(pod: Pod) -> str:
+    from kubectl_qos.present.kills import MECHANISMS
+    from kubectl_qos.qos.kills.evidence import kubelet_kill
+
+    diagnosis = kubelet_kill(pod, ())
+    return "" if diagnosis is None else MECHANISMS[diagnosis.mechanism]
 
 
 def _states(status: ContainerStatus, now: datetime) -> Iterable[Line]:
@@ -382,6 +401,8 @@ def _quote(message: str) -> str:
 
 
 def _meaning(end: ContainerStateTerminated) -> str:
+    from kubectl_qos.qos.kills.evidence import SIGKILLED, oom_at_start
+
     if oom_at_start(end.message):
         return f"killed for memory as it was started: {_quote(end.message)}"
     if end.reason == "OOMKilled":

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.allocation import running_pod
 from kubectl_qos.k8s.objects import Pod
-from kubectl_qos.k8s.snapshot import Snapshot
+from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.format import binary, count, duration, escape, full_name, mebibytes
 from kubectl_qos.present.output import BYTES, NUMBER, Column, column, table
 from kubectl_qos.present.reasons import killer_notes
@@ -17,6 +17,7 @@ from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import NextDeath, deaths_of, next_deaths
 from kubectl_qos.qos.simulation.node_state import NodeState, build_node_state
 
+EVERYWHERE: Final = Scope()
 UPPER_BOUND: Final = (
     "distances count the memory of pods: what the node's own processes use makes them shorter"
 )
@@ -38,8 +39,8 @@ class Deaths:
     state: NodeState | None = None
 
 
-def deaths_on_nodes(snapshot: Snapshot, nodes: Sequence[str], namespace: str | None) -> Deaths:
-    """All that wait on one node, or the next one on each of several; those of a namespace where it is given.
+def deaths_on_nodes(snapshot: Snapshot, nodes: Sequence[str], scope: Scope = EVERYWHERE) -> Deaths:
+    """All that wait on one node, or the next one on each of several, of the pods of a scope.
 
     Raises InputError where nothing can be said of a single node.
     """
@@ -52,8 +53,10 @@ def deaths_on_nodes(snapshot: Snapshot, nodes: Sequence[str], namespace: str | N
                 raise
             problems.append(str(error))
             continue
-        waiting = next_deaths(states[name], 1 if len(nodes) > 1 and namespace is None else None)
-        mine = [death for death in waiting if namespace in {None, death.key[0]}]
+        of_scope = {pod.key for pod in states[name].pods if scope.matches(pod.pod)}
+        is_whole = len(of_scope) == len(states[name].pods)
+        waiting = next_deaths(states[name], 1 if len(nodes) > 1 and is_whole else None)
+        mine = [death for death in waiting if is_whole or death.key in of_scope]
         rows += [DeathRow(name, death) for death in (mine if len(nodes) == 1 else mine[:1])]
     rows.sort(key=lambda row: row.death.distance_bytes)
     only = states[nodes[0]] if len(nodes) == 1 else None
@@ -85,7 +88,7 @@ def _notes(states: Mapping[str, NodeState]) -> Iterator[str]:
 def lines(found: Deaths, width: int, *, headers: bool = True) -> Iterator[str]:
     """The picture of one node and a table, or the table alone."""
     if not found.rows:
-        yield "nobody dies, however much memory is used"
+        yield "no death is known: no limit, no threshold and no killer of a node reaches these pods"
         return
     columns = [column for column in COLUMNS if found.state is None or column.key != "node"]
     if found.state is not None:
@@ -119,7 +122,7 @@ def killed_by(death: NextDeath) -> str:
     whose = "own limit" if death.mechanism is Mechanism.CONTAINER_LIMIT else "pod limit"
     if not death.limit_bytes:
         return whose
-    return f"{whose} {100 * (death.limit_bytes - death.distance_bytes) // death.limit_bytes}%"
+    return f"{whose} {100 * (death.limit_bytes - death.distance_bytes) / death.limit_bytes:.0f}%"
 
 
 COLUMNS: Final[tuple[Column[DeathRow], ...]] = (

@@ -75,7 +75,7 @@ def test_the_picture_has_as_many_deaths_as_fit_each_above_its_victim_and_its_kil
 def test_a_node_has_the_victims_of_the_kill_order_and_of_the_eviction_order(snapshot: Snapshot) -> None:
     rows = build_rows(snapshot, Scope()).rows
     for name in snapshot.nodes:
-        found = {row.death.mechanism: row.death for row in deaths_on_nodes(snapshot, [name], None).rows}
+        found = {row.death.mechanism: row.death for row in deaths_on_nodes(snapshot, [name]).rows}
         of_node = [row for row in rows if row.node == name]
         assert found[Mechanism.NODE].key in {row.key[:2] for row in of_node if row.rank == 1}
         summary = build_node_row(snapshot, name)
@@ -89,12 +89,12 @@ def test_a_node_has_the_victims_of_the_kill_order_and_of_the_eviction_order(snap
 
 def test_several_nodes_show_the_nearest_of_each_and_a_namespace_its_own(snapshot: Snapshot) -> None:
     nodes = sorted(snapshot.nodes)
-    found = deaths_on_nodes(snapshot, nodes, None)
+    found = deaths_on_nodes(snapshot, nodes)
     assert sorted(row.node for row in found.rows) == nodes
     assert UPPER_BOUND in found.notes
     for row in found.rows:
-        assert row.death == deaths_on_nodes(snapshot, [row.node], None).rows[0].death
-    in_shop = deaths_on_nodes(snapshot, nodes, "shop").rows
+        assert row.death == deaths_on_nodes(snapshot, [row.node]).rows[0].death
+    in_shop = deaths_on_nodes(snapshot, nodes, Scope(namespace="shop")).rows
     assert in_shop
     assert {row.death.key[0] for row in in_shop} == {"shop"}
 
@@ -110,10 +110,10 @@ def test_a_node_of_unknown_size_is_an_error_alone_and_a_note_among_others(snapsh
     nodes = {name: node for name, node in snapshot.nodes.items() if name != "worker-2"}
     unknown = replace(snapshot, nodes=nodes)
     with pytest.raises(InputError, match="memory capacity of worker-2 is unknown"):
-        deaths_on_nodes(unknown, ["worker-2"], None)
-    found = deaths_on_nodes(unknown, ["worker-1", "worker-2"], None)
+        deaths_on_nodes(unknown, ["worker-2"])
+    found = deaths_on_nodes(unknown, ["worker-1", "worker-2"])
     assert {row.node for row in found.rows} == {"worker-1"}
     assert "memory capacity of worker-2 is unknown" in found.notes[0]
-    assert list(lines(deaths_on_nodes(snapshot, ["worker-1"], "nobody"), 80)) == [
-        "nobody dies, however much memory is used"
+    assert list(lines(deaths_on_nodes(snapshot, ["worker-1"], Scope(namespace="nobody")), 80)) == [
+        "no death is known: no limit, no threshold and no killer of a node reaches these pods"
     ]

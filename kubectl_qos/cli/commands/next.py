@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output, resources
 from kubectl_qos.cli.flags import add_no_headers, add_output, add_target
+from kubectl_qos.errors import InputError
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
@@ -48,18 +49,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: Options) -> int:
     """Print the deaths; exit code 1 if a document could not be read. Raises QosError."""
-    from kubectl_qos.k8s.snapshot import Scope
     from kubectl_qos.present import next_death as present
     from kubectl_qos.present.reasons import missing_sentence
 
     node, reference = resources.parse_node_or_reference(
         options.target, "one node or pod can be asked about at a time"
     )
+    node = node or options.source.node
     resolved = resources.resolve_source(options.source.on_node(node))
-    # Who dies depends on all pods of a node: a namespace only says whose deaths are shown.
+    # Who dies depends on all pods of a node: namespace and labels only say whose deaths are shown.
     namespace = options.source.namespace if reference is None else resolved.scope.namespace
-    wanted = Scope(namespace=namespace, node=node)
-    whole = wanted if reference is None else replace(wanted, names=frozenset({reference.name}))
+    wanted = replace(resolved.scope, namespace=namespace, node=node, names=frozenset())
+    whole = wanted if reference is None else resolved.named([reference])
     snapshot = resolved.source.snapshot(whole)
     resources.require_places(resolved, snapshot)
     if reference is not None:
@@ -70,7 +71,9 @@ def run(options: Options) -> int:
         if node is not None:
             resources.require_node(node, snapshot)
         nodes = [node] if node is not None else sorted(snapshot.by_node().keys() - {""})
-        found = present.deaths_on_nodes(snapshot, nodes, namespace)
+        if not nodes:
+            raise InputError("no pods that are on a node", hint="kubectl qos explain shows pods without one")
+        found = present.deaths_on_nodes(snapshot, nodes, wanted)
     if options.output is not None:
         from kubectl_qos.present.values.incidents import death_list_values
 

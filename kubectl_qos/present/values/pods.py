@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kubectl_qos.k8s.allocation import RESIZE_IN_PROGRESS, is_resizing, resize_condition
+from kubectl_qos.edit.preview import Effects
+from kubectl_qos.k8s.allocation import RESIZE_IN_PROGRESS, resize_condition
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.usage import Psi
 from kubectl_qos.present.explanation import Explanation, desired_values
@@ -160,14 +161,16 @@ def explanation_values(explanation: Explanation) -> PodExplanationValues:
         static=prediction.static or prediction.mirror,
         containers=tuple(map(_container_values, prediction.containers)),
         cgroup=_cgroup_values(prediction.cgroup),
-        resize=_resize_values(pod, explanation) if is_resizing(pod) else None,
+        resize=_resize_values(pod, explanation.resize),
         pressure={name: one._asdict() for name, one in explanation.pressure.items()},
         assumed={camel(one.name): plain(one.value) for one in prediction.assumptions},
         assumed_from={camel(one.name): one.basis for one in prediction.assumptions if one.basis},
     )
 
 
-def _resize_values(pod: Pod, explanation: Explanation) -> ResizeValues:
+def _resize_values(pod: Pod, effects: Effects | None) -> ResizeValues | None:
+    if effects is None:
+        return None
     condition = resize_condition(pod)
     status = "Proposed"
     if condition is not None:
@@ -176,8 +179,8 @@ def _resize_values(pod: Pod, explanation: Explanation) -> ResizeValues:
         status=status,
         message=condition.message or None if condition is not None else None,
         changes=tuple(edit_values(edit, now, edit.quantity) for edit, now in desired_values(pod)),
-        containers=container_effects(explanation.resize),
-        rank=rank_values(explanation.resize),
+        containers=container_effects(effects),
+        rank=rank_values(effects),
     )
 
 
