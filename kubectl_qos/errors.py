@@ -69,6 +69,12 @@ class ApiError(QosError):
         self.reason = reason
         self.retry_after = retry_after
 
+    @classmethod
+    def not_found(cls, resource: str, name: str, hint: str = "") -> ApiError:
+        """No object of that name, whoever says so; the resource is a plural such as `deployments.apps`."""
+        message = f'Error from server (NotFound): {resource} "{name}" not found'
+        return cls(message, status=404, reason="NotFound", hint=hint)
+
 
 class UnknownFact(QosError):
     """A number that the rule divides by or compares with is not known (memory capacity, say)."""

@@ -29,6 +29,7 @@ from kubectl_qos.edit.apply import (
 )
 from kubectl_qos.edit.edits import as_flags
 from kubectl_qos.edit.findings import Finding, Severity, find_findings
+from kubectl_qos.edit.goals import RankGoal
 from kubectl_qos.edit.patch import PatchRequest
 from kubectl_qos.edit.preview import StrategyKind
 from kubectl_qos.edit.server_response import with_group
@@ -108,18 +109,24 @@ class ApplyShell:
         options: the flags.
         settings: the person's.
         format_: of -o, None without it.
+        goal: the kill rank that is asked for, if any.
 
     Raises:
         QosError: nothing may be written to the cluster.
     """
 
     def __init__(
-        self, resolved: ResolvedSource, options: ApplyOptions, settings: Settings, format_: str | None = None
+        self,
+        resolved: ResolvedSource,
+        options: ApplyOptions,
+        settings: Settings,
+        format_: str | None = None,
+        goal: RankGoal | None = None,
     ) -> None:
         self._source = resolved.source
         self._options = options
         self._settings = settings
-        self._format = format_
+        self._format, self._goal = format_, goal
         self._print: Callable[[Sequence[str]], None] = output.print_lines if format_ is None else output.notes
         self._findings: tuple[Finding, ...] = ()
         self._refusal = ""
@@ -236,7 +243,7 @@ class ApplyShell:
         result = _checked(result)
         self._print_object(state, result.request, result.raw)
         self._print([_done_words(result.request)])
-        if not undoes:
+        if not undoes and not history.problem:
             output.note(f"to undo it: kubectl qos undo {result.entry.short_id}")
         return step[0].leave() if self._options.wait is False else step
 
@@ -270,6 +277,7 @@ class ApplyShell:
                 state.preview,
                 self._findings,
                 state.strategies,
+                goal=self._goal,
                 patch=request.patch,
                 manifest=raw,
                 notes=(),

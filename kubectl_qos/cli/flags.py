@@ -190,7 +190,7 @@ def add_target(parser: argparse.ArgumentParser, help_: str, nargs: str = "*") ->
     parser.add_argument("target", nargs=nargs, metavar="TYPE/NAME", help=help_)
 
 
-class _Formats(tuple[str, ...]):
+class Formats(tuple[str, ...]):
     """The formats of -o; where there is JSON also templates, such as `jsonpath={.items[*].pod}`."""
 
     __slots__ = ()
@@ -200,13 +200,18 @@ class _Formats(tuple[str, ...]):
             super().__contains__("json") and str(text).partition("=")[0] in TEMPLATES
         )
 
+    @property
+    def names(self) -> str:
+        """All of them for a sentence."""
+        return ", ".join((*self, *(f"{name}=…" for name in TEMPLATES if "json" in self)))
+
 
 def add_output(parser: argparse._ActionsContainer, *formats: str, help_: str = "output format") -> None:
     """Add -o with these formats, and --template where there is JSON."""
     has_values = "json" in formats
     formats = (*formats, "name") if has_values and "name" not in formats else formats
     metavar = "|".join((*formats, *(f"{name}=…" for name in TEMPLATES[:2] if has_values)))
-    parser.add_argument("-o", "--output", choices=_Formats(formats), metavar=metavar, help=help_)
+    parser.add_argument("-o", "--output", choices=Formats(formats), metavar=metavar, help=help_)
     if has_values:
         parser.add_argument(
             "--template", metavar="TEMPLATE", help="that of -o jsonpath, or of another format without its ="

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from kubectl_qos import __version__
 from kubectl_qos.cli import output
 from kubectl_qos.cli.commands import COMMANDS, module_name
-from kubectl_qos.cli.flags import Switch, add_readonly, add_shared_flags, add_switch
+from kubectl_qos.cli.flags import Formats, Switch, add_readonly, add_shared_flags, add_switch
 from kubectl_qos.errors import EXIT_INTERRUPTED, QosError, UsageError
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ DEFECT_HINT: Final = (
 )
 _LACKING: Final = re.compile(r"argument (\S+): expected one argument")
 _UNKNOWN_LETTER: Final = re.compile(r"argument \S+: ignored explicit argument '((.).*)'")
+_OF_KUBECTL: Final = {"get": "top", "describe": "explain", "patch": "set"}
+"""Commands of kubectl with the one of ours that does nearly the same."""
 EXAMPLES: Final = """\
 examples:
   kubectl qos                                the terminal UI
@@ -83,10 +85,14 @@ class Parser(argparse.ArgumentParser):
         return f"{flag}={action.parse(text)}" if equals and isinstance(action, Switch) else word
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """Raise UsageError for an unknown command, with those that are nearly the same."""
+        """Raise UsageError for an unknown command, with the nearest one, and for an unknown format."""
         if isinstance(action, argparse._SubParsersAction) and value not in action.choices:  # noqa: SLF001
             raise UsageError(
                 f'unknown command "{value}" for "{self.prog}"', hint=self._suggestion(value, action.choices)
+            )
+        if isinstance(action.choices, Formats) and value not in action.choices:
+            self.error(
+                f"argument -o/--output: invalid choice: {value!r} (choose from {action.choices.names})"
             )
         super()._check_value(action, value)
 
@@ -94,6 +100,8 @@ class Parser(argparse.ArgumentParser):
         from difflib import get_close_matches
 
         name = word.lstrip("-")
+        if word in _OF_KUBECTL:
+            return f"did you mean {_OF_KUBECTL[word]}?"
         near = get_close_matches(name, [one.lstrip("-") for one in known], n=1)
         return f"did you mean {word.removesuffix(name)}{near[0]}?" if near else f"see '{self.prog} --help'"
 

@@ -5,9 +5,9 @@ Every command imports this module, also for its --help, so it imports slow ones 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from kubectl_qos.cli import output
 from kubectl_qos.errors import EXIT_ERROR, ApiError, InputError, QosError, QuantityError, UsageError
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from kubectl_qos.k8s.objects import Pod
     from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
     from kubectl_qos.transport.client import Connection
+
+
+T = TypeVar("T")
 
 
 class ResolvedSource(NamedTuple):
@@ -125,9 +128,9 @@ def _build_scope(options: SourceOptions, source: Source, names: Iterable[str]) -
         namespace=None if options.all_namespaces else namespace,
         names=names,
         node=options.node,
-        selector=Selector.parse(options.selector),
+        selector=flag_value(Selector.parse, options.selector),
         selector_text=options.selector,
-        fields=FieldSelector.parse(options.field_selector),
+        fields=flag_value(FieldSelector.parse, options.field_selector),
     )
 
 
@@ -175,16 +178,29 @@ def _parse_overrides(options: SourceOptions) -> NodeOverrides:
 
 def parse_size(text: str, flag: str, example: str) -> int:
     """The bytes of a flag's value. Raises UsageError."""
+    from kubectl_qos.k8s.manifest import odd_size
+    from kubectl_qos.k8s.objects import MEMORY
     from kubectl_qos.k8s.quantity import Quantity
 
     hint = f"write a size such as {example}"
     try:
-        size = Quantity.parse(text).value()
+        size = Quantity.parse(text)
     except QuantityError as error:
         raise UsageError(f"{flag} {text!r}: {error}", hint=hint) from None
-    if size <= 0:
+    if size.sign <= 0:
         raise UsageError(f"{flag} {text!r} must be positive", hint=hint)
-    return size
+    odd = odd_size(MEMORY, size, "Gi" if text.isdecimal() else "Mi")
+    if odd:
+        raise UsageError(f"{flag} {text!r}: {odd}", hint=hint)
+    return size.value()
+
+
+def flag_value(parse: Callable[[str], T], text: str) -> T:
+    """The value of a flag. Raises UsageError where it cannot be read."""
+    try:
+        return parse(text)
+    except InputError as error:
+        raise UsageError(str(error), hint=error.hint) from None
 
 
 class Reference(NamedTuple):
@@ -203,10 +219,12 @@ def reference(pod: Pod) -> str:
     return str(Reference(pod.kind, pod.name))
 
 
-def parse_references(words: Sequence[str], *, any_kind: bool = False, nodes: bool = False) -> list[Reference]:
+def parse_references(
+    words: Sequence[str], *, any_kind: bool = False, nodes: bool = False, hinted: Sequence[str] = ("pod",)
+) -> list[Reference]:
     """`pod/a deploy/b` or `pod a b` as kinds and names, of files of any kind that has pods.
 
-    Raises UsageError in kubectl's words.
+    Raises UsageError in kubectl's words; for a name alone its hint has the `hinted` kinds.
     """
     if any("/" in word for word in words):
         if not all("/" in word for word in words):
@@ -218,7 +236,7 @@ def parse_references(words: Sequence[str], *, any_kind: bool = False, nodes: boo
             raise UsageError("arguments in resource/name form may not have more than one slash")
         pairs = [word.split("/", 1) for word in words]
     elif len(words) == 1:
-        raise UsageError(_NO_NAME, hint=f"for a pod of that name: pod/{words[0]}")
+        raise UsageError(_NO_NAME, hint=f"write {' or '.join(f'{kind}/{words[0]}' for kind in hinted)}")
     else:
         pairs = [[words[0], name] for name in words[1:]]
     return [_parse_reference(word, name, any_kind=any_kind, nodes=nodes) for word, name in pairs]
@@ -283,7 +301,8 @@ def parse_node_or_reference(
     Raises UsageError, with the sentence `too_many` where several pods or workloads are named.
     """
     node = parse_node(words)
-    references = [] if node is not None else parse_references(words, any_kind=any_kind)
+    hinted = ("node", "pod")
+    references = [] if node is not None else parse_references(words, any_kind=any_kind, hinted=hinted)
     if len(references) > 1:
         raise UsageError(too_many)
     return node, references[0] if references else None
@@ -298,15 +317,18 @@ def find_pod(reference: Reference, snapshot: Snapshot, resolved: ResolvedSource)
         in_scope = namespace is None or pod.namespace in {namespace, ""}
         if in_scope and is_named(pod, *reference):
             return pod
-    return resolved.source.find(reference.kind, namespace, reference.name)
+    try:
+        return resolved.source.find(reference.kind, namespace, reference.name)
+    except ApiError as error:
+        if error.reason == "NotFound" and reference.name in snapshot.nodes:
+            error.hint = _node_hint(reference.name)
+        raise
 
 
 def require_node(name: str, snapshot: Snapshot) -> None:
     """Raise ApiError (NotFound) unless a snapshot has the node or pods on it."""
     if name not in snapshot.nodes and not snapshot.by_node().get(name):
-        (error,) = not_found("nodes", [name], ())
-        error.hint = "kubectl qos top nodes lists them"
-        raise error
+        raise ApiError.not_found("nodes", name, hint="kubectl qos top nodes lists them")
 
 
 def require_places(resolved: ResolvedSource, snapshot: Snapshot) -> None:
@@ -319,7 +341,7 @@ def require_places(resolved: ResolvedSource, snapshot: Snapshot) -> None:
     namespace = resolved.scope.namespace if resolved.has_namespace_flag else None
     for resource, name in (("nodes", resolved.scope.node), ("namespaces", namespace)):
         if name is not None and not resolved.source.has(resource, name):
-            raise not_found(resource, [name], ())[0]
+            raise ApiError.not_found(resource, name)
 
 
 def missing_workloads(workloads: Iterable[Reference], resolved: ResolvedSource) -> Iterator[QosError]:
@@ -337,11 +359,17 @@ def require_cgroup(pod: Pod) -> None:
         raise InputError(f"pod {pod.name} has ended: its cgroup is gone")
 
 
-def not_found(kinds: str, names: Iterable[str], found: Iterable[str]) -> tuple[ApiError, ...]:
-    """An error in kubectl's words for each name that was not found; `kinds` is a plural such as pods."""
+def not_found(
+    kinds: str, names: Iterable[str], found: Iterable[str], nodes: Collection[str] = ()
+) -> tuple[ApiError, ...]:
+    """An error for each name that was not found; `kinds` is a plural such as pods, `nodes` known nodes."""
     existing = set(found)
     return tuple(
-        ApiError(f'Error from server (NotFound): {kinds} "{name}" not found', status=404, reason="NotFound")
+        ApiError.not_found(kinds, name, hint=_node_hint(name) if name in nodes else "")
         for name in names
         if name not in existing
     )
+
+
+def _node_hint(name: str) -> str:
+    return f"a node has that name: node/{name}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kubectl_qos.cli import output
-from kubectl_qos.cli.resources import Reference, ResolvedSource, parse_references, reference
+from kubectl_qos.cli.resources import ResolvedSource, parse_kind, reference
 from kubectl_qos.edit.edits import (
     POD_LEVEL,
     Amount,
@@ -19,15 +19,16 @@ from kubectl_qos.edit.edits import (
     select_containers,
 )
 from kubectl_qos.edit.findings import Severity, find_findings
-from kubectl_qos.edit.goals import Goal, outlive, rank_at_least, reach_class
+from kubectl_qos.edit.goals import Goal, RankGoal, outlive, rank_at_least, reach_class
 from kubectl_qos.edit.patch import build_manifest, build_patch, kubectl_command
 from kubectl_qos.edit.preview import Preview, StrategyKind
-from kubectl_qos.errors import InputError, QosError, UsageError
+from kubectl_qos.errors import ApiError, InputError, QosError, UsageError
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.releases import Gate
 from kubectl_qos.k8s.resources import pod_requests
 from kubectl_qos.k8s.snapshot import Snapshot
+from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.effects import change_section, goal_section, never_sentence, preview_sections
 from kubectl_qos.present.findings import answer_sentence, finding_line, obstacle_remedy, obstacle_sentence
 from kubectl_qos.present.output import marked_lines
@@ -48,18 +49,12 @@ class EditRequest:
     patterns: tuple[str, ...]
     pod_level: bool
     target: QosClass | None = None
-    outlived: Reference | None = None
-    rank: int | None = None
-
-    @property
-    def has_rank(self) -> bool:
-        """Whether a kill rank is asked for."""
-        return self.outlived is not None or self.rank is not None
+    kill_rank: RankGoal | None = None
 
     @property
     def has_goal(self) -> bool:
         """Whether the edits have to be found."""
-        return self.target is not None or self.has_rank
+        return self.target is not None or self.kill_rank is not None
 
 
 def parse_edit_request(options: Options) -> EditRequest:
@@ -93,17 +88,28 @@ def parse_edit_request(options: Options) -> EditRequest:
         whole_pod = "a class" if options.target_class is not None else "a kill rank"
         raise UsageError(f"{flag} needs --requests or --limits: {whole_pod} is that of the whole pod")
     target = next((one for one in QosClass if one.value.lower() == options.target_class), None)
-    outlived = None if options.outlive is None else _parse_outlived(options.outlive)
-    return EditRequest(amounts, options.containers, options.pod_level, target, outlived, options.rank_below)
+    kill_rank = None
+    if options.outlive is not None:
+        kill_rank = RankGoal(_parse_outlived(options.outlive))
+    elif options.rank_below is not None:
+        kill_rank = RankGoal(rank=options.rank_below)
+    return EditRequest(amounts, options.containers, options.pod_level, target, kill_rank)
 
 
-def _parse_outlived(text: str) -> Reference:
-    outlived = parse_references([text if "/" in text else f"pod/{text}"])[0]
-    if outlived.kind != "Pod":
+def _parse_outlived(text: str) -> PodKey:
+    """The namespace, empty where it is not given, and the name of a pod."""
+    before, slash, name = text.rpartition("/")
+    kind = parse_kind(before) or "Pod"
+    if kind != "Pod":
         raise UsageError(
-            f"--outlive {text}: --outlive takes a pod, not a workload", hint="name a pod of the same node"
+            f"--outlive {text}: --outlive takes a pod, not a {kind.lower()}",
+            hint="name a pod of the same node",
         )
-    return outlived
+    if not name or "/" in before or bool(slash) != bool(before):
+        raise UsageError(
+            f"--outlive {text!r} does not name a pod", hint="write web-0, pod/web-0 or shop/web-0"
+        )
+    return "" if parse_kind(before) else before, name
 
 
 def build_edits(request: EditRequest, pod: Pod, snapshot: Snapshot) -> list[Edit]:
@@ -135,24 +141,31 @@ def _find_goal(request: EditRequest, pod: Pod, setup: NodeSetup, snapshot: Snaps
     if request.target is not None:
         return reach_class(pod, request.target, setup.release), request.target.value
     neighbours = snapshot.by_node().get(pod.node_name, ())
-    if request.outlived is not None:
-        other = _find_outlived(request.outlived, pod, snapshot)
+    assert request.kill_rank is not None, "there is a goal"
+    outlived, rank = request.kill_rank
+    if outlived is not None:
+        other = _find_outlived(outlived, pod, snapshot)
         return outlive(pod, other, setup, neighbours, snapshot.usage), f"outliving {reference(other)}"
-    assert request.rank is not None, "there is a goal"
-    return rank_at_least(pod, request.rank, setup, neighbours, snapshot.usage), f"rank {request.rank}"
+    return rank_at_least(pod, rank, setup, neighbours, snapshot.usage), f"rank {rank}"
 
 
-def _find_outlived(outlived: Reference, pod: Pod, snapshot: Snapshot) -> Pod:
-    named = [one for one in snapshot.pods if (one.kind, one.name) == (outlived.kind, outlived.name)]
+def _find_outlived(outlived: PodKey, pod: Pod, snapshot: Snapshot) -> Pod:
+    namespace, name = outlived
+    pods = (one for one in snapshot.pods if one.kind == "Pod" and one.name == name)
+    named = [one for one in pods if namespace in {"", one.namespace}]
     near = [one for one in named if one.namespace == pod.namespace] or named
     if not near:
-        raise InputError(
-            f'pods "{outlived.name}" not found beside {reference(pod)}',
+        raise ApiError.not_found(
+            "pods",
+            name,
             hint="the kernel of a node chooses among its own pods: kubectl qos top --node lists them",
         )
     if len(near) > 1:
         places = ", ".join(one.namespace for one in near)
-        raise InputError(f"there is a {reference(near[0])} in several namespaces: {places}")
+        raise InputError(
+            f"there is a {reference(near[0])} in several namespaces: {places}",
+            hint=f"name its namespace: --outlive {near[0].namespace}/{name}",
+        )
     if near[0] is pod:
         raise InputError(f"{reference(pod)} cannot outlive itself", hint="name another pod of its node")
     return near[0]
@@ -195,7 +208,7 @@ def print_preview(
     snapshot: Snapshot,
 ) -> None:
     """Print the preview, or with -o the patch, the manifest or a document with all of them."""
-    goal = [goal_section(effects)] if request.has_rank and effects.edits else []
+    goal = [goal_section(effects)] if request.kill_rank is not None and effects.edits else []
     if options.output == "patch":
         output.print_yaml(build_patch(pod, effects.edits) if effects.edits else {})
         if not options.write:
@@ -204,7 +217,8 @@ def print_preview(
     elif options.output == "manifest":
         output.print_yaml(build_manifest(resolved.source.raw(pod), pod, effects.edits))
     elif options.output is not None:
-        output.print_document(_preview_values(effects, pod, resolved, options, snapshot), options.output)
+        values = _preview_values(effects, pod, resolved, options, request, snapshot)
+        output.print_document(values, options.output)
     else:
         sections = [change_section(pod, effects.edits, with_flags=request.has_goal), *goal]
         if effects.edits:
@@ -213,7 +227,12 @@ def print_preview(
 
 
 def _preview_values(
-    effects: Preview, pod: Pod, resolved: ResolvedSource, options: Options, snapshot: Snapshot
+    effects: Preview,
+    pod: Pod,
+    resolved: ResolvedSource,
+    options: Options,
+    request: EditRequest,
+    snapshot: Snapshot,
 ) -> ChangePreviewValues:
     """The preview with findings and strategies, as far as the objects around the pod can be read."""
     from kubectl_qos.edit.findings import Finding, find_findings
@@ -237,6 +256,7 @@ def _preview_values(
         effects,
         findings,
         strategies,
+        goal=request.kill_rank,
         patch=build_patch(pod, effects.edits) if effects.edits else None,
         manifest=build_manifest(resolved.source.raw(pod), pod, effects.edits),
         notes=notes,

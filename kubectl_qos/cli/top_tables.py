@@ -77,6 +77,7 @@ class PodTable:
                 "pods",
                 (one.name for one in self._references if one.kind == "Pod"),
                 (row.pod.name for row in found.rows),
+                snapshot.nodes,
             ),
             ages=(usage_sentence(sampled, now),) if sampled is not None else (),
             facts={"usage": usage_values(sampled) if sampled is not None else None},

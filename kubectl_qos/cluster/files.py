@@ -16,7 +16,7 @@ from kubectl_qos.atomic_file import replace_file
 from kubectl_qos.cluster.documents import Document, ParsedObjects, metadata_text, plain_documents
 from kubectl_qos.cluster.inputs import STANDARD_INPUT, is_utf16, read_kustomization, read_path
 from kubectl_qos.cluster.source import Source, StaticStream, UpdateStream
-from kubectl_qos.errors import InputError, QosError
+from kubectl_qos.errors import ApiError, InputError, QosError
 from kubectl_qos.k8s.events import Event, EventList, in_order, is_about, is_of_node_memory
 from kubectl_qos.k8s.kinds import is_named, object_name
 from kubectl_qos.k8s.kubelet import Kubelet, Node, node_from_object
@@ -100,15 +100,15 @@ class FileSource(Source):
         return StaticStream(self.snapshot, scope, self.now)
 
     def find(self, kind: str, namespace: str | None, name: str) -> Pod:
-        """A pod or a workload's template. Raises InputError where there is none."""
+        """A pod or a workload's template. Raises ApiError (NotFound)."""
         for pod in self._parsed.pods:
             is_in_place = namespace is None or pod.namespace in {namespace, ""}
             if is_in_place and is_named(pod, kind, name):
                 return pod
-        raise InputError(
-            f'{kind.lower()}s "{name}" not found in {self.title}',
-            hint="kubectl qos top lists what there is" if self._parsed.pods else "",
-        )
+        from kubectl_qos.edit.server_response import with_group
+
+        hint = f"kubectl qos top lists what there is in {self.title}" if self._parsed.pods else ""
+        raise ApiError.not_found(with_group(f"{kind.lower()}s", kind), name, hint=hint)
 
     def has(self, resource: str, name: str) -> bool:
         """Whether the files have a node, or pods in a namespace; pods without one may be in any."""

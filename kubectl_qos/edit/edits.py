@@ -138,8 +138,7 @@ class Amount(NamedTuple):
 def parse_amounts(text: str, flag: str) -> tuple[Amount, ...]:
     """The amounts of a flag such as `cpu=250m,memory-`, in its order.
 
-    Raises UsageError for invalid syntax, InputError for a resource or quantity that no server accepts; both
-    name the flag.
+    Raises UsageError, which names the flag.
     """
     amounts: dict[str, Amount] = {}
     for part in text.split(","):
@@ -207,7 +206,7 @@ def _parse_amount(part: str, flag: str) -> Amount:
     try:
         return Amount(resource, parse_quantity(text))
     except QuantityError as error:
-        raise InputError(
+        raise UsageError(
             f"{flag} {part}: {error}", hint="write a quantity such as 250m, 1.5 or 512Mi"
         ) from None
 
@@ -219,7 +218,7 @@ def _parse_resource(name: str, part: str, flag: str) -> str:
     """A resource that containers may request (`validateContainerResourceName`)."""
     if is_container_resource(name) and ("/" not in name or _QUALIFIED.fullmatch(name)):
         return name
-    raise InputError(
+    raise UsageError(
         f'{flag} {part}: "{name}" must be a standard resource for containers or fully qualified',
         hint="cpu, memory, ephemeral-storage, hugepages-2Mi, or a name with its domain: example.com/device",
     )

@@ -80,6 +80,16 @@ class Goal:
     obstacle: Obstacle | None = None
 
 
+class RankGoal(NamedTuple):
+    """A kill rank that is asked for: a later one than that of a pod, or at least `rank`.
+
+    The pod has its namespace, empty where that is not given, and its name.
+    """
+
+    outlive: PodKey | None = None
+    rank: int = 0
+
+
 def reach_class(pod: Pod, target: QosClass, release: Release) -> Goal:
     """The smallest change with which a pod, as stored or written, is of the target class once recreated."""
 

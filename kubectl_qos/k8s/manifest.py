@@ -8,7 +8,7 @@ which is newer than that file perhaps, and their lines.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -20,7 +20,7 @@ from kubectl_qos.k8s.kinds import CustomWorkload, dotted, spec_path
 from kubectl_qos.k8s.objects import CPU, MEMORY, Pod
 from kubectl_qos.k8s.quantity import Format, Quantity
 from kubectl_qos.k8s.releases import Release
-from kubectl_qos.k8s.validation import pod_refusals
+from kubectl_qos.k8s.validation import Refusal, pod_refusals
 
 FIELDS_FILE: Final = Path(__file__).with_name("fields.json")
 _RELEASE: Final = Release.of("1.36", {})
@@ -28,6 +28,20 @@ _LEAST_MEMORY: Final = 1 << 20
 """Bytes: no process of a container starts with less."""
 _MOST_CPU_MILLI: Final = 256_000
 """More than a container is ever given: 500 is written for 500m."""
+
+
+_APPS: Final = ("apps/v1", "apps/v1beta2")
+_VERSIONS: Final[Mapping[str, tuple[str, ...]]] = {
+    "Pod": ("v1",),
+    "ReplicationController": ("v1",),
+    "Deployment": (*_APPS, "apps/v1beta1", "extensions/v1beta1"),
+    "StatefulSet": (*_APPS, "apps/v1beta1"),
+    "DaemonSet": (*_APPS, "extensions/v1beta1"),
+    "ReplicaSet": (*_APPS, "extensions/v1beta1"),
+    "Job": ("batch/v1",),
+    "CronJob": ("batch/v1", "batch/v1beta1"),
+}
+"""The versions of each kind that kubectl reads (k8s.io/api, register.go), old ones too."""
 
 
 class Mistake(NamedTuple):
@@ -44,14 +58,30 @@ def manifest_mistakes(raw: Mapping[str, Any], pod: Pod) -> Iterator[Mistake]:
     Of kinds that Kubernetes does not have only the containers are known, and a server takes their objects.
     """
     is_own, spec = not isinstance(pod, CustomWorkload), dotted(spec_path(pod))
+    version = raw.get("apiVersion")
+    if not version and "kind" in raw:
+        yield Mistake("kind", "Object 'apiVersion' is missing: kubectl does not take it", is_refused=False)
+    elif version and is_own and version not in _VERSIONS[pod.kind]:
+        no_kind = f'no kind "{pod.kind}" is registered for version "{version}"'
+        yield Mistake("apiVersion", no_kind, is_refused=True)
     for field in unknown_fields(raw, pod.kind) if is_own else _unknown_in_containers(raw, pod):
         yield Mistake(field, f'unknown field "{field}"', is_refused=is_own)
-    for refusal in pod_refusals(default_pod(pod, _RELEASE), _RELEASE):
+    for refusal in _refusals(pod):
         path = re.sub("^spec", spec, refusal.path)
         yield Mistake(path, f"{path}: {refusal.message}", is_refused=is_own)
     for where, message in _odd_sizes(pod):
         path = re.sub("^spec", spec, where)
         yield Mistake(path, f"{path}: {message}", is_refused=False)
+
+
+def _refusals(pod: Pod) -> Iterable[Refusal]:
+    """The first refusal of each field, without those of a request that is only defaulted from its limit."""
+    written = {refusal.path for refusal in pod_refusals(pod, _RELEASE)}
+    refusals: dict[str, Refusal] = {}
+    for refusal in pod_refusals(default_pod(pod, _RELEASE), _RELEASE):
+        if ".requests[" not in refusal.path or refusal.path in written:
+            refusals.setdefault(refusal.path, refusal)
+    return refusals.values()
 
 
 def _unknown_in_containers(raw: Any, pod: Pod) -> Iterator[str]:
@@ -77,13 +107,16 @@ def unknown_fields(raw: Mapping[str, Any], type_: str, path: str = "") -> Iterat
                         yield from unknown_fields(item, inner, f"{path}{name}[{index}].")
 
 
-def odd_size(resource: str, quantity: Quantity) -> str:
-    """What a size says and what was meant, for memory and CPU that no container has; else empty."""
+def odd_size(resource: str, quantity: Quantity, unit: str = "Mi") -> str:
+    """What a size says and what was meant, for memory and CPU that no container has; else empty.
+
+    `unit` is that of memory which is meant most likely.
+    """
     text = str(quantity)
     number = text.rstrip("numkKMGTPEi")
     if resource == MEMORY and 0 < quantity.milli_value() < _LEAST_MEMORY * 1000:
         size = f"{quantity.milli_value() / 1000:,.3f}".rstrip("0").rstrip(".")
-        return f"{text} is {size} bytes; {number}Mi was meant?"
+        return f"{text} is {size} bytes; {number}{unit} was meant?"
     if resource == CPU and quantity.format is Format.BINARY_SI and quantity.sign > 0:
         return f"{text} is {quantity.value():,} cores; is it a size of memory?"
     if resource == CPU and quantity.milli_value() >= _MOST_CPU_MILLI:

@@ -10,7 +10,7 @@ from kubectl_qos.edit.compare import Comparison
 from kubectl_qos.edit.edits import Edit, as_flags, current_value
 from kubectl_qos.edit.preview import Effects, FileChange, Preview, StrategyKind, When
 from kubectl_qos.edit.status import unchanged_pods_note
-from kubectl_qos.k8s.kinds import WORKLOADS, find_workload
+from kubectl_qos.k8s.kinds import find_workload
 from kubectl_qos.k8s.kubelet import MEMORY_AVAILABLE
 from kubectl_qos.k8s.node_overrides import NodeOverride
 from kubectl_qos.k8s.objects import CPU, Pod
@@ -151,16 +151,30 @@ def rank_change(effects: Effects, where: str = "") -> str:
     return today if now == after else f"{today}; {after} {_rank_moment(effects)}"
 
 
+def goal_reached(preview: Preview) -> When:
+    """When a pod has the kill rank that was asked for: never where a server refuses the change."""
+    return When.NEVER if preview.refusals else preview.effects.rank_when
+
+
 def goal_section(preview: Preview) -> Section:
     """When a kill rank that was asked for is reached, and how it would be at once."""
-    effects = preview.effects
-    answer = f"reached {_rank_moment(effects)}"
-    if effects.rank_when is not When.RESTART:
+    when = goal_reached(preview)
+    if when is When.NEVER:
+        return Section("Goal", "not reached", warns=True)
+    answer = f"reached {_rank_moment(preview.effects)}"
+    if when is not When.RESTART:
         return Section("Goal", answer)
     owner = find_workload(preview.before.pod)
-    template = f"through the template of {owner.kind} {escape(owner.name)} (--by template)"
-    now = template if owner.kind in WORKLOADS else "in a recreated pod"
-    return Section("Goal", answer, sentences(f"now: {now}"), warns=True)
+    how = "in a recreated pod"
+    if owner.kind in _ROLLED_OUT:
+        how = f"through the template of {owner.kind} {escape(owner.name)} (--by template)"
+    elif owner.kind != "Pod":
+        how += f", once {escape(owner.kind)} {escape(owner.name)}, its owner, has these values"
+    return Section("Goal", answer, sentences(f"to have it now: {how}"), warns=True)
+
+
+_ROLLED_OUT: Final = {"Deployment", "StatefulSet", "DaemonSet"}
+"""Their pods are replaced when the template changes."""
 
 
 def _eviction(effects: Effects) -> Iterator[Section]:

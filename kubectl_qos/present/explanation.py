@@ -20,7 +20,7 @@ from kubectl_qos.k8s.quantity import Quantity, parse_time
 from kubectl_qos.k8s.releases import Gate
 from kubectl_qos.k8s.resources import eviction_request
 from kubectl_qos.k8s.snapshot import PodsByNode, Scope, Snapshot
-from kubectl_qos.k8s.usage import Pressure
+from kubectl_qos.k8s.usage import PodUsage, Pressure
 from kubectl_qos.present import reasons
 from kubectl_qos.present.format import age, binary, count, duration, escape, first_few, full_name, short_path
 from kubectl_qos.present.output import ARROW, Line, Section, ValueChange, sentences, spaced_lines
@@ -66,7 +66,7 @@ def explain_pod(pod: Pod, snapshot: Snapshot, now: datetime) -> Explanation:
     resize = _resize_effects(pod, neighbours[pod.node_name], snapshot)
     sections = (
         _class(prediction),
-        _oom(prediction, row, rows),
+        _oom(prediction, row, rows, usage),
         _cgroup(prediction),
         _swap(prediction),
         _eviction(prediction, row, rows),
@@ -111,7 +111,7 @@ def _class(prediction: Prediction) -> Section:
     return Section("Class", reasons.class_sentence(prediction), tuple(lines))
 
 
-def _oom(prediction: Prediction, row: PodRow | None, rows: PodRows) -> Section:
+def _oom(prediction: Prediction, row: PodRow | None, rows: PodRows, usage: PodUsage | None) -> Section:
     found = killers(prediction.setup)
     killed_by = sentences(*filter(None, [reasons.killer_sentence(found)]))
     if not found.kernel:
@@ -123,9 +123,13 @@ def _oom(prediction: Prediction, row: PodRow | None, rows: PodRows) -> Section:
     if row is None:
         return Section("OOM", reasons.NOT_SCHEDULED, (*lines, *killed_by))
     node = rows.nodes[row.node]
+    if row.score is not None and row.adj is not None:
+        used = usage.of(row.worst) if usage is not None else None
+        formula = reasons.score_formula(used, row.adj, prediction.setup.node)
+        lines.append(Line(f"{escape(row.worst)}  oom_score {row.score}", formula))
     if row.rank is not None:
         if row.rank == 1:
-            lines.append(Line("one of the next victims" if row.tied else "the next victim of this node"))
+            lines.append(Line(reasons.next_victim(tied=row.tied)))
         named = [(one.rank, f"{_name(one)} ({one.score})") for one in node.rows if one.rank is not None]
         lines += _neighbours("killed", row.rank, named)
         if node.basis is Basis.ADJ:

@@ -119,7 +119,7 @@ def killed_by(death: NextDeath) -> str:
         return "kubepods limit"
     if death.mechanism is Mechanism.NODE:
         return "kernel: node full"
-    whose = "own limit" if death.mechanism is Mechanism.CONTAINER_LIMIT else "pod limit"
+    whose = "own limit" if death.is_own else "pod limit"
     if not death.limit_bytes:
         return whose
     return f"{whose} {100 * (death.limit_bytes - death.distance_bytes) / death.limit_bytes:.0f}%"

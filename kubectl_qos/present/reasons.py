@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kubectl_qos.k8s.allocation import RESIZE_PENDING, resize_condition
 from kubectl_qos.k8s.node_overrides import PROFILES
-from kubectl_qos.k8s.quantity import parse_time
+from kubectl_qos.k8s.quantity import parse_time, truncating_div
 from kubectl_qos.k8s.releases import NEWEST_MINOR, OLDEST_MINOR
 from kubectl_qos.k8s.usage import UsageOrigin
 from kubectl_qos.present.format import (
@@ -25,15 +25,16 @@ from kubectl_qos.present.format import (
 from kubectl_qos.qos.cgroup.values import MIN_QUOTA_US
 from kubectl_qos.qos.flags import NEAR_LIMIT_PERCENT, Flag
 from kubectl_qos.qos.killers import Killers, UserspaceKiller, killers
+from kubectl_qos.qos.oom_score import Kernel, badness, kernel_formula
 from kubectl_qos.qos.qos_class import ClassStep, ClassStepKind, QosClass
 from kubectl_qos.qos.ranking import Basis, has_processes
 from kubectl_qos.qos.reason import Reason, Rule
 
 if TYPE_CHECKING:
-    from kubectl_qos.k8s.kubelet import NodeSetup
+    from kubectl_qos.k8s.kubelet import Node, NodeSetup
     from kubectl_qos.k8s.objects import Pod
     from kubectl_qos.k8s.snapshot import Missing, Snapshot
-    from kubectl_qos.k8s.usage import Sampled
+    from kubectl_qos.k8s.usage import ContainerUsage, Sampled
     from kubectl_qos.present.node_rows import OrderBasis
     from kubectl_qos.present.pod_rows import PodRow, PodRows, RankedNode
     from kubectl_qos.qos.prediction import Assumption, Prediction
@@ -102,6 +103,24 @@ def formula(reason: Reason) -> str:
         if child.rule is not Rule.ADJ_POD_LEVEL_SHARE:
             text += f", {sentence(child)}"
     return text
+
+
+def score_formula(used: ContainerUsage | None, adj: int, node: Node) -> str:
+    """An oom_score with the numbers of this container put in, as oom_badness and /proc/PID/oom_score do.
+
+    `memory 1930Mi + 969 x 16384Mi / 1000 = 17805Mi, 1086/1000 of 16384Mi; (1000 + 1086) x 2 / 3`.
+    """
+    page, kernel = node.page_size_bytes, kernel_formula(node.kernel)
+    pages = ((node.memory_capacity_bytes or 0) + node.swap_capacity_bytes) // page
+    memory = used.kernel_bytes if used is not None else 0
+    points = badness(memory // page, adj, pages, kernel)
+    share, total = truncating_div(points * 1000, pages), in_mi(pages * page)
+    known = "" if used is not None else " (unknown)"
+    text = f"memory {in_mi(memory)}{known} {'-' if adj < 0 else '+'} {abs(adj)} × {total} / 1000"
+    text += f" = {in_mi(points * page)}, {share}/1000 of {total}"
+    if kernel is not Kernel.SIGNED:
+        return text
+    return f"{text}; (1000 {'-' if share < 0 else '+'} {abs(share)}) × 2 / 3"
 
 
 def class_lacks(reason: Reason) -> list[str]:
@@ -354,11 +373,13 @@ def resize_sentence(pod: Pod) -> str:
 
 
 def _rank_clause(row: PodRow, node: RankedNode) -> str:
-    place = f" {escape(row.node)}" if row.node else ""
-    if row.rank == 1:
-        what = "one of the next victims" if row.tied else "the next victim"
-        return f"{what}{place and ' of'}{place}: {rank_sentence(row, node)}"
-    return rank_sentence(row, node, f"{place and ' on'}{place}")
+    ranked = rank_sentence(row, node, f" on {escape(row.node)}" if row.node else "")
+    return f"{next_victim(tied=row.tied)}: {ranked}" if row.rank == 1 else ranked
+
+
+def next_victim(*, tied: bool) -> str:
+    """What rank 1 means: limits and the kubelet may kill others before."""
+    return f"{'one of ' if tied else ''}the kernel's next victim{'s' if tied else ''} on a full node"
 
 
 def rank_sentence(row: PodRow, node: RankedNode, where: str = "") -> str:

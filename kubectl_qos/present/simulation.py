@@ -25,10 +25,7 @@ from kubectl_qos.qos.simulation.node_state import (
 from kubectl_qos.qos.simulation.timeline import MemoryLevel
 
 NO_USAGE: Final = "memory usage is unknown: nothing can be freed and nothing grows"
-NO_USAGE_HINT: Final = (
-    "it comes from the metrics API, or with -f from the PodMetrics in the files;"
-    " --all-at-limit and --grow work without it"
-)
+NO_USAGE_HINT: Final = "it comes from the metrics API, or with -f from the PodMetrics in the files"
 BUDGETS_NOT_READ: Final = "PodDisruptionBudgets are only taken from the files of -f"
 
 
@@ -93,6 +90,8 @@ def _outcome(simulation: Simulation) -> str:
     left = _shown_bytes(simulation.after, evicts=scenario.eviction)
     free = f"{in_mi(left)} is {'available' if scenario.eviction else 'free'}"
     free = free if left >= 0 else "the node is full"
+    if steps and simulation.after != steps[-1].level:
+        free += " in the end"
     if not steps:
         if scenario.free_bytes:
             return "there is nothing to kill"
@@ -129,8 +128,10 @@ def mechanism_name(mechanism: Mechanism) -> str:
     return "eviction" if mechanism is Mechanism.EVICTION else mechanism.value
 
 
-def simulation_notes(node_state: NodeState, simulation: Simulation) -> Iterator[str]:
-    """What is estimated, assumed or unknown."""
+def simulation_notes(
+    node_state: NodeState, simulation: Simulation, restarts_by: str = "--restarts"
+) -> Iterator[str]:
+    """What is estimated, assumed or unknown; `restarts_by` is the flag or key that simulates restarts."""
     steps, scenario = simulation.steps, simulation.scenario
     yield from killer_notes({"": node_state.setup})
     yield "a container counts as one process with all of its memory"
@@ -151,7 +152,7 @@ def simulation_notes(node_state: NodeState, simulation: Simulation) -> Iterator[
             " kubelet backs off, up to 5 minutes"
         )
     elif any(_restarts(node_state, step) for step in steps):
-        yield "restarts of killed containers are not simulated: --restarts simulates them"
+        yield f"restarts of killed containers are not simulated: {restarts_by} simulates them"
     if any(reason.why is Importance.BUDGET for step in steps for reason in step.important):
         yield "neither the kernel nor node-pressure eviction respects PodDisruptionBudgets"
 

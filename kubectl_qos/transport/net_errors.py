@@ -11,7 +11,7 @@ from http.client import BadStatusLine, IncompleteRead, RemoteDisconnected
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from kubectl_qos.errors import InputError, QosError, ServerUnreachable
+from kubectl_qos.errors import InputError, ServerUnreachable, UsageError
 from kubectl_qos.k8s.quantity import parse_duration
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class DeadlinePassed(TimeoutError):
 
 
 def parse_timeout(duration: str | None) -> float | None:
-    """--request-timeout in seconds, None for no limit: zero and less mean none. Raises QosError."""
+    """--request-timeout in seconds, None for no limit: zero and less mean none. Raises UsageError."""
     if not duration:
         return None
     if re.fullmatch(r"\+?[0-9]+", duration):
@@ -33,7 +33,7 @@ def parse_timeout(duration: str | None) -> float | None:
     try:
         seconds = parse_duration(duration) / 1e9
     except InputError:
-        raise QosError(
+        raise UsageError(
             "Invalid timeout value. Timeout must be a single integer in seconds, or an integer followed by a"
             " corresponding time unit (e.g. 1s | 2m | 3h)"
         ) from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -143,3 +144,16 @@ def test_the_prompt_names_what_the_kubelet_puts_off(
     confirmed = capsys.readouterr().err
     assert "! kubelet  answers Deferred: Node didn't have enough resource: memory" in confirmed
     assert "of 17 on worker-2 now; " in confirmed
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_how_to_undo_is_said_only_where_the_history_is_kept(
+    kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state = tmp_path / "state"
+    state.touch() if not kept else state.mkdir()
+    monkeypatch.setattr("kubectl_qos.cli.apply.history_path", lambda: state / "history.jsonl")
+    run(wait=False)
+    notes = capsys.readouterr().err
+    assert ("to undo it: kubectl qos undo" in notes) is kept
+    assert ("the change history is kept for this run only" in notes) is not kept

@@ -93,3 +93,17 @@ def test_a_wrong_boolean_is_answered_in_gos_words() -> None:
 def test_help_shows_a_switch_once() -> None:
     text = build_parsers()["top"].format_help()
     assert "--watch=" not in text
+
+
+@pytest.mark.parametrize(("word", "near"), [("get", "top"), ("describe", "explain"), ("explian", "explain")])
+def test_a_mistyped_command_is_answered_with_the_nearest(word: str, near: str) -> None:
+    assert refused(word, "pods").hint == f"did you mean {near}?"
+
+
+def test_an_unknown_format_is_answered_with_all_that_there_are() -> None:
+    all_formats = "jsonpath=…, custom-columns=…, jsonpath-file=…, custom-columns-file=…"
+    assert str(refused("version", "-o", "xml")) == (
+        f"argument -o/--output: invalid choice: 'xml' (choose from json, yaml, name, {all_formats})"
+    )
+    assert str(refused("host", "-o", "xml")).count("jsonpath=") == 1
+    assert parse(["top", "-o", "jsonpath={.items}"]).output == "jsonpath={.items}"

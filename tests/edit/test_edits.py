@@ -66,15 +66,15 @@ def test_flags_are_parsed_as_what_they_were_written_from(amounts: list[Amount]) 
         ("cpu=", UsageError, "--limits: invalid argument syntax cpu=, expected <resource>=<value>"),
         ("cpu=1=2", UsageError, "--limits: invalid argument syntax cpu=1=2, expected <resource>=<value>"),
         ("cpu=1,cpu-", UsageError, "--limits cpu=1,cpu-: cpu is given twice"),
-        ("cpu=-1", InputError, "--limits cpu=-1: must be greater than or equal to 0"),
+        ("cpu=-1", UsageError, "--limits cpu=-1: must be greater than or equal to 0"),
         ("cpu=1 ,", UsageError, "--limits: invalid argument syntax"),
-        ("memory=1GB", InputError, "--limits memory=1GB: quantities must match the regular expression"),
+        ("memory=1GB", UsageError, "--limits memory=1GB: quantities must match the regular expression"),
         (
             "mem=1Gi",
-            InputError,
+            UsageError,
             '--limits mem=1Gi: "mem" must be a standard resource for containers or fully qualified',
         ),
-        ("Memory-", InputError, '--limits Memory-: "Memory" must be a standard resource'),
+        ("Memory-", UsageError, '--limits Memory-: "Memory" must be a standard resource'),
     ],
 )
 def test_what_is_wrong_is_named_with_its_flag(text: str, error: type[QosError], sentence: str) -> None:

@@ -14,7 +14,7 @@ from kubectl_qos.cluster.files import pod_from_yaml
 from kubectl_qos.edit.compare import compare, with_manifests
 from kubectl_qos.edit.edits import Edit, Side, apply_edits
 from kubectl_qos.edit.findings import FindingCode, find_findings
-from kubectl_qos.edit.goals import outlive
+from kubectl_qos.edit.goals import RankGoal, outlive
 from kubectl_qos.edit.preview import ContainerChange, FileChange, Preview, StrategyKind, When, preview
 from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.k8s.kinds import pod_from_workload
@@ -25,7 +25,7 @@ from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
 from kubectl_qos.present.effects import goal_section, later_sentence, rank_change
 from kubectl_qos.present.findings import finding_line
-from kubectl_qos.present.values.changes import comparison_values
+from kubectl_qos.present.values.changes import GoalValues, comparison_values, preview_values
 from kubectl_qos.qos.resize import ResizeStatus
 from tests.edit.test_preview import GI, SETUP
 from tests.edit.test_recorded_resizes import ROUNDS, resized
@@ -311,12 +311,18 @@ def test_the_gate_is_an_alpha_of_1_35() -> None:
 @pytest.mark.parametrize(
     ("owner", "more", "answer", "remedy"),
     [
-        ("", "", "reached when c restarts", "now: in a recreated pod"),
+        ("", "", "reached when c restarts", "to have it now: in a recreated pod"),
         (
             "ownerReferences: [{kind: StatefulSet, name: db, controller: true}]",
             "",
             "reached when c restarts",
-            "now: through the template of StatefulSet db (--by template)",
+            "to have it now: through the template of StatefulSet db (--by template)",
+        ),
+        (
+            "ownerReferences: [{kind: Rollout, name: db, controller: true}]",
+            "",
+            "reached when c restarts",
+            "to have it now: in a recreated pod, once Rollout db, its owner, has these values",
         ),
         (
             "",
@@ -338,6 +344,17 @@ def test_a_goal_says_when_it_is_reached(owner: str, more: str, answer: str, reme
     assert section.answer == answer
     assert [line.text for line in section.lines] == ([remedy] if remedy else [])
     assert section.warns is bool(remedy)
+
+
+def test_a_goal_of_a_refused_change_is_not_reached() -> None:
+    mine = pod("mine", "requests: {memory: 1Gi}, limits: {memory: 2Gi}")
+    refused = of(mine, request("8Gi"), others=(LOW, HIGH))
+    assert goal_section(refused).answer == "not reached"
+    values = preview_values(refused, (), (), goal=RankGoal(rank=2), patch=None, manifest={}, notes=())
+    assert (values.goal, values.kubelet) == (
+        GoalValues(outlive=None, rank_below=2, when=When.NEVER),
+        None,
+    )
 
 
 def test_compared_settings_take_effect_in_recreated_pods() -> None:

@@ -108,3 +108,29 @@ def test_a_change_that_changes_nothing_has_no_patch(run: Run) -> None:
     words = ("set", "pod/api-7d9c5b6f8-x2mzq", "-n", "shop", "--limits", "memory=2Gi", "--demo", "-o", "json")
     found = json.loads(run(*words).out)
     assert (found["patch"], found["changes"], found["strategies"]) == (None, [], [])
+    assert (found["kubelet"], found["goal"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("words", "goal"),
+    [
+        ("--outlive batch/crunch-x2k9f", {"outlive": "batch/crunch-x2k9f", "rankBelow": None}),
+        ("--outlive crunch-x2k9f", {"outlive": "crunch-x2k9f", "rankBelow": None}),
+        ("--outlive po/crunch-x2k9f", {"outlive": "crunch-x2k9f", "rankBelow": None}),
+        ("--rank-below 2", {"outlive": None, "rankBelow": 2}),
+    ],
+)
+def test_a_preview_says_when_a_goal_is_reached(run: Run, words: str, goal: dict[str, object]) -> None:
+    done = run("set", "pod/api-7d9c5b6f8-x2mzq", "-n", "shop", "--demo", "-o", "json", *words.split())
+    found = json.loads(done.out)
+    assert found["goal"] == {**goal, "when": "restart"}
+    assert found["kubelet"] == {"status": "done", "message": ""}
+
+
+def test_only_a_change_in_place_has_an_answer_of_the_kubelet(run: Run) -> None:
+    words = ("set", "pod/api-7d9c5b6f8-x2mzq", "-n", "shop", "--demo", "-o", "json")
+    recreated = json.loads(run(*words, "--class", "guaranteed").out)
+    refused = json.loads(run(*words, "--limits", "memory=1Mi").out)
+    assert (recreated["strategy"], recreated["kubelet"]) == ("the pod must be recreated", None)
+    assert refused["refusals"]
+    assert refused["kubelet"] is None

@@ -99,7 +99,48 @@ def test_fields_are_sent_to_the_server(run: Run, live: Live) -> None:
 )
 def test_fields_that_no_pod_has(run: Run, selector: str, sentence: str) -> None:
     done = run(*DEMO, "--field-selector", selector)
-    assert (done.code, done.err.splitlines()[0]) == (1, sentence)
+    assert (done.code, done.err.splitlines()[0]) == (2, sentence)
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ("next worker-2", "write node/worker-2 or pod/worker-2"),
+        ("tree worker-2", "write node/worker-2 or pod/worker-2"),
+        ("compare worker-2 --to 1.37", "write node/worker-2 or pod/worker-2"),
+        ("simulate worker-2 --free 1Gi", "write node/worker-2"),
+        ("explain worker-2", "write pod/worker-2"),
+        ("top worker-2", "a node has that name: node/worker-2"),
+        ("kills worker-2", "a node has that name: node/worker-2"),
+        ("next pod/worker-2", "a node has that name: node/worker-2"),
+        ("next pod/none", "kubectl qos top lists what there is in demo"),
+    ],
+)
+def test_a_node_without_its_type_is_hinted_at(run: Run, words: str, hint: str) -> None:
+    assert run(*words.split(), "--demo").err.splitlines()[-1] == f"hint: {hint}"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("top --node-memory 16", "--node-memory '16': 16 is 16 bytes; 16Gi was meant?"),
+        ("simulate node/worker-2 --free 4", "--free '4': 4 is 4 bytes; 4Gi was meant?"),
+        (
+            "simulate node/worker-2 --grow pod/db-0=+512m",
+            "--grow '512m': 512m is 0.512 bytes; 512Mi was meant?",
+        ),
+        ("set pod/db-0 -n data --outlive a/b/c", "--outlive 'a/b/c' does not name a pod"),
+        ("set pod/db-0 -n data --outlive pod/", "--outlive 'pod/' does not name a pod"),
+        ("set pod/db-0 -n data --outlive /x", "--outlive '/x' does not name a pod"),
+        (
+            "set pod/db-0 -n data --outlive deploy/x",
+            "--outlive deploy/x: --outlive takes a pod, not a deployment",
+        ),
+    ],
+)
+def test_what_nobody_means_is_refused(run: Run, words: str, sentence: str) -> None:
+    done = run(*words.split(), "--demo")
+    assert (done.code, done.err.splitlines()[0]) == (2, f"error: {sentence}")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 import msgspec
@@ -13,9 +14,11 @@ from kubectl_qos.k8s.kubelet import CgroupDriver, Node
 from kubectl_qos.k8s.objects import Container, PodStatus, convert
 from kubectl_qos.k8s.releases import OciRuntime, Release
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.k8s.usage import ContainerUsage
 from kubectl_qos.present.explanation import _cgroup, explain_pod, text_lines
 from kubectl_qos.present.output import to_json, to_yaml
-from kubectl_qos.present.reasons import class_sentence, formula, sentence
+from kubectl_qos.present.pod_rows import PodRow, build_rows
+from kubectl_qos.present.reasons import class_sentence, formula, score_formula, sentence
 from kubectl_qos.present.values import as_document
 from kubectl_qos.present.values.pods import explanation_values
 from kubectl_qos.qos.prediction import predict
@@ -24,6 +27,7 @@ from tests.qos.corner import MACHINE, on, one
 from tests.qos.corner import spec as pod_of
 
 DEMO = DemoSource().snapshot(Scope())
+ROWS = build_rows(DEMO, Scope())
 
 
 def explained(name: str, snapshot: Snapshot = DEMO) -> str:
@@ -108,7 +112,37 @@ def test_every_demo_pod_is_explained_in_text_json_and_yaml(pod: object) -> None:
 
 
 def test_the_next_victim_is_called_so() -> None:
-    assert "the next victim of this node" in explained("api-7d9c5b6f8-x2mzq")
+    assert "\n  the kernel's next victim on a full node\n" in explained("api-7d9c5b6f8-x2mzq")
+
+
+@pytest.mark.parametrize("row", ROWS.rows, ids=lambda row: row.name)
+def test_the_formula_of_a_score_leads_to_it(row: PodRow) -> None:
+    """By the numbers that it shows, on kernels with the formula in use and with the one before."""
+    if row.score is None:
+        return
+    pod = next(one for one in DEMO.pods if one.metadata == row.pod.metadata)
+    (line,) = [one for one in explained(pod.name).splitlines() if "oom_score " in one and "memory " in one]
+    numbers = re.fullmatch(
+        r"  \S+  oom_score (-?\d+) +memory (\S+)Mi(?: \(unknown\))? ([+-]) (\d+) × (\d+)Mi / 1000"
+        r" = (-?\S+)Mi, (-?\d+)/1000 of \5Mi; \(1000 ([+-]) (\d+)\) × 2 / 3",
+        line,
+    )
+    assert numbers is not None, line
+    score, memory, sign, adj, total, points, share, _, _ = numbers.groups()
+    assert int(score) == row.score
+    assert int(f"{sign}{adj}") == row.adj
+    assert float(points) == pytest.approx(float(memory) + int(f"{sign}{adj}") * int(total) / 1000, abs=4.1)
+    assert int(share) == pytest.approx(1000 * float(points) / int(total), abs=1.01)
+    assert int(score) == int((1000 + int(share)) * 2 / 3)
+
+
+def test_an_old_kernel_shows_the_share_itself() -> None:
+    node = Node(name="n", memory_capacity_bytes=1 << 30, kernel="5.4.0")
+    used = ContainerUsage(512 << 20)
+    assert score_formula(used, 0, node) == "memory 512Mi + 0 × 1024Mi / 1000 = 512Mi, 500/1000 of 1024Mi"
+    assert score_formula(None, -997, replace(node, kernel="")) == (
+        "memory 0Mi (unknown) - 997 × 1024Mi / 1000 = -1020.4Mi, -996/1000 of 1024Mi; (1000 - 996) × 2 / 3"
+    )
 
 
 def test_a_kill_that_is_only_perhaps_for_memory_is_not_called_one() -> None:

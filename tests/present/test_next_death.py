@@ -42,7 +42,7 @@ def snapshot() -> Snapshot:
         ({"mechanism": Mechanism.KUBEPODS_LIMIT}, "kubepods limit"),
         ({"mechanism": Mechanism.EVICTION}, "kubelet evicts"),
         ({"mechanism": Mechanism.EVICTION, "grace_seconds": 90}, "kubelet evicts after 90s"),
-        ({"mechanism": Mechanism.CONTAINER_LIMIT, "limit_bytes": 400 * MIB}, "own limit 75%"),
+        ({"mechanism": Mechanism.CONTAINER_LIMIT, "limit_bytes": 400 * MIB, "is_own": True}, "own limit 75%"),
         ({"mechanism": Mechanism.POD_LIMIT, "limit_bytes": 200 * MIB}, "pod limit 50%"),
     ],
 )

@@ -55,6 +55,10 @@ def test_the_last_sentence() -> None:
     assert full == "nothing is killed: the node is full then"
     until = said(node_state([("a", container(1000, 300))]), Scenario(until_oom=True, eviction=True))
     assert "a, by eviction; no important" in until
+    # b dies at its limit, and a grows on.
+    grows_on = simulate(at, Scenario(growth=(ContainerGrowth(0, 500 * MIB), ContainerGrowth(1, 300 * MIB))))
+    assert grows_on.steps[-1].level != grows_on.after
+    assert simulation_summary(grows_on).startswith("after 1 kill 524Mi is free in the end, and some of what")
     node = said(node_state([("a", container(1000, 512))], kubepods_bytes=None), Scenario(until_oom=True))
     assert "each container at 200%" in node
     assert "by the kernel, because the node is full" in node
@@ -112,6 +116,7 @@ def test_notes_say_what_is_not_known() -> None:
     assert "memory.oom.group" in noted(replace(at, has_oom_group=False), free)
     assert "memory.oom.group" not in noted(at, free)
     assert "--restarts simulates" in noted(at, free)
+    assert ": R simulates" in "\n".join(simulation_notes(at, simulate(at, free), "R"))
     assert "killed only once" in noted(at, replace(free, restarts=True))
     stays = node_state([("a", container(1000, 300, restarts=False))])
     assert "--restarts" not in noted(stays, free)

@@ -16,6 +16,7 @@ from kubectl_qos.qos.simulation.node_state import (
     ContainerGrowth,
     NodeState,
     Scenario,
+    SimulatedContainer,
     Thresholds,
     build_node_state,
 )
@@ -131,3 +132,17 @@ def test_an_immune_container_has_no_death_by_the_kernel(adj: int) -> None:
 def test_a_pod_that_no_killer_can_reach_has_no_deaths() -> None:
     found = node_state([("a", container(OOM_SCORE_ADJ_MIN, 500))], priorities={"a": 2_000_000_000})
     assert deaths_of(found, ("", "a")) == [] == next_deaths(found)
+
+
+@pytest.mark.parametrize(
+    ("pods", "is_own"),
+    [
+        ([("a", container(1000, 100, 200))], True),
+        ([("a", container(1000, 90, 200)), ("a", container(1000, 90, 200, "d"))], False),
+    ],
+)
+def test_the_limit_of_a_pod_with_one_container_is_that_containers_own(
+    pods: list[tuple[str, SimulatedContainer]], is_own: bool
+) -> None:
+    found = node_state(pods, limits={"a": 200 * MIB})
+    assert death(next_deaths(found), Mechanism.POD_LIMIT).is_own is is_own

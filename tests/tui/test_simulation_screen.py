@@ -155,7 +155,9 @@ async def test_the_modes_simulate_what_the_command_does() -> None:
         await pilot.keys("tab")
         assert requested(pilot) == "free 1Gi"
         assert victims(pilot) == killed(free_bytes=GI, eviction=True)
-        await pilot.keys("E", "R")
+        await pilot.keys("E")
+        assert any("are not simulated: R simulates them" in note for note in screen(pilot).notes_now())
+        await pilot.keys("R")
         assert victims(pilot) == killed(free_bytes=GI, restarts=True)
 
 
@@ -308,7 +310,7 @@ async def test_a_node_that_is_gone_stays_as_it_was_last() -> None:
 async def test_without_usage_it_says_what_can_be_simulated_all_the_same() -> None:
     async with simulating(source=ScriptedSource(replace(demo(), usage={}))) as pilot:
         assert outcome(pilot).startswith("! memory usage is unknown: nothing can be freed and nothing grows")
-        assert "--all-at-limit and --grow work without it" in pilot.words
+        assert "at limits and pod grows work without it" in pilot.words
         assert not screen(pilot).query_one(Slider).display
         await pilot.keys("tab", "tab")
         assert requested(pilot) == "each container that has a limit grows to it"
@@ -413,7 +415,7 @@ async def test_nothing_that_matters_is_cut_and_more_lines_have_room_for_all_note
         await pilot.resize_terminal(120, 24)
         await pilot.seen("(n: 4 notes)")
         await pilot.resize_terminal(120, 40)
-        await pilot.seen("--restarts simulates them")
+        await pilot.seen("R simulates them")
         assert "(n: 4 notes)" not in pilot.words
 
 

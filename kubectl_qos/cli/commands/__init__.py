@@ -35,7 +35,7 @@ COMMANDS: Final[Mapping[str, str]] = {
 _COMMON: Final[Mapping[int, str]] = {
     0: "done",
     1: "refused, unreachable, invalid input, or something named does not exist",
-    2: "the command line is wrong",
+    2: "the command line is wrong, or a value in it cannot be read",
     130: "ended by ctrl-c",
 }
 _OWN: Final[Mapping[str, Mapping[int, str]]] = {

@@ -11,6 +11,7 @@ from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_output, add_target
 from kubectl_qos.cli.resources import (
     find_pod,
+    flag_value,
     parse_node_or_reference,
     parse_settings,
     require_places,
@@ -70,11 +71,14 @@ def more_help() -> Iterator[str]:
 
 def run(options: Options) -> int:
     """Print what changes; exit code 1 if a document could not be read. Raises QosError."""
+    from kubectl_qos.k8s.releases import Release
     from kubectl_qos.present import effects as present
     from kubectl_qos.present.reasons import missing_sentence
 
     source, settings = options.source.without_assumptions(), parse_settings(options.source)
-    if options.release is None and not settings:
+    if options.release is not None:
+        flag_value(Release.of, options.release)
+    elif not settings:
         raise UsageError("nothing to compare with", hint="give --to 1.37, or --assume cgroupDriver=cgroupfs")
     node, reference = parse_node_or_reference(
         options.target,

@@ -227,7 +227,7 @@ def _find_missing(references: Sequence[resources.Reference], facts: _Facts) -> l
         if any(_is_referenced(pod, [reference]) for pod in pods):
             continue
         if reference.kind == "Pod":
-            missing += resources.not_found("pods", [reference.name], ())
+            missing += resources.not_found("pods", [reference.name], (), facts.snapshot.nodes)
         else:
             missing.append(ApiError(f"no pods of {reference} found", status=404, reason="NotFound"))
     return missing

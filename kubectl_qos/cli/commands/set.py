@@ -119,7 +119,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     values.add_argument(
         "--outlive",
-        metavar="POD",
+        metavar="[NAMESPACE/]POD",
         help="the least memory requests, in Mi, with which it is killed after this pod of the same node",
     )
     values.add_argument(
@@ -191,7 +191,7 @@ def _set(options: Options) -> tuple[bool, bool]:
         from kubectl_qos.cli.apply import ApplyShell, resolve_cluster
 
         resolved, settings = resolve_cluster(options.source, options.apply)
-        shell = ApplyShell(resolved, options.apply, settings, options.output)
+        shell = ApplyShell(resolved, options.apply, settings, options.output, request.kill_rank)
     else:
         resolved = resources.resolve_source(options.source)
     snapshot = resolved.source.snapshot(resolved.named(references))

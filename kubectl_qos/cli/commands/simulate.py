@@ -143,7 +143,7 @@ def run(options: Options) -> int:
     resources.require_node(name, snapshot)
     pods = snapshot.by_node().get(name, ())
     rules = ImportanceRules(
-        Selector.parse(options.important) if options.important else None,
+        resources.flag_value(Selector.parse, options.important) if options.important else None,
         options.important,
         tuple(resolved.source.disruption_budgets()),
     )
@@ -170,7 +170,7 @@ def _parse_node(words: Sequence[str]) -> str:
         raise UsageError("which node?", hint="kubectl qos simulate node/worker-1 --free 4Gi")
     name = resources.parse_node(words)
     if name is None:
-        resources.parse_references(words)
+        resources.parse_references(words, hinted=("node",))
         raise UsageError("only a node can be simulated", hint="write node/worker-1")
     return name
 
@@ -254,7 +254,7 @@ def _simulate(
         growth.append(ContainerGrowth(index, used + item.size if item.is_more else item.size))
     scenario = replace(question.scenario, growth=tuple(growth))
     if not state.used_bytes and (scenario.free_bytes is not None or scenario.until_oom):
-        raise InputError(NO_USAGE, hint=NO_USAGE_HINT)
+        raise InputError(NO_USAGE, hint=f"{NO_USAGE_HINT}; --all-at-limit and --grow work without it")
     return _Outcome(state, simulate(state, scenario))
 
 

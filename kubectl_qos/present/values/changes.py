@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 from kubectl_qos.edit.compare import Comparison
 from kubectl_qos.edit.edits import Edit, Side, current_value
 from kubectl_qos.edit.findings import Finding, Severity
+from kubectl_qos.edit.goals import RankGoal
 from kubectl_qos.edit.history import Entry, EntryState
 from kubectl_qos.edit.patch import CONTENT_TYPE, METHOD
 from kubectl_qos.edit.preview import Effects, FileChange, Preview, StrategyKind, When
@@ -18,8 +19,9 @@ from kubectl_qos.k8s.node_overrides import NodeOverride
 from kubectl_qos.k8s.objects import CPU
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.present.apply import strategy_effect, strategy_title
-from kubectl_qos.present.effects import kubelet_refusals
+from kubectl_qos.present.effects import goal_reached, kubelet_refusals
 from kubectl_qos.present.findings import finding_sentence
+from kubectl_qos.present.format import full_name
 from kubectl_qos.present.values import Document, NumberChange, TextChange, Values, camel
 from kubectl_qos.qos.killers import killers
 
@@ -160,10 +162,22 @@ class KubeletAnswer(Values, frozen=True, kw_only=True):
     message: str
 
 
+class GoalValues(Values, frozen=True, kw_only=True):
+    """A kill rank that was asked for: after the pod `outlive`, or at least `rankBelow`.
+
+    `when` says when the pod has it, with `never` where the change is refused or is not carried out.
+    """
+
+    outlive: str | None
+    rank_below: int | None
+    when: When
+
+
 class ChangePreviewValues(Document, frozen=True, kw_only=True, tag="ChangePreview"):
     """What a change does, before it is applied: `set`.
 
-    `refusals` are the server's answers to the values, `strategy` how they would be applied. `patch` is the
+    `refusals` are the server's answers to the values, `strategy` how they would be applied, `kubelet` is null
+    unless that is in place, and `goal` unless a kill rank was asked for. `patch` is the
     strategic merge patch, null where nothing changes, and `manifest` the whole object with the change, in a
     server's answer to `--yes` or `--dry-run=server` as that has it.
     """
@@ -172,7 +186,8 @@ class ChangePreviewValues(Document, frozen=True, kw_only=True, tag="ChangePrevie
     changes: tuple[EditValues, ...]
     refusals: tuple[str, ...]
     strategy: StrategyKind
-    kubelet: KubeletAnswer
+    kubelet: KubeletAnswer | None
+    goal: GoalValues | None
     effects: EffectsValues
     node_fit: tuple[FitValues, ...]
     findings: tuple[FindingValues, ...]
@@ -276,6 +291,7 @@ def preview_values(
     findings: Iterable[Finding],
     strategies: Iterable[Strategy],
     *,
+    goal: RankGoal | None,
     patch: Mapping[str, Any] | None,
     manifest: Mapping[str, Any],
     notes: Iterable[str],
@@ -289,7 +305,13 @@ def preview_values(
         ),
         refusals=tuple(map(str, preview.refusals)),
         strategy=preview.strategy_kind,
-        kubelet=KubeletAnswer(status=preview.outcome.answer.value, message=preview.outcome.message),
+        kubelet=_kubelet_answer(preview),
+        goal=goal
+        and GoalValues(
+            outlive=full_name(*goal.outlive) if goal.outlive is not None else None,
+            rank_below=goal.rank or None,
+            when=goal_reached(preview),
+        ),
         effects=effects_values(preview.effects),
         node_fit=tuple(
             FitValues.of(
@@ -305,6 +327,12 @@ def preview_values(
         manifest=dict(manifest),
         notes=tuple(notes),
     )
+
+
+def _kubelet_answer(preview: Preview) -> KubeletAnswer | None:
+    if preview.strategy_kind is not StrategyKind.IN_PLACE or preview.refusals or not preview.edits:
+        return None
+    return KubeletAnswer(status=preview.outcome.answer.value, message=preview.outcome.message)
 
 
 def _quantity(resource: str, amount: int) -> str:

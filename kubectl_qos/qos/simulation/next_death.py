@@ -30,7 +30,8 @@ class NextDeath(NamedTuple):
     `frees_bytes` is what the node gets back, by the kubelet's count for an eviction. `grace_seconds` is how
     long a soft threshold must be crossed, None for what acts at once; `limit_bytes` is the container's or
     pod's own limit, swap included. `before` is how many this mechanism ends before, `tied` how many others
-    have equal points, `restart` what the kubelet does afterwards.
+    have equal points, `restart` what the kubelet does afterwards. `is_own` is whether the limit is the
+    container's, or that of its pod, which is the same with one container.
     """
 
     mechanism: Mechanism
@@ -44,6 +45,7 @@ class NextDeath(NamedTuple):
     grace_seconds: int | None = None
     before: int = 0
     tied: int = 0
+    is_own: bool = False
 
 
 def next_deaths(state: NodeState, most: int | None = None) -> list[NextDeath]:
@@ -108,7 +110,17 @@ def _death(run: Run, state: NodeState, distance: Distance) -> NextDeath | None:
         None if mechanism in OF_NODE else run.limit_bytes(LimitHit(0.0, mechanism, owner)),
         container.restart,
         tied=tied,
+        is_own=mechanism is Mechanism.CONTAINER_LIMIT or _is_alone(run, state, distance),
     )
+
+
+def _is_alone(run: Run, state: NodeState, distance: Distance) -> bool:
+    """Whether the limit of a pod is that of its only container."""
+    if distance.mechanism is not Mechanism.POD_LIMIT:
+        return False
+    containers = run.timeline.pod_containers[distance.owner]
+    limits = {state.containers[index].limit_bytes for index in containers}
+    return len(containers) == 1 and limits == {state.pods[distance.owner].limit_bytes}
 
 
 def _in_turn(state: NodeState, first: NextDeath, key: PodKey) -> Iterator[NextDeath]:

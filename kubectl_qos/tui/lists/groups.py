@@ -80,7 +80,7 @@ class _GroupList(ListDefinition[GroupRow[KeyT]]):
         worst = newest_row(row.worst, view_model)
         words = f"{self.title(row)}: {count(row.pods, ListKind.PODS)}"
         if row.victims:
-            words += f", {row.victims} the next victim of {'its' if row.victims == 1 else 'their'} node"
+            words += f", {row.victims} the kernel's next victim on a full node"
         if row.at_risk:
             words += f", {row.at_risk} with a flag of risk"
         if worst is None:

@@ -226,7 +226,8 @@ class SimulationScreen(BuiltScreen[NodeState | None], group=BindingGroup.SIMULAT
         self._shown = self._error = None
         try:
             if not node_state.used_bytes and options.mode in {Mode.FREE, Mode.UNTIL_OOM}:
-                raise InputError(present.NO_USAGE, hint=present.NO_USAGE_HINT)
+                without = f"{Mode.ALL_AT_LIMIT} and {Mode.GROW} work without it"
+                raise InputError(present.NO_USAGE, hint=f"{present.NO_USAGE_HINT}; {without}")
             scenario = options.scenario(node_state)
             self._shown = scenario, simulate(node_state, scenario)
         except QosError as error:
@@ -252,7 +253,8 @@ class SimulationScreen(BuiltScreen[NodeState | None], group=BindingGroup.SIMULAT
     def notes_now(self) -> list[str]:
         notes = [missing_sentence(missing) for missing in self._view_model.snapshot.missing]
         if self._node_state is not None and self._shown is not None:
-            notes += present.simulation_notes(self._node_state, self._shown[1])
+            key = self.qos.keys.first("simulation.restarts")
+            notes += present.simulation_notes(self._node_state, self._shown[1], key)
             notes += [present.BUDGETS_NOT_READ] if self.qos.source.is_live else []
         return [escape_lines(note) for note in notes]
 
