@@ -10,6 +10,8 @@ import termios
 import time
 from collections.abc import Sequence
 
+from benchmarks.measure import AS_INSTALLED
+
 VICTIM = b"api-7d9c5b6f8-x2mzq"
 
 
@@ -18,7 +20,7 @@ def first_frame(command: Sequence[str]) -> float:
     reader, terminal = pty.openpty()
     termios.tcsetwinsize(terminal, (40, 120))
     nobodys = {"KUBECTL_QOS_CONFIG": "", "KUBECTL_QOS_STATE": ""}
-    environment = {**os.environ, **nobodys, "TERM": "xterm-256color"}
+    environment = {**os.environ, **AS_INSTALLED, **nobodys, "TERM": "xterm-256color"}
     began = time.perf_counter()
     process = subprocess.Popen(
         [*command, "--demo"], stdin=terminal, stdout=terminal, stderr=terminal, env=environment

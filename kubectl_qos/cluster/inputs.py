@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 import time
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator
@@ -52,6 +50,9 @@ def read_path(path: str, *, recursive: bool) -> Iterator[tuple[str, bytes]]:
 
 def read_kustomization(folder: str) -> bytes:
     """What `kubectl kustomize` builds of a folder or URL. Raises InputError in its words."""
+    import shutil
+    import subprocess
+
     kubectl = shutil.which("kubectl")
     if kubectl is None:
         raise InputError(

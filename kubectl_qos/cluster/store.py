@@ -125,7 +125,9 @@ class Store:
                 if before and not usage:
                     missing = Missing("newer memory usage", missing.why)
                 usage = {**before, **usage}
-            self._usage, self._pressure = usage, pressure or {}
+            # With the keys of the pods: those of samples are other texts, 130 bytes for each pod.
+            known = {key: usage[key] for held in self._pods.values() for key in held if key in usage}
+            self._usage, self._pressure = {**known, **usage}, pressure or {}
             self.note("usage", missing)
 
     def set_kubelets(self, kubelets: Mapping[str, Kubelet]) -> None:

@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from difflib import get_close_matches
 from itertools import pairwise
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -66,6 +65,8 @@ class NodeOverride(NamedTuple):
         if self.key.startswith(OCI_RUNTIME_OF_CLASS):
             field = FIELDS["ociRuntime"]
         if field is None:
+            from difflib import get_close_matches
+
             is_gate = self.key.startswith(FEATURE_GATES)
             keys = [key for key in FIELDS if not is_gate or key.startswith(FEATURE_GATES)]
             near = get_close_matches(self.key, sorted(keys), n=3, cutoff=0.5) or _EXAMPLES

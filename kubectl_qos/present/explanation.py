@@ -31,7 +31,7 @@ from kubectl_qos.qos.prediction import CgroupPrediction, ContainerPrediction, Pr
 from kubectl_qos.qos.qos_class import QosClass, steps_to
 from kubectl_qos.qos.ranking import Basis, ContainerKind, has_processes
 from kubectl_qos.qos.reason import Rule
-from kubectl_qos.qos.simulation.node_state import Restart, restart_after_kill
+from kubectl_qos.qos.restart import Restart, restart_after_kill
 
 if TYPE_CHECKING:
     from kubectl_qos.edit.edits import Edit

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import math
 import re
 import textwrap
@@ -313,6 +310,8 @@ _CONTROLS: Final = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\
 
 def to_json(values: Any, *, ascii_only: bool = False) -> str:
     """Indented JSON with a newline at the end, without characters that a terminal would act on."""
+    import json
+
     text = json.dumps(values, indent=4, ensure_ascii=ascii_only)
     return _CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"
 
@@ -330,6 +329,9 @@ def to_yaml(values: Any, *, ascii_only: bool = False) -> str:
 
 def to_csv(rows: Iterable[RowT], columns: Sequence[Column[RowT]]) -> str:
     """Comma separated values with the columns' fields as header."""
+    import csv
+    import io
+
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([column.field for column in columns])

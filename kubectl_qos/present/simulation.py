@@ -13,13 +13,13 @@ from kubectl_qos.present.format import binary, count, escape, full_name, in_mi, 
 from kubectl_qos.present.output import BYTES, NUMBER, Align, Column, cell_table, column, table
 from kubectl_qos.present.reasons import killer_notes
 from kubectl_qos.qos.reason import Mechanism
+from kubectl_qos.qos.restart import Restart
 from kubectl_qos.qos.simulation.engine import MechanismDistance, Simulation, SimulationStep
 from kubectl_qos.qos.simulation.node_state import (
     ContainerGrowth,
     Importance,
     ImportanceReason,
     NodeState,
-    Restart,
     Scenario,
 )
 from kubectl_qos.qos.simulation.timeline import MemoryLevel

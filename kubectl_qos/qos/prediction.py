@@ -140,7 +140,7 @@ def predict(
             hint="a pod needs at least one container to have a QoS class",
         )
     pod = default_pod(pod, setup.release)
-    qos = qos_class(pod, setup.release)
+    qos, computed = qos_class(pod, setup.release), computed_class(pod, setup.release)
     totals = pod_totals(pod, qos, setup)
     path = _pod_path(pod, qos, setup.kubelet)
     settings = pod_settings(pod, qos, totals, setup)
@@ -149,8 +149,8 @@ def predict(
         pod=pod,
         setup=setup,
         qos_class=qos,
-        computed_class=computed_class(pod, setup.release),
-        class_reason=class_reason(pod, setup.release),
+        computed_class=computed,
+        class_reason=class_reason(pod, computed, setup.release),
         critical=oom_score.is_critical(pod),
         node_critical=oom_score.is_node_critical(pod),
         static=oom_score.is_static(pod),

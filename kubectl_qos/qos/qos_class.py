@@ -94,9 +94,11 @@ def _decide(resources: Iterable[ResourceRequirements], *, limits_may_be_missing:
     return QosClass.BURSTABLE
 
 
-def class_reason(pod: Pod, release: Release) -> Reason:
-    """The class with its trace: what each container lacks for Guaranteed, and where the class is from."""
-    computed = computed_class(pod, release)
+def class_reason(pod: Pod, computed: QosClass, release: Release) -> Reason:
+    """The class with its trace: what each container lacks for Guaranteed, and where the class is from.
+
+    `computed` is the class of the spec alone.
+    """
     rule = Rule.CLASS_POD_LEVEL if is_decided_at_pod_level(pod, release) else _RULES[computed]
     reason = Reason(rule, computed, children=tuple(_lacking(pod, release)))
     stored = pod.status.qos_class

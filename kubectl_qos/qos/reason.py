@@ -7,9 +7,10 @@ The same evaluation that gives a number gives its Reason, so that an explanation
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, Self
+
+import msgspec
 
 _QOS: Final = "pkg/apis/core/v1/helper/qos/qos.go"
 _POLICY: Final = "pkg/kubelet/qos/policy.go GetContainerOOMScoreAdjust"
@@ -68,8 +69,7 @@ class Rule(StrEnum):
         return rule
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
+class Reason(msgspec.Struct, frozen=True):
     """One step of an explanation.
 
     `inputs` are the values that went into the rule, by the names of the formula in docs/rules.md; `children`
@@ -78,7 +78,7 @@ class Reason:
 
     rule: Rule
     result: object
-    inputs: Mapping[str, object] = field(default_factory=dict)
+    inputs: Mapping[str, object] = {}
     children: tuple[Reason, ...] = ()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum, StrEnum, auto
@@ -20,7 +20,7 @@ from kubectl_qos.present.pod_rows import PodRow
 from kubectl_qos.tui.actions import Keys
 from kubectl_qos.tui.filters import RowFilter
 from kubectl_qos.tui.follower import FollowStatus
-from kubectl_qos.tui.view_model import ViewModel, oldest_usage
+from kubectl_qos.tui.view_model import ViewModel, living_pods, oldest_usage
 
 EVERYTHING: Final = RowFilter()
 """The filter that selects every row."""
@@ -164,9 +164,11 @@ def _where(view: View) -> str:
     return words + _place_words(view.namespace, view.node)
 
 
-def ended_pods(rows: Iterable[PodRow]) -> int:
-    """How many of the listed pods have ended: their node counts them no more."""
-    return sum([row.pod.is_terminal for row in rows])
+def ended_pods(view: View, view_model: ViewModel, rows: Sequence[PodRow]) -> int:
+    """How many of the listed pods have ended: groups count them no more, and only those of a workload are."""
+    if view.workload is not None or view.pod is not None:
+        return sum([row.pod.is_terminal for row in rows])
+    return len(rows) - living_pods(view_model, view.node, view.namespace)
 
 
 def title_words(

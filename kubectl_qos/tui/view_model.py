@@ -169,12 +169,21 @@ def namespaces_on(view_model: ViewModel, node: str | None, chosen: str | None = 
     The `chosen` one is there even without pods: they may all be about to be replaced.
     """
     names = sorted({*view_model.namespaces, *([chosen] if chosen is not None else [])})
-    if node is None:
-        here = view_model.namespaces
-    else:
-        here = view_model.by_node[node].namespaces if node in view_model.by_node else {}
+    here = _on(view_model, node)
     groups = [here.get(name) or _group(name, (), None) for name in names]
     return [_sum(None, groups), *groups]
+
+
+def living_pods(view_model: ViewModel, node: str | None, namespace: str | None) -> int:
+    """How many pods of a node and a namespace (None: of all) have not ended."""
+    groups = _on(view_model, node)
+    return sum([group.pods for name, group in groups.items() if namespace in {None, name}])
+
+
+def _on(view_model: ViewModel, node: str | None) -> Mapping[str, PodGroup]:
+    if node is None:
+        return view_model.namespaces
+    return view_model.by_node[node].namespaces if node in view_model.by_node else {}
 
 
 def oldest_usage(view_model: ViewModel) -> datetime | None:

@@ -1,137 +1,32 @@
-"""The changes that the UI makes: their states, what carries out their commands, and who may write where.
+"""The changes that the UI makes, and who may write where. Everything that writes goes through here.
 
-Everything that writes goes through here. Not here: the steps of a change (edit/apply.py), and the screens
-that show its state and feed it answers (screens/apply.py).
+Each is a `RunningChange`, imported with the first one: what changes need is a tenth of the first frame.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Literal
-
-from textual.message import Message
+from typing import TYPE_CHECKING
 
 from kubectl_qos.cluster.source import Source
 from kubectl_qos.config.history_file import HistoryFile
 from kubectl_qos.config.settings import Settings
-from kubectl_qos.edit import apply
-from kubectl_qos.edit.edits import Edit
-from kubectl_qos.edit.history import ValueConflict
-from kubectl_qos.edit.patch import PatchRequest
-from kubectl_qos.edit.preview import Preview, StrategyKind
-from kubectl_qos.edit.related import RelatedObjects
-from kubectl_qos.edit.status import Progress
 from kubectl_qos.errors import QosError
-from kubectl_qos.tui.edit_target import EditTarget
 from kubectl_qos.tui.follower import run_in_background
 
 if TYPE_CHECKING:
     from kubectl_qos.cluster.writer import Writer
+    from kubectl_qos.edit.edits import Edit
+    from kubectl_qos.edit.history import ValueConflict
+    from kubectl_qos.edit.related import RelatedObjects
     from kubectl_qos.tui.app import QosApp
-
-
-@dataclass
-class ChangeUpdated(Message, bubble=False):
-    """A change has another state; `confirms` where a person has to be asked now."""
-
-    change: RunningChange
-    confirms: bool
-
-
-class RunningChange:
-    """A change of the UI: its state, which `take` alone replaces, and its object as it was read last.
-
-    The writer is that of the cluster that the change was made for.
-    """
-
-    def __init__(
-        self, service: WriteService, target: EditTarget, writer: Writer | None, begun: apply.Step
-    ) -> None:
-        self._service = service
-        self._writer = writer
-        self._sent_at: datetime | None = None
-        self.target = target
-        self.state, command = begun
-        self._execute(command)
-
-    @property
-    def writer(self) -> Writer:
-        """What sends its requests; there is one unless the state is read-only."""
-        assert self._writer is not None
-        return self._writer
-
-    @property
-    def name(self) -> str:
-        """What sentences call it: `pod shop/web-0 in place`."""
-        request, strategy = self.state.request, self.state.strategy
-        if request is None or strategy is None:
-            return self.target.name
-        how = "in place" if strategy.kind is StrategyKind.IN_PLACE else "by its template"
-        return f"{request.kind.lower()} {request.namespace}/{request.name} {how}"
-
-    @property
-    def elapsed_seconds(self) -> int:
-        if self._sent_at is None:
-            return 0
-        return max(int((self.target.source.now() - self._sent_at).total_seconds()), 0)
-
-    def take(self, step: apply.Step) -> None:
-        """Go to the next state, carry out its command, and tell the screens."""
-        before = self.state
-        self.state, command = step
-        self._execute(command)
-        if self.state is not before:
-            self._service.updated(self, before, confirms=isinstance(command, apply.Confirm))
-
-    def _execute(self, command: apply.Command | None) -> None:
-        run = self._service.run
-        match command:
-            case apply.Load():
-                run(self._load, self._loaded)
-            case apply.DryRun(request):
-                run(partial(self.writer.dry_run, request), partial(self._dry_run_answered, request))
-            case apply.Send(dry_run, undoes):
-                self._sent_at = self.target.source.now()
-                history = self._service.history
-                run(partial(self.writer.apply, dry_run, history, undoes=undoes), self._sent)
-            case apply.Check(result, 0.0):
-                self._check(result)
-            case apply.Check(result, pause_seconds):
-                self._service.app.set_timer(pause_seconds, partial(self._check, result))
-
-    def _load(self) -> tuple[RelatedObjects, EditTarget, Preview]:
-        related, target = self.target.source.related(self.target.pod), self.target
-        if self.state.keeps_mine:
-            target = target.now(related.raw)
-        return related, target, target.preview(self.state.edits)
-
-    def _loaded(self, answer: tuple[RelatedObjects, EditTarget, Preview] | QosError) -> None:
-        if isinstance(answer, QosError):
-            self.take(self.state.loaded(answer, self.state.pod, self.state.preview))
-        else:
-            related, self.target, preview = answer
-            self.take(self.state.loaded(related, self.target.pod, preview))
-
-    def _dry_run_answered(self, request: PatchRequest, answer: apply.DryRunResult | QosError) -> None:
-        self.take(self.state.dry_run_answered(request, answer))
-
-    def _sent(self, answer: apply.ApplyResult | QosError) -> None:
-        self.take(self.state.sent(answer, self.elapsed_seconds))
-
-    def _check(self, result: apply.ApplyResult) -> None:
-        if self.state.phase is apply.Phase.FOLLOWING:
-            work = partial(self.writer.progress, result, self._service.history)
-            self._service.run(work, self._checked)
-
-    def _checked(self, answer: Progress | QosError) -> None:
-        self.take(self.state.checked(answer, self.elapsed_seconds))
+    from kubectl_qos.tui.edit_target import EditTarget
+    from kubectl_qos.tui.running_change import RunningChange
 
 
 class WriteService:
-    """Begins changes and posts a message to the app's screens when one is updated.
+    """Begins changes, and knows those that have no answer yet.
 
     `readonly` is whether the command line says that nothing is written.
     """
@@ -167,6 +62,9 @@ class WriteService:
         conflicts: Iterable[ValueConflict] = (),
     ) -> RunningChange:
         """A change that is shown next; see `Apply.begin`. Raises QosError where it cannot be previewed."""
+        from kubectl_qos.edit.apply import Apply
+        from kubectl_qos.tui.running_change import RunningChange
+
         edits = tuple(edits)
         writer, read_only = None, None
         try:
@@ -174,7 +72,7 @@ class WriteService:
         except QosError as error:
             read_only = error
         preview = target.preview(edits)
-        step = apply.Apply.begin(
+        step = Apply.begin(
             target.pod, edits, preview, related, undoes=undoes, conflicts=conflicts, read_only=read_only
         )
         return RunningChange(self, target, writer, step)
@@ -185,25 +83,12 @@ class WriteService:
             raise QosError(f"nothing is written: {by} says read-only")
         return source.writer()
 
-    def updated(self, change: RunningChange, before: apply.Apply, *, confirms: bool) -> None:
-        """Tell the screens; the answer to a change whose screen was left is shown in passing."""
-        state = change.state
-        if state.phase is apply.Phase.SENDING and before.phase is not apply.Phase.SENDING:
+    def updated(self, change: RunningChange) -> None:
+        """Remember what has no answer yet; that to a change whose screen was left is shown in passing."""
+        if change.is_sending and change not in self._sending:
             self._sending.append(change)
-        elif before.phase is apply.Phase.SENDING and state.phase is not apply.Phase.SENDING:
+        elif not change.is_sending and change in self._sending:
             self._sending.remove(change)
-            if state.is_left:
-                self._notify_ended(change)
-        for screen in self.app.screen_stack:
-            screen.post_message(ChangeUpdated(change, confirms=confirms))
-
-    def _notify_ended(self, change: RunningChange) -> None:
-        error = change.state.error
-        if isinstance(error, apply.UnknownOutcome):
-            text = f"{change.name}: {error}"
-        elif error is not None:
-            text = f"{change.name} was not changed: {error}"
-        else:
-            text = f"{change.name} was changed"
-        severity: Literal["warning", "information"] = "information" if error is None else "warning"
-        self.app.notify(text, severity=severity)
+            if change.state.is_left:
+                failed = change.state.error is not None
+                self.app.notify(change.outcome, severity="warning" if failed else "information")

@@ -16,6 +16,7 @@ from kubectl_qos.k8s import interning as sharing
 from kubectl_qos.k8s.interning import Interner
 from kubectl_qos.k8s.objects import Pod, json_decoder
 from kubectl_qos.k8s.snapshot import NO_OVERRIDES
+from kubectl_qos.k8s.usage import PodUsage
 from tests.cluster.cluster_objects import recorded_pods
 
 MOST_BYTES_A_POD = 1500
@@ -92,6 +93,18 @@ def test_a_days_events_leave_no_more_behind_than_the_first_hours(monkeypatch: py
     assert len(store.snapshot().pods) == 30
     early, late = max(sizes[:40]), max(sizes[-40:])
     assert late < 1.2 * early
+
+
+def test_usage_has_the_keys_of_the_pods_themselves() -> None:
+    store = new_store()
+    pods = [_decoder.decode(raw) for raw in alike(1)]
+    store.replace_pods(pods)
+    others = {(pod.namespace, "".join(pod.name)): PodUsage((), ()) for pod in pods}
+    store.set_usage({("", "not listed yet"): PodUsage((), ()), **others}, None)
+    usage = store.snapshot().usage
+    names = {id(pod.name) for pod in pods}
+    assert {name for _, name in usage if id(name) not in names} == {"not listed yet"}
+    assert usage.keys() == {("", "not listed yet"), *others}
 
 
 def test_what_did_not_change_is_the_same_object_in_the_next_snapshot() -> None:

@@ -181,7 +181,7 @@ def of_panes(model: ViewModel) -> Iterator[Claim]:
             yield Claim(about, "used", None if percent is None else f"{percent:.0f}%", f"memory line: {row}")
         view = View(node=group.key)
         listed = view.pod_rows(model)
-        title = list_title(view, len(listed), len(listed), "RANK", ended=ended_pods(listed))
+        title = list_title(view, len(listed), len(listed), "RANK", ended=ended_pods(view, model, listed))
         yield from _number_of_pods(about, title)
     for name, group in model.namespaces.items():
         yield Claim(("namespace", name), "pods", str(group.pods), f"pane of namespaces: {group}")

@@ -22,6 +22,7 @@ from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN, badness
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import ContainerKind, rank_node
 from kubectl_qos.qos.reason import Mechanism
+from kubectl_qos.qos.restart import Restart, restart_after_kill
 from kubectl_qos.qos.simulation.engine import GROWN_PROCESS, Simulation, simulate
 from kubectl_qos.qos.simulation.node_state import (
     ContainerGrowth,
@@ -29,13 +30,11 @@ from kubectl_qos.qos.simulation.node_state import (
     ImportanceRules,
     NodeProcess,
     NodeState,
-    Restart,
     Scenario,
     SimulatedContainer,
     SimulatedPod,
     Thresholds,
     build_node_state,
-    restart_after_kill,
 )
 
 MIB = 1 << 20

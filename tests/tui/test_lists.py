@@ -453,7 +453,7 @@ def test_rows_of_an_older_view_model_are_explained_when_their_pods_and_nodes_are
 def test_lists_of_a_part_of_the_cluster_hold_no_other_pods(scope: Scope) -> None:
     view_model = facts_for(scope)
     pods = {row.key for row in view_model.rows.rows}
-    living = len(pods) - ended_pods(view_model.rows.rows)
+    living = len(pods) - ended_pods(View(), view_model, view_model.rows.rows)
     assert 0 < living < 58
     _, found = listed(ListKind.CONTAINERS, view_model)
     assert {(*row.key[:2], "") for row in found} == pods

@@ -19,7 +19,7 @@ from kubectl_qos.tui.filters import RowFilter
 from kubectl_qos.tui.follower import FollowStatus
 from kubectl_qos.tui.lists.base import RowSelection
 from kubectl_qos.tui.lists.pods import PodList
-from kubectl_qos.tui.view import View, empty_sentence, freshness, list_title, title_words
+from kubectl_qos.tui.view import View, empty_sentence, ended_pods, freshness, list_title, title_words
 from kubectl_qos.tui.view_model import (
     PodGroup,
     Trends,
@@ -104,7 +104,9 @@ def test_a_view_selects_what_a_scope_would(
     view_model: ViewModel, node: str | None, namespace: str | None
 ) -> None:
     scoped = build_rows(view_model.snapshot, Scope(node=node, namespace=namespace)).rows
-    assert View(node=node, namespace=namespace).pod_rows(view_model) == scoped
+    view = View(node=node, namespace=namespace)
+    assert view.pod_rows(view_model) == scoped
+    assert ended_pods(view, view_model, scoped) == sum(row.pod.is_terminal for row in scoped)
 
 
 def test_a_filter_and_risk_narrow_a_view(view_model: ViewModel) -> None:

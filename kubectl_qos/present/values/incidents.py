@@ -13,8 +13,9 @@ from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.report import Constraint, OomReport, Unranked, VictimChoice
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Confidence, Mechanism
+from kubectl_qos.qos.restart import Restart
 from kubectl_qos.qos.simulation.engine import MechanismDistance, Simulation, SimulationStep
-from kubectl_qos.qos.simulation.node_state import Importance, NodeState, Restart
+from kubectl_qos.qos.simulation.node_state import Importance, NodeState
 
 
 class EvidenceValues(Values, frozen=True, kw_only=True):

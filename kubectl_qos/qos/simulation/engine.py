@@ -16,12 +16,12 @@ from kubectl_qos.qos.eviction import EvictionKey, eviction_key
 from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN, Kernel, badness, proc_oom_score
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Mechanism
+from kubectl_qos.qos.restart import Restart
 from kubectl_qos.qos.simulation.node_state import (
     Importance,
     ImportanceReason,
     NodeProcess,
     NodeState,
-    Restart,
     Scenario,
 )
 from kubectl_qos.qos.simulation.timeline import LimitHit, MemoryLevel, MemoryTimeline

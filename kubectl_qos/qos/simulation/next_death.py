@@ -15,8 +15,9 @@ from typing import Final, NamedTuple
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Mechanism
+from kubectl_qos.qos.restart import Restart
 from kubectl_qos.qos.simulation.engine import PRECEDENCE, Run
-from kubectl_qos.qos.simulation.node_state import NodeProcess, NodeState, Restart, Scenario
+from kubectl_qos.qos.simulation.node_state import NodeProcess, NodeState, Scenario
 from kubectl_qos.qos.simulation.timeline import Distance, LimitHit
 
 OF_NODE: Final = frozenset({Mechanism.KUBEPODS_LIMIT, Mechanism.NODE, Mechanism.EVICTION})

@@ -15,7 +15,6 @@ from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kubelet import ENFORCE_PODS, MEMORY_AVAILABLE, NodeSetup
 from kubectl_qos.k8s.objects import Container, Pod
 from kubectl_qos.k8s.quantity import Quantity, parse_duration
-from kubectl_qos.k8s.releases import Gate, Release
 from kubectl_qos.k8s.selectors import DisruptionBudget, Selector
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.qos.cgroup.memory import container_swap
@@ -23,11 +22,11 @@ from kubectl_qos.qos.cgroup.pod import sets_oom_group
 from kubectl_qos.qos.eviction import evictable_capacity, memory_threshold
 from kubectl_qos.qos.oom_score import Kernel, is_critical, kernel_formula
 from kubectl_qos.qos.qos_class import QosClass
-from kubectl_qos.qos.ranking import ContainerKind, RankedPod, container_kinds, rank_node
+from kubectl_qos.qos.ranking import RankedPod, container_kinds, rank_node
+from kubectl_qos.qos.restart import Restart, restart_after_kill
 
 IMPORTANT_PRIORITY: Final = 1_000_000_000
 """The highest that a person can give (HighestUserDefinablePriority); above are those of the system."""
-_SIGKILLED: Final = 137
 
 
 class ContainerGrowth(NamedTuple):
@@ -54,14 +53,6 @@ class Scenario:
     all_at_limit: bool = False
     eviction: bool = False
     restarts: bool = False
-
-
-class Restart(StrEnum):
-    """What the kubelet does with a container that was killed."""
-
-    NONE = "stays dead"
-    CONTAINER = "restarts"
-    POD = "makes all containers of its pod restart"
 
 
 class Importance(StrEnum):
@@ -325,24 +316,6 @@ def _swap_bytes(row: RankedPod, container: Container, limit: int, setup: NodeSet
     if swap.memory_and_swap > 0:
         return min(max(swap.memory_and_swap - limit, 0), total)
     return total
-
-
-def restart_after_kill(pod: Pod, container: Container, kind: ContainerKind, release: Release) -> Restart:
-    """What restarts after a SIGKILL, exit code 137, by a container's rules, its policy, then its pod's.
-
-    Sources: pkg/api/v1/pod/util.go (ContainerShouldRestart, findMatchingContainerRestartRule), KEP-5307 and
-    KEP-5532. An absent policy is Always; rules need a policy beside them. Ephemeral containers stay dead.
-    """
-    if kind is ContainerKind.EPHEMERAL:
-        return Restart.NONE
-    has_rules = release.enabled(Gate.CONTAINER_RESTART_RULES)
-    own = container.restart_policy if has_rules or kind is ContainerKind.SIDECAR else None
-    rules = (container.restart_policy_rules or ()) if has_rules and own else ()
-    action = next((rule.action for rule in rules if rule.matches(_SIGKILLED)), "")
-    if action == "RestartAllContainers" and release.enabled(Gate.RESTART_ALL_CONTAINERS):
-        return Restart.POD
-    stays_dead = (own or pod.spec.restart_policy) == "Never"
-    return Restart.NONE if stays_dead and action != "Restart" else Restart.CONTAINER
 
 
 def _build_pod(row: RankedPod, setup: NodeSetup, rules: ImportanceRules) -> SimulatedPod:

@@ -22,12 +22,12 @@ from kubectl_qos.present.apply import although, confirm_lines, dry_run_lines, re
 from kubectl_qos.present.format import escape
 from kubectl_qos.tui import apply_lines
 from kubectl_qos.tui.actions import BindingGroup
+from kubectl_qos.tui.running_change import ChangeUpdated, RunningChange
 from kubectl_qos.tui.screens.base import QosScreen
 from kubectl_qos.tui.screens.dialogs import ConfirmWrite
 from kubectl_qos.tui.screens.patch import PatchScreen
 from kubectl_qos.tui.widgets.strategies import StrategyLine, StrategyList
 from kubectl_qos.tui.widgets.text_view import TextLine, TextScroll, TextView, effects_layout, layout_lines
-from kubectl_qos.tui.write_service import ChangeUpdated, RunningChange
 
 _WRITES: Final = frozenset({"apply", "dry_run"})
 _CONFLICT: Final = frozenset({"reload", "keep_mine"})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -59,7 +59,6 @@ class BrowseScreen(QosScreen):
         self.set_reactive(BrowseScreen.view, view)
         self._definitions = list_definitions(trends)
         self._rows: ListRows | None = None
-        self._ended: tuple[object, int] | None = None
         self._awaited_row: Hashable = None
         self._moves_in_sidebar = False
         """All moves through a pane of the sidebar are one step of the navigation."""
@@ -206,20 +205,14 @@ class BrowseScreen(QosScreen):
         self._show_explanation()
         self._show_notes()
 
-    def _count_ended(self, rows: Iterable[Any]) -> int:
-        """Counted once for the same rows: the title is drawn for every key."""
-        if self._ended is None or self._ended[0] is not rows:
-            self._ended = rows, ended_pods(rows)
-        return self._ended[1]
-
     def _show_title(self) -> None:
-        table, rows = self.table, self._rows
-        if rows is None:
+        view_model, table, rows = self.qos.view_model, self.table, self._rows
+        if view_model is None or rows is None:
             table.set_title(self.view.kind.capitalize())
             return
         key, is_reversed = table.sorted_by
         order = self.definition.columns[key].header + (" reversed" if is_reversed else "")
-        ended = self._count_ended(rows.rows) if self.view.kind is ListKind.PODS else 0
+        ended = ended_pods(self.view, view_model, rows.rows) if self.view.kind is ListKind.PODS else 0
         table.set_title(
             list_title(self.view, len(table.rows), len(rows.rows), order, len(table.marked), ended)
         )

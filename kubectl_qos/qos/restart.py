@@ -1,0 +1,38 @@
+"""What the kubelet does with a container that was killed."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+from kubectl_qos.k8s.objects import Container, Pod
+from kubectl_qos.k8s.releases import Gate, Release
+from kubectl_qos.qos.ranking import ContainerKind
+
+_SIGKILLED: Final = 137
+
+
+class Restart(StrEnum):
+    """What happens to the container."""
+
+    NONE = "stays dead"
+    CONTAINER = "restarts"
+    POD = "makes all containers of its pod restart"
+
+
+def restart_after_kill(pod: Pod, container: Container, kind: ContainerKind, release: Release) -> Restart:
+    """What restarts after a SIGKILL, exit code 137, by a container's rules, its policy, then its pod's.
+
+    Sources: pkg/api/v1/pod/util.go (ContainerShouldRestart, findMatchingContainerRestartRule), KEP-5307 and
+    KEP-5532. An absent policy is Always; rules need a policy beside them. Ephemeral containers stay dead.
+    """
+    if kind is ContainerKind.EPHEMERAL:
+        return Restart.NONE
+    has_rules = release.enabled(Gate.CONTAINER_RESTART_RULES)
+    own = container.restart_policy if has_rules or kind is ContainerKind.SIDECAR else None
+    rules = (container.restart_policy_rules or ()) if has_rules and own else ()
+    action = next((rule.action for rule in rules if rule.matches(_SIGKILLED)), "")
+    if action == "RestartAllContainers" and release.enabled(Gate.RESTART_ALL_CONTAINERS):
+        return Restart.POD
+    stays_dead = (own or pod.spec.restart_policy) == "Never"
+    return Restart.NONE if stays_dead and action != "Restart" else Restart.CONTAINER

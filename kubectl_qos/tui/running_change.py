@@ -1,0 +1,139 @@
+"""A change that the UI makes: its state, and what carries out its commands.
+
+Not here: the steps of a change (edit/apply.py), which changes there are (write_service.py), and the screens
+that show its state and feed it answers (screens/apply.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING
+
+from textual.message import Message
+
+from kubectl_qos.edit import apply
+from kubectl_qos.edit.patch import PatchRequest
+from kubectl_qos.edit.preview import Preview, StrategyKind
+from kubectl_qos.edit.related import RelatedObjects
+from kubectl_qos.edit.status import Progress
+from kubectl_qos.errors import QosError
+from kubectl_qos.tui.edit_target import EditTarget
+
+if TYPE_CHECKING:
+    from kubectl_qos.cluster.writer import Writer
+    from kubectl_qos.tui.write_service import WriteService
+
+
+@dataclass
+class ChangeUpdated(Message, bubble=False):
+    """A change has another state; `confirms` where a person has to be asked now."""
+
+    change: RunningChange
+    confirms: bool
+
+
+class RunningChange:
+    """A change of the UI: its state, which `take` alone replaces, and its object as it was read last.
+
+    The writer is that of the cluster that the change was made for.
+    """
+
+    def __init__(
+        self, service: WriteService, target: EditTarget, writer: Writer | None, begun: apply.Step
+    ) -> None:
+        self._service = service
+        self._writer = writer
+        self._sent_at: datetime | None = None
+        self.target = target
+        self.state, command = begun
+        self._execute(command)
+
+    @property
+    def writer(self) -> Writer:
+        """What sends its requests; there is one unless the state is read-only."""
+        assert self._writer is not None
+        return self._writer
+
+    @property
+    def name(self) -> str:
+        """What sentences call it: `pod shop/web-0 in place`."""
+        request, strategy = self.state.request, self.state.strategy
+        if request is None or strategy is None:
+            return self.target.name
+        how = "in place" if strategy.kind is StrategyKind.IN_PLACE else "by its template"
+        return f"{request.kind.lower()} {request.namespace}/{request.name} {how}"
+
+    @property
+    def is_sending(self) -> bool:
+        """Whether a request was sent that has no answer yet."""
+        return self.state.phase is apply.Phase.SENDING
+
+    @property
+    def outcome(self) -> str:
+        """How its request ended, in one sentence."""
+        error = self.state.error
+        if isinstance(error, apply.UnknownOutcome):
+            return f"{self.name}: {error}"
+        return f"{self.name} was not changed: {error}" if error is not None else f"{self.name} was changed"
+
+    @property
+    def elapsed_seconds(self) -> int:
+        if self._sent_at is None:
+            return 0
+        return max(int((self.target.source.now() - self._sent_at).total_seconds()), 0)
+
+    def take(self, step: apply.Step) -> None:
+        """Go to the next state, carry out its command, and tell the screens."""
+        before = self.state
+        self.state, command = step
+        self._execute(command)
+        if self.state is not before:
+            self._service.updated(self)
+            message = ChangeUpdated(self, confirms=isinstance(command, apply.Confirm))
+            for screen in self._service.app.screen_stack:
+                screen.post_message(message)
+
+    def _execute(self, command: apply.Command | None) -> None:
+        run = self._service.run
+        match command:
+            case apply.Load():
+                run(self._load, self._loaded)
+            case apply.DryRun(request):
+                run(partial(self.writer.dry_run, request), partial(self._dry_run_answered, request))
+            case apply.Send(dry_run, undoes):
+                self._sent_at = self.target.source.now()
+                history = self._service.history
+                run(partial(self.writer.apply, dry_run, history, undoes=undoes), self._sent)
+            case apply.Check(result, 0.0):
+                self._check(result)
+            case apply.Check(result, pause_seconds):
+                self._service.app.set_timer(pause_seconds, partial(self._check, result))
+
+    def _load(self) -> tuple[RelatedObjects, EditTarget, Preview]:
+        related, target = self.target.source.related(self.target.pod), self.target
+        if self.state.keeps_mine:
+            target = target.now(related.raw)
+        return related, target, target.preview(self.state.edits)
+
+    def _loaded(self, answer: tuple[RelatedObjects, EditTarget, Preview] | QosError) -> None:
+        if isinstance(answer, QosError):
+            self.take(self.state.loaded(answer, self.state.pod, self.state.preview))
+        else:
+            related, self.target, preview = answer
+            self.take(self.state.loaded(related, self.target.pod, preview))
+
+    def _dry_run_answered(self, request: PatchRequest, answer: apply.DryRunResult | QosError) -> None:
+        self.take(self.state.dry_run_answered(request, answer))
+
+    def _sent(self, answer: apply.ApplyResult | QosError) -> None:
+        self.take(self.state.sent(answer, self.elapsed_seconds))
+
+    def _check(self, result: apply.ApplyResult) -> None:
+        if self.state.phase is apply.Phase.FOLLOWING:
+            work = partial(self.writer.progress, result, self._service.history)
+            self._service.run(work, self._checked)
+
+    def _checked(self, answer: Progress | QosError) -> None:
+        self.take(self.state.checked(answer, self.elapsed_seconds))
