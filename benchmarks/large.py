@@ -6,20 +6,24 @@ The cluster is generated, the same on every run, and served by a separate proces
 beforehand. Yardstick: a process that downloads the same lists page by page over one TLS connection
 with http.client, parses each page with json.loads, and drops it. At 20,000 pods on 200 nodes kubectl is
 measured too, where it is installed: `kubectl get pods -A`, which fetches tables with the pods' metadata only.
+There the terminal UI is measured as well, without a screen: when its first rows are shown, and when all are.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import os
 import platform
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import median
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -27,12 +31,17 @@ import yaml
 
 from benchmarks.measure import Run, interleaved
 from benchmarks.server import CA_FILE, KUBECONFIG_FILE, METRICS_PATH, NODES_PATH, PODS_PATH
+from kubectl_qos.cluster.live import LiveSource
+from kubectl_qos.k8s.snapshot import Scope
+from kubectl_qos.transport import ConnectionOptions
+from kubectl_qos.transport.client import connect
 
 HERE = Path(__file__).parent
 MOST_RATIO = 1.0
 MOST_MEGABYTES = 350
 KUBECTL_PODS, KUBECTL_NODES, KUBECTL_MEGABYTES = 20_000, 200, 100
 KUBECTL_RATIO, KUBECTL_MEMORY_RATIO = 0.5, 0.1
+FIRST_ROWS_RATIO = 0.3
 
 
 def main() -> int:
@@ -46,6 +55,7 @@ def main() -> int:
     reached = _against_download(options.pods, options.nodes, options.times, MOST_MEGABYTES)
     reached &= _against_download(KUBECTL_PODS, KUBECTL_NODES, options.times, KUBECTL_MEGABYTES)
     reached &= _against_kubectl(options.times)
+    reached &= _first_rows(options.times)
     return int(not reached)
 
 
@@ -96,6 +106,37 @@ def _against_kubectl(times: int) -> bool:
     print(f"  top -A {ratio:.2f} of kubectl's wall time (target under {KUBECTL_RATIO}), {_words(mine)}")
     print(f"  {memory:.2f} of its memory (target under {KUBECTL_MEMORY_RATIO}); kubectl {_words(other)}")
     return ratio < KUBECTL_RATIO and memory < KUBECTL_MEMORY_RATIO
+
+
+def _first_rows(times: int) -> bool:
+    with served(KUBECTL_PODS, KUBECTL_NODES) as folder:
+        path = str(folder / KUBECONFIG_FILE)
+        found = [asyncio.run(_shown(path)) for _ in range(times)]
+    first, whole = (median(seconds) for seconds in zip(*found, strict=True))
+    ratio = first / whole
+    print(
+        f"  terminal UI: first rows after {first:.2f} s, all of them ranked after {whole:.2f} s:"
+        f" {ratio:.2f} of it (target at most {FIRST_ROWS_RATIO})"
+    )
+    return bool(ratio <= FIRST_ROWS_RATIO)
+
+
+async def _shown(kubeconfig: str) -> tuple[float, float]:
+    """The seconds until there are rows, and until all are there, from the start of the UI."""
+    from kubectl_qos.tui.app import QosApp
+
+    app, first = QosApp(LiveSource(connect(ConnectionOptions(kubeconfig=kubeconfig))), Scope()), 0.0
+    began = time.perf_counter()
+    async with app.run_test(size=(120, 40)):
+        while True:
+            await asyncio.sleep(0.005)
+            view_model = app.view_model
+            if view_model is None:
+                continue
+            if not first and app.main.table.rows:
+                first = time.perf_counter() - began
+            if view_model.arrived is None:
+                return first, time.perf_counter() - began
 
 
 def _words(run: Run) -> str:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.present.ascii import is_utf8, replace_signs
-from kubectl_qos.present.format import escape
+from kubectl_qos.present.format import arrived_text, escape
 
 if TYPE_CHECKING:
+    from kubectl_qos.cluster.source import Arrived
     from kubectl_qos.present.output import Section
     from kubectl_qos.present.values import Document
 
@@ -152,17 +153,16 @@ class ProgressLine:
     def __init__(self) -> None:
         import threading
 
-        self._loaded = 0
-        self._total: int | None = None
+        self._loaded = ""
         self._ended = threading.Event()
         self._lock = threading.Lock()
         self._is_drawn = False
         if sys.stderr is not None and sys.stderr.isatty():
             threading.Thread(target=self._draw, daemon=True).start()
 
-    def __call__(self, loaded: int, total: int | None) -> None:
-        """Update the count; the total is None where the server does not report it."""
-        self._loaded, self._total = loaded, total
+    def __call__(self, _: Sequence[Any], arrived: Arrived) -> None:
+        """Update the count."""
+        self._loaded = arrived_text(*arrived)
 
     def end(self) -> None:
         """Clear the line."""
@@ -175,13 +175,11 @@ class ProgressLine:
     def _draw(self) -> None:
         for sign in cycle("|/-\\"):
             self._ended.wait(_PROGRESS_SECONDS)
-            of = f" of {self._total:,}" if self._total is not None else ""
             with self._lock:
                 if self._ended.is_set():
                     return
                 self._is_drawn = True
-                count = f"{self._loaded:,}{of} pods" if self._loaded else "loading pods"
-                sys.stderr.write(f"\r{sign} {count}\x1b[K")
+                sys.stderr.write(f"\r{sign} {self._loaded or 'loading pods'}\x1b[K")
                 sys.stderr.flush()
 
 

@@ -20,7 +20,7 @@ from kubectl_qos.cluster.usage import Usage, UsageChoice, read_usage
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.k8s.interning import Interner
 from kubectl_qos.k8s.objects import NodeObject, Pod
-from kubectl_qos.k8s.snapshot import OTHER_PODS, Missing, NodeOverrides, Scope
+from kubectl_qos.k8s.snapshot import OTHER_PODS, Missing, NodeOverrides, Scope, Snapshot
 
 T = TypeVar("T", Pod, NodeObject)
 
@@ -28,6 +28,8 @@ POLL_SECONDS: Final = 15.0
 """How often what may not be watched is listed, and usage is read: metrics-server measures as often."""
 FIRST_USAGE_SECONDS: Final = 3.0
 """How long the first update waits for usage: without it the order would soon be another one."""
+GROWTH: Final = 8
+"""While pods arrive, a new snapshot has so many times those of the last: ranking takes time from decoding."""
 PROBE_SECONDS: Final = 8.0
 """After so long a silence of all watches the server is asked for a sign of life, for half of that."""
 
@@ -57,6 +59,8 @@ class Informer:
         self._reflectors: list[Reflector[Pod] | Reflector[NodeObject]] = []
         self._notice = ""
         self._seen = 0
+        self._part: tuple[int, Snapshot] = (0, Snapshot())
+        """The last snapshot before all pods were there, and how many there were."""
         self._has_begun = False
         self._closed = False
         self._has_usage = threading.Event()
@@ -68,7 +72,7 @@ class Informer:
         _start(self._keep_probing)
 
     def next(self) -> Update | None:
-        """Wait for a change; changes that came together are one update."""
+        """Wait for a change; changes that came together are one update. The first ones may lack pods."""
         store = self._store
         while not self._closed:
             self._seen = store.wait(self._seen)
@@ -81,12 +85,18 @@ class Informer:
             if store.is_complete():
                 if not self._has_begun:
                     self._has_usage.wait(FIRST_USAGE_SECONDS)
-                    self._has_begun = True
+                    self._has_begun, self._part = True, (0, Snapshot())
                     health = store.health()
                 taken = health.since or self._api.client.now()
                 return Update(store.snapshot(), self._scope, health, taken, self._notice)
             if health.error is not None:
                 return self._without_snapshot(health)
+            arrived = store.arrived()
+            if arrived is not None and not store.is_waited_for(NODES):
+                if arrived.items >= GROWTH * self._part[0]:
+                    self._part = arrived.items, store.snapshot()
+                now = self._api.client.now()
+                return Update(self._part[1], self._scope, health, now, self._notice, arrived)
         return None
 
     def refresh(self) -> None:
@@ -118,6 +128,7 @@ class Informer:
             out_of_sync=partial(self._store.out_of_sync, PODS),
             polled=partial(self._polled, PODS),
             refused=partial(self._pods_refused, namespace),
+            arrive=self._store.arrive,
         )
         self._reflect(list_path("pods", namespace), "spec.nodeName", Pod, self._interner.pod, handler)
 

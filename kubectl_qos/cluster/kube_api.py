@@ -181,7 +181,7 @@ class KubeApi:
             version, *older = self._metrics_versions
             path = list_path("pods", namespace, f"{_METRICS}/{version}")
             try:
-                for items, _ in _metrics.stream(self.client, path, {}):
+                for items, *_ in _metrics.stream(self.client, path, {}):
                     yield from items
             except ApiError as error:
                 if error.status != HTTPStatus.NOT_FOUND or not older:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from http import HTTPStatus
 from typing import Any, Final, Generic, NamedTuple, TypeVar
@@ -12,6 +12,7 @@ import msgspec
 
 from kubectl_qos.cluster.background import ahead
 from kubectl_qos.cluster.http import UNDECODABLE, RestClient, decode_body, decode_error
+from kubectl_qos.cluster.source import Arrived
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.objects import json_decoder
 from kubectl_qos.transport import logging as log
@@ -21,8 +22,8 @@ T = TypeVar("T")
 PAGE_SIZE: Final = 500
 _PARTS_AHEAD: Final = 4
 
-Progress = Callable[[int, int | None], None]
-"""Called with how many items have arrived, and how many there will be if the server says so."""
+Progress = Callable[[Sequence[Any], Arrived], None]
+"""Called with the items of each part of a list, and how much has arrived with them."""
 
 
 class ListMeta(msgspec.Struct, rename="camel", frozen=True):
@@ -79,27 +80,30 @@ class Pager(Generic[T]):
         kept: list[T] = []
         meta = ListMeta()
         total: int | None = None
-        for items, page in self.stream(client, path, query):
+        size = 0
+        for items, page, read in self.stream(client, path, query):
+            before = len(kept)
             kept.extend(map(self._keep, items) if self._keep is not None else items)
+            size += read
             if page is not None:
                 left = page.remaining_item_count
                 meta, total = page, len(kept) + left if left is not None else None
             if progress is not None and kept:
-                progress(len(kept), total)
+                progress(kept[before:], Arrived(len(kept), total, size))
         return ListResult(kept, meta.resource_version)
 
     def stream(
         self, client: RestClient, path: str, query: Mapping[str, str]
-    ) -> Iterator[tuple[list[T], ListMeta | None]]:
-        """The items as they arrive, with the last ones of a page its metadata."""
+    ) -> Iterator[tuple[list[T], ListMeta | None, int]]:
+        """The items as they arrive with the bytes read for them, and the metadata with a page's last ones."""
         page: PageItems[T] = PageItems(self._decoder, path)
         meta = ListMeta()
         for part in ahead(_parts(client, path, query), at_most=_PARTS_AHEAD):
             if part is not None:
-                yield check_names(page.feed(part), path), None
+                yield check_names(page.feed(part), path), None, len(part)
             else:
                 items, meta = page.close()
-                yield check_names(items, path), meta
+                yield check_names(items, path), meta, 0
                 page = PageItems(self._decoder, path)
         if meta.continue_token:
             raise decode_error(path, EOFError("the list goes on, but its continue token was not found"))

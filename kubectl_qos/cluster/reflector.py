@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 import msgspec
 
 from kubectl_qos.cluster.http import RestClient, decode_body, decode_error, status_error
-from kubectl_qos.cluster.pager import Pager, check_names
+from kubectl_qos.cluster.pager import PAGE_SIZE, Pager, check_names
+from kubectl_qos.cluster.source import Arrived
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.k8s.objects import NodeObject, Pod, json_decoder
 from kubectl_qos.transport import logging as log
@@ -55,9 +56,9 @@ T = TypeVar("T", bound=Pod | NodeObject)
 class EventHandler(Generic[T]):
     """What a reflector calls, in its own thread.
 
-    `replace` gets all items, `synced` says that they are the server's, `out_of_sync` that they may be old for
-    so many seconds. `polled` says that they may be listed only, with None that they may be watched again;
-    after `refused` nothing more comes.
+    `arrive` gets the parts of the first list as they arrive, `replace` all items. `synced` says that they
+    are the server's, `out_of_sync` that they may be old for so many seconds. `polled` says that they may be
+    listed only, with None that they may be watched again; after `refused` nothing more comes.
     """
 
     replace: Callable[[list[T]], None]
@@ -67,6 +68,7 @@ class EventHandler(Generic[T]):
     out_of_sync: Callable[[QosError, float], None]
     polled: Callable[[ApiError | None], None]
     refused: Callable[[ApiError], None]
+    arrive: Callable[[Sequence[T], Arrived], None] | None = None
 
 
 class Reflector(Generic[T]):
@@ -168,7 +170,10 @@ class Reflector(Generic[T]):
 
     def _list(self) -> None:
         client = self._client.without_retries()
-        result = self._pager.list_all(client, self._path, self._selectors, consistent=self._consistent)
+        arrive = None if self._has_listed else self._handler.arrive
+        result = self._pager.list_all(
+            client, self._path, self._selectors, consistent=self._consistent, progress=arrive
+        )
         self._handler.replace(result.items)
         self._listed(result.resource_version)
 
@@ -198,6 +203,9 @@ class Reflector(Generic[T]):
     def _read_initial(
         self, events: Iterator[tuple[str, msgspec.Raw]], items: dict[tuple[str, str], T]
     ) -> str:
+        arrive = None if self._has_listed else self._handler.arrive
+        new: list[T] = []
+        size = 0
         for event_type, raw in events:
             if event_type == "BOOKMARK":
                 bookmark = decode_body(_bookmark, raw, self._path).metadata
@@ -205,11 +213,17 @@ class Reflector(Generic[T]):
                     return bookmark.resource_version
             else:
                 item = self._item(raw)
+                size += len(raw)
                 key = item.metadata.namespace, item.metadata.name
                 if event_type == "DELETED":
                     items.pop(key, None)
-                else:
-                    items[key] = self._keep(item)
+                    continue
+                items[key] = kept = self._keep(item)
+                if arrive is not None:
+                    new.append(kept)
+                    if len(new) >= PAGE_SIZE:
+                        arrive(new, Arrived(len(items), None, size))
+                        new = []
         raise _ended(self._path)
 
     def _listed(self, revision: str) -> None:

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.events import Event, EventList
@@ -32,15 +32,27 @@ class Health:
 LIVE: Final = Health()
 
 
+class Arrived(NamedTuple):
+    """How much of a list has come: items, of how many in all if the server says so, in bytes of JSON."""
+
+    items: int
+    total: int | None
+    size_bytes: int
+
+
 @dataclass(frozen=True, slots=True)
 class Update:
-    """What is known at `taken`, if anything; `notice` says why `scope` is less than was requested."""
+    """What is known at `taken`, if anything; `notice` says why `scope` is less than was requested.
+
+    `arrived` is None where the snapshot has all pods, else how many it has so far.
+    """
 
     snapshot: Snapshot | None
     scope: Scope
     health: Health
     taken: datetime
     notice: str = ""
+    arrived: Arrived | None = None
 
 
 class UpdateStream(Protocol):

@@ -10,7 +10,7 @@ from datetime import datetime
 from itertools import chain
 from typing import Final
 
-from kubectl_qos.cluster.source import LIVE, Health
+from kubectl_qos.cluster.source import LIVE, Arrived, Health
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.kubelet import Kubelet
 from kubectl_qos.k8s.objects import NodeObject, Pod
@@ -47,6 +47,7 @@ class Store:
         self._kubelets: Mapping[str, Kubelet] = {}
         self._missing: dict[str, Missing] = {}
         self._server_version = ""
+        self._arrived: Arrived | None = None
         self._watches = {PODS: _WatchState(), NODES: _WatchState()}
         self._refusal: ApiError | None = None
 
@@ -155,6 +156,20 @@ class Store:
             else:
                 self._missing[subject] = missing
             self.notify()
+
+    def arrive(self, pods: Iterable[Pod], arrived: Arrived) -> None:
+        """Hold pods of the first list before all of them are there."""
+        with self._changed:
+            for pod in pods:
+                self._pods.setdefault(pod.node_name, {})[pod.metadata.namespace, pod.metadata.name] = pod
+                self._tuples.pop(pod.node_name, None)
+            self._arrived = arrived
+            self.notify()
+
+    def arrived(self) -> Arrived | None:
+        """How many pods of the first list are there, None before the first of them."""
+        with self._changed:
+            return self._arrived
 
     def replace_pods(self, pods: Iterable[Pod]) -> None:
         """Hold these pods and no others; nodes whose pods are equal keep theirs."""

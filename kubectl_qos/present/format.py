@@ -47,6 +47,12 @@ def exact_binary(value: int) -> str:
     return str(value)
 
 
+def arrived_text(pods: int, total: int | None, size_bytes: int) -> str:
+    """How much of a list of pods has come: `12,400 of 20,000 pods, 81 MB`."""
+    of = f" of {total:,}" if total is not None else ""
+    return f"{pods:,}{of} pods, {size_bytes / 1e6:,.0f} MB"
+
+
 def cpu(milli: int) -> str:
     """`250m`, `2`."""
     return f"{milli // 1000}" if milli % 1000 == 0 else f"{milli}m"

@@ -59,7 +59,7 @@ ALL_COLUMNS: Final[tuple[PodColumn, ...]] = (
         NUMBER,
         align=Align.LEFT,
         width=5,
-        cell=lambda row: rank_text(row.rank, tied=row.tied),
+        cell=lambda row: "~" if row.is_provisional else rank_text(row.rank, tied=row.tied),
         sort_key=kill_order,
     ),
     column("namespace", lambda row: row.pod.metadata.namespace, "the pod's namespace", width=11),

@@ -47,7 +47,8 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
     `limit_percent` refers to, empty for that of the pod; `oom_kills` how many containers last ended as
     OOMKilled; `eviction_rank` is None for critical pods too; `desired_*` are the spec's values while a resize
     is unfinished; `worst` is the container that decides the rank; `words` are what a filter matches, in lower
-    case. A pod that has `ended` has a score but no processes.
+    case. A pod that has `ended` has a score but no processes. Without the other pods of its node a row is
+    provisional: it has a score and no rank.
     """
 
     pod: Pod
@@ -84,6 +85,11 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
         return (self.adj, self.adj) if self.adj is not None else unknown
 
     @property
+    def is_provisional(self) -> bool:
+        """Whether its rank has to wait for other pods of its node."""
+        return self.rank is None and self.score is not None
+
+    @property
     def key(self) -> tuple[str, str, str]:
         """What stays when values change: namespace, name, container."""
         return self.pod.metadata.namespace, self.name, self.container
@@ -101,7 +107,7 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class RankedNode(msgspec.Struct, frozen=True, gc=False):
-    """A node's rows in kill order; the setup depends on all but the last two objects in `made_from`."""
+    """A node's rows in kill order; the setup depends on all but the last three objects in `made_from`."""
 
     setup: NodeSetup
     basis: Basis
@@ -122,11 +128,17 @@ class PodRows:
 
 
 def build_rows(
-    snapshot: Snapshot, scope: Scope, *, containers: bool = False, before: PodRows | None = None
+    snapshot: Snapshot,
+    scope: Scope,
+    *,
+    containers: bool = False,
+    provisional: bool = False,
+    before: PodRows | None = None,
 ) -> PodRows:
     """The rows in scope by score, within a node by rank among all its known pods.
 
-    Unchanged rows are the same objects as in `before`, which must be of the same scope.
+    They have no rank where the snapshot is `provisional`, without all pods of each node. Unchanged rows are
+    the same objects as in `before`, which must be of the same scope.
     """
     nodes: dict[str, RankedNode] = {}
     cached = before.nodes if before is not None else {}
@@ -134,7 +146,7 @@ def build_rows(
     for name, pods in snapshot.by_node().items():
         known = snapshot.nodes.get(name), snapshot.kubelets.get(name)
         setup_from = (*known, snapshot.overrides, snapshot.server_version)
-        made_from = (*setup_from, pods, snapshot.usage)
+        made_from = (*setup_from, pods, snapshot.usage, provisional)
         node = cached.get(name)
         if node is None or not all(map(is_, node.made_from, made_from)):
             if not any(map(scope.matches, pods)):
@@ -144,12 +156,20 @@ def build_rows(
             key = setup.node.memory_capacity_bytes, setup.release
             alike = profiles.setdefault(key, Profiles(*key))
             new = _rank_node(pods, setup, snapshot.usage, scope, alike, made_from, containers=containers)
+            if provisional:
+                new = _without_ranks(new)
             node = _reuse_rows(new, node) if node is not None else new
         nodes[name] = node
     usage = sampled(snapshot.usage, before.sampled if before is not None else None)
     setups = {name: node.setup for name, node in nodes.items()}
     notes = (*ranking_notes(snapshot, nodes), *killer_notes(setups))
     return PodRows(_in_kill_order(nodes), nodes, notes, usage)
+
+
+def _without_ranks(node: RankedNode) -> RankedNode:
+    unranked = {"rank": None, "tied": False, "eviction_rank": None}
+    rows = [msgspec.structs.replace(row, **unranked) for row in node.rows]
+    return msgspec.structs.replace(node, rows=tuple(rows))
 
 
 def _reuse_rows(new: RankedNode, before: RankedNode) -> RankedNode:
@@ -180,8 +200,6 @@ def _danger(row: PodRow) -> tuple[int, int, int, int]:
     if row.score is None:
         middle = -(row.adj if row.adj is not None else UNKNOWN_BURSTABLE_ADJ[1])
         return 1, middle, 0 if row.adj is not None else 1, row.request or 0
-    if row.rank is None:
-        return 2, 0, 0, 0
     return 0, -row.score, 0, 0
 
 

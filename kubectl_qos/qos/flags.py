@@ -7,7 +7,7 @@ from enum import IntEnum, StrEnum
 from operator import itemgetter
 from typing import Final
 
-from kubectl_qos.k8s.allocation import is_resizing
+from kubectl_qos.k8s.allocation import ResizingPod
 from kubectl_qos.qos.oom_score import is_mirror, is_node_critical, is_static
 from kubectl_qos.qos.ranking import RankedPod
 
@@ -40,8 +40,8 @@ RISKS: Final = frozenset({Flag.PRIORITY, Flag.NEAR_LIMIT, Flag.OVER_REQUEST})
 def flags(row: RankedPod, percent: float | None, lowest_priority_after: int | None) -> list[Flag]:
     """The flags of a pod, the most severe first.
 
-    `percent` is that of `limit_percent`; `lowest_priority_after` the lowest priority among the pods of the
-    node that would outlive it.
+    It is as its node runs it (`running_pod`). `percent` is that of `limit_percent`; `lowest_priority_after`
+    the lowest priority among the pods of the node that would outlive it.
     """
     pod, profile = row.pod, row.profile
     outlived_by = lowest_priority_after if row.rank is not None else None
@@ -54,7 +54,7 @@ def flags(row: RankedPod, percent: float | None, lowest_priority_after: int | No
         raised.append(Flag.NEAR_LIMIT)
     if row.usage is not None and 0 < profile.eviction_request.value() < row.usage.working_set_bytes:
         raised.append(Flag.OVER_REQUEST)
-    if is_resizing(pod):
+    if isinstance(pod, ResizingPod):
         raised.append(Flag.RESIZING)
     if is_static(pod) or is_mirror(pod):
         raised.append(Flag.STATIC)

@@ -24,6 +24,7 @@ from kubectl_qos.config.state import UiState
 from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope
+from kubectl_qos.present.format import arrived_text
 from kubectl_qos.tui.actions import ACTIONS, BindingGroup, Keys, bindings
 from kubectl_qos.tui.follower import FindPod, Follower, FollowStatus, Updated, UpdateFailed, run_in_background
 from kubectl_qos.tui.key_order import KeyOrder, Passed
@@ -256,6 +257,18 @@ class QosApp(App[QosError]):
         assert isinstance(screen, MainScreen)
         return screen
 
+    def whole_view_model(self) -> ViewModel | None:
+        """The view model, once it has all pods; until then a notification says so."""
+        view_model = self.view_model
+        if view_model is None:
+            self.notify("the cluster has not answered yet", severity="warning")
+        elif view_model.arrived is not None:
+            so_far = arrived_text(*view_model.arrived)
+            self.notify(f"{so_far} so far: this needs all of them", severity="warning")
+        else:
+            return view_model
+        return None
+
     def open(self, detail: Detail, pod: Pod) -> None:
         self.navigation.go(Location(self.main.view, detail, pod))
         self._open(self.navigation.location)
@@ -367,10 +380,9 @@ class QosApp(App[QosError]):
         from kubectl_qos.tui.screens.undo import UndoScreen
 
         is_open = any(isinstance(screen, UndoScreen) for screen in self.screen_stack)
-        if self.view_model is None:
-            self.notify("the cluster has not answered yet", severity="warning")
-        elif isinstance(self.screen, QosScreen) and not is_open:
-            self.push_screen(UndoScreen(self.view_model, self.source))
+        view_model = self.whole_view_model()
+        if view_model is not None and isinstance(self.screen, QosScreen) and not is_open:
+            self.push_screen(UndoScreen(view_model, self.source))
 
     def action_theme(self) -> None:
         self.theme = next_theme(self.theme)

@@ -146,14 +146,17 @@ class Follower:
                 self._trends.add(update.snapshot.usage)
             message = message_for_update(update, self._view_model, self._find)
             if isinstance(message, Updated):
-                message.built = self._build_list(message.view_model)
-                if self._view_model is None:
+                is_first = self._view_model is None or self._view_model.arrived is not None
+                if message.view_model.arrived is None:
+                    message.built, self._find = self._build_list(message.view_model), None
+                if is_first and message.view_model.arrived is None:
                     # A full collection visits everything that is held, and delays keys by up to 100 ms.
                     # What is held now is data without cycles, for which reference counts are enough.
                     gc.freeze()
-                self._view_model, self._find = message.view_model, None
+                self._view_model = message.view_model
             self._post(message)
-            self._rest(time.monotonic() - began)
+            # What arrives is shown again when there is much more of it: its end must not wait.
+            self._rest(time.monotonic() - began if update.arrived is None else 0.0)
 
     def _rest(self, worked_seconds: float) -> None:
         self._requested.wait(max(BATCH_SECONDS, _SHARE_OF_A_CORE * worked_seconds))
@@ -173,11 +176,11 @@ def message_for_update(
     snapshot = update.snapshot
     if snapshot is None:
         return UpdateFailed(update.health)
-    target = attempt(partial(find, snapshot)) if find is not None else None
+    target = attempt(partial(find, snapshot)) if find is not None and update.arrived is None else None
     if isinstance(target, QosError):
         return UpdateFailed(Health(target), fatal=True)
     view_model = attempt(
-        lambda: build_view_model(snapshot, update.scope, update.taken, update.notice, before)
+        lambda: build_view_model(snapshot, update.scope, update.taken, update.notice, before, update.arrived)
     )
     if isinstance(view_model, QosError):
         return UpdateFailed(Health(view_model, update.taken))

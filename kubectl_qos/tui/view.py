@@ -10,17 +10,20 @@ from datetime import datetime
 from enum import Enum, StrEnum, auto
 from typing import Any, Final
 
+from kubectl_qos.cluster.source import Arrived
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kinds import Workload, find_workload
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey, UsageOrigin
-from kubectl_qos.present.format import duration, escape
+from kubectl_qos.present.format import arrived_text, duration, escape
 from kubectl_qos.present.pod_rows import PodRow
 from kubectl_qos.tui.actions import Keys
 from kubectl_qos.tui.filters import RowFilter
 from kubectl_qos.tui.follower import FollowStatus
 from kubectl_qos.tui.view_model import ViewModel, living_pods, oldest_usage
+
+_BAR: Final = 6
 
 EVERYTHING: Final = RowFilter()
 """The filter that selects every row."""
@@ -89,11 +92,26 @@ def view_from_values(values: Mapping[str, Any]) -> View | None:
     return view if all(text is None or isinstance(text, str) for text in texts) else None
 
 
-def list_title(view: View, shown: int, total: int, sorted_by: str, marked: int = 0, ended: int = 0) -> str:
-    """The title of a list: its path, how many rows it shows, how many pods have ended, and in which order."""
+def list_title(
+    view: View,
+    shown: int,
+    total: int,
+    sorted_by: str,
+    marked: int = 0,
+    ended: int = 0,
+    arrived: Arrived | None = None,
+) -> str:
+    """The title of a list: its path, how many rows it shows, how many pods have ended, and in which order.
+
+    While pods arrive it has how many there are so far.
+    """
     number = count(shown, view.kind) if shown == total else f"{shown:,} of {count(total, view.kind)}"
     words = [number]
-    if ended:
+    if arrived is not None:
+        words = [f"{arrived_text(*arrived)} so far"]
+        if arrived.total:
+            words.append(bar(100 * arrived.items // arrived.total))
+    if ended and arrived is None:
         words.append(f"{ended:,} ended")
     if view.filter:
         words.append(f"filter {view.filter.text}")
@@ -205,11 +223,17 @@ def freshness(view_model: ViewModel | None, status: FollowStatus) -> str:
         retry = f", retry in {seconds} s" if seconds > 0 else ""
         since = health.since
         return f"! stale since {since:%H:%M:%S %Z}{retry}" if view_model and since else f"! no answer{retry}"
-    if view_model is None or status.loading:
+    if view_model is None or status.loading or view_model.arrived is not None:
         return "loading …"
     if not status.is_live:
         return "not live"
     return "paused" if status.paused else "live"
+
+
+def bar(percent: int) -> str:
+    """A bar of six cells."""
+    whole, half = divmod(min(max(percent, 0), 100) * _BAR * 2 // 100, 2)
+    return ("━" * whole + "╸" * half).ljust(_BAR)
 
 
 def _measure(view_model: ViewModel) -> str:

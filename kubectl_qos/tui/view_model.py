@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from kubectl_qos.cluster.source import Arrived
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
@@ -109,7 +110,8 @@ class ViewModel:
     """A snapshot with its rows in kill order; `taken` is when it was true, by the source's clock.
 
     `scope` is which pods were read, `notice` says where that is less than was requested. Two view models are
-    never equal: comparing them pod by pod takes longer than showing the other one.
+    never equal: comparing them pod by pod takes longer than showing the other one. `arrived` is None where
+    all pods are there; before that their rows have no ranks, and the groups no usage.
     """
 
     snapshot: Snapshot
@@ -120,6 +122,7 @@ class ViewModel:
     taken: datetime
     scope: Scope
     notice: str = ""
+    arrived: Arrived | None = None
 
     def pod_of(self, row: PodRow) -> Pod:
         """The stored pod of a row, which holds it with the server's defaults filled in."""
@@ -146,11 +149,19 @@ def pod_named(view_model: ViewModel, key: PodKey, node: str | None = None) -> Po
 
 
 def build_view_model(
-    snapshot: Snapshot, scope: Scope, taken: datetime, notice: str = "", before: ViewModel | None = None
+    snapshot: Snapshot,
+    scope: Scope,
+    taken: datetime,
+    notice: str = "",
+    before: ViewModel | None = None,
+    arrived: Arrived | None = None,
 ) -> ViewModel:
     """The view model of a snapshot; what has not changed is taken from the one before."""
-    rows = build_rows(snapshot, scope, before=before.rows if before is not None else None)
-    by_node = _by_node(snapshot, rows, before.by_node if before is not None else {})
+    provisional = arrived is not None
+    known_rows = before.rows if before is not None else None
+    rows = build_rows(snapshot, scope, provisional=provisional, before=known_rows)
+    known_nodes = before.by_node if before is not None else {}
+    by_node = _by_node(snapshot, rows, known_nodes, provisional=provisional)
     return ViewModel(
         snapshot=snapshot,
         rows=rows,
@@ -160,6 +171,7 @@ def build_view_model(
         taken=taken,
         scope=scope,
         notice=notice,
+        arrived=arrived,
     )
 
 
@@ -191,18 +203,20 @@ def oldest_usage(view_model: ViewModel) -> datetime | None:
     return parse_time(view_model.rows.sampled.oldest) if view_model.rows.sampled is not None else None
 
 
-def _by_node(snapshot: Snapshot, rows: PodRows, before: Mapping[str, NodeView]) -> dict[str, NodeView]:
+def _by_node(
+    snapshot: Snapshot, rows: PodRows, before: Mapping[str, NodeView], *, provisional: bool
+) -> dict[str, NodeView]:
     views: dict[str, NodeView] = {}
     pods = snapshot.by_node()
     for name in dict.fromkeys((*snapshot.nodes, *rows.nodes)):
         ranked, node = rows.nodes.get(name), snapshot.nodes.get(name)
-        inputs = (ranked, pods.get(name), node, snapshot.usage, snapshot.kubelets.get(name))
+        inputs = (ranked, pods.get(name), node, snapshot.usage, snapshot.kubelets.get(name), provisional)
         old = before.get(name)
         if old is not None and all(map(is_, old.inputs, inputs)):
             views[name] = old
             continue
         shown = ranked.rows if ranked is not None else ()
-        group = _group(name, shown, _used(pods.get(name, ()), snapshot))
+        group = _group(name, shown, None if provisional else _used(pods.get(name, ()), snapshot))
         if name:
             capacity = snapshot.setup(name).node.memory_capacity_bytes
             group = msgspec.structs.replace(

@@ -127,7 +127,10 @@ def missing(update: Update) -> list[str]:
 def has(*pods: str) -> Callable[[Update], bool]:
     """Whether an update is live and has these pods."""
     return lambda update: (
-        update.snapshot is not None and update.health is LIVE and names(update) == sorted(pods)
+        update.snapshot is not None
+        and update.arrived is None
+        and update.health is LIVE
+        and names(update) == sorted(pods)
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from kubectl_qos.cluster.http import PART_BYTES, _unzipped
 from kubectl_qos.cluster.kube_api import KubeApi
 from kubectl_qos.cluster.pager import PageItems, _meta
+from kubectl_qos.cluster.source import Arrived
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.usage import usage_by_pod
 from tests.cluster.cluster_objects import metrics, node, pod
@@ -28,7 +30,7 @@ PODS = "/api/v1/pods"
 REC = "/api/v1/namespaces/rec/pods"
 
 
-def names(found: list[Any]) -> list[str]:
+def names(found: Sequence[Any]) -> list[str]:
     return [one.metadata.name for one in found]
 
 
@@ -108,9 +110,16 @@ def test_an_answer_that_is_always_gone_ends_the_list(serve: Serve, connect_to: C
 def test_progress_counts_what_arrived_and_what_is_to_come(connect_to: ConnectTo, page_size: PageSize) -> None:
     page_size(2)
     objects = ObjectServer(pods=[pod(f"p{number}") for number in range(5)])
-    seen: list[tuple[int, int | None]] = []
-    KubeApi(connect_to(objects)).pods(progress=lambda *counts: seen.append(counts))
-    assert list(dict.fromkeys(seen)) == [(1, None), (2, 5), (3, 5), (4, 5), (5, None)]
+    seen: list[tuple[list[str], Arrived]] = []
+    listed = KubeApi(connect_to(objects)).pods(
+        progress=lambda pods, arrived: seen.append((names(pods), arrived))
+    )
+    assert [name for new, _ in seen for name in new] == names(listed), "each once"
+    counts = [(arrived.items, arrived.total) for _, arrived in seen]
+    assert list(dict.fromkeys(counts)) == [(1, None), (2, 5), (3, 5), (4, 5), (5, None)]
+    sizes = [arrived.size_bytes for _, arrived in seen]
+    assert sizes == sorted(sizes)
+    assert sizes[-1] > sum(len(json.dumps(one, separators=(",", ":"))) for one in objects.pods) - 200
 
 
 def test_a_recorded_label_selector(connect_to: ConnectTo) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
 
-from kubectl_qos.cluster import reflector
+from kubectl_qos.cluster import informer, reflector
 from kubectl_qos.cluster.informer import Informer
 from kubectl_qos.cluster.usage import UsageChoice
 from kubectl_qos.k8s.snapshot import Scope
 from tests.cluster.cluster_objects import metrics, node, pod
+from tests.cluster.conftest import PageSize
 from tests.cluster.following import (
     NODES,
     PODS,
@@ -24,9 +27,9 @@ from tests.cluster.following import (
     names,
     wait_until_read,
 )
-from tests.cluster.https_server import Answer, HttpsServer
+from tests.cluster.https_server import Answer, HttpsServer, Request
 from tests.cluster.object_server import forbidden, status
-from tests.cluster.watch_server import WatchServer
+from tests.cluster.watch_server import Line, WatchServer
 
 
 def queries(server: HttpsServer, path: str = PODS, *, watch: bool) -> list[dict[str, str]]:
@@ -50,6 +53,49 @@ def test_changes_arrive(follow: Follow, streams: bool) -> None:
     after = held(followed.until(lambda update: len(held(update).nodes) == 2))
     assert after.by_node()["worker-1"] is before.by_node()["worker-1"]
     assert len(queries(server, watch=False)) == (0 if streams else 1)
+
+
+@pytest.mark.parametrize("streams", [True, False])
+def test_pods_are_held_while_the_first_list_arrives(
+    follow: Follow, page_size: PageSize, monkeypatch: pytest.MonkeyPatch, streams: bool
+) -> None:
+    page_size(2)
+    monkeypatch.setattr(reflector, "PAGE_SIZE", 2)
+    monkeypatch.setattr(informer, "GROWTH", 1)
+    goes_on = threading.Event()
+
+    class Slow(WatchServer):
+        def __call__(self, request: Request) -> Answer:
+            assert "continue" not in request.query or goes_on.wait(10)
+            return super().__call__(request)
+
+    def hold_second_batch(request: Request, lines: Iterator[Line]) -> Iterator[Line]:
+        for number, line in enumerate(lines):
+            if number == 2 and request.path == PODS:
+                assert goes_on.wait(10)
+            yield line
+
+    objects = Slow(pods=[pod(name) for name in "abcdef"], nodes=[node()], streams=streams)
+    if streams:
+        objects.on_watch = hold_second_batch
+    followed, _ = follow(objects)
+    first = followed.ever(lambda update: update.arrived is not None and len(held(update).pods) == 2)
+    assert first.arrived is not None
+    assert (first.arrived.items, first.arrived.total) == (2, None if streams else 6)
+    assert first.arrived.size_bytes > 200
+    assert names(first) == ["a", "b"]
+    assert list(held(first).nodes) == ["worker-1"], "nodes are there first"
+    goes_on.set()
+    followed.until(has(*"abcdef"))
+    objects.on_watch = None
+    objects.forget()
+    objects.end_watches()
+    followed.until(has(*"abcdef"))
+    objects.put(pod("g"))
+    followed.until(has(*"abcdefg"))
+    assert [update.arrived is None for update in followed.updates] == sorted(
+        update.arrived is None for update in followed.updates
+    ), "a list that is read again shows nothing half"
 
 
 def test_a_streaming_list_is_requested_once_of_a_server_without_them(follow: Follow) -> None:

@@ -19,7 +19,7 @@ from kubectl_qos.present.node_columns import memory_bar
 from kubectl_qos.present.node_rows import NodeRow, build_node_row
 from kubectl_qos.present.output import NUMBER, Align, Column, column
 from kubectl_qos.present.reasons import CLASSES
-from kubectl_qos.tui.view import View, group_name
+from kubectl_qos.tui.view import View, bar, group_name
 from kubectl_qos.tui.view_model import PodGroup, ViewModel, namespaces_on
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.table import GAP, GUTTER, Layout, measured
@@ -34,18 +34,12 @@ _CLASSES: Final = ("G", "B", "E")
 _MIN_NAME: Final = 10
 _MIN_WIDTH: Final = 45
 SCROLLBAR: Final = 1
-_BAR: Final = 6
-
-
-def _bar(percent: int) -> str:
-    whole, half = divmod(min(max(percent, 0), 100) * _BAR * 2 // 100, 2)
-    return ("━" * whole + "╸" * half).ljust(_BAR)
 
 
 def _used_percent(group: PodGroup) -> str:
     if group.percent is None:
         return f"{'?':>4}"
-    return f"{group.percent:>3}% {_bar(group.percent)}"
+    return f"{group.percent:>3}% {bar(group.percent)}"
 
 
 def _used(group: PodGroup) -> str:

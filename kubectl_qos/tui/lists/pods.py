@@ -46,6 +46,7 @@ _FIRST: Final = ("rank", "namespace", "pod", "node")
 _OTHERS: Final = tuple(key for key in WIDE_KEYS if key not in _FIRST)
 _AFTER_MEMORY: Final = _OTHERS.index("memory") + 1
 _ORDER: Final = (*_FIRST, *_OTHERS[:_AFTER_MEMORY], "trend", *_OTHERS[_AFTER_MEMORY:])
+NO_RANK_YET: Final = "its rank among the pods of its node is known once all pods have arrived"
 TREND: Final = 8
 """The cells of a trend: one for each of the last samples."""
 _COMPACT_CLASS: Final = replace(
@@ -127,6 +128,8 @@ class PodList(_RankedList):
 
     def panel(self, row: PodRow, view_model: ViewModel) -> TextLayout:
         """Why its rank is what it is; a next victim stands out."""
+        if row.is_provisional:
+            return paragraphs((f"{escape('/'.join(row.key[:2]))}: {NO_RANK_YET}", "answer"))
         setup = view_model.rows.nodes[row.node].setup
         prediction = predict_running(row.pod, setup)
         answer, *others = why_lines(prediction, row, view_model.rows)

@@ -14,7 +14,7 @@ from textual.widgets import ContentSwitcher, Static
 
 from kubectl_qos.config.state import UiState
 from kubectl_qos.errors import QosError
-from kubectl_qos.present.format import escape
+from kubectl_qos.present.format import arrived_text, escape
 from kubectl_qos.tui.filters import filter_completions
 from kubectl_qos.tui.follower import run_in_background
 from kubectl_qos.tui.lists.base import BuiltList, ListDefinition, ListQuery, ListRows, ListTable, RowSelection
@@ -127,19 +127,23 @@ class BrowseScreen(QosScreen):
         if self.qos.view_model is None:
             self._show_list()
 
-    def _show_view_model(self, view_model: ViewModel | None) -> None:
+    def _show_view_model(self, before: ViewModel | None, view_model: ViewModel | None) -> None:
         if view_model is None:
             self.qos.lists.clear()
         else:
             self._leave_removed_node(view_model)
             self._fit_side()
             self.side.show(view_model, self.view, self.qos.source.now())
+        is_at_first = self.table.cursor == 0
         self._show_list()
+        if before is not None and before.arrived is not None and is_at_first:
+            # Rows that arrive may belong above: a cursor that nobody has moved stays on the first one.
+            self.table.action_first()
 
     def _leave_removed_node(self, view_model: ViewModel) -> None:
         """Show all nodes instead, and say so: the keys now act on other pods."""
         node = self.view.node
-        if node is None or node in view_model.by_node:
+        if node is None or node in view_model.by_node or view_model.arrived is not None:
             return
         reason = f"{node} is gone" if node else "every pod has a node now"
         self.qos.notify(f"{reason}: all nodes are shown", severity="warning")
@@ -180,6 +184,8 @@ class BrowseScreen(QosScreen):
         view_model, lists = self.qos.view_model, self.qos.lists
         if view_model is None:
             return None
+        if view_model.arrived is not None and not self.definition.is_quick:
+            return None
         query = ListQuery(self.definition, self.view.whole)
         rows = lists.rows(query, view_model)
         missing = lists.missing(query, view_model)
@@ -193,7 +199,9 @@ class BrowseScreen(QosScreen):
         rows = self._rows = self._find_rows()
         if view_model is None or rows is None:
             empty = "Building the list …"
-            if view_model is None:
+            if view_model is not None and view_model.arrived is not None:
+                empty = f"{arrived_text(*view_model.arrived)} so far: this list needs all of them."
+            elif view_model is None:
                 has_failed = self.qos.status.health.error is not None
                 empty = "" if has_failed else f"Loading pods from {escape(self.qos.source.title)} …"
             table.show(view, [], now, empty)
@@ -213,9 +221,8 @@ class BrowseScreen(QosScreen):
         key, is_reversed = table.sorted_by
         order = self.definition.columns[key].header + (" reversed" if is_reversed else "")
         ended = ended_pods(self.view, view_model, rows.rows) if self.view.kind is ListKind.PODS else 0
-        table.set_title(
-            list_title(self.view, len(table.rows), len(rows.rows), order, len(table.marked), ended)
-        )
+        shown, total, marked = len(table.rows), len(rows.rows), len(table.marked)
+        table.set_title(list_title(self.view, shown, total, order, marked, ended, view_model.arrived))
 
     def _show_explanation(self) -> None:
         view_model, row = self.qos.view_model, self.table.row
@@ -224,6 +231,8 @@ class BrowseScreen(QosScreen):
             layout = self.definition.panel(row, view_model)
         self.query_one(ExplanationPanel).show(layout)
         node = self.view.node or (self.definition.node_of(row) if row is not None else "")
+        if view_model is not None and view_model.arrived is not None:
+            node = ""
         self.query_one(MemoryLine).show(view_model, node)
 
     def notes_now(self) -> list[str]:

@@ -105,9 +105,8 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
 
     def _simulate(self, node: str | None) -> None:
         """Simulate on the named node, else on that of the view or row, else on the fullest one."""
-        view_model, row = self.qos.view_model, self.table.row
+        view_model, row = self.qos.whole_view_model(), self.table.row
         if view_model is None:
-            self._notify_no_answer()
             return
         fullest = next((group.key for group in view_model.nodes if group.key), "")
         node = node or self.view.node or (self.definition.node_of(row) if row is not None else "") or fullest
@@ -123,9 +122,8 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
         self.qos.push_screen(SimulationScreen(node, view_model, growing))
 
     def action_kills(self) -> None:
-        view_model, view = self.qos.view_model, self.view
+        view_model, view = self.qos.whole_view_model(), self.view
         if view_model is None:
-            self._notify_no_answer()
             return
         from kubectl_qos.tui.screens.kills import KillsScreen
 
@@ -133,11 +131,9 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
         node, namespace = (None, None) if is_of_all else (view.node, view.namespace)
         self.qos.push_screen(KillsScreen(view_model, node=node, namespace=namespace))
 
-    def _notify_no_answer(self) -> None:
-        self.qos.notify("the cluster has not answered yet", severity="warning")
-
     def _with_pod(self, detail: Detail) -> None:
-        view_model, row = self.qos.view_model, self._pod_row()
+        view_model = self.qos.whole_view_model()
+        row = self._pod_row() if view_model is not None else None
         if view_model is not None and row is not None:
             self.qos.open(detail, view_model.pod_of(row))
 
@@ -269,6 +265,8 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
         table, kind = self.table, self.view.kind
         if not table.rows:
             self.qos.notify("there are no rows to export", severity="warning")
+            return
+        if self.qos.whole_view_model() is None:
             return
         rows, columns, now = tuple(table.rows), table.shown_columns, self.qos.source.now()
         write = partial(export_rows, kind=kind, rows=rows, columns=columns, notes=self.notes_now(), now=now)
