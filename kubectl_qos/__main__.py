@@ -49,6 +49,7 @@ def _open_ui(options: EditOptions) -> int:
         write_settings=None if options.readonly else settings,
         progress=False,
         refresh_seconds=settings.refresh_seconds,
+        lives=True,
     )
 
     def open_context(name: str) -> Source:
@@ -68,6 +69,7 @@ def _open_ui(options: EditOptions) -> int:
         find=(lambda snapshot: find_pod(references[0], snapshot, resolved)) if references else None,
         notes=resolved.notes,
         readonly=options.readonly,
+        keeps_history=not source.demo,
         contexts=ContextSwitch(partial(list_contexts, options.source), open_context),
     )
 

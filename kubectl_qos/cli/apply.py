@@ -50,6 +50,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 MOST_FAILED_CHECKS: Final = 3
+_GONE: Final = (
+    "the demo is gone when this command ends, and the change with it: kubectl qos --demo keeps both"
+)
 
 
 def resolve_cluster(source: SourceOptions, options: ApplyOptions) -> tuple[ResolvedSource, Settings]:
@@ -66,7 +69,7 @@ def resolve_cluster(source: SourceOptions, options: ApplyOptions) -> tuple[Resol
             "confirmation needs a terminal: nothing is applied",
             hint="--yes applies without asking; --dry-run=client and --dry-run=server change nothing",
         )
-    return resolve_source(source, write_settings=None if options.readonly else settings), settings
+    return resolve_source(source, write_settings=None if options.readonly else settings, lives=True), settings
 
 
 def check_strategy(state: Apply, kind: StrategyKind | None) -> None:
@@ -131,7 +134,8 @@ class ApplyShell:
         self._findings: tuple[Finding, ...] = ()
         self._refusal = ""
         self._sent_at = 0.0
-        self._history = HistoryFile(history_path())
+        self._lasts = resolved.lasts
+        self._history = HistoryFile(history_path()) if self._lasts else HistoryFile(None, problem="")
         self.writer = None if options.dry_run == "client" else resolved.source.writer()
 
     def load(self, begun: Step, snapshot: Snapshot, kind: StrategyKind | None) -> Apply:
@@ -244,7 +248,7 @@ class ApplyShell:
         self._print_object(state, result.request, result.raw)
         self._print([_done_words(result.request)])
         if not undoes and not history.problem:
-            output.note(f"to undo it: kubectl qos undo {result.entry.short_id}")
+            output.note(f"to undo it: kubectl qos undo {result.entry.short_id}" if self._lasts else _GONE)
         return step[0].leave() if self._options.wait is False else step
 
     def _check(self, writer: Writer, state: Apply, result: ApplyResult, pause_seconds: float) -> Step:

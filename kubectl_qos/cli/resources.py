@@ -29,7 +29,8 @@ class ResolvedSource(NamedTuple):
     """What a command works on, and what is wrong with its files: `notes`, as kubectl marks it.
 
     `unreadable` is whether a document could not be read, `failed` whether that or a server would refuse one.
-    Without `has_namespace_flag` the scope's namespace is that of the context.
+    Without `has_namespace_flag` the scope's namespace is that of the context. Without `lasts` the source ends with
+    the process.
     """
 
     source: Source
@@ -38,6 +39,7 @@ class ResolvedSource(NamedTuple):
     unreadable: bool = False
     failed: bool = False
     has_namespace_flag: bool = False
+    lasts: bool = True
 
     def named(self, references: Iterable[Reference]) -> Scope:
         """The scope with the names of some references."""
@@ -57,6 +59,7 @@ def resolve_source(
     progress: bool = True,
     only_ranking: bool = False,
     refresh_seconds: float | None = None,
+    lives: bool = False,
 ) -> ResolvedSource:
     """The source and scope of some options.
 
@@ -67,6 +70,7 @@ def resolve_source(
         progress: show how many pods have been loaded.
         only_ranking: leave out what a ranking does not need: uids and kubelets' configurations.
         refresh_seconds: how often what cannot be watched is read again.
+        lives: the demo goes on after its first moment, and can be changed.
 
     Raises:
         QosError: the options contradict each other, or there is no such source.
@@ -79,7 +83,12 @@ def resolve_source(
     if options.files.count("-") > 1:
         raise UsageError("standard input cannot be used for multiple arguments")
     source: Source
-    if options.demo:
+    if options.demo and lives:
+        from kubectl_qos.demo.source import LivingDemo
+
+        may_write = write_settings is not None and not write_settings.for_context(LivingDemo.title).readonly
+        source = LivingDemo(overrides, may_write=may_write)
+    elif options.demo:
         from kubectl_qos.cluster.files import DemoSource
 
         source = DemoSource(overrides)
@@ -110,7 +119,8 @@ def resolve_source(
             refresh_seconds=refresh_seconds,
             progress=output.progress() if progress else None,
         )
-    return ResolvedSource(source, _build_scope(options, source, names), has_namespace_flag=has_flag)
+    scope = _build_scope(options, source, names)
+    return ResolvedSource(source, scope, has_namespace_flag=has_flag, lasts=not options.demo)
 
 
 def _build_scope(options: SourceOptions, source: Source, names: Iterable[str]) -> Scope:

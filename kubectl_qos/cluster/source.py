@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kubectl_qos.edit.edits import Edit
     from kubectl_qos.edit.related import RelatedObjects
     from kubectl_qos.k8s.selectors import DisruptionBudget
+    from kubectl_qos.qos.kills.report import KernelLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +136,10 @@ class Source(Protocol):
 
     def event_list(self, namespace: str | None) -> EventList:
         """All events of a namespace, or of all, with those of nodes; the result names what is missing."""
+
+    def kernel_logs(self) -> Sequence[KernelLog]:
+        """What kernels have printed, where that is known without files."""
+        return ()
 
     def related(self, pod: Pod) -> RelatedObjects:
         """An object, its owners and limits, and what is missing. Raises QosError without the object."""

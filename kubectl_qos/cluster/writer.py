@@ -9,7 +9,6 @@ from __future__ import annotations
 import secrets
 import time
 from dataclasses import replace
-from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
@@ -190,7 +189,7 @@ class Writer:
     def _new_entry(self, request: PatchRequest, undoes: str) -> Entry:
         return Entry(
             id=f"{time.time_ns():020d}-{secrets.token_hex(4)}",
-            at=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+            at=self._client.now().isoformat(timespec="seconds").replace("+00:00", "Z"),
             context=self.context,
             server=self.server,
             kind=request.kind,

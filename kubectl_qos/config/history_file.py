@@ -39,13 +39,16 @@ def history_path() -> Path | None:
 
 
 class HistoryFile:
-    """The change history in a file, for several threads and processes; without a path for this run only."""
+    """The change history in a file, for several threads and processes; without a path for this run only.
 
-    def __init__(self, path: Path | None) -> None:
+    `problem` says why where a person would expect a file.
+    """
+
+    def __init__(self, path: Path | None, problem: str = f"no state folder: {_NOT_WRITTEN}") -> None:
         self._path = path
         self._lock = threading.Lock()
         self._own: dict[str, Entry] = {}
-        self.problem = "" if path is not None else f"no state folder: {_NOT_WRITTEN}"
+        self.problem = "" if path is not None else problem
 
     def put(self, entry: Entry) -> None:
         """Add an entry, or replace the one with the same id."""

@@ -99,9 +99,9 @@ def related_in_files(raw: Json, objects: Sequence[Json], namespace: str) -> Rela
     return RelatedObjects(
         raw=raw,
         owners=tuple(walk_owners(raw, read)),
-        limit_ranges=_convert_all(near, LIMIT_RANGES),
-        quotas=_convert_all(near, QUOTAS),
-        autoscalers=_convert_all(near, AUTOSCALERS),
+        limit_ranges=convert_all(near, LIMIT_RANGES),
+        quotas=convert_all(near, QUOTAS),
+        autoscalers=convert_all(near, AUTOSCALERS),
     )
 
 
@@ -140,7 +140,8 @@ def is_workload(kind: str, version: str) -> bool:
     return not version or version.rpartition("/")[0] == group.rpartition("/")[0]
 
 
-def _convert_all(objects: Sequence[Json], kind: RelatedKind[T]) -> tuple[T, ...]:
+def convert_all(objects: Sequence[Json], kind: RelatedKind[T]) -> tuple[T, ...]:
+    """The objects of a kind as values, those left out that cannot be read."""
     readable = []
     for raw in objects:
         if raw.get("kind") == kind.kind:

@@ -222,10 +222,16 @@ def expected_response(
         )
         return ServerRefusal(409, "Conflict", f"Operation cannot be fulfilled on {name}: {sentence}")
     setup = preview.before.setup
+    is_change = bool(target.edits) or kind is StrategyKind.RECREATE
+    return change_refusal(target, related, setup, kind) if is_change else None
+
+
+def change_refusal(
+    target: ChangedObject, related: RelatedObjects, setup: NodeSetup, kind: StrategyKind
+) -> ServerRefusal | None:
+    """How the server refuses another spec of an object, in place or through its own path, or a new pod."""
     if kind is StrategyKind.RECREATE:
         return _first_refusal(target.old, server_checks(target, related, setup, in_place=False))
-    if not target.edits:
-        return None
     if target.old.kind in WORKLOADS:
         return _change_template(target, setup.release)
     if kind is StrategyKind.TEMPLATE:

@@ -136,7 +136,7 @@ class Connection:
             raise QosError(f"{method} {path} is not sent: it could change something")
         headers = {"Accept": accept} | ({"Content-Type": "application/json"} if body is not None else {})
         url = self._url(path, list((query or {}).items()))
-        return self._respond(_Request(method, url, headers, body, read_seconds, is_watch))
+        return self._respond(ApiRequest(method, url, headers, body, read_seconds, is_watch))
 
     def patch(self, path: str, query: Mapping[str, str], body: bytes, content_type: str) -> BaseHTTPResponse:
         """The response to a change; only for cluster/writer.py.
@@ -145,18 +145,18 @@ class Connection:
         ServerUnreachable, whose `may_have_arrived` says whether some of the request was sent.
         """
         headers = {"Accept": "application/json", "Content-Type": content_type}
-        return self._respond(_Request("PATCH", self._url(path, list(query.items())), headers, body))
+        return self._respond(ApiRequest("PATCH", self._url(path, list(query.items())), headers, body))
 
     def switch_protocols(
         self, path: str, query: Sequence[tuple[str, str]], headers: Mapping[str, str], *, read_seconds: float
     ) -> BaseHTTPResponse:
         """The response to a GET that switches protocols; for cluster/exec.py alone, which only reads."""
-        return self._respond(_Request("GET", self._url(path, query), headers, read_seconds=read_seconds))
+        return self._respond(ApiRequest("GET", self._url(path, query), headers, read_seconds=read_seconds))
 
     def _url(self, path: str, query: Sequence[tuple[str, str]]) -> str:
         return self._base_url + path + (f"?{urlencode(query, quote_via=quote)}" if query else "")
 
-    def _respond(self, request: _Request) -> BaseHTTPResponse:
+    def _respond(self, request: ApiRequest) -> BaseHTTPResponse:
         """Send it, and once more with renewed credentials where the server refuses them (401)."""
         deadline = self.deadline()
         authorization = self._credentials.authorization()
@@ -178,7 +178,7 @@ class Connection:
         net_errors.set_read_timeout(response, request.read_seconds or READ_SECONDS)
         return response
 
-    def _send(self, request: _Request, authorization: str, deadline: float | None) -> BaseHTTPResponse:
+    def _send(self, request: ApiRequest, authorization: str, deadline: float | None) -> BaseHTTPResponse:
         from urllib3 import HTTPHeaderDict, Timeout
         from urllib3.exceptions import HTTPError
 
@@ -230,7 +230,9 @@ class Connection:
 
 
 @dataclass(frozen=True, slots=True)
-class _Request:
+class ApiRequest:
+    """A request to a whole URL, with the headers of its own."""
+
     method: str
     url: str
     headers: Mapping[str, str]

@@ -48,6 +48,7 @@ def start(
     find: FindPod | None = None,
     notes: Sequence[str] = (),
     readonly: bool = False,
+    keeps_history: bool = True,
     contexts: ContextSwitch = NO_CONTEXTS,
 ) -> int:
     """Run the UI until it is left; the exit code.
@@ -59,6 +60,7 @@ def start(
         find: finds the pod whose edit screen is opened at once, in the first snapshot.
         notes: about the source, such as documents that could not be read.
         readonly: whether everything that could change a cluster is out of reach.
+        keeps_history: whether changes can be undone after the process has ended.
         contexts: the other clusters that can be gone to.
 
     Raises:
@@ -79,7 +81,7 @@ def start(
         state=state,
         readonly=readonly,
         contexts=contexts,
-        history=HistoryFile(history_path()),
+        history=HistoryFile(history_path()) if keeps_history else HistoryFile(None, problem=""),
         ascii_only=needs_ascii(os.environ, encoding) if settings.ascii is None else settings.ascii,
     )
     with _leave_on_signals(app):

@@ -79,7 +79,7 @@ def test_a_server_with_another_past(
     followed.until(has("a", "b"))
     server.stop()
     restored = cluster("a", "c", streams=streams)
-    restored._revision = restored._oldest = 10
+    restored.revision = restored._oldest = 10
     again = serve(restored, port=server.port)
     wait_for(lambda: {PODS, NODES} <= set(again.paths()))
     followed.until(has("a", "b"))

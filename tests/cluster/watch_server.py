@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
+from kubectl_qos.demo.api import has_fields, place, without_kind
 from tests.cluster.https_server import Answer, Request
-from tests.cluster.object_server import Object, ObjectServer, has_fields, place, status, without_kind
+from tests.cluster.object_server import Object, ObjectServer, status
 
 Line = bytes | None
 """A part of a watch's body; None breaks the connection off."""
@@ -32,7 +33,7 @@ class WatchServer(ObjectServer):
         super().__init__(**objects)
         self.streams = streams
         self.on_watch: Callable[[Request, Iterator[Line]], Answer | Iterable[Line]] | None = None
-        self._revision = BASE
+        self.revision = BASE
         self._oldest = BASE
         self._history: list[tuple[int, str, Object]] = []
         self._changed = threading.Condition()
@@ -44,8 +45,8 @@ class WatchServer(ObjectServer):
     def put(self, found: Object) -> None:
         with self._changed:
             held = self._held(found)
-            self._revision += 1
-            found["metadata"]["resourceVersion"] = str(self._revision)
+            self.revision += 1
+            found["metadata"]["resourceVersion"] = str(self.revision)
             known = [one for one in held if place(one) == place(found)]
             for one in known:
                 held.remove(one)
@@ -57,20 +58,20 @@ class WatchServer(ObjectServer):
         with self._changed:
             held = self._held(found)
             held[:] = [one for one in held if place(one) != place(found)]
-            self._revision += 1
-            gone = {**found, "metadata": {**found["metadata"], "resourceVersion": str(self._revision)}}
+            self.revision += 1
+            gone = {**found, "metadata": {**found["metadata"], "resourceVersion": str(self.revision)}}
             self._publish("DELETED", gone)
 
     def bookmark(self) -> None:
         """Tell every watch how far it is."""
         with self._changed:
-            self._revision += 1
-            self._publish("BOOKMARK", {"kind": "Pod", "metadata": {"resourceVersion": str(self._revision)}})
+            self.revision += 1
+            self._publish("BOOKMARK", {"kind": "Pod", "metadata": {"resourceVersion": str(self.revision)}})
 
     def forget(self) -> None:
         """Compact: what was before now can neither be watched from nor be continued."""
         with self._changed:
-            self._oldest = self._revision
+            self._oldest = self.revision
             self._history.clear()
 
     def end_watches(self, *, abruptly: bool = False) -> None:
@@ -111,7 +112,7 @@ class WatchServer(ObjectServer):
         is_pods = request.path.endswith("/pods")
         if initial:
             with self._changed:
-                revision = self._revision
+                revision = self.revision
                 held = list(self.pods if is_pods else self.nodes)
             yield from (_line("ADDED", found) for found in held if self._wanted(request, found))
             yield _end_of_list(revision)
@@ -127,7 +128,7 @@ class WatchServer(ObjectServer):
                     break
                 behind = revision < self._oldest
                 news = [one for one in self._history if one[0] > revision]
-                revision = self._revision
+                revision = self.revision
             if behind:
                 yield _line("ERROR", _TOO_OLD)
                 return
@@ -138,7 +139,7 @@ class WatchServer(ObjectServer):
             yield None
 
     def _has_news(self, began: int, revision: int) -> bool:
-        return self._round != began or self._revision > revision
+        return self._round != began or self.revision > revision
 
     def _wanted(self, request: Request, found: Object) -> bool:
         namespace = request.path.split("/")[4] if "/namespaces/" in request.path else None
@@ -149,11 +150,11 @@ class WatchServer(ObjectServer):
         return self.pods if _is_pod(found) else self.nodes
 
     def _publish(self, kind: str, found: Object) -> None:
-        self._history.append((self._revision, kind, found))
+        self._history.append((self.revision, kind, found))
         self._changed.notify_all()
 
     def list_revision(self) -> str:
-        return str(self._revision)
+        return str(self.revision)
 
 
 def _is_pod(found: Object) -> bool:

@@ -1,6 +1,6 @@
 """`kubectl qos set TYPE/NAME --requests … --limits …`: what a change does, its patch, and applying it.
 
-Files, the demo and -o without --yes end with what is printed. A cluster is changed by cli/apply.py.
+Files, and the demo and -o without --yes, end with what is printed. A cluster is changed by cli/apply.py.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ Show what other requests and limits of one pod or workload do, then apply them:
 in place or through the template, after a dry run of the server and a
 confirmation.
 
-Files (-f) and --demo are never sent anywhere, and -o without --yes prints the
-preview, patch or manifest and sends nothing. Exit code 1 where a server refuses the
-values, or where they cannot be changed at all.
+Files (-f) are never sent anywhere, and -o without --yes prints the preview, patch or
+manifest and sends nothing. --demo prints the preview; with --yes it is applied to a
+cluster in memory, which is gone when the command ends. Exit code 1 where a server
+refuses the values, or where they cannot be changed at all.
 """
 EXAMPLES: Final = """\
 examples:
@@ -82,9 +83,11 @@ class Options:
     @property
     def applies(self) -> bool:
         """Whether more is done than to print, or to write to a file."""
-        if not self.source.is_cluster or self.write:
+        if self.source.has_files or self.write:
             return False
-        return self.output is None or self.apply.yes or self.apply.dry_run == "server"
+        return (
+            (self.output is None and not self.source.demo) or self.apply.yes or self.apply.dry_run == "server"
+        )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -247,8 +250,10 @@ def _check_flags(options: Options) -> None:
                 "--write and --dry-run exclude each other", hint="without --write nothing is written"
             )
     given = (*options.apply.cluster_flags, *(("--by",) if options.by is not None else ()))
-    if given and not options.source.is_cluster:
-        where = "-f" if options.source.files else "-k" if options.source.has_files else "--demo"
+    if given and options.source.demo and not options.applies:
+        raise UsageError(f"{given[0]} does nothing with --demo alone", hint="add --yes or --dry-run=server")
+    if given and options.source.has_files:
+        where = "-f" if options.source.files else "-k"
         raise UsageError(f"{given[0]} needs a cluster: not supported with {where}")
 
 

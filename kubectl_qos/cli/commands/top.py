@@ -107,7 +107,9 @@ def run(options: Options) -> int:
         source = source.on_node(names[0])
     # Pods of a workload have other names.
     pod_names = () if workloads and not source.selector else names
-    resolved = resources.resolve_source(source, pod_names, only_ranking=command.only_ranking)
+    resolved = resources.resolve_source(
+        source, pod_names, only_ranking=command.only_ranking, lives=options.watch
+    )
     if options.watch:
         return watch(command, resolved, options.format)
     now = resolved.source.now

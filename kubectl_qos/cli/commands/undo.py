@@ -54,8 +54,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: Options) -> int:
     """Print the change history, or revert one of its changes. Raises QosError."""
-    if not options.source.is_cluster:
-        raise UsageError("undo needs a cluster: --demo and -f are not supported")
+    if options.source.has_files:
+        raise UsageError("undo needs a cluster: -f is not supported")
+    if options.source.demo:
+        raise UsageError(
+            "there is nothing to undo: each command begins the demo anew",
+            hint="in the terminal UI of kubectl qos --demo, changes last until it is left",
+        )
     from kubectl_qos.config.history_file import HistoryFile, history_path
 
     history = HistoryFile(history_path())

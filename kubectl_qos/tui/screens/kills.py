@@ -59,6 +59,7 @@ def load_kills(
     kills = find_kills(
         view_model.snapshot,
         events,
+        source.kernel_logs(),
         is_included=lambda pod: view_model.scope.matches(pod) and scope.matches(pod),
         outside_pods=False,
     )

@@ -1,0 +1,208 @@
+"""The demo as a cluster that lives: after the first moment, which is frozen, its script follows the clock.
+
+What reads and writes a cluster does so here too, over a connection that ends in this process. It is all gone
+with the process. Nothing of it is imported before the first moment has been shown.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from kubectl_qos.cluster.files import DEMO_FILE, DEMO_TIME, DemoSource
+from kubectl_qos.cluster.source import LIVE, Source, Update, UpdateStream
+from kubectl_qos.k8s.events import Event, EventList
+from kubectl_qos.k8s.objects import Pod, convert
+from kubectl_qos.k8s.snapshot import NO_OVERRIDES, NodeOverrides, Scope, Snapshot
+
+if TYPE_CHECKING:
+    from kubectl_qos.cluster.live import LiveSource
+    from kubectl_qos.cluster.writer import Writer
+    from kubectl_qos.demo.api import ObjectApi, Reply
+    from kubectl_qos.demo.script import Script
+    from kubectl_qos.edit.related import RelatedObjects
+    from kubectl_qos.qos.kills.report import KernelLog
+
+TICK_SECONDS: Final = 1.0
+FIRST_REVISION: Final = "500"
+"""The resourceVersion of the recorded objects."""
+
+
+def running_clock() -> Callable[[], datetime]:
+    """The demo's time, which runs from now on."""
+    began = time.monotonic()
+    return lambda: DEMO_TIME + timedelta(seconds=time.monotonic() - began)
+
+
+class LivingDemo(Source):
+    """The demo, moved by a clock.
+
+    Args:
+        overrides: facts about nodes that are given.
+        may_write: whether there is a writer.
+        now: the demo's time, from DEMO_TIME on.
+        tick_seconds: how often a stream looks what has changed; None for at a refresh only.
+    """
+
+    title = "demo"
+    is_live = True
+    default_namespace = None
+
+    def __init__(
+        self,
+        overrides: NodeOverrides = NO_OVERRIDES,
+        *,
+        may_write: bool = False,
+        now: Callable[[], datetime] | None = None,
+        tick_seconds: float | None = TICK_SECONDS,
+    ) -> None:
+        self._overrides = overrides
+        self._may_write = may_write
+        self._lock = threading.Lock()
+        self._script: Script | None = None
+        self._first = self._last = DemoSource(overrides).snapshot(Scope())
+        self._version: object = None
+        self._metrics: object = None
+        self._decoded = {(pod.namespace, pod.name): (FIRST_REVISION, pod) for pod in self._first.pods}
+        self._now = now or running_clock()
+        self.tick_seconds = tick_seconds
+
+    def now(self) -> datetime:
+        """The demo's time."""
+        return self._now()
+
+    def first(self) -> Snapshot:
+        """The frozen first moment."""
+        return self._first
+
+    def snapshot(self, scope: Scope) -> Snapshot:
+        """Everything as it is now; what has not changed is the same object as before."""
+        del scope
+        script = self._advanced()
+        with self._lock, script.world.api.lock:
+            if script.version != self._version:
+                self._version, self._last = script.version, self._decode(script.world.api)
+            return self._last
+
+    def _decode(self, api: ObjectApi) -> Snapshot:
+        from kubectl_qos.k8s.usage import PodMetrics, usage_by_pod
+
+        before, self._decoded, usage = self._decoded, {}, self._last.usage
+        for raw in api.pods:
+            key = raw["metadata"]["namespace"], raw["metadata"]["name"]
+            revision = raw["metadata"]["resourceVersion"]
+            known = before.get(key)
+            is_same = known is not None and known[0] == revision
+            self._decoded[key] = known if known is not None and is_same else (revision, convert(raw, Pod))
+        if api.metrics is not self._metrics:
+            self._metrics = api.metrics
+            usage = usage_by_pod(convert(one, PodMetrics) for one in api.metrics or ())
+        pods = tuple(pod for _, pod in self._decoded.values())
+        return Snapshot(pods=pods, nodes=self._first.nodes, usage=usage, overrides=self._overrides)
+
+    def follow(self, scope: Scope) -> UpdateStream:
+        """The first moment at once, then what changes."""
+        return _DemoStream(self, scope)
+
+    def find(self, kind: str, namespace: str | None, name: str) -> Pod:
+        """A pod or a workload's template, of any namespace where none is given. Raises ApiError."""
+        api = self._advanced().world.api
+        workloads = (*api.pods, *api.others.values())
+        for raw in workloads:
+            if namespace is None and (raw["kind"], raw["metadata"]["name"]) == (kind, name):
+                namespace = raw["metadata"]["namespace"]
+        return self._cluster().find(kind, namespace, name)
+
+    def has(self, resource: str, name: str) -> bool:
+        """Whether it has a node or namespace."""
+        return self._cluster().has(resource, name)
+
+    def raw(self, pod: Pod) -> dict[str, Any]:
+        """The whole object as it is now."""
+        return self._cluster().raw(pod)
+
+    def events(self, pod: Pod) -> tuple[Event, ...]:
+        """Those of the frozen demo, and what has happened since."""
+        return self._cluster().events(pod)
+
+    def event_list(self, namespace: str | None) -> EventList:
+        """All events of a namespace, or of all, and those of nodes."""
+        return self._cluster().event_list(namespace)
+
+    def kernel_logs(self) -> Sequence[KernelLog]:
+        """What the kernels of its nodes have printed."""
+        from kubectl_qos.host.kernel_log import read_log
+
+        logs = self._advanced().logs.items()
+        return [replace(read_log(lines), node=node, title=f"the log of {node}") for node, lines in logs]
+
+    def related(self, pod: Pod) -> RelatedObjects:
+        """The object as it is now, its owners, and the limits of its namespace."""
+        return self._cluster().related(pod)
+
+    def writer(self) -> Writer:
+        """What changes it, for as long as this process lives. Raises QosError in read-only mode."""
+        return self._cluster().writer()
+
+    def _cluster(self) -> LiveSource:
+        with self._lock:  # two threads that import the same modules may see them half done
+            from kubectl_qos.cluster.live import LiveSource
+            from kubectl_qos.demo.connection import MemoryConnection
+
+        def reply(*request: Any) -> Reply:
+            return self._advanced().world.api.reply(*request)
+
+        connection = MemoryConnection(self.title, reply, self.now)
+        return LiveSource(connection, may_write=self._may_write, configz=False, overrides=self._overrides)
+
+    def _advanced(self) -> Script:
+        """The script, up to now."""
+        with self._lock:
+            from kubectl_qos.demo.script import Script
+
+            if self._script is None:
+                self._script = Script(json.loads(DEMO_FILE.read_bytes())["items"], DEMO_TIME)
+                self._metrics = self._script.world.api.metrics
+            self._script.advance(self.now())
+            return self._script
+
+
+class _DemoStream:
+    """The first moment, then another update whenever something has changed."""
+
+    def __init__(self, demo: LivingDemo, scope: Scope) -> None:
+        self._demo = demo
+        self._scope = scope
+        self._last: Snapshot | None = None
+        self._requested = threading.Event()
+        self._closed = False
+
+    def next(self) -> Update | None:
+        """Wait for a change, or for a refresh."""
+        before = self._last
+        if before is None:
+            self._last = self._demo.first()
+            return Update(self._last, self._scope, LIVE, DEMO_TIME)
+        while self._last is before:
+            is_requested = self._requested.wait(self._demo.tick_seconds)
+            self._requested.clear()
+            if self._closed:
+                return None
+            self._last = self._demo.snapshot(self._scope)
+            if is_requested:
+                break
+        return Update(self._last, self._scope, LIVE, self._demo.now())
+
+    def refresh(self) -> None:
+        """Look now."""
+        self._requested.set()
+
+    def close(self) -> None:
+        """End."""
+        self._closed = True
+        self._requested.set()
