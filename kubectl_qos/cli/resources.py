@@ -29,8 +29,8 @@ class ResolvedSource(NamedTuple):
     """What a command works on, and what is wrong with its files: `notes`, as kubectl marks it.
 
     `unreadable` is whether a document could not be read, `failed` whether that or a server would refuse one.
-    Without `has_namespace_flag` the scope's namespace is that of the context. Without `lasts` the source ends with
-    the process.
+    Without `has_namespace_flag` the scope's namespace is that of the context. What `lasts` is there for
+    the next command.
     """
 
     source: Source

@@ -115,7 +115,9 @@ class ObjectApi:
 
     def creation_refusal(self, pod: Json) -> str:
         """Why a pod of a template is refused, in the server's words, or empty."""
-        refused = self._refusal_of(pod, pod, StrategyKind.RECREATE)
+        metadata = {key: one for key, one in pod["metadata"].items() if key != "uid"}  # it is not counted yet
+        new = {**pod, "metadata": metadata}
+        refused = self._refusal_of(new, new, StrategyKind.RECREATE)
         return refused.message if refused is not None else ""
 
     def count_quotas(self) -> None:
@@ -136,6 +138,8 @@ class ObjectApi:
             return _json({"major": "1", "minor": "36", "gitVersion": self._version})
         if path in self.others:
             return _json(self.others[path])
+        if resource_at(path) in map(resource_at, self.others):
+            return refusal(404, "NotFound", f'{resource_at(path)} "{last_segment(path)}" not found')
         match = _PATH.fullmatch(path)
         resource = resource_of(match) if match is not None else ""
         objects = self._objects(resource)
@@ -434,4 +438,5 @@ def last_segment(path: str) -> str:
 def resource_at(path: str) -> str:
     """`deployments.apps`, as a refusal names what is at a path."""
     parts = path.split("/")
-    return f"{parts[-2]}.{parts[2]}" if parts[1] == "apis" else parts[-2]
+    group = f".{parts[2]}" if parts[1:2] == ["apis"] else ""
+    return f"{parts[-2]}{group}" if len(parts) > 1 else ""

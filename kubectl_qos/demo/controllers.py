@@ -132,7 +132,7 @@ class Controllers:
         failure = world.api.creation_refusal(new)
         if failure:
             return failure
-        self._start(new)
+        self._start(new, old)
         world.api.remove("Pod", namespace, old_name)
         world.members[path] = [name if one == old_name else one for one in world.members[path]]
         self.replaced.append((old, world.api.save(new)))
@@ -162,17 +162,24 @@ class Controllers:
         owner = owner_reference("ReplicaSet", name, identity["uid"])
         return f"{name}-{suffix}", owner, {"pod-template-hash": revision}
 
-    def _start(self, new: dict[str, Any]) -> None:
+    def _start(self, new: dict[str, Any], old: Json) -> None:
         """The status of a new pod whose containers have started, from that of the pod before it."""
         pod, world = convert(new, Pod), self._world
         release = world.snapshot().setup(pod.node_name).release
-        status = {key: one for key, one in new["status"].items() if key != "conditions"}
+        states = {status["name"]: status["state"] for _, status in container_statuses(old)}
         qos_class = computed_class(default_pod(pod, release), release).value
-        new["status"] = {**status, "qosClass": qos_class, "observedGeneration": 1}
-        for container, one in container_statuses(new):
-            one.pop("lastState", None)
-            one["restartCount"] = 0
-            one["containerID"] = f"containerd://{world.digest(pod.metadata.uid, one['name'])}"
-            if "running" in one.get("state", {}):
-                one["state"] = {"running": {"startedAt": world.now}}
-                report_resources(one, container)
+        new["status"] = {"phase": "Running", "qosClass": qos_class, "observedGeneration": 1}
+        for key in ("containers", "initContainers"):
+            new["status"][f"{key.removesuffix('s')}Statuses"] = [
+                {
+                    "name": one["name"],
+                    "state": states.get(one["name"], {"running": {}}),
+                    "restartCount": 0,
+                    "containerID": f"containerd://{world.digest(pod.metadata.uid, one['name'])}",
+                }
+                for one in new["spec"].get(key) or ()
+            ]
+        for container, status in container_statuses(new):
+            if "running" in status["state"]:
+                status["state"] = {"running": {"startedAt": world.now}}
+                report_resources(status, container)

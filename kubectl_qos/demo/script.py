@@ -30,6 +30,8 @@ RESTART_AT: Final = 75
 RESTART_EVERY: Final = 300
 _KIB: Final = 1 << 10
 _MIB: Final = 1 << 20
+_UNKNOWN: Final = 24 * _MIB
+"""What a container uses that the pod before did not have."""
 _PAGE: Final = 4096
 _PAUSE: Final = "[  29839] 65535 29839      247        1    28672        0          -998 pause"
 """The other process of a pod of one container."""
@@ -151,11 +153,12 @@ class Script:
     def _take_over(self) -> None:
         """New pods begin with some of the memory of those that they replace."""
         for old, new in self._controllers.replaced:
-            for container in [one for one in self._used if one[:2] == _place(old)]:
-                used, first = self._used.pop(container), self._first.pop(container)
-                begun = Container(*_place(new), container.name)
-                self._used[begun] = begun.creep.least if begun.creep is not None else used * 7 // 10
-                self._first[begun] = first
+            gone = [one for one in self._used if one[:2] == _place(old)]
+            used = {one.name: (self._used.pop(one), self._first.pop(one)) for one in gone}
+            for status in [one for _, one in container_statuses(new) if "running" in one["state"]]:
+                begun = Container(*_place(new), status["name"])
+                now, self._first[begun] = used.get(begun.name, (_UNKNOWN, _UNKNOWN))
+                self._used[begun] = begun.creep.least if begun.creep is not None else now * 7 // 10
         self._controllers.replaced.clear()
 
     def _kill(self, container: Container, limit: int) -> None:

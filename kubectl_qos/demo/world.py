@@ -26,6 +26,7 @@ QUOTA: Final = {
     "status": {"hard": {"requests.memory": "23Gi"}},
 }
 """It has room for a fix of the importer, and refuses a request of some GiB more."""
+_OF_ONE_POD: Final = frozenset({"nodeName", "priority", "ephemeralContainers"})
 _MOST_EVENTS: Final = 500
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 """Those of k8s.io/apimachinery/pkg/util/rand, which make no words."""
@@ -135,7 +136,7 @@ class World:
     def _add_owner(self, pod: dict[str, Any], owner: Json, above: list[Json]) -> None:
         kind, metadata = owner["kind"], pod["metadata"]
         labels = {key: one for key, one in metadata["labels"].items() if key != "pod-template-hash"}
-        spec = {key: one for key, one in pod["spec"].items() if key not in {"nodeName", "priority"}}
+        spec = {key: one for key, one in pod["spec"].items() if key not in _OF_ONE_POD}
         inner: dict[str, Any] = {"metadata": {"labels": labels}, "spec": copy.deepcopy(spec)}
         for key in reversed(template_path(kind)):
             inner = {key: inner}

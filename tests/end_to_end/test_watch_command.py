@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from kubectl_qos.cluster.files import DEMO_FILE
 from tests.cluster.cluster_objects import metrics, node, pod
 from tests.cluster.object_server import status
 from tests.cluster.watch_server import WatchServer
@@ -161,7 +162,7 @@ def test_a_pod_that_is_not_there_is_an_error(watching: Watch) -> None:
     ("arguments", "code", "said"),
     [
         (["--server", "https://127.0.0.1:9"], 1, "The connection to the server 127.0.0.1:9 was refused"),
-        (["--demo"], 2, "error: -w needs a cluster: demo does not change"),
+        (["-f", str(DEMO_FILE)], 2, f"error: -w needs a cluster: {DEMO_FILE} does not change"),
     ],
 )
 def test_what_cannot_be_followed(watching: Watch, arguments: list[str], code: int, said: str) -> None:

@@ -1,0 +1,292 @@
+"""The demo follows its clock: memory creeps, containers die, rollouts happen, and writes take effect."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from itertools import pairwise
+from operator import attrgetter
+from typing import Any
+
+import pytest
+
+from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
+from kubectl_qos.demo.script import RESTART_AT, RESTARTED, SAMPLE_SECONDS
+from kubectl_qos.demo.source import running_clock
+from kubectl_qos.edit.apply import ConflictError
+from kubectl_qos.edit.edits import Edit
+from kubectl_qos.edit.history import EntryState
+from kubectl_qos.edit.status import Stage
+from kubectl_qos.errors import ApiError, QosError
+from kubectl_qos.k8s.allocation import is_resizing
+from kubectl_qos.k8s.snapshot import Scope
+from kubectl_qos.qos.kills.evidence import memory_limits
+from kubectl_qos.qos.reason import Confidence
+from kubectl_qos.tui.view_model import Trends
+from tests.demo.living import FULL_AT, IMPORTER, Stepped, limit, request
+
+PLACE = attrgetter("namespace", "name")
+
+
+def test_the_first_moment_is_the_frozen_demo() -> None:
+    demo, frozen = Stepped(), DemoSource().snapshot(Scope())
+    assert sorted(demo.snapshot(Scope()).pods, key=PLACE) == sorted(frozen.pods, key=PLACE)
+    assert demo.snapshot(Scope()).usage == frozen.usage
+    said = [sorted(event.message for event in one.event_list(None).events) for one in (demo, DemoSource())]
+    assert said[0] == said[1]
+    assert not any(map(is_resizing, demo.pods("")))
+
+
+def test_until_the_first_moment_is_shown_nothing_of_it_is_loaded() -> None:
+    code = (
+        "import sys; from kubectl_qos.demo.source import LivingDemo;"
+        "from kubectl_qos.k8s.snapshot import Scope;"
+        "LivingDemo().follow(Scope()).next(); print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "kubectl_qos.demo.source" in loaded
+    assert not loaded & {
+        "kubectl_qos.demo.script",
+        "kubectl_qos.demo.api",
+        "kubectl_qos.cluster.live",
+        "urllib3",
+    }
+
+
+def test_memory_creeps_and_makes_a_trend() -> None:
+    demo, trends = Stepped(), Trends()
+    for _ in range(6):
+        trends.add(demo.snapshot(Scope()).usage)
+        demo.later(SAMPLE_SECONDS)
+    seen = trends.of(("data", IMPORTER))
+    assert len(seen) == 6
+    steps = {after - before for before, after in pairwise(seen)}
+    assert steps == {70 * SAMPLE_SECONDS}
+
+
+def test_between_two_samples_nothing_is_another_object() -> None:
+    demo = Stepped(SAMPLE_SECONDS)
+    before = demo.snapshot(Scope())
+    assert demo.later(SAMPLE_SECONDS - 1) is before
+    after = demo.later(1)
+    assert after.usage is not before.usage
+    assert all(one is other for one, other in zip(after.pods, before.pods, strict=True))
+
+
+def test_a_container_dies_at_its_limit_and_the_kernel_says_why() -> None:
+    demo = Stepped(FULL_AT - 1)
+    assert (demo.restarts(), list(demo.kills())) == (0, [])
+    nearest = memory_limits(demo.pod(), "c", demo.snapshot(Scope()).setup("worker-2")).nearest
+    demo.later(1)
+    (status,) = demo.pod().status.container_statuses or ()
+    assert status.restart_count == 1
+    assert status.last_state is not None
+    assert status.last_state.terminated is not None
+    assert (status.last_state.terminated.reason, status.last_state.terminated.exit_code) == ("OOMKilled", 137)
+    (kill,) = demo.kills()
+    assert (kill.diagnosis.confidence, kill.diagnosis.mechanism) == (Confidence.CERTAIN, nearest)
+    assert (kill.container, kill.node, kill.time) == ("c", "worker-2", "2026-11-20T12:00:41Z")
+    assert kill.report is not None
+    assert kill.freed_bytes is not None
+    assert 0.95 < kill.freed_bytes / 123456789 <= 1
+    assert "Started" in {event.reason for event in demo.events(demo.pod())}
+    demo.later(SAMPLE_SECONDS)
+    assert demo.used() < 107 << 20
+
+
+def test_it_goes_on_and_the_log_keeps_what_the_status_forgets() -> None:
+    demo = Stepped(600)
+    assert demo.restarts() == 4
+    assert [kill.report is not None for kill in demo.kills()] == [True] * 4
+    assert len({kill.container_id for kill in demo.kills()}) == 4
+
+
+def test_only_the_clock_decides_not_how_often_it_is_looked_at() -> None:
+    jumped, walked = Stepped(400), Stepped()
+    for _ in range(40):
+        walked.later(10)
+    assert walked.snapshot(Scope()) == jumped.snapshot(Scope())
+    assert walked.kernel_logs() == jumped.kernel_logs()
+    assert walked.event_list(None) == jumped.event_list(None)
+
+
+def test_a_rollout_replaces_pods_one_by_one() -> None:
+    demo = Stepped(RESTART_AT)
+    _, namespace, name = RESTARTED
+    before = {pod.name for pod in demo.pods("front-")}
+    seen = []
+    for _ in range(12):
+        demo.later(1)
+        seen.append(len({pod.name for pod in demo.pods("front-")} - before))
+    assert set(seen) == {1, 2}
+    assert sorted(seen) == seen
+    raw = demo.raw(demo.find("Deployment", namespace, name))
+    assert raw["status"]["updatedReplicas"] == raw["spec"]["replicas"] == 2
+    new = demo.pods("front-")[0]
+    assert {event.reason for event in demo.events(new)} >= {"Scheduled", "Started"}
+    (owner,) = new.metadata.owner_references or ()
+    assert demo.find("ReplicaSet", "shop", owner.name).containers == new.containers
+    assert demo.used(new.name) > 0
+
+
+def test_a_dry_run_changes_nothing() -> None:
+    demo = Stepped(10)
+    before = demo.raw(demo.pod())
+    result = demo.writer().dry_run(demo.to("Pod", "data", IMPORTER, limit("160Mi")))
+    assert result.stored == (limit("160Mi"),)
+    assert demo.raw(demo.pod()) == before
+
+
+def test_another_change_meanwhile_is_a_conflict() -> None:
+    demo = Stepped(10)
+    asked = demo.to("Pod", "data", IMPORTER, limit("160Mi"))
+    tried = demo.writer().dry_run(asked)
+    demo.apply(demo.to("Pod", "data", IMPORTER, limit("150Mi")))
+    with pytest.raises(ConflictError, match='Operation cannot be fulfilled on pods "importer-') as caught:
+        demo.writer().apply(tried, demo.history)
+    assert "the object has been modified" in str(caught.value)
+
+
+def test_the_quota_refuses_in_the_words_of_the_server() -> None:
+    demo = Stepped()
+    asked = demo.to("Pod", "data", IMPORTER, request("4Gi"), limit("4Gi"))
+    with pytest.raises(ApiError) as caught:
+        demo.writer().dry_run(asked)
+    assert (caught.value.status, caught.value.reason) == (403, "Forbidden")
+    assert 'pods "importer-5f7b9c-2vtxk" is forbidden: exceeded quota: memory, requested:' in str(
+        caught.value
+    )
+    assert demo.related(demo.pod()).quotas[0].name == "memory"
+
+
+def test_a_fix_in_place_is_carried_out_keeps_it_alive_and_is_undone() -> None:
+    demo = Stepped(10)
+    fix = demo.apply(demo.to("Pod", "data", IMPORTER, limit("160Mi")))
+    assert demo.progress(fix).stage is Stage.WAITING
+    demo.later(1)
+    assert demo.progress(fix).stage is Stage.IN_PROGRESS
+    assert is_resizing(demo.pod())
+    demo.later(2)
+    assert demo.progress(fix).stage is Stage.DONE
+    assert "ResizeCompleted" in {event.reason for event in demo.events(demo.pod())}
+    demo.later(600)
+    assert demo.restarts() == 0
+    undone = demo.undo(fix)
+    demo.later(400)
+    assert demo.progress(undone).stage is Stage.DONE
+    assert demo.pod().containers[0].limits["memory"].value() == 123456789
+    assert demo.restarts() > 0
+    assert [entry.state for entry in demo.history.entries()] == [EntryState.DONE] * 2
+    assert all(entry.at.startswith("2026-11-20T12:") for entry in demo.history.entries())
+
+
+def test_a_limit_below_what_is_used_waits_until_less_is_used() -> None:
+    demo = Stepped(1)
+    demo.apply(demo.to("Pod", "data", IMPORTER, limit("160Mi")))
+    demo.later(180)
+    assert demo.used() > 120 << 20
+    lower = demo.apply(demo.to("Pod", "data", IMPORTER, limit("118Mi")))
+    demo.later(5)
+    progress = demo.progress(lower)
+    assert (progress.stage, progress.settled) == (Stage.ERROR, False)
+    assert "below current usage" in progress.message
+    demo.later(120)
+    assert demo.progress(lower).stage is Stage.DONE
+
+
+@pytest.mark.parametrize(
+    ("kind", "namespace", "name", "edit"),
+    [
+        ("Deployment", "data", "importer", limit("160Mi")),
+        ("StatefulSet", "shop", "search", limit("5Gi")),
+        ("DaemonSet", "monitoring", "log-agent", limit("256Mi")),
+    ],
+)
+def test_a_changed_template_rolls_out_and_back(kind: str, namespace: str, name: str, edit: Edit) -> None:
+    demo = Stepped(3)
+    before = {pod.metadata.uid for pod in demo.pods(f"{name}-")}
+    change = demo.apply(demo.to(kind, namespace, name, edit))
+    stages = set()
+    for _ in range(30):
+        stages.add(demo.progress(change).stage)
+        demo.later(1)
+    assert stages == {Stage.ROLLING, Stage.DONE}
+    pods = demo.pods(f"{name}-")
+    assert len(pods) == len(before)
+    assert not {pod.metadata.uid for pod in pods} & before
+    assert {one.limits.get("memory") for pod in pods for one in pod.containers if one.name == "c"} == {
+        edit.quantity
+    }
+    undone = demo.undo(change)
+    demo.later(30)
+    assert demo.progress(undone).stage is Stage.DONE
+    assert edit.quantity not in {
+        one.limits.get("memory") for pod in demo.pods(f"{name}-") for one in pod.containers
+    }
+
+
+def test_a_rollout_that_the_quota_refuses_is_stuck_until_it_is_undone() -> None:
+    demo = Stepped(3)
+    change = demo.apply(demo.to("Deployment", "data", "importer", request("4Gi"), limit("4Gi")))
+    demo.later(10)
+    progress = demo.progress(change)
+    assert (progress.stage, progress.settled) == (Stage.STUCK, False)
+    assert "exceeded quota: memory" in progress.message
+    assert demo.pod().name == IMPORTER
+    undone = demo.undo(change)
+    demo.later(10)
+    assert demo.progress(undone).stage is Stage.DONE
+
+
+def test_it_has_what_a_cluster_has() -> None:
+    demo = Stepped()
+    assert demo.has("nodes", "worker-1")
+    assert not demo.has("nodes", "worker-9")
+    assert demo.find("StatefulSet", None, "db").namespace == "data"
+    assert [owner.kind for owner in demo.related(demo.pod()).owners] == ["ReplicaSet", "Deployment"]
+    with pytest.raises(ApiError, match=r'deployments\.apps "none" not found'):
+        demo.find("Deployment", None, "none")
+
+
+def test_without_leave_nothing_is_written() -> None:
+    with pytest.raises(QosError, match="demo is read-only here"):
+        Stepped(may_write=False).writer()
+
+
+def test_a_stream_begins_with_the_first_moment_then_has_what_changes() -> None:
+    demo = Stepped(30)
+    stream = demo.follow(Scope())
+    first = stream.next()
+    assert first is not None
+    assert (first.snapshot, first.taken) == (demo.first(), DEMO_TIME)
+    stream.refresh()
+    second = stream.next()
+    assert second is not None
+    assert second.taken == DEMO_TIME + timedelta(seconds=30)
+    assert second.snapshot is not None
+    assert second.snapshot.usage != demo.first().usage
+    demo.tick_seconds = 0
+    demo.seconds += SAMPLE_SECONDS
+    third = stream.next()
+    assert third is not None
+    assert third.snapshot is not second.snapshot
+    demo.tick_seconds = None
+    waiting: list[Any] = []
+    thread = threading.Thread(target=lambda: waiting.append(stream.next()))
+    thread.start()
+    stream.close()
+    thread.join(10)
+    assert waiting == [None]
+
+
+def test_its_own_clock_runs_from_the_first_moment_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = [100.0]
+    clock: Callable[[], float] = lambda: seconds[0]  # noqa: E731
+    monkeypatch.setattr("kubectl_qos.demo.source.time.monotonic", clock)
+    now = running_clock()
+    seconds[0] += 90
+    assert now() == DEMO_TIME + timedelta(seconds=90)
