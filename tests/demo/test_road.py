@@ -1,0 +1,85 @@
+"""The whole road of a newcomer, without a cluster: see a death, find why, fix it, and undo the fix."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubectl_qos.demo.script import SAMPLE_SECONDS
+from kubectl_qos.edit import apply
+from kubectl_qos.edit.history import EntryState
+from kubectl_qos.tui.screens.edit import EditScreen
+from tests.demo.living import FULL_AT, IMPORTER, Stepped, limit
+from tests.tui.sources import Run, running
+
+
+async def later(pilot: Run, demo: Stepped, seconds: int) -> None:
+    """Step the clock, and wait until what happened is shown."""
+    demo.seconds += seconds
+    await pilot.keys("r")
+    await pilot.settled()
+
+
+async def settled(pilot: Run, demo: Stepped, words: str) -> None:
+    """Step the clock until a change has come so far."""
+    for _ in range(20):
+        demo.seconds += 1
+        await pilot.pause(0.02)
+        if words in pilot.words:
+            return
+    await pilot.seen(words)
+
+
+async def test_a_death_is_seen_explained_fixed_and_the_fix_undone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apply, "LONGEST_PAUSE_SECONDS", 0.005)
+    demo = Stepped()
+    async with running(demo, size=(200, 50)) as pilot:
+        assert "live" in pilot.words
+        for _ in range(3):
+            await later(pilot, demo, SAMPLE_SECONDS)
+        await pilot.filter_by("importer")
+        await pilot.keys("w")
+        row = next(line for line in pilot.text.splitlines() if IMPORTER in line)
+        assert any(bar in row for bar in "▁▂▃▄▅▆▇█"), "its trend"
+        # Paused, the list stays as it is.
+        await pilot.keys("p")
+        before = pilot.text
+        demo.seconds = FULL_AT
+        await pilot.pause()
+        assert IMPORTER in before
+        assert "paused" in pilot.words
+        await pilot.keys("p")
+        await later(pilot, demo, 1)
+        await pilot.until(lambda: "1 (last OOM)" in pilot.words)
+        # Who died, and why.
+        await pilot.go_to("kills")
+        await pilot.seen("certain: killed by the kernel at the pod's memory limit, 2026-11-20T12:00:41Z")
+        assert "why this process the victim was importer" in pilot.words
+        # The fix.
+        await pilot.keys("enter", "e")
+        screen = pilot.app.screen
+        assert isinstance(screen, EditScreen)
+        await pilot.until(lambda: "reading owners" not in pilot.words)
+        screen.form.put([limit("160Mi")])
+        await pilot.keys("ctrl+s")
+        await pilot.seen("PATCH /api/v1/namespaces/data/pods/importer-")
+        await pilot.keys("a")
+        await pilot.seen("Write this to the cluster?")
+        assert "demo" in pilot.words
+        await pilot.keys("y")
+        await settled(pilot, demo, "U reverts it")
+        # And back.
+        await pilot.keys("escape")
+        await pilot.keys("U")
+        await pilot.seen("limits.memory 123456789 → 160Mi")
+        await pilot.keys("u")
+        await pilot.until(lambda: "loading" not in pilot.words)
+        await pilot.keys("a")
+        await pilot.seen("Write this to the cluster?")
+        await pilot.keys("y")
+        await settled(pilot, demo, "the previous values are restored")
+        entries = pilot.qos.writing.history.entries()
+        assert [(entry.state, bool(entry.undoes)) for entry in entries] == [
+            (EntryState.DONE, False),
+            (EntryState.DONE, True),
+        ]
+    assert demo.pod().containers[0].limits["memory"].value() == 123456789
