@@ -12,6 +12,7 @@ import kubectl_qos
 from kubectl_qos.cluster.exec import CAT, COMMANDS, SHELL
 from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.cluster.live import LiveSource
+from kubectl_qos.demo.source import LivingDemo
 from kubectl_qos.errors import QosError
 from kubectl_qos.transport import ConnectionOptions
 from kubectl_qos.transport.client import REVIEWS, connect
@@ -200,6 +201,8 @@ def test_without_leave_nobody_gets_a_writer() -> None:
     connection = connect(ConnectionOptions(server="http://127.0.0.1:1"))
     with pytest.raises(QosError, match="read-only"):
         LiveSource(connection).writer()
+    with pytest.raises(QosError, match="demo is read-only"):
+        LivingDemo().writer()
     with pytest.raises(QosError, match="the demo is no cluster"):
         DemoSource().writer()
 

@@ -284,7 +284,7 @@ DEMO_TIME: Final = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
 
 class DemoSource(FileSource):
-    """The demo: four nodes and some sixty pods, made from recordings by tests/recordings/make_demo.py."""
+    """The first moment of the demo: four nodes and some sixty pods (tests/recordings/make_demo.py)."""
 
     title = "demo"
     locations = Source.locations

@@ -1,4 +1,4 @@
-"""An API server in memory: lists in pages, selectors, single objects, and patches with what refuses them.
+"""An API server in memory: lists, single objects, and patches with what refuses them.
 
 The words are those of the recorded server (tests/recordings/apiserver-1.36, 054 to 073). A change is refused
 where the rules of edit/server_response.py expect that of a real server. Not here: connections, who may do
@@ -7,7 +7,6 @@ what, and what kubelets and controllers do with a stored object (controllers.py)
 
 from __future__ import annotations
 
-import base64
 import copy
 import json
 import re
@@ -147,7 +146,13 @@ class ObjectApi:
             return Reply(404, b"404 page not found\n", "text/plain; charset=utf-8")
         if match["name"]:
             return _one(resource, objects, match["namespace"], match["name"])
-        return self._list(resource, objects, match["namespace"], query)
+        chosen = [
+            found
+            for found in objects
+            if match["namespace"] in {None, found["metadata"].get("namespace")}
+            and has_fields(found, query.get("fieldSelector", ""))
+        ]
+        return self.list_reply(resource, chosen, query)
 
     def _objects(self, resource: str) -> Sequence[Json] | None:
         if resource in self.absent:
@@ -167,27 +172,10 @@ class ObjectApi:
         """The resourceVersion of a list."""
         return "7"
 
-    def _list(
-        self, resource: str, objects: Sequence[Json], namespace: str | None, query: Mapping[str, str]
-    ) -> Reply:
-        chosen = [
-            found
-            for found in objects
-            if (namespace is None or found["metadata"].get("namespace") == namespace)
-            and _has_labels(found, query.get("labelSelector", ""))
-            and has_fields(found, query.get("fieldSelector", ""))
-        ]
-        start = page_start(query)
-        limit = int(query.get("limit") or 0) or len(chosen) or 1
-        metadata: dict[str, Any] = {"resourceVersion": self.list_revision()}
-        if start + limit < len(chosen):
-            token = json.dumps({"rv": 7, "start": start + limit})
-            metadata["continue"] = base64.b64encode(token.encode()).decode()
-            if not query.get("labelSelector") and not query.get("fieldSelector"):
-                metadata["remainingItemCount"] = len(chosen) - start - limit
-        items = [without_kind(found) for found in chosen[start : start + limit]]
-        kind = f"{_KINDS[resource]}List"
-        return _json({"kind": kind, "apiVersion": "v1", "metadata": metadata, "items": items})
+    def list_reply(self, resource: str, chosen: Sequence[Json], query: Mapping[str, str]) -> Reply:
+        """All that is chosen, in one page."""
+        del query
+        return list_page(resource, chosen, {"resourceVersion": self.list_revision()})
 
     # Patches.
 
@@ -278,17 +266,20 @@ def _json(value: Json, code: int = 200) -> Reply:
     return Reply(code, json.dumps(value, separators=(",", ":")).encode())
 
 
+def list_page(resource: str, items: Iterable[Json], metadata: Json) -> Reply:
+    """A List of objects, without what the kind of the list says already."""
+    kind = f"{_KINDS[resource]}List"
+    return _json(
+        {"kind": kind, "apiVersion": "v1", "metadata": metadata, "items": [*map(without_kind, items)]}
+    )
+
+
 def _one(resource: str, objects: Iterable[Json], namespace: str | None, name: str) -> Reply:
     for found in objects:
         metadata = found["metadata"]
         if metadata["name"] == name and metadata.get("namespace") == namespace:
             return _json(found)
     return refusal(404, "NotFound", f'{resource} "{name}" not found')
-
-
-def page_start(query: Mapping[str, str]) -> int:
-    """The number of the first item of the page that is requested."""
-    return int(json.loads(base64.b64decode(query["continue"]))["start"]) if "continue" in query else 0
 
 
 def parse_path(path: str) -> re.Match[str] | None:
@@ -310,22 +301,6 @@ def place(found: Json) -> tuple[str, str]:
 def without_kind(found: Json) -> dict[str, Any]:
     """Items of a list say neither kind nor apiVersion."""
     return {name: value for name, value in found.items() if name not in {"kind", "apiVersion"}}
-
-
-def _has_labels(found: Json, selector: str) -> bool:
-    labels = found["metadata"].get("labels", {})
-    return all(_holds(term, labels) for term in re.split(r",(?![^(]*\))", selector) if term)
-
-
-def _holds(term: str, labels: Mapping[str, str]) -> bool:
-    among = re.fullmatch(r"\s*(\S+)\s+(in|notin)\s+\(([^)]*)\)\s*", term)
-    if among is not None:
-        values = [value.strip() for value in among[3].split(",")]
-        return (labels.get(among[1]) in values) is (among[2] == "in")
-    key, operator, value = re.fullmatch(r"\s*(!?[^=!\s]+)\s*(==|=|!=)?\s*(\S*)\s*", term).groups()  # type: ignore[union-attr]
-    if operator is None:
-        return key[1:] not in labels if key.startswith("!") else key in labels
-    return (labels.get(key) == value) is (operator != "!=")
 
 
 def has_fields(found: Json, selector: str) -> bool:

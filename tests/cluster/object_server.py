@@ -1,11 +1,14 @@
-"""The API server in memory behind HTTP: who may read what, and faults."""
+"""The API server in memory behind HTTP, with pages, labels, faults, and who may read what."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import base64
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from kubectl_qos.demo.api import ObjectApi, page_start, parse_path, refusal, resource_of
+from kubectl_qos.demo.api import ObjectApi, Reply, list_page, parse_path, refusal, resource_of
 from tests.cluster.https_server import Answer, Request
 
 Object = Mapping[str, Any]
@@ -39,6 +42,19 @@ class ObjectServer(ObjectApi):
             return status(410, "Expired", "The provided continue parameter is too old")
         return self.answer(request)
 
+    def list_reply(self, resource: str, chosen: Sequence[Object], query: Mapping[str, str]) -> Reply:
+        """A page of those with the labels."""
+        selector = query.get("labelSelector", "")
+        chosen = [found for found in chosen if _has_labels(found, selector)]
+        start, limit = page_start(query), int(query.get("limit") or 0) or len(chosen) or 1
+        metadata: dict[str, Any] = {"resourceVersion": self.list_revision()}
+        if start + limit < len(chosen):
+            token = json.dumps({"rv": 7, "start": start + limit})
+            metadata["continue"] = base64.b64encode(token.encode()).decode()
+            if not selector and not query.get("fieldSelector"):
+                metadata["remainingItemCount"] = len(chosen) - start - limit
+        return list_page(resource, chosen[start : start + limit], metadata)
+
     def answer(self, request: Request, query: Mapping[str, str] | None = None) -> Answer:
         """What the server in memory answers, to another query if one is given."""
         content_type = request.headers.get("content-type", "")
@@ -61,3 +77,24 @@ def forbidden(request: Request) -> Answer:
     name = f' "{match["name"]}"' if match["name"] else ""
     cannot = f'User "viewer" cannot {verb} resource "{resource}" in API group "{group}" {where}'
     return status(403, "Forbidden", f"{resource}{name} is forbidden: {cannot}")
+
+
+def page_start(query: Mapping[str, str]) -> int:
+    """The number of the first item of a page."""
+    return int(json.loads(base64.b64decode(query["continue"]))["start"]) if "continue" in query else 0
+
+
+def _has_labels(found: Object, selector: str) -> bool:
+    labels = found["metadata"].get("labels", {})
+    return all(_holds(term, labels) for term in re.split(r",(?![^(]*\))", selector) if term)
+
+
+def _holds(term: str, labels: Mapping[str, str]) -> bool:
+    among = re.fullmatch(r"\s*(\S+)\s+(in|notin)\s+\(([^)]*)\)\s*", term)
+    if among is not None:
+        values = [value.strip() for value in among[3].split(",")]
+        return (labels.get(among[1]) in values) is (among[2] == "in")
+    key, operator, value = re.fullmatch(r"\s*(!?[^=!\s]+)\s*(==|=|!=)?\s*(\S*)\s*", term).groups()  # type: ignore[union-attr]
+    if operator is None:
+        return key[1:] not in labels if key.startswith("!") else key in labels
+    return (labels.get(key) == value) is (operator != "!=")

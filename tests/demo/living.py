@@ -73,17 +73,17 @@ class Stepped(LivingDemo):
         raw = self.raw(self.find(kind, namespace, name))
         return build_request(raw, decode_pod(kind, raw), edits, in_place=kind == "Pod")
 
-    def apply(self, asked: PatchRequest, *, undoes: str = "") -> ApplyResult:
+    def apply(self, wanted: PatchRequest, *, undoes: str = "") -> ApplyResult:
         writer = self.writer()
-        return writer.apply(writer.dry_run(asked), self.history, undoes=undoes)
+        return writer.apply(writer.dry_run(wanted), self.history, undoes=undoes)
 
     def undo(self, result: ApplyResult) -> ApplyResult:
         entry = self.history.entries()[-1]
-        asked = result.request
-        raw = self.raw(self.find(asked.kind, asked.namespace, asked.name))
-        pod = decode_pod(asked.kind, raw)
-        edits = undo_edits(entry, pod, uid=asked.uid)
-        return self.apply(build_request(raw, pod, edits, in_place=asked.kind == "Pod"), undoes=entry.id)
+        wanted = result.request
+        raw = self.raw(self.find(wanted.kind, wanted.namespace, wanted.name))
+        pod = decode_pod(wanted.kind, raw)
+        edits = undo_edits(entry, pod, uid=wanted.uid)
+        return self.apply(build_request(raw, pod, edits, in_place=wanted.kind == "Pod"), undoes=entry.id)
 
     def progress(self, result: ApplyResult) -> Progress:
         return self.writer().progress(result, self.history)

@@ -143,8 +143,8 @@ def test_a_dry_run_changes_nothing() -> None:
 
 def test_another_change_meanwhile_is_a_conflict() -> None:
     demo = Stepped(10)
-    asked = demo.to("Pod", "data", IMPORTER, limit("160Mi"))
-    tried = demo.writer().dry_run(asked)
+    wanted = demo.to("Pod", "data", IMPORTER, limit("160Mi"))
+    tried = demo.writer().dry_run(wanted)
     demo.apply(demo.to("Pod", "data", IMPORTER, limit("150Mi")))
     with pytest.raises(ConflictError, match='Operation cannot be fulfilled on pods "importer-') as caught:
         demo.writer().apply(tried, demo.history)
@@ -153,9 +153,9 @@ def test_another_change_meanwhile_is_a_conflict() -> None:
 
 def test_the_quota_refuses_in_the_words_of_the_server() -> None:
     demo = Stepped()
-    asked = demo.to("Pod", "data", IMPORTER, request("4Gi"), limit("4Gi"))
+    wanted = demo.to("Pod", "data", IMPORTER, request("4Gi"), limit("4Gi"))
     with pytest.raises(ApiError) as caught:
-        demo.writer().dry_run(asked)
+        demo.writer().dry_run(wanted)
     assert (caught.value.status, caught.value.reason) == (403, "Forbidden")
     assert 'pods "importer-5f7b9c-2vtxk" is forbidden: exceeded quota: memory, requested:' in str(
         caught.value

@@ -9,6 +9,7 @@ import pytest
 
 from kubectl_qos.__main__ import main
 from kubectl_qos.cluster.files import DEMO_FILE, DemoSource
+from kubectl_qos.demo.source import LivingDemo
 from kubectl_qos.config.settings import Settings
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.snapshot import Scope
@@ -35,6 +36,7 @@ class Opened:
         self.notes: Sequence[str] = ()
         self.settings = Settings()
         self.readonly = False
+        self.keeps_history = True
         self.contexts: tuple[str, ...] = ()
 
     def __call__(
@@ -46,8 +48,10 @@ class Opened:
         find: Any,
         notes: Sequence[str],
         readonly: bool,
+        keeps_history: bool,
         contexts: ContextSwitch,
     ) -> int:
+        self.keeps_history = keeps_history
         self.source, self.scope, self.find, self.notes = source, scope, find, notes
         self.settings, self.readonly, self.contexts = settings, readonly, contexts.names()
         return 0
@@ -63,7 +67,9 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Opened:
 
 def test_no_command_opens_the_ui_on_everything(opened: Opened) -> None:
     assert main(["--demo"]) == 0
-    assert isinstance(opened.source, DemoSource)
+    assert isinstance(opened.source, LivingDemo)
+    assert opened.source.writer().context == "demo"
+    assert not opened.keeps_history, "a change of the demo ends with the process"
     assert opened.scope.namespace is None
     assert opened.find is None
 

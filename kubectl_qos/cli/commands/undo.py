@@ -58,7 +58,7 @@ def run(options: Options) -> int:
         raise UsageError("undo needs a cluster: -f is not supported")
     if options.source.demo:
         raise UsageError(
-            "there is nothing to undo: each command begins the demo anew",
+            "there is nothing to undo: each command begins the demo again",
             hint="in the terminal UI of kubectl qos --demo, changes last until it is left",
         )
     from kubectl_qos.config.history_file import HistoryFile, history_path
