@@ -9,8 +9,8 @@ import pytest
 
 from kubectl_qos.__main__ import main
 from kubectl_qos.cluster.files import DEMO_FILE, DemoSource
-from kubectl_qos.demo.source import LivingDemo
 from kubectl_qos.config.settings import Settings
+from kubectl_qos.demo.source import LivingDemo
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.tui import start as start_module
