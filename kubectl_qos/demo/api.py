@@ -90,14 +90,9 @@ class ObjectApi:
 
     # Objects, for whoever else changes them.
 
-    def at(self, kind: str, namespace: str, name: str) -> Json | None:
-        """A pod or workload as it is stored; what is stored is replaced, and never changed."""
-        return self._at(api_path(kind, namespace, name))
-
     def get(self, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
-        """A copy of a pod or workload."""
-        found = self.at(kind, namespace, name)
-        return None if found is None else copy.deepcopy(dict(found))
+        """A copy of a pod or workload; what is stored is replaced, and never changed."""
+        return copy.deepcopy(self._at(api_path(kind, namespace, name)))
 
     def save(self, found: Json) -> dict[str, Any]:
         """Store a copy of a pod or workload under a new revision."""

@@ -39,12 +39,9 @@ class Kubelets:
         """Answer what is new, and carry out what is due."""
         api, second = self._world.api, self._world.second
         for raw in api.pods:
-            path = object_path(raw)
-            if raw["metadata"]["generation"] != raw["status"]["observedGeneration"]:
-                self._due[path] = second + RESIZE_SECONDS
-                self._answer(raw)
-            elif path in self._due and second >= self._due[path]:
-                self._due[path] = second + RETRY_SECONDS
+            is_new = raw["metadata"]["generation"] != raw["status"]["observedGeneration"]
+            if is_new or (self._due and second >= self._due.get(object_path(raw), second + 1)):
+                self._due[object_path(raw)] = second + (RESIZE_SECONDS if is_new else RETRY_SECONDS)
                 self._answer(raw)
 
     def _answer(self, raw: Json) -> None:

@@ -114,12 +114,13 @@ class Script:
                 limit = self._limit(container)
                 if limit is not None and grown >= limit:
                     self._kill(container, limit)
-                self._used[container] = creep.least if grown >= min(creep.most, limit or grown + 1) else grown
+                    grown = min(creep.least, limit * 9 // 10)
+                self._used[container] = creep.least if grown >= creep.most else grown
 
     def _limit(self, container: Container) -> int | None:
         """The limit in force in bytes: that of the status, which follows the spec after a resize."""
-        raw = self.world.api.at("Pod", *container[:2])
-        status = _status_of(raw, container.name) if raw is not None else {}
+        raw = next(pod for pod in self.world.api.pods if _place(pod) == container[:2])
+        status = _status_of(raw, container.name)
         limit = nested(status, "resources", "limits").get("memory")
         return None if limit is None else Quantity.parse(limit).value()
 

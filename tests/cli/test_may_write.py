@@ -40,3 +40,20 @@ def test_who_may_write(tmp_path: Path, settings: Settings | None, context: str, 
     else:
         with pytest.raises(QosError, match="read-only"):
             source.writer()
+
+
+@pytest.mark.parametrize(("settings", "expected"), [(None, False), (ANY, True), (NONE, False)])
+def test_the_demo_is_changed_by_the_same_rule(settings: Settings | None, expected: bool) -> None:
+    source = resolve_source(SourceOptions(demo=True), write_settings=settings, lives=True).source
+    if expected:
+        assert source.writer().context == "demo"
+    else:
+        with pytest.raises(QosError, match="demo is read-only"):
+            source.writer()
+
+
+def test_commands_see_the_first_moment_of_the_demo() -> None:
+    resolved = resolve_source(SourceOptions(demo=True))
+    assert (resolved.source.is_live, resolved.lasts) == (False, False)
+    with pytest.raises(QosError, match="the demo is no cluster"):
+        resolved.source.writer()

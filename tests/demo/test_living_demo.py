@@ -229,6 +229,16 @@ def test_a_changed_template_rolls_out_and_back(kind: str, namespace: str, name: 
     }
 
 
+def test_a_limit_below_what_a_new_pod_begins_with_kills_it_at_once_and_again() -> None:
+    demo = Stepped(3)
+    demo.apply(demo.to("Deployment", "data", "importer", request("40Mi"), limit("50Mi")))
+    demo.later(4)
+    (pod,) = demo.pods("importer-")
+    assert demo.restarts(pod.name) == 1
+    demo.later(200)
+    assert demo.restarts(pod.name) == 3
+
+
 def test_a_rollout_that_the_quota_refuses_is_stuck_until_it_is_undone() -> None:
     demo = Stepped(3)
     change = demo.apply(demo.to("Deployment", "data", "importer", request("4Gi"), limit("4Gi")))

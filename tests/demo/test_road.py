@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kubectl_qos.demo.controllers import RESIZE_SECONDS
 from kubectl_qos.demo.script import SAMPLE_SECONDS
 from kubectl_qos.edit import apply
 from kubectl_qos.edit.history import EntryState
@@ -19,18 +20,21 @@ async def later(pilot: Run, demo: Stepped, seconds: int) -> None:
     await pilot.settled()
 
 
-async def settled(pilot: Run, demo: Stepped, words: str) -> None:
-    """Step the clock until a change has come so far."""
-    for _ in range(20):
-        demo.seconds += 1
-        await pilot.pause(0.02)
-        if words in pilot.words:
-            return
+async def carried_out(pilot: Run, demo: Stepped, changes: int, words: str) -> None:
+    """Confirm a change, step the clock by what the kubelet takes, and wait for the end of it."""
+    history = pilot.qos.writing.history
+    await pilot.seen("Write this to the cluster?")
+    await pilot.keys("y")
+    await pilot.until(
+        lambda: [one.state for one in history.entries()][changes - 1 :] == [EntryState.ACCEPTED]
+    )
+    demo.later(1)
+    demo.later(RESIZE_SECONDS)
     await pilot.seen(words)
 
 
 async def test_a_death_is_seen_explained_fixed_and_the_fix_undone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apply, "LONGEST_PAUSE_SECONDS", 0.005)
+    monkeypatch.setattr(apply, "LONGEST_PAUSE_SECONDS", 0.1)
     demo = Stepped()
     async with running(demo, size=(200, 50)) as pilot:
         assert "live" in pilot.words
@@ -63,10 +67,7 @@ async def test_a_death_is_seen_explained_fixed_and_the_fix_undone(monkeypatch: p
         await pilot.keys("ctrl+s")
         await pilot.seen("PATCH /api/v1/namespaces/data/pods/importer-")
         await pilot.keys("a")
-        await pilot.seen("Write this to the cluster?")
-        assert "demo" in pilot.words
-        await pilot.keys("y")
-        await settled(pilot, demo, "U reverts it")
+        await carried_out(pilot, demo, 1, "U reverts it")
         # And back.
         await pilot.keys("escape")
         await pilot.keys("U")
@@ -74,9 +75,7 @@ async def test_a_death_is_seen_explained_fixed_and_the_fix_undone(monkeypatch: p
         await pilot.keys("u")
         await pilot.until(lambda: "loading" not in pilot.words)
         await pilot.keys("a")
-        await pilot.seen("Write this to the cluster?")
-        await pilot.keys("y")
-        await settled(pilot, demo, "the previous values are restored")
+        await carried_out(pilot, demo, 2, "the previous values are restored")
         entries = pilot.qos.writing.history.entries()
         assert [(entry.state, bool(entry.undoes)) for entry in entries] == [
             (EntryState.DONE, False),

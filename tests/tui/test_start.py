@@ -11,7 +11,7 @@ from kubectl_qos.__main__ import main
 from kubectl_qos.cluster.files import DEMO_FILE, DemoSource
 from kubectl_qos.config.settings import Settings
 from kubectl_qos.demo.source import LivingDemo
-from kubectl_qos.errors import InputError
+from kubectl_qos.errors import ApiError, InputError
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.tui import start as start_module
 from kubectl_qos.tui.app import ContextSwitch, QosApp
@@ -129,7 +129,7 @@ def test_edit_finds_its_pod_in_the_first_snapshot(opened: Opened) -> None:
     snapshot = DemoSource().snapshot(Scope())
     assert opened.find(snapshot).name == "db-0"
     assert main(["edit", "pod/nope", "--demo"]) == 0
-    with pytest.raises(InputError, match="not found"):
+    with pytest.raises(ApiError, match='pods "nope" not found'):
         opened.find(snapshot)
 
 
