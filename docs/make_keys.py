@@ -20,7 +20,7 @@ def key_lines() -> Iterator[str]:
         yield "|---|---|---|"
         for action in actions_in_group(group):
             shown = " ".join(f"`{key}`" for key in keys.shown(action).split())
-            yield f"| {shown} | {action.help} | `{action.name}` |"
+            yield f"| {shown} | {action.meaning} | `{action.name}` |"
 
 
 def page(text: str) -> str:

@@ -258,6 +258,26 @@ def check_object(raw: Mapping[str, Any], kind: str, name: str, what: str) -> Non
         raise decode_error(what, ValueError(f"it is about {about}"))
 
 
+LOG_LINES: Final = 200
+MAX_LOG_BYTES: Final = 1 << 20
+
+
+def read_log(client: RestClient, pod: Pod, container: str, *, is_previous: bool) -> str:
+    """The last lines of a container's log, as `kubectl logs` requests them. Raises QosError."""
+    query = {"container": container, "tailLines": str(LOG_LINES), "limitBytes": str(MAX_LOG_BYTES)}
+    if is_previous:
+        query["previous"] = "true"
+    try:
+        log_bytes = client.whole(f"{api_path('Pod', pod.namespace, pod.name)}/log", query)
+    except ApiError as error:
+        if error.status == HTTPStatus.FORBIDDEN:
+            error.hint = (
+                f"grant get on pods/log in the namespace {pod.namespace}, as docs/rbac/logs.yaml does"
+            )
+        raise
+    return log_bytes.decode(errors="replace")
+
+
 NODE_SECONDS: Final = 2.0
 """How long the node's events are waited for after the pod's."""
 

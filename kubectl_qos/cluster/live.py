@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kubectl_qos.cluster.background import Future
 from kubectl_qos.cluster.informer import Informer, no_capacity, no_neighbours
-from kubectl_qos.cluster.kube_api import KubeApi, KubeletConfigs, read_events, read_object, read_pod_events
+from kubectl_qos.cluster.kube_api import (
+    KubeApi,
+    KubeletConfigs,
+    read_events,
+    read_log,
+    read_object,
+    read_pod_events,
+)
 from kubectl_qos.cluster.pager import Progress
 from kubectl_qos.cluster.source import Source, UpdateStream
 from kubectl_qos.cluster.usage import NO_USAGE, Usage, UsageChoice, read_usage
@@ -139,6 +146,10 @@ class LiveSource(Source):
     def events(self, pod: Pod) -> tuple[Event, ...]:
         """The events that the cluster still has, by default those of the last hour."""
         return read_pod_events(self._api.client, pod)
+
+    def log(self, pod: Pod, container: str, *, is_previous: bool) -> str:
+        """What `kubectl logs -p --tail=200` prints. Raises ApiError."""
+        return read_log(self._api.client, pod, container, is_previous=is_previous)
 
     def event_list(self, namespace: str | None) -> EventList:
         """All events of a namespace, or of all, and those of nodes."""

@@ -134,6 +134,11 @@ class Source(Protocol):
     def events(self, pod: Pod) -> tuple[Event, ...]:
         """The events about a pod and its node's memory, the newest last. Raises QosError without access."""
 
+    def log(self, pod: Pod, container: str, *, is_previous: bool) -> str:
+        """The last lines of a container, of its previous run or of this. Raises QosError without any."""
+        del pod, container, is_previous
+        raise QosError(f"{self.title} has no logs of containers")
+
     def event_list(self, namespace: str | None) -> EventList:
         """All events of a namespace, or of all, with those of nodes; the result names what is missing."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import accumulate
 from types import MappingProxyType
 from typing import Final
 
@@ -40,29 +41,47 @@ class BindingGroup(StrEnum):
     SEARCH = "In a search"
     COLUMNS = "In the dialog for columns"
     SELECT = "In the dialog for contexts"
-    HELP = "In help and notes"
+    READ = "YAML and log"
+    HELP = "In notes"
+    GUIDE = "In the help"
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
     """One thing that a key does; `keys` are Textual's names.
 
-    `footer` says whether the bottom line shows it, `palette` whether the palette of its screen lists it; a
-    `priority` key also works while an input has the focus.
+    The bottom line shows it where `footer` is not 0, the largest numbers only where there is room; with a
+    `gap` it begins a group of keys there. `palette` says whether the palette of its screen lists it; a
+    `priority` key also works while an input has the focus. The settings may give keys of one that `yields` to
+    another action.
     """
 
     verb: str
     keys: tuple[str, ...]
     help: str
     label: str
-    footer: bool = False
+    footer: int = 0
     palette: bool = True
     priority: bool = False
+    gap: bool = False
+    yields: bool = False
+    argument: str = ""
     group: BindingGroup = BindingGroup.APP
 
     @property
     def name(self) -> str:
-        return f"{self.group.name.lower()}.{self.verb}"
+        verb = f"{self.verb}_{self.argument}" if self.argument else self.verb
+        return f"{self.group.name.lower()}.{verb}"
+
+    @property
+    def meaning(self) -> str:
+        """What it is called, and what it does."""
+        return self.help if self.help.startswith(self.label) else f"{self.label}: {self.help}"
+
+    @property
+    def call(self) -> str:
+        """The action as Textual runs it."""
+        return f"{self.verb}({self.argument!r})" if self.argument else self.verb
 
 
 def _action(
@@ -71,12 +90,19 @@ def _action(
     help: str,  # noqa: A002 - as the field is called
     label: str = "",
     *,
-    footer: bool = False,
+    footer: int = 0,
     palette: bool = True,
     priority: bool = False,
+    gap: bool = False,
+    yields: bool = False,
 ) -> Action:
     """An action; its label is its verb unless it has another one."""
-    return Action(verb, tuple(keys.split()), help, label or verb.replace("_", " "), footer, palette, priority)
+    name = label or verb.replace("_", " ")
+    return Action(verb, tuple(keys.split()), help, name, footer, palette, priority, gap, yields)
+
+
+def _sort(key: str, by: str, what: str) -> Action:
+    return Action("sort_by", (key,), what, f"sort by {by}", palette=False, yields=True, argument=by)
 
 
 def _scrolling(first: str, last: str) -> tuple[Action, ...]:
@@ -96,24 +122,43 @@ _BY_GROUP: Final = {
         _action("edit", "e", "change requests and limits, with a preview", footer=True),
         _action("tree", "v", "the cgroup tree of the pod's node, with its values", "cgroups"),
         _action("compare", "u", "what an upgrade or another setting would change", "what if"),
-        _action("simulate", "o", "what is killed next on the node, and after that, as its memory fills"),
-        _action("kills", "K", "what was killed, by which mechanism, and how sure that is"),
+        _action("simulate", "o", "what is killed next on the node, as its memory fills", footer=True),
+        _action("kills", "K", "what was killed, by which mechanism, and how sure that is", footer=True),
+        _action("yaml", "y", "the object as the server has it", "YAML", footer=3, yields=True),
+        _action("logs", "l", "the last lines of a container that has died", footer=3, yields=True),
+        _action("owner", "J", "the workload of the pod", yields=True),
+        _action("menu", "m", "what can be done with the row; a right click does the same", yields=True),
         _action(
-            "filter", "slash", "filter: text, !text, node:worker-2, -l app=web; see Filters", footer=True
+            "filter", "slash", "text, !text, node:worker-2, -l app=web; see Filters", footer=True, gap=True
         ),
-        _action("go_to", "colon", "type a command: nodes, ns NAMESPACE, sim, kills, ctx …", footer=True),
+        _action("go_to", "colon", "type a command: po, dp, ns NAMESPACE, pod NAME, ctx …", footer=True),
         _action("list_nodes", "1", "the nodes with their memory and next victims", "cluster"),
         _action("list_namespaces", "2", "the namespaces with the totals of their pods", "namespaces"),
         _action("list_workloads", "3", "Deployments and so on, by their worst rank", "workloads"),
         _action("list_pods", "4", "the pods in kill order", "pods"),
         _action("list_containers", "5", "the containers in kill order", "containers"),
         _action("containers", "i", "the containers of the pod", "inside"),
-        _action("next_pane", "tab", "the next pane", "panes", footer=True),
+        _action("next_pane", "tab", "the next pane", "panes", footer=2),
         _action("previous_pane", "shift+tab", "the previous pane", "back a pane"),
-        _action("sort", "s", "sort by the next column", footer=True),
+        _action("sort", "s", "sort by the next column", footer=2, gap=True),
         _action("reverse", "S", "reverse the order"),
+        _sort("R", "rank", "the order in which the list is built"),
+        _sort("N", "name", "what is listed"),
+        _sort("P", "namespace", "its namespace"),
+        _sort("O", "node", "the node"),
+        _sort("Q", "class", "the QoS class"),
+        _sort("B", "score", "oom_score, the kernel's badness"),
+        _sort("D", "adj", "oom_score_adj"),
+        _sort("M", "memory", "memory in use"),
+        _sort("Z", "request", "memory requests"),
+        _sort("L", "limit", "memory in use, of the limit"),
+        _sort("T", "restarts", "restarts"),
+        _sort("I", "priority", "the pod's priority"),
+        _sort("A", "age", "the youngest or the oldest first"),
+        _sort("W", "risk", "the worst warning, or trouble"),
         _action("at_risk", "z", "only those with a flag of risk, or all", "risk", footer=True),
-        _action("wide", "w", "all columns, or those that fit", footer=True),
+        _action("wide", "w", "all columns, or those that fit", footer=2),
+        _action("ages", "a", "ages, or the times of creation", yields=True),
         _action("find", "f", "go to a pod by some letters of its name"),
         _action("columns", "C", "choose the columns of the list and their order"),
         _action("mark", "space", "mark or unmark the row, for copying"),
@@ -135,12 +180,14 @@ _BY_GROUP: Final = {
         _action("next", "tab", "the next section; enter folds it", footer=True),
         _action("previous", "shift+tab", "the previous section"),
         _action("fold", "z", "fold or unfold every section", footer=True),
-        _action("back", "escape", "back to the pods", footer=True, palette=False),
+        _action("yaml", "y", "the object as the server has it", "YAML", footer=True, yields=True),
+        _action("logs", "l", "the last lines of a container that has died", footer=True, yields=True),
+        _action("back", "escape q", "back to the pods", footer=True, palette=False),
     ),
     BindingGroup.TREE: (
         _action("copy", "c", "copy the tree as text", footer=True),
         _action("export", "x", "save every file with its path and content", footer=True),
-        _action("back", "escape", "back to the pods", footer=True, palette=False),
+        _action("back", "escape q", "back to the pods", footer=True, palette=False),
     ),
     BindingGroup.COMPARE: (
         _action("page_up", "pageup", "one page up", priority=True),
@@ -169,14 +216,14 @@ _BY_GROUP: Final = {
         _action("copy", "c", "copy the request"),
         _action("reload", "l", "after a conflict: discard mine, reload", footer=True),
         _action("keep_mine", "o", "after a conflict: make the same change again", footer=True),
-        _action("back", "escape", "back to the fields; nothing is sent", footer=True),
+        _action("back", "escape q", "back to the fields; nothing is sent", footer=True),
     ),
     BindingGroup.PROGRESS: (
-        _action("back", "escape", "stop watching; the change goes on", "leave", footer=True, palette=False),
+        _action("back", "escape q", "stop watching; the change goes on", "leave", footer=True, palette=False),
     ),
     BindingGroup.UNDO: (
         _action("open", "u", "preview reverting it; enter does the same", "undo it", footer=True),
-        _action("back", "escape", "back to where you were", footer=True, palette=False),
+        _action("back", "escape q", "back to where you were", footer=True, palette=False),
     ),
     BindingGroup.SIMULATION: (
         _action("less", "left h", "less memory", footer=True, priority=True),
@@ -193,20 +240,21 @@ _BY_GROUP: Final = {
         _action("explain", "d", "explain the victim's rank; enter does the same", footer=True),
         _action("notes", "n", "what is estimated, missing or assumed"),
         _action("copy", "c", "copy it as text"),
-        _action("back", "escape", "back to the list", footer=True, palette=False),
+        _action("back", "escape q", "back to the list", footer=True, palette=False),
     ),
     BindingGroup.KILLS: (
         _action("explain", "d", "explain the pod's rank now; enter does the same", footer=True),
         _action("next_pane", "tab shift+tab", "the evidence, or the list", "evidence", footer=True),
         _action("copy", "c", "copy all kills with their evidence", footer=True),
+        _action("logs", "l", "the last lines of the container that was killed", footer=True, yields=True),
         _action("notes", "n", "what could not be read"),
-        _action("back", "escape", "back to the list", footer=True, palette=False),
+        _action("back", "escape q", "back to the list", footer=True, palette=False),
     ),
     BindingGroup.PATCH: (
         _action("other", "m tab", "the other of the two", "patch/manifest", footer=True),
         _action("copy", "c", "copy the text", footer=True),
         _action("save", "s ctrl+s", "save it to a file", footer=True),
-        _action("back", "escape", "back to the strategies", footer=True, palette=False),
+        _action("back", "escape q", "back to the strategies", footer=True, palette=False),
     ),
     BindingGroup.PROMPT: (
         _action("complete", "tab", "take the completion", footer=True),
@@ -226,15 +274,29 @@ _BY_GROUP: Final = {
         _action("raise", "K", "further up, which is to the left", "up"),
         _action("fitting", "d", "the default: the columns that fit", "default"),
         _action("take", "enter", "show these"),
-        _action("leave", "escape", "cancel"),
+        _action("leave", "escape q", "cancel"),
     ),
-    BindingGroup.SELECT: (_action("leave", "escape", "cancel; enter goes there"),),
+    BindingGroup.SELECT: (_action("leave", "escape q", "cancel; enter takes the line"),),
     BindingGroup.CONFIRM: (_action("yes", "y", "yes"), _action("no", "n escape", "no; nothing happens")),
     BindingGroup.NUMBER: (_action("leave", "escape", "cancel; enter takes the number"),),
     BindingGroup.SAVE: (_action("leave", "escape", "cancel without saving"),),
+    BindingGroup.READ: (
+        _action("copy", "c", "copy all of it", footer=True),
+        _action("save", "x", "save it to a file", footer=True),
+        _action("back", "escape q", "back to where you were", footer=True, palette=False),
+    ),
     BindingGroup.HELP: (_action("close", "escape q question_mark f1", "close it"),),
+    BindingGroup.GUIDE: (
+        _action("up", "up", "one line up", priority=True),
+        _action("down", "down", "one line down", priority=True),
+        _action("page_up", "pageup ctrl+b", "one page up", priority=True),
+        _action("page_down", "pagedown ctrl+f", "one page down", priority=True),
+        _action("close", "escape f1", "close it; so does ? at first", priority=True),
+    ),
     BindingGroup.APP: (
-        _action("help", "question_mark f1", "keys, columns and symbols", footer=True),
+        _action(
+            "help", "question_mark f1", "the keys of this screen, then all others", footer=True, gap=True
+        ),
         _action("previous", "left_square_bracket alt+left", "the previous location", "back"),
         _action("next", "right_square_bracket alt+right", "the next location, after back", "forward"),
         _action("refresh", "r", "refresh now"),
@@ -274,6 +336,7 @@ TOGETHER: Final = (
         BindingGroup.APPLY,
         BindingGroup.PROGRESS,
         BindingGroup.PATCH,
+        BindingGroup.READ,
         BindingGroup.KILLS,
     ),
     (BindingGroup.EXPLAIN, BindingGroup.FOLD, BindingGroup.TEXT, BindingGroup.APP),
@@ -286,14 +349,20 @@ def actions_in_group(group: BindingGroup) -> Iterator[Action]:
     return (action for action in ACTIONS if action.group is group)
 
 
+def footer_sections() -> Mapping[str, tuple[BindingGroup, int]]:
+    """Which keys stand together in the footer: the same value, by the name of the action."""
+    gaps = accumulate(action.gap for action in ACTIONS)
+    return {action.name: (action.group, gap) for action, gap in zip(ACTIONS, gaps, strict=True)}
+
+
 def bindings(group: BindingGroup) -> list[BindingType]:
     """A class's BINDINGS: each key of each action of the group."""
     return [
         Binding(
             ",".join(action.keys),
-            action.verb,
+            action.call,
             action.label,
-            show=action.footer,
+            show=bool(action.footer),
             tooltip=action.help,
             priority=action.priority,
             id=action.name,
@@ -326,10 +395,14 @@ class Keys:
 
     def __init__(self, changed: Mapping[str, Sequence[str]] = MappingProxyType({})) -> None:
         self._changed = changed
+        self._taken = {(name.partition(".")[0], key) for name, keys in changed.items() for key in keys}
 
     def of(self, action: Action) -> tuple[str, ...]:
-        """The keys of an action, in Textual's names."""
-        return tuple(self._changed.get(action.name, action.keys))
+        """The keys of an action, in Textual's names; one that yields may have lost them."""
+        if action.name in self._changed or not action.yields:
+            return tuple(self._changed.get(action.name, action.keys))
+        group = action.group.name.lower()
+        return tuple([key for key in action.keys if (group, key) not in self._taken])
 
     def shown(self, action: Action) -> str:
         """All of them, as people write them."""
@@ -337,7 +410,7 @@ class Keys:
 
     def first(self, name: str) -> str:
         """The first key of the action of that name, as a sentence mentions it."""
-        return shown_key(self.of(_BY_NAME[name])[0])
+        return shown_key(next(iter(self.of(BY_NAME[name])), ""))
 
 
-_BY_NAME: Final = {action.name: action for action in ACTIONS}
+BY_NAME: Final = {action.name: action for action in ACTIONS}

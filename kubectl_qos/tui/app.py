@@ -25,12 +25,12 @@ from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.format import arrived_text
-from kubectl_qos.tui.actions import ACTIONS, BindingGroup, Keys, bindings
+from kubectl_qos.tui.actions import ACTIONS, BY_NAME, BindingGroup, Keys, bindings, shown_key
 from kubectl_qos.tui.follower import FindPod, Follower, FollowStatus, Updated, UpdateFailed, run_in_background
 from kubectl_qos.tui.key_order import KeyOrder, Passed
 from kubectl_qos.tui.lists.base import ListCache
 from kubectl_qos.tui.screens.base import QosScreen, TitleLine
-from kubectl_qos.tui.screens.dialogs import ConfirmDialog, SaveAs, TextScreen, help_lines
+from kubectl_qos.tui.screens.dialogs import ConfirmDialog, HelpScreen, SaveAs, TextScreen, help_sections
 from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.screens.search import Command, Palette, SelectDialog
 from kubectl_qos.tui.themes import THEMES, AsciiFilter, next_theme
@@ -135,6 +135,18 @@ class QosApp(App[QosError]):
             await self._key_order.take(event)
         else:
             await super().on_event(event)
+
+    async def on_key(self, event: events.Key) -> None:
+        """The last to hear of a key: one that does nothing here gets an answer, once while it is shown."""
+        event.prevent_default()
+        if await self._check_bindings(event.key):
+            return
+        key = event.character if event.is_printable and event.character != " " else shown_key(event.key)
+        answer = f"{key} does nothing here"
+        if isinstance(self.screen, QosScreen):
+            answer += f": {self.keys.first('app.help')} shows the keys"
+        if all(shown.message != answer for shown in self._notifications):
+            self.notify(answer, timeout=2)
 
     async def on_passed(self, message: Passed) -> None:
         await self._key_order.passed(message.number)
@@ -295,6 +307,8 @@ class QosApp(App[QosError]):
             location = self.navigation.back()
             if location is not None:
                 self.screen.return_to(location)
+            else:
+                self.notify("there is no previous location")
         elif isinstance(self.screen, QosScreen):
             self.screen.action_back()
 
@@ -305,11 +319,20 @@ class QosApp(App[QosError]):
             self.screen.remember_row()
         location = self.navigation.forward()
         if location is None:
-            return
-        if location.detail is not None:
+            self.notify("there is no next location")
+        elif location.detail is not None:
             self._open(location)
         else:
             self.main.return_to(location)
+
+    def show_log(self, pod: Pod, container: str = "") -> None:
+        """The last lines of a container that has died, by default one that was OOMKilled."""
+        from kubectl_qos.tui.screens.read import log_screen
+
+        try:
+            self.push_screen(log_screen(self.source, pod, container))
+        except QosError as error:
+            self.notify(str(error), severity="warning")
 
     def show_text(self, title: str, lines: Iterable[str]) -> None:
         self.push_screen(TextScreen(title, lines))
@@ -362,8 +385,14 @@ class QosApp(App[QosError]):
         self.save_as("a screenshot", "kubectl-qos.svg", screenshot)
 
     def action_help(self) -> None:
-        if not isinstance(self.screen, TextScreen):
-            self.show_text("Help", help_lines(self.keys))
+        """The keys that are active now first."""
+        screen = self.screen
+        if isinstance(screen, QosScreen):
+            bound = (BY_NAME.get(one.binding.id or "") for one in screen.active_bindings.values())
+            active = {action.group for action in bound if action is not None}
+            here = [group for group in BindingGroup if group in active]
+            here.sort(key=lambda group: (group is not screen.group, group is BindingGroup.APP))
+            self.push_screen(HelpScreen(help_sections(self.keys, here)))
 
     def action_refresh(self) -> None:
         self.status = replace(self.status, loading=True)
@@ -432,7 +461,7 @@ class QosApp(App[QosError]):
         for action in ACTIONS:
             if action.palette and action.group in groups:
                 target = self if action.group is BindingGroup.APP else screen
-                run = partial(self.run_action, action.verb, target)
+                run = partial(self.run_action, action.call, target)
                 yield Command(action.label, self.keys.first(action.name), action.help, run)
         if isinstance(screen, MainScreen):
             for column in screen.table.shown_columns:

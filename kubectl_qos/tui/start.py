@@ -34,7 +34,7 @@ def settings() -> Settings:
         columns=[key for key in BY_KEY if key != "container"] + ["trend"],
         themes=[theme.name for theme in THEMES],
         views=[kind.value for kind in ListKind],
-        actions={action.name: action.keys for action in ACTIONS},
+        actions={action.name: () if action.yields else action.keys for action in ACTIONS},
         active_together=[[group.name.lower() for group in together] for together in TOGETHER],
     )
     return read_settings(config_file(), allowed)

@@ -1,17 +1,16 @@
-"""What is shown: views, their sentences, the locations one has been at, and where `:` leads. Pure."""
+"""What is shown: views, their sentences, and the locations one has been at. Pure."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum, StrEnum, auto
 from typing import Any, Final
 
 from kubectl_qos.cluster.source import Arrived
-from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kinds import Workload, find_workload
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
@@ -41,7 +40,10 @@ class ListKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What is shown: a list, of which node, namespace, workload and pod (None: all), and how much of it."""
+    """What is shown: a list, of which node, namespace, workload and pod (None: all), and how much of it.
+
+    With `times` it shows times in place of ages.
+    """
 
     kind: ListKind = ListKind.PODS
     node: str | None = None
@@ -51,11 +53,12 @@ class View:
     filter: RowFilter = EVERYTHING
     at_risk: bool = False
     wide: bool = False
+    times: bool = False
 
     @property
     def whole(self) -> View:
-        """The same list with all rows and only the columns that fit."""
-        return replace(self, filter=EVERYTHING, at_risk=False, wide=False)
+        """The same list with all rows, only the columns that fit, and ages."""
+        return replace(self, filter=EVERYTHING, at_risk=False, wide=False, times=False)
 
     def pod_rows(self, view_model: ViewModel) -> Sequence[PodRow]:
         """The pods of the node, namespace and workload, in kill order."""
@@ -332,109 +335,3 @@ class Navigation:
             return None
         self._index = index
         return self.location
-
-
-class Destination(Enum):
-    """What `:` leads to."""
-
-    LIST = auto()
-    CONTEXT = auto()
-    UNDO = auto()
-    KILLS = auto()
-    SIMULATION = auto()
-    HELP = auto()
-    QUIT = auto()
-
-
-@dataclass(frozen=True, slots=True)
-class GoTo:
-    """Where to go; `view` is what a list shows, `name` a context (None: choose) or node (None: the row's)."""
-
-    destination: Destination
-    view: View | None = None
-    name: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Command:
-    """A word after `:` with its other names, and what can follow it; `kind` is that of a list.
-
-    `is_offered` says whether the word alone is completed.
-    """
-
-    words: tuple[str, ...]
-    destination: Destination
-    kind: ListKind | None = None
-    argument: str = ""
-    is_offered: bool = True
-
-
-_COMMANDS: Final = (
-    _Command(("nodes", "cluster", "no"), Destination.LIST, ListKind.NODES),
-    _Command(("namespaces", "namespace"), Destination.LIST, ListKind.NAMESPACES),
-    _Command(("workloads", "wl"), Destination.LIST, ListKind.WORKLOADS, "NAMESPACE"),
-    _Command(("pods", "pod", "po"), Destination.LIST, ListKind.PODS, "NAMESPACE"),
-    _Command(("containers", "co"), Destination.LIST, ListKind.CONTAINERS, "NAMESPACE"),
-    _Command(("ctx", "context", "contexts"), Destination.CONTEXT, argument="CONTEXT"),
-    _Command(("undo",), Destination.UNDO),
-    _Command(("kills",), Destination.KILLS),
-    _Command(("sim", "simulate"), Destination.SIMULATION, argument="NODE"),
-    _Command(("help",), Destination.HELP),
-    _Command(("quit", "q"), Destination.QUIT),
-    _Command(("node",), Destination.LIST, ListKind.NODES, "NODE", is_offered=False),
-    _Command(("ns",), Destination.LIST, ListKind.NAMESPACES, "NAMESPACE", is_offered=False),
-)
-"""What can be typed after `:`, in the order of completion."""
-_OFFERED: Final = [command.words[0] for command in _COMMANDS if command.is_offered]
-COMMAND_WORDS: Final = ", ".join(_OFFERED)
-_USAGE: Final = ", ".join(f"{command.words[0]} {command.argument}".strip() for command in _COMMANDS)
-
-
-def parse_go_to(text: str, view_model: ViewModel | None) -> GoTo:
-    """The destination of what was typed after `:`. Raises InputError for an unknown one."""
-    word, _, name = text.strip().partition(" ")
-    name = name.strip()
-    command = next((command for command in _COMMANDS if word.lower() in command.words), None)
-    if command is None:
-        raise InputError(f'unknown command "{word}"', hint=f"commands are: {_USAGE}")
-    if command.kind is None:
-        if name and command.argument == "NODE":
-            _check_node(name, view_model)
-        return GoTo(command.destination, name=name or None if command.argument else None)
-    if not name or name == "all":
-        return GoTo(Destination.LIST, View(command.kind))
-    if command.kind is ListKind.NODES:
-        _check_node(name, view_model)
-        return GoTo(Destination.LIST, View(node=name))
-    if view_model is None or name not in view_model.namespaces:
-        raise InputError(f'namespace "{name}" has no pods')
-    kind = ListKind.PODS if command.kind is ListKind.NAMESPACES else command.kind
-    return GoTo(Destination.LIST, View(kind, namespace=name))
-
-
-def _check_node(name: str, view_model: ViewModel | None) -> None:
-    if name not in _node_names(view_model):
-        raise InputError(f'node "{name}" not found')
-
-
-def go_to_completions(text: str, view_model: ViewModel | None) -> Iterator[str]:
-    """The commands that begin with what was typed."""
-    return (
-        command
-        for command in _known_commands(view_model)
-        if text and command.startswith(text) and command != text
-    )
-
-
-def _known_commands(view_model: ViewModel | None) -> Iterator[str]:
-    yield from (*_OFFERED, "pods all")
-    names = {
-        "NODE": _node_names(view_model),
-        "NAMESPACE": [name for name in view_model.namespaces if name] if view_model is not None else [],
-    }
-    for command in _COMMANDS:
-        yield from (f"{command.words[0]} {name}" for name in names.get(command.argument, ()))
-
-
-def _node_names(view_model: ViewModel | None) -> list[str]:
-    return [group.key for group in view_model.nodes if group.key] if view_model is not None else []

@@ -42,7 +42,7 @@ from kubectl_qos.qos.simulation.engine import simulate
 from kubectl_qos.qos.simulation.node_state import Scenario, build_node_state
 from kubectl_qos.tui.actions import Keys
 from kubectl_qos.tui.screens.browse import list_definitions
-from kubectl_qos.tui.screens.dialogs import help_lines
+from kubectl_qos.tui.screens.dialogs import help_sections
 from kubectl_qos.tui.screens.main import NO_NOTES
 from kubectl_qos.tui.view import ListKind, View, ended_pods, list_title, title_words
 from kubectl_qos.tui.view_model import Trends, ViewModel, build_view_model
@@ -385,7 +385,7 @@ def test_no_page_no_help_and_no_source_describes_a_class_by_a_rank() -> None:
     files = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("kubectl_qos/**/*.py")]
     assert len(files) > 200
     lines = [line for path in files for line in path.read_text(encoding="utf-8").splitlines()]
-    lines += help_lines(Keys())
+    lines += [meaning for section in help_sections(Keys()) for _, meaning in section.entries]
     assert [one for one in lines if CLASS_MYTH.search(one) and not one.startswith(REFUTED)] == []
 
 

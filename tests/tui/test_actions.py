@@ -3,21 +3,33 @@ from __future__ import annotations
 import inspect
 
 import pytest
-from textual.binding import Binding
+from textual.binding import ActiveBinding, Binding
 from textual.dom import DOMNode
 
 from kubectl_qos.present.pod_columns import ALL_COLUMNS
 from kubectl_qos.qos.flags import Flag
-from kubectl_qos.tui.actions import ACTIONS, Action, BindingGroup, Keys, actions_in_group, bindings, shown_key
+from kubectl_qos.tui.actions import (
+    ACTIONS,
+    BY_NAME,
+    Action,
+    BindingGroup,
+    Keys,
+    actions_in_group,
+    bindings,
+    shown_key,
+)
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.screens.apply import ApplyScreen, ProgressScreen
+from kubectl_qos.tui.screens.base import fitting_keys
 from kubectl_qos.tui.screens.dialogs import (
     ConfirmDialog,
     ConfirmWrite,
+    HelpScreen,
+    HelpSection,
     NumberDialog,
     SaveAs,
     TextScreen,
-    help_lines,
+    help_sections,
 )
 from kubectl_qos.tui.screens.edit import EditScreen
 from kubectl_qos.tui.screens.explain import CollapsibleTitle, ExplainScreen
@@ -25,7 +37,8 @@ from kubectl_qos.tui.screens.kills import KillsScreen
 from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.screens.node import CompareScreen, TreeScreen
 from kubectl_qos.tui.screens.patch import PatchScreen
-from kubectl_qos.tui.screens.search import ColumnsScreen, Finder, Palette, SelectDialog
+from kubectl_qos.tui.screens.read import ReadScreen
+from kubectl_qos.tui.screens.search import ColumnsScreen, Finder, Menu, Palette, SelectDialog
 from kubectl_qos.tui.screens.simulation import SimulationScreen
 from kubectl_qos.tui.screens.undo import UndoScreen
 from kubectl_qos.tui.widgets.line_table import LineTable
@@ -54,7 +67,9 @@ CLASSES: dict[BindingGroup, tuple[type[DOMNode], ...]] = {
     BindingGroup.SAVE: (SaveAs,),
     BindingGroup.HELP: (TextScreen,),
     BindingGroup.SEARCH: (Finder, Palette),
-    BindingGroup.SELECT: (SelectDialog,),
+    BindingGroup.SELECT: (SelectDialog, Menu),
+    BindingGroup.READ: (ReadScreen,),
+    BindingGroup.GUIDE: (HelpScreen,),
     BindingGroup.COLUMNS: (ColumnsScreen,),
 }
 
@@ -67,8 +82,8 @@ def test_every_room_belongs_to_a_class() -> None:
 def test_every_action_is_a_method_and_bound(action: Action) -> None:
     for owner in CLASSES[action.group]:
         method = getattr(owner, f"action_{action.verb}")
-        assert len(inspect.signature(method).parameters) == 1
-        bound = [one for one in owner.BINDINGS if isinstance(one, Binding) and one.action == action.verb]
+        assert len(inspect.signature(method).parameters) == (2 if action.argument else 1)
+        bound = [one for one in owner.BINDINGS if isinstance(one, Binding) and one.action == action.call]
         assert [one.key.split(",") for one in bound] == [list(action.keys)]
 
 
@@ -93,13 +108,60 @@ def test_names_are_unique() -> None:
 
 
 def test_the_help_names_every_action_column_and_flag() -> None:
-    lines = list(help_lines(Keys()))
+    entries = [entry for section in help_sections(Keys()) for entry in section.entries]
     for action in ACTIONS:
-        assert f"{' '.join(map(shown_key, action.keys))}\t{action.help}" in lines
+        assert (" ".join(map(shown_key, action.keys)), action.meaning) in entries
     for column in ALL_COLUMNS:
-        assert f"{column.header}\t{column.help}" in lines
-    for flag in Flag:
-        assert any(line.startswith(f"{flag}\t") for line in lines)
+        assert (column.header, column.help) in entries
+    assert {str(flag) for flag in Flag} <= {name for name, _ in entries}
+    for command in ("deploy", "sts", "ns", "ctx"):
+        assert any(command in name.split() for name, _ in entries)
+
+
+def test_the_help_begins_with_the_keys_that_are_active() -> None:
+    here = (BindingGroup.KILLS, BindingGroup.TABLE, BindingGroup.APP)
+    titles = [section.title for section in help_sections(Keys(), here)]
+    assert titles[:4] == ["Kills (here)", "In a table (here)", "Everywhere (here)", "In a list"]
+    assert len(titles) == len(set(titles))
+
+
+def test_a_search_of_the_help_looks_at_keys_words_and_headings() -> None:
+    section = HelpSection("Kills", (("d", "explain: the rank"), ("c", "copy: all of it")))
+    assert section.found(["kills"]) == section
+    assert section.found(["rank", "explain"]).entries == section.entries[:1]
+    assert not section.found(["evict"]).entries
+
+
+def test_a_person_may_take_a_key_that_yields() -> None:
+    keys = Keys({"main.find": ("M",), "explain.fold": ("y",)})
+    assert keys.first("main.sort_by_memory") == ""
+    assert keys.first("main.yaml") == "y", "of another screen"
+    assert keys.first("main.find") == "M"
+    assert "" not in {key for section in help_sections(keys) for key, _ in section.entries}
+
+
+def active(*names: str) -> list[ActiveBinding]:
+    found = []
+    for name in names:
+        group = BY_NAME[name].group
+        binding = next(one for one in bindings(group) if isinstance(one, Binding) and one.id == name)
+        found.append(ActiveBinding(QosApp, binding, enabled=True, tooltip=""))  # type: ignore[arg-type]
+    return found
+
+
+def test_the_footer_drops_the_least_important_keys_and_none_in_part() -> None:
+    shown = [action.name for action in ACTIONS if action.footer and action.group.name in {"MAIN", "APP"}]
+    keys = active(*shown)
+
+    def fitting(width: int) -> list[str | None]:
+        return [one.binding.id for one in fitting_keys(keys, lambda binding: binding.key[:1], width)]
+
+    assert fitting(1000) == shown
+    at_80 = fitting(80)
+    assert {"main.explain", "main.simulate", "main.kills", "main.filter", "app.help"} <= set(at_80)
+    widths = [len(fitting(width)) for width in range(20, 200)]
+    assert widths == sorted(widths)
+    assert fitting(20) == ["app.help", "app.quit"]
 
 
 @pytest.mark.parametrize(

@@ -458,8 +458,8 @@ SCREENS: Final = {
     "main.compare": ("CompareScreen", SECOND_POD, "compare.back"),
     "main.simulate": ("SimulationScreen", "node worker-2", "simulation.back"),
 }
-HELP = screen_and(said("Help (esc closes)"))
-IN_HELP: Final = ("TextScreen", ["Help (esc closes)"])
+HELP = screen_and(said("In a list (here)"))
+IN_HELP: Final = ("HelpScreen", ["In a list (here)"])
 
 TOURS: Final[dict[str, Tour]] = {}
 
@@ -610,8 +610,19 @@ tour(
 
 tour(
     "texts",
-    *scrolls(keys("question_mark")),
-    leave(),
+    *scrolls(both(keys("y"), shown("apiVersion"))),
+    leave("read.back"),
+    *each_key("guide.down", scrolled, moved(lambda was: was.top + 1), come=keys("question_mark")),
+    *each_key("guide.up", scrolled, moved(lambda was: was.top - 1)),
+    *(
+        step
+        for down, up in zip(ACTION["guide.page_down"].keys, ACTION["guide.page_up"].keys, strict=True)
+        for step in (
+            Step("guide.page_down", scrolled, moved(lambda was: was.top + was.page), key=down),
+            Step("guide.page_up", scrolled, moved(lambda _: 0), key=up),
+        )
+    ),
+    leave("guide.close"),
     Step("text.last", scrolled, moved(lambda was: was.most), keys("v", "g")),
     leave("tree.back"),
     Step("text.last", scrolled, moved(lambda was: was.most), keys("d")),
@@ -634,15 +645,75 @@ tour(
     Step("main.columns", FOCUS, ("ColumnsScreen", "LineTable")),
     leave("columns.leave"),
     Step("save.leave", screen_and(saved("pods.csv")), ("MainScreen", None), keys("x")),
-    Step("main.notes", screen_and(said(NOTES[1])), ("TextScreen", [NOTES[1]])),
     *(
         step
-        for number, key in enumerate(ACTION["help.close"].keys)
+        for key in ACTION["help.close"].keys
         for step in (
-            *([Step("app.help", HELP, IN_HELP, key=ACTION["app.help"].keys[number % 2])] if number else []),
+            Step("main.notes", screen_and(said(NOTES[1])), ("TextScreen", [NOTES[1]])),
             Step("help.close", FOCUS, ("MainScreen", "pods"), key=key),
         )
     ),
+    *(
+        step
+        for number, key in enumerate(ACTION["guide.close"].keys)
+        for step in (
+            Step("app.help", HELP, IN_HELP, key=ACTION["app.help"].keys[number % 2]),
+            Step("guide.close", FOCUS, ("MainScreen", "pods"), key=key),
+        )
+    ),
+    Step("main.menu", FOCUS, ("Menu", "LineTable")),
+    leave("select.leave"),
+)
+
+SORTED: Final = {
+    "name": "pod",
+    "class": "qos",
+    "score": "oom_score",
+    "adj": "oom_score_adj",
+    "limit": "limit_percent",
+    **{word: word for word in ("namespace", "node", "memory", "request", "restarts", "priority", "age")},
+    "risk": "risk",
+    "rank": "rank",
+}
+"""What each key sorts pods by, whether its column is shown or not."""
+
+tour(
+    "sorting",
+    *(
+        Step(f"main.sort_by_{word}", lambda pilot: order(pilot)[0], (key, False))
+        for word, key in SORTED.items()
+    ),
+    Step("main.sort_by_rank", lambda pilot: order(pilot)[0], ("rank", True)),
+    Step("main.ages", said("3d", "2026-11-17T12:00:00Z"), ["2026-11-17T12:00:00Z"], come=keys("w", "R")),
+    size=(260, 31),
+)
+
+OWNER: Final = Workload("Deployment", "shop", "api")
+
+tour(
+    "objects",
+    Step("main.owner", lambda pilot: getattr(pilot.main.table.row, "key", None), OWNER),
+    Step(
+        "main.yaml", said("YAML of deployment shop/api", "kind: Deployment"), ["YAML of deployment shop/api"]
+    ),
+    leave("read.back", key="q"),
+    Step(
+        "main.yaml",
+        said(f"YAML of pod {API_POD}", "kind: Pod"),
+        [f"YAML of pod {API_POD}", "kind: Pod"],
+        keys("left_square_bracket"),
+    ),
+    Step("read.copy", copied_from("kind: Pod"), after=True),
+    Step("read.save", saved(f"{API}.yaml", "kind: Pod"), after=True, follow=ENTER),
+    leave("read.back"),
+    Step("main.logs", said("! prod has no logs of containers"), ["! prod has no logs of containers"]),
+    leave("read.back"),
+    Step("explain.yaml", screen_name, "ReadScreen", keys("d")),
+    leave("read.back", "ExplainScreen"),
+    Step("explain.logs", screen_name, "ReadScreen"),
+    leave("read.back", "ExplainScreen"),
+    leave("explain.back", key="q"),
+    Step("tree.back", screen_name, "MainScreen", keys("v"), "q"),
 )
 
 tour(

@@ -77,6 +77,10 @@ async def test_the_details_are_those_of_the_command_and_pods_are_explained() -> 
         assert text.count("to be certain: ") == len(DEMO)
         await pilot.keys("n")
         assert pilot.notifications[-1] == "everything could be read, other than kernel logs"
+        await pilot.keys("l")
+        await pilot.seen("last lines of container c of pod batch/crunch-x2k9f, OOMKilled")
+        await pilot.seen("! demo has no logs of containers")
+        await pilot.keys("q")
         # A pod that lives is explained.
         await pilot.keys("g")
         await pilot.keys("down")

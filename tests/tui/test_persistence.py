@@ -143,7 +143,7 @@ async def test_settings_choose_theme_columns_motion_and_keys() -> None:
         await pilot.keys("d")
         assert pilot.app.screen is screen, "d has lost its meaning"
         await pilot.keys("f1")
-        assert "y               why this class, score and rank" in pilot.text
+        assert "y               explain: why this class, score and rank" in pilot.text
         await pilot.keys("escape", "y")
         assert pilot.app.screen is not screen
         await pilot.keys("f6")

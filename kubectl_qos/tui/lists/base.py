@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
@@ -13,9 +14,10 @@ from textual.content import Content
 
 from kubectl_qos.config.state import UiState
 from kubectl_qos.errors import InputError, QosError
+from kubectl_qos.present.format import UNKNOWN, escape
 from kubectl_qos.present.groups import NAMESPACE_COLUMNS, WORKLOAD_COLUMNS
 from kubectl_qos.present.node_columns import NODE_COLUMNS
-from kubectl_qos.present.output import Column, table, table_values, to_csv, to_json, to_yaml
+from kubectl_qos.present.output import Column, ColumnType, table, table_values, to_csv, to_json, to_yaml
 from kubectl_qos.present.pod_columns import VALUE_COLUMNS
 from kubectl_qos.present.pod_rows import PodRow
 from kubectl_qos.tui.filters import Fields, RowFilter
@@ -77,7 +79,7 @@ class ListDefinition(ABC, Generic[RowT]):
         """
         wanted = self.default_columns(view) if chosen is None else chosen
         keys = [key for key in wanted if key in self.columns]
-        columns = [self.columns[key] for key in keys]
+        columns = [_with_time(self.columns[key]) if view.times else self.columns[key] for key in keys]
         if chosen is not None or view.wide:
             fixed = keys.index(self.name) + 1 if self.name in keys else 0
             return Layout(columns, measured(columns, rows, now), fixed=fixed)
@@ -279,6 +281,10 @@ class ListTable(LineTable[Any]):
 
         self.load(rows, fitting, now, empty=empty, narrowed=selection)
 
+    def find_column(self, key: str) -> Column[Any] | None:
+        """Also one for which there is no room."""
+        return self.definition.columns.get(key)
+
     def set_title(self, title: str) -> None:
         """Set the title above it; the same one again paints nothing."""
         if title != self._title:
@@ -323,6 +329,14 @@ class ListTable(LineTable[Any]):
     def text(self, rows: Sequence[Any], now: datetime) -> str:
         """Rows as a table, as `kubectl qos top` prints them."""
         return "\n".join(table(rows, self.shown_columns, now))
+
+
+@lru_cache
+def _with_time(column: Column[Any]) -> Column[Any]:
+    """The column with times in place of ages; the same one each time, so that nothing is painted again."""
+    if column.type is not ColumnType.TIME:
+        return column
+    return replace(column, cell=lambda row, _: escape(str(column.value(row) or UNKNOWN)))
 
 
 _DOCUMENTS: Final[Mapping[ListKind, tuple[str, Sequence[Column[Any]]]]] = {

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, cast
 
 from rich.cells import cell_len, set_cell_size
 from textual.app import ComposeResult
 from textual.await_complete import AwaitComplete
-from textual.binding import Binding
+from textual.binding import ActiveBinding, Binding
 from textual.content import Content
 from textual.dom import DOMNode
 from textual.screen import ModalScreen, Screen
 from textual.widget import Widget
 from textual.widgets import Footer, Static
+from textual.widgets._footer import FooterKey
 
 from kubectl_qos.errors import QosError
-from kubectl_qos.tui.actions import BindingGroup, bindings
+from kubectl_qos.tui.actions import BY_NAME, BindingGroup, bindings, footer_sections
 from kubectl_qos.tui.follower import run_in_background
 from kubectl_qos.tui.view_model import ViewModel
 from kubectl_qos.tui.widgets.text_view import TextScroll
@@ -41,25 +43,74 @@ def unwatch(watched: DOMNode, watcher: DOMNode | None = None) -> None:
         entries[:] = [entry for entry in entries if watcher is not None and entry[0] is not watcher]
 
 
-class KeyFooter(Footer):
-    """The footer. Its keys watch it, and Textual's own would keep all that it ever showed."""
+SECTION_GAP: Final = 2
+_SECTIONS: Final = footer_sections()
 
-    _shown: list[tuple[Binding, bool, str]] | None = None
+
+class KeyFooter(Footer):
+    """The keys of the screen in groups: the most important ones that fit, each whole.
+
+    Its keys watch it, and Textual's own footer would keep all that it ever showed. That one is also empty
+    while the terminal or the page of a browser has no focus.
+    """
+
+    _shown: Sequence[ActiveBinding] = ()
+
+    def bindings_changed(self, screen: Screen[Any]) -> None:
+        """Show what can be done now; behind a dialog stays what could be done before."""
+        if self.is_attached and screen is self.screen:
+            self.call_after_refresh(self.recompose)
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self.recompose)
 
     async def recompose(self) -> None:
         """Show other keys; most signals that bindings changed come with the same ones."""
-        if not self.is_attached:
+        if not self.is_attached or self.app.screen is not self.screen:
             return
-        shown = [
-            (binding, enabled, tooltip)
-            for _, binding, enabled, tooltip in self.screen.active_bindings.values()
-            if binding.show
-        ]
-        if shown == self._shown:
-            return
-        self._shown = shown
-        unwatch(self)
-        await super().recompose()
+        active = self.screen.active_bindings.values()
+        by_name = {one.binding.id: one for one in reversed(active) if one.binding.show}
+        known = [by_name[name] for name in BY_NAME if name in by_name]
+        shown = fitting_keys(known, self.app.get_key_display, self.size.width)
+        if shown and shown != self._shown:
+            self._shown = shown
+            unwatch(self)
+            await super().recompose()
+
+    def compose(self) -> ComposeResult:
+        before = None
+        for active in self._shown:
+            binding, section = active.binding, _SECTIONS[active.binding.id or ""]
+            yield FooterKey(
+                binding.key,
+                self.app.get_key_display(binding),
+                binding.description,
+                binding.action,
+                disabled=not active.enabled,
+                tooltip=active.tooltip,
+                classes="-first" if before not in {None, section} else "",
+            ).data_bind(compact=Footer.compact)
+            before = section
+
+
+def fitting_keys(
+    keys: Sequence[ActiveBinding], display: Callable[[Binding], str], available: int
+) -> Sequence[ActiveBinding]:
+    """The keys that fit into a width in cells: of the least important ones the last goes first."""
+    shown = list(keys)
+
+    def width() -> int:
+        sections = [_SECTIONS[active.binding.id or ""] for active in shown]
+        gaps = sum(before != after for before, after in pairwise(sections))
+        words = sum(cell_len(f"{display(one.binding)} {one.binding.description} ") for one in shown)
+        return words + gaps * SECTION_GAP - 1
+
+    while shown and width() > available:
+        importance = [BY_NAME[active.binding.id or ""].footer for active in shown]
+        kept = [active.binding.id in {"app.help", "app.quit"} for active in shown]
+        last = max(range(len(shown)), key=lambda index: (not kept[index], importance[index], index))
+        del shown[last]
+    return shown
 
 
 class TitleLine(Widget):
@@ -154,6 +205,9 @@ class QosScreen(SingleDismissScreen[None]):
 
     def on_mount(self) -> None:
         self.qos.show_title()
+
+    def on_screen_resume(self) -> None:
+        self.refresh_bindings()
 
     def on_unmount(self) -> None:
         unwatch(self.app, self)

@@ -17,6 +17,7 @@ from kubectl_qos.errors import QosError
 from kubectl_qos.present.format import arrived_text, escape
 from kubectl_qos.tui.filters import filter_completions
 from kubectl_qos.tui.follower import run_in_background
+from kubectl_qos.tui.go_to import go_to_completions
 from kubectl_qos.tui.lists.base import BuiltList, ListDefinition, ListQuery, ListRows, ListTable, RowSelection
 from kubectl_qos.tui.lists.groups import NamespaceList, NodeList, WorkloadList
 from kubectl_qos.tui.lists.panes import ExplanationPanel, MemoryLine, Sidebar
@@ -28,7 +29,6 @@ from kubectl_qos.tui.view import (
     View,
     empty_sentence,
     ended_pods,
-    go_to_completions,
     list_title,
 )
 from kubectl_qos.tui.view_model import Trends, ViewModel

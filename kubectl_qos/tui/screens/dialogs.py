@@ -1,8 +1,9 @@
-"""Dialogs: a question, a file name, a number, and a text such as the help."""
+"""Dialogs: a question, a file name, a number, a text such as notes, and the help."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from io import StringIO
 from pathlib import Path
 from typing import Final
@@ -17,6 +18,7 @@ from kubectl_qos.present.format import escape
 from kubectl_qos.present.pod_columns import ALL_COLUMNS
 from kubectl_qos.present.reasons import CLASSES, FLAG_MEANINGS, class_rule
 from kubectl_qos.tui.actions import BindingGroup, Keys, actions_in_group
+from kubectl_qos.tui.go_to import COMMAND_HELP
 from kubectl_qos.tui.screens.base import Dialog, ResultT
 from kubectl_qos.tui.widgets.text_view import TextLine, TextScroll, TextView, layout_lines, wrapped
 
@@ -227,18 +229,84 @@ class TextScreen(Dialog[None], group=BindingGroup.HELP):
                 yield TextView(self._layout)
 
     def _layout(self, width: int) -> list[TextLine]:
-        lines = []
-        for line in self._lines:
-            key, tab, words = line.partition("\t")
-            if not tab:
-                title = "title" if line and not line.startswith(" ") and self._title == "Help" else ""
-                lines += [TextLine(text, title) for text in wrapped(line, width)]
-                continue
-            left = f"  {key:<16}"
-            first, *more = wrapped(words, width - len(left), hanging="")
-            lines.append(TextLine(left + first))
-            lines += [TextLine(" " * len(left) + text) for text in more]
-        return lines
+        return [TextLine(text) for line in self._lines for text in wrapped(line, width)]
+
+    def action_close(self) -> None:
+        self.dismiss()
+
+
+@dataclass(frozen=True, slots=True)
+class HelpSection:
+    """What has a heading in the help: keys or other forms with what they mean."""
+
+    title: str
+    entries: tuple[tuple[str, str], ...]
+
+    def found(self, words: Sequence[str]) -> HelpSection:
+        """The entries that have all words, or all of them if the heading has."""
+        if _has(self.title, words):
+            return self
+        return replace(self, entries=tuple([one for one in self.entries if _has(" ".join(one), words)]))
+
+
+def _has(text: str, words: Sequence[str]) -> bool:
+    text = text.casefold()
+    return all(word in text for word in words)
+
+
+class HelpScreen(Dialog[None], group=BindingGroup.GUIDE):
+    """The keys of the screen below it, then everything else; what is typed searches them."""
+
+    CSS_PATH = "help.tcss"
+    AUTO_FOCUS = "Input"
+
+    def __init__(self, sections: Iterable[HelpSection]) -> None:
+        super().__init__()
+        self._sections = tuple(sections)
+        self._query = ""
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="sheet"):
+            closes = self.qos.keys.first("guide.close")
+            yield Label(f"Help   (type to search, {closes} closes)", id="heading", markup=False)
+            yield Input(placeholder="a key, or a word such as sort", compact=True)
+            with TextScroll(can_focus=False):
+                yield TextView(self._layout)
+
+    @on(Input.Changed)
+    def _typed(self, event: Input.Changed) -> None:
+        if event.value == "?":
+            # To an input it is a letter, and no key; by habit it closes what it has opened.
+            self.dismiss()
+            return
+        self._query = event.value
+        self.query_one(TextView).show(self._layout)
+        self.query_one(TextScroll).scroll_home(animate=False)
+
+    def _layout(self, width: int) -> list[TextLine]:
+        words = self._query.casefold().split()
+        lines: list[TextLine] = []
+        for section in (one.found(words) for one in self._sections):
+            if section.entries:
+                lines += [*([TextLine("")] if lines else []), TextLine(section.title, "title")]
+            for key, meaning in section.entries:
+                left = f"  {key:<16}"
+                first, *more = wrapped(meaning, width - len(left), hanging="")
+                lines.append(TextLine(left + first))
+                lines += [TextLine(" " * len(left) + text) for text in more]
+        return lines or [TextLine(f"Nothing in the help has {escape(self._query.strip())}.")]
+
+    def action_up(self) -> None:
+        self.query_one(TextScroll).action_up()
+
+    def action_down(self) -> None:
+        self.query_one(TextScroll).action_down()
+
+    def action_page_up(self) -> None:
+        self.query_one(TextScroll).action_page_up()
+
+    def action_page_down(self) -> None:
+        self.query_one(TextScroll).action_page_down()
 
     def action_close(self) -> None:
         self.dismiss()
@@ -256,30 +324,24 @@ _FILTERS: Final = (
 )
 
 
-def help_lines(keys: Keys) -> Iterator[str]:
-    """Every action with its keys, filters, columns, classes and flags; a tab separates key and meaning."""
-    for group in BindingGroup:
-        yield group.value
-        for action in actions_in_group(group):
-            yield f"{keys.shown(action)}\t{action.help}"
-        yield ""
-    yield "Filters"
-    for form, meaning in _FILTERS:
-        yield f"{form}\t{meaning}"
-    yield ""
-    yield "With the mouse"
-    yield "click\tselect a row, a pane, a field; on a column's header: sort; in the footer: press that key"
-    yield "double click\topen a row"
-    yield "wheel\tscroll"
-    yield ""
-    yield "Columns"
-    for column in ALL_COLUMNS:
-        yield f"{column.header}\t{column.help}"
-    yield ""
-    yield "Classes"
-    for qos, mark in CLASSES.items():
-        yield f"{mark.letter} {mark.glyph} {qos.value}\t{class_rule(qos)}"
-    yield ""
-    yield "Flags"
-    for flag, meaning in FLAG_MEANINGS.items():
-        yield f"{flag}\t{meaning}"
+_MOUSE: Final = (
+    ("click", "select a row, a pane, a field; on a column's header: sort; in the footer: press that key"),
+    ("right click", "what can be done with the row"),
+    ("double click", "open a row"),
+    ("wheel", "scroll"),
+)
+
+
+def help_sections(keys: Keys, here: Sequence[BindingGroup] = ()) -> Iterator[HelpSection]:
+    """The keys of the groups that are active here, all others, then commands, filters and columns."""
+    for group in dict.fromkeys((*here, *BindingGroup)):
+        entries = ((keys.shown(action), action.meaning) for action in actions_in_group(group))
+        title = f"{group.value}{' (here)' if group in here else ''}"
+        yield HelpSection(title, tuple([entry for entry in entries if entry[0]]))
+    yield HelpSection("Commands after :", COMMAND_HELP)
+    yield HelpSection("Filters", _FILTERS)
+    yield HelpSection("With the mouse", _MOUSE)
+    yield HelpSection("Columns", tuple([(column.header, column.help) for column in ALL_COLUMNS]))
+    classes = ((f"{mark.letter} {mark.glyph} {qos.value}", class_rule(qos)) for qos, mark in CLASSES.items())
+    yield HelpSection("Classes", tuple(classes))
+    yield HelpSection("Flags", tuple([(str(flag), meaning) for flag, meaning in FLAG_MEANINGS.items()]))

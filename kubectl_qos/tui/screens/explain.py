@@ -96,6 +96,14 @@ class ExplainScreen(BuiltScreen[_Explained], group=BindingGroup.EXPLAIN):
     def action_edit(self) -> None:
         self.qos.edit(self._pod)
 
+    def action_yaml(self) -> None:
+        from kubectl_qos.tui.screens.read import yaml_screen
+
+        self.qos.push_screen(yaml_screen(self.qos.source, self._pod))
+
+    def action_logs(self) -> None:
+        self.qos.show_log(self._pod)
+
     def action_copy(self) -> None:
         whole = replace(self._explanation, subject=self._subject, sections=tuple(self._sections()))
         self.qos.copy("\n".join(text_lines(whole)), "the explanation")

@@ -199,6 +199,14 @@ class KillsScreen(QosScreen, group=BindingGroup.KILLS):
         elif self.is_uppermost:
             self.qos.open(Detail.EXPLAIN, pod)
 
+    def action_logs(self) -> None:
+        kill = self.table.row
+        pod = pod_named(self._view_model, (kill.namespace, kill.pod)) if kill is not None else None
+        if kill is None or pod is None:
+            self.qos.notify("that pod is gone" if kill else "there is no pod to open", severity="warning")
+        else:
+            self.qos.show_log(pod, kill.container)
+
     def action_next_pane(self) -> None:
         (self.query_one(TextScroll) if self.table.has_focus else self.table).focus()
 

@@ -9,23 +9,56 @@ from typing import Final
 from textual import on
 
 from kubectl_qos.errors import InputError
+from kubectl_qos.k8s.kinds import find_workload
+from kubectl_qos.present.format import UNKNOWN, escape
 from kubectl_qos.present.pod_rows import PodRow
 from kubectl_qos.tui.actions import BindingGroup, actions_in_group
 from kubectl_qos.tui.filters import RowFilter
+from kubectl_qos.tui.go_to import Destination, GoTo, parse_go_to
 from kubectl_qos.tui.lists.base import ListTable, export_rows
 from kubectl_qos.tui.screens.browse import WITH_SIDEBAR, BrowseScreen
-from kubectl_qos.tui.screens.search import ColumnsScreen, Finder
-from kubectl_qos.tui.view import EVERYTHING, Destination, Detail, ListKind, View, count, parse_go_to
+from kubectl_qos.tui.screens.search import ColumnsScreen, Finder, Menu
+from kubectl_qos.tui.view import EVERYTHING, Detail, ListKind, View, count
 from kubectl_qos.tui.view_model import PodGroup
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.prompt import Prompt
 
 NO_NOTES: Final = "nothing to note on this list; the explanation of a pod lists what is assumed"
 _VERBS: Final = frozenset(action.verb for action in actions_in_group(BindingGroup.MAIN))
+_OF_ROW: Final = ("explain", "edit", "simulate", "yaml", "logs", "owner", "tree", "copy")
+"""What the menu of a row offers."""
+_SORTED_BY: Final = {
+    "class": ("qos",),
+    "score": ("oom_score",),
+    "adj": ("oom_score_adj",),
+    "memory": ("used", "memory"),
+    "request": ("request", "requests_percent"),
+    "limit": ("limit_percent", "limits_percent", "limit"),
+    "risk": ("risk", "at_risk", "pressure"),
+}
+"""The columns of a sort key, of which a list has one; other keys are called as their column."""
 
 
 class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
     """Browse, filter, sort; everything else is one key away."""
+
+    @on(LineTable.MenuRequested, "ListTable")
+    def action_menu(self) -> None:
+        row = self.table.row
+        if row is None:
+            self.qos.notify("there is no row", severity="warning")
+            return
+        by_verb = {action.verb: action for action in actions_in_group(BindingGroup.MAIN)}
+        lines = {
+            f"{self.qos.keys.first(by_verb[verb].name):<3} {by_verb[verb].label}": verb for verb in _OF_ROW
+        }
+
+        def run(line: str | None) -> None:
+            if line is not None:
+                self.call_later(self.run_action, lines[line])
+
+        title = str(self.definition.columns[self.definition.name].value(row))
+        self.qos.push_screen(Menu(title, tuple(lines), next(iter(lines)), header="WHAT TO DO"), run)
 
     @on(LineTable.Selected, "ListTable")
     def _row_opened(self, event: LineTable.Selected) -> None:
@@ -97,6 +130,33 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
     def action_tree(self) -> None:
         self._with_pod(Detail.TREE)
 
+    def action_yaml(self) -> None:
+        """The workload, or the pod of any other row."""
+        view_model, row = self.qos.view_model, self._pod_row()
+        if view_model is None or row is None:
+            return
+        from kubectl_qos.tui.screens.read import workload_screen, yaml_screen
+
+        source, pod = self.qos.source, view_model.pod_of(row)
+        if self.view.kind is ListKind.WORKLOADS and self.table.row is not None:
+            self.qos.push_screen(workload_screen(source, self.table.row.key, pod))
+        else:
+            self.qos.push_screen(yaml_screen(source, pod))
+
+    def action_logs(self) -> None:
+        view_model, row = self.qos.view_model, self._pod_row()
+        if view_model is not None and row is not None:
+            self.qos.show_log(view_model.pod_of(row), getattr(self.table.row, "container", ""))
+
+    def action_owner(self) -> None:
+        """The workload of the pod, among those of its namespace."""
+        row = self._pod_row()
+        if row is not None:
+            self.go(View(ListKind.WORKLOADS, namespace=row.pod.namespace, wide=self.view.wide))
+            self._awaited_row = find_workload(row.pod)
+            self._go_to_awaited_row()
+            self._focus_list()
+
     def action_compare(self) -> None:
         self._with_pod(Detail.COMPARE)
 
@@ -131,9 +191,9 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
         node, namespace = (None, None) if is_of_all else (view.node, view.namespace)
         self.qos.push_screen(KillsScreen(view_model, node=node, namespace=namespace))
 
-    def _with_pod(self, detail: Detail) -> None:
+    def _with_pod(self, detail: Detail, row: PodRow | None = None) -> None:
         view_model = self.qos.whole_view_model()
-        row = self._pod_row() if view_model is not None else None
+        row = row or (self._pod_row() if view_model is not None else None)
         if view_model is not None and row is not None:
             self.qos.open(detail, view_model.pod_of(row))
 
@@ -168,13 +228,14 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
                     replace(self.view, filter=RowFilter.parse(event.text, self.definition.fields))
                 )
             elif event.finished and event.text.strip():
-                self._go_to(event.text)
+                self._go_to(parse_go_to(event.text, self.qos.view_model), event.text)
                 return
             prompt.show_error("")
         except InputError as error:
             prompt.show_error(f"{error}; {error.hint}" if error.hint else str(error))
             return
         if event.finished:
+            prompt.keep(event.text)
             self._close_prompt()
 
     @on(Prompt.Left)
@@ -187,30 +248,46 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
         self.query_one(Prompt).close()
         self._focus_list()
 
-    def _go_to(self, text: str) -> None:
-        target = parse_go_to(text, self.qos.view_model)
+    def _go_to(self, target: GoTo, text: str) -> None:
+        self.query_one(Prompt).keep(text)
         if target.destination is Destination.QUIT:
             self.qos.leave()
             return
         self._close_prompt()
-        if target.destination is Destination.HELP:
-            self.qos.action_help()
-        elif target.destination is Destination.UNDO:
-            self.qos.action_undo()
-        elif target.destination is Destination.KILLS:
-            self.action_kills()
+        if target.view is not None:
+            kind = self._definitions[target.view.kind]
+            narrowed = RowFilter.parse(target.filter, kind.fields)
+            self.go(replace(target.view, wide=self.view.wide, filter=narrowed))
+        elif target.destination is Destination.POD:
+            self._go_to_pod(target.pod)
+        elif target.destination in {Destination.EXPLAIN, Destination.EDIT}:
+            self._with_pod(Detail[target.destination.name], target.pod)
         elif target.destination is Destination.SIMULATION:
             self._simulate(target.name)
         elif target.destination is Destination.CONTEXT:
             self.qos.go_to_context(target.name)
-        elif target.view is not None:
-            self.go(replace(target.view, wide=self.view.wide))
+        else:
+            {
+                Destination.HELP: self.qos.action_help,
+                Destination.UNDO: self.qos.action_undo,
+                Destination.KILLS: self.action_kills,
+            }[target.destination]()
 
     def action_sort(self) -> None:
         keys = [column.key for column in self.table.columns.columns]
         if keys:
             key, _ = self.table.sorted_by
             self.table.sort_by(keys[(keys.index(key) + 1) % len(keys)] if key in keys else keys[0])
+
+    def action_sort_by(self, what: str) -> None:
+        """Sort by what a key is for, the second time in the reverse order."""
+        columns = {"name": (self.definition.name,), "rank": (self.definition.natural,)} | _SORTED_BY
+        found = [key for key in columns.get(what, (what,)) if key in self.definition.columns]
+        if not found:
+            self.qos.notify(f"{self.view.kind} have no {what} to sort by", severity="warning")
+            return
+        key, is_reversed = self.table.sorted_by
+        self.table.sort_by(found[0], is_reversed=key == found[0] and not is_reversed)
 
     def action_reverse(self) -> None:
         key, is_reversed = self.table.sorted_by
@@ -223,6 +300,20 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
         """All columns, or those that fit; a choice of columns is given up."""
         self.table.chosen = None
         self.change_view(replace(self.view, wide=not self.view.wide))
+
+    def action_ages(self) -> None:
+        """Ages, or the times of creation; where the column is not in sight, both of the row."""
+        table, row = self.table, self.table.row
+        if row is None or "age" not in self.definition.columns:
+            self.qos.notify(f"{self.view.kind} have no age", severity="warning")
+            return
+        self.change_view(replace(self.view, times=not self.view.times))
+        if table.columns.column("age") is None or table.columns.line_width > table.size.width:
+            column = self.definition.columns["age"]
+            ago = column.cell(row, self.qos.source.now())
+            self.qos.notify(
+                f"{escape(row.name)} was created {ago} ago, {escape(column.value(row) or UNKNOWN)}"
+            )
 
     def action_columns(self) -> None:
         table = self.table

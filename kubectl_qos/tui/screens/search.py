@@ -1,4 +1,4 @@
-"""Dialogs around a table: the pod switcher, the palette, the choice of columns and of a context."""
+"""Dialogs around a table: the pod switcher, the palette, a menu, the choice of columns and of a context."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.fuzzy import FuzzySearch
@@ -24,7 +24,7 @@ from kubectl_qos.tui.lists.base import fitting_columns
 from kubectl_qos.tui.lists.pods import pod_token
 from kubectl_qos.tui.matching import LONGEST_QUERY, fuzzy_matches
 from kubectl_qos.tui.screens.base import Dialog
-from kubectl_qos.tui.widgets.line_table import LineTable
+from kubectl_qos.tui.widgets.line_table import HEADER, LineTable
 from kubectl_qos.tui.widgets.table import GAP, GUTTER, Layout, measured
 
 RowT = TypeVar("RowT")
@@ -264,19 +264,22 @@ class SelectDialog(Dialog[str | None], group=BindingGroup.SELECT):
 
     CSS_PATH = "dialog_table.tcss"
 
-    def __init__(self, title: str, names: Sequence[str], current: str) -> None:
+    def __init__(self, title: str, names: Sequence[str], current: str, *, header: str = "") -> None:
         super().__init__()
         self._title = title
+        self._header = header or title.upper()
         self._names = tuple(names)
         self._current = current
 
     def compose(self) -> ComposeResult:
-        with Vertical(classes="dialog-table") as dialog:
+        with Vertical(classes="dialog-table fitted") as dialog:
             dialog.border_title = self._title
-            yield LineTable[str](natural="", key=str, token=lambda *_: "")
+            table = LineTable[str](natural="", key=str, token=lambda *_: "")
+            table.styles.height = len(self._names) + HEADER
+            yield table
 
     def on_mount(self) -> None:
-        columns = (column("name", str, header=self._title.upper(), cell=escape),)
+        columns = (column("name", str, header=self._header, cell=escape),)
         table = self.query_one(LineTable)
         table.load(self._names, partial(_last_takes_rest, columns, self._names), datetime.now(UTC))
         table.move_to(self._current)
@@ -284,3 +287,14 @@ class SelectDialog(Dialog[str | None], group=BindingGroup.SELECT):
     @on(LineTable.Selected)
     def _selected(self, event: LineTable.Selected) -> None:
         self.dismiss(event.row)
+
+
+class Menu(SelectDialog):
+    """What can be done with a row: each name begins with the key that does it, here too."""
+
+    def on_key(self, event: events.Key) -> None:
+        name = next((name for name in self._names if name.split()[0] == event.character), None)
+        if name is not None:
+            event.stop()
+            event.prevent_default()
+            self.dismiss(name)

@@ -23,6 +23,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.timer import Timer
 
+from kubectl_qos.present.output import Column
 from kubectl_qos.tui.actions import BindingGroup, bindings
 from kubectl_qos.tui.widgets import table
 
@@ -31,6 +32,7 @@ RowT = TypeVar("RowT")
 HEADER: Final = 1
 KEPT_LINES: Final = 96
 """More than most screens have: a line takes some 10 KB with what Textual keeps of it."""
+RIGHT_BUTTON: Final = 3
 FLASH_SECONDS: Final = 0.8
 """How long a cell whose text has changed stands out."""
 
@@ -88,6 +90,9 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
 
     class Selected(Highlighted):
         """A row was opened by enter or a double click."""
+
+    class MenuRequested(Highlighted):
+        """A row was clicked with the right button."""
 
     class Sorted(Highlighted):
         """The rows are in another order."""
@@ -187,8 +192,8 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         self._show()
 
     def sort_by(self, key: str, *, is_reversed: bool = False) -> None:
-        """Order the rows by a column that is shown; the cursor stays on its row."""
-        column = self.columns.column(key)
+        """Order the rows by a column; the cursor stays on its row."""
+        column = self.find_column(key)
         if column is None:
             return
         self._stop_flash()
@@ -196,6 +201,10 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         self._order.sort_by(column, is_reversed=is_reversed)
         self._arrange(was, others=False)
         self.post_message(self.Sorted(self, self.row))
+
+    def find_column(self, key: str) -> Column[RowT] | None:
+        """The column to sort by; None without one."""
+        return self.columns.column(key)
 
     def mark(self, keys: frozenset[Hashable]) -> None:
         self.marked = keys
@@ -409,7 +418,9 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
                 self.sort_by(column.key, is_reversed=column.key == key and not is_reversed)
         elif (index := self.scroll_offset.y + offset.y - HEADER) < len(self.rows):
             self._move(index)
-            if event.chain == 2:
+            if event.button == RIGHT_BUTTON:
+                self.post_message(self.MenuRequested(self, self.row))
+            elif event.chain == 2:
                 self.action_select()
 
     def action_up(self) -> None:

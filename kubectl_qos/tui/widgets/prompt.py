@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import ClassVar, Final
 
 from textual import on
@@ -15,13 +16,19 @@ from textual.suggester import Suggester
 from textual.widgets import Input, Label
 
 from kubectl_qos.tui.actions import BindingGroup, bindings
-from kubectl_qos.tui.view import COMMAND_WORDS
+from kubectl_qos.tui.widgets.text_view import wrapped
 
 Completion = Callable[[str], Iterable[str]]
 """The completions of a text, the likeliest first."""
 
-HINTS: Final = {"/": "text or regex, !not, node:worker-2, memory:>1Gi, -l app=web", ":": COMMAND_WORDS}
+HINTS: Final = {
+    "/": "text or regex, !not, node:worker-2, memory:>1Gi, -l app=web",
+    ":": "a command, and what it is about: pod NAME, dp NAMESPACE, no NODE",
+}
 """The placeholders by sign."""
+_CHOICES: Final = 60
+_CHOICE_LINES: Final = 3
+"""So many completions are offered, in so many lines."""
 
 
 class _Completions(Suggester):
@@ -114,6 +121,7 @@ class Prompt(Vertical):
 
     def compose(self) -> ComposeResult:
         yield Label(id="reason", markup=False)
+        yield Label(id="choices", markup=False)
         with Horizontal():
             yield Label(id="sign", markup=False)
             yield Input(id="line", compact=True, select_on_focus=False)
@@ -133,6 +141,7 @@ class Prompt(Vertical):
             line.value = text
         line.cursor_position = len(text)
         self.display = True
+        self._show_choices(text)
         self.screen.refresh_bindings()
         line.focus()
 
@@ -145,18 +154,32 @@ class Prompt(Vertical):
         label.display = bool(reason)
         label.update(f"! {reason}")
 
+    def _show_choices(self, text: str) -> None:
+        """The completions of a command in whole words; those of a filter are shown in the line alone."""
+        label = self.query_one("#choices", Label)
+        found = islice(self._completions[self._sign](text), _CHOICES) if self._sign == ":" else ()
+        names = [one.rpartition(" ")[2] for one in found]
+        label.display = bool(names)
+        lines = list(wrapped("  ".join(names), self.app.size.width - 6, hanging=""))
+        more = " …" if len(lines) > _CHOICE_LINES or len(names) == _CHOICES else ""
+        label.update("\n".join(lines[:_CHOICE_LINES]) + more)
+
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:
         event.stop()
         if self.display:
+            self._show_choices(event.value)
             self.post_message(self.Typed(self._sign, event.value, finished=False))
 
     @on(Input.Submitted)
     def _finished(self, event: Input.Submitted) -> None:
         event.stop()
-        self._histories[self._sign].add(event.value)
-        self._histories[self._sign].begin()
         self.post_message(self.Typed(self._sign, event.value, finished=True))
+
+    def keep(self, text: str) -> None:
+        """Remember what was entered; mistyped entries are not worth it."""
+        self._histories[self._sign].add(text)
+        self._histories[self._sign].begin()
 
     def action_complete(self) -> None:
         typed = self.query_one("#line", Input).value

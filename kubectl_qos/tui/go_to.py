@@ -1,0 +1,203 @@
+"""The commands after `:`: where they lead, how they are completed, and what is near a mistyped one. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from itertools import islice
+from typing import Final
+
+from kubectl_qos.errors import InputError
+from kubectl_qos.k8s.kinds import WORKLOADS
+from kubectl_qos.present.pod_rows import PodRow
+from kubectl_qos.tui.view import ListKind, View
+from kubectl_qos.tui.view_model import ViewModel
+
+
+class Destination(Enum):
+    """What `:` leads to."""
+
+    LIST = auto()
+    POD = auto()
+    EXPLAIN = auto()
+    EDIT = auto()
+    CONTEXT = auto()
+    UNDO = auto()
+    KILLS = auto()
+    SIMULATION = auto()
+    HELP = auto()
+    QUIT = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class GoTo:
+    """Where to go.
+
+    `view` is what a list shows, and `filter` narrows it, as typed. `name` is a context (None: choose) or a
+    node (None: the row's), `pod` the row of a pod (None: the one under the cursor).
+    """
+
+    destination: Destination
+    view: View | None = None
+    name: str | None = None
+    filter: str = ""
+    pod: PodRow | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Command:
+    """A word after `:` with its other names, and what can follow it; `kind` is that of a list."""
+
+    words: tuple[str, ...]
+    destination: Destination
+    help: str
+    kind: ListKind | None = None
+    argument: str = ""
+    workload: str = ""
+
+
+def _of_workloads() -> Iterator[_Command]:
+    """The names that kubectl has for each kind, the short one first, and `dp` of k9s."""
+    for kind, (names, *_) in WORKLOADS.items():
+        words = (*reversed(names), *(["dp"] if kind == "Deployment" else []))
+        yield _Command(words, Destination.LIST, f"the {kind}s", ListKind.WORKLOADS, "NAMESPACE", kind)
+
+
+_COMMANDS: Final = (
+    _Command(("pods", "po"), Destination.LIST, "the pods in kill order", ListKind.PODS, "NAMESPACE"),
+    _Command(("pod",), Destination.POD, "a pod, on its node", ListKind.PODS, "POD"),
+    _Command(("all",), Destination.LIST, "every pod of every node and namespace", ListKind.PODS),
+    _Command(
+        ("nodes", "node", "no", "cluster"),
+        Destination.LIST,
+        "the nodes; the pods of one",
+        ListKind.NODES,
+        "NODE",
+    ),
+    _Command(
+        ("ns", "namespaces", "namespace"),
+        Destination.LIST,
+        "the namespaces; the pods of one",
+        ListKind.NAMESPACES,
+        "NAMESPACE",
+    ),
+    _Command(
+        ("workloads", "wl"), Destination.LIST, "the workloads of all kinds", ListKind.WORKLOADS, "NAMESPACE"
+    ),
+    *_of_workloads(),
+    _Command(("containers", "co"), Destination.LIST, "the containers", ListKind.CONTAINERS, "NAMESPACE"),
+    _Command(("explain",), Destination.EXPLAIN, "why a pod has its class, score and rank", argument="POD"),
+    _Command(("edit",), Destination.EDIT, "change a pod's requests and limits", argument="POD"),
+    _Command(("sim", "simulate"), Destination.SIMULATION, "what is killed as a node fills", argument="NODE"),
+    _Command(("kills",), Destination.KILLS, "what was killed"),
+    _Command(("undo",), Destination.UNDO, "the change history"),
+    _Command(("ctx", "context", "contexts"), Destination.CONTEXT, "another cluster", argument="CONTEXT"),
+    _Command(("help",), Destination.HELP, "the keys of this screen, then all others"),
+    _Command(("q", "quit", "q!"), Destination.QUIT, "leave kubectl qos"),
+)
+"""What can be typed after `:`, in the order of completion."""
+_BY_WORD: Final = {word: command for command in _COMMANDS for word in command.words}
+_ALL: Final = frozenset({"", "all", "-A", "--all-namespaces"})
+_MOST_COMPARED: Final = 5000
+"""So many names are looked through for one that is near a mistyped one."""
+
+COMMAND_HELP: Final = tuple(
+    (
+        " ".join(command.words),
+        f"{command.help}{f'; {command.argument} may follow' if command.argument else ''}",
+    )
+    for command in _COMMANDS
+)
+"""Each command with its other names, and what it does."""
+
+
+def parse_go_to(text: str, view_model: ViewModel | None) -> GoTo:
+    """The destination of what was typed after `:`. Raises InputError for an unknown one."""
+    word, _, name = text.strip().partition(" ")
+    name = name.strip().removeprefix("-n ").strip()
+    command = _BY_WORD.get(word.lower())
+    if command is None:
+        known = ", ".join(command.words[0] for command in _COMMANDS)
+        raise InputError(
+            f'unknown command "{word}"', hint=_near(word.lower(), _BY_WORD) or f"commands: {known}"
+        )
+    if name and not command.argument:
+        raise InputError(f"nothing can follow {word}")
+    if command.argument == "POD":
+        return _pod(command, name, view_model)
+    if command.kind is None:
+        if name and command.argument == "NODE":
+            _check_node(name, view_model)
+        return GoTo(command.destination, name=name or None)
+    namespace = None if name in _ALL else name
+    if command.kind is ListKind.NODES and namespace:
+        _check_node(namespace, view_model)
+        return GoTo(Destination.LIST, View(node=namespace))
+    _check_namespace(namespace, view_model)
+    kind = command.kind
+    if kind is ListKind.NAMESPACES and namespace is not None:
+        kind = ListKind.PODS
+    narrowed = f"kind:={command.workload}" if command.workload else ""
+    return GoTo(Destination.LIST, View(kind, namespace=namespace), filter=narrowed)
+
+
+def _pod(command: _Command, name: str, view_model: ViewModel | None) -> GoTo:
+    """The pod of a name, or the first in kill order whose name begins so; `pod NAMESPACE` is a list."""
+    is_list = command.destination is Destination.POD
+    if name in _ALL:
+        return GoTo(Destination.LIST, View()) if is_list else GoTo(command.destination)
+    rows = view_model.rows.rows if view_model is not None else ()
+    found = next((row for row in rows if name in {row.name, f"{row.pod.namespace}/{row.name}"}), None)
+    if found is None and is_list and view_model is not None and name in view_model.namespaces:
+        return GoTo(Destination.LIST, View(namespace=name))
+    if found is None:
+        found = next((row for row in rows if row.name.startswith(name)), None)
+    if found is None:
+        raise InputError(f'pod "{name}" not found', hint=_near(name, (row.name for row in rows)))
+    return GoTo(command.destination, pod=found)
+
+
+def _check_node(name: str, view_model: ViewModel | None) -> None:
+    names = _names("NODE", view_model)
+    if name not in names:
+        raise InputError(f'node "{name}" not found', hint=_near(name, names))
+
+
+def _check_namespace(name: str | None, view_model: ViewModel | None) -> None:
+    if name is not None and (view_model is None or name not in view_model.namespaces):
+        raise InputError(f'namespace "{name}" has no pods', hint=_near(name, _names("NAMESPACE", view_model)))
+
+
+def _near(word: str, words: Iterable[str]) -> str:
+    from difflib import get_close_matches
+
+    similar = get_close_matches(word, list(islice(words, _MOST_COMPARED)), n=1)
+    return f"did you mean {similar[0]}?" if similar else ""
+
+
+def go_to_completions(text: str, view_model: ViewModel | None) -> Iterator[str]:
+    """The commands that begin with what was typed, or the names that can follow a whole one."""
+    word, space, begin = text.partition(" ")
+    if not space:
+        first = [command.words[0] for command in _COMMANDS]
+        found = [one for one in first if one.startswith(word)] or [
+            one for one in _BY_WORD if one.startswith(word)
+        ]
+        yield from (one for one in found if one != text)
+    elif word in _BY_WORD:
+        names = dict.fromkeys(
+            name for name in _names(_BY_WORD[word].argument, view_model) if name.startswith(begin)
+        )
+        yield from (f"{word} {name}" for name in names if name != begin)
+
+
+def _names(argument: str, view_model: ViewModel | None) -> Sequence[str]:
+    """What can follow a command."""
+    if view_model is None:
+        return ()
+    if argument == "NODE":
+        return [group.key for group in view_model.nodes if group.key]
+    if argument == "NAMESPACE":
+        return ["-A", *filter(None, view_model.namespaces)]
+    return [row.name for row in view_model.rows.rows] if argument == "POD" else ()
