@@ -135,7 +135,7 @@ TIERS: Final = (
         _permit("list", "events")
         + _permit("list", "events", scope=PermissionScope.EVERYWHERE, optional=True),
     ),
-    Tier("logs", "what a container said before it died", _permit("get", "pods/log")),
+    Tier("logs", "logs of dead containers", _permit("get", "pods/log")),
     Tier(
         "policy",
         "limits and quotas for edits",

@@ -43,7 +43,9 @@ def unwatch(watched: DOMNode, watcher: DOMNode | None = None) -> None:
         entries[:] = [entry for entry in entries if watcher is not None and entry[0] is not watcher]
 
 
-SECTION_GAP: Final = 2
+WIDE_GAP: Final = 2
+MINOR: Final = 3
+"""Keys of this importance give way to wider gaps."""
 _SECTIONS: Final = footer_sections()
 
 
@@ -71,7 +73,11 @@ class KeyFooter(Footer):
         active = self.screen.active_bindings.values()
         by_name = {one.binding.id: one for one in reversed(active) if one.binding.show}
         known = [by_name[name] for name in BY_NAME if name in by_name]
-        shown = fitting_keys(known, self.app.get_key_display, self.size.width)
+        width = self.content_size.width
+        roomy = fitting_keys(known, self.app.get_key_display, width, WIDE_GAP)
+        is_roomy = not any(one not in roomy and BY_NAME[one.binding.id or ""].footer < MINOR for one in known)
+        shown = roomy if is_roomy else fitting_keys(known, self.app.get_key_display, width)
+        self.set_class(is_roomy, "-roomy")
         if shown and shown != self._shown:
             self._shown = shown
             unwatch(self)
@@ -94,16 +100,19 @@ class KeyFooter(Footer):
 
 
 def fitting_keys(
-    keys: Sequence[ActiveBinding], display: Callable[[Binding], str], available: int
+    keys: Sequence[ActiveBinding], display: Callable[[Binding], str], available: int, gap: int = 1
 ) -> Sequence[ActiveBinding]:
-    """The keys that fit into a width in cells: of the least important ones the last goes first."""
+    """The keys that fit into a width in cells: of the least important ones the last goes first.
+
+    There are `gap` cells between two keys, twice as many between two groups of them.
+    """
     shown = list(keys)
 
     def width() -> int:
         sections = [_SECTIONS[active.binding.id or ""] for active in shown]
-        gaps = sum(before != after for before, after in pairwise(sections))
-        words = sum(cell_len(f"{display(one.binding)} {one.binding.description} ") for one in shown)
-        return words + gaps * SECTION_GAP - 1
+        gaps = sum((before != after) + 1 for before, after in pairwise(sections))
+        words = sum(cell_len(f"{display(one.binding)} {one.binding.description}") for one in shown)
+        return words + gaps * gap
 
     while shown and width() > available:
         importance = [BY_NAME[active.binding.id or ""].footer for active in shown]

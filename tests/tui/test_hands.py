@@ -1,0 +1,105 @@
+"""What hands expect: keys that answer, a footer that is never blank, a menu, a prompt without mistakes."""
+
+from __future__ import annotations
+
+import pytest
+from textual.widgets._footer import FooterKey
+
+from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
+from kubectl_qos.errors import QosError
+from kubectl_qos.tui.screens.read import log_screen
+from kubectl_qos.tui.view import ListKind
+from kubectl_qos.tui.widgets.prompt import Prompt
+from tests.tui.sources import API, Run, demo, pod_named, running
+
+
+def footer(pilot: Run) -> list[str]:
+    return [one.description for one in pilot.app.screen_stack[0].query(FooterKey)]
+
+
+def is_whole(pilot: Run) -> bool:
+    """Whether the last line ends within the screen and says what it says as a whole."""
+    last = pilot.text.splitlines()[-1]
+    words = [f"{key.key_display} {key.description}" for key in pilot.app.screen.query(FooterKey)]
+    return bool(words) and all(word in last for word in words)
+
+
+async def test_no_key_is_met_with_silence_and_the_footer_is_never_blank() -> None:
+    async with running(size=(80, 24)) as pilot:
+        assert is_whole(pilot)
+        before = footer(pilot)
+        assert {"simulate", "kills"} <= set(before)
+        for key, answer in (
+            ("h", "h does nothing here: ? shows the keys"),
+            ("h", "h does nothing here: ? shows the keys"),
+            ("ctrl+k", "ctrl-k does nothing here: ? shows the keys"),
+            ("left_square_bracket", "there is no previous location"),
+            ("right_square_bracket", "there is no next location"),
+            ("a", f"{API} was created 3d ago, 2026-11-17T12:00:00Z"),
+        ):
+            await pilot.keys(key)
+            assert pilot.notifications[-1] == answer
+        await pilot.press_each("1", "tab")
+        assert pilot.notifications[-1].startswith("tab does nothing here")
+        await pilot.keys("D")
+        assert pilot.notifications[-1] == "nodes have no adj to sort by"
+        await pilot.press_each("4", "question_mark")
+        assert footer(pilot) == before, "behind a dialog"
+        await pilot.keys("question_mark")
+        assert footer(pilot) == before, "after it"
+        for size in ((60, 24), (100, 24), (200, 24)):
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+            assert is_whole(pilot), size
+        # As a terminal or a page does that loses the focus.
+        pilot.app.app_focus = False
+        await pilot.keys("d")
+        await pilot.until(lambda: is_whole(pilot))
+        await pilot.keys("q")
+        assert pilot.screen_name == "MainScreen"
+
+
+async def test_the_menu_is_opened_with_the_right_button_and_takes_keys() -> None:
+    async with running(size=(120, 40)) as pilot:
+        table = pilot.main.table
+        await pilot.click(table, offset=(9, 4), button=3)
+        await pilot.pause()
+        assert pilot.screen_name == "Menu"
+        assert table.cursor == 2
+        assert "J   owner" in pilot.text
+        await pilot.keys("e")
+        assert pilot.screen_name == "EditScreen"
+        await pilot.keys("escape", "m", "down", "enter")
+        assert pilot.screen_name == "EditScreen"
+        await pilot.keys("escape")
+        # The owner of a pod, under the cursor.
+        await pilot.keys("J")
+        await pilot.listed()
+        assert pilot.main.view.kind is ListKind.WORKLOADS
+        # Only what was understood is worth to be recalled.
+        for text in ("dp", "deplyo"):
+            await pilot.go_to(text)
+        assert 'unknown command "deplyo"; did you mean deploy?' in pilot.words
+        await pilot.keys("escape")
+        await pilot.listed()
+        assert {row.key.kind for row in pilot.main.table.rows} == {"Deployment"}
+        assert pilot.main.query_one(Prompt).entered(":") == ("dp",)
+        await pilot.keys("colon")
+        for word in ("pods", "deploy", "sts", "containers", "ctx"):
+            assert word in pilot.words, "each of them is offered"
+        await pilot.keys("escape")
+        await pilot.go_to(f"explain {API}")
+        assert pilot.screen_name == "ExplainScreen"
+
+
+def test_the_log_is_that_of_a_death() -> None:
+    source = DemoSource()
+    screen = log_screen(source, pod_named(demo(), API))
+    assert screen._subject == f"last lines of container c of pod shop/{API}, OOMKilled 18h ago"
+    assert source.now() == DEMO_TIME
+    with pytest.raises(
+        QosError, match="no container of pod ml/notebook-0 has died: there is no log of a death"
+    ):
+        log_screen(source, pod_named(demo(), "notebook-0"))
+    with pytest.raises(QosError, match=f"container x of pod shop/{API} has not died"):
+        log_screen(source, pod_named(demo(), API), "x")
