@@ -7,6 +7,14 @@ from textual.widgets._footer import FooterKey
 
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.errors import QosError
+from kubectl_qos.k8s.objects import (
+    ContainerState,
+    ContainerStateTerminated,
+    ContainerStatus,
+    ObjectMeta,
+    Pod,
+    PodStatus,
+)
 from kubectl_qos.tui.screens.read import log_screen
 from kubectl_qos.tui.view import ListKind
 from kubectl_qos.tui.widgets.prompt import Prompt
@@ -53,7 +61,8 @@ async def test_no_key_is_met_with_silence_and_the_footer_is_never_blank() -> Non
             assert is_whole(pilot), size
         # As a terminal or a page does that loses the focus.
         pilot.app.app_focus = False
-        await pilot.keys("d")
+        pilot.main.action_explain()
+        await pilot.pause()
         await pilot.until(lambda: is_whole(pilot))
         await pilot.keys("q")
         assert pilot.screen_name == "MainScreen"
@@ -90,6 +99,21 @@ async def test_the_menu_is_opened_with_the_right_button_and_takes_keys() -> None
         await pilot.keys("escape")
         await pilot.go_to(f"explain {API}")
         assert pilot.screen_name == "ExplainScreen"
+
+
+def died(exit_code: int, *, is_over: bool) -> Pod:
+    """A pod whose container has ended, and may have been started again."""
+    ended = ContainerState(terminated=ContainerStateTerminated(exit_code=exit_code))
+    status = ContainerStatus("app", state=ended) if is_over else ContainerStatus("app", last_state=ended)
+    return Pod(metadata=ObjectMeta(name="web"), status=PodStatus(container_statuses=(status,)))
+
+
+@pytest.mark.parametrize("is_over", [True, False])
+def test_the_log_is_of_the_previous_run_once_there_is_another(*, is_over: bool) -> None:
+    screen = log_screen(DemoSource(), died(137, is_over=is_over))
+    assert getattr(screen._read, "keywords", None) == {"is_previous": not is_over}
+    with pytest.raises(QosError, match="no container of pod web has died"):
+        log_screen(DemoSource(), died(0, is_over=is_over))
 
 
 def test_the_log_is_that_of_a_death() -> None:

@@ -59,7 +59,7 @@ class KeyFooter(Footer):
     _shown: Sequence[ActiveBinding] = ()
 
     def bindings_changed(self, screen: Screen[Any]) -> None:
-        """Show what can be done now; behind a dialog stays what could be done before."""
+        """Show what can be done now, also without a focus."""
         if self.is_attached and screen is self.screen:
             self.call_after_refresh(self.recompose)
 
@@ -68,7 +68,7 @@ class KeyFooter(Footer):
 
     async def recompose(self) -> None:
         """Show other keys; most signals that bindings changed come with the same ones."""
-        if not self.is_attached or self.app.screen is not self.screen:
+        if not self.is_attached:
             return
         active = self.screen.active_bindings.values()
         by_name = {one.binding.id: one for one in reversed(active) if one.binding.show}
