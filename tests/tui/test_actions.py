@@ -130,6 +130,8 @@ def test_a_search_of_the_help_looks_at_keys_words_and_headings() -> None:
     assert section.found(["kills"]) == section
     assert section.found(["rank", "explain"]).entries == section.entries[:1]
     assert not section.found(["evict"]).entries
+    assert section.found(["c"]).entries == section.entries[1:]
+    assert not section.found(["C"]).entries
 
 
 def test_a_person_may_take_a_key_that_yields() -> None:

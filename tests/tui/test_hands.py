@@ -32,7 +32,7 @@ def is_whole(pilot: Run) -> bool:
     return bool(words) and all(word in last for word in words)
 
 
-async def test_no_key_is_met_with_silence_and_the_footer_is_never_blank() -> None:
+async def test_every_key_gets_an_answer_and_the_footer_is_never_blank() -> None:
     async with running(size=(80, 24)) as pilot:
         assert is_whole(pilot)
         before = footer(pilot)

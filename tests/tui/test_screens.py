@@ -414,8 +414,8 @@ async def test_dialogs(picture: Picture) -> None:
         await pilot.press_each("question_mark")
         await picture(pilot, "help", sizes=ALL)
         await pilot.resize_terminal(*MIDDLE)
-        await pilot.press_each("G")
-        await picture(pilot, "help_further_down")
+        await pilot.press_each(*"sort")
+        await picture(pilot, "help_searched")
         await pilot.press_each("escape")
         await pilot.resize_terminal(*SMALL)
         for size in ALL:

@@ -243,7 +243,9 @@ class HelpSection:
     entries: tuple[tuple[str, str], ...]
 
     def found(self, words: Sequence[str]) -> HelpSection:
-        """The entries that have all words, or all of them if the heading has."""
+        """The entries that have all words, or all of them if the heading has; one character is a key."""
+        if len(words) == 1 and len(words[0]) == 1:
+            return replace(self, entries=tuple([one for one in self.entries if words[0] in one[0].split()]))
         if _has(self.title, words):
             return self
         return replace(self, entries=tuple([one for one in self.entries if _has(" ".join(one), words)]))
@@ -251,7 +253,7 @@ class HelpSection:
 
 def _has(text: str, words: Sequence[str]) -> bool:
     text = text.casefold()
-    return all(word in text for word in words)
+    return all(word.casefold() in text for word in words)
 
 
 class HelpScreen(Dialog[None], group=BindingGroup.GUIDE):
@@ -284,7 +286,7 @@ class HelpScreen(Dialog[None], group=BindingGroup.GUIDE):
         self.query_one(TextScroll).scroll_home(animate=False)
 
     def _layout(self, width: int) -> list[TextLine]:
-        words = self._query.casefold().split()
+        words = self._query.split()
         lines: list[TextLine] = []
         for section in (one.found(words) for one in self._sections):
             if section.entries:
