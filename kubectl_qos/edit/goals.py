@@ -262,8 +262,9 @@ class _RankSearch:
             return _impossible(reason, name, needed, least)
         requests = {name: self._request_for(adj) for name, adj in highest.items()}
         raises = self._raise_pod(requests) if self._is_pod_level else self._raise_containers(requests)
-        edits = [edit for one in raises or self._raise_any() for edit in self._edits(one)]
-        edits = self._keep_burstable(edits)
+        raised = raises or self._raise_any()
+        edits = [edit for one in raised for edit in raise_request(self._recreated, *one)]
+        edits = keep_burstable(self._pod, edits, self._release)
         if not self._suffice(edits):
             return _impossible(ObstacleReason.NOT_BY_REQUESTS, name, needed)
         # A request that is not written is its limit.
@@ -369,23 +370,28 @@ class _RankSearch:
         first = self._recreated.containers[0]
         return [_RaisedRequest(first.name, _whole_units(_request(first) + 1))]
 
-    def _edits(self, raised: _RaisedRequest) -> Iterable[Edit]:
-        """The request, and the limit where it would be below; a limit of 0 means none and is removed."""
-        quantity = _quantity(raised.to)
-        yield Edit(raised.owner, Side.REQUESTS, MEMORY, quantity)
-        limit = current_value(self._recreated, raised.owner, Side.LIMITS, MEMORY)
-        if limit is not None and limit < quantity:
-            yield Edit(raised.owner, Side.LIMITS, MEMORY, None if limit.is_zero else quantity)
 
-    def _keep_burstable(self, edits: list[Edit]) -> list[Edit]:
-        """The edits with one limit above its request where the pod would become Guaranteed."""
-        changed = default_pod(as_recreated(apply_edits(self._pod, edits)), self._release)
-        if computed_class(changed, self._release) is not QosClass.GUARANTEED:
-            return edits
-        last = next(edit for edit in reversed(edits) if edit.side is Side.REQUESTS)
-        assert last.quantity is not None, "requests are raised, never removed"
-        above = Edit(last.owner, Side.LIMITS, MEMORY, _quantity(last.quantity.value() + UNIT_BYTES))
-        return [edit for edit in edits if edit.target != above.target] + [above]
+def raise_request(pod: Pod, owner: str, to_bytes: int) -> Iterator[Edit]:
+    """The memory request, and the limit where it would be below; a limit of 0 means none and is removed.
+
+    `pod` is defaulted.
+    """
+    quantity = in_bytes(to_bytes)
+    yield Edit(owner, Side.REQUESTS, MEMORY, quantity)
+    limit = current_value(pod, owner, Side.LIMITS, MEMORY)
+    if limit is not None and limit < quantity:
+        yield Edit(owner, Side.LIMITS, MEMORY, None if limit.is_zero else quantity)
+
+
+def keep_burstable(pod: Pod, edits: list[Edit], release: Release) -> list[Edit]:
+    """The raised requests with one limit above its own where the pod would become Guaranteed."""
+    changed = default_pod(as_recreated(apply_edits(pod, edits)), release)
+    if computed_class(changed, release) is not QosClass.GUARANTEED:
+        return edits
+    last = next(edit for edit in reversed(edits) if edit.side is Side.REQUESTS)
+    assert last.quantity is not None, "requests are raised, never removed"
+    above = Edit(last.owner, Side.LIMITS, MEMORY, in_bytes(last.quantity.value() + UNIT_BYTES))
+    return [edit for edit in edits if edit.target != above.target] + [above]
 
 
 _OUT_OF_REACH: Final = -(1 << 62)
@@ -403,5 +409,6 @@ def _whole_units(size: int) -> int:
     return -(-size // UNIT_BYTES) * UNIT_BYTES
 
 
-def _quantity(size: int) -> Quantity:
+def in_bytes(size: int) -> Quantity:
+    """A quantity of memory in the largest unit that is exact."""
     return Quantity(size, 0, Format.BINARY_SI)

@@ -31,7 +31,12 @@ def strategy_title(strategy: Strategy) -> str:
     """The name of a strategy: `in place`, `through deployment/web`."""
     if strategy.kind is StrategyKind.TEMPLATE and strategy.request is not None:
         return f"through {escape(strategy.request.reference)}"
-    return _TITLES[strategy.kind]
+    return strategy_name(strategy.kind)
+
+
+def strategy_name(kind: StrategyKind) -> str:
+    """The name of a kind of strategy: `in place`, `as a manifest`."""
+    return _TITLES[kind]
 
 
 def strategy_effect(strategy: Strategy) -> str:

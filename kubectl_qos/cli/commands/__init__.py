@@ -13,6 +13,7 @@ from typing import Final
 COMMANDS: Final[Mapping[str, str]] = {
     "top": "pods by OOM kill priority; top nodes: the memory of nodes",
     "next": "who dies next, by whom, and how far away that is",
+    "fix": "what to change about the next deaths, proven before it is offered",
     "explain": "why this class, score, cgroup values and eviction rank",
     "tree": "the cgroup tree of a node, with the values that are written there",
     "compare": "what a node upgrade or another setting would change",
@@ -46,6 +47,7 @@ _OWN: Final[Mapping[str, Mapping[int, str]]] = {
         " --exit-code: something would change",
         2: "the command line is wrong; with --exit-code: any error",
     },
+    "fix": {1: "as for set, with --apply; or something named does not exist"},
     "undo": {1: "not reverted, or not settled in time"},
     "verify": {0: "nothing differs", 1: "something differs", 2: "that is unknown: any error"},
     "can-i": {0: "pods can be read", 1: "pods cannot be read, or the server does not answer"},

@@ -17,6 +17,8 @@ from kubectl_qos.errors import EXIT_ERROR, InputError, QosError, UsageError
 if TYPE_CHECKING:
     from kubectl_qos.cli.apply import ApplyShell
     from kubectl_qos.cli.options import ApplyOptions, SourceOptions
+    from kubectl_qos.cli.set_edits import EditRequest
+    from kubectl_qos.edit.edits import Edit
     from kubectl_qos.edit.preview import Preview, StrategyKind
     from kubectl_qos.k8s.objects import Pod
     from kubectl_qos.k8s.snapshot import Snapshot
@@ -184,11 +186,10 @@ def run(options: Options) -> int:
 def _set(options: Options) -> tuple[bool, bool]:
     """Whether something changes, and whether a document of the input could not be read."""
     from kubectl_qos.cli import set_edits
-    from kubectl_qos.edit.preview import preview
 
     request = set_edits.parse_edit_request(options)
     references = _parse_target(options)
-    _check_flags(options)
+    check_flags(options)
     shell = None
     if options.applies:
         from kubectl_qos.cli.apply import ApplyShell, resolve_cluster
@@ -199,9 +200,27 @@ def _set(options: Options) -> tuple[bool, bool]:
         resolved = resources.resolve_source(options.source)
     snapshot = resolved.source.snapshot(resolved.named(references))
     pod = _find_one(references, snapshot, resolved)
+    edits = set_edits.build_edits(request, pod, snapshot)
+    changes = change(pod, edits, snapshot, resolved, shell, options, request)
+    return changes, resolved.unreadable
+
+
+def change(
+    pod: Pod,
+    edits: Sequence[Edit],
+    snapshot: Snapshot,
+    resolved: resources.ResolvedSource,
+    shell: ApplyShell | None,
+    options: Options,
+    request: EditRequest,
+) -> bool:
+    """Print what edits do, then apply them with a shell; whether something changes. Raises QosError."""
+    from kubectl_qos.cli import set_edits
+    from kubectl_qos.edit.preview import preview
+
     setup = snapshot.setup(pod.node_name)
     neighbours = snapshot.by_node().get(pod.node_name, ())
-    effects = preview(pod, set_edits.build_edits(request, pod, snapshot), setup, neighbours, snapshot.usage)
+    effects = preview(pod, edits, setup, neighbours, snapshot.usage)
     if shell is None or options.output is None:
         set_edits.print_preview(effects, pod, resolved, options, request, snapshot)
     output.notes(set_edits.preview_notes(effects, snapshot))
@@ -215,7 +234,7 @@ def _set(options: Options) -> tuple[bool, bool]:
         output.note(f"nothing to apply: {resources.reference(pod)} has these values already")
     if options.write:
         output.note(_write(effects, pod, resolved))
-    return bool(effects.edits), resolved.unreadable
+    return bool(effects.edits)
 
 
 def _parse_target(options: Options) -> list[resources.Reference]:
@@ -232,7 +251,8 @@ def _parse_target(options: Options) -> list[resources.Reference]:
     return references
 
 
-def _check_flags(options: Options) -> None:
+def check_flags(options: Options) -> None:
+    """Raise UsageError where the flags do not go with the source."""
     from kubectl_qos.cluster.inputs import is_url
 
     if options.write:

@@ -387,6 +387,11 @@ OF_COMMAND: Final[Mapping[str, Mapping[str, Completer]]] = {
         "since_seconds": free,
     },
     "next": {"target": TargetCompleter(POD, NODE)},
+    "fix": {
+        "target": TargetCompleter(POD, NODE, *WORKLOADS),
+        "number": free,
+        "timeout_seconds": free,
+    },
     "simulate": {
         "target": TargetCompleter(NODE),
         "free": free,

@@ -313,12 +313,7 @@ def preview_values(
             when=goal_reached(preview),
         ),
         effects=effects_values(preview.effects),
-        node_fit=tuple(
-            FitValues.of(
-                one, request=_quantity(one.resource, one.needed), free=_quantity(one.resource, one.free)
-            )
-            for one in preview.node_fit
-        ),
+        node_fit=fit_values(preview),
         findings=tuple(
             FindingValues.of(one, reason=_reason(one), message=finding_sentence(one)) for one in findings
         ),
@@ -333,6 +328,14 @@ def _kubelet_answer(preview: Preview) -> KubeletAnswer | None:
     if preview.strategy_kind is not StrategyKind.IN_PLACE or preview.refusals or not preview.edits:
         return None
     return KubeletAnswer(status=preview.outcome.answer.value, message=preview.outcome.message)
+
+
+def fit_values(preview: Preview) -> tuple[FitValues, ...]:
+    """What the pod requests, and what its node has free."""
+    return tuple(
+        FitValues.of(one, request=_quantity(one.resource, one.needed), free=_quantity(one.resource, one.free))
+        for one in preview.node_fit
+    )
 
 
 def _quantity(resource: str, amount: int) -> str:

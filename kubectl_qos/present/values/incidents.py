@@ -233,10 +233,11 @@ class DeathListValues(Document, frozen=True, kw_only=True, tag="DeathList"):
 
 def death_list_values(deaths: Deaths) -> DeathListValues:
     """Deaths to come."""
-    return DeathListValues(items=tuple(map(_death_values, deaths.rows)), notes=deaths.notes)
+    return DeathListValues(items=tuple(map(death_values, deaths.rows)), notes=deaths.notes)
 
 
-def _death_values(row: DeathRow) -> DeathValues:
+def death_values(row: DeathRow) -> DeathValues:
+    """A death to come on a node."""
     (namespace, name), is_pod = row.death.key, row.death.qos is not None
     return DeathValues.of(
         row.death,

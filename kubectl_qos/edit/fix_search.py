@@ -1,0 +1,433 @@
+"""The search for fixes: for each coming death the edits that put it off, each proven before it is offered.
+
+The least value with the effect is found by bisection, in whole Mi: one Mi less has it not. Not here: which
+deaths wait (qos/simulation/next_death.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, effective_edits
+from kubectl_qos.edit.fixes import (
+    NEVER,
+    Claim,
+    Evidence,
+    Fix,
+    Fixes,
+    FixKind,
+    NodeModel,
+    NoFixReason,
+    Unfixed,
+    friendly,
+    least_units,
+    memory_value,
+    order_of_fixes,
+    own_deaths,
+    pod_key,
+    same_death,
+)
+from kubectl_qos.edit.goals import (
+    UNIT_BYTES,
+    drop_redundant,
+    in_bytes,
+    keep_burstable,
+    raise_request,
+    reach_class,
+)
+from kubectl_qos.edit.preview import Preview, StrategyKind, preview
+from kubectl_qos.k8s.kinds import WORKLOADS, find_workload
+from kubectl_qos.k8s.objects import MEMORY, Pod, all_containers
+from kubectl_qos.k8s.releases import Gate
+from kubectl_qos.k8s.usage import PodKey
+from kubectl_qos.qos.oom_score import is_mirror, is_static
+from kubectl_qos.qos.qos_class import QosClass, is_decided_at_pod_level
+from kubectl_qos.qos.reason import Mechanism
+from kubectl_qos.qos.resize import ResizeStatus
+from kubectl_qos.qos.simulation.engine import Run, simulate
+from kubectl_qos.qos.simulation.next_death import OF_NODE, NextDeath, deaths_of, next_deaths
+from kubectl_qos.qos.simulation.node_state import (
+    ContainerGrowth,
+    NodeState,
+    Scenario,
+)
+from kubectl_qos.qos.simulation.timeline import LimitHit
+
+MOST_GUARANTEED_EDITS: Final = 2
+"""A pod that is further from Guaranteed is left in its class."""
+
+
+def fixes_of_node(
+    model: NodeModel, keys: Collection[PodKey] | None = None, *, only_nearest: bool = False
+) -> Fixes:
+    """What can be done about the next deaths on a node, or the nearest, of some of its pods or of all.
+
+    Raises InputError where the node's memory is unknown.
+    """
+    search = _Search(model)
+    deaths = [death for death in next_deaths(search.before) if keys is None or death.key in keys]
+    return _collect([(search, death) for death in deaths], [search], only_nearest=only_nearest)
+
+
+def fixes_of_pods(
+    models: Sequence[NodeModel], keys: Collection[PodKey], workload: tuple[str, str] | None = None
+) -> Fixes:
+    """What can be done about the deaths that wait for some pods.
+
+    With `workload`, its kind and name, all of them get the same edits: against each kind of death what the
+    pod needs that is worst off. Raises InputError where the memory of a node is unknown.
+    """
+    searches = [_Search(model, keys, workload) for model in models]
+    deaths = [
+        (search, death)
+        for search in searches
+        for key in keys
+        if key in search.pods
+        for death in deaths_of(search.before, key)
+    ]
+    if workload is not None:
+        worst: dict[object, tuple[_Search, NextDeath]] = {}
+        for search, death in sorted(deaths, key=lambda one: one[0].missing(one[1]), reverse=True):
+            of_kind = death.mechanism, death.container, death.grace_seconds
+            worst.setdefault(of_kind, (search, death))
+        deaths = list(worst.values())
+    return _collect(deaths, searches)
+
+
+def _collect(
+    deaths: Iterable[tuple[_Search, NextDeath]], searches: Sequence[_Search], *, only_nearest: bool = False
+) -> Fixes:
+    found: list[Fix] = []
+    unfixed = []
+    for search, death in deaths:
+        if found and only_nearest:
+            break
+        if search.missing(death) <= 0 and death.mechanism not in OF_NODE:
+            continue
+        reason = search.obstacle(death)
+        fixes = [] if reason else [fix for fix in search.fixes(death) if all(o.bears(fix) for o in searches)]
+        for fix in fixes:
+            if not any(search.covers(other, fix) for other in found):
+                found.append(fix)
+        if not fixes:
+            unfixed.append(Unfixed(search.node, death, reason or NoFixReason.NOT_BY_EDITS))
+    return Fixes(tuple(sorted(found, key=order_of_fixes)), tuple(unfixed))
+
+
+class _Search:
+    """The search for fixes on one node; with a workload every edit is made to all of its pods, the group."""
+
+    def __init__(
+        self, model: NodeModel, group: Collection[PodKey] = (), workload: tuple[str, str] | None = None
+    ) -> None:
+        self._model = model
+        self._group = frozenset(group) if workload is not None else frozenset()
+        self._workload = workload
+        self.pods = {pod_key(pod): pod for pod in model.pods}
+        self.node = model.setup.node.name
+        self.before = model.state()
+
+    def obstacle(self, death: NextDeath) -> NoFixReason | None:
+        """Why nothing is to be looked for."""
+        pod = self.pods.get(death.key)
+        if pod is None:
+            return NoFixReason.PROCESS
+        if is_static(pod) or is_mirror(pod):
+            return NoFixReason.STATIC
+        is_own = death.mechanism not in OF_NODE
+        return NoFixReason.LEAK if is_own and self._evidence(death).grows_without_end else None
+
+    def missing(self, death: NextDeath) -> int:
+        """How much nearer a limit is than it should be: at the peak, with the headroom above it."""
+        return (0 if death.mechanism in OF_NODE else self._wanted_room(death)) - death.distance_bytes
+
+    def fixes(self, death: NextDeath) -> Iterator[Fix]:
+        """The fixes against a death."""
+        if death.mechanism not in OF_NODE:
+            yield from self._raised_limit(death)
+            return
+        yield from self._raised_requests(death)
+        yield from self._guaranteed(death)
+        yield from self._limited_neighbour(death)
+
+    def bears(self, fix: Fix) -> bool:
+        """Whether a fix for all pods of a workload brings none of those on this node nearer to its limit."""
+        if fix.workload is None:
+            return True
+        after = self._model.state(self._group, fix.edits)
+        return all(self._is_safe(key, after) for key in self._group & self.pods.keys())
+
+    def covers(self, fix: Fix, other: Fix) -> bool:
+        """Whether a fix, of another death of the same pod, does what the other one would do."""
+        if fix.pod is not other.pod or fix.edits == other.edits:
+            return fix.pod is other.pod
+        if fix.kind is not other.kind or fix.kind in {FixKind.LIMIT, FixKind.NEIGHBOUR}:
+            return False
+        is_other_death = fix.death.mechanism is not other.death.mechanism
+        return is_other_death and self._holds(other.death, fix.edits, other.claim)
+
+    def _evidence(self, death: NextDeath) -> Evidence:
+        """Of the container, of all in the pod together where that is what is limited or evicted."""
+        pod = self.pods[death.key]
+        if death.container and death.mechanism is not Mechanism.POD_LIMIT:
+            return self._model.evidence(pod, death.container)
+        each = [self._model.evidence(pod, one.name) for one in all_containers(pod)]
+        most = max(each, key=lambda one: one.peak_bytes)
+        grows = any(one.grows_without_end for one in each)
+        return Evidence(most.kind, sum(one.peak_bytes for one in each), grows)
+
+    def _wanted_room(self, death: NextDeath) -> int:
+        of_pod = death.mechanism is Mechanism.POD_LIMIT
+        used = sum(
+            one.used_bytes
+            for one in self.before.containers
+            if self.before.pod_for(one).key == death.key and (of_pod or one.name == death.container)
+        )
+        return max(self._evidence(death).wanted_bytes - used, 0)
+
+    def _raised_limit(self, death: NextDeath) -> Iterator[Fix]:
+        """The limit at the peak with headroom: the pod's own where that is hit, else the container's."""
+        of_pod = [POD_LEVEL] if death.mechanism is Mechanism.POD_LIMIT else []
+        for owner in (*of_pod, death.container):
+            fix = self._limit_of(death, owner)
+            if fix is not None:
+                yield fix
+                return
+
+    def _limit_of(self, death: NextDeath, owner: str) -> Fix | None:
+        claim, pod = Claim(room_bytes=self._wanted_room(death)), self.pods[death.key]
+        now = memory_value(self._model.recreated(pod), owner, Side.LIMITS)
+
+        def holds(units: int) -> bool:
+            return self._holds(death, self._limit(pod, owner, units * UNIT_BYTES), claim)
+
+        high = -(-(now + self.missing(death)) // UNIT_BYTES) + 1
+        least = least_units(now // UNIT_BYTES, high, holds) if now else None
+        if least is None:
+            return None
+        minimal = self._limit(pod, owner, least * UNIT_BYTES)
+        offers = (
+            self._offer(FixKind.LIMIT, death, claim, self._limit(pod, owner, size), minimal)
+            for size in dict.fromkeys((friendly(least * UNIT_BYTES), least * UNIT_BYTES))
+        )
+        return next(filter(None, offers), None)
+
+    def _limit(self, pod: Pod, owner: str, size: int) -> list[Edit]:
+        """The limit, a pod's own that would be below it, and the requests that a class needs equal."""
+        counts = self._model.setup.release.enabled(Gate.POD_LEVEL_RESOURCES)
+        of_pod = memory_value(pod, POD_LEVEL, Side.LIMITS) if counts else 0
+        owners = [owner, POD_LEVEL] if owner != POD_LEVEL and 0 < of_pod < size else [owner]
+        edits = [Edit(one, Side.LIMITS, MEMORY, in_bytes(size)) for one in owners]
+        if self._model.qos_class(pod) is QosClass.GUARANTEED:
+            written = [one for one in owners if memory_value(pod, one, Side.REQUESTS)]
+            edits += [Edit(one, Side.REQUESTS, MEMORY, in_bytes(size)) for one in written]
+        return edits
+
+    def _raised_requests(self, death: NextDeath) -> Iterator[Fix]:
+        """The least request to die after one more, and the least to die as late as the room allows."""
+        model, pod = self._model, self.pods[death.key]
+        node = model.setup.node
+        allocatable = node.status_allocatable.get(MEMORY)
+        most = allocatable.value() if allocatable is not None else node.memory_capacity_bytes or 0
+        fits = preview(pod, (), model.setup, model.pods, model.usage).node_fit
+        room = next((one.free - one.needed for one in fits if one.resource == MEMORY), most)
+        for before in dict.fromkeys((death.before + 1, self._latest(death, room))):
+            claim = Claim(before=before)
+            edits = self._least_requests(death, claim, most) if before > death.before else None
+            fix = self._offer(FixKind.REQUEST, death, claim, edits, edits) if edits else None
+            if fix is not None:
+                yield fix
+
+    def _latest(self, death: NextDeath, room: int) -> int:
+        """How many are killed before it where its containers share what the node has room for."""
+        pod = self.pods[death.key]
+        running = self._model.recreated(pod)
+        owners = [one.name for one in all_containers(running)]
+        if is_decided_at_pod_level(running, self._model.setup.release):
+            owners = [POD_LEVEL]
+        share = max(room, 0) // len(owners) // len(self._group or "1")
+        sizes = {one: (memory_value(running, one, Side.REQUESTS) + share) // UNIT_BYTES for one in owners}
+        later = self._later(death, self._requests(pod, sizes))
+        return later.before if later is not None else NEVER
+
+    def _least_requests(self, death: NextDeath, claim: Claim, most: int) -> list[Edit] | None:
+        """The least requests with which enough others die before each container of the pod."""
+        pod, sizes = self.pods[death.key], dict[str, int]()
+
+        def is_late(sizes: Mapping[str, int], container: str = "") -> bool:
+            after = self._after(death, self._requests(pod, sizes))
+            return _others_before(after, death.mechanism, death.key, container) >= claim.before
+
+        def least(owner: str, high: int, container: str = "") -> int | None:
+            now = memory_value(self._model.recreated(pod), owner, Side.REQUESTS) // UNIT_BYTES
+            return least_units(now, high, lambda units: is_late({**sizes, owner: units}, container))
+
+        for owner, container in self._request_owners(death):
+            if not is_late(sizes, container):
+                size = least(owner, most // UNIT_BYTES, container)
+                if size is None:
+                    return None
+                sizes[owner] = size
+        # Containers of a pod depend on each other, as do ties: what one needs may be less after another.
+        trimmed: dict[str, int] = {}
+        while len(sizes) > 1 and sizes != trimmed:
+            trimmed = dict(sizes)
+            for owner, size in trimmed.items():
+                sizes[owner] = least(owner, size) or size
+                if is_late({one: units for one, units in sizes.items() if one != owner}):
+                    del sizes[owner]
+        return drop_redundant(self._requests(pod, sizes), lambda some: self._holds(death, some, claim))
+
+    def _request_owners(self, death: NextDeath) -> list[tuple[str, str]]:
+        """Whose requests decide, and about the death of which container; about that of all where it is empty.
+
+        The kubelet adds up a pod's requests: that of the container which uses most beyond its own is raised.
+        """
+        running = self._model.recreated(self.pods[death.key])
+        if is_decided_at_pod_level(running, self._model.setup.release):
+            return [(POD_LEVEL, "")]
+        if death.mechanism is not Mechanism.EVICTION:
+            containers = [one for one in self.before.containers if self.before.pod_for(one).key == death.key]
+            return [(one.name, one.name) for one in containers]
+        usage = self._model.usage.get(death.key)
+
+        def excess(name: str) -> int:
+            found = usage.of(name) if usage is not None else None
+            used = found.working_set_bytes if found is not None else 0
+            return used - memory_value(running, name, Side.REQUESTS)
+
+        return [(max((one.name for one in running.containers), key=excess), "")]
+
+    def _requests(self, pod: Pod, sizes: Mapping[str, int]) -> list[Edit]:
+        """The edits with these requests in Mi, in the pod's class unless it is BestEffort."""
+        edits: list[Edit] = []
+        for owner, units in sizes.items():
+            edits += raise_request(self._model.recreated(pod, edits), owner, units * UNIT_BYTES)
+        if not edits or self._model.qos_class(pod) is QosClass.GUARANTEED:
+            return edits
+        return keep_burstable(pod, edits, self._model.setup.release)
+
+    def _guaranteed(self, death: NextDeath) -> Iterator[Fix]:
+        """Guaranteed, where that takes few edits and no number that nobody wrote."""
+        goal = reach_class(self.pods[death.key], QosClass.GUARANTEED, self._model.setup.release)
+        if 0 < len(goal.edits) <= MOST_GUARANTEED_EDITS and not goal.to_choose:
+            fix = self._offer(FixKind.CLASS, death, Claim(before=death.before + 1), goal.edits, goal.edits)
+            if fix is not None:
+                yield fix
+
+    def _limited_neighbour(self, death: NextDeath) -> Iterator[Fix]:
+        """A limit for the pod without one that uses most, so that its growth ends itself and not another."""
+        found = self._unlimited(death)
+        if found is None or death.before:
+            return
+        index, container, key = found
+        pod = self.pods[key]
+        evidence, used = self._model.evidence(pod, container), self.before.containers[index].used_bytes
+        to_bytes = used + max(death.distance_bytes, 0) + UNIT_BYTES
+        evicts = death.mechanism is Mechanism.EVICTION
+        if not evidence.peak_bytes or not _ends(self.before, index, to_bytes, death.key, evicts=evicts):
+            return
+        wanted = max(evidence.wanted_bytes, memory_value(pod, container, Side.REQUESTS))
+        claim, least = Claim(room_bytes=wanted - used), -(-wanted // UNIT_BYTES) * UNIT_BYTES
+        minimal = self._limit(pod, container, least)
+        for size in dict.fromkeys((friendly(least), least)):
+            edits = self._limit(pod, container, size)
+            after = self._model.state({key}, edits)
+            place = after.find_container(key[1], container, key[0])
+            own = next((one for one in own_deaths(after, key) if one.container == container), None)
+            is_kept = own is not None and claim.is_kept(own)
+            if not is_kept or _ends(after, place, to_bytes, death.key, evicts=evicts):
+                continue
+            fix = self._build(FixKind.NEIGHBOUR, death, pod, claim, (edits, minimal), evidence, own)
+            if fix is not None and fix.kind is FixKind.NEIGHBOUR:
+                yield fix
+                return
+
+    def _unlimited(self, death: NextDeath) -> tuple[int, str, PodKey] | None:
+        """The container of another pod without any limit that uses most, by its index."""
+        found = None
+        for index, one in enumerate(self.before.containers):
+            pod = self.before.pod_for(one)
+            if one.limit_bytes or pod.limit_bytes or pod.key in {death.key, *self._group}:
+                continue
+            if is_static(pod.pod) or is_mirror(pod.pod):
+                continue
+            if found is None or one.used_bytes > self.before.containers[found[0]].used_bytes:
+                found = index, one.name, pod.key
+        return found
+
+    def _after(self, death: NextDeath, edits: Sequence[Edit]) -> NodeState:
+        return self._model.state(self._group or {death.key}, edits)
+
+    def _later(self, death: NextDeath, edits: Sequence[Edit]) -> NextDeath | None:
+        return same_death(self._after(death, edits), death)
+
+    def _holds(self, death: NextDeath, edits: Sequence[Edit], claim: Claim) -> bool:
+        return claim.is_kept(self._later(death, edits))
+
+    def _is_safe(self, key: PodKey, after: NodeState) -> bool:
+        """Whether no own limit has come nearer than it was, or is nearer than the headroom."""
+        old, new = (next(iter(own_deaths(state, key)), None) for state in (self.before, after))
+        if new is None:
+            return True
+        wanted = self._wanted_room(new)
+        return new.distance_bytes >= (wanted if old is None else min(wanted, old.distance_bytes))
+
+    def _offer(
+        self, kind: FixKind, death: NextDeath, claim: Claim, edits: Sequence[Edit], minimal: Sequence[Edit]
+    ) -> Fix | None:
+        """The fix if it keeps its claim and brings no limit nearer; a class changes by other kinds alone."""
+        after, pod = self._after(death, edits), self.pods[death.key]
+        later = same_death(after, death)
+        if not claim.is_kept(later) or not self._is_safe(death.key, after):
+            return None
+        fix = self._build(kind, death, pod, claim, (edits, minimal), self._evidence(death), later)
+        is_unasked = fix is not None and fix.kind is FixKind.CLASS and kind is FixKind.LIMIT
+        return None if is_unasked else fix
+
+    def _build(
+        self,
+        kind: FixKind,
+        death: NextDeath,
+        pod: Pod,
+        claim: Claim,
+        changes: tuple[Sequence[Edit], Sequence[Edit]],
+        evidence: Evidence,
+        after: NextDeath | None,
+    ) -> Fix | None:
+        """The fix, its edits and the least ones, unless a server would refuse it."""
+        edits, minimal = (effective_edits(pod, some) for some in changes)
+        found = preview(pod, edits, self._model.setup, self._model.pods, self._model.usage)
+        if found.refusals or not edits:
+            return None
+        workload = self._workload if pod_key(pod) in self._group else None
+        strategy = _strategy(pod, found) if workload is None else StrategyKind.TEMPLATE
+        if found.before.qos_class is not found.after.qos_class:
+            kind = FixKind.CLASS
+        return Fix(kind, pod, edits, minimal, claim, death, after, evidence, found, strategy, workload)
+
+
+def _strategy(pod: Pod, found: Preview) -> StrategyKind:
+    """In place where the kubelet can do that at all, else through the template, which a Job keeps."""
+    can_resize = found.outcome.answer is not ResizeStatus.INFEASIBLE
+    if found.strategy_kind is StrategyKind.IN_PLACE and can_resize:
+        return StrategyKind.IN_PLACE
+    has_template = find_workload(pod).kind in WORKLOADS.keys() - {"Job"}
+    return StrategyKind.TEMPLATE if has_template else StrategyKind.RECREATE
+
+
+def _others_before(state: NodeState, mechanism: Mechanism, key: PodKey, container: str) -> int:
+    """How many others a killer of the node ends before this container, or before any of the pod."""
+    run, others = Run(state, Scenario()), 0
+    while (step := run.act(LimitHit(0.0, mechanism))) is not None:
+        if step.key == key and container in {"", step.container}:
+            return others
+        others += step.key != key
+    return NEVER
+
+
+def _ends(state: NodeState, container: int, to_bytes: int, key: PodKey, *, evicts: bool) -> bool:
+    """Whether a pod dies while a container grows to a size."""
+    growth = (ContainerGrowth(container, to_bytes),)
+    return any(step.key == key for step in simulate(state, Scenario(growth=growth, eviction=evicts)).steps)

@@ -1,0 +1,290 @@
+"""Fixes as values: edits that put off a coming death, what they claim, and what is known of the need.
+
+A claim is proven on a model of the node: the edit is applied to its pods, the node is built again, and the
+same death is looked for. Bytes throughout. Not here: how fixes are found (fix_search.py), when an edit takes
+effect (preview.py), and the words (present/fixes.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from typing import Final, NamedTuple
+
+from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, apply_edits, current_value
+from kubectl_qos.edit.goals import UNIT_BYTES
+from kubectl_qos.edit.preview import Effects, Preview, StrategyKind, When, as_recreated
+from kubectl_qos.k8s.allocation import running_pod
+from kubectl_qos.k8s.defaulting import default_pod
+from kubectl_qos.k8s.kubelet import NodeSetup
+from kubectl_qos.k8s.objects import MEMORY, Pod, all_containers
+from kubectl_qos.k8s.quantity import ZERO
+from kubectl_qos.k8s.resources import pod_requests
+from kubectl_qos.k8s.usage import PodKey, PodUsage
+from kubectl_qos.qos.qos_class import QosClass, computed_class
+from kubectl_qos.qos.reason import Mechanism
+from kubectl_qos.qos.resize import NodeFit
+from kubectl_qos.qos.simulation.next_death import OF_NODE, NextDeath, deaths_of, next_deaths
+from kubectl_qos.qos.simulation.node_state import (
+    NodeProcess,
+    NodeState,
+    build_node_state,
+)
+
+
+class EvidenceKind(StrEnum):
+    """How it is known what a container needs, from the least certain."""
+
+    NONE = "no usage"
+    SAMPLE = "one sample"
+    OOM_KILLED = "OOMKilled before"
+    HISTORY = "peak seen"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The most memory that a container was seen to need, and how.
+
+    One that was OOMKilled needs its limit at least. `grows_without_end` is known from a history alone: no
+    limit is enough then.
+    """
+
+    kind: EvidenceKind
+    peak_bytes: int = 0
+    grows_without_end: bool = False
+
+    @property
+    def wanted_bytes(self) -> int:
+        """What a limit should be: the peak with the headroom."""
+        return self.peak_bytes * (100 + HEADROOM_PERCENT[self.kind]) // 100
+
+
+HEADROOM_PERCENT: Final = {
+    EvidenceKind.NONE: 0,
+    EvidenceKind.SAMPLE: 25,
+    EvidenceKind.OOM_KILLED: 50,
+    EvidenceKind.HISTORY: 15,
+}
+"""How much room a limit leaves above the peak, in percent of it: the less is known, the more."""
+NEVER: Final = 1 << 62
+"""As many are killed before it as there may be: it does not die so at all."""
+ContainerKey = tuple[PodKey, str]
+"""A pod and the name of its container."""
+
+
+class FixKind(StrEnum):
+    """What a fix does; a change of class is never a side effect of another kind."""
+
+    LIMIT = "raise the limit"
+    REQUEST = "raise the request"
+    NEIGHBOUR = "limit a neighbour"
+    CLASS = "change the class"
+
+
+class Claim(NamedTuple):
+    """What a fix does about a death: leave so much room up to its limit, or so many are killed before it."""
+
+    room_bytes: int = 0
+    before: int = 0
+
+    def is_kept(self, death: NextDeath | None) -> bool:
+        """Whether the death, as it waits then if it does, is so far away."""
+        if death is None:
+            return True
+        return death.before >= self.before and (
+            not self.room_bytes or death.distance_bytes >= self.room_bytes
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """A whole edit of one pod (or of all pods of `workload`) with its proven effect.
+
+    `claim` is kept by `minimal` and by no less; `edits` may add to it, up to a friendly size. `death` is put
+    off, `after` is the same death then, None where it no longer waits: of a limited neighbour it is its own.
+    `preview` is of `pod` on its node.
+    """
+
+    kind: FixKind
+    pod: Pod
+    edits: tuple[Edit, ...]
+    minimal: tuple[Edit, ...]
+    claim: Claim
+    death: NextDeath
+    after: NextDeath | None
+    evidence: Evidence
+    preview: Preview = field(repr=False)
+    strategy: StrategyKind
+    workload: tuple[str, str] | None = None
+
+    @property
+    def effects(self) -> Effects:
+        """The effects with the moments of the strategy."""
+        return self.preview.effects_of(self.strategy)
+
+    @property
+    def when(self) -> When:
+        """When the claim holds."""
+        effects = self.effects
+        if self.kind in {FixKind.LIMIT, FixKind.NEIGHBOUR}:
+            moments = [file.when for file in effects.files if file.name.startswith("memory.")]
+        elif self.kind is FixKind.REQUEST and self.death.mechanism is not Mechanism.EVICTION:
+            moments = [one.when for one in effects.containers if one.changed]
+        else:
+            moments = []
+        return max(moments, key=list(When).index, default=effects.when)
+
+    @property
+    def more_bytes(self) -> int:
+        """How much more memory each pod requests."""
+        before, after = self.preview.before, self.preview.after
+        old, new = (pod_requests(one.pod, one.setup.release).get(MEMORY, ZERO) for one in (before, after))
+        return new.value() - old.value()
+
+    @property
+    def room(self) -> NodeFit | None:
+        """The pod's memory request and what its node has free, None where that is unknown."""
+        return next((fit for fit in self.preview.node_fit if fit.resource == MEMORY), None)
+
+    @property
+    def fits(self) -> bool:
+        """Whether the node has room for what is requested."""
+        return self.more_bytes <= 0 or self.room is None or self.room.fits
+
+
+class NoFixReason(StrEnum):
+    """Why no edit is offered against a death."""
+
+    PROCESS = "a process of the node"
+    STATIC = "a static pod"
+    LEAK = "grows without end"
+    NOT_BY_EDITS = "no request, limit or class puts it off"
+
+
+class Unfixed(NamedTuple):
+    """A death without a fix."""
+
+    node: str
+    death: NextDeath
+    reason: NoFixReason
+
+
+@dataclass(frozen=True, slots=True)
+class Fixes:
+    """What can be done, the nearest death first; and the deaths against which nothing is offered."""
+
+    fixes: tuple[Fix, ...] = ()
+    unfixed: tuple[Unfixed, ...] = ()
+
+
+@dataclass(frozen=True)
+class NodeModel:
+    """A node to try edits on: its pods as stored with their usage, and what the node itself uses.
+
+    `history` is what is known of containers beside their present usage.
+    """
+
+    setup: NodeSetup
+    pods: Sequence[Pod]
+    usage: Mapping[PodKey, PodUsage]
+    history: Mapping[ContainerKey, Evidence] = field(default_factory=dict)
+    own_bytes: int = 0
+    own_processes: tuple[NodeProcess, ...] = ()
+
+    @cached_property
+    def _running(self) -> list[Pod]:
+        return [running_pod(pod, self.setup.release) for pod in self.pods]
+
+    def recreated(self, pod: Pod, edits: Iterable[Edit] = ()) -> Pod:
+        """The defaulted pod as if recreated with those of the edits whose container it has."""
+        names = {POD_LEVEL, *(container.name for container in all_containers(pod))}
+        mine = [edit for edit in edits if edit.owner in names]
+        return default_pod(as_recreated(apply_edits(pod, mine)), self.setup.release)
+
+    def qos_class(self, pod: Pod, edits: Iterable[Edit] = ()) -> QosClass:
+        """The class of the pod as if recreated with the edits."""
+        return computed_class(self.recreated(pod, edits), self.setup.release)
+
+    def state(self, keys: Collection[PodKey] = (), edits: Sequence[Edit] = ()) -> NodeState:
+        """The node as if these pods were recreated with the edits, and used as much as now.
+
+        Raises InputError where the node's memory is unknown.
+        """
+        pods = [
+            self.recreated(pod, edits) if pod_key(pod) in keys else running
+            for pod, running in zip(self.pods, self._running, strict=True)
+        ]
+        return build_node_state(
+            pods, self.setup, self.usage, own_bytes=self.own_bytes, own_processes=self.own_processes
+        )
+
+    def evidence(self, pod: Pod, container: str) -> Evidence:
+        """What is known of a container's need: its history, else how it ended, else its usage."""
+        known = self.history.get((pod_key(pod), container))
+        if known is not None:
+            return known
+        usage = self.usage.get(pod_key(pod))
+        used = usage.of(container) if usage is not None else None
+        peak = used.kernel_bytes if used is not None else 0
+        limit = memory_value(self.recreated(pod), container, Side.LIMITS)
+        statuses = [one for one in pod.status.every_container if one.name == container]
+        if limit and any(end.reason == "OOMKilled" for one in statuses for end in one.ends):
+            return Evidence(EvidenceKind.OOM_KILLED, max(peak, limit))
+        return Evidence(EvidenceKind.SAMPLE if used is not None else EvidenceKind.NONE, peak)
+
+
+def order_of_fixes(fix: Fix) -> tuple[int, bool, bool, int, int]:
+    """The nearest death first; then what has room, keeps the class, takes effect early and takes least."""
+    when = list(When).index(fix.when)
+    distance, more = max(fix.death.distance_bytes, 0), max(fix.more_bytes, 0)
+    return distance, not fix.fits, fix.kind is FixKind.CLASS, when, more
+
+
+def memory_value(pod: Pod, owner: str, side: Side) -> int:
+    """The bytes of a memory request or limit, 0 without one."""
+    quantity = current_value(pod, owner, side, MEMORY)
+    return quantity.value() if quantity is not None else 0
+
+
+def pod_key(pod: Pod) -> PodKey:
+    """Namespace and name."""
+    return pod.metadata.namespace, pod.metadata.name
+
+
+def own_deaths(state: NodeState, key: PodKey) -> list[NextDeath]:
+    """The deaths of a pod by its own limits, the nearest first."""
+    return [one for one in next_deaths(state) if one.key == key and one.mechanism not in OF_NODE]
+
+
+def same_death(state: NodeState, death: NextDeath) -> NextDeath | None:
+    """The same death in another state of its node, None where it does not wait there."""
+    if death.mechanism in OF_NODE:
+        found = [one for one in deaths_of(state, death.key) if one.mechanism is death.mechanism]
+        found = [one for one in found if one.grace_seconds == death.grace_seconds]
+    else:
+        of_pod = {death.mechanism} & {Mechanism.POD_LIMIT}
+        found = [
+            one
+            for one in own_deaths(state, death.key)
+            if one.container == death.container or one.mechanism in of_pod
+        ]
+    return found[0] if found else None
+
+
+def least_units(low: int, high: int, works: Callable[[int], bool]) -> int | None:
+    """The least number above `low`, up to `high`, that works, where with one every larger one does."""
+    if high <= low or not works(high):
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if works(middle) else (middle, high)
+    return high
+
+
+def friendly(size_bytes: int) -> int:
+    """The next size in whole Mi that is easy to read: at most an eighth more."""
+    units = -(-size_bytes // UNIT_BYTES)
+    step = 1 << max(units.bit_length() - 4, 0)
+    return -(-units // step) * step * UNIT_BYTES

@@ -1,0 +1,206 @@
+"""Fixes in words: which of a snapshot, the table, one in a sentence, and why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from kubectl_qos.edit.edits import current_value
+from kubectl_qos.edit.fix_search import fixes_of_node, fixes_of_pods
+from kubectl_qos.edit.fixes import EvidenceKind, Fix, FixKind, NodeModel, NoFixReason, Unfixed, order_of_fixes
+from kubectl_qos.edit.preview import StrategyKind
+from kubectl_qos.errors import InputError
+from kubectl_qos.k8s.kinds import find_workload
+from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.k8s.usage import PodKey
+from kubectl_qos.present.apply import strategy_name
+from kubectl_qos.present.effects import moment, quantity_text, value_name
+from kubectl_qos.present.format import binary, count, escape, full_name
+from kubectl_qos.present.next_death import UPPER_BOUND, distance, killed_by, victim
+from kubectl_qos.present.output import ARROW, NUMBER, Column, column, table
+from kubectl_qos.qos.reason import Mechanism
+from kubectl_qos.qos.simulation.next_death import OF_NODE
+
+MOST_ROWS: Final = 10
+"""Of the table: those that follow are for deaths that are further away."""
+PRIORITY: Final = "a higher priority puts off an eviction too: that is of the PriorityClass"
+
+
+@dataclass(frozen=True, slots=True)
+class FixList:
+    """Fixes, the nearest death first, and the deaths without any."""
+
+    fixes: tuple[Fix, ...]
+    unfixed: tuple[Unfixed, ...]
+    notes: tuple[str, ...]
+
+
+def fixes_on_nodes(snapshot: Snapshot, nodes: Sequence[str], scope: Scope) -> FixList:
+    """Against all deaths that wait on one node, or the nearest on each of several, of the pods of a scope.
+
+    Raises InputError where nothing can be said of a single node.
+    """
+    fixes: list[Fix] = []
+    unfixed: list[Unfixed] = []
+    problems: list[str] = []
+    for name in nodes:
+        model = node_model(snapshot, name)
+        keys = {(pod.namespace, pod.name) for pod in model.pods if scope.matches(pod)}
+        is_whole = len(keys) == len(model.pods)
+        try:
+            found = fixes_of_node(model, None if is_whole else keys, only_nearest=len(nodes) > 1)
+        except InputError as error:
+            if len(nodes) == 1:
+                raise
+            problems.append(str(error))
+            continue
+        fixes += found.fixes
+        unfixed += found.unfixed
+    return FixList(tuple(sorted(fixes, key=order_of_fixes)), tuple(unfixed), (*problems, *_notes(fixes)))
+
+
+def fixes_for_pods(
+    snapshot: Snapshot, keys: Sequence[PodKey], workload: tuple[str, str] | None = None
+) -> FixList:
+    """Against what kills some pods; of a workload, its kind and name, all of them get the same edits.
+
+    Raises InputError where nothing can be said of their nodes.
+    """
+    wanted = set(keys)
+    nodes = {pod.node_name for pod in snapshot.pods if (pod.namespace, pod.name) in wanted} - {""}
+    models = [node_model(snapshot, name) for name in sorted(nodes)]
+    found = fixes_of_pods(models, keys, workload)
+    return FixList(found.fixes, found.unfixed, tuple(_notes(found.fixes)))
+
+
+def node_model(snapshot: Snapshot, node: str) -> NodeModel:
+    """The node of a snapshot to try edits on."""
+    return NodeModel(snapshot.setup(node), snapshot.by_node().get(node, ()), snapshot.usage)
+
+
+def _notes(fixes: Sequence[Fix]) -> Iterator[str]:
+    if any(fix.death.mechanism is Mechanism.EVICTION for fix in fixes):
+        yield PRIORITY
+    yield UPPER_BOUND
+
+
+class FixRow(NamedTuple):
+    """A fix with its number, from 1."""
+
+    number: int
+    fix: Fix
+
+
+def fix_object(fix: Fix) -> str:
+    """What is changed: `shop/api-0`, `shop/deployment/api`."""
+    if fix.workload is None:
+        return full_name(fix.pod.namespace, fix.pod.name)
+    kind, name = fix.workload
+    return full_name(fix.pod.namespace, f"{kind.lower()}/{name}")
+
+
+def fix_change(fix: Fix) -> str:
+    """Values before and after, and the least with the effect: `c limits.memory 1Gi → 2Gi (least 1500Mi)`."""
+    least = {edit.target: edit.quantity for edit in fix.minimal}
+    names: dict[str, list[str]] = {}
+    for edit in fix.edits:
+        old, some = current_value(fix.pod, *edit.target), least.get(edit.target, edit.quantity)
+        values = f"{quantity_text(old)} {ARROW} {quantity_text(edit.quantity)}"
+        values += "" if some == edit.quantity else f" (least {quantity_text(some)})"
+        names.setdefault(values, []).append(value_name(*edit.target))
+    return ", ".join(f"{' and '.join(each)} {values}" for values, each in names.items())
+
+
+def fix_effect(fix: Fix) -> str:
+    """What becomes of the death, and of the class where that changes."""
+    death, after = fix.death, fix.after
+    words = f"{killed_by(death)}: "
+    if fix.kind is FixKind.NEIGHBOUR:
+        assert after is not None, "a limit that was set can be hit"
+        return f"{words}spares {victim(death)}, ends {victim(after)} after {distance(after)}"
+    words += f"{distance(death)} {ARROW} {distance(after) if after is not None else 'never'}"
+    if after is not None and death.mechanism in OF_NODE:
+        words += f", after {count(after.before, 'other')}"
+    before, changed = fix.effects.before.qos_class, fix.effects.after.qos_class
+    return f"{words}; {before.value} {ARROW} {changed.value}" if fix.kind is FixKind.CLASS else words
+
+
+def fix_when(fix: Fix) -> str:
+    """When it takes effect."""
+    return moment(fix.when, fix.effects.restarting_later, fix.effects.when)
+
+
+def fix_costs(fix: Fix) -> str:
+    """What it takes of the node's room: `nothing`, `+64Mi of 1.2Gi free`."""
+    if fix.more_bytes <= 0:
+        return "nothing" if not fix.more_bytes else f"-{binary(-fix.more_bytes)}"
+    each = " each" if fix.workload else ""
+    if fix.room is None:
+        return f"+{binary(fix.more_bytes)}{each}"
+    free = binary(max(fix.room.free - fix.room.needed + fix.more_bytes, 0))
+    return f"+{binary(fix.more_bytes)}{each} of {free} free{'' if fix.fits else ': no room'}"
+
+
+def fix_how(fix: Fix) -> str:
+    """How it is applied: `in place`, `through deployment/api`."""
+    kind, name = fix.workload or find_workload(fix.pod)[::2]
+    owner = f"{kind.lower()}/{escape(name)}"
+    if fix.strategy is StrategyKind.TEMPLATE:
+        return f"through {owner}"
+    return f"recreate {owner}" if fix.strategy is StrategyKind.RECREATE else strategy_name(fix.strategy)
+
+
+def fix_evidence(fix: Fix) -> str:
+    """How the need is known: `one sample: 115Mi`."""
+    kind, peak = fix.evidence.kind, fix.evidence.peak_bytes
+    return kind.value if kind is EvidenceKind.NONE else f"{kind.value}: {binary(peak)}"
+
+
+def fix_sentence(fix: Fix) -> str:
+    """One line: `shop/api-0 c limits.memory 1Gi → 2Gi, in place, now`."""
+    return f"{fix_object(fix)} {fix_change(fix)}, {fix_how(fix)}, {fix_when(fix)}"
+
+
+_REASONS: Final = {
+    NoFixReason.PROCESS: "a process of the node has no requests and limits",
+    NoFixReason.STATIC: "a static pod is changed by its file on the node",
+    NoFixReason.LEAK: "it grows without end, so that no limit is enough: look for the leak",
+    NoFixReason.NOT_BY_EDITS: "no memory request puts it off",
+}
+
+
+def unfixed_sentence(unfixed: Unfixed) -> str:
+    """A death without a fix, and why."""
+    death = unfixed.death
+    return f"{victim(death)}: {killed_by(death)}, {distance(death)}: {_REASONS[unfixed.reason]}"
+
+
+COLUMNS: Final[tuple[Column[FixRow], ...]] = (
+    column("number", lambda row: row.number, "the number for --apply", NUMBER, header="N"),
+    column("object", lambda row: fix_object(row.fix), "what is changed"),
+    column("change", lambda row: fix_change(row.fix), "each value before and after"),
+    column("effect", lambda row: fix_effect(row.fix), "how far away the death is, before and after"),
+    column("when", lambda row: fix_when(row.fix), "when it takes effect"),
+    column("costs", lambda row: fix_costs(row.fix), "what it takes of the node's allocatable memory"),
+    column("how", lambda row: fix_how(row.fix), "how it is applied"),
+    column("evidence", lambda row: fix_evidence(row.fix), "how the need is known"),
+)
+
+
+def lines(found: FixList, *, headers: bool = True) -> Iterator[str]:
+    """The table, or that there is nothing to fix."""
+    if not found.fixes:
+        yield ("no fix" if found.unfixed else "nothing to fix: no limit is near, and no killer waits")
+        return
+    rows = [FixRow(number, fix) for number, fix in enumerate(found.fixes[:MOST_ROWS], start=1)]
+    yield from table(rows, COLUMNS, headers=headers)
+
+
+def notes(found: FixList) -> Iterator[str]:
+    """What the table leaves out, and the deaths without a fix."""
+    more = len(found.fixes) - MOST_ROWS
+    if more > 0:
+        yield f"{count(more, 'more fix', 'more fixes')} for deaths that are further away: -o json lists them"
+    yield from map(unfixed_sentence, found.unfixed[:MOST_ROWS])
+    yield from found.notes

@@ -1,0 +1,355 @@
+"""Fixes: laws for random nodes, the recorded deaths, and examples of each kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any, Final
+
+import msgspec
+import pytest
+from hypothesis import assume, event, given, settings
+from hypothesis import strategies as st
+
+from kubectl_qos.cluster.files import pod_from_yaml
+from kubectl_qos.edit.edits import Edit, as_flags
+from kubectl_qos.edit.fix_search import fixes_of_node, fixes_of_pods
+from kubectl_qos.edit.fixes import (
+    Evidence,
+    EvidenceKind,
+    Fix,
+    Fixes,
+    FixKind,
+    NodeModel,
+    NoFixReason,
+    friendly,
+    least_units,
+    pod_key,
+    same_death,
+)
+from kubectl_qos.edit.goals import in_bytes
+from kubectl_qos.edit.preview import StrategyKind, When
+from kubectl_qos.k8s.defaulting import default_pod
+from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup
+from kubectl_qos.k8s.objects import MEMORY, Pod, ResourceList, convert
+from kubectl_qos.k8s.releases import Release
+from kubectl_qos.k8s.resources import pod_requests
+from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage
+from kubectl_qos.k8s.validation import pod_refusals
+from kubectl_qos.qos.qos_class import QosClass
+from kubectl_qos.qos.simulation.engine import simulate
+from kubectl_qos.qos.simulation.node_state import ContainerGrowth, NodeProcess, Scenario
+from tests.edit.test_edit_laws import Cluster, clusters
+from tests.edit.test_rank_goals import pod, using
+from tests.qos import test_recorded_kills as recorded
+
+MIB = 1 << 20
+GIB = 1 << 30
+
+
+# Laws
+
+
+def model_of(found: Cluster, threshold: str) -> NodeModel:
+    pods, setup, usage = found
+    assume(not any(pod_refusals(default_pod(pod, setup.release), setup.release) for pod in pods))
+    capacity = setup.node.memory_capacity_bytes or 0
+    node = replace(
+        setup.node,
+        allocatable_memory_bytes=capacity * 9 // 10,
+        status_allocatable=ResourceList({MEMORY: in_bytes(capacity * 9 // 10)}),
+    )
+    kubelet = replace(setup.kubelet, eviction_hard={"memory.available": threshold} if threshold else {})
+    return NodeModel(NodeSetup(node, kubelet, setup.release), pods, usage)
+
+
+def one_mi_less(edits: Sequence[Edit]) -> list[list[Edit]]:
+    """The edits with the values of one owner an Mi lower; a limit alone is the request too."""
+    return [
+        [
+            Edit(*one.target, in_bytes(max(one.quantity.value() - MIB, 0)))
+            if one.owner == owner and one.quantity is not None
+            else one
+            for one in edits
+        ]
+        for owner in dict.fromkeys(one.owner for one in edits)
+    ]
+
+
+def is_kept(model: NodeModel, fix: Fix, edits: Sequence[Edit], keys: Collection[PodKey]) -> bool:
+    """Whether the claim holds on the node with these edits."""
+    state = model.state(keys, edits)
+    if fix.kind is FixKind.NEIGHBOUR:
+        assert fix.after is not None
+        later = same_death(state, fix.after)
+        return later is not None and fix.claim.is_kept(later)
+    return fix.claim.is_kept(same_death(state, fix.death))
+
+
+def check(model: NodeModel, found: Fixes, group: Collection[PodKey] = ()) -> None:
+    for fix in found.fixes:
+        event(fix.kind)
+        keys = group if fix.workload else {pod_key(fix.pod)}
+        assert is_kept(model, fix, fix.edits, keys)
+        assert is_kept(model, fix, fix.minimal, keys)
+        before, after = fix.effects.before.qos_class, fix.effects.after.qos_class
+        assert (before is not after) is (fix.kind is FixKind.CLASS)
+        assert not fix.preview.refusals
+        if after is not QosClass.GUARANTEED or before is after:
+            assert not any(is_kept(model, fix, less, keys) for less in one_mi_less(fix.minimal))
+        requested = sum(
+            pod_requests(model.recreated(pod, fix.edits if pod_key(pod) in keys else ()), model.setup.release)
+            .get(MEMORY, in_bytes(0))
+            .value()
+            for pod in model.pods
+        )
+        if fix.more_bytes > 0 and not fix.workload:
+            assert fix.room is not None
+            assert fix.fits is (requested <= fix.room.capacity)
+
+
+FEWER: Final = settings(max_examples=settings().max_examples // 3)
+"""Each example builds the node a few hundred times."""
+
+
+@FEWER
+@given(clusters(), st.sampled_from(["", "100Mi"]))
+def test_a_fix_has_the_effect_that_it_claims_and_one_mi_less_has_not(found: Cluster, threshold: str) -> None:
+    model = model_of(found, threshold)
+    check(model, fixes_of_node(model))
+    check(model, fixes_of_pods([model], [pod_key(model.pods[0])]))
+
+
+@FEWER
+@given(clusters())
+def test_the_pods_of_a_workload_get_the_same_edits(found: Cluster) -> None:
+    model = model_of(found, "100Mi")
+    first, second, *others = model.pods
+    twin = msgspec.structs.replace(second, spec=first.spec)
+    model = replace(model, pods=[first, twin, *others])
+    group = {pod_key(first), pod_key(twin)}
+    fixes = fixes_of_pods([model], group, ("Deployment", "web"))
+    check(model, fixes, group)
+    assert all(fix.strategy is StrategyKind.TEMPLATE for fix in fixes.fixes if fix.workload)
+
+
+@given(st.integers(0, 100), st.integers(0, 100), st.integers(0, 100))
+def test_the_least_number_that_works(low: int, high: int, first: int) -> None:
+    expected = next((one for one in range(low + 1, high + 1) if one >= first), None)
+    assert least_units(low, high, lambda number: number >= first) == expected
+
+
+@given(st.integers(1, 1 << 40))
+def test_a_friendly_size_is_at_most_an_eighth_more(size: int) -> None:
+    units = -(-size // MIB)
+    assert units <= friendly(size) // MIB <= units + units // 8 + (units % 8 > 0)
+    assert friendly(friendly(size)) == friendly(size)
+
+
+# Recorded deaths
+
+
+def recorded_model(run: Any, setup: NodeSetup, **own: Any) -> NodeModel:
+    state = recorded.node_state(run, setup)
+    pods = [convert(found["pod"], Pod) for found in run["before"]["pods"].values()]
+    usage: dict[PodKey, PodUsage] = {}
+    for one_pod in pods:
+        mine = [one for one in state.containers if state.pod_for(one).key == pod_key(one_pod)]
+        usage[pod_key(one_pod)] = PodUsage.of_containers(
+            {one.name: ContainerUsage(one.working_set_bytes, one.used_bytes, 0) for one in mine}
+        )
+    return NodeModel(setup, pods, usage, **own)
+
+
+def saves(model: NodeModel, fix: Fix, victim: str, scenario: Scenario, growing: str = "") -> bool:
+    """Whether the pod survives the run with that change; the index of what grows may have moved."""
+    state = model.state({pod_key(fix.pod)}, fix.edits)
+    (growth,) = scenario.growth
+    name, _, container = growing.partition(":")
+    index = state.find_container(name, container) if growing else None
+    steps = simulate(state, replace(scenario, growth=(growth._replace(container=index),))).steps
+    return victim not in {step.key[1] for step in steps}
+
+
+def fixed_by(model: NodeModel, victim: str, scenario: Scenario, growing: str = "") -> list[Fix]:
+    """The fixes for a pod after which that run does not kill it any more."""
+    key = next(pod_key(pod) for pod in model.pods if pod.name == victim)
+    fixes = fixes_of_pods([model], [key]).fixes
+    return [fix for fix in fixes if saves(model, fix, victim, scenario, growing)]
+
+
+@cache
+def full_node() -> tuple[NodeModel, Scenario]:
+    """A process in system.slice grew until five containers had died."""
+    run = recorded.recorded("oom-global-A")
+    setup = recorded.setup_of(run, "")
+    memory = recorded.meminfo(run)
+    reclaimable = sum(memory[one] for one in ("MemFree", "Buffers", "Active(file)", "Inactive(file)"))
+    used = memory["MemTotal"] - reclaimable - recorded.node_state(run, setup).used_bytes
+    (hog,) = (one for one in run["before"]["daemons"] if one["comm"] == "memhog")
+    growth = ContainerGrowth(None, used + run["hog_mib"] * MIB - recorded.process_bytes(hog))
+    own = {"own_bytes": used, "own_processes": tuple(recorded.daemons(run))}
+    return recorded_model(run, setup, **own), Scenario(growth=(growth,))
+
+
+@cache
+def full_kubepods() -> tuple[NodeModel, Scenario]:
+    """A node-critical pod grew past allocatable."""
+    run = recorded.recorded("oom-kubepods-C")
+    model = recorded_model(run, recorded.setup_of(run, ""))
+    growing = model.state().find_container("oc-crit-grower")
+    return model, Scenario(growth=(ContainerGrowth(growing, 2732 * MIB),))
+
+
+@cache
+def evicted() -> tuple[NodeModel, Scenario]:
+    """A process outside of pods grew until six pods were evicted."""
+    run = recorded.recorded("oom-eviction")
+    setup = recorded.setup_of(run, "600Mi")
+    events = [one for one in run["events"] if one["reason"] == "Evicted"]
+    events.sort(key=lambda event: str(event["lastTimestamp"]))
+    gone = [one["involvedObject"]["name"] for one in events[:-1]]
+    alone = recorded.node_state(run, setup)
+    working_set = sum(one.working_set_bytes for one in alone.containers)
+    now = alone.capacity_bytes - recorded.meminfo(run)["MemAvailable"] - working_set
+    available = int(events[-1]["message"].partition("available: ")[2].partition("Ki")[0]) << 10
+    left = [one.working_set_bytes for one in alone.containers if alone.pod_for(one).pod.name not in gone]
+    then = alone.capacity_bytes - sum(left) - available
+    model = recorded_model(run, setup, own_bytes=now)
+    return model, Scenario(growth=(ContainerGrowth(None, then),), eviction=True)
+
+
+KUBEPODS = {"oc-be-150", "oc-bu-req64-250", "oc-bu-req400-350", "oc-two"}
+EVICTED = {"ev-be-50", "ev-be-200", "ev-bu-over-small", "ev-bu-over-big", "ev-prio-be"}
+
+
+@pytest.mark.parametrize(
+    ("run", "growing", "saved", "lost"),
+    [
+        (full_node, "", {"oa-be-100", "oa-bu-small"}, {"oa-bu-over", "oa-be-200", "oa-bu-under"}),
+        (
+            full_kubepods,
+            "oc-crit-grower",
+            KUBEPODS,
+            set(),
+        ),
+        (
+            evicted,
+            "",
+            EVICTED,
+            {"ev-gu"},
+        ),
+    ],
+)
+def test_a_fixed_pod_survives_the_run_that_killed_it(
+    run: Callable[[], tuple[NodeModel, Scenario]], growing: str, saved: set[str], lost: set[str]
+) -> None:
+    """Those that are lost die even as the last: what grew took more than all that may be killed hold."""
+    model, scenario = run()
+    victims = {step.key[1] for step in simulate(model.state(), scenario).steps}
+    assert victims == saved | lost
+    for name in victims:
+        assert bool(fixed_by(model, name, scenario, growing)) is (name in saved)
+
+
+@recorded.LIMIT_RUNS
+def test_a_container_survives_with_the_limit_of_its_peak(name: str) -> None:
+    """Each was seen to grow to 300Mi, which a history tells; a sample before does not."""
+    run = recorded.recorded(f"oom-{name}")
+    setup = recorded.setup_of(run, "", single_process=name == "memcg-singleprocess")
+    for pod_name, container in dict.fromkeys(recorded.killed(run)):
+        pod = convert({**run["pods_after"][pod_name], "status": {"phase": "Running"}}, Pod)
+        names = tuple(one.name for one in pod.containers)
+        usage = PodUsage(names, tuple(30 * MIB if one == "b" else 16 * MIB for one in names))
+        peak = Evidence(EvidenceKind.HISTORY, 300 * MIB)
+        model = NodeModel(setup, [pod], {pod_key(pod): usage}, {(pod_key(pod), container): peak})
+        growth = ContainerGrowth(model.state().find_container(pod_name, container), 300 * MIB)
+        assert fixed_by(model, pod_name, Scenario(growth=(growth,)), pod_name + ":" + container)
+        leak = replace(model, history={(pod_key(pod), container): replace(peak, grows_without_end=True)})
+        found = fixes_of_pods([leak], [pod_key(pod)])
+        assert not [fix for fix in found.fixes if fix.kind is FixKind.LIMIT]
+        assert NoFixReason.LEAK in {one.reason for one in found.unfixed}
+
+
+# Examples
+
+
+ALLOCATABLE = ResourceList({MEMORY: in_bytes(15 * GIB)})
+SETUP = NodeSetup(
+    Node(
+        name="n1",
+        memory_capacity_bytes=16 * GIB,
+        status_allocatable=ALLOCATABLE,
+    ),
+    Kubelet(eviction_hard={"memory.available": "100Mi"}),
+    Release.of("1.36"),
+)
+
+
+def node(*pods: Pod, setup: NodeSetup = SETUP, **gi: float) -> NodeModel:
+    return NodeModel(setup, pods, using(**gi))
+
+
+def said(found: Fixes) -> list[str]:
+    return [f"{one.pod.name} {' '.join(as_flags(one.edits))} {one.when}" for one in found.fixes]
+
+
+def test_a_limit_leaves_more_room_the_less_is_known() -> None:
+    mine = pod("mine", "requests: {memory: 1Gi}, limits: {memory: 4Gi}")
+    key = ("n", "mine")
+    wanted = {EvidenceKind.SAMPLE: "5Gi", EvidenceKind.OOM_KILLED: "6Gi", EvidenceKind.HISTORY: "4608Mi"}
+    for kind, limit in wanted.items():
+        peak = Evidence(kind, int(3.9 * GIB))
+        known = replace(node(mine, mine=3.9), history={(key, "a"): peak})
+        (own,) = (fix for fix in fixes_of_pods([known], [key]).fixes if fix.kind is FixKind.LIMIT)
+        assert (as_flags(own.edits), own.evidence) == ([f"-c a --limits memory={limit}"], peak)
+
+
+def test_a_guaranteed_pod_stays_guaranteed() -> None:
+    mine = pod("mine", "requests: {cpu: 1, memory: 1Gi}, limits: {cpu: 1, memory: 1Gi}")
+    found = fixes_of_node(node(mine, mine=0.9))
+    assert said(found)[0] == "mine -c a --requests memory=1152Mi --limits memory=1152Mi now"
+    assert found.fixes[0].kind is FixKind.LIMIT
+    assert found.fixes[0].more_bytes == 128 * MIB
+
+
+def test_what_the_node_has_no_room_for_is_said() -> None:
+    allocatable = ResourceList({MEMORY: in_bytes(5632 * MIB)})
+    small = replace(SETUP, node=replace(SETUP.node, status_allocatable=allocatable))
+    mine = pod("mine", "requests: {memory: 1Gi}")
+    other = pod("other", "requests: {memory: 4Gi}")
+    found = fixes_of_node(node(mine, other, setup=small, mine=3, other=5))
+    assert found.fixes
+    assert {fix.fits for fix in found.fixes if fix.more_bytes} == {False}
+
+
+def test_a_neighbour_without_a_limit_gets_one() -> None:
+    mine = pod("mine", "requests: {memory: 1Gi}, limits: {memory: 8Gi}")
+    other = pod("other", "requests: {memory: 10Gi}")
+    fixes = fixes_of_node(node(mine, other, mine=4, other=7)).fixes
+    limited = [one for one in fixes if one.kind is FixKind.NEIGHBOUR]
+    assert [as_flags(one.edits) for one in limited] == [["-c a --limits memory=10Gi"]]
+    assert limited[0].after is not None
+    assert limited[0].after.key == ("n", "other")
+
+
+def test_a_class_is_changed_by_its_own_kind_when_the_pod_is_recreated() -> None:
+    mine = pod("mine", "requests: {cpu: 1, memory: 6Gi}, limits: {cpu: 1, memory: 8Gi}")
+    other = pod("other", "requests: {memory: 10Gi}")
+    found = fixes_of_pods([node(mine, other, mine=5, other=1)], [("n", "mine")])
+    (fix,) = (one for one in found.fixes if one.kind is FixKind.CLASS)
+    assert (fix.when, fix.strategy) == (When.RECREATED, StrategyKind.RECREATE)
+    assert fix.effects.after.qos_class is QosClass.GUARANTEED
+
+
+def test_a_process_of_the_node_and_a_static_pod_have_no_fix() -> None:
+    static = pod_from_yaml(
+        "kind: Pod\nmetadata: {name: static, namespace: n,"
+        " annotations: {kubernetes.io/config.source: file}}\n"
+        "spec: {nodeName: n1, containers: [{name: a}]}\n"
+    )
+    found = fixes_of_node(node(static, static=1))
+    assert {one.reason for one in found.unfixed} == {NoFixReason.STATIC}
+    process = replace(node(), own_bytes=GIB, own_processes=(NodeProcess("d", 0, GIB),))
+    assert {one.reason for one in fixes_of_node(process).unfixed} == {NoFixReason.PROCESS}

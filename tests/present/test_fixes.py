@@ -1,0 +1,144 @@
+"""Fixes in words: the demo's rows, the sentence of one, and deaths without a fix."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from kubectl_qos.cluster.files import DemoSource
+from kubectl_qos.edit.fixes import Evidence, EvidenceKind, Fix, FixKind, NoFixReason, Unfixed
+from kubectl_qos.edit.preview import StrategyKind
+from kubectl_qos.errors import InputError
+from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.present.fixes import (
+    MOST_ROWS,
+    PRIORITY,
+    FixList,
+    fix_change,
+    fix_costs,
+    fix_effect,
+    fix_evidence,
+    fix_how,
+    fix_sentence,
+    fix_when,
+    fixes_for_pods,
+    fixes_on_nodes,
+    lines,
+    notes,
+    unfixed_sentence,
+)
+
+IMPORTER = "data/importer-5f7b9c-2vtxk"
+LEAK = "it grows without end, so that no limit is enough: look for the leak"
+
+
+@pytest.fixture(scope="module")
+def snapshot() -> Snapshot:
+    return DemoSource().snapshot(Scope())
+
+
+@pytest.fixture(scope="module")
+def found(snapshot: Snapshot) -> FixList:
+    return fixes_on_nodes(snapshot, ["worker-2"], Scope())
+
+
+def first(found: FixList, kind: FixKind) -> Fix:
+    return next(fix for fix in found.fixes if fix.kind is kind)
+
+
+def test_a_raised_limit(found: FixList) -> None:
+    fix = first(found, FixKind.LIMIT)
+    assert fix_sentence(fix) == (
+        "data/importer-5f7b9c-2vtxk c limits.memory 123456789 → 144Mi, in place, now"
+    )
+    assert fix_effect(fix) == "pod limit 98%: +2Mi → +29Mi"
+    assert (fix_costs(fix), fix_evidence(fix)) == ("nothing", "one sample: 115Mi")
+    guaranteed = next(fix for fix in found.fixes if fix.pod.name == "db-0")
+    assert fix_change(guaranteed) == "a limits.memory and a requests.memory 4Gi → 4608Mi (least 4425Mi)"
+
+
+def test_a_raised_request_and_its_moment(found: FixList) -> None:
+    fix = first(found, FixKind.REQUEST)
+    assert fix_effect(fix) == "kubepods limit: +687Mi → +1927Mi, after 1 other"
+    assert (fix_when(fix), fix_costs(fix)) == ("when c restarts", "+209Mi of 1.6Gi free")
+    assert fix_effect(replace(fix, after=None)) == "kubepods limit: +687Mi → never"
+
+
+def test_a_class_is_named_and_how_a_new_pod_gets_it(found: FixList) -> None:
+    of_job, guaranteed = first(found, FixKind.CLASS), found.fixes[-1]
+    assert fix_effect(of_job).endswith("; BestEffort → Burstable")
+    assert (fix_how(of_job), fix_when(of_job)) == ("recreate job/crunch", "when recreated")
+    assert fix_effect(guaranteed).endswith("; Burstable → Guaranteed")
+    assert fix_how(guaranteed) == "through deployment/api"
+
+
+def test_a_limited_neighbour_ends_itself(snapshot: Snapshot) -> None:
+    fix = first(fixes_on_nodes(snapshot, ["control-1"], Scope()), FixKind.NEIGHBOUR)
+    assert fix_effect(fix) == (
+        "kubelet evicts: spares monitoring/log-agent-h6d2q, ends kube-system/cni-agent-zz3mt:c after +31Mi"
+    )
+
+
+def test_what_does_not_fit_is_said(found: FixList) -> None:
+    fix = first(found, FixKind.REQUEST)
+    memory = next(one for one in fix.preview.node_fit if one.resource == "memory")
+    full = memory._replace(used=memory.capacity - memory.needed + 1)
+    assert fix_costs(replace(fix, preview=replace(fix.preview, node_fit=(full,)))).endswith(": no room")
+    assert fix_costs(replace(fix, preview=replace(fix.preview, node_fit=()))) == "+209Mi"
+
+
+def test_evidence_in_words(found: FixList) -> None:
+    fix = found.fixes[0]
+    texts = [fix_evidence(replace(fix, evidence=Evidence(kind, 300 << 20))) for kind in EvidenceKind]
+    assert texts == ["no usage", "one sample: 300Mi", "OOMKilled before: 300Mi", "peak seen: 300Mi"]
+
+
+def test_a_workload_gets_one_change_for_all_of_its_pods(snapshot: Snapshot) -> None:
+    keys = [(pod.namespace, pod.name) for pod in snapshot.pods if pod.name.startswith("api-7d9c5b6f8")]
+    of_workload = fixes_for_pods(snapshot, keys, ("Deployment", "api"))
+    assert len(keys) > 1
+    for fix in of_workload.fixes:
+        assert fix_sentence(fix).startswith("shop/deployment/api ")
+        assert fix_how(fix) == "through deployment/api"
+        assert fix.strategy is StrategyKind.TEMPLATE
+
+
+def test_several_nodes_show_the_nearest_and_a_namespace_its_own(snapshot: Snapshot) -> None:
+    nodes = sorted(snapshot.nodes)
+    of_all = fixes_on_nodes(snapshot, nodes, Scope())
+    assert [fix.effects.after.setup.node.name for fix in of_all.fixes] == [
+        "worker-2",
+        "worker-1",
+        "worker-3",
+        "control-1",
+    ]
+    in_shop = fixes_on_nodes(snapshot, nodes, Scope(namespace="shop"))
+    assert {fix.death.key[0] for fix in in_shop.fixes} == {"shop"}
+    assert list(lines(fixes_on_nodes(snapshot, nodes, Scope(namespace="nobody")))) == [
+        "nothing to fix: no limit is near, and no killer waits"
+    ]
+
+
+def test_what_is_left_out_and_what_has_no_fix(found: FixList) -> None:
+    fix = found.fixes[0]
+    many = FixList((fix,) * (MOST_ROWS + 2), (Unfixed("n", fix.death, NoFixReason.LEAK),), (PRIORITY,))
+    assert len(list(lines(many))) == MOST_ROWS + 1
+    assert list(notes(many)) == [
+        "2 more fixes for deaths that are further away: -o json lists them",
+        f"{IMPORTER}:c: pod limit 98%, +2Mi: {LEAK}",
+        PRIORITY,
+    ]
+    assert list(lines(FixList((), many.unfixed, ()))) == ["no fix"]
+    for reason in NoFixReason:
+        assert unfixed_sentence(Unfixed("n", fix.death, reason))
+
+
+def test_a_node_of_unknown_size_is_an_error_alone_and_a_note_among_others(snapshot: Snapshot) -> None:
+    nodes = {name: node for name, node in snapshot.nodes.items() if name != "worker-2"}
+    unknown = replace(snapshot, nodes=nodes)
+    with pytest.raises(InputError, match="memory capacity of worker-2 is unknown"):
+        fixes_on_nodes(unknown, ["worker-2"], Scope())
+    among = fixes_on_nodes(unknown, ["worker-1", "worker-2"], Scope())
+    assert among.fixes
+    assert "memory capacity of worker-2 is unknown" in among.notes[0]
