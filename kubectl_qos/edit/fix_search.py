@@ -257,7 +257,7 @@ class _Search:
 
         def is_late(sizes: Mapping[str, int], container: str = "") -> bool:
             after = self._after(death, self._requests(pod, sizes))
-            return _others_before(after, death.mechanism, death.key, container) >= claim.before
+            return _is_after(claim.before, after, death, container)
 
         def least(owner: str, high: int, container: str = "") -> int | None:
             now = memory_value(self._model.recreated(pod), owner, Side.REQUESTS) // UNIT_BYTES
@@ -417,14 +417,14 @@ def _strategy(pod: Pod, found: Preview) -> StrategyKind:
     return StrategyKind.TEMPLATE if has_template else StrategyKind.RECREATE
 
 
-def _others_before(state: NodeState, mechanism: Mechanism, key: PodKey, container: str) -> int:
-    """How many others a killer of the node ends before this container, or before any of the pod."""
+def _is_after(most: int, state: NodeState, death: NextDeath, container: str) -> bool:
+    """Whether a killer of the node ends so many others before this container, or before any of the pod."""
     run, others = Run(state, Scenario()), 0
-    while (step := run.act(LimitHit(0.0, mechanism))) is not None:
-        if step.key == key and container in {"", step.container}:
-            return others
-        others += step.key != key
-    return NEVER
+    while others < most and (step := run.act(LimitHit(0.0, death.mechanism))) is not None:
+        if step.key == death.key and container in {"", step.container}:
+            return False
+        others += step.key != death.key
+    return True
 
 
 def _ends(state: NodeState, container: int, to_bytes: int, key: PodKey, *, evicts: bool) -> bool:

@@ -26,7 +26,7 @@ from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.qos.qos_class import QosClass, computed_class
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.resize import NodeFit
-from kubectl_qos.qos.simulation.next_death import OF_NODE, NextDeath, deaths_of, next_deaths
+from kubectl_qos.qos.simulation.next_death import OF_NODE, NextDeath, in_turn, next_deaths
 from kubectl_qos.qos.simulation.node_state import (
     NodeProcess,
     NodeState,
@@ -261,8 +261,9 @@ def own_deaths(state: NodeState, key: PodKey) -> list[NextDeath]:
 def same_death(state: NodeState, death: NextDeath) -> NextDeath | None:
     """The same death in another state of its node, None where it does not wait there."""
     if death.mechanism in OF_NODE:
-        found = [one for one in deaths_of(state, death.key) if one.mechanism is death.mechanism]
-        found = [one for one in found if one.grace_seconds == death.grace_seconds]
+        kind = death.mechanism, death.grace_seconds
+        firsts = [one for one in next_deaths(state) if (one.mechanism, one.grace_seconds) == kind]
+        found = [one for first in firsts for one in in_turn(state, first, death.key)]
     else:
         of_pod = {death.mechanism} & {Mechanism.POD_LIMIT}
         found = [

@@ -410,5 +410,5 @@ def _whole_units(size: int) -> int:
 
 
 def in_bytes(size: int) -> Quantity:
-    """A quantity of memory in the largest unit that is exact."""
+    """A quantity of so many bytes, written in the largest unit that is exact."""
     return Quantity(size, 0, Format.BINARY_SI)

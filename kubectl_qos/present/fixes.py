@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -17,7 +17,7 @@ from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.apply import strategy_name
 from kubectl_qos.present.effects import moment, quantity_text, value_name
 from kubectl_qos.present.format import binary, count, escape, full_name
-from kubectl_qos.present.next_death import UPPER_BOUND, distance, killed_by, victim
+from kubectl_qos.present.next_death import distance, killed_by, state_notes, victim
 from kubectl_qos.present.output import ARROW, NUMBER, Column, column, table
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import OF_NODE
@@ -44,8 +44,9 @@ def fixes_on_nodes(snapshot: Snapshot, nodes: Sequence[str], scope: Scope) -> Fi
     fixes: list[Fix] = []
     unfixed: list[Unfixed] = []
     problems: list[str] = []
-    for name in nodes:
-        model = node_model(snapshot, name)
+    models = {name: node_model(snapshot, name) for name in nodes}
+    known = dict(models)
+    for name, model in models.items():
         keys = {(pod.namespace, pod.name) for pod in model.pods if scope.matches(pod)}
         is_whole = len(keys) == len(model.pods)
         try:
@@ -54,10 +55,13 @@ def fixes_on_nodes(snapshot: Snapshot, nodes: Sequence[str], scope: Scope) -> Fi
             if len(nodes) == 1:
                 raise
             problems.append(str(error))
+            del known[name]
             continue
         fixes += found.fixes
         unfixed += found.unfixed
-    return FixList(tuple(sorted(fixes, key=order_of_fixes)), tuple(unfixed), (*problems, *_notes(fixes)))
+    return FixList(
+        tuple(sorted(fixes, key=order_of_fixes)), tuple(unfixed), (*problems, *_notes(fixes, known.values()))
+    )
 
 
 def fixes_for_pods(
@@ -71,7 +75,7 @@ def fixes_for_pods(
     nodes = {pod.node_name for pod in snapshot.pods if (pod.namespace, pod.name) in wanted} - {""}
     models = [node_model(snapshot, name) for name in sorted(nodes)]
     found = fixes_of_pods(models, keys, workload)
-    return FixList(found.fixes, found.unfixed, tuple(_notes(found.fixes)))
+    return FixList(found.fixes, found.unfixed, tuple(_notes(found.fixes, models)))
 
 
 def node_model(snapshot: Snapshot, node: str) -> NodeModel:
@@ -79,10 +83,10 @@ def node_model(snapshot: Snapshot, node: str) -> NodeModel:
     return NodeModel(snapshot.setup(node), snapshot.by_node().get(node, ()), snapshot.usage)
 
 
-def _notes(fixes: Sequence[Fix]) -> Iterator[str]:
+def _notes(fixes: Sequence[Fix], models: Iterable[NodeModel]) -> Iterator[str]:
     if any(fix.death.mechanism is Mechanism.EVICTION for fix in fixes):
         yield PRIORITY
-    yield UPPER_BOUND
+    yield from state_notes({model.setup.node.name: model.state() for model in models})
 
 
 class FixRow(NamedTuple):

@@ -60,14 +60,14 @@ def deaths_on_nodes(snapshot: Snapshot, nodes: Sequence[str], scope: Scope = EVE
         rows += [DeathRow(name, death) for death in (mine if len(nodes) == 1 else mine[:1])]
     rows.sort(key=lambda row: row.death.distance_bytes)
     only = states[nodes[0]] if len(nodes) == 1 else None
-    return Deaths(tuple(rows), (*problems, *_notes(states)), only)
+    return Deaths(tuple(rows), (*problems, *state_notes(states)), only)
 
 
 def deaths_of_pod(snapshot: Snapshot, pod: Pod) -> Deaths:
     """What kills one pod. Raises InputError where nothing can be said of its node."""
     state = _state(snapshot, pod.node_name)
     rows = (DeathRow(pod.node_name, death) for death in deaths_of(state, (pod.namespace, pod.name)))
-    return Deaths(tuple(rows), tuple(_notes({pod.node_name: state})))
+    return Deaths(tuple(rows), tuple(state_notes({pod.node_name: state})))
 
 
 def _state(snapshot: Snapshot, node: str) -> NodeState:
@@ -76,7 +76,8 @@ def _state(snapshot: Snapshot, node: str) -> NodeState:
     return build_node_state([running_pod(pod, setup.release) for pod in pods], setup, snapshot.usage)
 
 
-def _notes(states: Mapping[str, NodeState]) -> Iterator[str]:
+def state_notes(states: Mapping[str, NodeState]) -> Iterator[str]:
+    """What is not known of nodes, and who else kills there."""
     yield from killer_notes({name: state.setup for name, state in states.items()})
     without = sum(state.without_usage for state in states.values())
     if without:

@@ -77,8 +77,9 @@ def run(options: Options) -> int:
     )
     node = node or options.source.node
     like_set = _set_options(options, node)
-    if options.number is None and (options.apply.cluster_flags or options.apply.dry_run != "none"):
-        raise UsageError("how to apply needs a fix", hint="--apply 1 is the first one")
+    given = (*options.apply.cluster_flags, *(("--dry-run",) if options.apply.dry_run != "none" else ()))
+    if options.number is None and given:
+        raise UsageError(f"{given[0]} needs --apply N", hint="--apply 1 applies the first fix")
     set_command.check_flags(like_set)
     shell = None
     if options.number is not None and like_set.applies:

@@ -75,7 +75,7 @@ def deaths_of(state: NodeState, key: PodKey) -> list[NextDeath]:
     deaths = [death for death in nearest if death.mechanism not in OF_NODE and death.key == key]
     for first in nearest:
         if first.mechanism in OF_NODE:
-            deaths += _in_turn(state, first, key)
+            deaths += in_turn(state, first, key)
     return sorted(deaths, key=lambda death: death.distance_bytes)
 
 
@@ -124,8 +124,8 @@ def _is_alone(run: Run, state: NodeState, distance: Distance) -> bool:
     return len(containers) == 1 and limits == {state.pods[distance.owner].limit_bytes}
 
 
-def _in_turn(state: NodeState, first: NextDeath, key: PodKey) -> Iterator[NextDeath]:
-    """When a killer of the node reaches a pod, one victim after another."""
+def in_turn(state: NodeState, first: NextDeath, key: PodKey) -> Iterator[NextDeath]:
+    """When the killer of a first death on the node reaches a pod, one victim after another; none if never."""
     run, distance = Run(state, Scenario()), first.distance_bytes
     evicts = first.mechanism is Mechanism.EVICTION
     for before in count():
