@@ -52,7 +52,7 @@ def test_a_raised_limit(found: FixList) -> None:
     assert fix_sentence(fix) == (
         "data/importer-5f7b9c-2vtxk c limits.memory 123456789 → 144Mi, in place, now"
     )
-    assert fix_effect(fix) == "pod limit 98%: +2Mi → +29Mi"
+    assert fix_effect(fix) == "own limit 98%: +2Mi → +29Mi"
     assert (fix_costs(fix), fix_evidence(fix)) == ("nothing", "one sample: 115Mi")
     guaranteed = next(fix for fix in found.fixes if fix.pod.name == "db-0")
     assert fix_change(guaranteed) == "a limits.memory and a requests.memory 4Gi → 4608Mi (least 4425Mi)"
@@ -126,7 +126,7 @@ def test_what_is_left_out_and_what_has_no_fix(found: FixList) -> None:
     assert len(list(lines(many))) == MOST_ROWS + 1
     assert list(notes(many)) == [
         "2 more fixes for deaths that are further away: -o json lists them",
-        f"{IMPORTER}:c: pod limit 98%, +2Mi: {LEAK}",
+        f"{IMPORTER}:c: own limit 98%, +2Mi: {LEAK}",
         PRIORITY,
     ]
     assert list(lines(FixList((), many.unfixed, ()))) == ["no fix"]
