@@ -1,4 +1,4 @@
-"""The next deaths in words: a sentence, a table, and the picture of how far away they are."""
+"""The next deaths in words and as a table; timeline.py has the picture of how far away they are."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.allocation import running_pod
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.present.format import binary, count, duration, escape, full_name, mebibytes
-from kubectl_qos.present.output import BYTES, NUMBER, Column, column, table
+from kubectl_qos.present.format import count, duration, escape, full_name, mebibytes
+from kubectl_qos.present.output import BYTES, NUMBER, Column, column
 from kubectl_qos.present.reasons import killer_notes
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import NextDeath, deaths_of, next_deaths
@@ -86,19 +86,6 @@ def state_notes(states: Mapping[str, NodeState]) -> Iterator[str]:
         yield UPPER_BOUND
 
 
-def lines(found: Deaths, width: int, *, headers: bool = True) -> Iterator[str]:
-    """The picture of one node and a table, or the table alone."""
-    if not found.rows:
-        yield "no death is known: no limit, no threshold and no killer of a node reaches these pods"
-        return
-    columns = [column for column in COLUMNS if found.state is None or column.key != "node"]
-    if found.state is not None:
-        deaths = [row.death for row in found.rows]
-        yield from timeline_lines(found.rows[0].node, found.state.used_bytes, deaths, width)
-        yield ""
-    yield from table(found.rows, columns, headers=headers)
-
-
 def distance(death: NextDeath) -> str:
     """How far away: `+361Mi`, or `now`."""
     return f"+{mebibytes(death.distance_bytes)}" if death.distance_bytes > 0 else "now"
@@ -145,30 +132,3 @@ COLUMNS: Final[tuple[Column[DeathRow], ...]] = (
         "before", lambda row: row.death.before, "how many are killed before it by the same killer", NUMBER
     ),
 )
-
-
-def timeline_lines(node: str, used_bytes: int, deaths: Sequence[NextDeath], width: int) -> Iterator[str]:
-    """One axis from what is used now: a mark where each next death falls, its victim and its killer below.
-
-    As many deaths as `width` cells hold, at least one.
-    """
-    names = [[distance(one), escape(one.key[1]), killed_by(one)] for one in deaths]
-    head = [f"{escape(node)}  {binary(used_bytes)} ", "", ""]
-    margin = len(head[0])
-    shown: list[tuple[list[str], int]] = []
-    left = width - margin - len("──●──")
-    for cells in names:
-        room = max(map(len, cells)) + 3
-        if room > left and shown:
-            break
-        shown.append((cells, room))
-        left -= room
-    axis = head[0] + "──●──"
-    victims, killers = " " * margin + "now".ljust(len("──●──")), " " * (margin + len("──●──"))
-    for (far, who, by), room in shown:
-        axis += f" {far} ".ljust(room, "─")
-        victims += f" {who}".ljust(room)
-        killers += f" {by}".ljust(room)
-    yield axis.rstrip("─ ")
-    yield victims.rstrip()
-    yield killers.rstrip()

@@ -16,12 +16,11 @@ from kubectl_qos.present.next_death import (
     deaths_on_nodes,
     distance,
     killed_by,
-    lines,
-    timeline_lines,
     victim,
 )
 from kubectl_qos.present.node_rows import build_node_row
 from kubectl_qos.present.pod_rows import build_rows
+from kubectl_qos.present.timeline import lines
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import NextDeath
@@ -58,18 +57,6 @@ def test_how_far_and_whom() -> None:
         victim(DEATH._replace(key=("", "dockerd"), container="", qos=None))
         == "dockerd (a process of the node)"
     )
-
-
-def test_the_picture_has_as_many_deaths_as_fit_each_above_its_victim_and_its_killer() -> None:
-    deaths = [DEATH._replace(distance_bytes=number * MIB, key=("x", f"p{number}")) for number in (1, 2, 3)]
-    axis, victims, killers = timeline_lines("n", 5 * MIB, deaths, 64)
-    assert max(map(len, (axis, victims, killers))) <= 64
-    for number in (1, 2):
-        place = axis.index(f"+{number}Mi")
-        assert victims.index(f"p{number}") == place
-        assert killers[place:].startswith("kernel: node full")
-    assert "+3Mi" not in axis
-    assert "+1Mi" in next(iter(timeline_lines("n", 5 * MIB, deaths, 10)))
 
 
 def test_a_node_has_the_victims_of_the_kill_order_and_of_the_eviction_order(snapshot: Snapshot) -> None:

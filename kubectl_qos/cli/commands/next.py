@@ -50,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: Options) -> int:
     """Print the deaths; exit code 1 if a document could not be read. Raises QosError."""
     from kubectl_qos.present import next_death as present
+    from kubectl_qos.present import timeline
     from kubectl_qos.present.reasons import missing_sentence
 
     node, reference = resources.parse_node_or_reference(
@@ -79,7 +80,7 @@ def run(options: Options) -> int:
 
         output.print_document(death_list_values(found), options.output)
     else:
-        output.print_lines(present.lines(found, _width(), headers=options.headers))
+        output.print_lines(timeline.lines(found, _width(), headers=options.headers))
         output.notes([*map(missing_sentence, snapshot.missing), *found.notes])
     return resolved.print_notes()
 

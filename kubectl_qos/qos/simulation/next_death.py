@@ -8,8 +8,9 @@ grace period (pkg/kubelet/eviction/helpers.go, thresholdsMetGracePeriod). Not he
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import count
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from kubectl_qos.k8s.usage import PodKey
@@ -47,6 +48,33 @@ class NextDeath(NamedTuple):
     before: int = 0
     tied: int = 0
     is_own: bool = False
+
+
+class Growth(NamedTuple):
+    """How many bytes a second memory grows by: of the node, and of each pod and container that grows."""
+
+    node: float = 0.0
+    pods: Mapping[PodKey, float] = MappingProxyType({})
+    containers: Mapping[tuple[PodKey, str], float] = MappingProxyType({})
+
+
+NO_GROWTH: Final = Growth()
+
+
+def seconds_until(death: NextDeath, growth: Growth) -> float | None:
+    """When a death comes if memory goes on growing as it does: a straight line; None without growth.
+
+    The killers of the node are reached by the node's growth, a limit by that of its own container or pod.
+    """
+    if death.mechanism in OF_NODE:
+        rate = growth.node
+    elif death.mechanism is Mechanism.POD_LIMIT:
+        rate = growth.pods.get(death.key, 0.0)
+    else:
+        rate = growth.containers.get((death.key, death.container), 0.0)
+    if rate <= 0:
+        return None
+    return max(death.distance_bytes, 0) / rate + (death.grace_seconds or 0)
 
 
 def next_deaths(state: NodeState, most: int | None = None) -> list[NextDeath]:

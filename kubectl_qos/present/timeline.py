@@ -1,0 +1,235 @@
+"""The picture of the next deaths: one axis of a node's memory from what is used now, for both shells.
+
+A mark stands where each death falls, its victim, its killer and its time below it; a narrow picture is a
+list. Spans have a look, for the theme. Not here: which deaths there are, and their words (next_death.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from kubectl_qos.present.format import binary, count, escape, mebibytes
+from kubectl_qos.present.next_death import COLUMNS, Deaths, distance, killed_by
+from kubectl_qos.present.output import table
+from kubectl_qos.qos.reason import Mechanism
+from kubectl_qos.qos.simulation.next_death import NO_GROWTH, OF_NODE, Growth, NextDeath, seconds_until
+
+LIST_BELOW: Final = 62
+"""Narrower pictures are a list."""
+_NAMES: Final = (24, 20, 16, 12)
+"""The most cells of a victim's name: the first with which the killers of the whole node fit."""
+LISTED: Final = 5
+_MOST: Final = 12
+"""The own limits that a picture may have, the nearest ones."""
+_AXIS, _SEEN, _GAP = "─", "●", 2
+_FIRST: Final = (Mechanism.EVICTION, Mechanism.NODE, Mechanism.KUBEPODS_LIMIT)
+"""The killers of the whole node, those first that are never left out for own limits that are nearer."""
+
+
+class Span(NamedTuple):
+    """A piece of a line; `look` is one of LOOKS."""
+
+    text: str
+    look: str = ""
+
+
+LOOKS: Final = ("", "axis", "now", "mark", "near", "danger", "far", "time", "muted")
+"""`danger` is the next death of a node in trouble, `near` one that is within reach; "" are victims."""
+
+Line = tuple[Span, ...]
+_Cell = tuple[Line, ...]
+
+
+def lines(found: Deaths, width: int, *, headers: bool = True) -> Iterator[str]:
+    """The picture of one node and a table, or the table alone."""
+    if not found.rows:
+        yield "no death is known: no limit, no threshold and no killer of a node reaches these pods"
+        return
+    columns = [column for column in COLUMNS if found.state is None or column.key != "node"]
+    if found.state is not None:
+        head = f"{escape(found.rows[0].node)}  {binary(found.state.used_bytes)}  "
+        deaths = [row.death for row in found.rows]
+        yield from map(text, timeline(deaths, width, head=head))
+        yield ""
+    yield from table(found.rows, columns, headers=headers)
+
+
+def timeline(
+    deaths: Sequence[NextDeath],
+    width: int,
+    *,
+    head: str = "",
+    growth: Growth = NO_GROWTH,
+    in_trouble: bool = False,
+    most: int = LISTED,
+) -> list[Line]:
+    """The lines of the picture: axis, victims, killers, and times where memory is known to grow.
+
+    Args:
+        deaths: the nearest first; those that do not fit are counted, killers of the whole node come first.
+        width: the cells of a line; below LIST_BELOW there is a line for each death.
+        head: what stands before the axis.
+        growth: how fast memory grows.
+        in_trouble: whether the node is, so that its next death is a danger.
+        most: how many deaths a list has.
+    """
+    if width < LIST_BELOW:
+        return list(_list(deaths, width, head, growth, in_trouble=in_trouble, most=most))
+    now = _now_cell(growth)
+    room = width - len(head) - _length(now[0])
+    of_node = [place for kind in _FIRST for place, death in enumerate(deaths) if death.mechanism is kind]
+    candidates = list(dict.fromkeys([*range(len(deaths))[:1], *of_node, *range(len(deaths))[:_MOST]]))
+    for name in _NAMES:
+        cells = {
+            place: _cell(deaths[place], _look(deaths[place], deaths[0], in_trouble=in_trouble), name, growth)
+            for place in candidates
+        }
+        shown = _chosen(candidates, cells, room)
+        if set(of_node) <= set(shown):
+            break
+    gaps = _gaps(shown)
+    wide = [max(map(_length, cells[place])) + _GAP for place in shown]
+    spare = (room - sum(wide) - sum(_length(_folded(gap)[0]) for gap in gaps)) // max(len(shown), 1)
+    stretch = max(min(spare, 8), 0)
+    margin = Span(" " * len(head))
+    drawn = [[Span(head, "now") if number == 0 else margin, *part] for number, part in enumerate(now)]
+    for place, gap, cells_wide in zip(shown, gaps, wide, strict=True):
+        folded = _folded(gap)
+        for number, (line, part) in enumerate(zip(drawn, cells[place], strict=True)):
+            rest = cells_wide + stretch - _length(part)
+            filler = Span(_AXIS * rest if number == 0 else " " * rest, "axis")
+            line.extend((*folded[number], *part, filler))
+    has_times = any(span.text and span.look == "time" for span in drawn[3])
+    return [_trimmed(line) for line in drawn[: 4 if has_times else 3]]
+
+
+def text(line: Line) -> str:
+    """A line without its tokens."""
+    return "".join(span.text for span in line)
+
+
+def eta(seconds: float | None) -> str:
+    """A time as what it is, a straight line: `~45 s`, `~8 min`, `~3 h`, `~12 d`; empty if unknown."""
+    if seconds is None:
+        return ""
+    for size, unit, most in ((1, "s", 90), (60, "min", 120), (3600, "h", 48)):
+        if seconds < size * most:
+            return f"~{max(round(seconds / size), 1)} {unit}"
+    return f"~{round(seconds / 86400)} d"
+
+
+def rate(growth: Growth) -> str:
+    """By how much the node grows: `↗ 42Mi/min`; empty without growth."""
+    per_minute = growth.node * 60
+    if per_minute < 1 << 19:
+        return f"↗ {int(per_minute) >> 10}Ki/min" if per_minute >= 1 << 10 else ""
+    return f"↗ {mebibytes(round(per_minute) + (1 << 19))}/min"
+
+
+def is_near(death: NextDeath, capacity_bytes: int) -> bool:
+    """Whether a death is within reach: a twentieth of its limit, or of the node's memory."""
+    return death.distance_bytes * 20 < (death.limit_bytes or capacity_bytes)
+
+
+def shortened(name: str, width: int) -> str:
+    """A name cut in its middle: those of a cluster begin alike or end alike."""
+    if len(name) <= width or width < 1:
+        return name
+    head = width // 2
+    return f"{name[:head]}…{name[len(name) - (width - 1 - head) :]}"
+
+
+def _look(death: NextDeath, nearest: NextDeath, *, in_trouble: bool) -> str:
+    if death is not nearest:
+        return "mark"
+    return "danger" if in_trouble else "near"
+
+
+def _now_cell(growth: Growth) -> _Cell:
+    growing = rate(growth)
+    width = max(len(growing) + _GAP, 7)
+    return (
+        (Span(_SEEN, "now"), Span(_AXIS * (width - 1), "axis")),
+        (Span("now".ljust(width), "muted"),),
+        (Span(growing.ljust(width), "time"),),
+        (Span(" " * width),),
+    )
+
+
+def _cell(death: NextDeath, look: str, name: int, growth: Growth) -> _Cell:
+    far = "far" if look == "mark" else look
+    return (
+        (Span("◆ ", look), Span(distance(death), far), Span(" ", "axis")),
+        (Span(shortened(escape(death.key[1]), name), look if look == "danger" else ""),),
+        (Span(killed_by(death), "muted"),),
+        (Span(eta(seconds_until(death, growth)), "time"),),
+    )
+
+
+def _chosen(candidates: Iterable[int], cells: Mapping[int, _Cell], room: int) -> list[int]:
+    """The places of those that fit, the most important first."""
+    chosen: list[int] = []
+    for place in candidates:
+        wanted = sorted([*chosen, place])
+        needed = sum(max(map(_length, cells[one])) + _GAP for one in wanted)
+        if needed + sum(_length(_folded(gap)[0]) for gap in _gaps(wanted)) <= room or not chosen:
+            chosen = wanted
+    return chosen
+
+
+def _gaps(places: Sequence[int]) -> list[int]:
+    """How many are left out before each one that is shown."""
+    return [after - before - 1 for before, after in pairwise([-1, *places])]
+
+
+def _folded(hidden: int) -> _Cell:
+    """What stands for those that are left out."""
+    axis = f"┄ {hidden} ┄ " if hidden else ""
+    below = (word.ljust(len(axis)) if hidden else "" for word in ("more", "", ""))
+    return (Span(axis, "axis"),), *((Span(word, "muted"),) for word in below)
+
+
+def _list(
+    deaths: Sequence[NextDeath], width: int, head: str, growth: Growth, *, in_trouble: bool, most: int
+) -> Iterator[Line]:
+    if head.strip():
+        yield Span(head.strip(), "now"), Span(f"  {rate(growth)}".rstrip(), "time")
+    shown = deaths[:most]
+    lasts: Collection[Mechanism] = {death.mechanism for death in shown}
+    missing = [
+        death for death in deaths[most:] if death.mechanism in OF_NODE and death.mechanism not in lasts
+    ]
+    if missing:
+        shown = [*shown[: max(most - len(missing), 1)], *missing][:most]
+    far = max((len(distance(death)) for death in shown), default=0)
+    by = max((len(killed_by(death)) for death in shown), default=0)
+    times = max((len(eta(seconds_until(death, growth))) for death in shown), default=0)
+    room = max(width - 2 - far - by - 4 - (times + 2 if times else 0), 8)
+    for death in shown:
+        look = _look(death, deaths[0], in_trouble=in_trouble)
+        name = shortened(escape(death.key[1]), room)
+        yield _trimmed(
+            [
+                Span("◆ ", look),
+                Span(distance(death).rjust(far), "far" if look == "mark" else look),
+                Span(f"  {name.ljust(min(room, 32))}", look if look == "danger" else ""),
+                Span(f"  {killed_by(death).ljust(by)}", "muted"),
+                Span(f"  {eta(seconds_until(death, growth))}", "time"),
+            ]
+        )
+    if len(deaths) > len(shown):
+        yield (Span(f"  and {count(len(deaths) - len(shown), 'limit')} more", "muted"),)
+
+
+def _length(spans: Line) -> int:
+    return sum(len(span.text) for span in spans)
+
+
+def _trimmed(line: Sequence[Span]) -> Line:
+    """Without what stands empty at the end."""
+    kept = list(line)
+    while kept and not kept[-1].text.strip(f" {_AXIS}"):
+        kept.pop()
+    return (*kept[:-1], kept[-1]._replace(text=kept[-1].text.rstrip())) if kept else ()

@@ -1,0 +1,78 @@
+"""The picture of the next deaths (present/timeline.py) as a widget, as high as it has lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from textual.content import Content
+from textual.geometry import Size
+from textual.widget import Widget
+
+from kubectl_qos.present.timeline import LISTED, Line, timeline
+from kubectl_qos.qos.simulation.next_death import NO_GROWTH, Growth, NextDeath
+
+STYLES: Final = {
+    "": "",
+    "axis": "$secondary",
+    "now": "bold $accent",
+    "mark": "$accent",
+    "far": "bold",
+    "near": "bold $warning",
+    "danger": "bold $error",
+    "time": "$warning",
+    "muted": "$secondary",
+}
+_COLOURLESS: Final = {
+    **{look: style.partition("$")[0].strip() for look, style in STYLES.items()},
+    "danger": "bold reverse",
+}
+
+
+def content(lines: Sequence[Line], *, no_color: bool) -> Content:
+    """Lines of spans in the colours of the theme; without colours their weight says what matters."""
+    styles = _COLOURLESS if no_color else STYLES
+    return Content("\n").join(
+        Content.assemble(*(Content.styled(span.text, styles[span.look]) for span in line)) for line in lines
+    )
+
+
+class Timeline(Widget):
+    """Deaths on one axis; a list where it is narrow."""
+
+    DEFAULT_CSS = "Timeline { height: auto; width: 1fr; }"
+
+    def __init__(self, *, most: int = LISTED, id: str | None = None) -> None:  # noqa: A002 - Textual's name
+        super().__init__(id=id)
+        self._most = most
+        self._shown: tuple[tuple[NextDeath, ...], str, Growth, bool] = ((), "", NO_GROWTH, False)
+        self._drawn: tuple[int, list[Line]] = (-1, [])
+
+    def show(
+        self,
+        deaths: Sequence[NextDeath],
+        *,
+        head: str = "",
+        growth: Growth = NO_GROWTH,
+        in_trouble: bool = False,
+    ) -> None:
+        """Show deaths, the nearest first; without any it takes no room. See `present.timeline.timeline`."""
+        shown = tuple(deaths), head, growth, in_trouble
+        if shown != self._shown:
+            self._shown, self._drawn = shown, (-1, [])
+            self.refresh(layout=True)
+
+    def lines(self, width: int) -> list[Line]:
+        """The lines for a width."""
+        if self._drawn[0] != width:
+            deaths, head, growth, in_trouble = self._shown
+            drawn = timeline(deaths, width, head=head, growth=growth, in_trouble=in_trouble, most=self._most)
+            self._drawn = width, drawn if deaths else []
+        return self._drawn[1]
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        del container, viewport
+        return len(self.lines(width))
+
+    def render(self) -> Content:
+        return content(self.lines(self.content_size.width), no_color=self.app.no_color)

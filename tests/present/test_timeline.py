@@ -1,0 +1,87 @@
+"""The picture of the next deaths: what stands where, what is left out, and when."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubectl_qos.present.timeline import eta, rate, text, timeline
+from kubectl_qos.qos.qos_class import QosClass
+from kubectl_qos.qos.reason import Mechanism
+from kubectl_qos.qos.simulation.next_death import NO_GROWTH, Growth, NextDeath, seconds_until
+
+MIB = 1 << 20
+FULL = NextDeath(Mechanism.NODE, 100 * MIB, ("shop", "api"), "c", QosClass.BURSTABLE, 30 * MIB)
+OWN = FULL._replace(mechanism=Mechanism.CONTAINER_LIMIT, limit_bytes=400 * MIB)
+
+
+def own(number: int) -> NextDeath:
+    return OWN._replace(distance_bytes=number * MIB, key=("x", f"p{number}"))
+
+
+def drawn(deaths: list[NextDeath], width: int, growth: Growth = NO_GROWTH, head: str = "") -> list[str]:
+    return list(map(text, timeline(deaths, width, head=head, growth=growth)))
+
+
+def test_each_mark_stands_above_its_victim_its_killer_and_its_time() -> None:
+    growth = Growth(MIB, containers={(("x", "p1"), "c"): MIB / 60})
+    lines = drawn([own(1), own(2), FULL], 90, growth, "n 5Mi ")
+    axis, victims, killers, times = lines
+    assert max(map(len, lines)) <= 90
+    for mark, victim, killer, time in (
+        ("+1Mi", "p1", "own limit 100%", "~60 s"),
+        ("+2Mi", "p2", "own limit 100%", ""),
+        ("+100Mi", "api", "kernel: node full", "~2 min"),
+    ):
+        place = axis.index(f"◆ {mark}")
+        assert victims[place:].startswith(victim)
+        assert killers[place:].startswith(killer)
+        assert times[place:].strip().startswith(time)
+    assert axis.startswith("n 5Mi ●─")
+    assert "↗ 60Mi/min" in killers
+
+
+def test_killers_of_the_node_stay_and_nearer_own_limits_are_counted() -> None:
+    deaths = [*map(own, range(1, 9)), FULL._replace(mechanism=Mechanism.EVICTION), FULL]
+    axis, victims, killers = drawn(deaths, 70)
+    assert axis.startswith("●──────◆ +1Mi")
+    assert "┄ 7 ┄ ◆ +100Mi" in axis
+    assert "p2" not in victims
+    assert "kubelet evicts" in killers
+    assert "kernel: node full" in killers
+
+
+def test_a_narrow_picture_is_a_list_that_ends_with_the_killers_of_the_node() -> None:
+    deaths = [*map(own, range(1, 9)), FULL]
+    lines = drawn(deaths, 40)
+    assert max(map(len, lines)) <= 40
+    assert [line.split()[:2] for line in lines[:5]] == [
+        *([["◆", f"+{number}Mi"] for number in (1, 2, 3, 4)]),
+        ["◆", "+100Mi"],
+    ]
+    assert lines[5] == "  and 4 limits more"
+
+
+def test_a_time_is_a_straight_line_and_never_without_growth() -> None:
+    of_pod = OWN._replace(mechanism=Mechanism.POD_LIMIT)
+    growth = Growth(2 * MIB, {("shop", "api"): 4 * MIB}, {(("shop", "api"), "c"): 5 * MIB})
+    assert seconds_until(FULL, growth) == 50
+    assert seconds_until(FULL._replace(mechanism=Mechanism.EVICTION, grace_seconds=90), growth) == 140
+    assert seconds_until(of_pod, growth) == 25
+    assert seconds_until(OWN, growth) == 20
+    assert seconds_until(OWN._replace(distance_bytes=-5), growth) == 0
+    assert {seconds_until(death, NO_GROWTH) for death in (FULL, of_pod, OWN)} == {None}
+    assert seconds_until(FULL, Growth(-1.0)) is None
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(None, ""), (0, "~1 s"), (89, "~89 s"), (500, "~8 min"), (9000, "~2 h"), (10**6, "~12 d")],
+)
+def test_a_time_is_rounded(seconds: float | None, words: str) -> None:
+    assert eta(seconds) == words
+
+
+def test_growth_is_by_the_minute() -> None:
+    assert rate(Growth(42 * MIB / 60)) == "↗ 42Mi/min"
+    assert rate(Growth(100 * 1024 / 60)) == "↗ 100Ki/min"
+    assert rate(NO_GROWTH) == ""
