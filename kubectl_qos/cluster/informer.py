@@ -194,7 +194,7 @@ class Informer:
             self._read_now.clear()
             began = time.monotonic()
             usage = self._read_usage()
-            self._store.set_usage(usage.by_pod, usage.missing, usage.pressure)
+            self._store.set_usage(usage.by_pod, usage.missing, usage.pressure, usage.by_node)
             self._has_usage.set()
             if self._configs is not None:
                 self._configs.read(self._store.nodes())

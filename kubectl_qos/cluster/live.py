@@ -104,6 +104,7 @@ class LiveSource(Source):
             nodes=nodes,
             usage=usage.by_pod,
             pressure=usage.pressure,
+            node_usage=usage.by_node,
             kubelets=kubelets,
             missing=tuple(missing),
             overrides=self._overrides,

@@ -44,6 +44,7 @@ class Store:
         self._nodes: dict[str, NodeObject] = {}
         self._usage: Mapping[PodKey, PodUsage] = {}
         self._pressure: _PressureByNode = {}
+        self._node_usage: Mapping[str, int] = {}
         self._kubelets: Mapping[str, Kubelet] = {}
         self._missing: dict[str, Missing] = {}
         self._server_version = ""
@@ -72,6 +73,7 @@ class Store:
                 nodes=dict(self._nodes),
                 usage=self._usage,
                 pressure=self._pressure,
+                node_usage=self._node_usage,
                 kubelets=self._kubelets,
                 missing=tuple(self._missing.values()),
                 overrides=self._overrides,
@@ -117,8 +119,9 @@ class Store:
         usage: Mapping[PodKey, PodUsage],
         missing: Missing | None,
         pressure: _PressureByNode | None = None,
+        node_usage: Mapping[str, int] | None = None,
     ) -> None:
-        """New usage, where some of it is missing the last one measured stays; and the pressure of nodes."""
+        """New usage, where some of it is missing the last one measured stays; and what nodes report."""
         with self._changed:
             if missing is not None:
                 keys = (held.keys() & self._usage.keys() for held in self._pods.values())
@@ -129,6 +132,7 @@ class Store:
             # With the keys of the pods: those of samples are other texts, 130 bytes for each pod.
             known = {key: usage[key] for held in self._pods.values() for key in held if key in usage}
             self._usage, self._pressure = {**known, **usage}, pressure or {}
+            self._node_usage = node_usage or {}
             self.note("usage", missing)
 
     def set_kubelets(self, kubelets: Mapping[str, Kubelet]) -> None:

@@ -35,11 +35,12 @@ class UsageChoice(StrEnum):
 
 
 class Usage(NamedTuple):
-    """Usage by namespace and name, which part of it is missing, and the pressure of nodes by name."""
+    """Usage by namespace and name, which part of it is missing; pressure and usage of nodes by name."""
 
     by_pod: Mapping[PodKey, PodUsage]
     missing: Missing | None = None
     pressure: Mapping[str, Pressure] = {}
+    by_node: Mapping[str, int] = {}
 
 
 NO_USAGE: Final = Usage({})
@@ -94,16 +95,20 @@ def _from_summaries(api: KubeApi, nodes: Collection[str]) -> Usage:
     summaries |= run_all(api.summary, others, at_once=NODES_AT_ONCE)
     by_pod: dict[PodKey, PodUsage] = {}
     pressure: dict[str, Pressure] = {}
+    by_node: dict[str, int] = {}
     failed: dict[str, QosError] = {}
     for node, summary in summaries.items():
         if isinstance(summary, QosError):
             failed[node] = summary
         else:
             by_pod |= usage_from_summary(summary)
+            if summary.node.working_set_bytes is not None:
+                by_node[node] = summary.node.working_set_bytes
             if summary.node.pressure is not None:
                 pressure[node] = summary.node.pressure
     if not failed:
-        return Usage(by_pod, None, pressure)
+        return Usage(by_pod, None, pressure, by_node)
     node = min(failed)
     more = f" and {len(failed) - 1} more nodes" if len(failed) > 1 else ""
-    return Usage(by_pod, Missing(f"the memory usage of {node}{more}", str(failed[node])), pressure)
+    missing = Missing(f"the memory usage of {node}{more}", str(failed[node]))
+    return Usage(by_pod, missing, pressure, by_node)

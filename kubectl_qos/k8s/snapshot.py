@@ -68,7 +68,8 @@ NO_OVERRIDES: Final = NodeOverrides()
 class Snapshot:
     """Pods (the requested ones, and of ranked nodes all that could be read), their nodes and their usage.
 
-    `pressure` is that of nodes by name, where kubelets report it.
+    `pressure` is that of nodes by name, where kubelets report it, `node_usage` the working set of the whole
+    node, its own processes included, in bytes.
     """
 
     pods: Sequence[Pod] = ()
@@ -79,6 +80,16 @@ class Snapshot:
     server_version: str = ""
     overrides: NodeOverrides = NO_OVERRIDES
     pressure: Mapping[str, Pressure] = field(default_factory=dict)
+    node_usage: Mapping[str, int] = field(default_factory=dict)
+
+    def own_bytes(self, node_name: str) -> int:
+        """What a node's own processes use, 0 where that is unknown: the node's usage without its pods'."""
+        whole = self.node_usage.get(node_name)
+        if whole is None:
+            return 0
+        pods = self.by_node().get(node_name, ())
+        known = [self.usage_of(pod) for pod in pods if not pod.is_terminal]
+        return max(whole - sum([usage.working_set_bytes for usage in known if usage is not None]), 0)
 
     def setup(self, node_name: str) -> NodeSetup:
         """What predictions for pods of that node depend on; an unknown node has no capacity."""

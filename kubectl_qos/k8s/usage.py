@@ -228,6 +228,10 @@ class _Stats(ApiStruct, frozen=True):
     io: _PsiStats = _PsiStats()
 
     @property
+    def working_set_bytes(self) -> int | None:
+        return self.memory.working_set_bytes if self.memory is not None else None
+
+    @property
     def pressure(self) -> Pressure | None:
         memory = self.memory.psi if self.memory is not None else None
         found = Pressure(self.cpu.psi, memory, self.io.psi)

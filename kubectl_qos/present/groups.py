@@ -9,9 +9,8 @@ from typing import Any, Final, Generic, TypeVar
 from kubectl_qos.present.format import NONE
 from kubectl_qos.present.output import BYTES, NUMBER, Align, Column, column
 from kubectl_qos.present.pod_columns import QOS_CHOICES, RESTARTS, rank_text
-from kubectl_qos.present.pod_rows import PodRow, kill_order
+from kubectl_qos.present.pod_rows import PodRow, is_at_risk, kill_order
 from kubectl_qos.present.reasons import CLASSES
-from kubectl_qos.qos.flags import RISKS
 from kubectl_qos.qos.qos_class import QosClass
 
 KeyT = TypeVar("KeyT", bound=Hashable)
@@ -22,7 +21,7 @@ class GroupRow(Generic[KeyT]):
     """Pods that belong together, in bytes; None where nothing is known of any of them.
 
     `pods`, `classes` and amounts are those of pods that have not ended. `worst` is the pod with the best
-    rank; `victims` and `at_risk` count next victims and flags of risk.
+    rank; `victims` and `at_risk` count next victims and pods at risk.
     """
 
     key: KeyT
@@ -67,7 +66,7 @@ def group_row(key: KeyT, rows: list[PodRow], own_words: tuple[str, ...]) -> Grou
         classes=tuple((qos, classes.count(qos)) for qos in QosClass if qos in classes),
         worst=min(rows, key=rank_order),
         victims=sum(1 for row in rows if row.rank == 1),
-        at_risk=sum(1 for row in rows if not RISKS.isdisjoint(row.flags)),
+        at_risk=sum(map(is_at_risk, rows)),
         memory=known_sum(row.memory for row in living),
         request=known_sum(row.request for row in living),
         limit=None if any(row.limit is None for row in living) else known_sum(row.limit for row in living),
@@ -140,7 +139,12 @@ _OF_PODS: Final[tuple[GroupColumn, ...]] = (
     ),
     column("node", lambda row: row.worst.node, "that pod's node", width=12),
     column("victims", lambda row: row.victims, "how many pods are their node's next victim", NUMBER),
-    column("at_risk", lambda row: row.at_risk, "how many pods have a flag of risk", NUMBER),
+    column(
+        "at_risk",
+        lambda row: row.at_risk,
+        "how many pods are at risk: next of a killer, or with a flag of risk",
+        NUMBER,
+    ),
     column("memory", lambda row: row.memory, "memory in use (working set) by its pods", BYTES),
     column("request", lambda row: row.request, "memory requests of its pods", BYTES, empty=NONE),
     column("limit", lambda row: row.limit, "memory limits of its pods, if all have one", BYTES, empty=NONE),

@@ -39,6 +39,19 @@ class Deaths:
     state: NodeState | None = None
 
 
+class NodeDeaths(NamedTuple):
+    """All that wait on one node, the nearest first."""
+
+    state: NodeState
+    deaths: tuple[NextDeath, ...]
+
+
+def deaths_on_node(snapshot: Snapshot, node: str) -> NodeDeaths:
+    """What waits on one node. Raises InputError where nothing can be said of it."""
+    state = _state(snapshot, node)
+    return NodeDeaths(state, tuple(next_deaths(state)))
+
+
 def deaths_on_nodes(snapshot: Snapshot, nodes: Sequence[str], scope: Scope = EVERYWHERE) -> Deaths:
     """All that wait on one node, or the next one on each of several, of the pods of a scope.
 
@@ -73,7 +86,8 @@ def deaths_of_pod(snapshot: Snapshot, pod: Pod) -> Deaths:
 def _state(snapshot: Snapshot, node: str) -> NodeState:
     setup = snapshot.setup(node)
     pods = snapshot.by_node().get(node, ())
-    return build_node_state([running_pod(pod, setup.release) for pod in pods], setup, snapshot.usage)
+    running = [running_pod(pod, setup.release) for pod in pods]
+    return build_node_state(running, setup, snapshot.usage, own_bytes=snapshot.own_bytes(node))
 
 
 def state_notes(states: Mapping[str, NodeState]) -> Iterator[str]:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from kubectl_qos.present.format import NONE, UNKNOWN, escape
+from kubectl_qos.present.format import NONE, UNKNOWN, binary, escape
+from kubectl_qos.present.next_death import distance, killed_by, victim
 from kubectl_qos.present.node_rows import NodeRow, percent, trouble_first
 from kubectl_qos.present.output import BYTES, NUMBER, PERCENT, Column, column
 from kubectl_qos.present.reasons import CLASSES
@@ -46,6 +47,11 @@ def _victim_text(row: NodeRow) -> str:
         return _no_victim(row)
     others = f", or {row.victim.others} more" if row.victim.others else ""
     return f"{escape('/'.join(row.victim.key))} {CLASSES[row.victim.qos].letter}{others}"
+
+
+def _death_text(row: NodeRow) -> str:
+    death = row.death
+    return _no_victim(row) if death is None else f"{distance(death)} {victim(death)}, {killed_by(death)}"
 
 
 _COLUMNS: Final[tuple[NodeColumn, ...]] = (
@@ -177,12 +183,39 @@ _COLUMNS: Final[tuple[NodeColumn, ...]] = (
         header="OTHERS",
     ),
     column(
-        "next_victim",
+        "kernel_victim",
         _victim_name,
         "the pod that the kernel kills first when the node runs out of memory, and the letter of its class",
         width=24,
         cell=_victim_text,
         sort_key=lambda row: (row.victim is None, _victim_name(row) or "", row.name),
+    ),
+    column(
+        "death_in",
+        lambda row: row.death and row.death.distance_bytes,
+        "how much more memory until the next death, of its container, its pod, all pods or the node",
+        BYTES,
+        field="nextDeathInBytes",
+        empty=_no_victim,
+        ascending=True,
+        header="IN",
+    ),
+    column(
+        "death_by",
+        lambda row: row.death and killed_by(row.death),
+        "which limit or which killer that is",
+        field="nextDeathBy",
+        empty=_no_victim,
+        sort_key=lambda row: (row.death is None, row.death and killed_by(row.death)),
+        header="BY",
+    ),
+    column(
+        "next_death",
+        lambda row: row.death and victim(row.death),
+        "who dies next on the node, by whom, and how much more memory that takes",
+        width=24,
+        cell=_death_text,
+        sort_key=lambda row: (row.death is None, row.death and row.death.distance_bytes, row.name),
     ),
 )
 
@@ -190,9 +223,18 @@ NODE_COLUMNS: Final = {one.key: one for one in _COLUMNS}
 
 DEFAULT_KEYS: Final = (
     *("node", "pods", "guaranteed", "burstable", "best_effort"),
-    *("used_percent", "requests_percent", "limits_percent", "worst_percent", "pressure", "next_victim"),
+    *("used_percent", "requests_percent", "limits_percent", "worst_percent", "pressure", "next_death"),
 )
-_NOT_WIDE: Final = {"allocatable", "to_soft_eviction", "eviction_configured", "victim_qos", "victim_others"}
+_NOT_WIDE: Final = {
+    "allocatable",
+    "to_soft_eviction",
+    "eviction_configured",
+    "victim_qos",
+    "victim_others",
+} | {
+    "death_in",
+    "death_by",
+}
 WIDE_KEYS: Final = tuple(key for key in NODE_COLUMNS if key not in _NOT_WIDE)
 EVICTION_KEYS: Final = frozenset(key for key in NODE_COLUMNS if "eviction" in key)
 """Those that depend on the kubelet's configuration."""
@@ -205,7 +247,8 @@ OTHER_NAMES: Final = {
     "besteffort": "best_effort",
     "score": "victim_score",
     "qos": "victim_qos",
-    "victim": "next_victim",
+    "victim": "kernel_victim",
+    "death": "next_death",
     **{one.header.lower(): one.key for one in _COLUMNS},
 }
 
@@ -243,3 +286,25 @@ def memory_bar(row: NodeRow, cells: int) -> tuple[BarSegment, ...]:
         reserved = min(round(cells * max(capacity - row.allocatable, 0) / capacity), rest)
     segments += [BarSegment(FREE * (rest - reserved), None), BarSegment(RESERVED * reserved, None)]
     return tuple(segment for segment in segments if segment.text)
+
+
+def memory_ticks(row: NodeRow, cells: int) -> str:
+    """Marks below such a bar: where the kubelet evicts, and where allocatable memory ends."""
+    if not row.capacity:
+        return ""
+    ends = {"allocatable": row.allocatable}
+    if row.eviction is not None:
+        ends["eviction"] = row.capacity - row.eviction
+    ticks = sorted(
+        (min(cells * end // row.capacity, cells - 1), f"{name} {binary(end)}")
+        for name, end in ends.items()
+        if end
+    )
+    if not ticks:
+        return ""
+    marks = [" "] * cells
+    for place, _ in ticks:
+        marks[place] = "▲"
+    names = ", ".join(name for _, name in ticks)
+    first = ticks[0][0]
+    return f"{names} ".rjust(first) + "".join(marks[first:]) if len(names) < first else "".join(marks)

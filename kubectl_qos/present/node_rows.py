@@ -1,12 +1,13 @@
-"""A row for each node: its memory, eviction thresholds, troubles and next victim."""
+"""A row for each node: its memory, eviction thresholds, troubles and next death."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import is_
 from typing import Final, NamedTuple
 
+from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.allocation import running_pod
 from kubectl_qos.k8s.kubelet import MEMORY_AVAILABLE, NodeSetup, Origin
 from kubectl_qos.k8s.objects import NodeObject, Pod
@@ -19,6 +20,8 @@ from kubectl_qos.qos.eviction import evictable_capacity, memory_threshold, to_ha
 from kubectl_qos.qos.node_memory import NodeMemory, node_memory, schedulable_bytes
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import Basis, Profiles, Ranking, rank_node
+from kubectl_qos.qos.simulation.next_death import NextDeath, next_deaths
+from kubectl_qos.qos.simulation.node_state import build_node_state
 
 _PRESSURES: Final = {"MemoryPressure": "memory", "DiskPressure": "disk", "PIDPressure": "pids"}
 
@@ -36,7 +39,8 @@ class Victim(NamedTuple):
 class NodeRow:
     """A node's values in bytes; None is unknown.
 
-    `allocatable` is what pods can request. `eviction` and `soft_eviction` are the kubelet's thresholds of
+    `allocatable` is what pods can request, `victim` whom the kernel kills first, `death` the nearest one by
+    any killer. `eviction` and `soft_eviction` are the kubelet's thresholds of
     memory.available, None also where there is none; `configured` says whether its configuration is known.
     """
 
@@ -45,6 +49,7 @@ class NodeRow:
     capacity: int | None
     allocatable: int | None
     victim: Victim | None
+    death: NextDeath | None
     troubles: tuple[str, ...] | None
     eviction: int | None
     to_eviction: int | None
@@ -56,7 +61,7 @@ class NodeRow:
     @property
     def own_words(self) -> tuple[str, ...]:
         """Its name, and that of its next victim."""
-        return (self.name,) if self.victim is None else (self.name, "/".join(self.victim.key))
+        return (self.name,) if self.death is None else (self.name, "/".join(self.death.key))
 
     @property
     def common_words(self) -> tuple[str, ...]:
@@ -159,6 +164,7 @@ def _build_row(
     ranking = rank_node(running, setup.node, setup.release, snapshot.usage, profiles)
     memory = node_memory(ranking, setup.release)
     node, kubelet, capacity = snapshot.nodes.get(name), setup.kubelet, setup.node.memory_capacity_bytes
+    whole = snapshot.node_usage.get(name)
     used, evictable = memory.used_bytes, evictable_capacity(setup) or 0
     row = NodeRow(
         name=name,
@@ -166,16 +172,28 @@ def _build_row(
         capacity=capacity,
         allocatable=schedulable_bytes(setup.node),
         victim=_victim(ranking),
+        death=_next_death(running, setup, ranking, snapshot),
         troubles=troubles(node) if node is not None else None,
         eviction=memory_threshold(kubelet.eviction_hard.get(MEMORY_AVAILABLE), evictable),
-        to_eviction=to_hard_eviction(setup, used) if used is not None else None,
+        to_eviction=to_hard_eviction(setup, used, whole) if used is not None else None,
         soft_eviction=memory_threshold(kubelet.eviction_soft.get(MEMORY_AVAILABLE), evictable),
-        to_soft_eviction=to_soft_eviction(setup, used) if used is not None else None,
+        to_soft_eviction=to_soft_eviction(setup, used, whole) if used is not None else None,
         configured=kubelet.origin("eviction_hard") is not Origin.ASSUMED,
         windows=setup.node.is_windows,
     )
     order = OrderBasis(setup, ranking.basis, ranking.without_usage) if ranking.pods else None
     return CachedRow(row, order, made_from)
+
+
+def _next_death(
+    pods: Sequence[Pod], setup: NodeSetup, ranking: Ranking, snapshot: Snapshot
+) -> NextDeath | None:
+    try:
+        own = snapshot.own_bytes(setup.node.name)
+        state = build_node_state(pods, setup, snapshot.usage, own_bytes=own, ranking=ranking)
+    except InputError:
+        return None
+    return next(iter(next_deaths(state, 1)), None)
 
 
 def trouble_first(row: NodeRow) -> tuple[object, ...]:
@@ -192,6 +210,17 @@ def troubles(node: NodeObject) -> tuple[str, ...]:
         elif condition.type == "Ready" and condition.status != "True":
             words.append("not-ready")
     return tuple(words)
+
+
+def is_in_trouble(
+    troubles: Collection[str], to_eviction: int | None, used: int | None, capacity: int | None
+) -> bool:
+    """Whether a node says that its memory is short, or less than a twentieth of it is left for pods."""
+    if "memory" in troubles:
+        return True
+    if used is None or not capacity:
+        return False
+    return 20 * (capacity - used if to_eviction is None else to_eviction) < capacity
 
 
 def _victim(ranking: Ranking) -> Victim | None:

@@ -91,6 +91,23 @@ ALL_COLUMNS: Final[tuple[PodColumn, ...]] = (
         empty=lambda row: NONE if row.windows else UNKNOWN,
     ),
     column("memory", lambda row: row.memory, "memory in use (working set)", BYTES),
+    column(
+        "dies",
+        lambda row: row.worst if row.rank is not None else None,
+        "the container that the kernel kills when the pod's turn comes",
+        field="dyingContainer",
+        width=8,
+        empty=NONE,
+        sort_key=lambda row: (row.rank is None, row.worst),
+    ),
+    column(
+        "frees",
+        lambda row: row.frees,
+        "what its death gives back: the memory of that container alone",
+        BYTES,
+        field="freedBytes",
+        empty=lambda row: NONE if row.rank is None else UNKNOWN,
+    ),
     column("rss", lambda row: row.rss, "anonymous memory in use (--usage=summary)", BYTES),
     column("swap", lambda row: row.swap, "swap in use (--usage=summary)", BYTES),
     column("request", lambda row: row.request, "memory request of the whole pod", BYTES, empty=NONE),
@@ -167,10 +184,11 @@ DESIRED_COLUMNS: Final[tuple[PodColumn, ...]] = (
 """In JSON, YAML and CSV alone, which have every column."""
 VALUE_COLUMNS: Final = (*ALL_COLUMNS, *DESIRED_COLUMNS)
 
+_DEATH: Final = ("dies", "frees")
 _ONLY_WIDE: Final = ("node", "priority", "eviction", "age")
-_NOT_DEFAULT: Final = {*_ONLY_WIDE, "container", "rss", "swap", "limit_container", "risk"}
+_NOT_DEFAULT: Final = {*_ONLY_WIDE, *_DEATH, "container", "rss", "swap", "limit_container", "risk"}
 DEFAULT_KEYS: Final = tuple(key for key in BY_KEY if key not in _NOT_DEFAULT)
-WIDE_KEYS: Final = (*DEFAULT_KEYS[:-1], *_ONLY_WIDE, "flags")
+WIDE_KEYS: Final = (*DEFAULT_KEYS[:-1], *_DEATH, *_ONLY_WIDE, "flags")
 ALL_WIDE_KEYS: Final = (*WIDE_KEYS[:-1], "risk", "flags")
 """Those of the widest output of the command line."""
 EVICTION_KEYS: Final = tuple("eviction" if key == "rank" else key for key in DEFAULT_KEYS)

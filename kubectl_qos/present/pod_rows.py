@@ -24,6 +24,7 @@ from kubectl_qos.present.reasons import killer_notes, ranking_notes
 from kubectl_qos.qos import flags
 from kubectl_qos.qos.eviction import node_eviction_ranks
 from kubectl_qos.qos.flags import Flag, Risk
+from kubectl_qos.qos.oom_score import GUARANTEED_ADJ
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import (
     UNKNOWN_BURSTABLE_ADJ,
@@ -46,9 +47,10 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
     `adj_range` then bounds it. `memory` is the working set; `limit_container` the one of several whose limit
     `limit_percent` refers to, empty for that of the pod; `oom_kills` how many containers last ended as
     OOMKilled; `eviction_rank` is None for critical pods too; `desired_*` are the spec's values while a resize
-    is unfinished; `worst` is the container that decides the rank; `words` are what a filter matches, in lower
-    case. A pod that has `ended` has a score but no processes. Without the other pods of its node a row is
-    provisional: it has a score and no rank.
+    is unfinished; `worst` is the container that decides the rank and that the kernel kills, `frees` what its
+    death gives back; `nearest` is whether no pod of its node is nearer to a limit of its own; `words` are
+    what a filter matches, in lower case. A pod that has `ended` has a score but no processes. Without the
+    other pods of its node a row is provisional: it has a score and no rank.
     """
 
     pod: Pod
@@ -74,6 +76,8 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
     desired_request: int | None = None
     desired_limit: int | None = None
     worst: str = ""
+    frees: int | None = None
+    nearest: bool = False
     container: str = ""
     words: str = ""
     windows: bool = False
@@ -218,9 +222,13 @@ def _rank_node(
     evicted = node_eviction_ranks(ranking)
     container_ranks = _container_ranks(ranking) if containers else {}
     rows: list[PodRow] = []
-    for row, lowest in zip(ranking.pods, flags.lowest_priorities_after(ranking.pods), strict=True):
+    lefts = list(map(_to_own_limit, ranking.pods))
+    least = min((left for left in lefts if left is not None), default=None)
+    lowest = flags.lowest_priorities_after(ranking.pods)
+    for row, after, left in zip(ranking.pods, lowest, lefts, strict=True):
         if scope.matches(row.pod):
-            pod_row = _pod_row(row, setup, lowest, evicted.get((row.pod.namespace, row.pod.name)))
+            place = evicted.get((row.pod.namespace, row.pod.name))
+            pod_row = _pod_row(row, setup, after, place, nearest=left is not None and left == least)
             if containers:
                 rows += [_container_row(pod_row, row, score, container_ranks) for score in row.containers]
             else:
@@ -230,7 +238,19 @@ def _rank_node(
     return RankedNode(setup, ranking.basis, ranked, ranking.without_usage, tuple(rows), made_from)
 
 
-def _pod_row(row: RankedPod, setup: NodeSetup, lowest_after: int | None, evicted: int | None) -> PodRow:
+def _to_own_limit(row: RankedPod) -> int | None:
+    """How much more memory until a limit of its own, of a container or the pod; None without one."""
+    limits = {container.name: container.limit_bytes for container in row.profile.containers}
+    used = {score.name: _frees(score) or 0 for score in row.alive()}
+    left = [limits[name] - amount for name, amount in used.items() if limits.get(name)]
+    if used and row.profile.limit_bytes:
+        left.append(row.profile.limit_bytes - sum(used.values()))
+    return min(left, default=None)
+
+
+def _pod_row(
+    row: RankedPod, setup: NodeSetup, lowest_after: int | None, evicted: int | None, *, nearest: bool
+) -> PodRow:
     pod = row.pod
     percent, limited = flags.limit_percent(row)
     scores = row.containers
@@ -264,6 +284,8 @@ def _pod_row(row: RankedPod, setup: NodeSetup, lowest_after: int | None, evicted
         desired_request=desired[0],
         desired_limit=desired[1],
         worst=worst.name if worst is not None else "",
+        nearest=nearest,
+        frees=_frees(worst) if row.rank is not None and worst is not None else None,
         words=words.casefold(),
         windows=setup.node.is_windows,
     )
@@ -309,9 +331,14 @@ def _container_row(
         restarts=sum([status.restart_count for status in statuses]),
         oom_kills=sum(map(_was_oom_killed, statuses)),
         worst=score.name,
+        frees=_frees(score) if rank is not None else None,
         container=score.name,
         words=f"{pod_row.words} {score.name}",
     )
+
+
+def _frees(score: ContainerScore) -> int | None:
+    return score.usage.kernel_bytes if score.usage is not None else None
 
 
 def _amounts(pod: Pod, name: str) -> tuple[int | None, int | None]:
@@ -329,6 +356,16 @@ def _interned(value: T) -> T:
 def _was_oom_killed(status: ContainerStatus) -> bool:
     """Only a hint: with the systemd driver OOM kills are often reported as plain errors."""
     return any(end.reason == "OOMKilled" for end in status.ends)
+
+
+def is_at_risk(row: PodRow) -> bool:
+    """Whether a pod is the next one of any killer, or has a flag of risk that a killer heeds soon.
+
+    Nobody reaches a pod of the lowest oom_score_adj soon but its own limit, and the kubelet at rank 1.
+    """
+    if row.nearest or row.rank == 1 or row.eviction_rank == 1 or Flag.NEAR_LIMIT in row.flags:
+        return True
+    return row.adj != GUARANTEED_ADJ and not flags.RISKS.isdisjoint(row.flags)
 
 
 def row_risk(row: PodRow) -> Risk:

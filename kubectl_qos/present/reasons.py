@@ -53,7 +53,7 @@ class Mark(NamedTuple):
 
 CLASSES: Final = {
     QosClass.GUARANTEED: Mark("G", "●", "G", "success"),
-    QosClass.BURSTABLE: Mark("B", "◐", "B", ""),
+    QosClass.BURSTABLE: Mark("B", "◐", "B", "calm"),
     QosClass.BEST_EFFORT: Mark("E", "○", "E", "warning"),
 }
 

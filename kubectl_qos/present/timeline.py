@@ -105,6 +105,22 @@ def timeline(
     return [_trimmed(line) for line in drawn[: 4 if has_times else 3]]
 
 
+def compact(
+    deaths: Sequence[NextDeath], width: int, *, growth: Growth = NO_GROWTH, in_trouble: bool = False
+) -> Line:
+    """The picture in one line: the nearest death, then the killers of the whole node, as far as they fit."""
+    wanted = [*deaths[:1], *(death for death in deaths[1:] if death.mechanism in OF_NODE)]
+    spans, room = [Span(_SEEN, "now"), Span(_AXIS, "axis")], width - 2
+    for death in wanted:
+        mark = _cell(death, _look(death, deaths[0], in_trouble=in_trouble), _NAMES[1], growth)
+        piece = (*mark[0], *mark[1], Span(" "), *mark[2], *((Span(" "), *mark[3]) if mark[3][0].text else ()))
+        if _length(piece) + 2 > room and len(spans) > 2:
+            break
+        spans += [*piece, Span(" " + _AXIS, "axis")]
+        room -= _length(piece) + 2
+    return tuple(spans[:-1]) if wanted else ()
+
+
 def text(line: Line) -> str:
     """A line without its tokens."""
     return "".join(span.text for span in line)

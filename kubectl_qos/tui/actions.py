@@ -156,7 +156,10 @@ _BY_GROUP: Final = {
         _sort("I", "priority", "the pod's priority"),
         _sort("A", "age", "the youngest or the oldest first"),
         _sort("W", "risk", "the worst warning, or trouble"),
-        _action("at_risk", "z", "only those with a flag of risk, or all", "risk", footer=True),
+        _action("eviction", "E", "the pods in eviction order, or in kill order again", footer=2),
+        _action(
+            "at_risk", "z", "only those at risk: the next deaths, and flags of risk", "risk", footer=True
+        ),
         _action("wide", "w", "all columns, or those that fit", footer=2),
         _action("ages", "a", "ages, or the times of creation", yields=True),
         _action("find", "f", "go to a pod by some letters of its name"),

@@ -1,8 +1,8 @@
 """The themes, and the only module with colours: everything else names tokens such as `$error`.
 
-Each class and flag also has a letter, word or sign, so that any theme, and none, can be read. Every token
-that is text has a contrast of 4.5:1 (WCAG AA) or more on every background of text, the cursor line included;
-in the high contrast theme 7:1 (AAA).
+`primary` is the calm hue of Burstable, the class of most pods. Each class and flag also has a letter, word or
+sign, so that any theme, and none, can be read. Every token that is text has a contrast of 4.5:1 (WCAG AA) or
+more on every background of text, the cursor line included; in the high contrast theme 7:1 (AAA).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kubectl_qos.present.ascii import ASCII, is_utf8
 
 DARK: Final = Theme(
     name="qos-dark",
-    primary="#5aa9e6",
+    primary="#97add4",
     secondary="#9dabbd",
     accent="#5aa9e6",
     warning="#e5b567",
@@ -37,7 +37,7 @@ DARK: Final = Theme(
 
 LIGHT: Final = Theme(
     name="qos-light",
-    primary="#0b5ca5",
+    primary="#3d5a8a",
     secondary="#4c5763",
     accent="#0b5ca5",
     warning="#734a00",
@@ -53,7 +53,7 @@ LIGHT: Final = Theme(
 
 CONTRAST: Final = Theme(
     name="qos-contrast",
-    primary="#5fe7ff",
+    primary="#b8ccff",
     secondary="#ffffff",
     accent="#5fe7ff",
     warning="#ffe600",
@@ -68,7 +68,7 @@ CONTRAST: Final = Theme(
 
 COLOUR_BLIND: Final = Theme(
     name="qos-deut",
-    primary="#4fa8e8",
+    primary="#94a6cc",
     secondary="#adadad",
     accent="#4fa8e8",
     warning="#fff04a",

@@ -42,7 +42,7 @@ class ListKind(StrEnum):
 class View:
     """What is shown: a list, of which node, namespace, workload and pod (None: all), and how much of it.
 
-    With `times` it shows times in place of ages.
+    With `times` it shows times in place of ages. Pods are in kill order, or `by_eviction` in the kubelet's.
     """
 
     kind: ListKind = ListKind.PODS
@@ -54,6 +54,7 @@ class View:
     at_risk: bool = False
     wide: bool = False
     times: bool = False
+    by_eviction: bool = False
 
     @property
     def whole(self) -> View:
@@ -103,10 +104,13 @@ def list_title(
     marked: int = 0,
     ended: int = 0,
     arrived: Arrived | None = None,
+    *,
+    pressure_key: str = "",
 ) -> str:
     """The title of a list: its path, how many rows it shows, how many pods have ended, and in which order.
 
-    While pods arrive it has how many there are so far.
+    While pods arrive it has how many there are so far. Under memory pressure it says whose order decides;
+    `pressure_key` then changes the order.
     """
     number = count(shown, view.kind) if shown == total else f"{shown:,} of {count(total, view.kind)}"
     words = [number]
@@ -122,7 +126,10 @@ def list_title(
         words.append("only at risk")
     if marked:
         words.append(f"{marked:,} marked")
-    words.append(f"by {sorted_by}")
+    decides = ""
+    if pressure_key:
+        decides = ", decides now" if view.by_eviction else f", EVICTION decides ({pressure_key})"
+    words.append(f"by {sorted_by}{decides}")
     return " / ".join(breadcrumbs(view)) + "  " + "  ".join(words)
 
 

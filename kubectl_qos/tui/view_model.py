@@ -4,62 +4,124 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
-from operator import is_
+from functools import lru_cache
+from operator import gt, is_
 from typing import Final
 
 import msgspec
 
 from kubectl_qos.cluster.source import Arrived
+from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.present.groups import grouped, known_sum
-from kubectl_qos.present.node_rows import troubles
+from kubectl_qos.present.next_death import NodeDeaths, deaths_on_node
+from kubectl_qos.present.node_rows import is_in_trouble, troubles
 from kubectl_qos.present.pod_rows import PodRow, PodRows, build_rows
+from kubectl_qos.qos.eviction import to_hard_eviction
 from kubectl_qos.qos.qos_class import QosClass
+from kubectl_qos.qos.reason import Mechanism
+from kubectl_qos.qos.simulation.next_death import NO_GROWTH, Growth, seconds_until
 
 BARS: Final = "▁▂▃▄▅▆▇█"
 MOST: Final = 32
 """The samples that are kept of a pod."""
+WINDOW_SECONDS: Final = 1800
+"""How far growth looks back."""
+STEADY: Final = 0.02
+"""By which part of itself memory may vary without growing."""
 _KIB: Final = 1024
 
 
 class Trends:
-    """The samples of each pod, the newest last. A thread adds, widgets read."""
+    """The samples of each pod, the newest last, and how fast it grows. A thread adds, widgets read."""
 
     def __init__(self) -> None:
         self._last: Mapping[PodKey, PodUsage] = {}
         self._samples: dict[PodKey, array[int]] = {}
+        self._since: dict[PodKey, array[int]] = {}
+        """A time in seconds and what each container used then, in KiB: where the line to now begins."""
 
     def add(self, usage: Mapping[PodKey, PodUsage]) -> None:
         """Add the new samples of pods; pods without usage are forgotten.
 
         The first call costs nothing: a pod's first sample is kept when its second one comes.
         """
-        last, old_samples = self._last, self._samples
+        last, old_samples, old_since = self._last, self._samples, self._since
         if usage is last:
             return
         new_samples: dict[PodKey, array[int]] = {}
+        new_since: dict[PodKey, array[int]] = {}
         for key, sample in usage.items():
-            before, samples = last.get(key), old_samples.get(key)
+            before, samples, since = last.get(key), old_samples.get(key), old_since.get(key)
             if before is None:
                 continue
             if before is not sample and (before.timestamp, before) != (sample.timestamp, sample):
                 samples = samples if samples is not None else array("Q", [_kibibytes(before)])
                 samples = array("Q", [*samples[1 - MOST :], _kibibytes(sample)])
+                since = _since(since if since is not None else _amounts(before), _amounts(sample))
             if samples is not None:
                 new_samples[key] = samples
-        self._last, self._samples = usage, new_samples
+            if since is not None:
+                new_since[key] = since
+        self._last, self._samples, self._since = usage, new_samples, new_since
 
     def clear(self) -> None:
-        self._last, self._samples = {}, {}
+        self._last, self._samples, self._since = {}, {}, {}
 
     def of(self, key: PodKey) -> Sequence[int]:
         """What a pod used, in KiB, the newest last; nothing before its second sample."""
         return self._samples.get(key, ())
+
+    def total(self, keys: Iterable[PodKey]) -> Sequence[int]:
+        """What pods used together, in KiB, the newest last."""
+        known = [samples for key in keys if (samples := self._samples.get(key))]
+        most = max(map(len, known), default=0)
+        return [
+            sum([samples[max(len(samples) - back, 0)] for samples in known]) for back in range(most, 0, -1)
+        ]
+
+    def growth(self, keys: Iterable[PodKey]) -> Growth:
+        """How fast pods of one node grow; what varies by less than STEADY of itself does not grow."""
+        containers: dict[tuple[PodKey, str], float] = {}
+        pods: dict[PodKey, float] = {}
+        for key in keys:
+            since, usage = self._since.get(key), self._last.get(key)
+            if since is None or usage is None or len(since) != len(usage.names) + 1:
+                continue
+            now = _amounts(usage)
+            seconds = now[0] - since[0]
+            for name, before, after in zip(usage.names, since[1:], now[1:], strict=True):
+                grown = after - before
+                if seconds > 0 and grown > max(after * STEADY, _KIB):
+                    containers[key, name] = grown * _KIB / seconds
+                    pods[key] = pods.get(key, 0.0) + containers[key, name]
+        return Growth(sum(pods.values()), pods, containers) if pods else NO_GROWTH
+
+
+def _amounts(usage: PodUsage) -> array[int]:
+    """When it was sampled, in seconds, and what each container used, in KiB."""
+    amounts = (one if isinstance(one, int) else one.working_set_bytes for one in usage.amounts)
+    return array("Q", [_seconds(usage.timestamp), *(max(amount, 0) // _KIB for amount in amounts)])
+
+
+@lru_cache(1024)
+def _seconds(timestamp: str) -> int:
+    moment = parse_time(timestamp)
+    return max(int(moment.timestamp()), 0) if moment is not None else 0
+
+
+def _since(since: array[int], now: array[int]) -> array[int]:
+    """Where the straight line to now begins: again here for what shrank, else at most WINDOW ago."""
+    if len(since) != len(now) or any(map(gt, since[1:], now[1:])):
+        return now
+    if now[0] - since[0] > WINDOW_SECONDS:
+        return array("Q", [(before + after) // 2 for before, after in zip(since, now, strict=True)])
+    return since
 
 
 def sparkline(samples: Sequence[int], most: int | None, cells: int) -> str:
@@ -78,7 +140,8 @@ def _kibibytes(usage: PodUsage) -> int:
 class PodGroup(msgspec.Struct, frozen=True, gc=False):
     """The pods of a node or namespace that have not ended; `key` None stands for all. Bytes are bytes.
 
-    `used` is what the pods use, None where no usage is known; `troubles` are those that a node reports.
+    `used` is what the pods use, None where no usage is known; `troubles` are those that a node reports,
+    `in_trouble` is whether its memory is.
     """
 
     key: str | None
@@ -89,6 +152,7 @@ class PodGroup(msgspec.Struct, frozen=True, gc=False):
     used: int | None
     capacity: int | None = None
     troubles: tuple[str, ...] = ()
+    in_trouble: bool = False
 
     @property
     def percent(self) -> int | None:
@@ -123,6 +187,68 @@ class ViewModel:
     scope: Scope
     notice: str = ""
     arrived: Arrived | None = None
+    cached_times: dict[str, Mapping[PodKey, float]] = field(default_factory=dict)
+    cached_deaths: dict[str, tuple[tuple[object, ...], NodeDeaths | None]] = field(default_factory=dict)
+
+    def deaths(self, node: str) -> NodeDeaths | None:
+        """What waits on a node, None where nothing can be said; computed when it is first asked for."""
+        inputs = self.by_node[node].inputs if node in self.by_node else ()
+        known = self.cached_deaths.get(node)
+        if known is None or len(known[0]) != len(inputs) or not all(map(is_, known[0], inputs)):
+            try:
+                found = deaths_on_node(self.snapshot, node) if node else None
+            except InputError:
+                found = None
+            known = self.cached_deaths[node] = inputs, found
+        return known[1]
+
+    def known_deaths(self, node: str) -> NodeDeaths | None:
+        """The same, but only what has been computed for this node as it is now."""
+        known = self.cached_deaths.get(node)
+        inputs = self.by_node[node].inputs if node in self.by_node else ()
+        return known[1] if known is not None and all(map(is_, known[0], inputs)) else None
+
+    def know_deaths(self, most_nodes: int) -> None:
+        """Compute those of nodes that have changed, of all where they are few; for a thread."""
+        nodes = self.by_node if len(self.by_node) <= most_nodes else ()
+        for node in nodes:
+            self.deaths(node)
+
+    def is_under_pressure(self, node: str) -> bool:
+        """Whether the kubelet's order decides now: the node says so, or a hard threshold is crossed."""
+        if node in self.by_node and "memory" in self.by_node[node].group.troubles:
+            return True
+        found = self.known_deaths(node)
+        return found is not None and any(
+            death.distance_bytes <= 0 and death.grace_seconds is None
+            for death in found.deaths
+            if death.mechanism is Mechanism.EVICTION
+        )
+
+    def times(self, node: str, trends: Trends) -> Mapping[PodKey, float]:
+        """In how many seconds pods die at the growth of today, of those whose time is known."""
+        known = self.cached_times.get(node)
+        found = self.known_deaths(node)
+        if known is None and found is not None:
+            growth, known = trends.growth(self.pod_keys(node)), {}
+            for death in found.deaths if growth is not NO_GROWTH else ():
+                time = seconds_until(death, growth)
+                if time is not None:
+                    known[death.key] = min(time, known.get(death.key, time))
+            self.cached_times[node] = known
+        return known or {}
+
+    def is_in_trouble(self, node: str) -> bool:
+        """Whether a node's memory is nearly full, or the node says so."""
+        return node in self.by_node and self.by_node[node].group.in_trouble
+
+    def pod_keys(self, node: str) -> list[PodKey]:
+        """The pods of a node that have not ended."""
+        return [
+            (pod.metadata.namespace, pod.metadata.name)
+            for pod in self.snapshot.by_node().get(node, ())
+            if not pod.is_terminal
+        ]
 
     def pod_of(self, row: PodRow) -> Pod:
         """The stored pod of a row, which holds it with the server's defaults filled in."""
@@ -172,6 +298,7 @@ def build_view_model(
         scope=scope,
         notice=notice,
         arrived=arrived,
+        cached_deaths=before.cached_deaths if before is not None else {},
     )
 
 
@@ -218,9 +345,16 @@ def _by_node(
         shown = ranked.rows if ranked is not None else ()
         group = _group(name, shown, None if provisional else _used(pods.get(name, ()), snapshot))
         if name:
-            capacity = snapshot.setup(name).node.memory_capacity_bytes
+            setup = ranked.setup if ranked is not None else snapshot.setup(name)
+            capacity = setup.node.memory_capacity_bytes
+            reported = troubles(node) if node is not None else ()
+            whole = snapshot.node_usage.get(name)
+            left = to_hard_eviction(setup, group.used, whole) if group.used is not None else None
             group = msgspec.structs.replace(
-                group, capacity=capacity, troubles=troubles(node) if node is not None else ()
+                group,
+                capacity=capacity,
+                troubles=reported,
+                in_trouble=is_in_trouble(reported, left, group.used, capacity),
             )
         views[name] = NodeView(group, _by_namespace(shown), inputs)
     return views

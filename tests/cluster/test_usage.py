@@ -78,7 +78,7 @@ def summary(**pods: tuple[int, int, int]) -> dict[str, Any]:
 def test_without_nodes_no_summary_is_requested(serve: Serve, connect_to: ConnectTo) -> None:
     server = serve(ObjectServer())
     api = KubeApi(connect_to(server))
-    assert read_usage(api, UsageChoice.SUMMARY, None, []) == ({}, None, {})
+    assert read_usage(api, UsageChoice.SUMMARY, None, []) == ({}, None, {}, {})
     assert server.requests == []
 
 

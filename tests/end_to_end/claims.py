@@ -191,7 +191,10 @@ def node_claims(row: Mapping[str, str], said: str) -> Iterator[Claim]:
     about: About = ("node", row["NODE"])
     yield Claim(about, "pods", row["PODS"], said)
     yield Claim(about, "used", _plain(row["%USED"]), said)
-    victim = re.fullmatch(r"(\S+)/(\S+) [GBE](?:, or \d+ more)?", row["NEXT_VICTIM"])
+    victim = re.fullmatch(r"(\S+)/(\S+) [GBE](?:, or \d+ more)?", row.get("KERNEL_VICTIM", ""))
+    death = re.match(r"(\S+ \S+(?: \(a process of the node\))?), ", row["NEXT_DEATH"])
+    if death is not None:
+        yield Claim(about, "next death", death[1], said)
     if victim is not None:
         about = ("pod", victim[1], victim[2])
         yield Claim(about, "rank", "1", said)

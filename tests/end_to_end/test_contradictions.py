@@ -31,6 +31,7 @@ from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage
 from kubectl_qos.present import node_columns, pod_columns
 from kubectl_qos.present.effects import changed_pods, comparison_table, preview_sections
 from kubectl_qos.present.explanation import explain_pod
+from kubectl_qos.present.next_death import deaths_on_nodes, distance, victim
 from kubectl_qos.present.node_rows import build_node_row, build_node_rows
 from kubectl_qos.present.output import Section, marked_lines, table
 from kubectl_qos.present.pod_rows import build_rows
@@ -38,9 +39,13 @@ from kubectl_qos.present.simulation import simulation_lines
 from kubectl_qos.present.values import as_document
 from kubectl_qos.present.values.pods import explanation_values
 from kubectl_qos.qos.cgroup.tree import CgroupLevel, cgroup_tree
+from kubectl_qos.qos.flags import Flag
+from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.engine import simulate
+from kubectl_qos.qos.simulation.next_death import OF_NODE
 from kubectl_qos.qos.simulation.node_state import Scenario, build_node_state
 from kubectl_qos.tui.actions import Keys
+from kubectl_qos.tui.lists.pods import PodList
 from kubectl_qos.tui.screens.browse import list_definitions
 from kubectl_qos.tui.screens.dialogs import help_sections
 from kubectl_qos.tui.screens.main import NO_NOTES
@@ -135,11 +140,13 @@ def of_screens(model: ViewModel, now: datetime) -> Iterator[Claim]:
                 yield from of_pod_lists(shown, panel, of_containers=kind is ListKind.CONTAINERS)
             elif kind is ListKind.NODES:
                 yield from node_claims(shown, f"list of nodes: {shown}")
-                yield from _named_victim(row.name, panel[0])
+                yield from _named_victim(row.name, " ".join(panel))
             else:
                 about = ("namespace", row.key) if kind is ListKind.NAMESPACES else ("workload", *row.key)
                 yield from of_groups(about, row.worst.pod.namespace, shown, panel[0])
     yield from of_panes(model)
+    for name in model.by_node:
+        yield from of_deaths(model, name)
     for words in title_words("demo", model, now):
         yield from _number_of_pods(("cluster",), words)
 
@@ -165,6 +172,30 @@ def of_groups(about: About, namespace: str, shown: Mapping[str, str], answer: st
         yield Claim(first, "node", shown["NODE"], str(shown))
     elif "first" in answer:
         yield Claim(about, UNREAD, answer, answer)
+
+
+def of_deaths(model: ViewModel, node: str) -> Iterator[Claim]:
+    """What the picture, the headings of the list of pods, `next` and `top nodes` say of the next deaths."""
+    found = model.deaths(node)
+    if found is None or not found.deaths:
+        return
+    about, first = ("node", node), found.deaths[0]
+    yield Claim(about, "next death", f"{distance(first)} {victim(first)}", "the picture")
+    printed = deaths_on_nodes(model.snapshot, [node]).rows[0].death
+    yield Claim(about, "next death", f"{distance(printed)} {victim(printed)}", "next")
+    death = build_node_row(model.snapshot, node).death
+    yield Claim(about, "next death", death and f"{distance(death)} {victim(death)}", "top nodes")
+    pods = PodList(Trends(), lambda: model)
+    row = model.rows.nodes[node].rows[0]
+    heading = "".join(text for text, _ in pods.heading(row, WIDTH))
+    said = re.search(r"next (\S+ \S+(?: \(a process of the node\))?) ", heading)
+    yield Claim(about, "next death", said and said[1], heading)
+    evicted = {row.key[:2] for row in model.rows.nodes[node].rows if row.eviction_rank is not None}
+    for one in found.deaths:
+        if one.mechanism is Mechanism.NODE and one.qos is not None:
+            yield Claim(("pod", *one.key), "rank", "1", f"the picture: {one}")
+        elif one.mechanism is Mechanism.EVICTION and one.key in evicted:
+            yield Claim(("pod", *one.key), "eviction", "1", f"the picture: {one}")
 
 
 def of_panes(model: ViewModel) -> Iterator[Claim]:
@@ -333,6 +364,24 @@ def node_1_36_c(run: str) -> Snapshot:
     }
     name = next(pod.node_name for pod in pods if pod.node_name)
     return recorded(pods, convert({"metadata": {"name": name}, "status": status}, NodeObject), used)
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_at_risk_is_every_next_death_and_nobody_out_of_reach(number: int) -> None:
+    snapshot = random_cluster(number) if number else DemoSource().snapshot(Scope())
+    model = build_view_model(snapshot, Scope(), DEMO_TIME)
+    pods = PodList(Trends(), lambda: model)
+    for name, ranked in model.rows.nodes.items():
+        found = model.deaths(name)
+        deaths = found.deaths if found is not None else ()
+        named = {one.key for one in deaths if one is deaths[0] or one.mechanism in OF_NODE}
+        rows = {row.key[:2]: row for row in ranked.rows}
+        shown = {key for key, row in rows.items() if pods.is_at_risk(row)}
+        assert named & rows.keys() <= shown
+        for key in shown - named:
+            row = rows[key]
+            near = row.nearest or Flag.NEAR_LIMIT in row.flags or 1 in {row.rank, row.eviction_rank}
+            assert row.adj != -997 or near, key
 
 
 def test_the_demo() -> None:

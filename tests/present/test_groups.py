@@ -24,12 +24,11 @@ from kubectl_qos.present.groups import (
     grouped,
     rank_order,
 )
-from kubectl_qos.present.pod_rows import PodRow, build_rows
+from kubectl_qos.present.pod_rows import PodRow, build_rows, is_at_risk
 from kubectl_qos.qos.qos_class import QosClass
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 MI = 1 << 20
-RISKY = {"PRIORITY", "NEAR-LIMIT", "OVER-REQUEST"}
 
 
 @cache
@@ -74,7 +73,7 @@ def assert_adds_up(row: GroupRow[Any], rows: list[PodRow]) -> None:
     assert row.restarts == sum(one.restarts for one in rows)
     assert row.oom_kills == sum(one.oom_kills for one in rows)
     assert row.victims == sum(one.rank == 1 for one in rows)
-    assert row.at_risk == sum(bool(RISKY & set(one.flags)) for one in rows)
+    assert row.at_risk == sum(map(is_at_risk, rows))
     ranks = [one.rank for one in rows if one.rank is not None]
     assert row.worst in rows
     assert row.worst.rank == min(ranks, default=None)

@@ -104,3 +104,18 @@ def test_a_node_of_unknown_size_is_an_error_alone_and_a_note_among_others(snapsh
     assert list(lines(deaths_on_nodes(snapshot, ["worker-1"], Scope(namespace="nobody")), 80)) == [
         "no death is known: no limit, no threshold and no killer of a node reaches these pods"
     ]
+
+
+def test_what_the_nodes_own_processes_use_makes_distances_shorter(snapshot: Snapshot) -> None:
+    bare = deaths_on_nodes(snapshot, ["worker-2"])
+    assert bare.state is not None
+    by_pods = sum(container.working_set_bytes for container in bare.state.containers)
+    known = deaths_on_nodes(replace(snapshot, node_usage={"worker-2": by_pods + 300 * MIB}), ["worker-2"])
+    assert UPPER_BOUND in bare.notes
+    assert UPPER_BOUND not in known.notes
+    shorter = {
+        (before.death.mechanism, before.death.distance_bytes - after.death.distance_bytes)
+        for before, after in zip(bare.rows, known.rows, strict=True)
+        if before.death.mechanism in {Mechanism.NODE, Mechanism.CONTAINER_LIMIT}
+    }
+    assert shorter == {(Mechanism.NODE, 300 * MIB), (Mechanism.CONTAINER_LIMIT, 0)}

@@ -167,7 +167,7 @@ def test_windows_has_no_kernel_order() -> None:
     (note,) = [note for note in rows.notes if "Windows" in note]
     assert note.removeprefix("worker-2: ") == killer_sentence(killers(snapshot.setup("worker-2")))
     (node,) = build_node_rows(snapshot, lambda name, _: name == "worker-2").rows
-    assert NODE_COLUMNS["next_victim"].cell(node, NOW) == "<none>"
+    assert NODE_COLUMNS["kernel_victim"].cell(node, NOW) == "<none>"
 
 
 def test_windows_pods_have_a_class_and_no_cgroups() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -24,6 +24,7 @@ from kubectl_qos.k8s.events import Event, EventList
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
+from kubectl_qos.present.pod_rows import PodRow
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.screens.main import MainScreen
 from tests.tui.writers import ScriptedWriter, around, memory, recorded
@@ -172,6 +173,15 @@ class ScriptedSource(Source):
 
     def later(self, seconds: int) -> None:
         self.moment += timedelta(seconds=seconds)
+
+
+NODES_OF_DEMO = ("worker-2", "worker-1", "worker-3", "control-1", "")
+"""In the order of the list of all nodes: the fullest first."""
+
+
+def node_after_node(rows: Iterable[PodRow]) -> list[PodRow]:
+    """The order of the list of all nodes."""
+    return sorted(rows, key=lambda row: NODES_OF_DEMO.index(row.node))
 
 
 def demo() -> Snapshot:

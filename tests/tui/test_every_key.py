@@ -22,7 +22,7 @@ from textual.widgets._footer import FooterKey
 from kubectl_qos.config.state import UiState
 from kubectl_qos.k8s.kinds import Workload
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.present.pod_rows import build_rows
+from kubectl_qos.present.pod_rows import build_rows, is_at_risk
 from kubectl_qos.tui.actions import ACTIONS, Action, BindingGroup, Keys, actions_in_group
 from kubectl_qos.tui.app import ContextSwitch, QosApp
 from kubectl_qos.tui.lists.base import ListTable
@@ -35,12 +35,12 @@ from kubectl_qos.tui.widgets.line_table import HEADER, LineTable
 from kubectl_qos.tui.widgets.prompt import Prompt
 from kubectl_qos.tui.widgets.table import GAP, GUTTER
 from kubectl_qos.tui.widgets.text_view import TextScroll, TextView
-from tests.tui.sources import API, Run, ScriptedSource, demo, running, with_usage
+from tests.tui.sources import API, Run, ScriptedSource, demo, node_after_node, running, with_usage
 
 Steps = Callable[[Run], Awaitable[None]]
 See = Callable[[Run], Any]
 
-ROWS = build_rows(demo(), Scope()).rows
+ROWS = node_after_node(build_rows(demo(), Scope()).rows)
 ALL = [row.name for row in ROWS]
 FIRST, SECOND = ALL[:2]
 SENT: Final[list[int]] = []
@@ -225,7 +225,7 @@ def table(pilot: Run) -> LineTable[Any]:
 def at(pilot: Run) -> tuple[int, bool]:
     """The place of the cursor, and whether its row is in sight with the sign of the cursor."""
     found = table(pilot)
-    y = found.cursor + 1 - found.scroll_offset.y
+    y = found._lines.first(found.cursor) + 1 - found.scroll_offset.y
     in_sight = 0 < y < found.scrollable_content_region.height
     return found.cursor, in_sight and found.render_line(y).text.startswith(">")
 
@@ -295,11 +295,11 @@ def said(*wanted: str) -> See:
 
 SECOND_POD = "batch/crunch-x2k9f"
 API_POD = f"shop/{API}"
-AT_RISK = [row.name for row in ROWS if {"PRIORITY", "NEAR-LIMIT", "OVER-REQUEST"} & set(row.flags)]
+AT_RISK = [row.name for row in ROWS if is_at_risk(row)]
 DATABASES = ["db-0", "db-1", "db-2"]
 STORED, CHANGED = ["250m", "512Mi", "2", "2Gi"], ["250m", "1Gi", "2", "2Gi"]
 ACTION = {action.name: action for action in ACTIONS}
-PAGE: Final = 20
+PAGE: Final = 12
 """So many rows of a list are in sight."""
 
 
@@ -426,10 +426,14 @@ def pages(group: str, come: Steps) -> tuple[Step, ...]:
     )
 
 
-FITTING = ["rank", "pod", "node", "qos", "oom_score_adj", "oom_score", "memory", "flags"]
-WIDE = [*FITTING[:1], "namespace", *FITTING[1:-1], "trend", "request", "limit", "limit_percent", "restarts"]
-WIDE += ["priority", "eviction", "age", "flags"]
+FITTING = ["rank", "pod", "node", "qos", "oom_score_adj", "oom_score", "memory"]
+FITTING += ["frees", "limit_percent", "flags"]
+WIDE = [*FITTING[:1], "namespace", "pod", "node", *FITTING[3:7], "trend", "frees", "eta", "dies"]
+WIDE += ["request", "limit", "limit_percent", "restarts", "priority", "age", "flags"]
 LAST = len(ALL) - 1
+BY_EVICTION = [
+    row.name for row in node_after_node(sorted(ROWS, key=lambda row: row.eviction_rank or len(ROWS)))
+]
 CONTAINERS_OF_SECOND = View(ListKind.CONTAINERS, "worker-2", "batch", pod=("batch", "crunch-x2k9f"))
 ON_WORKER_2 = View(node="worker-2")
 THEME_NAMES = [theme.name for theme in THEMES]
@@ -515,6 +519,8 @@ tour(
     Step("main.back", names, ALL),
     Step("main.containers", view, CONTAINERS_OF_SECOND, keys("g", "j")),
     Step("main.back", view, View()),
+    Step("main.eviction", names, BY_EVICTION),
+    Step("main.eviction", names, ALL),
     Step("main.sort", order, (("pod", False), sorted(ALL))),
     Step("main.reverse", order, (("pod", True), sorted(ALL, reverse=True))),
     Step("main.sort", lambda pilot: order(pilot)[0], ("node", False), act=by_footer),
@@ -810,10 +816,10 @@ WHEEL: Final = 2
 async def test_lists_and_panes_are_clicked() -> None:
     async with running(app(), size=(140, 15)) as pilot:
         found = pilot.main.table
-        await pilot.click(found, offset=(9, 1 + HEADER + 2))
+        await pilot.click(found, offset=(9, 2 + HEADER + 2))
         await pilot.pause()
         assert at(pilot) == (2, True)
-        await pilot.click(found, offset=(9, 1 + HEADER + 1), times=2)
+        await pilot.click(found, offset=(9, 2 + HEADER + 1), times=2)
         await look_until(pilot, SUBJECT, ("ExplainScreen", SECOND_POD))
         await pilot.press_each("escape", "g", "tab")
         before = found.render_line(HEADER).text

@@ -10,12 +10,11 @@ from textual.app import App, ComposeResult
 
 from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.k8s.objects import Condition
-from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.present.node_columns import NODE_COLUMNS, memory_bar
-from kubectl_qos.present.node_rows import build_node_rows
+from kubectl_qos.present.node_rows import build_node_row, build_node_rows
 from kubectl_qos.tui.lists.panes import MemoryLine
 from kubectl_qos.tui.themes import THEMES
-from kubectl_qos.tui.view_model import build_view_model
 from tests.end_to_end.command import Run as Command
 from tests.tui.sources import ScriptedSource, demo, running, with_usage
 
@@ -42,7 +41,7 @@ async def shown(snapshot: Snapshot, node: str, width: int = 80) -> str:
     app = Line()
     async with app.run_test(size=(width, 3)) as pilot:
         line = app.query_one(MemoryLine)
-        line.show(build_view_model(snapshot, Scope(), DEMO_TIME), node)
+        line.show(build_node_row(snapshot, node) if node else None)
         await pilot.pause()
         return line.render().plain
 
@@ -100,7 +99,7 @@ async def test_without_a_node_the_line_is_empty() -> None:
     app = Line()
     async with app.run_test(size=(80, 3)):
         assert app.query_one(MemoryLine).render().plain == ""
-        app.query_one(MemoryLine).show(None, "worker-1")
+        app.query_one(MemoryLine).show(None)
         assert app.query_one(MemoryLine).render().plain == ""
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any
 
 import pytest
@@ -14,7 +14,7 @@ from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.pod_rows import build_rows, kill_order
 from kubectl_qos.tui.view_model import build_view_model
 from kubectl_qos.tui.widgets import table as table_order
-from kubectl_qos.tui.widgets.table import RowOrder, key_index, row_index
+from kubectl_qos.tui.widgets.table import RowLines, RowOrder, group_starts, key_index, row_index
 from tests.tui.sources import demo, with_usage
 from tests.tui.test_line_table import NAME, SIZE, Row
 
@@ -153,3 +153,18 @@ def test_rows_about_which_nothing_changed_are_the_very_same() -> None:
     for row in after.rows.rows:
         assert (row is old[row.key]) == (row == old[row.key]), row.key
     assert 0 < sum(row is not old[row.key] for row in plain if row != old[row.key]) < len(plain) / 2
+
+
+@given(st.lists(st.sampled_from("aab"), max_size=30), st.integers(1, 4))
+def test_every_line_is_of_a_row_or_a_heading(groups: list[str], height: int) -> None:
+    starts = group_starts(groups)
+    lines = RowLines(height, starts)
+    assert [groups[start] for start in starts] == [group for group, _ in groupby(groups)]
+    expected = []
+    for index in range(len(groups)):
+        if index in starts:
+            assert lines.top(index) == len(expected)
+            expected.append((index, -1))
+        assert lines.first(index) == len(expected)
+        expected += [(index, part) for part in range(height)]
+    assert [lines.at(line) for line in range(lines.count(len(groups)))] == expected

@@ -16,7 +16,7 @@ from kubectl_qos.tui.themes import COLOUR_BLIND, CONTRAST, THEMES, next_theme
 Rgb = tuple[float, float, float]
 Matrix = tuple[Rgb, Rgb, Rgb]
 
-TOKENS = ("foreground", "secondary", "accent", "warning", "error", "success")
+TOKENS = ("foreground", "primary", "secondary", "accent", "warning", "error", "success")
 SIGNALS = ("error", "warning", "success", "accent")
 SIGHT: dict[str, Matrix] = {
     "all cones": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
@@ -131,8 +131,9 @@ def test_messages_can_be_read(theme: Theme) -> None:
 
 
 @EACH
-def test_one_colour_is_the_accent(theme: Theme) -> None:
-    assert theme.primary == theme.accent
+def test_the_calm_hue_is_not_the_accent(theme: Theme) -> None:
+    assert theme.accent is not None
+    assert distance(theme.primary, theme.accent, "all cones") >= 10
     assert theme.variables["block-cursor-foreground"] == theme.foreground
 
 

@@ -13,7 +13,7 @@ from kubectl_qos.k8s.objects import Condition
 from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import UsageOrigin
-from kubectl_qos.present.pod_rows import build_rows
+from kubectl_qos.present.pod_rows import build_rows, is_at_risk
 from kubectl_qos.tui.actions import Keys
 from kubectl_qos.tui.filters import RowFilter
 from kubectl_qos.tui.follower import FollowStatus
@@ -110,11 +110,11 @@ def test_a_view_selects_what_a_scope_would(
 
 
 def test_a_filter_and_risk_narrow_a_view(view_model: ViewModel) -> None:
-    view = View(filter=RowFilter.parse("db-"), at_risk=True)
+    view = View(filter=RowFilter.parse("log-"), at_risk=True)
     narrowed = RowSelection(PodList(Trends()), view.filter, view.at_risk, view_model.taken)
     shown = narrowed.selected(view.pod_rows(view_model))
     assert shown
-    assert all(row.name.startswith("db-") and "PRIORITY" in row.flags for row in shown)
+    assert all(row.name.startswith("log-") and is_at_risk(row) for row in shown)
 
 
 def test_a_row_leads_to_the_pod_as_it_is_stored(view_model: ViewModel) -> None:

@@ -37,7 +37,7 @@ columns of nodes:
   %WORST              in use once every container with a limit has reached it and the others stay as they
                       are, of the capacity; + as above, UNLIMITED (-o wide) counts the pods
   TO_EVICTION         (-o wide) how much more pods can use, at most, before the kubelet evicts some
-  NEXT_VICTIM         whom the kernel kills first when the node runs out, and the letter of its class
+  NEXT_DEATH          who dies next, by which limit or killer, and how much more memory that takes
 """
 
 

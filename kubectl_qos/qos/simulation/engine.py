@@ -233,6 +233,13 @@ class Run:
             return Choice(candidates[points.index(most)], most, tied)
         return Choice(processes[own.index(most)], most, tied)
 
+    def only_candidate(self, hit: LimitHit) -> int | None:
+        """The container that its own limit hits, whatever its points are; None where there is a choice."""
+        if hit.mechanism is not Mechanism.CONTAINER_LIMIT and hit.mechanism is not Mechanism.POD_LIMIT:
+            return None
+        candidates = self._candidates(hit)
+        return candidates[0] if len(candidates) == 1 else None
+
     def _kill(self, hit: LimitHit) -> SimulationStep | None:
         choice = self.choose(hit)
         if choice is None:

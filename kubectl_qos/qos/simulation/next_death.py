@@ -87,11 +87,26 @@ def next_deaths(state: NodeState, most: int | None = None) -> list[NextDeath]:
     for distance in sorted(run.timeline.distances(), key=_nearest_first):
         if len(found) == most:
             break
-        death = _death(run, state, distance)
-        if death is not None:
-            kind = distance.mechanism, distance.is_soft
-            found.setdefault(kind if kind[0] in OF_NODE else (death.key, death.container), death)
+        victim = _victim(run, distance)
+        if victim is None:
+            continue
+        kind = victim[0] if distance.mechanism not in OF_NODE else (distance.mechanism, distance.is_soft)
+        if kind not in found:
+            found[kind] = _death(run, state, distance, victim)
     return list(found.values())
+
+
+def _victim(run: Run, distance: Distance) -> tuple[int | NodeProcess, int] | None:
+    """Whom it hits, by index of the container or evicted pod, and how many others have equal points."""
+    mechanism, owner, _, _ = distance
+    if mechanism is Mechanism.EVICTION:
+        pod, _ = run.choose_evicted()
+        return None if pod is None else (pod, 0)
+    alone = run.only_candidate(LimitHit(0.0, mechanism, owner))
+    if alone is not None:
+        return alone, 0
+    choice = run.choose(LimitHit(0.0, mechanism, owner))
+    return None if choice is None else (choice.victim, choice.tied)
 
 
 def deaths_of(state: NodeState, key: PodKey) -> list[NextDeath]:
@@ -111,22 +126,18 @@ def _nearest_first(distance: Distance) -> tuple[int, int]:
     return distance.more_bytes, PRECEDENCE.index(distance.mechanism)
 
 
-def _death(run: Run, state: NodeState, distance: Distance) -> NextDeath | None:
+def _death(
+    run: Run, state: NodeState, distance: Distance, chosen: tuple[int | NodeProcess, int]
+) -> NextDeath:
     mechanism, owner, more_bytes, is_soft = distance
-    if mechanism is Mechanism.EVICTION:
-        chosen, _ = run.choose_evicted()
-        if chosen is None:
-            return None
-        pod = state.pods[chosen]
-        freed = run.held(run.timeline.pod_containers[chosen]).available_bytes
-        grace = state.thresholds.soft_grace_seconds if is_soft else None
-        return NextDeath(mechanism, more_bytes, pod.key, "", pod.qos, freed, grace_seconds=grace)
-    choice = run.choose(LimitHit(0.0, mechanism, owner))
-    if choice is None:
-        return None
-    victim, _, tied = choice
+    victim, tied = chosen
     if isinstance(victim, NodeProcess):
         return NextDeath(mechanism, more_bytes, ("", victim.name), "", None, victim.used_bytes, tied=tied)
+    if mechanism is Mechanism.EVICTION:
+        evicted = state.pods[victim]
+        freed = run.held(run.timeline.pod_containers[victim]).available_bytes
+        grace = state.thresholds.soft_grace_seconds if is_soft else None
+        return NextDeath(mechanism, more_bytes, evicted.key, "", evicted.qos, freed, grace_seconds=grace)
     container = state.containers[victim]
     pod = state.pod_for(container)
     return NextDeath(
@@ -135,7 +146,7 @@ def _death(run: Run, state: NodeState, distance: Distance) -> NextDeath | None:
         pod.key,
         container.name,
         pod.qos,
-        run.held([victim]).free_bytes,
+        run.timeline.usages([victim])[0],
         None if mechanism in OF_NODE else run.limit_bytes(LimitHit(0.0, mechanism, owner)),
         container.restart,
         tied=tied,

@@ -22,7 +22,7 @@ from kubectl_qos.qos.cgroup.pod import sets_oom_group
 from kubectl_qos.qos.eviction import evictable_capacity, memory_threshold
 from kubectl_qos.qos.oom_score import Kernel, is_critical, kernel_formula
 from kubectl_qos.qos.qos_class import QosClass
-from kubectl_qos.qos.ranking import RankedPod, container_kinds, rank_node
+from kubectl_qos.qos.ranking import RankedPod, Ranking, container_kinds, rank_node
 from kubectl_qos.qos.restart import Restart, restart_after_kill
 
 IMPORTANT_PRIORITY: Final = 1_000_000_000
@@ -237,8 +237,9 @@ def build_node_state(
     *,
     own_bytes: int = 0,
     own_processes: Sequence[NodeProcess] = (),
+    ranking: Ranking | None = None,
 ) -> NodeState:
-    """The node's pods (defaulted) with their present usage.
+    """The node's pods (defaulted) with their present usage; `ranking` is theirs where it is known.
 
     A pod without usage counts as using nothing. Raises InputError without the node's memory capacity.
     """
@@ -254,7 +255,7 @@ def build_node_state(
             f"{node.name or 'the node'} runs Windows, which has no OOM killer: nothing is killed there",
             hint="kubectl qos top pods --sort-by eviction shows the order in which its kubelet evicts",
         )
-    ranking = rank_node(pods, node, setup.release, usage)
+    ranking = ranking or rank_node(pods, node, setup.release, usage)
     simulated: list[SimulatedPod] = []
     containers: list[SimulatedContainer] = []
     for row in ranking.pods:

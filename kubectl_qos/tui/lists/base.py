@@ -24,7 +24,7 @@ from kubectl_qos.tui.filters import Fields, RowFilter
 from kubectl_qos.tui.follower import attempt
 from kubectl_qos.tui.view import ListKind, View
 from kubectl_qos.tui.view_model import ViewModel
-from kubectl_qos.tui.widgets.line_table import LineTable
+from kubectl_qos.tui.widgets.line_table import LineTable, Spans
 from kubectl_qos.tui.widgets.table import GAP, GUTTER, MAX_WIDTH, Layout, Token, measured
 from kubectl_qos.tui.widgets.text_view import TextLayout
 
@@ -65,6 +65,29 @@ class ListDefinition(ABC, Generic[RowT]):
     importance: str
     squeezed: Mapping[str, int]
     is_quick = False
+    grouped = False
+    """Whether rows of several nodes stand under headings, in the natural order."""
+
+    def natural_key(self, view: View) -> str:
+        """The key of the column that shows the natural order."""
+        del view
+        return self.natural
+
+    group_of: Callable[[Any], Hashable] = id
+    """What the rows under one heading have in common."""
+
+    def heading(self, row: RowT, width: int) -> Spans:
+        """The line above the first row of a group."""
+        del row, width
+        return ()
+
+    most_height = 1
+    """The lines of a row where there is room."""
+
+    def further(self, row: RowT, number: int, layout: Layout[RowT], width: int) -> Spans:
+        """A line of a row after the first one."""
+        del row, number, layout, width
+        return ()
 
     @abstractmethod
     def build(self, view_model: ViewModel, view: View, before: ListRows | None) -> ListRows:
@@ -259,6 +282,8 @@ class ListTable(LineTable[Any]):
             id=definition.kind.value,
         )
         self.definition = definition
+        self.heading = definition.heading
+        self.most_height, self.further = definition.most_height, definition.further
         self.chosen: tuple[str, ...] | None = None
         self._title = ""
 
@@ -275,6 +300,13 @@ class ListTable(LineTable[Any]):
         selection: RowSelection | None = None,
     ) -> None:
         """Show rows, or others of them, with the columns for the view."""
+        key, _ = self.sorted_by
+        is_natural = key == self.definition.natural
+        is_whole = not rows or not getattr(rows[0], "is_provisional", False)
+        grouped = self.definition.grouped and view.node is None and view.pod is None
+        groups = is_natural and grouped and is_whole
+        self.group_of = self.definition.group_of if groups else None
+        self.natural_shown = self.definition.natural_key(view)
 
         def fitting(available: int) -> Layout[Any]:
             return self.definition.layout(view, self.chosen, self.rows, now, available)
@@ -292,12 +324,13 @@ class ListTable(LineTable[Any]):
             self.border_title = Content(title)
 
     def restore(self, state: UiState) -> None:
+        """Take the columns and the order of the last run; pods always open in kill order."""
         name, columns = self.definition.kind.value, self.definition.columns
         chosen = state.columns.get(name, ())
         if chosen and all(key in columns for key in chosen):
             self.chosen = tuple(chosen)
         key, is_reversed = state.sort.get(name, (self.definition.natural, False))
-        if key in columns:
+        if key in columns and not self.definition.grouped:
             self._order.sort_by(columns[key], is_reversed=is_reversed)
         self.widths = {key: width for key, width in state.widths.get(name, {}).items() if key in columns}
 

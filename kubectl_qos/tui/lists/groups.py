@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from types import MappingProxyType
@@ -20,6 +20,7 @@ from kubectl_qos.present.groups import (
     grouped,
     rank_order,
 )
+from kubectl_qos.present.next_death import distance, killed_by, victim
 from kubectl_qos.present.node_columns import (
     FILLS,
     NODE_COLUMNS,
@@ -27,18 +28,21 @@ from kubectl_qos.present.node_columns import (
     RESERVED,
     NodeColumn,
     memory_bar,
+    memory_ticks,
 )
 from kubectl_qos.present.node_rows import NodeRow, NodeRows, build_node_rows, trouble_first
 from kubectl_qos.present.output import column
 from kubectl_qos.present.pod_rows import PodRow
 from kubectl_qos.present.reasons import CLASSES
+from kubectl_qos.present.timeline import compact
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.tui.filters import Fields
 from kubectl_qos.tui.lists.base import ListDefinition, ListRows, newest_row
 from kubectl_qos.tui.lists.pods import PodList
 from kubectl_qos.tui.view import ListKind, View, count
-from kubectl_qos.tui.view_model import ViewModel
-from kubectl_qos.tui.widgets.table import GAP, Layout, Token
+from kubectl_qos.tui.view_model import Trends, ViewModel, sparkline
+from kubectl_qos.tui.widgets.line_table import LOOK_TOKENS, Spans
+from kubectl_qos.tui.widgets.table import GAP, GUTTER, Layout, Token
 from kubectl_qos.tui.widgets.text_view import TextLayout, paragraphs, stacked
 
 KeyT = TypeVar("KeyT", bound=Hashable)
@@ -64,8 +68,8 @@ class _GroupList(ListDefinition[GroupRow[KeyT]]):
 
     def token(self, row: GroupRow[KeyT], key: str, width: int) -> Token:
         del width
-        if row.victims and key in {"rank", "worst", "oom_score"}:
-            return "victim"
+        if row.victims and key in {"rank", "worst"}:
+            return self._pods.rank_token(row.worst)
         if key == "qos" and len(row.classes) == 1:
             return CLASSES[row.classes[0][0]].token
         if key in {"namespace", "kind", "node", "request", "limit"} and key != self.name:
@@ -82,7 +86,7 @@ class _GroupList(ListDefinition[GroupRow[KeyT]]):
         if row.victims:
             words += f", {row.victims} the kernel's next victim on a full node"
         if row.at_risk:
-            words += f", {row.at_risk} with a flag of risk"
+            words += f", {row.at_risk} at risk"
         if worst is None:
             return paragraphs((words, "answer"))
         words += "; the first of them to die:" if worst.rank is not None else "; none has a rank:"
@@ -158,9 +162,14 @@ def _in_rank_order(rows: list[GroupRow[Any]], view_model: ViewModel) -> ListRows
 
 _LEFT_OUT: Final = frozenset(
     {"victim_qos", "victim_others", "eviction_configured", "soft_eviction", "to_soft_eviction"}
+    | {"death_in", "death_by"}
 )
 """Columns of files, which only repeat or explain others here."""
-_BAR_TOKENS: Final[dict[QosClass | None, str]] = {None: "muted", **{qos: CLASSES[qos].token for qos in FILLS}}
+_BAR_TOKENS: Final[dict[QosClass | None, str]] = {
+    None: "muted",
+    **{qos: CLASSES[qos].token for qos in FILLS},
+    QosClass.GUARANTEED: "filled",
+}
 _BAR: Final = 20
 _MAX_BAR: Final = 60
 _VICTIMS: Final = 4
@@ -192,10 +201,52 @@ class NodeList(ListDefinition[NodeRow]):
     columns = _node_columns()
     fields = Fields(NODE_COLUMNS, OTHER_NAMES, None)
     importance = (
-        "node memory used_percent pressure next_victim node next_victim pods worst_percent requests_percent"
+        "node memory used_percent next_death pressure node next_death pods worst_percent requests_percent"
         " limits_percent guaranteed burstable best_effort capacity used to_eviction"
     )
-    squeezed: Mapping[str, int] = MappingProxyType({"node": 20, "next_victim": 20})
+    squeezed: Mapping[str, int] = MappingProxyType({"node": 20, "next_death": 26})
+
+    most_height = 4
+
+    def __init__(self, trends: Trends, newest: Callable[[], ViewModel | None] = lambda: None) -> None:
+        self._trends = trends
+        self._newest = newest
+
+    def _in_trouble(self, row: NodeRow) -> bool:
+        view_model = self._newest()
+        return view_model is not None and view_model.is_in_trouble(row.name)
+
+    def further(self, row: NodeRow, number: int, layout: Layout[NodeRow], width: int) -> Spans:
+        """Below the columns: the ends of the bar and how usage went, then who dies next."""
+        view_model = self._newest()
+        if view_model is None or number == self.most_height - 1:
+            return ()
+        before = GUTTER
+        for one, cells in zip(layout.columns, layout.widths, strict=True):
+            if one.key == "memory":
+                break
+            before += cells + GAP
+        keys = view_model.pod_keys(row.name)
+        if number == 1:
+            trend = sparkline(
+                self._trends.total(keys), row.capacity and row.capacity >> 10, before - GUTTER - GAP
+            )
+            bar = layout.by_key.get("memory", 0)
+            return (
+                (" " * GUTTER, ""),
+                (trend.ljust(before - GUTTER), "calm"),
+                (memory_ticks(row, bar), "faint"),
+            )
+        found = view_model.deaths(row.name)
+        if found is None:
+            return ()
+        line = compact(
+            found.deaths,
+            width - GUTTER,
+            growth=self._trends.growth(keys),
+            in_trouble=view_model.is_in_trouble(row.name),
+        )
+        return ((" " * GUTTER, ""), *((span.text, LOOK_TOKENS[span.look]) for span in line))
 
     def build(self, view_model: ViewModel, view: View, before: ListRows | None) -> ListRows:
         """Every node; the rows of unchanged nodes are reused."""
@@ -226,8 +277,8 @@ class NodeList(ListDefinition[NodeRow]):
             return tuple((len(part.text), _BAR_TOKENS[part.qos]) for part in memory_bar(row, width))
         if key in {"node", "pressure", "used_percent"} and row.troubles:
             return "error"
-        if key == "next_victim":
-            return "victim" if row.troubles else ""
+        if key == "next_death":
+            return "victim" if self._in_trouble(row) else ""
         if key == "used_percent" and (row.used_percent or 0) >= 90:
             return "warning"
         return "muted" if key in {"capacity", "requests", "limits", "allocatable"} else ""
@@ -238,7 +289,7 @@ class NodeList(ListDefinition[NodeRow]):
 
     def panel(self, row: NodeRow, view_model: ViewModel) -> TextLayout:
         first, *others = _sentences(row, view_model)
-        token = "wrong" if row.victim is not None else "answer"
+        token = "wrong" if self._in_trouble(row) else "answer"
         return paragraphs((first, token), *((sentence, "") for sentence in others))
 
     def opened(self, view: View, row: NodeRow) -> View | None:
@@ -260,14 +311,17 @@ def _victims(row: NodeRow, view_model: ViewModel) -> list[PodRow]:
 
 def _sentences(row: NodeRow, view_model: ViewModel) -> list[str]:
     name = escape(row.name)
+    sentences = []
+    if row.death is not None:
+        sentences.append(f"{name}: next {distance(row.death)} {victim(row.death)}, {killed_by(row.death)}")
     if row.victim is None:
-        sentences = [f"{name}: {_why_no_victim(row)}"]
+        sentences += [f"{name}: {_why_no_victim(row)}"]
     else:
         victims = _victims(row, view_model)
         first = _named(row.victim.key, row.victim.oom_score, row.victim.qos)
         if victims and victims[0].rank == 1:
             first = _named_row(victims.pop(0))
-        sentences = [f"{name}: if memory runs out now, first to die: {first}"]
+        sentences.append(f"{name}: if memory runs out now, first to die: {first}")
         if victims and _all_are_shown(row, view_model):
             sentences.append(f"then {', '.join(map(_named_row, victims))}")
     if row.to_eviction is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -13,17 +13,20 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
 from textual.widget import Widget
+from textual.widgets import Static
 
 from kubectl_qos.present.format import binary, escape, mebibytes
-from kubectl_qos.present.node_columns import memory_bar
+from kubectl_qos.present.node_columns import memory_bar, memory_ticks
 from kubectl_qos.present.node_rows import NodeRow, build_node_row
 from kubectl_qos.present.output import NUMBER, Align, Column, column
-from kubectl_qos.present.reasons import CLASSES
+from kubectl_qos.qos.qos_class import QosClass
+from kubectl_qos.qos.simulation.next_death import NO_GROWTH
 from kubectl_qos.tui.view import View, bar, group_name
-from kubectl_qos.tui.view_model import PodGroup, ViewModel, namespaces_on
+from kubectl_qos.tui.view_model import PodGroup, Trends, ViewModel, namespaces_on
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.table import GAP, GUTTER, Layout, measured
 from kubectl_qos.tui.widgets.text_view import TextLine, TextView
+from kubectl_qos.tui.widgets.timeline import Timeline
 
 PaneColumn = Column[PodGroup]
 
@@ -170,26 +173,29 @@ class ExplanationPanel(TextView):
         return [*lines[: room - 1], replace(last, text=f"{set_cell_size(last.text, width - 2).rstrip()} …")]
 
 
-_STYLES: Final = {"success": "$success", "warning": "$warning", "": "$foreground"}
+_FILLED: Final[Mapping[QosClass | None, str]] = {
+    None: "$secondary",
+    QosClass.GUARANTEED: "$success 75%",
+    QosClass.BURSTABLE: "$primary",
+    QosClass.BEST_EFFORT: "$warning",
+}
+"""A large field of colour is calmer than a word of it."""
 _MIN_BAR: Final = 12
 
 
 class MemoryLine(Widget):
-    """The memory of the node of the row under the cursor."""
+    """The memory of a node: a bar, and where there is room for a second line, its thresholds below it."""
 
     DEFAULT_CSS = "MemoryLine { height: 1; width: 1fr; }"
 
     def __init__(self) -> None:
         super().__init__()
-        self._shown: tuple[ViewModel, str] | None = None
         self._row: NodeRow | None = None
 
-    def show(self, view_model: ViewModel | None, node: str) -> None:
-        if view_model is None or not node:
-            self._shown, self._row = None, None
-        elif self._shown is None or self._shown[0] is not view_model or self._shown[1] != node:
-            self._shown, self._row = (view_model, node), build_node_row(view_model.snapshot, node)
-        self.refresh()
+    def show(self, row: NodeRow | None) -> None:
+        if row is not self._row:
+            self._row = row
+            self.refresh()
 
     def render(self) -> Content:
         row = self._row
@@ -209,13 +215,55 @@ class MemoryLine(Widget):
         after += troubles
         room = self.content_size.width - before.cell_length - sum(part.cell_length for part in after) - 2
         bar = memory_bar(row, room) if room >= _MIN_BAR else ()
-        return Content.assemble(
+        line = Content.assemble(
             before,
             "  ",
-            *(Content.styled(part.text, _style(part.qos and CLASSES[part.qos].token)) for part in bar),
+            *(Content.styled(part.text, _FILLED[part.qos]) for part in bar),
             *after,
         )
+        if self.content_size.height < 2 or not bar:
+            return line
+        ticks = " " * (before.cell_length + 2) + memory_ticks(row, room)
+        return Content.assemble(line, "\n", Content.styled(ticks, "$secondary"))
 
 
-def _style(token: str | None) -> str:
-    return "$secondary" if token is None else _STYLES[token]
+class NodePanel(Vertical):
+    """The node in focus: how full it is, who dies next on it, and what would help."""
+
+    DEFAULT_CSS = """
+    NodePanel { height: auto; }
+    NodePanel.-empty { display: none; }
+    NodePanel #fix { height: auto; display: none; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._shown: tuple[ViewModel, str] | None = None
+        self.border_title = "Next deaths"
+
+    def compose(self) -> ComposeResult:
+        yield MemoryLine()
+        yield Timeline()
+        yield Static(id="fix", markup=False)
+
+    def show(self, view_model: ViewModel | None, node: str, trends: Trends) -> None:
+        """Show a node; without one, nothing."""
+        self.set_class(view_model is None or not node, "-empty")
+        if view_model is None or not node:
+            self._shown = None
+            self.query_one(MemoryLine).show(None)
+            self.query_one(Timeline).show(())
+        elif self._shown is None or self._shown[0] is not view_model or self._shown[1] != node:
+            self._shown = view_model, node
+            self.query_one(MemoryLine).show(build_node_row(view_model.snapshot, node))
+            found = view_model.deaths(node)
+            growth = trends.growth(view_model.pod_keys(node)) if found is not None else NO_GROWTH
+            deaths = found.deaths if found is not None else ()
+            in_trouble = view_model.is_in_trouble(node)
+            self.query_one(Timeline).show(deaths, growth=growth, in_trouble=in_trouble)
+
+    def show_fixes(self, fixes: str) -> None:
+        """Show the suggested fixes in a line below the picture; without any it takes no room."""
+        line = self.query_one("#fix", Static)
+        line.display = bool(fixes)
+        line.update(fixes)

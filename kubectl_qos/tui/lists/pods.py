@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import chain
+from operator import attrgetter
 from typing import Any, Final, cast
 
+from rich.cells import cell_len
+
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.present.format import escape
-from kubectl_qos.present.output import column, largest_first
+from kubectl_qos.present.format import NONE, UNKNOWN, escape
+from kubectl_qos.present.next_death import distance, killed_by, victim
+from kubectl_qos.present.output import NUMBER, Align, column, largest_first
 from kubectl_qos.present.pod_columns import ALL_COLUMNS, BY_KEY, WIDE_KEYS, PodColumn
-from kubectl_qos.present.pod_rows import PodRow, PodRows, build_rows
+from kubectl_qos.present.pod_rows import PodRow, PodRows, build_rows, is_at_risk
 from kubectl_qos.present.reasons import CLASSES, why_lines
-from kubectl_qos.qos.flags import RISKS, Flag
+from kubectl_qos.present.timeline import eta
+from kubectl_qos.qos.flags import Flag
 from kubectl_qos.qos.prediction import predict_running
+from kubectl_qos.qos.simulation.next_death import OF_NODE
 from kubectl_qos.tui.filters import PODS
 from kubectl_qos.tui.lists.base import ListDefinition, ListRows, newest_row
-from kubectl_qos.tui.view import ListKind, View
+from kubectl_qos.tui.view import ListKind, View, group_name
 from kubectl_qos.tui.view_model import Trends, ViewModel, sparkline
+from kubectl_qos.tui.widgets.line_table import Spans
 from kubectl_qos.tui.widgets.table import Layout, Token
 from kubectl_qos.tui.widgets.text_view import TextLayout, paragraphs, stacked
 
@@ -31,27 +39,94 @@ FLAG_TOKENS: Final = {
     Flag.STATIC: "muted",
     Flag.CLASS_DIFFERS: "warning",
 }
+CHIPS: Final = {
+    Flag.CRITICAL: "CR",
+    Flag.PRIORITY: "PR",
+    Flag.NEAR_LIMIT: "NL",
+    Flag.OVER_REQUEST: "OR",
+    Flag.RESIZING: "RS",
+    Flag.STATIC: "ST",
+    Flag.CLASS_DIFFERS: "C≠",
+}
+"""Flags in two letters; the panel spells them out."""
 IMPORTANCE: Final = (
-    "rank pod qos oom_score node oom_score_adj memory pod flags namespace limit_percent request limit node"
-    " namespace flags restarts trend priority eviction age"
+    "rank eviction pod memory qos oom_score frees eta flags oom_score_adj node limit_percent dies trend"
+    " namespace pod flags request limit node namespace restarts age priority"
 )
 """The columns that stay the longest first; see fitting_columns."""
 
-SQUEEZED: Final = {"container": 16, "pod": 32, "node": 16, "namespace": 12, "flags": 8}
+SQUEEZED: Final = {"container": 16, "pod": 20, "node": 12, "namespace": 11, "flags": 8}
 
-COMPACT_BELOW: Final = 90
-"""Narrower tables show the class as its letter and glyph."""
+COMPACT_BELOW: Final = 120
+"""Narrower tables have shorter headers."""
+BARS_FROM: Final = 80
+"""Wider tables have a bar beside memory."""
 
 _FIRST: Final = ("rank", "namespace", "pod", "node")
-_OTHERS: Final = tuple(key for key in WIDE_KEYS if key not in _FIRST)
+_OTHERS: Final = tuple(key for key in WIDE_KEYS if key not in {*_FIRST, "dies", "frees", "eviction"})
 _AFTER_MEMORY: Final = _OTHERS.index("memory") + 1
-_ORDER: Final = (*_FIRST, *_OTHERS[:_AFTER_MEMORY], "trend", *_OTHERS[_AFTER_MEMORY:])
+_DEATH: Final = ("frees", "eta", "dies")
+_ORDER: Final = (*_FIRST, *_OTHERS[:_AFTER_MEMORY], "trend", *_DEATH, *_OTHERS[_AFTER_MEMORY:])
 NO_RANK_YET: Final = "its rank among the pods of its node is known once all pods have arrived"
 TREND: Final = 8
 """The cells of a trend: one for each of the last samples."""
-_COMPACT_CLASS: Final = replace(
-    BY_KEY["qos"], width=4, cell=lambda row, _: f"{CLASSES[row.qos].letter} {CLASSES[row.qos].glyph}"
-)
+_BAR: Final = 5
+_NUMBER: Final = 7
+_CHIPS: Final = 5
+
+
+def _short_class(row: PodRow, _: datetime) -> str:
+    return f"{CLASSES[row.qos].letter} {CLASSES[row.qos].glyph}"
+
+
+def _chips(row: PodRow, _: datetime) -> str:
+    return " ".join(map(CHIPS.__getitem__, row.flags))
+
+
+def memory_cell(row: PodRow, now: datetime) -> str:
+    """The number with a bar of how much of its limit is used; without a limit there is no bar."""
+    number = _dashed(BY_KEY["memory"]).cell(row, now).rjust(_NUMBER)
+    if row.limit_percent is None:
+        return " " * (_BAR + 1) + number
+    filled = min(round(row.limit_percent * _BAR / 100), _BAR)
+    return "━" * filled + "─" * (_BAR - filled) + " " + number
+
+
+def _memory_token(row: PodRow) -> Token:
+    if row.limit_percent is None:
+        return ""
+    filled = min(round(row.limit_percent * _BAR / 100), _BAR)
+    full = "warning" if Flag.NEAR_LIMIT in row.flags else "calm"
+    return (filled, full), (_BAR - filled, "faint"), (1 + _NUMBER, "")
+
+
+def _dashed(column: PodColumn) -> PodColumn:
+    """The same without the words for what is unknown or not there: they would widen a column of numbers."""
+    if column.align is not Align.RIGHT:
+        return column
+
+    def cell(row: PodRow, now: datetime) -> str:
+        text = column.cell(row, now)
+        return "-" if text in {NONE, UNKNOWN} else text
+
+    return replace(column, cell=cell)
+
+
+_SHOWN: Final = {
+    "qos": replace(BY_KEY["qos"], width=4, cell=_short_class),
+    "flags": replace(BY_KEY["flags"], width=_CHIPS, cell=_chips),
+    "eviction": replace(BY_KEY["eviction"], align=Align.LEFT),
+}
+_BARS: Final = {"memory": replace(BY_KEY["memory"], width=_BAR + 1 + _NUMBER, cell=memory_cell)}
+_COMPACT: Final = {
+    "oom_score_adj": replace(_dashed(BY_KEY["oom_score_adj"]), header="ADJ", width=4),
+    "oom_score": replace(_dashed(BY_KEY["oom_score"]), header="SCORE", width=5),
+    "frees": replace(_dashed(BY_KEY["frees"]), width=6),
+}
+_ONLY_KNOWN: Final = frozenset({"trend", "eta", "flags"})
+"""Columns that are left out where no row has anything in them."""
+MANY: Final = 50
+"""Rows whose cells decide that."""
 
 
 class _RankedList(ListDefinition[PodRow]):
@@ -61,6 +136,10 @@ class _RankedList(ListDefinition[PodRow]):
     fields = PODS
     squeezed = SQUEEZED
     order: Sequence[str]
+    grouped = True
+
+    def __init__(self, newest: Callable[[], ViewModel | None]) -> None:
+        self._newest = newest
 
     def default_columns(self, view: View) -> Sequence[str]:
         """Not those that say the same in every row."""
@@ -74,19 +153,63 @@ class _RankedList(ListDefinition[PodRow]):
     def fit(
         self, columns: Sequence[PodColumn], rows: Sequence[PodRow], now: datetime, available: int
     ) -> Layout[PodRow]:
-        if available < COMPACT_BELOW:
-            columns = [_COMPACT_CLASS if column.key == "qos" else column for column in columns]
+        looks = {
+            **_SHOWN,
+            **(_COMPACT if available < COMPACT_BELOW else {}),
+            **(_BARS if available >= BARS_FROM else {}),
+        }
+        some = rows[:MANY]
+        columns = [
+            looks.get(column.key, column if available >= COMPACT_BELOW else _dashed(column))
+            for column in columns
+            if column.key not in _ONLY_KNOWN or any(column.cell(row, now) for row in some)
+        ]
         return super().fit(columns, rows, now, available)
 
     def key(self, row: PodRow) -> Hashable:
         return row.key
 
     def token(self, row: PodRow, key: str, width: int) -> Token:
-        del width
-        return pod_token(row, key)
+        if key == "memory" and width == _BAR + 1 + _NUMBER:
+            return _memory_token(row)
+        if key == "flags" and width == _CHIPS and row.flags:
+            parts = [part for flag in row.flags for part in ((len(CHIPS[flag]), FLAG_TOKENS[flag]), (1, ""))]
+            return tuple(parts[:-1])
+        return pod_token(row, key, self._newest())
+
+    group_of = attrgetter("node")
+
+    def rank_token(self, row: PodRow) -> Token:
+        """The token of a pod's rank."""
+        return pod_token(row, "rank", self._newest())
+
+    def heading(self, row: PodRow, width: int) -> Spans:
+        """The node, how full it is, and who dies next where that is known already."""
+        view_model = self._newest()
+        view = view_model.by_node.get(row.node) if view_model is not None else None
+        if view_model is None or view is None:
+            return (("── ", "faint"), (group_name(row.node, "node"), "muted"))
+        percent = f" {view.group.percent}%" if view.group.percent is not None else ""
+        in_trouble = view.group.in_trouble
+        spans = [("── ", "faint"), (group_name(row.node, "node"), "error" if in_trouble else "accent")]
+        spans.append((f"{percent} ", "error" if in_trouble else "muted"))
+        found = view_model.known_deaths(row.node)
+        if found is not None and found.deaths:
+            death = found.deaths[0]
+            spans.append((f"─ next {distance(death)} ", "muted"))
+            spans.append((f"{victim(death)} ", "victim" if in_trouble else ""))
+            spans.append((f"{killed_by(death)} ", "muted"))
+        rest = width - sum(cell_len(text) for text, _ in spans)
+        return (*spans, ("─" * max(rest - 1, 0), "faint"))
 
     def is_at_risk(self, row: PodRow) -> bool:
-        return not RISKS.isdisjoint(row.flags)
+        """Also where the picture of its node names it."""
+        if is_at_risk(row):
+            return True
+        view_model = self._newest()
+        found = view_model.known_deaths(row.node) if view_model is not None else None
+        named = found.deaths if found is not None else ()
+        return any(death.key == row.key[:2] for death in named if death.mechanism in OF_NODE)
 
     def opened(self, view: View, row: PodRow) -> View | None:
         del view, row
@@ -96,15 +219,24 @@ class _RankedList(ListDefinition[PodRow]):
         return row.node
 
 
-def pod_token(row: PodRow, key: str) -> Token:
-    """The theme's token of a cell of a pod or container."""
-    if key in {"rank", "pod", "container", "oom_score"} and row.rank == 1:
-        return "victim"
+def pod_token(row: PodRow, key: str, view_model: ViewModel | None = None) -> Token:
+    """The theme's token of a cell: only the next death of a node in trouble is a danger."""
+    if key in {"rank", "pod", "container"}:
+        if view_model is None or not view_model.is_in_trouble(row.node):
+            return ""
+        if key == "rank":
+            return "warning" if row.rank == 1 else ""
+        found = view_model.deaths(row.node)
+        first = found.deaths[0] if found is not None and found.deaths else None
+        is_next = first is not None and first.key == row.key[:2] and row.container in {"", first.container}
+        return "victim" if is_next else ""
     if key == "qos":
         return CLASSES[row.qos].token
     if key == "flags" and row.flags:
         return FLAG_TOKENS[row.flags[0]]
-    if key in {"namespace", "node", "age", "request", "limit"}:
+    if key in {"eta", "trend"}:
+        return "warning" if key == "eta" else "calm"
+    if key in {"namespace", "node", "age", "request", "limit", "dies", "oom_score_adj"}:
         return "muted"
     return ""
 
@@ -118,27 +250,80 @@ class PodList(_RankedList):
     order = _ORDER
     is_quick = True
 
-    def __init__(self, trends: Trends) -> None:
+    def __init__(self, trends: Trends, newest: Callable[[], ViewModel | None] = lambda: None) -> None:
+        super().__init__(newest)
         columns = {key: column for key, column in BY_KEY.items() if key != "container"}
-        self.columns = {**columns, "trend": _trend_column(trends)}
+        self.columns = {**columns, "trend": _trend_column(trends), "eta": _eta_column(trends, newest)}
+
+    def default_columns(self, view: View) -> Sequence[str]:
+        """In eviction order its rank comes first."""
+        keys = super().default_columns(view)
+        return ["eviction" if key == "rank" else key for key in keys] if view.by_eviction else keys
+
+    def natural_key(self, view: View) -> str:
+        return "eviction" if view.by_eviction else self.natural
 
     def build(self, view_model: ViewModel, view: View, before: ListRows | None) -> ListRows:
+        """Node after node, those in trouble and the fullest first."""
         del before
-        return ListRows(view.pod_rows(view_model), view_model.rows.notes)
+        if view_model.arrived is not None:
+            rows = view.pod_rows(view_model)
+        elif view.node is not None:
+            rows = _in_order(view.pod_rows(view_model), view)
+        else:
+            nodes = [
+                group.key
+                for group in view_model.nodes
+                if group.key is not None and group.key in view_model.rows.nodes
+            ]
+            is_whole = (view.namespace, view.workload, view.by_eviction) == (None, None, False)
+            each: Iterable[Sequence[PodRow]] = (
+                (view_model.rows.nodes[node].rows for node in nodes)
+                if is_whole
+                else (_in_order(replace(view, node=node).pod_rows(view_model), view) for node in nodes)
+            )
+            rows = tuple(chain.from_iterable(each))
+        return ListRows(rows, view_model.rows.notes)
 
     def panel(self, row: PodRow, view_model: ViewModel) -> TextLayout:
-        """Why its rank is what it is; a next victim stands out."""
+        """Why its rank is what it is, and at how much more memory it dies; the next death stands out."""
         if row.is_provisional:
             return paragraphs((f"{escape('/'.join(row.key[:2]))}: {NO_RANK_YET}", "answer"))
         setup = view_model.rows.nodes[row.node].setup
         prediction = predict_running(row.pod, setup)
         answer, *others = why_lines(prediction, row, view_model.rows)
-        token = "wrong" if row.rank == 1 else "answer"
-        return paragraphs((answer, token), *((line, "") for line in others))
+        found = view_model.known_deaths(row.node)
+        deaths = [death for death in found.deaths if death.key == row.key[:2]] if found is not None else []
+        is_next = bool(deaths) and found is not None and deaths[0] is found.deaths[0]
+        token = "wrong" if is_next and view_model.is_in_trouble(row.node) else "answer"
+        dies = ", ".join(f"{distance(death)} ({killed_by(death)})" for death in deaths)
+        named = [(f"dies at {dies}", "changed" if is_next else "")] if deaths else []
+        return paragraphs((answer, token), *named, *((line, "") for line in others))
 
     def pod_of(self, row: PodRow, view_model: ViewModel) -> PodRow | None:
         del view_model
         return row
+
+
+def _in_order(rows: Sequence[PodRow], view: View) -> Sequence[PodRow]:
+    """The rows of a node: in kill order, as they are, or in the order in which the kubelet evicts."""
+    return sorted(rows, key=BY_KEY["eviction"].sort_key) if view.by_eviction else rows
+
+
+def _eta_column(trends: Trends, newest: Callable[[], ViewModel | None]) -> PodColumn:
+    def seconds(row: PodRow) -> float | None:
+        view_model = newest()
+        return None if view_model is None else view_model.times(row.node, trends).get(row.key[:2])
+
+    return column(
+        "eta",
+        seconds,
+        "when the pod dies if memory goes on growing as it has: a straight line",
+        NUMBER,
+        cell=lambda row: eta(seconds(row)),
+        width=7,
+        ascending=True,
+    )
 
 
 def _trend_column(trends: Trends) -> PodColumn:
@@ -180,7 +365,8 @@ class ContainerList(_RankedList):
         column.key: column for column in ALL_COLUMNS if column.key not in _OF_PODS
     }
 
-    def __init__(self, pods: PodList) -> None:
+    def __init__(self, pods: PodList, newest: Callable[[], ViewModel | None] = lambda: None) -> None:
+        super().__init__(newest)
         self._pods = pods
 
     def build(self, view_model: ViewModel, view: View, before: ListRows | None) -> ListRows:
@@ -191,7 +377,11 @@ class ContainerList(_RankedList):
         pods = {row.key[:2] for row in view.pod_rows(view_model)}
         if view.pod is not None:
             pods &= {view.pod}
-        return ListRows([row for row in built.rows if row.key[:2] in pods], built.notes, built)
+        rows = [row for row in built.rows if row.key[:2] in pods]
+        if view.node is None:
+            places = {group.key: place for place, group in enumerate(view_model.nodes)}
+            rows.sort(key=lambda row: places[row.node])
+        return ListRows(rows, built.notes, built)
 
     def panel(self, row: PodRow, view_model: ViewModel) -> TextLayout:
         """The rank of the container, then the explanation of its pod."""

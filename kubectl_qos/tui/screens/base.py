@@ -200,8 +200,8 @@ class QosScreen(SingleDismissScreen[None]):
     """A screen of this UI; the palette lists its actions."""
 
     # Textual types both as variables of instances.
-    HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (MIN_WIDTH, "-narrow"), (100, "-wide")]  # noqa: RUF012
-    VERTICAL_BREAKPOINTS = [(0, "-short"), (MIN_HEIGHT, "-tall"), (30, "-roomy")]  # noqa: RUF012
+    HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (MIN_WIDTH, "-narrow"), (100, "-framed"), (160, "-huge")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (MIN_HEIGHT, "-low"), (20, "-tall"), (30, "-roomy")]  # noqa: RUF012
 
     def compose(self) -> ComposeResult:
         yield TitleLine()

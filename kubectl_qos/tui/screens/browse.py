@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import Any, Final
 
 from textual import events, on
@@ -14,13 +15,15 @@ from textual.widgets import ContentSwitcher, Static
 
 from kubectl_qos.config.state import UiState
 from kubectl_qos.errors import QosError
+from kubectl_qos.present.explanation import explain_pod
 from kubectl_qos.present.format import arrived_text, escape
+from kubectl_qos.present.pod_rows import PodRow
 from kubectl_qos.tui.filters import filter_completions
 from kubectl_qos.tui.follower import run_in_background
 from kubectl_qos.tui.go_to import go_to_completions
 from kubectl_qos.tui.lists.base import BuiltList, ListDefinition, ListQuery, ListRows, ListTable, RowSelection
 from kubectl_qos.tui.lists.groups import NamespaceList, NodeList, WorkloadList
-from kubectl_qos.tui.lists.panes import ExplanationPanel, MemoryLine, Sidebar
+from kubectl_qos.tui.lists.panes import ExplanationPanel, NodePanel, Sidebar
 from kubectl_qos.tui.lists.pods import ContainerList, PodList
 from kubectl_qos.tui.screens.base import QosScreen
 from kubectl_qos.tui.view import (
@@ -34,17 +37,46 @@ from kubectl_qos.tui.view import (
 from kubectl_qos.tui.view_model import Trends, ViewModel
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.prompt import Prompt
-from kubectl_qos.tui.widgets.text_view import TextLayout, escape_lines, no_text
+from kubectl_qos.tui.widgets.text_view import (
+    TextLayout,
+    TextScroll,
+    TextView,
+    escape_lines,
+    no_text,
+    paragraphs,
+    section_layout,
+    stacked,
+)
 
 WITH_SIDEBAR: Final = frozenset({ListKind.PODS, ListKind.CONTAINERS, ListKind.WORKLOADS})
 """The lists of what is on the nodes and in the namespaces beside them."""
 
 
-def list_definitions(trends: Trends) -> Mapping[ListKind, ListDefinition[Any]]:
-    """Each list by its kind, in the order of their keys."""
-    pods = PodList(trends)
-    definitions = (NodeList(), NamespaceList(pods), WorkloadList(pods), pods, ContainerList(pods))
+def list_definitions(
+    trends: Trends, newest: Callable[[], ViewModel | None] = lambda: None
+) -> Mapping[ListKind, ListDefinition[Any]]:
+    """Each list by its kind, in the order of their keys; `newest` is the view model that is shown."""
+    pods = PodList(trends, newest)
+    definitions = (
+        NodeList(trends, newest),
+        NamespaceList(pods),
+        WorkloadList(pods),
+        pods,
+        ContainerList(pods, newest),
+    )
     return {definition.kind: definition for definition in definitions}
+
+
+_FOLDED: Final = frozenset({"cgroup", "Assumed"})
+"""Sections that only the explanation's own screen has."""
+
+
+def explained(row: PodRow, view_model: ViewModel) -> TextLayout:
+    """The explanation of a pod for a column beside the list."""
+    sections = explain_pod(view_model.pod_of(row), view_model.snapshot, view_model.taken).sections
+    shown = [section for section in sections if section.title not in _FOLDED]
+    titles = (paragraphs(("", ""), (f"{one.title}: {one.answer}", "title")) for one in shown)
+    return stacked(*chain.from_iterable(zip(titles, map(section_layout, shown), strict=True)))
 
 
 class BrowseScreen(QosScreen):
@@ -57,7 +89,8 @@ class BrowseScreen(QosScreen):
     def __init__(self, trends: Trends, view: View) -> None:
         super().__init__()
         self.set_reactive(BrowseScreen.view, view)
-        self._definitions = list_definitions(trends)
+        self._trends = trends
+        self._definitions = list_definitions(trends, lambda: self.qos.view_model)
         self._rows: ListRows | None = None
         self._awaited_row: Hashable = None
         self._moves_in_sidebar = False
@@ -65,13 +98,14 @@ class BrowseScreen(QosScreen):
 
     def compose_content(self) -> ComposeResult:
         yield Static(id="problem", markup=False)
+        yield NodePanel()
         with Horizontal(id="body"):
             yield Sidebar(id="side")
-            with Vertical(id="list"):
-                yield MemoryLine()
-                with ContentSwitcher(initial=self.view.kind.value):
-                    for definition in self._definitions.values():
-                        yield ListTable(definition)
+            with Vertical(id="list"), ContentSwitcher(initial=self.view.kind.value):
+                for definition in self._definitions.values():
+                    yield ListTable(definition)
+            with TextScroll(id="detail", can_focus=False):
+                yield TextView(id="explained")
         yield ExplanationPanel()
         yield Static(id="notes", markup=False)
         state = self.qos.state
@@ -105,12 +139,14 @@ class BrowseScreen(QosScreen):
         columns = self.qos.settings.columns
         if columns is not None:
             self.query_one(f"#{ListKind.PODS.value}", ListTable).chosen = columns
+        self.query_one(ExplanationPanel).border_title = self.query_one("#detail").border_title = "Why"
         self._switch(self.view.kind)
         self.watch(self.app, "view_model", self._show_view_model)
         self.watch(self.app, "status", self._show_status)
 
     def on_resize(self) -> None:
         self.call_after_refresh(self._fit_side)
+        self.call_after_refresh(self._show_explanation)
 
     def _fit_side(self) -> None:
         narrow = self.has_class("-narrow")
@@ -209,8 +245,8 @@ class BrowseScreen(QosScreen):
             selection = RowSelection(self.definition, view.filter, view.at_risk, view_model.taken)
             empty = empty_sentence(view, view_model, self.qos.source.title, len(rows.rows), self.qos.keys)
             table.show(view, rows.rows, now, empty, selection)
-        self._show_title()
         self._show_explanation()
+        self._show_title()
         self._show_notes()
 
     def _show_title(self) -> None:
@@ -219,10 +255,25 @@ class BrowseScreen(QosScreen):
             table.set_title(self.view.kind.capitalize())
             return
         key, is_reversed = table.sorted_by
-        order = self.definition.columns[key].header + (" reversed" if is_reversed else "")
-        ended = ended_pods(self.view, view_model, rows.rows) if self.view.kind is ListKind.PODS else 0
+        natural = self.definition.natural_key(self.view) if key == self.definition.natural else key
+        order = self.definition.columns[natural].header + (" reversed" if is_reversed else "")
+        of_pods = self.view.kind is ListKind.PODS
+        ended = ended_pods(self.view, view_model, rows.rows) if of_pods else 0
         shown, total, marked = len(table.rows), len(rows.rows), len(table.marked)
-        table.set_title(list_title(self.view, shown, total, order, marked, ended, view_model.arrived))
+        pressed = self.qos.keys.first("main.eviction") if of_pods and self._is_under_pressure() else ""
+        table.set_title(
+            list_title(
+                self.view, shown, total, order, marked, ended, view_model.arrived, pressure_key=pressed
+            )
+        )
+
+    def _node_in_focus(self) -> str:
+        row = self.table.row
+        return self.view.node or (self.definition.node_of(row) if row is not None else "")
+
+    def _is_under_pressure(self) -> bool:
+        view_model = self.qos.view_model
+        return view_model is not None and view_model.is_under_pressure(self._node_in_focus())
 
     def _show_explanation(self) -> None:
         view_model, row = self.qos.view_model, self.table.row
@@ -230,10 +281,13 @@ class BrowseScreen(QosScreen):
         if view_model is not None and row is not None:
             layout = self.definition.panel(row, view_model)
         self.query_one(ExplanationPanel).show(layout)
-        node = self.view.node or (self.definition.node_of(row) if row is not None else "")
-        if view_model is not None and view_model.arrived is not None:
-            node = ""
-        self.query_one(MemoryLine).show(view_model, node)
+        arriving = view_model is not None and view_model.arrived is not None
+        if view_model is not None and row is not None and self.has_class("-huge"):
+            pod = None if arriving else self.definition.pod_of(row, view_model)
+            self.query_one("#explained", TextView).show(
+                layout if pod is None else stacked(layout, explained(pod, view_model))
+            )
+        self.query_one(NodePanel).show(view_model, "" if arriving else self._node_in_focus(), self._trends)
 
     def notes_now(self) -> list[str]:
         view_model, rows = self.qos.view_model, self._rows
@@ -305,10 +359,12 @@ class BrowseScreen(QosScreen):
     @on(LineTable.Highlighted, "ListTable")
     def _explain_highlighted_row(self) -> None:
         self._show_explanation()
+        self._show_title()
 
     @on(LineTable.Sorted, "ListTable")
     def _show_order(self) -> None:
-        self._show_title()
+        """Groups have headings in the natural order alone."""
+        self._show_list()
 
     @on(LineTable.Selected, "#side-nodes")
     @on(LineTable.Selected, "#side-namespaces")

@@ -293,6 +293,14 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
         key, is_reversed = self.table.sorted_by
         self.table.sort_by(key, is_reversed=not is_reversed)
 
+    def action_eviction(self) -> None:
+        """The kubelet's order, or the kernel's again."""
+        if self.view.kind is not ListKind.PODS:
+            self.qos.notify("the eviction order is one of pods", severity="warning")
+            return
+        self.table.sort_naturally()
+        self.change_view(replace(self.view, by_eviction=not self.view.by_eviction))
+
     def action_at_risk(self) -> None:
         self.change_view(replace(self.view, at_risk=not self.view.at_risk))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from operator import is_
 from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
 from rich.cells import set_cell_size
@@ -23,6 +24,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.timer import Timer
 
+from kubectl_qos.present.format import NONE, UNKNOWN
 from kubectl_qos.present.output import Column
 from kubectl_qos.tui.actions import BindingGroup, bindings
 from kubectl_qos.tui.widgets import table
@@ -33,6 +35,8 @@ HEADER: Final = 1
 KEPT_LINES: Final = 96
 """More than most screens have: a line takes some 10 KB with what Textual keeps of it."""
 RIGHT_BUTTON: Final = 3
+CARDS: Final = 6
+"""Rows have all their lines where so many of them are in sight."""
 FLASH_SECONDS: Final = 0.8
 """How long a cell whose text has changed stands out."""
 
@@ -43,6 +47,32 @@ class _Drag(NamedTuple):
     key: str
     width: int
     begin: int
+
+
+Spans = tuple[tuple[str, str], ...]
+"""Pieces of a line with their tokens."""
+
+
+LOOK_TOKENS: Final = {
+    "": "",
+    "axis": "faint",
+    "now": "accent",
+    "mark": "accent",
+    "far": "",
+    "near": "warning",
+    "danger": "victim",
+    "time": "warning",
+    "muted": "muted",
+}
+"""The token of each look of the picture of next deaths."""
+
+
+class _PaintedSpans(NamedTuple):
+    """A heading, or a further line of a row: it has no cells."""
+
+    spans: Spans
+    at_cursor: bool
+    focused: bool
 
 
 class _PaintedRow(NamedTuple):
@@ -127,6 +157,18 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         self._widths = table.Widths()
         self._drag: _Drag | None = None
         self._pressed_edge = False
+        self.group_of: Callable[[RowT], Hashable] | None = None
+        """Rows of one group are under one heading, where they stand together."""
+        self.heading: Callable[[RowT, int], Spans] = lambda *_: ()
+        """The heading above the first row of a group, for a width."""
+        self.most_height = self.height = 1
+        """The lines of a row where there is room, and now."""
+        self.further: Callable[[RowT, int, table.Layout[RowT], int], Spans] = lambda *_: ()
+        """The lines after a row's first one, by their number, for a layout and a width."""
+        self.natural_shown = natural
+        """The key of the column that shows the natural order."""
+        self._lines = table.RowLines()
+        self._lines_of: tuple[object, ...] = (None, None, None)
 
     @property
     def rows(self) -> Sequence[RowT]:
@@ -206,6 +248,10 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         """The column to sort by; None without one."""
         return self.columns.column(key)
 
+    def sort_naturally(self) -> None:
+        """Back to the order in which rows are loaded."""
+        self._order.sort_by(None, is_reversed=False)
+
     def mark(self, keys: frozenset[Hashable]) -> None:
         self.marked = keys
         self._repaint()
@@ -228,7 +274,14 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
             self.post_message(self.Highlighted(self, self.row))
 
     def _show(self) -> None:
-        self.virtual_size = Size(self.columns.line_width, len(self.rows) + HEADER)
+        cards = self._page >= self.most_height * min(max(len(self.rows), 1), CARDS)
+        self.height = self.most_height if cards else 1
+        made_from = self.rows, self.height, self.group_of
+        if not all(map(is_, made_from, self._lines_of)):
+            starts = table.group_starts(map(self.group_of, self.rows)) if self.group_of is not None else ()
+            self._lines, self._lines_of = table.RowLines(self.height, starts), made_from
+        lines = self._lines.count(len(self.rows))
+        self.virtual_size = Size(self.columns.line_width, lines + HEADER)
         self._repaint()
         self._scroll_to_cursor()
 
@@ -236,7 +289,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         self._stop_flash()
         if not self.flashes or self.app.animation_level == "none":
             return
-        top = self.scroll_offset.y
+        top = self._lines.at(self.scroll_offset.y)[0]
         in_sight = {self._key(row): row for row in self.rows[top : top + self._page]}
         if in_sight:
             self._flash.begin(in_sight, self.columns.columns, self._now)
@@ -274,15 +327,20 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         index = max(min(index, len(self.rows) - 1), 0)
         if index == self.cursor or not self.rows:
             return
-        self.refresh_line(self.cursor + HEADER)
+        self._refresh_row(self.cursor)
         self.cursor = index
-        self.refresh_line(index + HEADER)
+        self._refresh_row(index)
         self._scroll_to_cursor()
         self.post_message(self.Highlighted(self, self.row))
 
+    def _refresh_row(self, index: int) -> None:
+        for line in range(self._lines.first(index), self._lines.first(index) + self.height):
+            self.refresh_line(line + HEADER)
+
     def _scroll_to_cursor(self) -> None:
         top = self.scroll_offset.y
-        wanted = min(max(top, self.cursor - self._page + 1), self.cursor)
+        last = self._lines.first(self.cursor) + self.height - 1
+        wanted = min(max(top, last - self._page + 1), self._lines.top(self.cursor))
         if wanted != top:
             self.scroll_to(y=wanted, animate=False)
 
@@ -311,11 +369,15 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         """One line in sight: the header, a row, or the sentence for none."""
         width = self.size.width
         shown = self._painted[y] = self._shown(y)
+        if isinstance(shown, _PaintedSpans):
+            return self._spans_strip(shown, width)
         if isinstance(shown, _PaintedRow):
             strip, base = self._line(shown)
         elif y == 0:
             base, lit = self._style("header"), self._style("sorted")
-            strip = Strip(table.header_segments(self.columns, self.sorted_by, base, lit))
+            key, is_reversed = self.sorted_by
+            by = self.natural_shown if key == self._order.natural else key, is_reversed
+            strip = Strip(table.header_segments(self.columns, by, base, lit))
         else:
             return self._below(y, width)
         left, fixed = self.scroll_offset.x, self._fixed_width
@@ -323,20 +385,28 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         return Strip.join([strip.crop(0, fixed), table.cropped(strip, fixed + left, left + width)])
 
     def _shown(self, y: int) -> Hashable:
-        index = self.scroll_offset.y + y - HEADER
         if y == 0:
-            return self.sorted_by
+            return self.sorted_by, self.natural_shown
+        index, part = self._lines.at(self.scroll_offset.y + y - HEADER)
         if index >= len(self.rows):
             return self._empty if not self.rows else ""
         row, columns = self.rows[index], self.columns.columns
+        if part:
+            width, at_cursor = self.size.width, index == self.cursor and part > 0
+            spans = self.heading(row, width) if part < 0 else self.further(row, part, self.columns, width)
+            return _PaintedSpans(spans, at_cursor, self.has_focus)
         key = self._key(row)
         return _PaintedRow(
             index == self.cursor,
             key in self.marked,
             self.has_focus,
             self._flash.cells(key, row, columns, self._now),
-            tuple([(column.cell(row, self._now), self._token(row, column.key)) for column in columns]),
+            tuple([self._cell(row, column) for column in columns]),
         )
+
+    def _cell(self, row: RowT, column: Column[RowT]) -> tuple[str, table.Token]:
+        text = column.cell(row, self._now)
+        return text, "faint" if text in {NONE, UNKNOWN} else self._token(row, column.key)
 
     @property
     def _fixed_width(self) -> int:
@@ -365,6 +435,15 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
             changed = column.key in line.changed
             segments += table.cell_segments(text, column, width, token, look, changed=changed)
         return Strip(segments)
+
+    def _spans_strip(self, line: _PaintedSpans, width: int) -> Strip:
+        base = self._base
+        if line.at_cursor:
+            base = self._style("cursor" if line.focused else "cursor-blurred")
+        segments = [
+            Segment(text, base + self._token_style(token) if token else base) for text, token in line.spans
+        ]
+        return Strip(segments).adjust_cell_length(width, base)
 
     def _below(self, y: int, width: int) -> Strip:
         """The lines below the last row; in an empty table the second one says why."""
@@ -416,7 +495,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
             if column is not None:
                 key, is_reversed = self.sorted_by
                 self.sort_by(column.key, is_reversed=column.key == key and not is_reversed)
-        elif (index := self.scroll_offset.y + offset.y - HEADER) < len(self.rows):
+        elif (index := self._lines.at(self.scroll_offset.y + offset.y - HEADER)[0]) < len(self.rows):
             self._move(index)
             if event.button == RIGHT_BUTTON:
                 self.post_message(self.MenuRequested(self, self.row))
@@ -436,10 +515,10 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         self._move(len(self.rows) - 1)
 
     def action_page_up(self) -> None:
-        self._move(self.cursor - self._page)
+        self._move(self.cursor - max(self._page // self.height, 1))
 
     def action_page_down(self) -> None:
-        self._move(self.cursor + self._page)
+        self._move(self.cursor + max(self._page // self.height, 1))
 
     def action_left(self) -> None:
         self.scroll_to(x=max(self.scroll_offset.x - 8, 0), animate=False)

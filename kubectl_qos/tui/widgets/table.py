@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import accumulate, compress, count, dropwhile, repeat
-from operator import eq, is_
+from itertools import accumulate, compress, count, dropwhile, islice, repeat
+from operator import eq, is_, ne
 from typing import Any, Final, Generic, Protocol, Self, TypeVar
 
 from rich.cells import cell_len, set_cell_size
@@ -138,7 +139,7 @@ def _give_back(kept: dict[str, int], measured: Mapping[str, int], available: int
         too_wide -= returned
 
 
-TOKENS: Final = ("victim", "success", "warning", "error", "accent", "muted")
+TOKENS: Final = ("victim", "calm", "success", "warning", "error", "accent", "muted", "faint", "filled")
 """The tokens of cells."""
 VIVID: Final = frozenset({"victim"})
 """Tokens that show under the cursor too."""
@@ -268,7 +269,7 @@ class RowOrder(Generic[RowT]):
     """
 
     def __init__(self, natural: str, pinned: int) -> None:
-        self._natural = natural
+        self.natural = natural
         self._pinned = pinned
         self._loaded: Sequence[RowT] = ()
         self._narrowing: RowSelector | None = None
@@ -280,7 +281,7 @@ class RowOrder(Generic[RowT]):
 
     @property
     def by(self) -> tuple[str, bool]:
-        return self._column.key if self._column is not None else self._natural, self._is_reversed
+        return self._column.key if self._column is not None else self.natural, self._is_reversed
 
     def load(self, loaded: Sequence[RowT], narrowing: RowSelector | None = None) -> bool:
         """Take other rows, or another selection of the same ones; whether any row is new."""
@@ -300,7 +301,7 @@ class RowOrder(Generic[RowT]):
         self._keep_whole()
         return not same
 
-    def sort_by(self, column: Column[RowT], *, is_reversed: bool) -> None:
+    def sort_by(self, column: Column[RowT] | None, *, is_reversed: bool) -> None:
         self._column, self._is_reversed = column, is_reversed
         shown = set(map(id, self.rows)) if len(self.rows) < len(self._loaded) else None
         rows = self._loaded if shown is None else tuple([row for row in self._loaded if id(row) in shown])
@@ -316,7 +317,7 @@ class RowOrder(Generic[RowT]):
 
     def _ordered(self, rows: Sequence[RowT]) -> Sequence[RowT]:
         column, is_reversed = self._column, self._is_reversed
-        is_natural = column is None or column.key == self._natural
+        is_natural = column is None or column.key == self.natural
         if is_natural and not is_reversed:
             return rows
         top = len(self._narrowed(self._loaded[: self._pinned]))
@@ -324,6 +325,44 @@ class RowOrder(Generic[RowT]):
         if column is None or is_natural:
             return (*pinned, *free[::-1])
         return (*pinned, *sorted(free, key=column.sort_key, reverse=is_reversed))
+
+
+@dataclass(frozen=True, slots=True)
+class RowLines:
+    """On which lines rows are: each has `height` lines, and a heading stands before some.
+
+    `starts` are the indices of the rows with a heading, in order.
+    """
+
+    height: int = 1
+    starts: Sequence[int] = ()
+
+    def first(self, index: int) -> int:
+        """The first line of a row."""
+        return index * self.height + bisect_right(self.starts, index)
+
+    def top(self, index: int) -> int:
+        """The same, or the heading's line above it."""
+        return index * self.height + bisect_left(self.starts, index)
+
+    def at(self, line: int) -> tuple[int, int]:
+        """The index of the row at a line and which of its lines that is; -1 is its heading."""
+        if not self.starts:
+            return divmod(line, self.height)
+        headings = bisect_right(self.starts, line, key=self.top)
+        if headings and self.top(self.starts[headings - 1]) == line:
+            return self.starts[headings - 1], -1
+        return divmod(line - headings, self.height)
+
+    def count(self, rows: int) -> int:
+        """How many lines so many rows have."""
+        return rows * self.height + len(self.starts)
+
+
+def group_starts(groups: Iterable[Hashable]) -> list[int]:
+    """The indices at which a group begins, of the group of each row."""
+    each = tuple(groups)
+    return [0, *compress(count(1), map(ne, each, islice(each, 1, None)))] if each else []
 
 
 def row_index(row: RowT, rows: Sequence[RowT], near: int) -> int | None:
