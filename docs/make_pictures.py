@@ -30,13 +30,13 @@ SHOTS = (
     ("columns", (100, 30), ("C",)),
     ("all-nodes", (160, 40), ()),
     ("narrow", (80, 24), ("tab", "j", "enter")),
-    ("explain", (110, 40), ("d",)),
-    ("edit", (120, 36), ("e", "tab", "1", "G", "i")),
-    ("make-guaranteed", (120, 36), ("e", "ctrl+g")),
-    ("apply", (100, 24), ("e", "tab", "1", "G", "i", "ctrl+s")),
+    ("explain", (120, 44), ("d",)),
+    ("edit", (120, 40), ("e", "1", "G", "i")),
+    ("make-guaranteed", (120, 40), ("e", "ctrl+g")),
+    ("apply", (100, 24), ("e", "1", "G", "i", "ctrl+s")),
     ("simulation", (110, 30), ("o", "shift+right", "shift+right", "shift+right")),
     ("kills", (110, 26), ("K",)),
-    ("patch", (100, 24), ("e", "tab", "1", "G", "i", "ctrl+s", "m")),
+    ("patch", (100, 24), ("e", "1", "G", "i", "ctrl+s", "m")),
 )
 
 

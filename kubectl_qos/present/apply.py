@@ -16,7 +16,7 @@ from kubectl_qos.edit.status import Progress, Stage
 from kubectl_qos.edit.strategy import Strategy
 from kubectl_qos.present.effects import class_change, later_sentence, quantity_text, rank_change, value_name
 from kubectl_qos.present.findings import answer_sentence
-from kubectl_qos.present.format import NONE, count, escape
+from kubectl_qos.present.format import NONE, age, count, escape
 from kubectl_qos.present.output import ARROW, aligned, to_yaml
 
 _TITLES: Final = {
@@ -185,9 +185,9 @@ def entry_state(entry: Entry, *, undone: bool = False) -> str:
 
 
 def entry_when(entry: Entry, now: datetime) -> str:
-    """The time of day, with the date where that is another one; in UTC."""
+    """The time in UTC, and how long ago that was."""
     try:
         at = datetime.fromisoformat(entry.at).astimezone(UTC)
     except ValueError:
         return escape(entry.at)
-    return f"{at:%H:%M:%S}" if at.date() == now.astimezone(UTC).date() else f"{at:%Y-%m-%d %H:%M}"
+    return f"{at:%Y-%m-%d %H:%M:%S} UTC, {age(entry.at, now)} ago"

@@ -50,7 +50,12 @@ def quantity_text(quantity: Quantity | None) -> str:
 
 def preview_sections(preview: Preview) -> tuple[Section, ...]:
     """Class, OOM, rank, cgroup files, room on the node, the server's answer and how to apply the change."""
-    return (*_effect_sections(preview.effects), *_room(preview), _server(preview), _how_to_apply(preview))
+    return (*_effect_sections(preview.effects), *apply_sections(preview))
+
+
+def apply_sections(preview: Preview) -> tuple[Section, ...]:
+    """Room on the node, the server's answer and how to apply the change."""
+    return (*_room(preview), _server(preview), _how_to_apply(preview))
 
 
 def _effect_sections(effects: Effects) -> tuple[Section, ...]:
@@ -58,7 +63,7 @@ def _effect_sections(effects: Effects) -> tuple[Section, ...]:
     if not found.kernel:
         oom = Section("OOM", "none", sentences(killer_sentence(found)))
         return (_class(effects), oom, *_eviction(effects))
-    return (_class(effects), _oom(effects), _rank(effects), *_eviction(effects), *_cgroup(effects))
+    return (_class(effects), _oom(effects), _rank(effects), *_eviction(effects), *cgroup_sections(effects))
 
 
 _MOMENTS: Final = {
@@ -187,7 +192,8 @@ def _pods(keys: Iterable[PodKey]) -> str:
     return first_few([full_name(*key) for key in keys], most=4)
 
 
-def _cgroup(effects: Effects) -> Iterator[Section]:
+def cgroup_sections(effects: Effects) -> Iterator[Section]:
+    """The files that change, of the pod and of each container, and moves in the tree."""
     old, new = effects.before.cgroup.path, effects.after.cgroup.path
     if old != new:
         answer = f"moves in the tree {moment(effects.when)}"

@@ -25,6 +25,8 @@ from kubectl_qos.present import reasons
 from kubectl_qos.present.format import age, binary, count, duration, escape, first_few, full_name, short_path
 from kubectl_qos.present.output import ARROW, Line, Section, ValueChange, sentences, spaced_lines
 from kubectl_qos.present.pod_rows import PodRow, PodRows, build_rows
+from kubectl_qos.present.score import ScoreParts, score_parts
+from kubectl_qos.present.tree import is_noise
 from kubectl_qos.qos.cgroup.memory import has_memory_qos
 from kubectl_qos.qos.killers import Candidate, Killers, killers, userspace_order
 from kubectl_qos.qos.prediction import CgroupPrediction, ContainerPrediction, Prediction, predict_running
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 class Explanation:
     """A pod explained; `subject` is the first line, `pressure` that of the pod and of the node, as known.
 
+    `summary` is its class and rank in a sentence, `score` its parts, None where they are unknown.
     `resize` are the effects of its spec, which an unfinished resize has still to take, None without one.
     """
 
@@ -51,6 +54,8 @@ class Explanation:
     sections: tuple[Section, ...]
     pressure: Mapping[str, Pressure]
     resize: Effects | None
+    summary: str = ""
+    score: ScoreParts | None = None
 
 
 def explain_pod(pod: Pod, snapshot: Snapshot, now: datetime) -> Explanation:
@@ -76,7 +81,10 @@ def explain_pod(pod: Pod, snapshot: Snapshot, now: datetime) -> Explanation:
         _assumed(prediction, rows),
     )
     shown = tuple(filter(None, sections))
-    return Explanation(reasons.pod_subject(prediction), prediction, row, shown, pressure, resize)
+    summary = next(reasons.why_lines(prediction, row, rows)) if row is not None else ""
+    score = score_parts(row, snapshot)
+    subject = reasons.pod_subject(prediction)
+    return Explanation(subject, prediction, row, shown, pressure, resize, summary, score)
 
 
 def _resize_effects(pod: Pod, neighbours: Sequence[Pod], snapshot: Snapshot) -> Effects | None:
@@ -208,7 +216,7 @@ def _cgroup(prediction: Prediction) -> Section | None:
 def _cgroup_lines(title: str, cgroup: CgroupPrediction, depth: int) -> Iterable[Line]:
     yield Line(f"{short_path(cgroup.path)}/", title, depth)
     for name, value in cgroup.files.items():
-        if "hugetlb." in name and value in {"0", "max"}:
+        if is_noise(name, value):
             continue
         reason = cgroup.reasons.get(name)
         yield Line(f"{name} = {value}", reasons.sentence(reason) if reason is not None else "", depth + 1)

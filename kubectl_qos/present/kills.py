@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime
 from typing import Any, Final
 
 from kubectl_qos.k8s.quantity import parse_time
-from kubectl_qos.present.format import NONE, UNKNOWN, count, escape, in_mi
+from kubectl_qos.present.format import NONE, UNKNOWN, age, count, escape, in_mi
 from kubectl_qos.present.output import BYTES, NUMBER, Column, cell_table, column, largest_first
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.evidence import WAITING, Evidence, Fact, Need
@@ -272,6 +274,17 @@ _NARROW: Final = frozenset({"time", "namespace", "pod", "container", "by", "sure
 def columns(*, wide: bool) -> tuple[Column[Kill], ...]:
     """The columns of the table; `wide` are all of them."""
     return tuple(one for one in _COLUMNS if wide or one.key in _NARROW)
+
+
+def aged_columns() -> tuple[Column[Kill], ...]:
+    """The columns of a screen, with ages: the time is in the evidence."""
+
+    def ago(kill: Kill, now: datetime) -> str:
+        return f"{'~' if kill.time_is_estimated else ''}{age(kill.time, now)}" if kill.time else UNKNOWN
+
+    return tuple(
+        replace(one, header="AGE", width=0, cell=ago) if one.key == "time" else one for one in _COLUMNS
+    )
 
 
 def _time_text(kill: Kill) -> str:

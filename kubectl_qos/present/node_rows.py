@@ -21,7 +21,7 @@ from kubectl_qos.qos.node_memory import NodeMemory, node_memory, schedulable_byt
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import Basis, Profiles, Ranking, rank_node
 from kubectl_qos.qos.simulation.next_death import NextDeath, next_deaths
-from kubectl_qos.qos.simulation.node_state import build_node_state
+from kubectl_qos.qos.simulation.node_state import ranked_node_state
 
 _PRESSURES: Final = {"MemoryPressure": "memory", "DiskPressure": "disk", "PIDPressure": "pids"}
 
@@ -172,7 +172,7 @@ def _build_row(
         capacity=capacity,
         allocatable=schedulable_bytes(setup.node),
         victim=_victim(ranking),
-        death=_next_death(running, setup, ranking, snapshot),
+        death=_next_death(setup, ranking, snapshot),
         troubles=troubles(node) if node is not None else None,
         eviction=memory_threshold(kubelet.eviction_hard.get(MEMORY_AVAILABLE), evictable),
         to_eviction=to_hard_eviction(setup, used, whole) if used is not None else None,
@@ -185,12 +185,10 @@ def _build_row(
     return CachedRow(row, order, made_from)
 
 
-def _next_death(
-    pods: Sequence[Pod], setup: NodeSetup, ranking: Ranking, snapshot: Snapshot
-) -> NextDeath | None:
+def _next_death(setup: NodeSetup, ranking: Ranking, snapshot: Snapshot) -> NextDeath | None:
     try:
         own = snapshot.own_bytes(setup.node.name)
-        state = build_node_state(pods, setup, snapshot.usage, own_bytes=own, ranking=ranking)
+        state = ranked_node_state(ranking, setup, own_bytes=own)
     except InputError:
         return None
     return next(iter(next_deaths(state, 1)), None)

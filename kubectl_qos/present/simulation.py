@@ -204,6 +204,7 @@ class VictimRow:
     """A step, or the first victim of a mechanism: its pod, and what stays when values change.
 
     `is_important` marks the first step that hits an important pod; `evicts` counts as the kubelet does.
+    `is_reached` is False for what would follow.
     """
 
     place: int
@@ -213,15 +214,31 @@ class VictimRow:
     reach: MechanismDistance | None = None
     evicts: bool = False
     is_important: bool = False
+    is_reached: bool = True
 
 
-def victim_rows(simulation: Simulation) -> list[VictimRow]:
-    """The steps in order."""
-    first, evicts = simulation.first_important, simulation.scenario.eviction
+def victim_rows(simulation: Simulation, whole: Simulation | None = None) -> list[VictimRow]:
+    """The steps in order, then those that would follow in the `whole` simulation, which begins with them."""
+    shown, reached = whole or simulation, len(simulation.steps)
+    first, evicts = shown.first_important, simulation.scenario.eviction
     return [
-        VictimRow(place, step.key, _identity(step), step, evicts=evicts, is_important=place == first)
-        for place, step in enumerate(simulation.steps, start=1)
+        VictimRow(
+            place,
+            step.key,
+            _identity(step),
+            step,
+            evicts=evicts,
+            is_important=place == first,
+            is_reached=place <= reached,
+        )
+        for place, step in enumerate(shown.steps, start=1)
     ]
+
+
+def begins_with(whole: Simulation, simulation: Simulation) -> bool:
+    """Whether a simulation of more memory hits the same victims first."""
+    steps = whole.steps[: len(simulation.steps)]
+    return list(map(_identity, steps)) == list(map(_identity, simulation.steps))
 
 
 def reach_rows(simulation: Simulation) -> list[VictimRow]:

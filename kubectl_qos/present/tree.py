@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import Final, NamedTuple
 
 from kubectl_qos.k8s.snapshot import OTHER_PODS, Missing
-from kubectl_qos.present.format import count, escape, first_few, full_name, short_path
+from kubectl_qos.present.format import binary, count, escape, first_few, full_name, short_path
 from kubectl_qos.present.reasons import assumption_sentence, killer_notes, missing_sentence, profile_notes
 from kubectl_qos.qos.cgroup.tree import CgroupLevel, CgroupTree, Directory
 from kubectl_qos.qos.ranking import ContainerKind
@@ -57,6 +57,65 @@ def _lines(tree: CgroupTree, shortened: int) -> Iterator[TreeLine]:
         for file, value in directory.files.items():
             left = f"{row.bars}{file}"
             yield TreeLine(f"{left:<{column}} = {value}")
+
+
+class TreeRow(NamedTuple):
+    """A directory, or one of its files with its content. `branch` is what is drawn before the name.
+
+    `names` are that of the row, whole and twice shortened; `content` of a directory says whose it is.
+    """
+
+    directory: Directory
+    branch: str
+    names: tuple[str, str, str]
+    content: str
+    file: str = ""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What stays while others fold."""
+        return self.directory.path, self.file
+
+    @property
+    def meaning(self) -> str:
+        """The content of a file for people: `2Gi`, `2 CPUs`; empty where it says it itself."""
+        return readable(self.file, self.content) if self.file else ""
+
+
+def tree_rows(tree: CgroupTree, *, with_noise: bool = True) -> list[TreeRow]:
+    """The whole tree; without noise no limits of huge pages that nobody requested."""
+    rows = []
+    for row in _rows(tree.roots, "/", ""):
+        directory = row.directory
+        names = _name(row, 0), _name(row, 1), _name(row, 2)
+        rows.append(TreeRow(directory, row.branch, names, " ".join(_owners(directory))))
+        rows += [
+            TreeRow(directory, row.bars, (file, file, file), value, file)
+            for file, value in directory.files.items()
+            if with_noise or not is_noise(file, value)
+        ]
+    return rows
+
+
+def is_noise(file: str, value: str) -> bool:
+    """Whether a file has what every pod without huge pages has there."""
+    return "hugetlb." in file and (value in {"0", "max"} or (value.isdigit() and int(value) >= _NO_LIMIT))
+
+
+_NO_LIMIT: Final = 1 << 62
+"""What cgroup v1 reads for no limit is the largest multiple of a page below 2^63."""
+
+
+def readable(file: str, value: str) -> str:
+    """What a file's content means: `2Gi`, `2 CPUs`, `no limit`; empty where it says it itself."""
+    if file.endswith("cpu.max"):
+        quota, _, period = value.partition(" ")
+        return f"{int(quota) / int(period):g} CPUs" if quota.isdigit() and period.isdigit() else "no limit"
+    if value == "max":
+        return "no limit"
+    if ("memory." in file or "hugetlb." in file) and value.isdigit() and int(value) >= 1 << 10:
+        return binary(int(value)) if int(value) < _NO_LIMIT else "no limit"
+    return ""
 
 
 class _Row(NamedTuple):

@@ -188,6 +188,13 @@ _BY_GROUP: Final = {
         _action("back", "escape q", "back to the pods", footer=True, palette=False),
     ),
     BindingGroup.TREE: (
+        _action("fold", "space", "fold or unfold the directory; enter does the same", footer=True),
+        _action("fold_all", "z", "unfold everything, or fold every pod", "all", footer=True),
+        _action("search", "slash", "show what has a text; esc ends it", footer=True),
+        _action(
+            "everything", "a", "show or hide limits of huge pages that nobody uses", "huge pages", footer=True
+        ),
+        _action("notes", "n", "what is missing or assumed"),
         _action("copy", "c", "copy the tree as text", footer=True),
         _action("export", "x", "save every file with its path and content", footer=True),
         _action("back", "escape q", "back to the pods", footer=True, palette=False),
@@ -203,6 +210,7 @@ _BY_GROUP: Final = {
         _action("guaranteed", "ctrl+g", "make requests equal to limits", "Guaranteed", footer=True),
         _action("outlive", "ctrl+o", "the least memory requests to be killed after another pod", footer=True),
         _action("rank", "ctrl+n", "the least memory requests for a kill rank of N or later", footer=True),
+        _action("files", "ctrl+t", "fold or unfold the cgroup files that change", "cgroup", footer=True),
         _action("reset", "ctrl+r", "reset every field", footer=True),
         _action("below", "down", "the field below; tab goes to the next one"),
         _action("above", "up", "the field above; shift-tab goes to the previous one"),
@@ -331,11 +339,11 @@ TOGETHER: Final = (
         BindingGroup.UNDO,
         BindingGroup.SIMULATION,
         BindingGroup.KILLS,
+        BindingGroup.TREE,
     ),
     *_together(
         BindingGroup.TEXT,
         BindingGroup.EXPLAIN,
-        BindingGroup.TREE,
         BindingGroup.APPLY,
         BindingGroup.PROGRESS,
         BindingGroup.PATCH,

@@ -22,6 +22,7 @@ from kubectl_qos.config.history_file import HistoryFile
 from kubectl_qos.config.settings import Settings
 from kubectl_qos.config.state import UiState
 from kubectl_qos.errors import InputError, QosError
+from kubectl_qos.k8s.kinds import WORKLOADS, Workload
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.format import arrived_text
@@ -108,7 +109,7 @@ class QosApp(App[QosError]):
         self._contexts = contexts
         self._scope = scope
         self.navigation = Navigation(Location(self._first_view()))
-        self._trends = Trends()
+        self.trends = Trends()
         self._follower = self._new_follower(find)
         self._key_order = KeyOrder(self, super().on_event)
         self.set_reactive(QosApp.status, FollowStatus(is_live=source.is_live))
@@ -121,14 +122,14 @@ class QosApp(App[QosError]):
             self.animation_level = "none"
 
     def _new_follower(self, find: FindPod | None = None) -> Follower:
-        return Follower(self, self.source, self._scope, self._trends, self.lists.build, find)
+        return Follower(self, self.source, self._scope, self.trends, self.lists.build, find)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         return [*super().get_line_filters(), *self._more_filters]
 
     def get_default_screen(self) -> MainScreen:
         """The first screen. Not a mode: from Python 3.12 on, Textual composes those too early."""
-        return MainScreen(self._trends, self.navigation.location.view)
+        return MainScreen(self.trends, self.navigation.location.view)
 
     async def on_event(self, event: events.Event) -> None:
         if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
@@ -249,7 +250,7 @@ class QosApp(App[QosError]):
             return
         self._save_state()
         self._follower.close()
-        self._trends.clear()
+        self.trends.clear()
         self.source = source
         self.notes = ()
         self.navigation = Navigation(Location(self._first_view()))
@@ -288,10 +289,27 @@ class QosApp(App[QosError]):
     def edit(self, pod: Pod) -> None:
         self.open(Detail.EDIT, pod)
 
+    def edit_workload(self, workload: Workload, pod: Pod) -> None:
+        """Edit all pods of a workload through its template; one `pod` of it where that cannot be read."""
+        if workload.kind not in WORKLOADS:
+            self.edit(pod)
+            return
+        find = partial(self.source.find, workload.kind, workload.namespace, workload.name)
+        run_in_background(self, find, partial(self._workload_found, workload, pod))
+
+    def _workload_found(self, workload: Workload, pod: Pod, template: Pod | QosError) -> None:
+        if isinstance(template, QosError):
+            name = f"{workload.kind.lower()}/{workload.name}"
+            self.notify(
+                f"{name} cannot be read: {template}; this is its pod that dies first", severity="warning"
+            )
+        if isinstance(self.screen, MainScreen):
+            self.edit(pod if isinstance(template, QosError) else template)
+
     def _open(self, location: Location) -> None:
-        pod = None
-        if self.view_model is not None and location.pod is not None:
-            pod = newest(self.view_model, location.pod)
+        pod = location.pod
+        if self.view_model is not None and pod is not None and pod.kind == "Pod":
+            pod = newest(self.view_model, pod)
         if pod is None or self.view_model is None or location.detail is None:
             self.navigation.back()
             self.notify("that pod is gone", severity="warning")

@@ -20,7 +20,7 @@ from kubectl_qos.present.format import duration, escape
 from kubectl_qos.present.output import Section
 from kubectl_qos.tui.actions import Keys
 from kubectl_qos.tui.edit_target import REFUSED, EditTarget, finding_sections
-from kubectl_qos.tui.widgets.text_view import TextLine, escape_lines
+from kubectl_qos.tui.widgets.text_view import TextLine, escape_lines, yaml_line
 
 
 def error_lines(about: str, error: QosError, remedies: Sequence[str] = ()) -> list[TextLine]:
@@ -135,7 +135,7 @@ def request_lines(state: Apply, keys: Keys) -> list[TextLine]:
         key = keys.first("apply.patch")
         return [TextLine(f"  {key} shows the patch and the manifest, to save them")]
     head, media_type, *body = words.request_lines(state.request)
-    return [TextLine(head, "answer"), TextLine(media_type, "muted"), *map(TextLine, body)]
+    return [TextLine(head, "answer"), TextLine(media_type, "muted"), *map(yaml_line, body)]
 
 
 def progress_lines(

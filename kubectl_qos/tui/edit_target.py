@@ -9,26 +9,34 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from kubectl_qos.cluster.source import Source
-from kubectl_qos.edit.edits import Edit
+from kubectl_qos.edit.edits import POD_LEVEL, Edit
 from kubectl_qos.edit.findings import Severity, find_findings
 from kubectl_qos.edit.goals import Goal, outlive, rank_at_least
-from kubectl_qos.edit.preview import Preview, StrategyKind, preview
+from kubectl_qos.edit.preview import Effects, Preview, StrategyKind, preview
 from kubectl_qos.edit.related import RelatedObjects, pod_from_raw
 from kubectl_qos.edit.strategy import Strategy, find_strategies
 from kubectl_qos.errors import QosError
-from kubectl_qos.k8s.objects import Pod
-from kubectl_qos.present.apply import strategy_lines, strategy_title
+from kubectl_qos.k8s.kinds import WORKLOADS, find_workload
+from kubectl_qos.k8s.objects import Pod, all_containers
+from kubectl_qos.present.apply import strategy_effect, strategy_title
 from kubectl_qos.present.findings import finding_line
-from kubectl_qos.present.output import Section, sentences
+from kubectl_qos.present.output import Line, Section, sentences
 from kubectl_qos.present.pod_rows import PodRow
 from kubectl_qos.present.reasons import missing_sentence
 from kubectl_qos.tui.view import pod_name
-from kubectl_qos.tui.view_model import ViewModel
+from kubectl_qos.tui.view_model import Trends, ViewModel
+from kubectl_qos.tui.widgets.resource_form import MemoryUse
 from kubectl_qos.tui.widgets.text_view import escape_lines
+
+_KIB: Final = 1024
+MOST_PODS: Final = 6
+"""The pods of a workload whose effects are shown: each takes its node's ranking at every key."""
 
 
 class EditTarget:
     """A pod, or the template of a workload, as it was at one moment.
+
+    `pods` are those of a workload that have a node, the first of them to die first.
 
     It keeps the source that it came from: the UI may go to another cluster while a screen is open, and a
     change is never written to another one than it was made for.
@@ -43,14 +51,53 @@ class EditTarget:
         self.usage = snapshot.usage.get((pod.namespace, pod.name)) if pod.kind == "Pod" else None
         self.missing = [missing_sentence(missing) for missing in snapshot.missing]
         self._neighbours = [one for one in snapshot.pods if one.node_name == pod.node_name]
+        mine = find_workload(pod) if pod.kind in WORKLOADS else None
+        rows = view_model.rows.rows if mine is not None else ()
+        found = (view_model.pod_of(row) for row in rows if row.node and find_workload(row.pod) == mine)
+        self.pods = [EditTarget(one, view_model, source) for one in found if one.kind == "Pod"]
 
     @property
     def name(self) -> str:
         return pod_name(self.pod)
 
+    def uses(self, trends: Trends) -> dict[str, MemoryUse]:
+        """What each container uses, and the pod as POD_LEVEL; samples are kept of pods only.
+
+        Of a workload it is that of the pod that uses most.
+        """
+        if self.pods:
+            of_pods = [pod.uses(trends) for pod in self.pods]
+            names = dict.fromkeys(name for uses in of_pods for name in uses)
+            return {name: max(uses[name] for uses in of_pods if name in uses) for name in names}
+        if self.usage is None:
+            return {}
+        key = self.pod.namespace, self.pod.name
+        peak = max(trends.of(key), default=0) * _KIB or None
+        whole = MemoryUse(self.usage.working_set_bytes, peak)
+        if len(self.usage.names) == 1:
+            return {POD_LEVEL: whole, self.usage.names[0]: whole}
+        amounts = {name: self.usage.of(name) for name in self.usage.names}
+        uses = {name: MemoryUse(one.working_set_bytes) for name, one in amounts.items() if one is not None}
+        return {POD_LEVEL: whole, **uses}
+
     def preview(self, edits: Iterable[Edit]) -> Preview:
         snapshot = self.view_model.snapshot
         return preview(self.pod, edits, self.setup, self._neighbours, snapshot.usage)
+
+    def effects(self, preview: Preview) -> list[Effects]:
+        """The effects of a preview of it; of a workload those on its pods, recreated on their nodes."""
+        effects = [
+            pod.preview(edit for edit in preview.edits if edit.owner in pod.owners).effects_of(
+                StrategyKind.TEMPLATE
+            )
+            for pod in self.pods[:MOST_PODS]
+        ]
+        return effects or [preview.effects]
+
+    @property
+    def owners(self) -> set[str]:
+        """Whose values can be edited: its containers', and those of the pod."""
+        return {POD_LEVEL, *(container.name for container in all_containers(self.pod))}
 
     def others(self) -> list[PodRow]:
         ranked = self.view_model.rows.nodes.get(self.pod.node_name)
@@ -113,4 +160,5 @@ def _strategies(found: tuple[Strategy, ...], *, is_refused: bool) -> Section:
     answer = strategy_title(possible[0]) if possible else "none is possible"
     if possible and is_refused:
         answer += ", and would be refused"
-    return Section("Strategies", answer, sentences(*strategy_lines(found)), warns=not possible)
+    lines = tuple(Line(strategy_title(one), strategy_effect(one)) for one in found)
+    return Section("Strategies", answer, lines, warns=not possible)

@@ -99,17 +99,17 @@ async def test_a_late_answer_of_the_context_that_was_left_is_dropped() -> None:
         assert len(pilot.main.table.rows) == 59
 
 
-async def test_trends_are_of_one_cluster() -> None:
+async def testtrends_are_of_one_cluster() -> None:
     clusters = Clusters()
     grown = with_usage(demo(), "crunch-", 2 << 30)
     clusters.sources["prod"].answers = [demo(), with_usage(demo(), "crunch-", 3 << 30)]
     clusters.sources["test"].answers = [grown]
     app = clusters.app()
     async with running(app, "r") as pilot:
-        await pilot.until(lambda: bool(app._trends.of(("batch", "crunch-x2k9f"))))
+        await pilot.until(lambda: bool(app.trends.of(("batch", "crunch-x2k9f"))))
         await pilot.go_to("ctx test")
         await pilot.until(lambda: app.view_model is not None and app.source.title == "test")
-        assert not app._trends.of(("batch", "crunch-x2k9f"))
+        assert not app.trends.of(("batch", "crunch-x2k9f"))
 
 
 async def test_each_context_shows_what_was_last_shown_of_it_and_keeps_its_own_rules() -> None:

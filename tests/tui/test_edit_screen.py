@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 from textual.widgets import Input, Label, Static
@@ -15,10 +16,11 @@ from kubectl_qos.edit.preview import Preview, preview
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.present.effects import preview_sections
+from kubectl_qos.present.effects import apply_sections, preview_sections
 from kubectl_qos.present.output import to_yaml
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.tui.app import QosApp
+from kubectl_qos.tui.edit_lines import values_layout
 from kubectl_qos.tui.screens.dialogs import ConfirmDialog, SaveAs
 from kubectl_qos.tui.screens.edit import EditScreen
 from kubectl_qos.tui.screens.main import MainScreen
@@ -26,7 +28,17 @@ from kubectl_qos.tui.screens.patch import PatchScreen
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.resource_form import QuantityField
 from kubectl_qos.tui.widgets.text_view import TextScroll, TextView, effects_layout
-from tests.tui.sources import API, Run, ScriptedSource, demo, pod_named, renamed, running
+from tests.tui.sources import (
+    API,
+    Run,
+    ScriptedSource,
+    demo,
+    given,
+    pod_named,
+    renamed,
+    running,
+    with_usage,
+)
 
 
 @pytest.fixture
@@ -70,7 +82,8 @@ def remarks(screen: EditScreen) -> str:
 
 
 def effects(screen: EditScreen) -> str:
-    return "\n".join(line.text for line in screen.query_one("#effects", TextView).text_lines(200))
+    views = screen.query("#preview TextView").results(TextView)
+    return "\n".join(line.text for view in views for line in view.text_lines(200))
 
 
 def expected(name: str, *edits: Edit) -> Preview:
@@ -88,10 +101,10 @@ async def test_fields(pilot: Run) -> None:
     screen = await edit(pilot, API)
     texts = [(one.owner, one.name_in_spec, one.value) for one in screen.form.fields]
     assert texts == [
-        ("c", "requests.cpu", "250m"),
         ("c", "requests.memory", "512Mi"),
-        ("c", "limits.cpu", "2"),
         ("c", "limits.memory", "2Gi"),
+        ("c", "requests.cpu", "250m"),
+        ("c", "limits.cpu", "2"),
     ]
     assert not screen.unsaved
     # Arrows go from field to field and the mouse too.
@@ -136,8 +149,9 @@ async def test_fields(pilot: Run) -> None:
     # A pod without a node can be edited.
     screen = await edit(pilot, "huge-0")
     await fill(pilot, "c", Side.REQUESTS, "memory", "1Gi")
-    assert "c oom_score_adj  <unknown>" in effects(screen)
-    assert "Kill rank: <unknown>" in effects(screen)
+    assert "oom_score_adj   <unknown>" in effects(screen)
+    assert "kill rank       <unknown>" in effects(screen)
+    assert "it has no rank" in effects(screen)
 
 
 async def test_the_preview_is_that_of_the_command_at_every_key(pilot: Run) -> None:
@@ -147,8 +161,8 @@ async def test_the_preview_is_that_of_the_command_at_every_key(pilot: Run) -> No
         await pilot.type(text[-1])
         wanted = expected(API, quantity_edit("c", Side.REQUESTS, "memory", text))
         assert screen.preview_now() == wanted
-        layout = effects_layout(preview_sections(wanted))
-        assert effects(screen).endswith("\n".join(line.text for line in layout(200)))
+        for layout in (values_layout(wanted.effects), effects_layout(apply_sections(wanted))):
+            assert "\n".join(line.text for line in layout(200)) in effects(screen)
     # The right fields count while another is wrong.
     screen = await edit(pilot, API)
     await fill(pilot, "c", Side.REQUESTS, "memory", "1Gi")
@@ -471,3 +485,64 @@ async def test_a_long_name_leaves_the_edit_screen_its_subject() -> None:
         pilot.qos.edit(pod_named(snapshot, "x" * 253))
         await pilot.until(lambda: isinstance(pilot.app.screen, EditScreen))
         assert "x" * 60 in pilot.text
+
+
+async def test_the_ladder_moves_and_the_files_unfold(pilot: Run) -> None:
+    screen = await edit(pilot, API)
+    await fill(pilot, "c", Side.REQUESTS, "memory", "1Gi")
+    ladder = [line.text.split() for line in screen.query_one("#ladder", TextView).text_lines(80)]
+    mine = [words for words in ladder if words[0] == "▸"]
+    assert [words[1] for words in mine] == ["1", "3"]
+    assert mine[0][-1] == "now"
+    assert mine[1][-3:] == ["when", "c", "restarts"]
+    assert ladder.index(mine[1]) == 3, "behind the two that overtake it"
+    assert not screen.query_one("#files").display
+    await fill(pilot, "c", Side.LIMITS, "memory", "3Gi")
+    assert "2 files changed" in effects(screen)
+    assert "memory.max" not in effects(screen)
+    await pilot.keys("ctrl+t")
+    assert "memory.max  2147483648 → 3221225472" in effects(screen)
+
+
+async def test_what_is_used_and_was_seen_is_beside_the_fields() -> None:
+    source = ScriptedSource(demo(), with_usage(demo(), API, 2040 << 20), with_usage(demo(), API, 1 << 30))
+    async with running(source) as pilot:
+        screen = await edit(pilot, API)
+        assert "1.9Gi used, 94% of limit" in pilot.words
+        await pilot.keys("escape")
+        for _ in range(2):
+            await pilot.refresh()
+        screen = await edit(pilot, API)
+        assert "1Gi used, peak 2Gi, 50% of limit" in pilot.words
+        await fill(pilot, "c", Side.LIMITS, "memory", "4Gi")
+        assert "25% of limit" in pilot.words
+        await fill(pilot, "c", Side.LIMITS, "memory", "")
+        assert "200% of request" in pilot.words
+        await fill(pilot, "c", Side.REQUESTS, "memory", "")
+        assert "nothing requested, no limit" in pilot.words
+        assert screen.form.wrong == []
+
+
+async def test_e_on_a_workload_edits_all_its_pods() -> None:
+    source = ScriptedSource(demo())
+    pod = pod_named(demo(), API)
+    metadata = msgspec.structs.replace(pod.metadata, name="api", owner_references=None)
+    spec = msgspec.structs.replace(pod.spec, node_name="")
+    template = msgspec.structs.replace(pod, kind="Deployment", metadata=metadata, spec=spec)
+    found: list[Any] = [template, InputError("it is gone")]
+    source.find = lambda *_: given(found.pop(0), source.hold)  # type: ignore[method-assign]
+    async with running(source) as pilot:
+        await pilot.press_each("3")
+        row = pilot.main.table.row
+        assert row is not None
+        assert row.key.name == "api"
+        await pilot.keys("e")
+        await pilot.seen("edit deployment shop/api")
+        await fill(pilot, "c", Side.REQUESTS, "memory", "1Gi")
+        await pilot.seen("kill ranks of 2 pods")
+        assert "worker-2 1 → 3 of 17" in pilot.words
+        assert "worker-2 5 → 12 of 17" in pilot.words
+        assert "when recreated" in pilot.words
+        await pilot.keys("escape", "y", "e")
+        await pilot.seen(f"edit pod shop/{API}")
+        assert pilot.notifications[-1].startswith("deployment/api cannot be read: it is gone; ")

@@ -265,6 +265,18 @@ def folded(pilot: Run) -> list[bool]:
     return found
 
 
+def huge_pages(pilot: Run) -> bool:
+    """Whether the tree has limits of huge pages."""
+    return any("hugetlb" in row.file for row in table(pilot).rows)
+
+
+def folded_pods(pilot: Run) -> int:
+    """How many pods of the tree are folded: their containers are not there."""
+    paths = {row.directory.path for row in table(pilot).rows}
+    pods = {row.directory.path for row in table(pilot).rows if row.content.count("/")}
+    return sum(not any(path.startswith(f"{pod}/") for path in paths) for pod in pods)
+
+
 def fields(pilot: Run) -> list[str]:
     """Requests and limits of the pod, line by line."""
     found = next(one for one in pilot.app.screen_stack if isinstance(one, EditScreen))
@@ -297,7 +309,9 @@ SECOND_POD = "batch/crunch-x2k9f"
 API_POD = f"shop/{API}"
 AT_RISK = [row.name for row in ROWS if is_at_risk(row)]
 DATABASES = ["db-0", "db-1", "db-2"]
-STORED, CHANGED = ["250m", "512Mi", "2", "2Gi"], ["250m", "1Gi", "2", "2Gi"]
+FOLDED: Final = [False, False, False, True, False, False, True]
+"""Of a narrow explanation at first: cgroup and what is assumed."""
+STORED, CHANGED = ["512Mi", "2Gi", "250m", "2"], ["1Gi", "2Gi", "250m", "2"]
 ACTION = {action.name: action for action in ACTIONS}
 PAGE: Final = 12
 """So many rows of a list are in sight."""
@@ -320,7 +334,7 @@ def scrolled(pilot: Run) -> Lines:
 async def change(pilot: Run) -> None:
     """The fields of the first pod, one of them changed."""
     await keys("escape", "escape", "escape", "g", "e")(pilot)
-    await put("tab", text="1Gi")(pilot)
+    await put(text="1Gi")(pilot)
 
 
 async def rows(pilot: Run) -> None:
@@ -586,8 +600,8 @@ tour(
     "explain",
     Step("main.explain", SUBJECT, ("ExplainScreen", API_POD)),
     Step("explain.next", section, 1),
-    Step("fold.fold", folded, [False, True, *[False] * 5]),
-    Step("fold.fold", folded, [False] * 7),
+    Step("fold.fold", folded, [False, True, *[False] * 4, True]),
+    Step("fold.fold", folded, [*[False] * 6, True]),
     Step("explain.fold", folded, [True] * 7),
     Step("fold.fold", folded, [True, False, *[True] * 5]),
     Step("fold.fold", folded, [True] * 7),
@@ -607,6 +621,16 @@ tour(
         after=True,
         come=keys("v"),
     ),
+    Step("tree.fold", lambda pilot: len(table(pilot).rows), lambda was: was - 9),
+    Step("tree.fold", lambda pilot: len(table(pilot).rows), lambda was: was + 9),
+    Step("tree.everything", huge_pages, after=True),
+    Step("tree.everything", huge_pages, after=False),
+    Step("tree.fold_all", folded_pods, 0),
+    Step("tree.fold_all", folded_pods, 17),
+    Step("tree.search", screen_and(focus), ("TreeScreen", "search")),
+    Step("tree.back", screen_and(focus), ("TreeScreen", "LineTable")),
+    Step("tree.notes", screen_name, "TextScreen"),
+    leave(to="TreeScreen"),
     Step("tree.export", saved("worker-2-cgroups.txt"), after=True, follow=ENTER),
     leave("tree.back"),
     Step(
@@ -854,7 +878,7 @@ async def test_texts_titles_and_buttons_are_clicked() -> None:
             await wheel(pilot, events.MouseScrollDown, pilot.app.screen.query_one(TextScroll))
             assert scrolled(pilot).top == WHEEL * number
         await pilot.resize_terminal(*SIZE)
-        for folds in ([False, True, *[False] * 5], [False] * 7):
+        for folds in ([False, True, *FOLDED[2:]], FOLDED):
             await pilot.click(list(pilot.app.screen.query(CollapsibleTitle))[1])
             await pilot.pause()
             assert folded(pilot) == folds

@@ -9,10 +9,12 @@ import pytest
 from textual.widgets import Input
 
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.present.tree import file_lines, tree_lines
+from kubectl_qos.present.tree import MOUNT, TreeRow, file_lines
 from kubectl_qos.qos.cgroup.tree import cgroup_tree
 from kubectl_qos.tui.screens.main import MainScreen
-from kubectl_qos.tui.widgets.text_view import TextScroll, TextView
+from kubectl_qos.tui.screens.node import TreeScreen
+from kubectl_qos.tui.widgets.line_table import LineTable
+from kubectl_qos.tui.widgets.text_view import TextScroll
 from tests.tui.sources import Run, ScriptedSource, demo, running
 
 POD = "shop/api-7d9c5b6f8-x2mzq"
@@ -24,10 +26,14 @@ async def pilot(request: pytest.FixtureRequest) -> AsyncIterator[Run]:
         yield found
 
 
-def shown(pilot: Run) -> list[str]:
-    """All lines of the tree, scrolled into sight or not."""
-    document = pilot.app.screen.query_one(TextView)
-    return [line.text for line in document.text_lines(document.content_size.width)]
+def table(pilot: Run) -> LineTable[TreeRow]:
+    return pilot.app.screen.query_one(LineTable)
+
+
+def files(pilot: Run) -> list[str]:
+    """The files that are shown, as the command line lists them."""
+    rows = [row for row in table(pilot).rows if row.file]
+    return [f"{MOUNT}{row.directory.path}/{row.file} = {row.content}" for row in rows]
 
 
 async def test_it_says_all_that_the_command_line_says(
@@ -35,18 +41,23 @@ async def test_it_says_all_that_the_command_line_says(
 ) -> None:
     snapshot = demo()
     tree = cgroup_tree(snapshot.by_node()["worker-2"], snapshot.setup("worker-2"))
-    width = pilot.app.screen.query_one(TextView).content_size.width
-    expected = [line.text for line in tree_lines(tree, width)]
-    assert shown(pilot)[: len(expected)] == expected
-    assert "not measured, assumed: no swap" in " ".join(shown(pilot)[len(expected) :])
-    # One line is one line.
-    document = pilot.app.screen.query_one(TextView)
-    assert all(len(line) <= document.content_size.width for line in shown(pilot))
-    assert document.size.height == len(shown(pilot))
-    await pilot.keys("G")
-    assert "enforceNodeAllocatable pods" in pilot.words
-    await pilot.keys("g")
-    assert "/sys/fs/cgroup" in pilot.text
+    # At first the pod itself is unfolded, and huge pages that nobody uses are hidden.
+    row = table(pilot).row
+    assert row is not None
+    assert row.content == f"{POD} Burstable"
+    at_first = files(pilot)
+    assert len([line for line in at_first if "memory.max = 2147483648" in line]) == 2
+    assert not any("hugetlb" in line for line in at_first)
+    assert "2147483648 2Gi" in pilot.words
+    await pilot.keys("space")
+    assert len(files(pilot)) < len(at_first)
+    await pilot.keys("enter")
+    assert files(pilot) == at_first
+    # Unfolded it has every file.
+    await pilot.keys("z", "a")
+    assert files(pilot) == list(file_lines(tree))
+    await pilot.keys("z", "a")
+    assert len(files(pilot)) < len(at_first)
     # Copy has whole names.
     await pilot.keys("c")
     copied = pilot.app.clipboard.splitlines()
@@ -61,7 +72,32 @@ async def test_it_says_all_that_the_command_line_says(
     # A narrower terminal shortens names.
     await pilot.resize_terminal(80, 24)
     await pilot.pause()
-    assert any(POD in line and "…pod" in line for line in shown(pilot))
+    assert "…pod" in pilot.text
+    assert "not measured, assumed" in notes(pilot)
+
+
+def notes(pilot: Run) -> str:
+    screen = pilot.app.screen
+    assert isinstance(screen, TreeScreen)
+    return " ".join(screen.notes_now())
+
+
+async def test_a_tree_is_searched() -> None:
+    async with running(None, "v", "slash", size=(120, 40)) as pilot:
+        await pilot.type("swap")
+        assert files(pilot)
+        assert all("memory.swap.max" in line for line in files(pilot))
+        assert POD in pilot.words, "with what it belongs to"
+        await pilot.type("x")
+        assert "Nothing has swapx." in pilot.words
+        await pilot.keys("backspace", "enter", "G")
+        last = table(pilot).row
+        assert last is not None
+        await pilot.keys("escape")
+        assert table(pilot).row.key == last.key, "it stays there, unfolded"  # type: ignore[union-attr]
+        assert isinstance(pilot.app.screen, TreeScreen)
+        await pilot.keys("escape")
+        assert isinstance(pilot.app.screen, MainScreen)
 
 
 async def test_a_pod_without_a_node_is_on_an_assumed_one() -> None:
@@ -80,9 +116,9 @@ async def test_without_a_pod_there_is_no_tree() -> None:
 async def test_a_live_tree_says_when_it_was_taken_and_stays() -> None:
     async with running(ScriptedSource(demo()), "v") as pilot:
         assert "systemd driver, as of 12:00:00 UTC" in pilot.text
-        place = pilot.app.screen.query_one(TextScroll).scroll_offset
+        place = table(pilot).cursor
         await pilot.refresh()
-        assert pilot.app.screen.query_one(TextScroll).scroll_offset == place
+        assert table(pilot).cursor == place
 
 
 @pytest.fixture(params=[(80, 24), (200, 50)], ids=["80x24", "200x50"])

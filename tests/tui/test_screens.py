@@ -54,7 +54,7 @@ BOTH: Final = (SMALL, MIDDLE)
 ALL: Final = (*BOTH, (200, 60))
 LISTS: Final = {"1": "nodes", "2": "namespaces", "3": "workloads", "5": "containers"}
 """The lists by their keys, without that of pods, which is the first."""
-CHANGED: Final = ("tab", "1", "G", "i")
+CHANGED: Final = ("tab", "shift+tab", "1", "G", "i")
 
 
 @asynccontextmanager
@@ -198,9 +198,9 @@ async def test_edit(picture: Picture) -> None:
             ("3Gi", "what_a_server_refuses", BOTH),
             ("1Gi", "changed", ALL),
         ):
-            await pilot.keys("tab", *text)
+            await pilot.keys("tab", "shift+tab", *text)
             await picture(pilot, f"edit_{name}", sizes=sizes)
-            await pilot.keys("ctrl+r", "shift+tab")
+            await pilot.keys("ctrl+r")
         await pilot.keys("ctrl+g")
         await picture(pilot, "edit_made_guaranteed", sizes=BOTH)
         await pilot.keys("ctrl+s", "m", "m")
@@ -217,7 +217,7 @@ async def test_edit(picture: Picture) -> None:
         await picture(pilot, "question_before_leaving_in_the_middle")
     async with shown() as pilot:
         await edit(pilot, "trainer-gpu")
-        await pilot.keys("tab", "1", "G")
+        await pilot.keys("1", "G")
         await picture(pilot, "edit_pod_level", sizes=BOTH)
 
 

@@ -31,7 +31,7 @@ from kubectl_qos.tui.screens.explain import ExplainScreen
 from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.screens.simulation import Mode, SimulationScreen, first_options, step_bytes
 from kubectl_qos.tui.widgets.line_table import HEADER
-from kubectl_qos.tui.widgets.simulation import OptionBar, Slider
+from kubectl_qos.tui.widgets.simulation import NodeBar, OptionBar, Slider
 from kubectl_qos.tui.widgets.text_view import TextView
 from tests.tui.sources import Run, ScriptedSource, demo, renamed, running, with_usage, without
 
@@ -66,7 +66,11 @@ def outcome(pilot: Run) -> str:
 
 
 def victims(pilot: Run) -> list[str]:
-    return ["/".join(row.key) for row in screen(pilot).table.rows]
+    """Those who are killed; the rows of others are dimmed."""
+    table = screen(pilot).table
+    dimmed = [table._token(row, "victim") == "muted" for row in table.rows]
+    assert dimmed == sorted(dimmed)
+    return ["/".join(row.key) for row in table.rows if row.is_reached]
 
 
 def worker_2(snapshot: Snapshot | None = None) -> NodeState:
@@ -114,7 +118,7 @@ async def test_what_is_shown_is_what_the_command_says() -> None:
         table = screen(pilot).table
         marked = [row for row in table.rows if table._token(row, "victim") == "warning"]
         assert [row.key[1] for row in marked] == ["cni-agent-bx9td"]
-        assert "! first important: priority system-node-critical" in pilot.words
+        assert "! first important: priority system-" in pilot.words
         # Copy has all of it.
         await pilot.keys("g", "home", "shift+right")
         await pilot.keys("shift+right", "c")
@@ -441,3 +445,36 @@ def test_the_slider_never_ends_below_where_it_stands() -> None:
     assert options.with_next_mode(2).with_amount(5) == options.with_next_mode(2)
     assert options.with_amount(-5).free_bytes == 0
     assert options.with_next_mode(1).with_amount(-5).more_bytes == 0
+
+
+async def test_the_bar_goes_hollow_and_marks_say_where_one_dies() -> None:
+    async with simulating() as pilot:
+        await pilot.keys("home")
+
+        def bar() -> str:
+            return screen(pilot).query_one(NodeBar).render().plain
+
+        def track() -> str:
+            return screen(pilot).query_one(Slider).render().plain
+
+        full, marks = bar(), track().count("◇")
+        assert "░" not in full
+        assert len(screen(pilot).table.rows) == len(killed(free_bytes=64 * GI)), "the whole order at once"
+        assert marks > 5
+        hollow, reached = 0, 0
+        for _ in range(4):
+            await pilot.keys("shift+right", "shift+right")
+            assert len(bar()) == len(full)
+            assert bar().count("░") > hollow
+            hollow, reached = bar().count("░"), track().count("◆")
+            assert reached + track().count("◇") in {marks, marks + 1}, "one may be below the knob"
+            amount = screen(pilot)._options.free_bytes  # type: ignore[union-attr]
+            assert victims(pilot) == killed(free_bytes=amount)
+        assert reached
+        # Where one pod grows, the mark is where its limit is.
+        await pilot.keys("tab", "home")
+        assert victims(pilot) == []
+        limit = 2 * GI - 1930 * (1 << 20)
+        assert screen(pilot)._whole_now().kill_points[0] == pytest.approx(limit, abs=2 << 20)  # type: ignore[union-attr]
+        await pilot.keys("shift+right")
+        assert victims(pilot) == [API]

@@ -8,7 +8,7 @@ throughout. Not here: growth (timeline.py) and the words (present/simulation.py)
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from kubectl_qos.k8s.usage import PodKey
@@ -35,7 +35,8 @@ class SimulationStep:
     like `adj`, of an eviction. `tied` is how many others had equal points. `freed` is what was used, by both
     counts, `level` what is free after the step. `refused` are pods whose eviction was tried before, and
     refused. A process of the node has no class, and its name as key. `restart` is what the kubelet does
-    afterwards, `restarts` whether the memory is used again at once.
+    afterwards, `restarts` whether the memory is used again at once. `grown` is the part of all growth that
+    had taken place, from 0 to 1.
     """
 
     mechanism: Mechanism
@@ -52,6 +53,7 @@ class SimulationStep:
     restart: Restart = Restart.NONE
     important: tuple[ImportanceReason, ...] = ()
     refused: tuple[PodKey, ...] = ()
+    grown: float = 0.0
 
 
 class Choice(NamedTuple):
@@ -422,6 +424,8 @@ class Run:
                     yield ImportanceReason(Importance.BUDGET, budget.name)
 
     def _add(self, step: SimulationStep) -> SimulationStep:
+        if not self._is_still:
+            step = replace(step, grown=self.timeline.now)
         self.steps.append(step)
         return step
 

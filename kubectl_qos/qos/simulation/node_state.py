@@ -237,12 +237,24 @@ def build_node_state(
     *,
     own_bytes: int = 0,
     own_processes: Sequence[NodeProcess] = (),
-    ranking: Ranking | None = None,
 ) -> NodeState:
-    """The node's pods (defaulted) with their present usage; `ranking` is theirs where it is known.
+    """The node's pods (defaulted) with their present usage.
 
     A pod without usage counts as using nothing. Raises InputError without the node's memory capacity.
     """
+    ranking = rank_node(pods, setup.node, setup.release, usage)
+    return ranked_node_state(ranking, setup, rules, own_bytes=own_bytes, own_processes=own_processes)
+
+
+def ranked_node_state(
+    ranking: Ranking,
+    setup: NodeSetup,
+    rules: ImportanceRules = NO_RULES,
+    *,
+    own_bytes: int = 0,
+    own_processes: Sequence[NodeProcess] = (),
+) -> NodeState:
+    """As `build_node_state`, of pods that are ranked already."""
     node, kubelet = setup.node, setup.kubelet
     capacity = node.memory_capacity_bytes
     if capacity is None or capacity < node.page_size_bytes:
@@ -255,7 +267,6 @@ def build_node_state(
             f"{node.name or 'the node'} runs Windows, which has no OOM killer: nothing is killed there",
             hint="kubectl qos top pods --sort-by eviction shows the order in which its kubelet evicts",
         )
-    ranking = ranking or rank_node(pods, node, setup.release, usage)
     simulated: list[SimulatedPod] = []
     containers: list[SimulatedContainer] = []
     for row in ranking.pods:

@@ -56,7 +56,8 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
 
     def compose_content(self) -> ComposeResult:
         yield Static(id="subject", markup=False)
-        with TextScroll():
+        with TextScroll() as scroll:
+            scroll.border_title = "How to apply it"
             yield TextView(id="changes")
             yield StrategyList()
             yield TextView(id="answer")
@@ -198,7 +199,8 @@ class ProgressScreen(QosScreen, group=BindingGroup.PROGRESS):
 
     def compose_content(self) -> ComposeResult:
         yield Static(id="subject", markup=False)
-        with TextScroll():
+        with TextScroll() as scroll:
+            scroll.border_title = "Progress"
             yield TextView(id="seen")
 
     def on_mount(self) -> None:

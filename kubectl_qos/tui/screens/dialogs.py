@@ -11,6 +11,7 @@ from typing import Final
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
+from textual.content import Content
 from textual.widgets import Button, Input, Label
 
 from kubectl_qos.errors import InputError, QosError
@@ -61,7 +62,7 @@ class ConfirmDialog(_YesNoDialog):
         self._no = no
 
     def compose(self) -> ComposeResult:
-        with Vertical(classes="dialog"):
+        with Vertical(classes="dialog question"):
             yield Label(self._question, markup=False)
             with Horizontal():
                 yield Button(f"{self._no} (n)", id="no", compact=True)
@@ -222,9 +223,9 @@ class TextScreen(Dialog[None], group=BindingGroup.HELP):
         self._lines = tuple(lines)
 
     def compose(self) -> ComposeResult:
-        with Vertical(id="sheet"):
-            closes = self.qos.keys.first("help.close")
-            yield Label(f"{self._title}   ({closes} closes)", id="heading", markup=False)
+        with Vertical(id="text") as dialog:
+            dialog.border_title = Content(escape(self._title))
+            dialog.border_subtitle = Content(f"{self.qos.keys.first('help.close')} closes")
             with TextScroll():
                 yield TextView(self._layout)
 

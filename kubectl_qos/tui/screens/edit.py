@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Final
 
 from textual import on
 from textual.app import ComposeResult
-from textual.containers import Horizontal
+from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Static
 
@@ -17,23 +18,45 @@ from kubectl_qos.edit.preview import Preview
 from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.objects import Pod
-from kubectl_qos.present.effects import goal_section, preview_sections
+from kubectl_qos.present.effects import apply_sections, goal_section
 from kubectl_qos.present.findings import obstacle_sentence
 from kubectl_qos.present.format import escape
+from kubectl_qos.present.moments import deaths_at_moments
 from kubectl_qos.present.pod_rows import PodRow
 from kubectl_qos.present.reasons import step_sentence
 from kubectl_qos.qos.qos_class import QosClass, steps_to
 from kubectl_qos.tui.actions import BindingGroup
+from kubectl_qos.tui.edit_lines import (
+    deaths_layout,
+    files_layout,
+    ladder_layout,
+    pods_layout,
+    values_layout,
+)
 from kubectl_qos.tui.edit_target import EditTarget, related_sections
 from kubectl_qos.tui.follower import run_in_background
 from kubectl_qos.tui.screens.apply import ApplyOutcome, ApplyScreen
-from kubectl_qos.tui.screens.base import QosScreen
+from kubectl_qos.tui.screens.base import MIN_WIDTH, QosScreen
 from kubectl_qos.tui.screens.dialogs import ConfirmDialog, NumberDialog
 from kubectl_qos.tui.screens.search import Finder
 from kubectl_qos.tui.view import pod_name
 from kubectl_qos.tui.view_model import ViewModel
 from kubectl_qos.tui.widgets.resource_form import ResourceForm
-from kubectl_qos.tui.widgets.text_view import TextScroll, TextView, effects_layout
+from kubectl_qos.tui.widgets.text_view import TextScroll, TextView, effects_layout, paragraphs, stacked
+
+_DEATHS: Final = "Next deaths by its own limits and by its node's killers"
+_HUGE: Final = 160
+"""From this width on what is folded elsewhere has room."""
+_FEW_RUNGS: Final = 5
+_MOST_RUNGS: Final = 25
+_LINES_OF_REST: Final = 21
+"""Lines of a wide screen without the ladder's rungs and the next deaths."""
+
+
+def _panel(name: str, title: str, classes: str = "") -> TextView:
+    panel = TextView(id=name, classes=f"panel {classes}")
+    panel.border_title = title
+    return panel
 
 
 class EditScreen(QosScreen, group=BindingGroup.EDIT):
@@ -41,6 +64,7 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
 
     CSS_PATH = "edit.tcss"
     AUTO_FOCUS = "QuantityField"
+    HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (MIN_WIDTH, "-narrow"), (112, "-wide"), (_HUGE, "-huge")]  # noqa: RUF012
 
     def __init__(self, pod: Pod, view_model: ViewModel) -> None:
         super().__init__()
@@ -48,19 +72,36 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
         self._pod = pod
         self._related: RelatedObjects | QosError | None = None
         self._reloads = False
+        self._folds_files: bool | None = None
         self._saved: list[tuple[str, str]] = []
 
     def compose_content(self) -> ComposeResult:
+        self._subject = EditTarget(self._pod, self._view_model, self.qos.source)
         yield Static(id="subject")
         with Horizontal(id="body"):
-            yield ResourceForm(self._pod, self._view_model.snapshot.setup(self._pod.node_name).release)
+            with Vertical(id="left"):
+                yield self._new_form()
+                with TextScroll(id="before", can_focus=False) as before:
+                    before.border_title = "Before you apply it"
+                    yield TextView(classes="before")
             with TextScroll(id="preview", can_focus=False):
-                yield TextView(id="effects")
+                yield _panel("values", "Effect")
+                yield _panel("ladder", "Kill order")
+                yield _panel("deaths-narrow", _DEATHS, "narrow")
+                yield _panel("before-narrow", "Before you apply it", "before narrow")
+                yield _panel("files", "cgroup")
+        yield _panel("deaths", _DEATHS)
+
+    def _new_form(self) -> ResourceForm:
+        release = self._view_model.snapshot.setup(self._pod.node_name).release
+        return ResourceForm(self._pod, release, self._subject.uses(self.qos.trends))
 
     def on_mount(self) -> None:
         """The effects of nothing; what is around the pod is read meanwhile."""
-        self._subject = EditTarget(self._pod, self._view_model, self.qos.source)
         self._load_related()
+        self._show_preview()
+
+    def on_resize(self) -> None:
         self._show_preview()
 
     def _load_related(self) -> None:
@@ -86,8 +127,8 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
             return
         self._pod, self._saved = self._subject.pod, []
         await self.form.remove()
-        form = ResourceForm(self._pod, self._subject.setup.release)
-        await self.query_one("#body").mount(form, before="#preview")
+        form = self._new_form()
+        await self.query_one("#left").mount(form, before=0)
         form.fields[0].focus()
 
     def _show_subject(self) -> None:
@@ -112,9 +153,48 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
     def _show_preview(self) -> None:
         self._show_subject()
         preview = self.preview_now()
-        sections = (*related_sections(preview, self._subject, self._related), *preview_sections(preview))
-        layout = effects_layout(sections, len(self.form.wrong), self._subject.missing)
-        self.query_one("#effects", TextView).show(layout)
+        of_pods = self._subject.effects(preview)
+        effects = of_pods[0]
+        sections = (*related_sections(preview, self._subject, self._related), *apply_sections(preview))
+        before = effects_layout(sections, len(self.form.wrong), self._subject.missing)
+        deaths = deaths_at_moments(effects)
+        key = self.qos.keys.first("edit.files")
+        spare = self.app.size.height - _LINES_OF_REST - 3 * len(deaths)
+        is_narrow = self.has_class("-narrow")
+        rungs = _FEW_RUNGS if is_narrow else max(_FEW_RUNGS, min(spare, _MOST_RUNGS))
+        # What stands in the way is in sight where its reasons are further down.
+        warnings = [(f"! {one.heading}", "wrong") for one in sections if one.warns and is_narrow]
+        values = values_layout(effects), pods_layout(of_pods, len(self._subject.pods))
+        for query, layout in (
+            ("#values", stacked(paragraphs(*warnings), *values)),
+            ("#ladder", ladder_layout(effects, rungs)),
+            (".before", before),
+            ("#deaths, #deaths-narrow", deaths_layout(deaths, effects.before.pod)),
+            ("#files", files_layout(effects, key, is_folded=self._folds)),
+        ):
+            for view in self.query(query).results(TextView):
+                view.show(layout)
+        title = "Effect"
+        if self._subject.pods:
+            title += f" on {pod_name(effects.before.pod)}, the first of its pods to die"
+        self.query_one("#values").border_title = Content(title)
+        self.query_one("#files").display = bool(effects.files) or effects.changes_path
+
+    def action_files(self) -> None:
+        self._folds_files = not self._folds
+        self._show_preview()
+
+    @property
+    def _folds(self) -> bool:
+        return self.app.size.width < _HUGE if self._folds_files is None else self._folds_files
+
+    def action_page_up(self) -> None:
+        for scroll in self.query(TextScroll):
+            scroll.action_page_up()
+
+    def action_page_down(self) -> None:
+        for scroll in self.query(TextScroll):
+            scroll.action_page_down()
 
     def action_guaranteed(self) -> None:
         if self._has_wrong_field():

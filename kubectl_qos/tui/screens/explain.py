@@ -6,15 +6,15 @@ after the screen was left, is dropped.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Vertical
+from textual.containers import Container, Vertical
 from textual.content import Content
 from textual.reactive import reactive
 from textual.widget import Widget
@@ -25,14 +25,26 @@ from kubectl_qos.k8s.events import Event
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.present.events import LOADING, error_section, events_section
 from kubectl_qos.present.explanation import Explanation, explain_pod, text_lines
+from kubectl_qos.present.format import escape
 from kubectl_qos.present.output import Section
+from kubectl_qos.present.score import MOST_SCORE, ScoreParts, cheapest_section
 from kubectl_qos.tui.actions import BindingGroup, bindings
 from kubectl_qos.tui.follower import FollowStatus, attempt, run_in_background
-from kubectl_qos.tui.screens.base import BuiltScreen
+from kubectl_qos.tui.screens.base import BuiltScreen, QosScreen
 from kubectl_qos.tui.view_model import ViewModel, newest
 from kubectl_qos.tui.widgets import text_view
 
-_Explained = tuple[Pod, Explanation] | None
+_Explained = tuple[Pod, Explanation, Section | None] | None
+"""The pod, why it is where it is, and what would change that at the least cost."""
+TWO_COLUMNS: Final = 120
+"""From this width on there are two columns."""
+_ANSWERS: Final = frozenset({"Class", "OOM", "Eviction", "Pressure"})
+"""The sections of the first column; the others are proof."""
+_PROOF: Final = frozenset({"Assumed"})
+_PROOF_IF_NARROW: Final = _PROOF | {"cgroup"}
+"""What is folded at first."""
+_BAR: Final = 60
+
 _LoadedEvents = tuple[Sequence[Event] | QosError, datetime]
 """The events or the error, and when they were read, by the source's clock."""
 
@@ -45,11 +57,14 @@ class ExplainScreen(BuiltScreen[_Explained], group=BindingGroup.EXPLAIN):
 
     CSS_PATH = "explain.tcss"
     AUTO_FOCUS = "CollapsibleTitle"
+    HORIZONTAL_BREAKPOINTS = [*QosScreen.HORIZONTAL_BREAKPOINTS, (TWO_COLUMNS, "-two")]  # noqa: RUF012
 
     def __init__(self, pod: Pod, view_model: ViewModel) -> None:
         super().__init__(view_model)
         self._pod = pod
         self._explanation = explain_pod(pod, view_model.snapshot, view_model.taken)
+        self._cheapest: Section | None = None
+        self._shown_summary: object = None
         self._replaced = self._gone = ""
         self._events: _LoadedEvents | None = None
         self._request = 0
@@ -59,14 +74,30 @@ class ExplainScreen(BuiltScreen[_Explained], group=BindingGroup.EXPLAIN):
 
     def compose_content(self) -> ComposeResult:
         yield Static(Content(self._subject), id="subject")
-        with text_view.TextScroll(can_focus=False), Vertical(id="sections"):
-            sections = self._sections()
-            for section in sections:
-                self._folds[section.title] = Collapsible(section.title)
-                yield self._folds[section.title]
-            self._fill(sections)
+        sections = self._sections()
+        with text_view.TextScroll(can_focus=False):
+            with Container(id="columns"):
+                with Vertical(id="left"):
+                    yield text_view.TextView(self._summary_layout, id="summary")
+                    yield text_view.TextView(id="cheapest")
+                    yield from self._new_folds(sections, "left")
+                with Vertical(id="right"):
+                    yield from self._new_folds(sections, "right")
+            with Vertical(id="below"):
+                yield from self._new_folds(sections, "below")
+        self._fill(sections)
+
+    def _new_folds(self, sections: Sequence[Section], place: str) -> Iterator[Collapsible]:
+        return (self._new_fold(section) for section in sections if _place(section) == place)
+
+    def _new_fold(self, section: Section) -> Collapsible:
+        is_roomy = self.app.size.width >= TWO_COLUMNS
+        fold = Collapsible(section.title, folded=section.title in (_PROOF if is_roomy else _PROOF_IF_NARROW))
+        self._folds[section.title] = fold
+        return fold
 
     def on_mount(self) -> None:
+        self.start_building()
         if self._pod.kind == "Pod":
             self._load_events()
             self.watch(self.app, "view_model", self.follow)
@@ -75,7 +106,10 @@ class ExplainScreen(BuiltScreen[_Explained], group=BindingGroup.EXPLAIN):
     def build(self, view_model: ViewModel) -> _Explained:
         """The pod of the same name explained; a node of 500 pods takes 20 ms. None where it is gone."""
         pod = newest(view_model, self._pod)
-        return None if pod is None else (pod, explain_pod(pod, view_model.snapshot, view_model.taken))
+        if pod is None:
+            return None
+        explanation = explain_pod(pod, view_model.snapshot, view_model.taken)
+        return pod, explanation, cheapest_section(pod, explanation.row, view_model.snapshot)
 
     def show_built(self, built: _Explained | QosError) -> None:
         """Show the pod as it is now, or as it was last where it is gone."""
@@ -86,7 +120,7 @@ class ExplainScreen(BuiltScreen[_Explained], group=BindingGroup.EXPLAIN):
             self._gone = f", as it was last: {built}"
         else:
             before, self._gone = self._pod, ""
-            self._pod, self._explanation = built
+            self._pod, self._explanation, self._cheapest = built
             if self._pod.metadata.uid != before.metadata.uid:
                 self._replaced = f", another pod of that name since {since}"
                 self._events = None
@@ -174,13 +208,32 @@ class ExplainScreen(BuiltScreen[_Explained], group=BindingGroup.EXPLAIN):
         for title in self._folds.keys() - {section.title for section in sections}:
             self._folds.pop(title).remove()
             self._shown.pop(title)
-        below: Collapsible | None = None
+        below: dict[str, Collapsible] = {}
         for section in reversed(sections):
+            place = _place(section)
             if section.title not in self._folds:
-                self._folds[section.title] = Collapsible(section.title)
-                self.query_one("#sections").mount(self._folds[section.title], before=below)
-            below = self._folds[section.title]
+                self.query_one(f"#{place}").mount(self._new_fold(section), before=below.get(place))
+            below[place] = self._folds[section.title]
         self._fill(sections)
+        summary = self._explanation.summary, self._explanation.score, self._cheapest
+        if summary != self._shown_summary:
+            self._shown_summary = summary
+            self._show_summary()
+
+    def _show_summary(self) -> None:
+        cheapest = self.query_one("#cheapest", text_view.TextView)
+        self.query_one("#summary", text_view.TextView).show(self._summary_layout)
+        if self._cheapest is not None:
+            if not cheapest.display:
+                self.query_one(text_view.TextScroll).scroll_home(animate=False)
+            cheapest.border_title = self._cheapest.title
+            cheapest.show(text_view.section_layout(self._cheapest, ""))
+        cheapest.display = self._cheapest is not None
+
+    def _summary_layout(self, width: int) -> list[text_view.TextLine]:
+        explanation = self._explanation
+        lines = [text_view.TextLine(text, "answer") for text in text_view.wrapped(explanation.summary, width)]
+        return [*lines, *score_lines(explanation.score, width)] if explanation.summary else []
 
     def _fill(self, sections: Sequence[Section]) -> None:
         """Show answers and texts; an equal text is not laid out again."""
@@ -192,6 +245,40 @@ class ExplainScreen(BuiltScreen[_Explained], group=BindingGroup.EXPLAIN):
             if shown is None or shown.lines != section.lines:
                 fold.show_text(text_view.section_layout(section) if section.lines else None)
             self._shown[section.title] = section
+
+
+def _place(section: Section) -> str:
+    """Where a section is: events are a table, which needs the whole width."""
+    return "left" if section.title in _ANSWERS else "below" if section.title == LOADING.title else "right"
+
+
+def score_lines(score: ScoreParts | None, width: int) -> list[text_view.TextLine]:
+    """The parts of a score as a bar, in numbers, and as the formula."""
+    if score is None:
+        return []
+    cells = max(min(width, _BAR), 16)
+    # An oom_score_adj below zero takes from the base.
+    of_adj = (("░", score.base, "muted"), ("▒", score.adj, "accent"))
+    if score.adj < 0:
+        of_adj = ("░", 0, "muted"), ("▒", max(score.base + score.adj, 0), "accent")
+    bar, end = [], 0.0
+    for sign, part, token in (*of_adj, ("█", score.usage, "warning")):
+        begin, end = end, end + max(part, 0)
+        bar.append((sign * (round(cells * end / MOST_SCORE) - round(cells * begin / MOST_SCORE)), token))
+    bar.append(("·" * (cells - sum(len(text) for text, _ in bar)), "muted"))
+    numbers = (
+        *([("░ ", "muted"), (f"{score.base} base  ", "")] if score.base else []),
+        *(("▒ ", "accent"), (f"{score.adj:+d} oom_score_adj  ", "")),
+        *(("█ ", "warning"), (f"{score.usage:+d} memory  ", "")),
+        (f"= {score.score}", "answer"),
+    )
+    formula = text_view.wrapped(f"{escape(score.container)}: {score.formula}", width)
+    return [
+        text_view.TextLine(""),
+        text_view.TextLine.of(*bar),
+        text_view.TextLine.of(*numbers),
+        *(text_view.TextLine(text, "muted") for text in formula),
+    ]
 
 
 class CollapsibleTitle(Widget, can_focus=True):
@@ -228,9 +315,10 @@ class CollapsibleTitle(Widget, can_focus=True):
 class Collapsible(Vertical):
     """A title and a text below it; both may change, and what is folded stays so."""
 
-    def __init__(self, title: str) -> None:
+    def __init__(self, title: str, *, folded: bool = False) -> None:
         super().__init__()
         self.title = CollapsibleTitle(title)
+        self.title.set_reactive(CollapsibleTitle.folded, folded)
         self._body = text_view.TextView()
 
     def compose(self) -> ComposeResult:

@@ -21,7 +21,7 @@ from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.events import EventList
 from kubectl_qos.k8s.snapshot import OTHER_PODS, Scope
 from kubectl_qos.present.format import escape
-from kubectl_qos.present.kills import LATER, columns, detail_lines, nothing_sentence
+from kubectl_qos.present.kills import LATER, aged_columns, detail_lines, nothing_sentence
 from kubectl_qos.present.reasons import missing_sentence
 from kubectl_qos.qos.kills.analyze import Kill, find_kills
 from kubectl_qos.qos.reason import Confidence
@@ -84,8 +84,11 @@ class KillsScreen(QosScreen, group=BindingGroup.KILLS):
 
     def compose_content(self) -> ComposeResult:
         yield Static(Content(self._subject), id="subject")
-        yield LineTable[Kill](natural="time", key=_key, token=_token)
-        with TextScroll():
+        table = LineTable[Kill](natural="time", key=_key, token=_token)
+        table.border_title = "Kills"
+        yield table
+        with TextScroll() as evidence:
+            evidence.border_title = "Evidence"
             yield TextView(self._layout, id="evidence")
         yield TextView(self._notes_layout, id="kills-notes")
 
@@ -153,7 +156,7 @@ class KillsScreen(QosScreen, group=BindingGroup.KILLS):
         self._show_evidence()
 
     def _fitting(self, kills: Sequence[Kill], now: datetime, available: int) -> Layout[Kill]:
-        shown = [column for column in columns(wide=True) if column.key not in _LEFT_OUT]
+        shown = [column for column in aged_columns() if column.key not in _LEFT_OUT]
         return fitting_columns(shown, _IMPORTANCE, kills, now, available, _SQUEEZED)
 
     @on(LineTable.Highlighted)

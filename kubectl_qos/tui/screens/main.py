@@ -125,7 +125,12 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
         self._with_pod(Detail.EXPLAIN)
 
     def action_edit(self) -> None:
-        self._with_pod(Detail.EDIT)
+        """Edit the pod; of a workload all its pods."""
+        view_model, row = self.qos.view_model, self.table.row
+        if self.view.kind is not ListKind.WORKLOADS or view_model is None or row is None:
+            self._with_pod(Detail.EDIT)
+        elif (pod := self._pod_row()) is not None:
+            self.qos.edit_workload(row.key, view_model.pod_of(pod))
 
     def action_tree(self) -> None:
         self._with_pod(Detail.TREE)

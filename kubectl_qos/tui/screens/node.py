@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import PurePosixPath
+from typing import Final
+
 from textual import on
 from textual.app import ComposeResult
 from textual.content import Content
@@ -13,22 +18,35 @@ from kubectl_qos.k8s.node_overrides import NodeOverride, apply_overrides
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.present.effects import comparison_subject, kubelet_sections, node_sections, pod_sections
 from kubectl_qos.present.format import escape
-from kubectl_qos.present.output import Section, marked_lines
+from kubectl_qos.present.output import NO_AGES, Column, Section, column, marked_lines
 from kubectl_qos.present.reasons import missing_sentence
-from kubectl_qos.present.tree import TreeLine, file_lines, tree_lines, tree_notes, tree_subject
-from kubectl_qos.qos.cgroup.tree import CgroupLevel, cgroup_tree
+from kubectl_qos.present.tree import (
+    MOUNT,
+    TreeRow,
+    file_lines,
+    tree_lines,
+    tree_notes,
+    tree_rows,
+    tree_subject,
+)
+from kubectl_qos.qos.cgroup.tree import Directory, cgroup_tree
 from kubectl_qos.tui.actions import BindingGroup
 from kubectl_qos.tui.screens.base import QosScreen
 from kubectl_qos.tui.view import pod_name
 from kubectl_qos.tui.view_model import ViewModel
 from kubectl_qos.tui.widgets import text_view
+from kubectl_qos.tui.widgets.line_table import LineTable
+from kubectl_qos.tui.widgets.table import GAP, GUTTER, Layout, measured
 
 
 class TreeScreen(QosScreen, group=BindingGroup.TREE):
-    """The screen of `kubectl qos tree`, scrolled to the pod; it does not follow updates."""
+    """The tree of `kubectl qos tree`, with other pods than the given one folded; it does not follow updates.
+
+    While something is searched for, what has it is shown, folded or not.
+    """
 
     CSS_PATH = "tree.tcss"
-    AUTO_FOCUS = "TextScroll"
+    AUTO_FOCUS = "LineTable"
 
     def __init__(self, pod: Pod, view_model: ViewModel) -> None:
         super().__init__()
@@ -36,28 +54,130 @@ class TreeScreen(QosScreen, group=BindingGroup.TREE):
         self._view_model = view_model
         snapshot, node = view_model.snapshot, pod.node_name
         self._tree = cgroup_tree(snapshot.by_node().get(node, []), snapshot.setup(node))
+        self._folded = {one.path for one in self._tree.walk() if one.pod and not self._is_mine(one)}
+        self._with_noise = False
+        self._searched = ""
+
+    def _is_mine(self, directory: Directory) -> bool:
+        return directory.pod is not None and directory.pod.metadata == self._pod.metadata
 
     def compose_content(self) -> ComposeResult:
         yield Static(Content(tree_subject(self._tree) + self.qos.as_of(self._view_model)), id="subject")
-        with text_view.TextScroll():
-            yield text_view.TextView(self._layout)
+        yield LineTable[TreeRow](natural="", key=lambda row: row.key, token=self._token)
+        yield Input(placeholder="a name, a file or a content", compact=True, id="search")
+        yield text_view.TextView(self._notes_layout, id="tree-notes")
 
     def on_mount(self) -> None:
-        self.call_after_refresh(self._go_to_pod)
+        self.query_one("#search").display = False
+        self._show()
+        mine = next((one for one in self._tree.walk() if self._is_mine(one)), None)
+        if mine is not None:
+            self.call_after_refresh(self._go_to, mine)
 
-    def _go_to_pod(self) -> None:
-        lines = tree_lines(self._tree, self.query_one(text_view.TextView).content_size.width)
-        for number, line in enumerate(lines):
-            directory = line.directory
-            if directory is not None and directory.pod and directory.pod.metadata == self._pod.metadata:
-                self.query_one(text_view.TextScroll).scroll_to(y=number, animate=False)
+    def _go_to(self, directory: Directory) -> None:
+        """With its files in sight."""
+        self.table.move_to((directory.path, ""))
+        self.table.scroll_to(y=max(self.table.cursor - _ABOVE, 0), animate=False, immediate=True)
+
+    @property
+    def table(self) -> LineTable[TreeRow]:
+        return self.query_one(LineTable)
+
+    def _show(self) -> None:
+        rows = tree_rows(self._tree, with_noise=self._with_noise)
+        rows = list(_found(rows, self._searched) if self._searched else _unfolded(rows, self._folded))
+        empty = f"Nothing has {escape(self._searched)}." if self._searched else "There are no cgroups."
+        self.table.load(rows, partial(self._fitting, rows), NO_AGES, empty=empty)
+
+    def _fitting(self, rows: Sequence[TreeRow], available: int) -> Layout[TreeRow]:
+        """Whole names where both columns fit, else shorter and shorter ones."""
+        for shortened in range(3):
+            columns = self._columns(shortened)
+            widths = measured(columns, rows, NO_AGES)
+            spare = available - GUTTER - sum(widths) - GAP * (len(widths) - 1)
+            if spare >= 0 and all(len(columns[0].cell(row, NO_AGES)) <= widths[0] for row in rows):
                 break
+        widths[0] = max(widths[0] + min(spare, 0), _LEAST_NAME)
+        return Layout(columns, widths)
 
-    def _layout(self, width: int) -> list[text_view.TextLine]:
-        lines = [text_view.TextLine(line.text, _token(line)) for line in tree_lines(self._tree, width)]
-        notes = tree_notes([self._tree], self._view_model.snapshot.missing)
-        texts = [text for note in notes for text in text_view.wrapped(note, width)]
-        return [*lines, text_view.TextLine(""), *(text_view.TextLine(text, "muted") for text in texts)]
+    def _columns(self, shortened: int) -> Sequence[Column[TreeRow]]:
+        def name(row: TreeRow) -> str:
+            sign = "" if row.file else "▸ " if self._is_folded(row) else "▾ "
+            return f"{row.branch}{sign}{row.names[shortened]}"
+
+        def content(row: TreeRow) -> str:
+            return f"{row.content:<{_CONTENT}}  {row.meaning}" if row.meaning else row.content
+
+        return (
+            column("cgroup", lambda row: row.names[0], cell=name, sort_key=_unsorted, header=MOUNT),
+            column("content", content, empty="", sort_key=_unsorted),
+        )
+
+    def _is_folded(self, row: TreeRow) -> bool:
+        return row.directory.path in self._folded and not self._searched
+
+    def _token(self, row: TreeRow, key: str) -> str:
+        if row.file:
+            return "" if key == "content" else "muted"
+        if self._is_mine(row.directory):
+            return "accent"
+        return "" if key == "cgroup" or row.directory.pod is not None else "muted"
+
+    def _notes_layout(self, width: int) -> list[text_view.TextLine]:
+        key, is_roomy = self.qos.keys.first("tree.notes"), self.app.size.height >= _ROOMY
+        return list(text_view.note_lines(self.notes_now(), key, width, is_roomy=is_roomy))
+
+    def notes_now(self) -> list[str]:
+        return tree_notes([self._tree], self._view_model.snapshot.missing)
+
+    def action_notes(self) -> None:
+        self.show_notes(self.notes_now(), "there are no notes")
+
+    @on(LineTable.Selected)
+    def action_fold(self) -> None:
+        row = self.table.row
+        if row is not None and not self._searched:
+            self._folded ^= {row.directory.path}
+            self._show()
+            self.table.move_to((row.directory.path, ""))
+
+    def action_fold_all(self) -> None:
+        """Unfold everything, or fold every pod."""
+        pods = {one.path for one in self._tree.walk() if one.pod is not None}
+        self._folded = set() if self._folded else pods
+        self._show()
+
+    def action_everything(self) -> None:
+        self._with_noise = not self._with_noise
+        self._show()
+
+    def action_search(self) -> None:
+        search = self.query_one("#search", Input)
+        search.display = True
+        search.focus()
+
+    @on(Input.Changed, "#search")
+    def _search_typed(self, event: Input.Changed) -> None:
+        self._searched = event.value.strip()
+        self._show()
+
+    @on(Input.Submitted, "#search")
+    def _search_entered(self) -> None:
+        self.query_one("#search").display = bool(self._searched)
+        self.table.focus()
+
+    def action_back(self) -> None:
+        """End the search at first, at the row that was found."""
+        search, row = self.query_one("#search", Input), self.table.row
+        if not search.display:
+            self.dismiss()
+            return
+        if row is not None and self._searched:
+            self._folded -= {path for path in self._folded if row.directory.path.startswith(path)}
+        search.value, search.display = "", False
+        self.table.focus()
+        if row is not None:
+            self.call_after_refresh(self.table.move_to, row.key)
 
     def action_copy(self) -> None:
         lines = (line.text for line in tree_lines(self._tree))
@@ -69,10 +189,40 @@ class TreeScreen(QosScreen, group=BindingGroup.TREE):
         self.qos.save_as("the cgroup files", f"{name}-cgroups.txt", lambda _: text)
 
 
-def _token(line: TreeLine) -> str:
-    if line.directory is None:
-        return ""
-    return "title" if line.directory.level is CgroupLevel.POD else "answer"
+_ROOMY: Final = 30
+_LEAST_NAME: Final = 30
+_ABOVE: Final = 3
+"""Lines above the pod at first."""
+_CONTENT: Final = 13
+"""The cells of a number of bytes; what it is stands behind it."""
+
+
+def _unsorted(_: TreeRow) -> int:
+    """The order is the tree's."""
+    return 0
+
+
+def _unfolded(rows: Sequence[TreeRow], folded: set[str]) -> Iterator[TreeRow]:
+    """The rows without what is inside of folded directories."""
+    for row in rows:
+        path = PurePosixPath(row.directory.path)
+        above = map(str, (path, *path.parents) if row.file else path.parents)
+        if folded.isdisjoint(above):
+            yield row
+
+
+def _found(rows: Sequence[TreeRow], text: str) -> Iterator[TreeRow]:
+    """The rows that have a text, with the directories above them."""
+    wanted = text.casefold()
+    hits = {
+        row.key
+        for row in rows
+        if any(wanted in one.casefold() for one in (row.names[0], row.content, row.meaning))
+    }
+    above = {
+        str(parent) for path, _ in hits for parent in (PurePosixPath(path), *PurePosixPath(path).parents)
+    }
+    return (row for row in rows if row.key in hits or (not row.file and row.directory.path in above))
 
 
 EXAMPLE = "1.37 cgroupVersion=1 featureGates.MemoryQoS=true memory=32Gi"

@@ -18,7 +18,7 @@ from kubectl_qos.present.output import to_yaml
 from kubectl_qos.tui.actions import BindingGroup
 from kubectl_qos.tui.follower import run_in_background
 from kubectl_qos.tui.screens.base import QosScreen
-from kubectl_qos.tui.widgets.text_view import TextScroll, TextView, escape_lines, paragraphs, verbatim
+from kubectl_qos.tui.widgets.text_view import TextScroll, TextView, escape_lines, paragraphs, yaml_layout
 
 
 class PatchScreen(QosScreen, group=BindingGroup.PATCH):
@@ -69,9 +69,10 @@ class PatchScreen(QosScreen, group=BindingGroup.PATCH):
         elif strategy_kind is not StrategyKind.NEVER:
             lines.append(kubectl_command(self._pod, in_place=strategy_kind is StrategyKind.IN_PLACE))
         self.query_one("#what", Static).update(Content(escape_lines("\n".join(lines))))
+        self.query_one(TextScroll).border_title = self._kind
         text = self.text
         waits = paragraphs((f"Asking {self.qos.source.title} …", ""))
-        self.query_one("#text", TextView).show(waits if text is None else verbatim(escape_lines(text)))
+        self.query_one("#text", TextView).show(waits if text is None else yaml_layout(escape_lines(text)))
 
     @property
     def _kind(self) -> str:

@@ -13,6 +13,7 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.fuzzy import FuzzySearch
+from textual.widget import Widget
 from textual.widgets import Input, Label
 
 from kubectl_qos.present.format import escape
@@ -172,6 +173,19 @@ def _command_token(_: Command, key: str) -> str:
     return {"key": "accent", "help": "muted"}.get(key, "")
 
 
+def _fit_dialog(
+    dialog: Widget, columns: Sequence[Column[RowT]], rows: Sequence[RowT], least: int = 24
+) -> None:
+    """Make a dialog as wide as its table; its style bounds it."""
+    widths = measured(columns, rows, datetime.now(UTC))
+    frame = 2 * _FRAME + dialog.styles.scrollbar_size_vertical
+    dialog.styles.width = max(GUTTER + sum(widths) + GAP * len(widths) + frame, least)
+
+
+_FRAME: Final = 2
+"""Border and padding of a dialog on one side."""
+
+
 def _last_takes_rest(columns: Sequence[Column[RowT]], rows: Sequence[RowT], available: int) -> Layout[RowT]:
     *widths, _ = measured(columns, rows, datetime.now(UTC))
     rest = available - GUTTER - sum(widths) - GAP * len(widths)
@@ -226,6 +240,7 @@ class ColumnsScreen(Dialog[tuple[str, ...] | None], group=BindingGroup.COLUMNS):
         return self.query_one(LineTable)
 
     def on_mount(self) -> None:
+        _fit_dialog(self.query_one(".dialog-table"), _CHOICE_COLUMNS, self._choices)
         self._show()
 
     def _show(self) -> None:
@@ -272,7 +287,7 @@ class SelectDialog(Dialog[str | None], group=BindingGroup.SELECT):
         self._current = current
 
     def compose(self) -> ComposeResult:
-        with Vertical(classes="dialog-table fitted") as dialog:
+        with Vertical(classes="dialog-table") as dialog:
             dialog.border_title = self._title
             table = LineTable[str](natural="", key=str, token=lambda *_: "")
             table.styles.height = len(self._names) + HEADER
@@ -280,6 +295,7 @@ class SelectDialog(Dialog[str | None], group=BindingGroup.SELECT):
 
     def on_mount(self) -> None:
         columns = (column("name", str, header=self._header, cell=escape),)
+        _fit_dialog(self.query_one(".dialog-table"), columns, self._names)
         table = self.query_one(LineTable)
         table.load(self._names, partial(_last_takes_rest, columns, self._names), datetime.now(UTC))
         table.move_to(self._current)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 from textual import on
@@ -31,7 +32,7 @@ from kubectl_qos.tui.screens.search import Finder
 from kubectl_qos.tui.view import Detail
 from kubectl_qos.tui.view_model import ViewModel, pod_named
 from kubectl_qos.tui.widgets.line_table import LineTable
-from kubectl_qos.tui.widgets.simulation import Option, OptionBar, Slider, VictimTable
+from kubectl_qos.tui.widgets.simulation import NodeBar, Option, OptionBar, Slider, VictimTable
 from kubectl_qos.tui.widgets.text_view import TextLine, TextView, escape_lines, note_lines
 
 _POSITIONS: Final = 128
@@ -113,6 +114,27 @@ class SimulationOptions:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class WholeSimulation:
+    """What follows if the slider goes to its end, and at which amounts the victims die."""
+
+    simulation: Simulation
+    kill_points: tuple[int, ...]
+
+
+def simulate_whole(node_state: NodeState, options: SimulationOptions) -> WholeSimulation:
+    """For a mode with a slider. Raises InputError where the growing container is gone."""
+    top = options.top(node_state)
+    whole = simulate(node_state, options.with_amount(top).scenario(node_state))
+    if options.mode is Mode.FREE:
+        freed = [
+            0 if step.restarts else step.freed.available_bytes if options.eviction else step.freed.free_bytes
+            for step in whole.steps
+        ]
+        return WholeSimulation(whole, tuple(accumulate(freed[:-1], initial=0)) if freed else ())
+    return WholeSimulation(whole, tuple(int(top * step.grown) for step in whole.steps))
+
+
 def step_bytes(node_state: NodeState) -> int:
     """A small step of the slider: a power of two, by the memory of the machine, which never changes."""
     part: int = node_state.total_bytes // _POSITIONS // _MEBIBYTE
@@ -154,6 +176,7 @@ class SimulationScreen(BuiltScreen[NodeState | None], group=BindingGroup.SIMULAT
         self._node_state: NodeState | None = None
         self._options: SimulationOptions | None = None
         self._shown: tuple[Scenario, Simulation] | None = None
+        self._whole: tuple[object, WholeSimulation] | None = None
         self._error: QosError | None = None
         self._gone = ""
 
@@ -161,9 +184,12 @@ class SimulationScreen(BuiltScreen[NodeState | None], group=BindingGroup.SIMULAT
         yield Static(id="subject", markup=False)
         yield OptionBar()
         yield Static(id="question", markup=False)
+        yield NodeBar()
         yield Slider()
         yield Static(id="outcome", markup=False)
-        yield VictimTable()
+        table = VictimTable()
+        table.border_title = "Who dies, in order"
+        yield table
         yield TextView(self._notes_layout, id="simulation-notes")
 
     def on_mount(self) -> None:
@@ -214,13 +240,29 @@ class SimulationScreen(BuiltScreen[NodeState | None], group=BindingGroup.SIMULAT
                 Option(_RESTARTS, options is not None and options.restarts, is_switch=True),
             ]
         )
+        whole, shown = self._whole_now(), self._shown
+        reached = len(shown[1].steps) if shown is not None else 0
+        simulation = whole.simulation if whole is not None else shown[1] if shown is not None else None
+        self.query_one(NodeBar).show(node_state, simulation, reached)
         slider = self.query_one(Slider)
         slider.display = self._shown is not None and options is not None and options.mode in _WITH_SLIDER
         if node_state is not None and options is not None:
-            slider.show(options.amount, options.top(node_state), step_bytes(node_state))
+            marks = whole.kill_points if whole is not None else ()
+            slider.show(options.amount, options.top(node_state), step_bytes(node_state), marks)
         self._show_words()
-        self.table.show(self._shown[1] if self._shown is not None else None, self.qos.source.now())
+        self.table.show(shown[1] if shown is not None else None, self.qos.source.now(), simulation)
         self.query_one("#simulation-notes", TextView).show(self._notes_layout)
+
+    def _whole_now(self) -> WholeSimulation | None:
+        """What follows at the slider's end, where it begins as what is shown; computed once for a mode."""
+        node_state, options, shown = self._node_state, self._options, self._shown
+        if node_state is None or options is None or shown is None or options.mode not in _WITH_SLIDER:
+            return None
+        made_from = node_state, options.with_amount(0), options.top(node_state)
+        if self._whole is None or self._whole[0] != made_from:
+            self._whole = made_from, simulate_whole(node_state, options)
+        whole = self._whole[1]
+        return whole if present.begins_with(whole.simulation, shown[1]) else None
 
     def _simulate(self, node_state: NodeState, options: SimulationOptions) -> None:
         self._shown = self._error = None

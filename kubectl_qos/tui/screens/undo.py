@@ -16,9 +16,10 @@ from kubectl_qos.cluster.source import Source
 from kubectl_qos.edit.history import Entry, EntryState, find_conflicts, undo_edits, undone_ids
 from kubectl_qos.edit.related import RelatedObjects, pod_from_raw, pod_reference
 from kubectl_qos.errors import QosError
+from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.present.apply import change_lines, entry_change, entry_object, entry_state, entry_when
 from kubectl_qos.present.format import escape
-from kubectl_qos.present.output import Column, column
+from kubectl_qos.present.output import Column, ColumnType, column, largest_first
 from kubectl_qos.tui.actions import BindingGroup
 from kubectl_qos.tui.apply_lines import error_lines
 from kubectl_qos.tui.edit_target import EditTarget
@@ -52,8 +53,12 @@ class UndoScreen(QosScreen, group=BindingGroup.UNDO):
 
     def compose_content(self) -> ComposeResult:
         yield Static(Content("change history"), id="subject")
-        yield LineTable[Entry](natural="when", key=lambda entry: entry.id, token=_token)
-        yield TextView(id="entry")
+        table = LineTable[Entry](natural="when", key=lambda entry: entry.id, token=_token)
+        table.border_title = "Applied, the newest first"
+        yield table
+        entry = TextView(id="entry")
+        entry.border_title = "Change"
+        yield entry
 
     def on_mount(self) -> None:
         self._read()
@@ -78,7 +83,9 @@ class UndoScreen(QosScreen, group=BindingGroup.UNDO):
     def _fitting(self, entries: Sequence[Entry], now: datetime, available: int) -> Layout[Entry]:
         contexts: list[Column[Entry]] = [column("context", lambda entry: entry.context)]
         columns = [
-            column("when", lambda entry: entry_when(entry, now), header="WHEN (UTC)"),
+            column(
+                "when", lambda entry: entry.at, type=ColumnType.TIME, header="AGE", sort_key=_newest_first
+            ),
             *(contexts if len({entry.context for entry in entries}) > 1 else []),
             column("object", entry_object),
             column("change", entry_change),
@@ -96,6 +103,7 @@ class UndoScreen(QosScreen, group=BindingGroup.UNDO):
 
     def _lines(self, entry: Entry) -> list[TextLine]:
         lines = [TextLine(f"{entry_object(entry)} in {escape(entry.context)}", "answer")]
+        lines.append(TextLine(f"  {entry_when(entry, self.qos.source.now())}", "muted"))
         lines += [TextLine(f"  {line}") for line in change_lines(entry.before, entry.after)]
         lines.append(TextLine(f"  {entry_state(entry, undone=entry.id in self._undone)}"))
         if self._error is not None and self._error[0].id == entry.id:
@@ -156,6 +164,11 @@ class UndoScreen(QosScreen, group=BindingGroup.UNDO):
         self._read()
         if screen.outcome is ApplyOutcome.RELOAD:
             self.action_open()
+
+
+def _newest_first(entry: Entry) -> float:
+    when = parse_time(entry.at)
+    return largest_first(when.timestamp() if when is not None else None)
 
 
 def _token(entry: Entry, key: str) -> str:

@@ -1,18 +1,20 @@
-"""The fields of the edit screen: requests and limits of each container, checked while they are typed.
+"""The fields of the edit screen: requests and limits, checked while they are typed, beside what is used.
 
 Not here: what a change does (edit/) and how that is shown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from textual import on
 from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.containers import Container, Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.message import Message
+from textual.widget import Widget
 from textual.widgets import Input, Label, Static
 
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, current_value, parse_quantity
@@ -20,10 +22,21 @@ from kubectl_qos.errors import QuantityError
 from kubectl_qos.k8s.objects import CPU, MEMORY, Pod
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.releases import Release
-from kubectl_qos.present.format import NONE, escape
+from kubectl_qos.present.format import NONE, binary, escape
 from kubectl_qos.qos.ranking import ContainerKind, container_kinds
 
-RESOURCES: Final = (CPU, MEMORY)
+RESOURCES: Final = (MEMORY, CPU)
+"""Memory first: it decides who is killed."""
+
+
+class MemoryUse(NamedTuple):
+    """What a container or pod uses, and the most that was seen of it, None without several samples. Bytes."""
+
+    used: int
+    peak: int | None = None
+
+
+NO_USE: Final[Mapping[str, MemoryUse]] = MappingProxyType({})
 
 
 class QuantityField(Input):
@@ -54,6 +67,12 @@ class QuantityField(Input):
         return ""
 
     @property
+    def bytes(self) -> int:
+        """Its value as a number, the stored one while its text is wrong; 0 without one."""
+        quantity = parse_quantity(self.stored_text if self.problem else self.value)
+        return quantity.value() if quantity is not None else 0
+
+    @property
     def edit(self) -> Edit | None:
         """The edit of this field; None where its text is wrong or unchanged."""
         if not self.touched or self.problem:
@@ -61,25 +80,76 @@ class QuantityField(Input):
         return Edit(self.owner, self.side, self.resource, parse_quantity(self.value))
 
 
-class OwnerFields(Vertical):
-    """The four fields of a container or of the pod, with remarks."""
+class UsageBar(Widget):
+    """What is used of a limit, with a mark at the request."""
 
-    def __init__(self, title: str, pod: Pod, owner: str) -> None:
+    DEFAULT_CSS = "UsageBar { height: 1; }"
+    _MOST = 40
+
+    def __init__(self, use: MemoryUse) -> None:
+        super().__init__()
+        self._use = use
+        self._request = self._limit = 0
+
+    def show(self, request: int, limit: int) -> None:
+        """Show other values, 0 where there is none."""
+        self._request, self._limit = request, limit
+        self.refresh()
+
+    def render(self) -> Content:
+        used, peak = self._use
+        words = f" {binary(used)} used"
+        if peak is not None:
+            words += f", peak {binary(peak)}"
+        whole = self._limit or self._request
+        if not whole:
+            return Content(f"{words[1:]}, nothing requested, no limit")
+        words += f", {100 * used // whole}% of {'limit' if self._limit else 'request'}"
+        cells = min(self.content_size.width - len(words), self._MOST)
+        return Content.assemble(*self._bar(max(cells, 0)), words)
+
+    def _bar(self, cells: int) -> Iterator[tuple[str, str]]:
+        used, peak = self._use
+        most = max(self._limit, self._request, used, peak or 0, 1)
+        filled, mark = (min(round(cells * part / most), cells) for part in (used, self._request))
+        rest = "░" if self._limit else "·"
+        bar = "█" * filled + rest * (cells - filled)
+        style = "$warning" if self._limit and used >= self._limit * 9 // 10 else "$accent"
+        if not self._request or not cells:
+            yield bar[:filled], style
+            yield bar[filled:], "$secondary"
+            return
+        mark = min(mark, cells - 1)
+        for begin, end in ((0, mark), (mark + 1, cells)):
+            yield bar[begin : max(min(filled, end), begin)], style
+            yield bar[max(min(filled, end), begin) : end], "$secondary"
+            if end == mark:
+                yield "┃", "bold $foreground"
+
+
+class OwnerFields(Vertical):
+    """The four fields of a container or of the pod with what is used, and with remarks."""
+
+    def __init__(self, title: str, pod: Pod, owner: str, use: MemoryUse | None) -> None:
         super().__init__()
         self._title = title
+        self._bar = UsageBar(use) if use is not None else None
         self.fields = {
             (side, resource): QuantityField(owner, side, resource, current_value(pod, owner, side, resource))
-            for side in Side
             for resource in RESOURCES
+            for side in Side
         }
 
     def compose(self) -> ComposeResult:
         yield Static(Content(self._title), classes="owner")
-        for side in Side:
-            with Horizontal(classes="side"):
-                yield Label(side.value)
-                for resource in RESOURCES:
-                    yield self.fields[side, resource]
+        for resource in RESOURCES:
+            with Container(classes="resource"):
+                with Horizontal(classes="values"):
+                    yield Label(resource)
+                    for side in Side:
+                        yield self.fields[side, resource]
+                if resource == MEMORY and self._bar is not None:
+                    yield self._bar
         yield Static(markup=False, classes="remarks")
 
     def on_mount(self) -> None:
@@ -88,6 +158,8 @@ class OwnerFields(Vertical):
     @on(Input.Changed)
     def show_remarks(self) -> None:
         """Show what is wrong, and the stored values of changed fields."""
+        if self._bar is not None:
+            self._bar.show(*(self.fields[side, MEMORY].bytes for side in Side))
         remarks = []
         for field in self.fields.values():
             problem = field.problem
@@ -106,20 +178,25 @@ class OwnerFields(Vertical):
 
 
 class ResourceForm(VerticalScroll, inherit_bindings=False, can_focus=False):
-    """All fields of a pod, two in a line."""
+    """All fields of a pod, two in a line; `uses` are by container, or POD_LEVEL."""
 
     class Changed(Message):
         """A field has another value."""
 
-    def __init__(self, pod: Pod, release: Release) -> None:
+    def __init__(self, pod: Pod, release: Release, uses: Mapping[str, MemoryUse] = NO_USE) -> None:
         super().__init__()
-        self._owners = [OwnerFields(title, pod, owner) for title, owner in _owners(pod, release)]
+        self._owners = [
+            OwnerFields(title, pod, owner, uses.get(owner)) for title, owner in _owners(pod, release)
+        ]
+        for owner in self._owners[1:]:
+            owner.add_class("later")
+        self.border_title = "Requests and limits"
 
     def compose(self) -> ComposeResult:
         with Horizontal(classes="head"):
             yield Label("")
-            for resource in RESOURCES:
-                yield Label(resource, classes="column")
+            for side in Side:
+                yield Label(side.value, classes="column")
         yield from self._owners
 
     @property
@@ -148,7 +225,7 @@ class ResourceForm(VerticalScroll, inherit_bindings=False, can_focus=False):
         if focused is None:
             fields[0].focus()
             return
-        index = focused + lines * len(RESOURCES)
+        index = focused + lines * len(Side)
         if 0 <= index < len(fields):
             fields[index].focus()
 

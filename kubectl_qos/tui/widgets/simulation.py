@@ -1,8 +1,8 @@
-"""The widgets of the simulation screen: a slider, a bar of options, the table of victims."""
+"""The widgets of the simulation screen: the node's bar, a slider, a bar of options, the table of victims."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple
@@ -14,9 +14,12 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.widget import Widget
 
+from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.format import binary
+from kubectl_qos.present.reasons import CLASSES
 from kubectl_qos.present.simulation import REACH_COLUMNS, STEP_COLUMNS, VictimRow, reach_rows, victim_rows
 from kubectl_qos.qos.simulation.engine import Simulation
+from kubectl_qos.qos.simulation.node_state import NodeState, SimulatedContainer
 from kubectl_qos.tui.lists.base import fitting_columns
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.table import Layout
@@ -24,8 +27,71 @@ from kubectl_qos.tui.widgets.table import Layout
 _LEFT: Final = "0 "
 
 
+class NodeBar(Widget):
+    """A node's memory: a segment for each container, the next victim at the end of what is used.
+
+    Who is killed or evicted goes hollow.
+    """
+
+    DEFAULT_CSS = "NodeBar { height: 1; width: 1fr; }"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._segments: tuple[tuple[int, str, str], ...] = ()
+        self._total = 1
+
+    def show(self, node_state: NodeState | None, whole: Simulation | None, reached: int) -> None:
+        """Show a node whose first `reached` victims of a whole simulation are dead; nothing without one."""
+        self._segments = tuple(_segments(node_state, whole, reached)) if node_state is not None else ()
+        self._total = node_state.total_bytes if node_state is not None else 1
+        self.refresh()
+
+    def render(self) -> Content:
+        cells = self.content_size.width
+        parts, position, end = [], 0, 0
+        for used, sign, style in self._segments:
+            end += used
+            here = min(round(cells * end / self._total), cells) - position
+            if here > 0:
+                gap = _ENDS.get(sign, sign) if here > 1 else sign
+                parts.append(Content.styled(sign * (here - 1) + gap, style))
+                position += here
+        if self._segments:
+            parts.append(Content.styled("·" * (cells - position), "$secondary"))
+        return Content.assemble(*parts)
+
+
+_USED, _FREED, _OWN = "█", "░", "▒"
+_ENDS: Final = {_USED: "▊", _FREED: " "}
+"""The last cell of a segment, so that it ends somewhere."""
+
+
+def _segments(
+    node_state: NodeState, whole: Simulation | None, reached: int
+) -> Iterator[tuple[int, str, str]]:
+    """Bytes, sign and style of each container; those that are never killed come first."""
+    steps = whole.steps if whole is not None else ()
+    places: dict[tuple[PodKey, str], int] = {}
+    for place, step in enumerate(steps):
+        places.setdefault((step.key, step.container), place)
+    if node_state.own_bytes:
+        yield node_state.own_bytes, _OWN, "$secondary"
+    last = len(steps)
+
+    def place_of(container: SimulatedContainer) -> int:
+        key = node_state.pod_for(container).key
+        return min(places.get((key, container.name), last), places.get((key, ""), last))
+
+    for container in sorted(node_state.containers, key=place_of, reverse=True):
+        token = CLASSES[node_state.pod_for(container).qos].token
+        if place_of(container) < reached:
+            yield container.used_bytes, _FREED, "$secondary"
+        else:
+            yield container.used_bytes, _USED, f"${token}" if token else "$primary"
+
+
 class Slider(Widget):
-    """An amount between 0 and a maximum, set by mouse; keys are the screen's."""
+    """An amount between 0 and a maximum, set by mouse; keys are the screen's. Marks are where one dies."""
 
     DEFAULT_CSS = "Slider { height: 1; width: 1fr; }"
 
@@ -38,12 +104,13 @@ class Slider(Widget):
     def __init__(self) -> None:
         super().__init__()
         self._amount, self._top, self._step = 0, 1, 1
+        self._marks: tuple[int, ...] = ()
         self._held = False
 
-    def show(self, amount: int, top: int, step: int) -> None:
-        """Show an amount, its maximum, and the step that amounts are multiples of."""
-        if (amount, top, step) != (self._amount, self._top, self._step):
-            self._amount, self._top, self._step = amount, top, step
+    def show(self, amount: int, top: int, step: int, marks: Sequence[int] = ()) -> None:
+        """Show an amount, its maximum, the step of amounts, and amounts that are marked."""
+        if (amount, top, step, tuple(marks)) != (self._amount, self._top, self._step, self._marks):
+            self._amount, self._top, self._step, self._marks = amount, top, step, tuple(marks)
             self.refresh()
 
     @property
@@ -54,13 +121,18 @@ class Slider(Widget):
     def _cells(self) -> int:
         return max(self.content_size.width - cell_len(_LEFT) - cell_len(self._right), 2)
 
+    def _cell(self, amount: int) -> int:
+        return round((self._cells - 1) * min(amount, self._top) / self._top)
+
     def render(self) -> Content:
-        knob = round((self._cells - 1) * min(self._amount, self._top) / self._top)
+        knob, marks = self._cell(self._amount), {self._cell(mark) for mark in self._marks}
+        past = "".join("◆" if cell in marks else "━" for cell in range(knob))
+        later = "".join("◇" if cell in marks else "─" for cell in range(knob + 1, self._cells))
         return Content.assemble(
             Content.styled(_LEFT, "$secondary"),
-            Content.styled("━" * knob, "$accent"),
+            Content.styled(past, "$accent"),
             Content.styled("●", "bold $accent"),
-            Content.styled("─" * (self._cells - knob - 1), "$secondary"),
+            Content.styled(later, "$secondary"),
             Content.styled(self._right, "$secondary"),
         )
 
@@ -168,9 +240,9 @@ class OptionBar(Widget):
 
 
 _IMPORTANCE: Final = (
-    "victim by more growth step freed free_after note victim note score qos container container"
+    "victim container by more growth step freed victim container free_after note note score qos"
 )
-_SQUEEZED: Final = {"victim": 20, "note": 14, "container": 6}
+_SQUEEZED: Final = {"victim": 24, "container": 6, "note": 14}
 
 
 class VictimTable(LineTable[VictimRow]):
@@ -180,10 +252,15 @@ class VictimTable(LineTable[VictimRow]):
         super().__init__(natural="step", key=lambda row: row.identity, token=_token)
         self.flashes = False
 
-    def show(self, simulation: Simulation | None, now: datetime) -> None:
+    def show(self, simulation: Simulation | None, now: datetime, whole: Simulation | None = None) -> None:
+        """Show the steps, and those that would follow in the whole simulation."""
         by_distance = simulation is not None and bool(simulation.distances)
         rows = (
-            [] if simulation is None else reach_rows(simulation) if by_distance else victim_rows(simulation)
+            []
+            if simulation is None
+            else reach_rows(simulation)
+            if by_distance
+            else victim_rows(simulation, whole)
         )
         columns = REACH_COLUMNS if by_distance else STEP_COLUMNS
 
@@ -194,6 +271,8 @@ class VictimTable(LineTable[VictimRow]):
 
 
 def _token(row: VictimRow, key: str) -> str:
+    if not row.is_reached:
+        return "muted"
     if row.is_important and key in {"victim", "note"}:
         return "warning"
     if row.place == 1 and key == "victim":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,10 +22,16 @@ from kubectl_qos.tui.actions import BindingGroup, bindings
 
 @dataclass(frozen=True, slots=True)
 class TextLine:
-    """One line; `token` is one of STYLES."""
+    """One line; `token` is one of STYLES, or of the theme. `parts` are texts with tokens of their own."""
 
     text: str
     token: str = ""
+    parts: tuple[tuple[str, str], ...] = ()
+
+    @staticmethod
+    def of(*parts: tuple[str, str]) -> TextLine:
+        """A line of several parts."""
+        return TextLine("".join(text for text, _ in parts), "", parts)
 
 
 TextLayout = Callable[[int], Sequence[TextLine]]
@@ -37,6 +44,8 @@ STYLES: Final = {
     "changed": "bold $warning",
     "wrong": "bold $error",
     "muted": "$secondary",
+    "mine": "bold $accent",
+    "key": "$accent",
 }
 
 _COLOURLESS: Final = {
@@ -70,18 +79,31 @@ def layout_lines(lines: Iterable[TextLine]) -> TextLayout:
         found = []
         for line in kept:
             indent = line.text[: len(line.text) - len(line.text.lstrip(" "))]
-            is_short = len(line.text) <= width
-            parts = [line.text] if is_short else wrapped(line.text.strip(), width, indent)
-            found += [TextLine(part, line.token) for part in parts]
+            if len(line.text) <= width:
+                found.append(line)
+                continue
+            found += [TextLine(part, line.token) for part in wrapped(line.text.strip(), width, indent)]
         return found
 
     return layout
 
 
-def verbatim(text: str) -> TextLayout:
-    """Lines that are never broken."""
-    lines = [TextLine(line) for line in text.splitlines()]
+def yaml_layout(text: str) -> TextLayout:
+    """YAML in lines that are never broken, its keys in colour."""
+    lines = [yaml_line(line) for line in text.splitlines()]
     return lambda _: lines
+
+
+_YAML_KEY: Final = re.compile(r"""(\s*(?:- )*)([^\s#'":][^:]*|"[^"]*"|'[^']*')(:)(\s.*|)$""")
+
+
+def yaml_line(line: str) -> TextLine:
+    """One line of YAML, with its key in colour."""
+    found = _YAML_KEY.match(line)
+    if found is None:
+        return TextLine(line, "muted" if line.lstrip().startswith("#") else "")
+    indent, key, colon, value = found.groups()
+    return TextLine.of((indent, "muted"), (key, "key"), (colon, "muted"), (value, ""))
 
 
 def paragraphs(*texts: tuple[str, str]) -> TextLayout:
@@ -106,8 +128,14 @@ class TextView(Widget):
 
     DEFAULT_CSS = "TextView { height: auto; width: 1fr; }"
 
-    def __init__(self, layout: TextLayout = no_text, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
-        super().__init__(id=id)
+    def __init__(
+        self,
+        layout: TextLayout = no_text,
+        *,
+        id: str | None = None,  # noqa: A002 - Textual's name
+        classes: str | None = None,
+    ) -> None:
+        super().__init__(id=id, classes=classes)
         self._text_layout = layout
         self._laid_out: tuple[int, Sequence[TextLine]] = (-1, ())
 
@@ -132,8 +160,17 @@ class TextView(Widget):
 
     def render(self) -> Content:
         lines = self.text_lines(self.content_size.width)
-        styles = _COLOURLESS if self.app.no_color else STYLES
-        return Content("\n").join(Content.styled(line.text, styles[line.token]) for line in lines)
+        return Content("\n").join(map(self._content, lines))
+
+    def _content(self, line: TextLine) -> Content:
+        if line.parts:
+            return Content.assemble(*((text, self._style(token)) for text, token in line.parts))
+        return Content.styled(line.text, self._style(line.token))
+
+    def _style(self, token: str) -> str:
+        if self.app.no_color:
+            return _COLOURLESS.get(token, "")
+        return STYLES.get(token, f"${token}")
 
 
 class TextScroll(VerticalScroll, inherit_bindings=False):
@@ -181,9 +218,9 @@ NOTE_AT_LEAST: Final = 26
 _TOKENS: Final = {"!": "wrong", "*": "changed", " ": "answer"}
 
 
-def section_layout(section: Section) -> TextLayout:
+def section_layout(section: Section, margin: str = "  ") -> TextLayout:
     """What is below the title of a section."""
-    return lambda width: list(_body(section, width, "  "))
+    return lambda width: list(_body(section, width, margin))
 
 
 def effects_layout(

@@ -1,0 +1,193 @@
+"""The effects of a change at each moment: values side by side, the ladder of kill ranks, the next deaths.
+
+Not here: the sections of a preview (effects.py), and how any of it looks (tui/).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from kubectl_qos.edit.preview import Effects, When
+from kubectl_qos.errors import InputError
+from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.present.effects import moment
+from kubectl_qos.present.format import UNKNOWN, escape
+from kubectl_qos.qos.qos_class import QosClass
+from kubectl_qos.qos.ranking import RankedPod, Ranking, with_adj
+from kubectl_qos.qos.simulation.next_death import OF_NODE, NextDeath, next_deaths
+from kubectl_qos.qos.simulation.node_state import NodeState, ranked_node_state
+
+
+def moments(effects: Effects) -> tuple[When, ...]:
+    """The moments at which something changes, from the first to the last."""
+    found = {one.when for one in effects.containers if one.changed}
+    found |= {file.when for file in effects.files}
+    ranks_before, ranks_after = effects.eviction_ranks
+    if effects.before.qos_class is not effects.after.qos_class or ranks_before != ranks_after:
+        found.add(effects.when)
+    if effects.rank_now != effects.rank_before:
+        found.add(When.NOW)
+    if effects.rank_after != effects.rank_now:
+        found.add(effects.rank_when)
+    return tuple(sorted(found, key=list(When).index))
+
+
+def _is_reached(when: When, at: When) -> bool:
+    order = list(When).index
+    return order(when) <= order(at)
+
+
+def moment_words(effects: Effects, when: When) -> str:
+    """A moment as a heading: `now`, `when app restarts`."""
+    return moment(when, effects.restarting_later, effects.when)
+
+
+def first_heading(effects: Effects) -> str:
+    """What is true at present: `now`, but `before` where something changes at once."""
+    return "before" if When.NOW in moments(effects) else "now"
+
+
+class MomentRow(NamedTuple):
+    """A value at present and at each moment; `delta` is the whole difference of numbers."""
+
+    label: str
+    cells: tuple[str, ...]
+    delta: str = ""
+
+
+class MomentTable(NamedTuple):
+    """Values at present, then at each moment at which something changes."""
+
+    headings: tuple[str, ...]
+    rows: tuple[MomentRow, ...]
+
+
+def moment_table(effects: Effects) -> MomentTable:
+    """Class, kill rank, each container's numbers and the eviction rank, at each moment."""
+    when = moments(effects)
+    headings = (first_heading(effects), *(moment_words(effects, at) for at in when))
+    return MomentTable(headings, tuple(_rows(effects, when)))
+
+
+def _rows(effects: Effects, when: Sequence[When]) -> Iterator[MomentRow]:
+    def row(label: str, before: object, after: object, since: When, suffix: str = "") -> MomentRow:
+        values = (before, *(after if _is_reached(since, at) else before for at in when))
+        cells = tuple(UNKNOWN if value is None else f"{value}{suffix}" for value in values)
+        is_moved = isinstance(before, int) and isinstance(after, int) and before != after
+        return MomentRow(label, cells, f"{after - before:+d}" if is_moved else "")  # type: ignore[operator]
+
+    yield row("class", effects.before.qos_class.value, effects.after.qos_class.value, effects.when)
+    ranks = [effects.rank_before]
+    for at in when:
+        is_last = _is_reached(effects.rank_when, at)
+        ranks.append(effects.rank_after if is_last else effects.rank_now)
+    of = f" of {effects.ranked}"
+    yield MomentRow("kill rank", tuple(UNKNOWN if rank is None else f"{rank}{of}" for rank in ranks))
+    for one in effects.containers:
+        name = f"{escape(one.name)} " if len(effects.containers) > 1 else ""
+        yield row(f"{name}oom_score_adj", one.adj_before, one.adj_after, one.when)
+        yield row(f"{name}oom_score", one.score_before, one.score_after, one.when)
+    before, after = effects.eviction_ranks
+    if before is not None or after is not None:
+        yield row("eviction rank", before, after, effects.when)
+
+
+class LadderRow(NamedTuple):
+    """A pod in kill order. Of the changed pod (`mine`) one row for each of its ranks, with the moment.
+
+    `is_last` is the rank that it has in the end, `skipped` how many pods are left out above it.
+    """
+
+    rank: int
+    pod: Pod
+    qos: QosClass
+    score: int | None
+    mine: bool = False
+    moment: str = ""
+    is_last: bool = True
+    skipped: int = 0
+
+
+def ladder(effects: Effects, most: int) -> tuple[LadderRow, ...]:
+    """The pods around a changed one's ranks, at `most` so many, the next victim first; none without ranks.
+
+    The others have the ranks that they have in the end.
+    """
+    before, after = effects.rank_before, effects.rank_after
+    if before is None or after is None:
+        return ()
+    ranked = [row for row in effects.ranking_after.pods if row.rank is not None]
+    end = ranked.index(effects.mine_after)
+    later = moment_words(effects, effects.rank_when) if before != after else ""
+    rows = [_rung(row) for row in ranked]
+    rows[end] = rows[end]._replace(mine=True, moment=later)
+    focus = {end}
+    if before != after:
+        rows_before = [row for row in effects.ranking_before.pods if row.rank is not None]
+        start = rows_before.index(effects.mine_before)
+        start += start > end
+        today = _rung(effects.mine_before)._replace(mine=True, is_last=False, moment=first_heading(effects))
+        rows.insert(start, today)
+        focus = {start, end + (start <= end)}
+    return tuple(_window(rows, focus, most))
+
+
+def _rung(row: RankedPod) -> LadderRow:
+    assert row.rank is not None, "a pod with a rank"
+    score = row.worst.oom_score if row.worst is not None else None
+    return LadderRow(row.rank, row.pod, row.qos, score)
+
+
+def _window(rows: Sequence[LadderRow], focus: set[int], most: int) -> Iterator[LadderRow]:
+    """The rows nearest to those in focus, in their order."""
+    nearest = sorted(range(len(rows)), key=lambda index: min(abs(index - one) for one in focus))
+    last = -1
+    for index in sorted(nearest[:most]):
+        yield rows[index]._replace(skipped=index - last - 1)
+        last = index
+
+
+class DeathsAt(NamedTuple):
+    """The next deaths by a changed pod's own limits and by its node's killers, from a moment on."""
+
+    heading: str
+    state: NodeState
+    deaths: tuple[NextDeath, ...]
+
+
+def deaths_at_moments(effects: Effects) -> tuple[DeathsAt, ...]:
+    """The next deaths at present, and from each moment on at which they become other ones.
+
+    None without a node, or where nothing can be said of it.
+    """
+    setup = effects.before.setup
+    if not effects.before.pod.node_name:
+        return ()
+    try:
+        before = ranked_node_state(effects.ranking_before, setup)
+        found = [_deaths(first_heading(effects), before, effects)]
+        for at in moments(effects):
+            if at is not When.NEVER and all(
+                _is_reached(one, at) for one in (effects.when, *(file.when for file in effects.files))
+            ):
+                after = ranked_node_state(_ranking_at(effects, at), setup)
+                found.append(_deaths(moment_words(effects, at), after, effects))
+    except InputError:
+        return ()
+    return tuple(
+        one for number, one in enumerate(found) if not number or one.deaths != found[number - 1].deaths
+    )
+
+
+def _ranking_at(effects: Effects, at: When) -> Ranking:
+    """The order in which containers that have not restarted yet keep their oom_score_adj."""
+    kept = {one.name: one.adj_before for one in effects.containers if not _is_reached(one.when, at)}
+    return with_adj(effects.ranking_after, effects.after.pod, kept)
+
+
+def _deaths(heading: str, state: NodeState, effects: Effects) -> DeathsAt:
+    pod, nearest = effects.before.pod, next_deaths(state)
+    key = pod.namespace, pod.name
+    shown = [one for one in nearest if one.mechanism in OF_NODE or one.key == key]
+    return DeathsAt(heading, state, tuple(shown))

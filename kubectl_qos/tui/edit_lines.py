@@ -1,0 +1,165 @@
+"""The effects of an edit as lines: values at each moment, the ladder of kill ranks, the next deaths, files.
+
+Not here: what the numbers are (present/moments.py), the sentences of findings (edit_target.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from rich.cells import cell_len
+
+from kubectl_qos.edit.preview import Effects
+from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.present.effects import cgroup_sections
+from kubectl_qos.present.format import UNKNOWN, binary, count, escape, full_name
+from kubectl_qos.present.moments import DeathsAt, LadderRow, ladder, moment_table
+from kubectl_qos.present.output import ARROW, Section
+from kubectl_qos.present.reasons import CLASSES
+from kubectl_qos.present.timeline import timeline
+from kubectl_qos.present.tree import readable
+from kubectl_qos.tui.widgets.table import shortened
+from kubectl_qos.tui.widgets.text_view import (
+    TextLayout,
+    TextLine,
+    effects_layout,
+    layout_lines,
+    no_text,
+    wrapped,
+)
+
+_GAP: Final = 3
+
+
+def values_layout(effects: Effects) -> TextLayout:
+    """A column for each moment; what changes stands out."""
+    headings, rows = moment_table(effects)
+    label = max(len(row.label) for row in rows)
+    columns = [
+        max(len(heading), *(len(row.cells[number]) for row in rows)) + _GAP
+        for number, heading in enumerate(headings)
+    ]
+
+    def layout(_: int) -> Iterator[TextLine]:
+        heads = "".join(map(str.ljust, headings, columns)) if len(headings) > 1 else ""
+        if heads:
+            yield TextLine(" " * (label + _GAP) + heads.rstrip(), "muted")
+        for row in rows:
+            cells = [(cell.ljust(width), "") for cell, width in zip(row.cells, columns, strict=True)]
+            for number, cell in enumerate(row.cells):
+                if cell != row.cells[0]:
+                    cells[number] = cells[number][0], "changed"
+            yield TextLine.of((row.label.ljust(label + _GAP), "muted"), *cells, (row.delta, "muted"))
+
+    return lambda width: list(layout(width))
+
+
+def pods_layout(of_pods: Sequence[Effects], pods: int) -> TextLayout:
+    """The kill rank of each pod of a workload; `pods` is how many there are. Nothing of a single pod."""
+    if not pods:
+        return no_text
+    lines = [TextLine(""), TextLine(f"kill ranks of {count(pods, 'pod')}, each recreated alone", "muted")]
+    names = [full_name(one.before.pod.namespace, one.before.pod.name) for one in of_pods]
+    nodes = [escape(one.before.pod.node_name) for one in of_pods]
+    widths = [max(map(len, column)) + 2 for column in (names, nodes)]
+    for name, node, one in zip(names, nodes, of_pods, strict=True):
+        before, after = (UNKNOWN if rank is None else str(rank) for rank in (one.rank_before, one.rank_after))
+        moved = before if before == after else f"{before} {ARROW} {after}"
+        token = "changed" if before != after else ""
+        left = f"{name:<{widths[0]}}{node:<{widths[1]}}"
+        lines.append(TextLine.of((left, ""), (f"{moved} of {one.ranked}", token)))
+    if pods > len(of_pods):
+        lines.append(TextLine(f"and {count(pods - len(of_pods), 'pod')} more", "muted"))
+    return layout_lines(lines)
+
+
+def ladder_layout(effects: Effects, most: int) -> TextLayout:
+    """The pods around the changed one in kill order, which moves as its values do."""
+    rows = ladder(effects, most)
+    rank = max((len(str(row.rank)) for row in rows), default=0)
+
+    names = [full_name(row.pod.namespace, row.pod.name) for row in rows]
+    score = max((len(_score(row)) for row in rows), default=0)
+    note = max((len(row.moment) + 2 for row in rows if row.moment), default=0)
+
+    def layout(width: int) -> Iterator[TextLine]:
+        if not rows:
+            why = "it has no rank: nothing of it runs on a node, or nothing is known to rank by"
+            yield from (TextLine(text, "muted") for text in wrapped(why, width, hanging=""))
+            return
+        room = max(min(width - rank - score - note - 8, max(map(cell_len, names))), 8)
+        for row, name in zip(rows, names, strict=True):
+            if row.skipped and row is not rows[0]:
+                yield TextLine(f"  {'⋮':>{rank}}  {count(row.skipped, 'pod')}", "muted")
+            token = ("mine" if row.is_last else "muted") if row.mine else ""
+            yield TextLine.of(
+                (f"{'▸' if row.mine else ' '} {row.rank:>{rank}}  ", token),
+                (f"{CLASSES[row.qos].letter} ", token or CLASSES[row.qos].token),
+                (f"{shortened(name, room):<{room}}  {_score(row):>{score}}", token),
+                (f"  {row.moment}", token),
+            )
+
+    return lambda width: list(layout(width))
+
+
+def _score(row: LadderRow) -> str:
+    return UNKNOWN if row.score is None else str(row.score)
+
+
+_LOOKS: Final = {
+    "axis": "muted",
+    "now": "title",
+    "mark": "key",
+    "far": "answer",
+    "near": "changed",
+    "danger": "wrong",
+    "time": "warning",
+}
+"""The tokens of the looks of a timeline's spans; the others are called alike."""
+
+
+def deaths_layout(deaths: Sequence[DeathsAt], pod: Pod) -> TextLayout:
+    """The picture of the next deaths at each moment at which they differ; the pod's own stand out."""
+    names = {shortened(escape(pod.name), cells) for cells in range(8, len(pod.name) + 1)}
+    headings = [one.heading if len(deaths) > 1 else binary(one.state.used_bytes) for one in deaths]
+    column = max(map(len, headings), default=0) + 2
+
+    def layout(width: int) -> Iterator[TextLine]:
+        if not deaths:
+            yield TextLine("unknown: no node, or no memory capacity of it", "muted")
+        for heading, one in zip(headings, deaths, strict=True):
+            for line in timeline(one.deaths, width, head=heading.ljust(column)):
+                yield TextLine.of(
+                    *(
+                        (text, "mine" if not look and text.strip() in names else _LOOKS.get(look, look))
+                        for text, look in line
+                    )
+                )
+
+    return lambda width: list(layout(width))
+
+
+def _with_units(section: Section) -> Section:
+    """With the values for people behind the raw ones."""
+    changes = []
+    for one in section.changes:
+        old, new = readable(one.label, one.before), readable(one.label, one.after)
+        units = f"{old or one.before} {ARROW} {new or one.after}" if old or new else ""
+        changes.append(replace(one, delta=", ".join(filter(None, (units, one.delta)))))
+    return replace(section, changes=tuple(changes))
+
+
+def files_layout(effects: Effects, key: str, *, is_folded: bool) -> TextLayout:
+    """The cgroup files that change: how many, or each with its content before and after."""
+    if not effects.files and not effects.changes_path:
+        return effects_layout(tuple(cgroup_sections(effects)))
+    sign, verb = ("▸", "shows") if is_folded else ("▾", "hides")
+    moves = "the pod moves, " if effects.changes_path else ""
+    heading = f"{sign} {moves}{count(len(effects.files), 'file')} changed   {key} {verb} them"
+    folded = layout_lines([TextLine(heading, "changed")])
+    if is_folded:
+        return folded
+    unfolded = effects_layout(tuple(map(_with_units, cgroup_sections(effects))))
+    return lambda width: [*folded(width), *unfolded(width)]

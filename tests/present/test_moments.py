@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import pytest
+
+from kubectl_qos.edit.edits import Edit, Side, parse_quantity
+from kubectl_qos.edit.preview import Effects, StrategyKind, When, preview
+from kubectl_qos.present.moments import deaths_at_moments, ladder, moment_table, moments
+from kubectl_qos.qos.reason import Mechanism
+from kubectl_qos.qos.simulation.next_death import next_deaths
+from kubectl_qos.qos.simulation.node_state import build_node_state
+from tests.tui.sources import API, demo, pod_named
+
+DEMO = demo()
+Values = dict[str, str]
+
+
+def effects(name: str = API, kind: StrategyKind = StrategyKind.IN_PLACE, **values: str) -> Effects:
+    """Of a change of memory in place, or as if the pod were recreated."""
+    pod = pod_named(DEMO, name)
+    edits = [Edit("c", Side(side), "memory", parse_quantity(text)) for side, text in values.items()]
+    neighbours = [one for one in DEMO.pods if one.node_name == pod.node_name]
+    return preview(pod, edits, DEMO.setup(pod.node_name), neighbours, DEMO.usage).effects_of(kind)
+
+
+def cells(found: Effects) -> dict[str, tuple[str, ...]]:
+    headings, rows = moment_table(found)
+    return {"": headings, **{row.label: row.cells for row in rows}}
+
+
+def test_each_value_at_each_moment() -> None:
+    assert cells(effects())[""] == ("now",)
+    later = cells(effects(requests="1Gi"))
+    assert later[""] == ("now", "when c restarts")
+    assert later["kill rank"] == ("1 of 17", "3 of 17")
+    assert later["oom_score_adj"] == ("969", "938")
+    both = cells(effects(requests="2Gi", limits="3Gi"))
+    assert both[""] == ("before", "now", "when c restarts")
+    assert both["eviction rank"] == ("9", "12", "12"), "the kubelet counts a new request at once"
+    assert both["oom_score_adj"] == ("969", "969", "875"), "the kernel not before a restart"
+    recreated = effects(kind=StrategyKind.TEMPLATE, requests="2Gi", limits="3Gi")
+    assert moments(recreated) == (When.RECREATED,)
+
+
+@pytest.mark.parametrize("requests", ["64Mi", "512Mi", "700Mi", "1Gi", "1500Mi", "2Gi"])
+@pytest.mark.parametrize("most", [1, 2, 5, 30])
+def test_the_ladder_is_the_kill_order_around_both_ranks(requests: str, most: int) -> None:
+    found = effects(requests=requests)
+    rungs = ladder(found, most)
+    assert len(rungs) == min(most, found.ranked + (found.rank_before != found.rank_after))
+    last = [rung for rung in rungs if rung.mine and rung.is_last]
+    assert [rung.rank for rung in last] == [found.rank_after] or most == 1
+    others = [rung.rank for rung in rungs if rung.is_last]
+    assert others == sorted(others)
+    if most == 30:
+        order = [row.pod for row in found.ranking_after.pods if row.rank is not None]
+        assert [rung.pod for rung in rungs if rung.is_last] == order
+        before = [row.pod.name for row in found.ranking_before.pods if row.rank is not None]
+        today = [rung.pod.name for rung in rungs if not (rung.mine and rung.is_last and rung.moment)]
+        assert today == before, "without the later rung it is the order of today"
+    elif most > 1:
+        assert sum(rung.skipped for rung in rungs) + len(rungs) <= found.ranked + 1
+
+
+def test_no_ladder_without_a_node() -> None:
+    assert ladder(effects("huge-0"), 9) == ()
+    assert deaths_at_moments(effects("huge-0")) == ()
+
+
+def test_the_next_deaths_before_and_after() -> None:
+    before, now, later = deaths_at_moments(effects(requests="2Gi", limits="3Gi"))
+    assert [one.heading for one in (before, now, later)] == ["before", "now", "when c restarts"]
+    pod = pod_named(DEMO, API)
+    setup = DEMO.setup(pod.node_name)
+    state = build_node_state(DEMO.by_node()[pod.node_name], setup, DEMO.usage)
+    assert set(before.deaths) <= set(next_deaths(state)), "as `kubectl qos next` has them"
+
+    own = [
+        next(death.distance_bytes for death in one.deaths if death.mechanism is Mechanism.POD_LIMIT)
+        for one in (before, now)
+    ]
+    assert own[1] - own[0] == 1 << 30, "the limit holds at once"
+    victims = [
+        next(death.key[1] for death in one.deaths if death.mechanism is Mechanism.NODE)
+        for one in (before, now, later)
+    ]
+    assert victims[0] == victims[1] == pod.name
+    assert victims[2] != pod.name, "another is first after the restart"
+    assert len(deaths_at_moments(effects())) == 1

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from kubectl_qos.edit.edits import Edit, Side, parse_quantity
+from kubectl_qos.edit.preview import preview
+from kubectl_qos.k8s.snapshot import Scope
+from kubectl_qos.present.pod_rows import PodRow, build_rows
+from kubectl_qos.present.score import MOST_SCORE, cheapest_section, score_parts
+from tests.tui.sources import API, demo, pod_named
+
+DEMO = demo()
+ROWS = [row for row in build_rows(DEMO, Scope()).rows if row.score is not None]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_the_parts_are_the_score(row: PodRow) -> None:
+    parts = score_parts(row, DEMO)
+    if parts is None:
+        assert row.memory is None
+        return
+    assert parts.base + parts.adj + parts.usage == parts.score == row.score
+    assert parts.score <= MOST_SCORE
+    units = {"Gi": 1 << 30, "Mi": 1 << 20, "Ki": 1 << 10}
+    numbers = re.sub(r"([0-9.]+)(Gi|Mi|Ki)", lambda m: str(float(m[1]) * units[m[2]]), parts.formula)
+    left, _, right = numbers.replace("×", "*").partition(" = ")
+    assert abs(eval(left) - int(right)) < 3, parts.formula
+
+
+def test_the_cheapest_change_does_what_it_says_and_one_step_less_does_not() -> None:
+    pod = pod_named(DEMO, API)
+    row = next(one for one in ROWS if one.name == API)
+    section = cheapest_section(pod, row, DEMO)
+    assert section is not None
+    line = section.lines[0]
+    assert (line.text, line.note) == (
+        "c requests.memory 512Mi → 705Mi",
+        "outlives batch/crunch-x2k9f: rank 2 when c restarts",
+    )
+    neighbours = DEMO.by_node()[pod.node_name]
+    ranks = [
+        preview(
+            pod,
+            [Edit("c", Side.REQUESTS, "memory", parse_quantity(text))],
+            DEMO.setup(pod.node_name),
+            neighbours,
+            DEMO.usage,
+        ).effects.rank_after
+        for text in ("704Mi", "705Mi")
+    ]
+    assert ranks == [1, 2]
+
+
+def test_nothing_is_cheap_without_a_rank() -> None:
+    assert cheapest_section(pod_named(DEMO, "huge-0"), None, DEMO) is None
