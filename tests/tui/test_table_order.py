@@ -160,7 +160,7 @@ def test_every_line_is_of_a_row_or_a_heading(groups: list[str], height: int) -> 
     starts = group_starts(groups)
     lines = RowLines(height, starts)
     assert [groups[start] for start in starts] == [group for group, _ in groupby(groups)]
-    expected = []
+    expected: list[tuple[int, int]] = []
     for index in range(len(groups)):
         if index in starts:
             assert lines.top(index) == len(expected)
