@@ -320,7 +320,7 @@ async def test_leaving_the_ui_while_it_is_sent_needs_confirmation() -> None:
         writer_of(pilot).hold_write.clear()
         await confirmed(pilot)
         await pilot.seen("no answer yet")
-        await pilot.keys("q")
+        await pilot.keys("ctrl+c")
         await pilot.seen("it was sent, and there is no answer yet")
         assert pilot.screen_name == "ConfirmDialog"
         await pilot.keys("n")

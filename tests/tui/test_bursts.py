@@ -10,7 +10,6 @@ import pytest
 from textual.app import ComposeResult
 from textual.events import Key
 from textual.widget import Widget
-from textual.widgets import Footer
 from textual.widgets._footer import FooterKey
 
 from kubectl_qos.cluster.files import DemoSource
@@ -18,6 +17,7 @@ from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.tui import key_order
 from kubectl_qos.tui.actions import BindingGroup, actions_in_group
 from kubectl_qos.tui.app import QosApp
+from kubectl_qos.tui.screens.base import KeyFooter
 from kubectl_qos.tui.screens.dialogs import ConfirmDialog
 from kubectl_qos.tui.screens.main import MainScreen
 from tests.tui.sources import NAMED_KEYS, Run, running
@@ -119,14 +119,14 @@ async def test_what_was_left_is_not_kept(pilot: Run) -> None:
 async def test_the_footer_is_composed_only_where_its_keys_are_others(
     pilot: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    composed: list[Footer] = []
-    compose = Footer.compose
+    composed: list[KeyFooter] = []
+    compose = KeyFooter.compose
 
-    def counted(footer: Footer) -> ComposeResult:
+    def counted(footer: KeyFooter) -> ComposeResult:
         composed.append(footer)
         return compose(footer)
 
-    monkeypatch.setattr(Footer, "compose", counted)
+    monkeypatch.setattr(KeyFooter, "compose", counted)
     await pilot.keys("j", "tab", "escape", "s")
     assert not composed
     await pilot.keys("slash")

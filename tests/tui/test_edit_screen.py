@@ -268,7 +268,7 @@ async def test_what_is_unsaved_is_confirmed_before_it_is_left(pilot: Run) -> Non
     assert not pilot.app._exit
     await pilot.keys("n")
     edit_of(pilot)
-    await pilot.keys("ctrl+s", "m", "q")
+    await pilot.keys("ctrl+s", "m", "ctrl+c")
     assert isinstance(pilot.app.screen, ConfirmDialog), "a screen below counts too"
     await pilot.keys("ctrl+c")
     assert pilot.app._exit

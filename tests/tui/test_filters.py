@@ -153,7 +153,7 @@ def test_every_column_has_a_kind_and_can_be_named() -> None:
     words = {
         column.key for column in BY_KEY.values() if column.type is ColumnType.WORDS and not column.choices
     }
-    assert words == {"namespace", "pod", "container", "node", "limit_container"}
+    assert words == {"namespace", "pod", "container", "node", "limit_container", "dies"}
     for column in BY_KEY.values():
         assert RowFilter.parse(f"{column.header}:").text
         good = column.choices or (("1d",) if column.type is ColumnType.TIME else ("1",))

@@ -71,7 +71,7 @@ async def test_every_key_gets_an_answer_and_the_footer_is_never_blank() -> None:
 async def test_the_menu_is_opened_with_the_right_button_and_takes_keys() -> None:
     async with running(size=(120, 40)) as pilot:
         table = pilot.main.table
-        await pilot.click(table, offset=(9, 4), button=3)
+        await pilot.click(table, offset=(9, 5), button=3)
         await pilot.pause()
         assert pilot.screen_name == "Menu"
         assert table.cursor == 2

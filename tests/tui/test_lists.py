@@ -120,7 +120,7 @@ def next_of(node: str) -> set[tuple[str, str]]:
 async def test_what_is_in_the_lists(wide: Run) -> None:
     await to(wide, "1")
     assert at(wide) == "worker-2"
-    assert why(wide).startswith("worker-2: next +2Mi data/importer-5f7b9c-2vtxk:c, pod limit 98%")
+    assert why(wide).startswith("worker-2: next +2Mi data/importer-5f7b9c-2vtxk:c, own limit 98%")
     assert "worker-2: if memory runs out now, first to die: shop/api-7d9c5b6f8-x2mzq (1390, B)" in why(wide)
     assert "then batch/crunch-x2k9f (" in why(wide)
     await to(wide, "2")
@@ -481,7 +481,7 @@ def test_the_next_victim_of_a_node_is_named_even_outside_the_scope() -> None:
     nodes, rows = listed(ListKind.NODES, view_model)
     row = next(row for row in rows if row.name == "worker-2")
     said = explained(nodes, row, view_model)
-    assert said.startswith("worker-2: next +2Mi data/importer-5f7b9c-2vtxk:c, pod limit 98%")
+    assert said.startswith("worker-2: next +2Mi data/importer-5f7b9c-2vtxk:c, own limit 98%")
     assert "worker-2: if memory runs out now, first to die: shop/api-7d9c5b6f8-x2mzq (1390, B)" in said
     assert " then " not in said, "who comes after it is not known among all of them"
     assert nodes.pod_of(row, view_model) is None

@@ -54,7 +54,7 @@ async def test_the_next_run_begins_where_this_one_ended(tmp_path: Path) -> None:
         assert screen.side.nodes.row.key == "worker-2"
         assert screen.focused is screen.table
         await pilot.keys("4")
-        assert screen.table.sorted_by == ("pod", True)
+        assert screen.table.sorted_by == ("rank", False), "each run opens in kill order"
 
 
 async def test_chosen_columns_widths_and_lines_are_kept() -> None:
@@ -162,7 +162,7 @@ async def test_settings_choose_theme_columns_motion_and_keys() -> None:
 async def test_sentences_name_the_keys_that_there_are() -> None:
     said = Settings(keys={"main.at_risk": ("Z",)})
     async with running(opened(UiState(), said), "colon") as pilot:
-        await pilot.type("ns sandboxed")
+        await pilot.type("ns team-a")
         await pilot.keys("enter", "Z")
         assert "Z shows all" in pilot.text
 
