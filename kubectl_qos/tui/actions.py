@@ -40,7 +40,7 @@ class BindingGroup(StrEnum):
     NUMBER = "In the dialog for a number"
     SEARCH = "In a search"
     COLUMNS = "In the dialog for columns"
-    SELECT = "In the dialog for contexts"
+    SELECT = "In the dialog for contexts or fixes"
     READ = "YAML and log"
     HELP = "In notes"
     GUIDE = "In the help"
@@ -120,6 +120,7 @@ _BY_GROUP: Final = {
     BindingGroup.MAIN: (
         _action("explain", "d", "why this class, score and rank", footer=True),
         _action("edit", "e", "change requests and limits, with a preview", footer=True),
+        _action("fix", "F", "what to change about the next deaths; enter fills it in", footer=2),
         _action("tree", "v", "the cgroup tree of the pod's node, with its values", "cgroups"),
         _action("compare", "u", "what an upgrade or another setting would change", "what if"),
         _action("simulate", "o", "what is killed next on the node, as its memory fills", footer=True),
@@ -179,6 +180,7 @@ _BY_GROUP: Final = {
     BindingGroup.TEXT: _scrolling("the beginning", "the end"),
     BindingGroup.EXPLAIN: (
         _action("edit", "e", "change requests and limits", footer=True),
+        _action("fix", "F", "what to change about its deaths; enter fills it in", footer=True),
         _action("copy", "c", "copy all of it as text", footer=True),
         _action("next", "tab", "the next section; enter folds it", footer=True),
         _action("previous", "shift+tab", "the previous section"),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual import events
 from textual.app import App
@@ -25,6 +25,7 @@ from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.k8s.kinds import WORKLOADS, Workload
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope
+from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.format import arrived_text
 from kubectl_qos.tui.actions import ACTIONS, BY_NAME, BindingGroup, Keys, bindings, shown_key
 from kubectl_qos.tui.follower import FindPod, Follower, FollowStatus, Updated, UpdateFailed, run_in_background
@@ -49,6 +50,10 @@ from kubectl_qos.tui.view import (
 from kubectl_qos.tui.view_model import Trends, ViewModel, newest
 from kubectl_qos.tui.widgets.text_view import escape_lines
 from kubectl_qos.tui.write_service import WriteService
+
+if TYPE_CHECKING:
+    from kubectl_qos.edit.edits import Edit
+    from kubectl_qos.edit.fixes import Fix
 
 NO_SETTINGS: Final = Settings()
 NO_STATE: Final = UiState()
@@ -282,29 +287,31 @@ class QosApp(App[QosError]):
             return view_model
         return None
 
-    def open(self, detail: Detail, pod: Pod) -> None:
-        self.navigation.go(Location(self.main.view, detail, pod))
+    def open(self, detail: Detail, pod: Pod, edits: tuple[Edit, ...] = ()) -> None:
+        self.navigation.go(Location(self.main.view, detail, pod, edits))
         self._open(self.navigation.location)
 
-    def edit(self, pod: Pod) -> None:
-        self.open(Detail.EDIT, pod)
+    def edit(self, pod: Pod, edits: tuple[Edit, ...] = ()) -> None:
+        self.open(Detail.EDIT, pod, edits)
 
-    def edit_workload(self, workload: Workload, pod: Pod) -> None:
+    def edit_workload(self, workload: Workload, pod: Pod, edits: tuple[Edit, ...] = ()) -> None:
         """Edit all pods of a workload through its template; one `pod` of it where that cannot be read."""
         if workload.kind not in WORKLOADS:
-            self.edit(pod)
+            self.edit(pod, edits)
             return
         find = partial(self.source.find, workload.kind, workload.namespace, workload.name)
-        run_in_background(self, find, partial(self._workload_found, workload, pod))
+        run_in_background(self, find, partial(self._workload_found, workload, pod, edits))
 
-    def _workload_found(self, workload: Workload, pod: Pod, template: Pod | QosError) -> None:
+    def _workload_found(
+        self, workload: Workload, pod: Pod, edits: tuple[Edit, ...], template: Pod | QosError
+    ) -> None:
         if isinstance(template, QosError):
             name = f"{workload.kind.lower()}/{workload.name}"
             self.notify(
                 f"{name} cannot be read: {template}; this is its pod that dies first", severity="warning"
             )
         if isinstance(self.screen, MainScreen):
-            self.edit(pod if isinstance(template, QosError) else template)
+            self.edit(pod if isinstance(template, QosError) else template, edits)
 
     def _open(self, location: Location) -> None:
         pod = location.pod
@@ -314,7 +321,30 @@ class QosApp(App[QosError]):
             self.navigation.back()
             self.notify("that pod is gone", severity="warning")
         else:
-            self.push_screen(_detail_screen(location.detail, pod, self.view_model), self._detail_left)
+            self.push_screen(_detail_screen(location, pod, self.view_model), self._detail_left)
+
+    def fix(
+        self,
+        view_model: ViewModel,
+        node: str,
+        keys: Sequence[PodKey] = (),
+        workload: Workload | None = None,
+    ) -> None:
+        """List what to change about the deaths of some pods, or of a node; what is taken is edited."""
+        from kubectl_qos.tui.screens.fixes import FixDialog, find_fixes
+
+        named = (workload.kind, workload.name) if workload is not None else None
+
+        def take(fix: Fix | None) -> None:
+            if fix is None:
+                return
+            if fix.workload is None or workload is None:
+                self.edit(fix.pod, fix.edits)
+            else:
+                self.edit_workload(workload, fix.pod, fix.edits)
+
+        find = partial(find_fixes, view_model.snapshot, node, keys, named)
+        self.push_screen(FixDialog(find), take)
 
     def _detail_left(self, _: None) -> None:
         self.navigation.back()
@@ -490,8 +520,9 @@ class QosApp(App[QosError]):
             yield Command(f"theme {theme.name}", "", "these colours", choose)
 
 
-def _detail_screen(detail: Detail, pod: Pod, view_model: ViewModel) -> QosScreen:
+def _detail_screen(location: Location, pod: Pod, view_model: ViewModel) -> QosScreen:
     """A screen about a pod; each is imported when it is opened for the first time."""
+    detail = location.detail
     if detail is Detail.EXPLAIN:
         from kubectl_qos.tui.screens.explain import ExplainScreen
 
@@ -499,7 +530,7 @@ def _detail_screen(detail: Detail, pod: Pod, view_model: ViewModel) -> QosScreen
     if detail is Detail.EDIT:
         from kubectl_qos.tui.screens.edit import EditScreen
 
-        return EditScreen(pod, view_model)
+        return EditScreen(pod, view_model, location.edits)
     from kubectl_qos.tui.screens.node import CompareScreen, TreeScreen
 
     return TreeScreen(pod, view_model) if detail is Detail.TREE else CompareScreen(pod, view_model)

@@ -11,6 +11,7 @@ from enum import Enum, StrEnum, auto
 from typing import Any, Final
 
 from kubectl_qos.cluster.source import Arrived
+from kubectl_qos.edit.edits import Edit
 from kubectl_qos.k8s.kinds import Workload, find_workload
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
@@ -298,12 +299,14 @@ class Detail(Enum):
 class Location:
     """Where a person is: what is listed, and the screen above it, of the pod as it was.
 
-    `row` is the key of the row where the cursor was when the location was left.
+    `edits` fill the fields of an edit. `row` is the key of the row where the cursor was when the location was
+    left.
     """
 
     view: View
     detail: Detail | None = None
     pod: Pod | None = None
+    edits: tuple[Edit, ...] = ()
     row: Hashable = field(default=None, compare=False)
 
 

@@ -82,3 +82,28 @@ async def test_a_death_is_seen_explained_fixed_and_the_fix_undone(monkeypatch: p
             (EntryState.DONE, True),
         ]
     assert demo.pod().containers[0].limits["memory"].value() == 123456789
+
+
+async def test_two_keys_from_a_cold_start_show_what_to_change_and_the_rest_applies_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(apply, "LONGEST_PAUSE_SECONDS", 0.1)
+    demo = Stepped()
+    async with running(demo, size=(80, 24)) as pilot:
+        await pilot.seen("F fix data/importer-5f7b9c-2vtxk c limits.memory 123456789 → 144Mi")
+        for width, height in ((120, 35), (200, 50)):
+            await pilot.resize_terminal(width, height)
+            await pilot.seen(
+                "F fix data/importer-5f7b9c-2vtxk c limits.memory 123456789 → 144Mi, in place, now"
+            )
+        await pilot.keys("F")
+        await pilot.seen("own limit 98%: +2Mi → +29Mi")
+        await pilot.keys("enter")
+        await pilot.seen("limits.memory was 123456789")
+        assert isinstance(pilot.app.screen, EditScreen)
+        await pilot.until(lambda: "reading owners" not in pilot.words)
+        await pilot.keys("ctrl+s")
+        await pilot.seen("PATCH /api/v1/namespaces/data/pods/importer-")
+        await pilot.keys("a")
+        await carried_out(pilot, demo, 1, "U reverts it")
+    assert demo.pod().containers[0].limits["memory"].value() == 144 << 20

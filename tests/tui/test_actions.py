@@ -33,6 +33,7 @@ from kubectl_qos.tui.screens.dialogs import (
 )
 from kubectl_qos.tui.screens.edit import EditScreen
 from kubectl_qos.tui.screens.explain import CollapsibleTitle, ExplainScreen
+from kubectl_qos.tui.screens.fixes import FixDialog
 from kubectl_qos.tui.screens.kills import KillsScreen
 from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.screens.node import CompareScreen, TreeScreen
@@ -67,7 +68,7 @@ CLASSES: dict[BindingGroup, tuple[type[DOMNode], ...]] = {
     BindingGroup.SAVE: (SaveAs,),
     BindingGroup.HELP: (TextScreen,),
     BindingGroup.SEARCH: (Finder, Palette),
-    BindingGroup.SELECT: (SelectDialog, Menu),
+    BindingGroup.SELECT: (SelectDialog, Menu, FixDialog),
     BindingGroup.READ: (ReadScreen,),
     BindingGroup.GUIDE: (HelpScreen,),
     BindingGroup.COLUMNS: (ColumnsScreen,),

@@ -313,7 +313,7 @@ FOLDED: Final = [False, False, False, True, False, False, True]
 """Of a narrow explanation at first: cgroup and what is assumed."""
 STORED, CHANGED = ["512Mi", "2Gi", "250m", "2"], ["1Gi", "2Gi", "250m", "2"]
 ACTION = {action.name: action for action in ACTIONS}
-PAGE: Final = 12
+PAGE: Final = 11
 """So many rows of a list are in sight."""
 
 
@@ -496,6 +496,8 @@ tour(
             Step(back, screen_and(cursor), ("MainScreen", 1)),
         )
     ),
+    Step("main.fix", screen_name, "FixDialog"),
+    leave("select.leave", "MainScreen"),
     Step("main.kills", screen_name, "KillsScreen"),
     leave("kills.back"),
     Step("app.undo", screen_name, "UndoScreen"),
@@ -608,6 +610,8 @@ tour(
     Step("explain.next", section, 2),
     Step("explain.previous", section, 1),
     Step("explain.copy", copied_from("pod shop/api-7d9c5b6f8-x2mzq on worker-2"), after=True),
+    Step("explain.fix", screen_name, "FixDialog"),
+    leave("select.leave", "ExplainScreen"),
     Step("explain.edit", SUBJECT, ("EditScreen", API_POD)),
     leave("edit.back", "ExplainScreen"),
     Step("explain.fold", folded, [False] * 7, act=by_palette),

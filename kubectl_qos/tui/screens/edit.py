@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -12,7 +12,7 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from kubectl_qos.edit.edits import apply_edits
+from kubectl_qos.edit.edits import Edit, apply_edits
 from kubectl_qos.edit.goals import Goal, edits_for_step
 from kubectl_qos.edit.preview import Preview
 from kubectl_qos.edit.related import RelatedObjects
@@ -48,9 +48,10 @@ _DEATHS: Final = "Next deaths by its own limits and by its node's killers"
 _HUGE: Final = 160
 """From this width on what is folded elsewhere has room."""
 _FEW_RUNGS: Final = 5
-_MOST_RUNGS: Final = 25
-_LINES_OF_REST: Final = 21
-"""Lines of a wide screen without the ladder's rungs and the next deaths."""
+_MOST_RUNGS: Final = 60
+_BORDERS: Final = 2
+_LINES_OF_REST: Final = 3 + 3 * _BORDERS
+"""Lines of a wide screen without the values, the ladder's rungs and the next deaths."""
 
 
 def _panel(name: str, title: str, classes: str = "") -> TextView:
@@ -66,8 +67,9 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
     AUTO_FOCUS = "QuantityField"
     HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (MIN_WIDTH, "-narrow"), (112, "-wide"), (_HUGE, "-huge")]  # noqa: RUF012
 
-    def __init__(self, pod: Pod, view_model: ViewModel) -> None:
+    def __init__(self, pod: Pod, view_model: ViewModel, edits: Sequence[Edit] = ()) -> None:
         super().__init__()
+        self._edits = edits
         self._view_model = view_model
         self._pod = pod
         self._related: RelatedObjects | QosError | None = None
@@ -99,6 +101,7 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
     def on_mount(self) -> None:
         """The effects of nothing; what is around the pod is read meanwhile."""
         self._load_related()
+        self.form.put(self._edits)
         self._show_preview()
 
     def on_resize(self) -> None:
@@ -159,18 +162,21 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
         before = effects_layout(sections, len(self.form.wrong), self._subject.missing)
         deaths = deaths_at_moments(effects)
         key = self.qos.keys.first("edit.files")
-        spare = self.app.size.height - _LINES_OF_REST - 3 * len(deaths)
-        is_narrow = self.has_class("-narrow")
-        rungs = _FEW_RUNGS if is_narrow else max(_FEW_RUNGS, min(spare, _MOST_RUNGS))
+        is_narrow, width = self.has_class("-narrow"), self.app.size.width
         # What stands in the way is in sight where its reasons are further down.
         warnings = [(f"! {one.heading}", "wrong") for one in sections if one.warns and is_narrow]
         values = values_layout(effects), pods_layout(of_pods, len(self._subject.pods))
+        files = files_layout(effects, key, is_folded=self._folds)
+        has_files = bool(effects.files) or effects.changes_path
+        spare = self.app.size.height - _LINES_OF_REST - 3 * len(deaths) - len(stacked(*values)(width))
+        spare -= _BORDERS + 1 if has_files else 0
+        rungs = _FEW_RUNGS if is_narrow else max(_FEW_RUNGS, min(spare, _MOST_RUNGS))
         for query, layout in (
             ("#values", stacked(paragraphs(*warnings), *values)),
             ("#ladder", ladder_layout(effects, rungs)),
             (".before", before),
             ("#deaths, #deaths-narrow", deaths_layout(deaths, effects.before.pod)),
-            ("#files", files_layout(effects, key, is_folded=self._folds)),
+            ("#files", files),
         ):
             for view in self.query(query).results(TextView):
                 view.show(layout)
@@ -178,7 +184,7 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
         if self._subject.pods:
             title += f" on {pod_name(effects.before.pod)}, the first of its pods to die"
         self.query_one("#values").border_title = Content(title)
-        self.query_one("#files").display = bool(effects.files) or effects.changes_path
+        self.query_one("#files").display = has_files
 
     def action_files(self) -> None:
         self._folds_files = not self._folds

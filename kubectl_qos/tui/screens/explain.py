@@ -130,6 +130,12 @@ class ExplainScreen(BuiltScreen[_Explained], group=BindingGroup.EXPLAIN):
     def action_edit(self) -> None:
         self.qos.edit(self._pod)
 
+    def action_fix(self) -> None:
+        if self._pod.kind == "Pod" and self._pod.node_name:
+            self.qos.fix(self._view_model, "", [(self._pod.namespace, self._pod.name)])
+        else:
+            self.qos.notify("nothing of it runs on a node", severity="warning")
+
     def action_yaml(self) -> None:
         from kubectl_qos.tui.screens.read import yaml_screen
 

@@ -25,7 +25,7 @@ from kubectl_qos.tui.widgets.prompt import Prompt
 
 NO_NOTES: Final = "nothing to note on this list; the explanation of a pod lists what is assumed"
 _VERBS: Final = frozenset(action.verb for action in actions_in_group(BindingGroup.MAIN))
-_OF_ROW: Final = ("explain", "edit", "simulate", "yaml", "logs", "owner", "tree", "copy")
+_OF_ROW: Final = ("explain", "edit", "fix", "simulate", "yaml", "logs", "owner", "tree", "copy")
 """What the menu of a row offers."""
 _SORTED_BY: Final = {
     "class": ("qos",),
@@ -131,6 +131,24 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
             self._with_pod(Detail.EDIT)
         elif (pod := self._pod_row()) is not None:
             self.qos.edit_workload(row.key, view_model.pod_of(pod))
+
+    def action_fix(self) -> None:
+        """Of a node its deaths; of a pod or workload theirs, after the next one of the node in focus."""
+        view_model, row = self.qos.whole_view_model(), self.table.row
+        node = self._node_in_focus()
+        if view_model is None or not node:
+            if view_model is not None:
+                self.qos.notify("there is no node whose deaths could be put off", severity="warning")
+            return
+        pod = self.definition.pod_of(row, view_model) if row is not None else None
+        if row is None or pod is None or not pod.node or self.view.kind is ListKind.NODES:
+            self.qos.fix(view_model, node)
+        elif self.view.kind is ListKind.WORKLOADS:
+            mine = [one for one in view_model.rows.rows if one.node and find_workload(one.pod) == row.key]
+            keys = [(one.pod.metadata.namespace, one.name) for one in mine if not one.pod.is_terminal]
+            self.qos.fix(view_model, node, keys, row.key)
+        else:
+            self.qos.fix(view_model, node, [(pod.pod.metadata.namespace, pod.name)])
 
     def action_tree(self) -> None:
         self._with_pod(Detail.TREE)

@@ -1,0 +1,132 @@
+"""The list of suggested fixes: what to change, what that does, when, and how sure it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from typing import Final
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.widgets import Label
+
+from kubectl_qos.edit.fix_search import fixes_of_node
+from kubectl_qos.edit.fixes import Fix
+from kubectl_qos.errors import QosError
+from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.k8s.usage import PodKey
+from kubectl_qos.present.fixes import (
+    FixList,
+    fix_change,
+    fix_costs,
+    fix_effect,
+    fix_evidence,
+    fix_object,
+    fix_sentence,
+    fix_when,
+    fixes_for_pods,
+    fixes_on_nodes,
+    node_model,
+    unfixed_sentence,
+)
+from kubectl_qos.present.output import Column, column
+from kubectl_qos.tui.actions import BindingGroup
+from kubectl_qos.tui.follower import run_in_background
+from kubectl_qos.tui.lists.base import fitting_columns
+from kubectl_qos.tui.screens.base import Dialog
+from kubectl_qos.tui.widgets.line_table import LineTable
+from kubectl_qos.tui.widgets.table import Layout
+
+_COLUMNS: Final[tuple[Column[Fix], ...]] = (
+    column("object", fix_object, header="WHAT"),
+    column("change", fix_change),
+    column("effect", fix_effect),
+    column("when", fix_when),
+    column("evidence", fix_evidence, header="HOW SURE"),
+)
+_IMPORTANCE: Final = "object change effect object change effect when evidence"
+_SQUEEZED: Final = {"object": 16, "change": 20, "effect": 16}
+
+
+def suggestion(snapshot: Snapshot, node: str) -> Fix | None:
+    """The first fix of the nearest death on a node that has one. Raises InputError."""
+    return next(iter(fixes_of_node(node_model(snapshot, node), only_nearest=True).fixes), None)
+
+
+def suggested_line(snapshot: Snapshot, node: str) -> str:
+    """The suggestion for a node in words, empty without one. Raises InputError."""
+    fix = suggestion(snapshot, node)
+    return fix_sentence(fix) if fix is not None else ""
+
+
+def find_fixes(
+    snapshot: Snapshot, node: str, keys: Sequence[PodKey], workload: tuple[str, str] | None
+) -> FixList:
+    """Those for some pods, after the suggestion for the node; without pods those for the node.
+
+    Raises InputError.
+    """
+    if not keys:
+        return fixes_on_nodes(snapshot, [node], Scope())
+    found = fixes_for_pods(snapshot, keys, workload)
+    first = suggestion(snapshot, node) if node else None
+    if first is None:
+        return found
+    others = [fix for fix in found.fixes if (fix_object(fix), fix.edits) != (fix_object(first), first.edits)]
+    return FixList((first, *others), found.unfixed, found.notes)
+
+
+class FixDialog(Dialog[Fix | None], group=BindingGroup.SELECT):
+    """Fixes below each other, found in a thread; enter takes one."""
+
+    CSS_PATH = "dialog_table.tcss"
+
+    def __init__(self, find: Callable[[], FixList]) -> None:
+        super().__init__()
+        self._find = find
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog-table") as dialog:
+            dialog.border_title = "What to change"
+            yield LineTable[Fix](natural="", key=lambda fix: (fix_object(fix), fix.edits), token=_token)
+            yield Label("Looking for fixes …", markup=False)
+
+    def on_mount(self) -> None:
+        self.query_one(".dialog-table").styles.width = "96%"
+        self.query_one(".dialog-table").styles.max_width = "96%"
+        run_in_background(self, self._find, self._show)
+
+    def _show(self, found: FixList | QosError) -> None:
+        if isinstance(found, QosError):
+            self.query_one(Label).update(str(found))
+            return
+        fixes = found.fixes
+        table = self.query_one(LineTable)
+        table.load(fixes, partial(_fitting, fixes), datetime.now(UTC), empty="Nothing to change.")
+        table.styles.height = max(len(fixes), 1) + 1
+        if not fixes:
+            why = "\n".join(map(unfixed_sentence, found.unfixed)) or "No limit is near, and no killer waits."
+            self.query_one(Label).update(why)
+
+    @on(LineTable.Highlighted)
+    def _describe(self, event: LineTable.Highlighted) -> None:
+        if event.row is not None:
+            fix: Fix = event.row
+            self.query_one(Label).update(
+                f"{fix_sentence(fix)}\n{fix_effect(fix)}\n"
+                f"takes {fix_costs(fix)}; known from {fix_evidence(fix)}"
+            )
+
+    @on(LineTable.Selected)
+    def _selected(self, event: LineTable.Selected) -> None:
+        self.dismiss(event.row)
+
+
+def _token(_: Fix, key: str) -> str:
+    return {"change": "accent", "evidence": "muted"}.get(key, "")
+
+
+def _fitting(fixes: Sequence[Fix], available: int) -> Layout[Fix]:
+    return fitting_columns(_COLUMNS, _IMPORTANCE, fixes, datetime.now(UTC), available, _SQUEEZED)
