@@ -94,7 +94,7 @@ async def test_every_list_panel_and_title_shows_it_escaped(size: tuple[int, int]
                 await pilot.keys("escape")
         await pilot.keys("4", "i")
         await pilot.listed()
-        assert f"━{SHOWN} / {SHOWN} / {SHOWN}  1 container  in " in painted(pilot)
+        assert f"{SHOWN} / {SHOWN} / {SHOWN}  1 container  in " in painted(pilot)
         assert f"container {SHOWN} of {SHOWN}/{SHOWN}" in " ".join(painted(pilot).split())
 
 
