@@ -10,6 +10,8 @@ from datetime import datetime
 from enum import Enum, StrEnum, auto
 from typing import Any, Final
 
+from rich.cells import cell_len
+
 from kubectl_qos.cluster.source import Arrived
 from kubectl_qos.edit.edits import Edit
 from kubectl_qos.k8s.kinds import Workload, find_workload
@@ -97,6 +99,10 @@ def view_from_values(values: Mapping[str, Any]) -> View | None:
     return view if all(text is None or isinstance(text, str) for text in texts) else None
 
 
+_ORDERS: Final = {"RANK": "in kill order", "EVICTION": "in eviction order"}
+"""How a title calls the order of a column, where it has a name."""
+
+
 def list_title(
     view: View,
     shown: int,
@@ -107,31 +113,41 @@ def list_title(
     arrived: Arrived | None = None,
     *,
     pressure_key: str = "",
+    width: int = 200,
 ) -> str:
     """The title of a list: its path, how many rows it shows, how many pods have ended, and in which order.
 
-    While pods arrive it has how many there are so far. Under memory pressure it says whose order decides;
-    `pressure_key` then changes the order.
+    While pods arrive it has how many there are so far. Under memory pressure it says whose order decides, in
+    more words where the width in cells allows them; `pressure_key` then changes the order.
     """
-    number = count(shown, view.kind) if shown == total else f"{shown:,} of {count(total, view.kind)}"
+    if shown == total:
+        number = count(total - ended, view.kind) + (f", {ended:,} ended" if ended else "")
+    else:
+        number = f"{shown:,} of {count(total, view.kind)}" + (f", {ended:,} of them ended" if ended else "")
     words = [number]
     if arrived is not None:
         words = [f"{arrived_text(*arrived)} so far"]
         if arrived.total:
             words.append(bar(100 * arrived.items // arrived.total))
-    if ended and arrived is None:
-        words.append(f"{ended:,} ended")
     if view.filter:
         words.append(f"filter {view.filter.text}")
     if view.at_risk:
         words.append("only at risk")
     if marked:
         words.append(f"{marked:,} marked")
-    decides = ""
-    if pressure_key:
-        decides = ", decides now" if view.by_eviction else f", EVICTION decides ({pressure_key})"
-    words.append(f"by {sorted_by}{decides}")
-    return " / ".join(breadcrumbs(view)) + "  " + "  ".join(words)
+    title = " / ".join(breadcrumbs(view)) + "  " + "  ".join(words)
+    order = _ORDERS.get(sorted_by, f"by {sorted_by}")
+    orders = [order]
+    if pressure_key and view.by_eviction:
+        orders = [f"{order}, which decides under memory pressure", f"{order}, decides now", order]
+    elif pressure_key:
+        orders = [
+            f"{order}; under memory pressure the kubelet's eviction order decides: {pressure_key}",
+            f"{order}; eviction decides: {pressure_key}",
+            f"{order}; {pressure_key}: eviction",
+        ]
+    titles = [f"{title}  {one}" for one in orders]
+    return next((one for one in titles if cell_len(one) <= width), titles[-1])
 
 
 def breadcrumbs(view: View) -> list[str]:

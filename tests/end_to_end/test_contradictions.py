@@ -219,10 +219,10 @@ def of_panes(model: ViewModel) -> Iterator[Claim]:
 
 
 def _number_of_pods(about: About, text: str) -> Iterator[Claim]:
-    """`21 pods  2 ended` are 19."""
-    match = re.search(r"([\d,]+) pods?\b(?:  (\d+) ended)?", text)
+    """`19 pods, 2 ended` are 19."""
+    match = re.search(r"([\d,]+) pods?\b", text)
     if match is not None:
-        yield Claim(about, "pods", str(int(match[1].replace(",", "")) - int(match[2] or 0)), text)
+        yield Claim(about, "pods", match[1].replace(",", ""), text)
 
 
 def _named_victim(node: str, text: str) -> Iterator[Claim]:

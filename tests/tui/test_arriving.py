@@ -73,9 +73,9 @@ def test_what_is_whole_owes_nothing_to_what_had_arrived() -> None:
 
 def test_the_title_says_how_much_has_arrived() -> None:
     title = list_title(View(), 12_399, 12_400, "RANK", ended=2, arrived=ARRIVED)
-    assert title == "all nodes / all namespaces  12,400 of 20,000 pods, 81 MB so far  ━━━╸    by RANK"
+    assert title == "all nodes / all namespaces  12,400 of 20,000 pods, 81 MB so far  ━━━╸    in kill order"
     title = list_title(View(), 500, 500, "RANK", arrived=Arrived(500, None, 3_400_000))
-    assert title == "all nodes / all namespaces  500 pods, 3 MB so far  by RANK"
+    assert title == "all nodes / all namespaces  500 pods, 3 MB so far  in kill order"
 
 
 def test_the_pod_to_edit_is_looked_for_among_all_pods() -> None:

@@ -145,3 +145,13 @@ def test_the_score_stays_beside_a_long_name_at_80_columns() -> None:
 )
 def test_a_name_is_cut_in_its_middle_for_nodes_begin_alike(name: str, width: int, shown: str) -> None:
     assert fitted(shortened(name, width), width, Align.LEFT) == shown
+
+
+@pytest.mark.parametrize("width", [60, 83, 101, 140])
+def test_no_column_repeats_the_headings(width: int) -> None:
+    """The room is for the namespace, unless a person chose the columns or wants all of them."""
+    shown = PODS.layout(View(), None, rows(), DEMO_TIME, width, has_headings=True).by_key
+    assert "node" not in shown
+    assert ("namespace" in shown) == (width > 100)
+    for view, chosen in ((View(wide=True), None), (View(), ("pod", "node"))):
+        assert "node" in PODS.layout(view, chosen, rows(), DEMO_TIME, width, has_headings=True).by_key

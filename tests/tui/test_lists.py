@@ -536,7 +536,7 @@ async def test_forward_to_a_pod_that_is_gone_says_so_and_stays() -> None:
 
 async def test_marks_are_counted_and_hidden_ones_never_give_way_to_the_cursor(wide: Run) -> None:
     await wide.keys("space", "space")
-    assert "60 pods  2 ended  2 marked  by RANK" in wide.text
+    assert "58 pods, 2 ended  2 marked  in kill order" in wide.text
     await wide.filter_by("warehouse")
     await wide.keys("c")
     assert wide.notifications[-1] == "no marked row is shown; esc unmarks all"

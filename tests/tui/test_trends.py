@@ -14,6 +14,7 @@ from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage
 from kubectl_qos.present.pod_rows import build_rows
+from kubectl_qos.qos.simulation.next_death import NO_GROWTH, Growth
 from kubectl_qos.tui.lists.pods import TREND, PodList
 from kubectl_qos.tui.view_model import BARS, MOST, Trends, sparkline
 from tests.tui.sources import demo, with_usage
@@ -105,6 +106,22 @@ def test_what_was_read_stays_as_it_was_while_a_thread_adds() -> None:
         step = samples[1] - samples[0] if samples else 1
         assert list(samples) == [samples[0] + step * index for index in range(len(samples))]
     assert of(trends, B) == [2 * second for second in range(600 - MOST, 600)]
+
+
+def test_growth_is_of_what_grows_by_more_than_it_varies() -> None:
+    """In bytes a second since memory last shrank; a fiftieth of itself, or a mebibyte, is no growth."""
+    before = {A: usage(10_000, 0), B: usage(500_000, 0)}
+    trends = after(before, {A: usage(16_000, 10), B: usage(505_000, 10)})
+    rate = 600 * KIB
+    assert trends.growth([A, B]) == Growth(rate, {A: rate}, {(A, "c"): rate})
+    both = after(before, {A: usage(16_000, 10), B: usage(590_000, 10)})
+    assert both.growth([A, B]).node == 9600 * KIB
+    assert both.growth([B]).node == 9000 * KIB
+    shrunk = after({A: usage(99_000, 0)}, {A: usage(10_000, 10)}, {A: usage(14_000, 20)})
+    assert shrunk.growth([A]).node == 400 * KIB
+    small = after({A: usage(100, 0)}, {A: usage(1100, 10)})
+    for none in (after(), after({A: usage(5, 1)}), after({A: usage(9000, 1)}, {A: usage(9, 2)}), small):
+        assert none.growth([A]) == NO_GROWTH
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from kubectl_qos.tui.actions import Keys
 from kubectl_qos.tui.filters import RowFilter
 from kubectl_qos.tui.follower import FollowStatus
 from kubectl_qos.tui.lists.base import RowSelection
+from kubectl_qos.tui.lists.panes import with_more
 from kubectl_qos.tui.lists.pods import PodList
 from kubectl_qos.tui.view import View, empty_sentence, ended_pods, freshness, list_title, title_words
 from kubectl_qos.tui.view_model import (
@@ -133,13 +134,42 @@ def test_the_age_of_usage_is_that_of_the_oldest_sample(view_model: ViewModel) ->
 
 
 def test_crumbs() -> None:
-    assert list_title(View(), 60, 60, "RANK") == "all nodes / all namespaces  60 pods  by RANK"
+    assert list_title(View(), 60, 60, "RANK") == "all nodes / all namespaces  60 pods  in kill order"
     view = View(node="worker-2", namespace="shop", filter=RowFilter.parse("!api"), at_risk=True)
     assert (
         list_title(view, 1, 3, "MEMORY reversed")
         == "worker-2 / shop  1 of 3 pods  filter !api  only at risk  by MEMORY reversed"
     )
+    ended = list_title(View(node="a"), 60, 60, "OOM_SCORE", ended=2)
+    assert ended == "a / all namespaces  58 pods, 2 ended  by OOM_SCORE"
     assert list_title(View(node="", namespace=""), 1, 1, "RANK").startswith("no node / no namespace  1 pod  ")
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("dies at +1Mi (own limit 9%), +2Mi (kernel: node", "dies at +1Mi (own limit 9%), …"),
+        ("c: adj 969 (1000 - 1); the pod uses 1Gi", "c: adj 969 (1000 - 1); the pod uses 1Gi …"),
+        ("one word after another, up to the last of them all", "one word after another, …"),
+    ],
+)
+def test_what_is_cut_of_the_panel_is_a_whole_entry(line: str, shown: str) -> None:
+    assert with_more(line, 48) == shown
+
+
+def test_the_title_says_whose_order_decides_in_as_many_words_as_fit() -> None:
+    def title(width: int, *, by_eviction: bool = False) -> str:
+        view = View(node="a", namespace="b", by_eviction=by_eviction)
+        order = "EVICTION" if by_eviction else "RANK"
+        return list_title(view, 3, 3, order, pressure_key="E", width=width).removeprefix("a / b  3 pods  ")
+
+    whole = "in kill order; under memory pressure the kubelet's eviction order decides: E"
+    assert [title(100), title(60), title(44)] == [
+        whole,
+        "in kill order; eviction decides: E",
+        "in kill order; E: eviction",
+    ]
+    assert title(45, by_eviction=True) == "in eviction order, decides now"
 
 
 @pytest.mark.parametrize(

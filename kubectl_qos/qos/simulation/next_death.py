@@ -21,6 +21,7 @@ from kubectl_qos.qos.simulation.engine import PRECEDENCE, Run
 from kubectl_qos.qos.simulation.node_state import NodeProcess, NodeState, Scenario
 from kubectl_qos.qos.simulation.timeline import Distance, LimitHit
 
+_PLACES: Final = {mechanism: place for place, mechanism in enumerate(PRECEDENCE)}
 OF_NODE: Final = frozenset({Mechanism.KUBEPODS_LIMIT, Mechanism.NODE, Mechanism.EVICTION})
 """The mechanisms that choose among all pods of a node; those left are a container's or a pod's own limit."""
 
@@ -87,6 +88,8 @@ def next_deaths(state: NodeState, most: int | None = None) -> list[NextDeath]:
     for distance in sorted(run.timeline.distances(), key=_nearest_first):
         if len(found) == most:
             break
+        if distance.mechanism is Mechanism.CONTAINER_LIMIT and distance.owner in found:
+            continue
         victim = _victim(run, distance)
         if victim is None:
             continue
@@ -123,7 +126,7 @@ def deaths_of(state: NodeState, key: PodKey) -> list[NextDeath]:
 
 
 def _nearest_first(distance: Distance) -> tuple[int, int]:
-    return distance.more_bytes, PRECEDENCE.index(distance.mechanism)
+    return distance.more_bytes, _PLACES[distance.mechanism]
 
 
 def _death(

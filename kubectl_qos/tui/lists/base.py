@@ -94,14 +94,23 @@ class ListDefinition(ABC, Generic[RowT]):
         """The rows of a view; `before` are those of the same view from an older view model."""
 
     def layout(
-        self, view: View, chosen: Sequence[str] | None, rows: Sequence[RowT], now: datetime, available: int
+        self,
+        view: View,
+        chosen: Sequence[str] | None,
+        rows: Sequence[RowT],
+        now: datetime,
+        available: int,
+        *,
+        has_headings: bool = False,
     ) -> Layout[RowT]:
         """The columns for a width in cells; `chosen` are those that a person chose.
 
-        All columns may be wider; those up to the name stay when the others scroll sideways.
+        All columns may be wider; those up to the name stay when the others scroll sideways. Where headings
+        name the node no column repeats it.
         """
         wanted = self.default_columns(view) if chosen is None else chosen
-        keys = [key for key in wanted if key in self.columns]
+        repeated = "node" if has_headings and chosen is None and not view.wide else None
+        keys = [key for key in wanted if key in self.columns and key != repeated]
         columns = [_with_time(self.columns[key]) if view.times else self.columns[key] for key in keys]
         if chosen is not None or view.wide:
             fixed = keys.index(self.name) + 1 if self.name in keys else 0
@@ -309,7 +318,7 @@ class ListTable(LineTable[Any]):
         self.natural_shown = self.definition.natural_key(view)
 
         def fitting(available: int) -> Layout[Any]:
-            return self.definition.layout(view, self.chosen, self.rows, now, available)
+            return self.definition.layout(view, self.chosen, self.rows, now, available, has_headings=groups)
 
         self.load(rows, fitting, now, empty=empty, narrowed=selection)
 

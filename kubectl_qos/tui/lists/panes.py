@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 from typing import Final
 
-from rich.cells import set_cell_size
+from rich.cells import cell_len, set_cell_size
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
@@ -170,7 +170,15 @@ class ExplanationPanel(TextView):
         if not 0 < room < len(lines):
             return lines
         last = lines[room - 1]
-        return [*lines[: room - 1], replace(last, text=f"{set_cell_size(last.text, width - 2).rstrip()} …")]
+        return [*lines[: room - 1], replace(last, text=with_more(last.text, width))]
+
+
+def with_more(text: str, width: int) -> str:
+    """A line with the sign that there is more: what would be cut of its last entry is left out whole."""
+    if cell_len(text) > width - 2 or text.count("(") > text.count(")"):
+        text = set_cell_size(text, width - 2)
+        text = text[: max(text.rfind(", "), text.rfind("; ")) + 1] or text
+    return f"{text.rstrip()} …"
 
 
 _FILLED: Final[Mapping[QosClass | None, str]] = {

@@ -68,6 +68,8 @@ def list_definitions(
     return {definition.kind: definition for definition in definitions}
 
 
+_BESIDE_TITLE: Final = 4
+"""The cells of a border that a title leaves free."""
 _FOLDED: Final = frozenset({"cgroup", "Assumed"})
 """Sections that only the explanation's own screen has."""
 
@@ -150,6 +152,7 @@ class BrowseScreen(QosScreen):
     def on_resize(self) -> None:
         self.call_after_refresh(self._fit_side)
         self.call_after_refresh(self._show_explanation)
+        self.call_after_refresh(self._show_title)
 
     def _fit_side(self) -> None:
         narrow = self.has_class("-narrow")
@@ -267,7 +270,15 @@ class BrowseScreen(QosScreen):
         pressed = self.qos.keys.first("main.eviction") if of_pods and self._is_under_pressure() else ""
         table.set_title(
             list_title(
-                self.view, shown, total, order, marked, ended, view_model.arrived, pressure_key=pressed
+                self.view,
+                shown,
+                total,
+                order,
+                marked,
+                ended,
+                view_model.arrived,
+                pressure_key=pressed,
+                width=table.size.width - _BESIDE_TITLE,
             )
         )
 
