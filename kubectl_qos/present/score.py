@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class ScoreParts(NamedTuple):
     """The oom_score of the container that is killed first, in parts that add up to it.
 
-    `base` is what every process has, `adj` what class and request add or take, `usage` what its memory adds;
-    `formula` has the numbers.
+    `base` is what every process has, `adj` what class and request add or take, `usage` what its memory adds,
+    each in points of 2000, not in bytes; `formula` has the numbers.
     """
 
     container: str

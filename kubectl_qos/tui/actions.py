@@ -120,7 +120,7 @@ _BY_GROUP: Final = {
     BindingGroup.MAIN: (
         _action("explain", "d", "why this class, score and rank", footer=True),
         _action("edit", "e", "change requests and limits, with a preview", footer=True),
-        _action("fix", "F", "what to change about the next deaths; enter fills it in", footer=2),
+        _action("fix", "F", "what to change about the next deaths; enter fills it in", footer=3),
         _action("tree", "v", "the cgroup tree of the pod's node, with its values", "cgroups"),
         _action("compare", "u", "what an upgrade or another setting would change", "what if"),
         _action("simulate", "o", "what is killed next on the node, as its memory fills", footer=True),

@@ -99,8 +99,8 @@ def test_of_a_cluster(run: Run, serve: Serve, tmp_path: Path) -> None:
         "trusts": "its own CA",
         "proxy": "no",
         "server": "v1.36.2",
-        "rights": "namespace yes, cluster yes, nodes no, metrics yes, workloads no, events no, policy no,"
-        " kubelet no, exec yes, write partly",
+        "rights": "namespace yes, cluster yes, nodes no, metrics yes, workloads no, events no,"
+        " logs yes, policy no, kubelet no, exec yes, write partly",
         "nodes": "2",
         "kubelets": "v1.36.2 (2 nodes)",
         "images": "Debian (2 nodes)",

@@ -51,10 +51,20 @@ def flagged_first(values: list[Any]) -> bool:
 
 ORDERS: dict[str, Callable[[list[Any]], bool]] = {
     **dict.fromkeys(
-        ["namespace", "pod", "container", "limit_container", "node", "eviction", "age"], ascending
+        ["namespace", "pod", "container", "limit_container", "dies", "node", "eviction", "age"], ascending
     ),
     **dict.fromkeys(
-        ["oom_score_adj", "oom_score", "memory", "request", "limit", "limit_percent", "restarts", "priority"],
+        [
+            "oom_score_adj",
+            "oom_score",
+            "memory",
+            "frees",
+            "request",
+            "limit",
+            "limit_percent",
+            "restarts",
+            "priority",
+        ],
         descending,
     ),
     "qos": by_class,
@@ -77,7 +87,7 @@ def test_every_column_can_be_sorted_by(run: Run, key: str, flags: list[str]) -> 
     assert len(items) >= 60
     values = [item[BY_KEY[key].field] for item in items]
     # Rows without a text come first, as the empty text.
-    is_text = any(isinstance(value, str) for value in values) or key == "limit_container"
+    is_text = any(isinstance(value, str) for value in values) or key in {"limit_container", "dies"}
     assert ORDERS[key]([value or "" for value in values] if is_text else values)
 
 

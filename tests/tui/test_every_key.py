@@ -160,7 +160,7 @@ def order(pilot: Run) -> tuple[tuple[str, bool], list[str]]:
 def in_list(pilot: Run) -> tuple[str, str, str]:
     """The place and the kind that the title names, and what has the focus."""
     parts = str(pilot.main.table.border_title).split("  ")
-    return parts[0], parts[1].split()[-1], focus(pilot)
+    return parts[0], parts[1].split(",")[0].split()[-1], focus(pilot)
 
 
 def listing(action: str, where: str, kind: ListKind) -> Step:
@@ -234,12 +234,14 @@ def marked(pilot: Run) -> tuple[list[str], int]:
     """The pods whose lines bear the sign of a mark, and the place of the cursor."""
     found = pilot.main.table
     lines = [found.render_line(y).text for y in range(1, found.content_size.height)]
-    return [line[2:].split()[1] for line in lines if line[1:2] == "*"], found.cursor
+    name = [column.key for column in found.columns.columns].index("pod")
+    return [line[2:].split()[name] for line in lines if line[1:2] == "*"], found.cursor
 
 
 def copied(pilot: Run) -> list[str]:
-    """The second column of what was copied."""
-    return [line.split()[1] for line in pilot.app.clipboard.splitlines()]
+    """The names of the pods that were copied, below the header."""
+    lines = [line.split() for line in pilot.app.clipboard.splitlines()]
+    return [line[lines[0].index("POD")] for line in lines]
 
 
 def prompt(pilot: Run) -> tuple[bool, str, str]:
@@ -440,7 +442,7 @@ def pages(group: str, come: Steps) -> tuple[Step, ...]:
     )
 
 
-FITTING = ["rank", "pod", "node", "qos", "oom_score_adj", "oom_score", "memory"]
+FITTING = ["rank", "namespace", "pod", "qos", "oom_score_adj", "oom_score", "memory"]
 FITTING += ["frees", "limit_percent", "flags"]
 WIDE = [*FITTING[:1], "namespace", "pod", "node", *FITTING[3:7], "trend", "frees", "eta", "dies"]
 WIDE += ["request", "limit", "limit_percent", "restarts", "priority", "age", "flags"]
@@ -537,9 +539,9 @@ tour(
     Step("main.back", view, View()),
     Step("main.eviction", names, BY_EVICTION),
     Step("main.eviction", names, ALL),
-    Step("main.sort", order, (("pod", False), sorted(ALL))),
+    Step("main.sort", order, (("pod", False), sorted(ALL)), keys("s")),
     Step("main.reverse", order, (("pod", True), sorted(ALL, reverse=True))),
-    Step("main.sort", lambda pilot: order(pilot)[0], ("node", False), act=by_footer),
+    Step("main.sort", lambda pilot: order(pilot)[0], ("qos", False), act=by_footer),
     Step("main.wide", columns, WIDE, act=by_palette),
 )
 
@@ -657,8 +659,6 @@ tour(
         )
     ),
     leave("guide.close"),
-    Step("text.last", scrolled, moved(lambda was: was.most), keys("v", "g")),
-    leave("tree.back"),
     Step("text.last", scrolled, moved(lambda was: was.most), keys("d")),
     leave("explain.back"),
     *pages("compare", compared),
@@ -719,7 +719,7 @@ tour(
     ),
     Step("main.sort_by_rank", lambda pilot: order(pilot)[0], ("rank", True)),
     Step("main.ages", said("3d", "2026-11-17T12:00:00Z"), ["2026-11-17T12:00:00Z"], come=keys("w", "R")),
-    size=(260, 31),
+    size=(330, 31),
 )
 
 OWNER: Final = Workload("Deployment", "shop", "api")
@@ -748,6 +748,7 @@ tour(
     leave("read.back", "ExplainScreen"),
     leave("explain.back", key="q"),
     Step("tree.back", screen_name, "MainScreen", keys("v"), "q"),
+    size=(190, 31),
 )
 
 tour(
@@ -856,11 +857,11 @@ async def test_lists_and_panes_are_clicked() -> None:
         await wheel(pilot, events.MouseScrollUp, found)
         assert found.render_line(HEADER).text == before
         for order_now, arrow in ((("pod", False), "▼"), (("pod", True), "▲")):
-            await pilot.click(found, offset=(begin_of(found, 1), 1))
+            await pilot.click(found, offset=(begin_of(found, 2), 1))
             await pilot.pause()
             assert found.sorted_by == order_now
             assert f"POD{arrow}" in found.render_line(0).text
-        width, edge = found.columns.widths[1], begin_of(found, 2) - 1
+        width, edge = found.columns.widths[2], begin_of(found, 3) - 1
         await pilot.mouse_down(found, offset=(edge, 1))
         await pilot.hover(found, offset=(edge + 4, 1))
         await pilot.mouse_up(found, offset=(edge + 4, 1))

@@ -113,7 +113,7 @@ def test_the_pods_of_a_view_are_selected_once_and_those_of_older_view_models_are
     for now, view in ((old, data), (new, data), (new, shop), (old, shop)):
         other = lists.rows(ListQuery(PODS, view.whole), now)
         assert other is not None
-        assert list(other.rows) == list(view.pod_rows(now))
+        assert sorted(row.key for row in other.rows) == sorted(row.key for row in view.pod_rows(now))
     lists.rows(ALL_NODES, new)
     assert lists._quick is None, "they would keep every pod that there was"
 

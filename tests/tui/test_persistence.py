@@ -161,9 +161,9 @@ async def test_settings_choose_theme_columns_motion_and_keys() -> None:
 
 async def test_sentences_name_the_keys_that_there_are() -> None:
     said = Settings(keys={"main.at_risk": ("Z",)})
-    async with running(opened(UiState(), said), "colon") as pilot:
-        await pilot.type("ns team-a")
-        await pilot.keys("enter", "Z")
+    async with running(opened(UiState(), said)) as pilot:
+        pilot.main.go(View(node="worker-2", namespace="team-a"))
+        await pilot.keys("Z")
         assert "Z shows all" in pilot.text
 
 

@@ -219,7 +219,7 @@ async def test_the_mouse_slides_chooses_and_opens() -> None:
         assert pilot.app.mouse_captured is None
         # The mouse slides chooses and opens.
         await pilot.keys("o")
-        await pilot.until(lambda: requested(pilot) == "free 1Gi")
+        await pilot.until(lambda: requested(pilot) == "free 512Mi")
         slider = screen(pilot).query_one(Slider)
         await pilot.mouse_down(slider, offset=(60, 0))
         await pilot.pause()
@@ -329,12 +329,12 @@ async def test_without_the_capacity_of_the_node_it_says_so() -> None:
     }
     source = ScriptedSource(replace(demo(), nodes=nodes), demo())
     async with simulating(source=source, ready=False) as pilot:
-        await pilot.until(lambda: "! the memory capacity of worker-1 is unknown" in pilot.words)
+        await pilot.until(lambda: "! the memory capacity of control-1 is unknown" in pilot.words)
         keys = ("left", "right", "home", "end", "tab", "E", "R", "f", "d", "n", "c", "G", "enter")
         await pilot.keys(*keys)
         assert isinstance(pilot.app.screen, SimulationScreen)
         await pilot.keys("r")
-        await pilot.until(lambda: requested(pilot) == "free 1Gi")
+        await pilot.until(lambda: requested(pilot) == "free 512Mi")
 
 
 async def test_what_could_not_be_read_is_a_note() -> None:
@@ -365,7 +365,7 @@ async def test_it_is_working_it_out_until_it_is_worked_out(monkeypatch: pytest.M
         await pilot.pause()
         assert isinstance(pilot.app.screen, MainScreen)
         await pilot.keys("o")
-        await pilot.until(lambda: requested(pilot) == "free 1Gi")
+        await pilot.until(lambda: requested(pilot) == "free 512Mi")
 
 
 async def test_what_should_not_happen_in_the_thread_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -413,7 +413,7 @@ async def test_nothing_that_matters_is_cut_and_more_lines_have_room_for_all_note
             await pilot.keys("escape")
             await pilot.resize_terminal(*size)
             await pilot.keys("o")
-            await pilot.until(lambda: requested(pilot) == "free 1Gi")
+            await pilot.until(lambda: requested(pilot) == "free 512Mi")
             for text in ("free 1Gi", "VICTIM", "[ ] eviction", "[ ] restarts"):
                 assert text in pilot.text, size
         await pilot.resize_terminal(120, 24)
@@ -461,14 +461,16 @@ async def test_the_bar_goes_hollow_and_marks_say_where_one_dies() -> None:
         assert "░" not in full
         assert len(screen(pilot).table.rows) == len(killed(free_bytes=64 * GI)), "the whole order at once"
         assert marks > 5
-        hollow, reached = 0, 0
+        hollow, reached, reached_dead = 0, 0, 0
         for _ in range(4):
             await pilot.keys("shift+right", "shift+right")
             assert len(bar()) == len(full)
-            assert bar().count("░") > hollow
+            amount = screen(pilot)._options.free_bytes  # type: ignore[union-attr]
+            dead = len(killed(free_bytes=amount))
+            assert (bar().count("░") > hollow) == (dead > reached_dead)
+            reached_dead = dead
             hollow, reached = bar().count("░"), track().count("◆")
             assert reached + track().count("◇") in {marks, marks + 1}, "one may be below the knob"
-            amount = screen(pilot)._options.free_bytes  # type: ignore[union-attr]
             assert victims(pilot) == killed(free_bytes=amount)
         assert reached
         # Where one pod grows, the mark is where its limit is.

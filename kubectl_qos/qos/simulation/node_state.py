@@ -254,7 +254,10 @@ def ranked_node_state(
     own_bytes: int = 0,
     own_processes: Sequence[NodeProcess] = (),
 ) -> NodeState:
-    """As `build_node_state`, of pods that are ranked already."""
+    """As `build_node_state`, of pods that are ranked already.
+
+    Raises InputError without the node's memory capacity, and for a node that runs Windows.
+    """
     node, kubelet = setup.node, setup.kubelet
     capacity = node.memory_capacity_bytes
     if capacity is None or capacity < node.page_size_bytes:

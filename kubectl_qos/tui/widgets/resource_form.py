@@ -92,7 +92,7 @@ class UsageBar(Widget):
         self._request = self._limit = 0
 
     def show(self, request: int, limit: int) -> None:
-        """Show other values, 0 where there is none."""
+        """Show other values in bytes, 0 where there is none."""
         self._request, self._limit = request, limit
         self.refresh()
 
