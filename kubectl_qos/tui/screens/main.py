@@ -297,10 +297,14 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
             }[target.destination]()
 
     def action_sort(self) -> None:
-        keys = [column.key for column in self.table.columns.columns]
-        if keys:
-            key, _ = self.table.sorted_by
-            self.table.sort_by(keys[(keys.index(key) + 1) % len(keys)] if key in keys else keys[0])
+        """By the next column that is shown; the one of now may have given way to others."""
+        key, _ = self.table.sorted_by
+        every = list(self.definition.columns)
+        shown = {column.key for column in self.table.columns.columns}
+        after = every.index(key) + 1 if key in every else 0
+        found = [one for one in (*every[after:], *every[:after]) if one in shown]
+        if found:
+            self.table.sort_by(found[0])
 
     def action_sort_by(self, what: str) -> None:
         """Sort by what a key is for, the second time in the reverse order."""
