@@ -30,6 +30,7 @@ SHOTS = (
     ("columns", (100, 30), ("C",)),
     ("all-nodes", (160, 40), ()),
     ("narrow", (80, 24), ("tab", "j", "enter")),
+    ("fixes", (120, 36), ("F",)),
     ("explain", (120, 44), ("d",)),
     ("edit", (120, 40), ("e", "1", "G", "i")),
     ("make-guaranteed", (120, 40), ("e", "ctrl+g")),

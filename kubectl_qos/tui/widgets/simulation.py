@@ -23,6 +23,7 @@ from kubectl_qos.qos.simulation.node_state import NodeState, SimulatedContainer
 from kubectl_qos.tui.lists.base import fitting_columns
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.table import Layout
+from kubectl_qos.tui.widgets.text_view import STYLES
 
 _LEFT: Final = "0 "
 
@@ -87,7 +88,7 @@ def _segments(
         if place_of(container) < reached:
             yield container.used_bytes, _FREED, "$secondary"
         else:
-            yield container.used_bytes, _USED, f"${token}" if token else "$primary"
+            yield container.used_bytes, _USED, STYLES.get(token, f"${token}")
 
 
 class Slider(Widget):

@@ -44,6 +44,7 @@ STYLES: Final = {
     "changed": "bold $warning",
     "wrong": "bold $error",
     "muted": "$secondary",
+    "calm": "$primary",
     "mine": "bold $accent",
     "key": "$accent",
 }
