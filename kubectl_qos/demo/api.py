@@ -132,9 +132,9 @@ class ObjectApi:
             return _json({"major": "1", "minor": "36", "gitVersion": self._version})
         if path in self.others:
             return _json(self.others[path])
+        match = _PATH.fullmatch(path)
         if resource_at(path) in map(resource_at, self.others):
             return refusal(404, "NotFound", f'{resource_at(path)} "{last_segment(path)}" not found')
-        match = _PATH.fullmatch(path)
         resource = resource_of(match) if match is not None else ""
         objects = self._objects(resource)
         if match is None or objects is None:
@@ -408,5 +408,5 @@ def last_segment(path: str) -> str:
 def resource_at(path: str) -> str:
     """`deployments.apps`, as a refusal names what is at a path."""
     parts = path.split("/")
-    group = f".{parts[2]}" if parts[1:2] == ["apis"] else ""
+    group = f".{parts[2]}" if parts[1:2] == ["apis"] and len(parts) > 2 else ""
     return f"{parts[-2]}{group}" if len(parts) > 1 else ""

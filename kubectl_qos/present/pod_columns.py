@@ -98,6 +98,7 @@ ALL_COLUMNS: Final[tuple[PodColumn, ...]] = (
         field="dyingContainer",
         width=8,
         empty=NONE,
+        sort_key=lambda row: (row.rank is None, row.worst),
     ),
     column(
         "frees",

@@ -219,7 +219,7 @@ async def test_the_mouse_slides_chooses_and_opens() -> None:
         assert pilot.app.mouse_captured is None
         # The mouse slides chooses and opens.
         await pilot.keys("o")
-        await pilot.until(lambda: requested(pilot) == "free 512Mi")
+        await pilot.until(lambda: requested(pilot) == "free 1Gi")
         slider = screen(pilot).query_one(Slider)
         await pilot.mouse_down(slider, offset=(60, 0))
         await pilot.pause()
@@ -365,7 +365,7 @@ async def test_it_is_working_it_out_until_it_is_worked_out(monkeypatch: pytest.M
         await pilot.pause()
         assert isinstance(pilot.app.screen, MainScreen)
         await pilot.keys("o")
-        await pilot.until(lambda: requested(pilot) == "free 512Mi")
+        await pilot.until(lambda: requested(pilot) == "free 1Gi")
 
 
 async def test_what_should_not_happen_in_the_thread_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -413,7 +413,7 @@ async def test_nothing_that_matters_is_cut_and_more_lines_have_room_for_all_note
             await pilot.keys("escape")
             await pilot.resize_terminal(*size)
             await pilot.keys("o")
-            await pilot.until(lambda: requested(pilot) == "free 512Mi")
+            await pilot.until(lambda: requested(pilot) == "free 1Gi")
             for text in ("free 1Gi", "VICTIM", "[ ] eviction", "[ ] restarts"):
                 assert text in pilot.text, size
         await pilot.resize_terminal(120, 24)
