@@ -75,23 +75,11 @@ def resolve_source(
     Raises:
         QosError: the options contradict each other, or there is no such source.
     """
+    _require_one_source(options)
     overrides, has_flag = _parse_overrides(options), options.namespace is not None
-    if options.has_files and options.demo:
-        raise UsageError(f"--demo and {'-f' if options.files else '-k'} cannot be used together")
-    if options.files and options.kustomize is not None:
-        raise UsageError("only one of -f or -k can be specified")
-    if options.files.count("-") > 1:
-        raise UsageError("standard input cannot be used for multiple arguments")
     source: Source
-    if options.demo and lives:
-        from kubectl_qos.demo.source import LivingDemo
-
-        may_write = write_settings is not None and not write_settings.for_context(LivingDemo.title).readonly
-        source = LivingDemo(overrides, may_write=may_write)
-    elif options.demo:
-        from kubectl_qos.cluster.files import DemoSource
-
-        source = DemoSource(overrides)
+    if options.demo:
+        source = _demo(overrides, write_settings, lives=lives)
     elif options.has_files:
         from kubectl_qos.cluster.files import FileSource
 
@@ -121,6 +109,26 @@ def resolve_source(
         )
     scope = _build_scope(options, source, names)
     return ResolvedSource(source, scope, has_namespace_flag=has_flag, lasts=not options.demo)
+
+
+def _require_one_source(options: SourceOptions) -> None:
+    if options.has_files and options.demo:
+        raise UsageError(f"--demo and {'-f' if options.files else '-k'} cannot be used together")
+    if options.files and options.kustomize is not None:
+        raise UsageError("only one of -f or -k can be specified")
+    if options.files.count("-") > 1:
+        raise UsageError("standard input cannot be used for multiple arguments")
+
+
+def _demo(overrides: NodeOverrides, write_settings: Settings | None, *, lives: bool) -> Source:
+    if lives:
+        from kubectl_qos.demo.source import LivingDemo
+
+        may_write = write_settings is not None and not write_settings.for_context(LivingDemo.title).readonly
+        return LivingDemo(overrides, may_write=may_write)
+    from kubectl_qos.cluster.files import DemoSource
+
+    return DemoSource(overrides)
 
 
 def _build_scope(options: SourceOptions, source: Source, names: Iterable[str]) -> Scope:

@@ -48,6 +48,18 @@ def quantity_text(quantity: Quantity | None) -> str:
     return NONE if quantity is None else escape(str(quantity))
 
 
+def edits_text(pod: Pod, edits: Sequence[Edit], minimal: Sequence[Edit] = ()) -> str:
+    """Values before and after, in one line; `minimal` are the least ones with the same effect."""
+    least = {edit.target: edit.quantity for edit in minimal}
+    names: dict[str, list[str]] = {}
+    for edit in edits:
+        old, some = current_value(pod, *edit.target), least.get(edit.target, edit.quantity)
+        values = f"{quantity_text(old)} {ARROW} {quantity_text(edit.quantity)}"
+        values += "" if some == edit.quantity else f" (least {quantity_text(some)})"
+        names.setdefault(values, []).append(value_name(*edit.target))
+    return ", ".join(f"{' and '.join(each)} {values}" for values, each in names.items())
+
+
 def preview_sections(preview: Preview) -> tuple[Section, ...]:
     """Class, OOM, rank, cgroup files, room on the node, the server's answer and how to apply the change."""
     return (*_effect_sections(preview.effects), *apply_sections(preview))

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from kubectl_qos.edit.edits import current_value
 from kubectl_qos.edit.fix_search import fixes_of_node, fixes_of_pods
 from kubectl_qos.edit.fixes import EvidenceKind, Fix, FixKind, NodeModel, NoFixReason, Unfixed, order_of_fixes
 from kubectl_qos.edit.preview import StrategyKind
@@ -15,7 +14,7 @@ from kubectl_qos.k8s.kinds import find_workload
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.apply import strategy_name
-from kubectl_qos.present.effects import moment, quantity_text, value_name
+from kubectl_qos.present.effects import edits_text, moment
 from kubectl_qos.present.format import binary, count, escape, full_name
 from kubectl_qos.present.next_death import distance, killed_by, state_notes, victim
 from kubectl_qos.present.output import ARROW, NUMBER, Column, column, table
@@ -80,7 +79,8 @@ def fixes_for_pods(
 
 def node_model(snapshot: Snapshot, node: str) -> NodeModel:
     """The node of a snapshot to try edits on."""
-    return NodeModel(snapshot.setup(node), snapshot.by_node().get(node, ()), snapshot.usage)
+    pods, own = snapshot.by_node().get(node, ()), snapshot.own_bytes(node)
+    return NodeModel(snapshot.setup(node), pods, snapshot.usage, own_bytes=own)
 
 
 def _notes(fixes: Sequence[Fix], models: Iterable[NodeModel]) -> Iterator[str]:
@@ -106,14 +106,7 @@ def fix_object(fix: Fix) -> str:
 
 def fix_change(fix: Fix) -> str:
     """Values before and after, and the least with the effect: `c limits.memory 1Gi → 2Gi (least 1500Mi)`."""
-    least = {edit.target: edit.quantity for edit in fix.minimal}
-    names: dict[str, list[str]] = {}
-    for edit in fix.edits:
-        old, some = current_value(fix.pod, *edit.target), least.get(edit.target, edit.quantity)
-        values = f"{quantity_text(old)} {ARROW} {quantity_text(edit.quantity)}"
-        values += "" if some == edit.quantity else f" (least {quantity_text(some)})"
-        names.setdefault(values, []).append(value_name(*edit.target))
-    return ", ".join(f"{' and '.join(each)} {values}" for values, each in names.items())
+    return edits_text(fix.pod, fix.edits, fix.minimal)
 
 
 def fix_effect(fix: Fix) -> str:

@@ -104,6 +104,14 @@ def escape(text: str) -> str:
     )
 
 
+def shortened(name: str, width: int) -> str:
+    """A name of at most so many cells, cut in its middle: those of a cluster begin alike or end alike."""
+    if len(name) <= width or width < 1 or " " in name or not name.isascii():
+        return name
+    head = width // 2
+    return f"{name[:head]}…{name[len(name) - (width - 1 - head) :]}"
+
+
 def count(number: int, noun: str, plural: str = "") -> str:
     """`1 pod`, `3 pods`; `plural` where it is not the noun with an s."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"

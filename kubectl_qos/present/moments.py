@@ -156,22 +156,23 @@ class DeathsAt(NamedTuple):
     deaths: tuple[NextDeath, ...]
 
 
-def deaths_at_moments(effects: Effects) -> tuple[DeathsAt, ...]:
+def deaths_at_moments(effects: Effects, own_bytes: int) -> tuple[DeathsAt, ...]:
     """The next deaths at present, and from each moment on at which they become other ones.
 
-    None without a node, or where nothing can be said of it.
+    `own_bytes` is what the node uses itself, 0 where that is unknown. None without a node, or where nothing
+    can be said of it.
     """
     setup = effects.before.setup
     if not effects.before.pod.node_name:
         return ()
     try:
-        before = ranked_node_state(effects.ranking_before, setup)
+        before = ranked_node_state(effects.ranking_before, setup, own_bytes=own_bytes)
         found = [_deaths(first_heading(effects), before, effects)]
         for at in moments(effects):
             if at is not When.NEVER and all(
                 _is_reached(one, at) for one in (effects.when, *(file.when for file in effects.files))
             ):
-                after = ranked_node_state(_ranking_at(effects, at), setup)
+                after = ranked_node_state(_ranking_at(effects, at), setup, own_bytes=own_bytes)
                 found.append(_deaths(moment_words(effects, at), after, effects))
     except InputError:
         return ()

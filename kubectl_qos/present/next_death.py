@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from kubectl_qos.errors import InputError
-from kubectl_qos.k8s.allocation import running_pod
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.format import count, duration, escape, full_name, mebibytes
@@ -15,7 +14,7 @@ from kubectl_qos.present.output import BYTES, NUMBER, Column, column
 from kubectl_qos.present.reasons import killer_notes
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import NextDeath, deaths_of, next_deaths
-from kubectl_qos.qos.simulation.node_state import NodeState, build_node_state
+from kubectl_qos.qos.simulation.node_state import NodeState, state_of_node
 
 EVERYWHERE: Final = Scope()
 UPPER_BOUND: Final = (
@@ -48,7 +47,7 @@ class NodeDeaths(NamedTuple):
 
 def deaths_on_node(snapshot: Snapshot, node: str) -> NodeDeaths:
     """What waits on one node. Raises InputError where nothing can be said of it."""
-    state = _state(snapshot, node)
+    state = state_of_node(snapshot, node)
     return NodeDeaths(state, tuple(next_deaths(state)))
 
 
@@ -60,7 +59,7 @@ def deaths_on_nodes(snapshot: Snapshot, nodes: Sequence[str], scope: Scope = EVE
     rows, problems, states = [], [], {}
     for name in nodes:
         try:
-            states[name] = _state(snapshot, name)
+            states[name] = state_of_node(snapshot, name)
         except InputError as error:
             if len(nodes) == 1:
                 raise
@@ -78,16 +77,9 @@ def deaths_on_nodes(snapshot: Snapshot, nodes: Sequence[str], scope: Scope = EVE
 
 def deaths_of_pod(snapshot: Snapshot, pod: Pod) -> Deaths:
     """What kills one pod. Raises InputError where nothing can be said of its node."""
-    state = _state(snapshot, pod.node_name)
+    state = state_of_node(snapshot, pod.node_name)
     rows = (DeathRow(pod.node_name, death) for death in deaths_of(state, (pod.namespace, pod.name)))
     return Deaths(tuple(rows), tuple(state_notes({pod.node_name: state})))
-
-
-def _state(snapshot: Snapshot, node: str) -> NodeState:
-    setup = snapshot.setup(node)
-    pods = snapshot.by_node().get(node, ())
-    running = [running_pod(pod, setup.release) for pod in pods]
-    return build_node_state(running, setup, snapshot.usage, own_bytes=snapshot.own_bytes(node))
 
 
 def state_notes(states: Mapping[str, NodeState]) -> Iterator[str]:

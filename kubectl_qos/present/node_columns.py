@@ -226,14 +226,8 @@ DEFAULT_KEYS: Final = (
     *("used_percent", "requests_percent", "limits_percent", "worst_percent", "pressure", "next_death"),
 )
 _NOT_WIDE: Final = {
-    "allocatable",
-    "to_soft_eviction",
-    "eviction_configured",
-    "victim_qos",
-    "victim_others",
-} | {
-    "death_in",
-    "death_by",
+    *("allocatable", "to_soft_eviction", "eviction_configured"),
+    *("victim_qos", "victim_others", "death_in", "death_by"),
 }
 WIDE_KEYS: Final = tuple(key for key in NODE_COLUMNS if key not in _NOT_WIDE)
 EVICTION_KEYS: Final = frozenset(key for key in NODE_COLUMNS if "eviction" in key)

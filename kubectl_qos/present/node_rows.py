@@ -213,7 +213,7 @@ def troubles(node: NodeObject) -> tuple[str, ...]:
 def is_in_trouble(
     troubles: Collection[str], to_eviction: int | None, used: int | None, capacity: int | None
 ) -> bool:
-    """Whether a node says that its memory is short, or a twentieth of its bytes or less is left."""
+    """Whether a node says that its memory is short, or less than a twentieth of its bytes are left."""
     if "memory" in troubles:
         return True
     if used is None or not capacity:

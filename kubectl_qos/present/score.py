@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Snapshot
-from kubectl_qos.present.format import binary, full_name
-from kubectl_qos.present.output import ARROW, Line, Section
+from kubectl_qos.present.format import full_name
+from kubectl_qos.present.output import Line, Section
 from kubectl_qos.present.pod_rows import PodRow
+from kubectl_qos.present.reasons import score_formula
 from kubectl_qos.qos.oom_score import Kernel, kernel_formula
 
 if TYPE_CHECKING:
@@ -49,15 +50,11 @@ def score_parts(row: PodRow | None, snapshot: Snapshot) -> ScoreParts | None:
     used = usage.of(row.worst) if usage is not None else None
     if used is None or node.memory_capacity_bytes is None:
         return None
-    total = node.memory_capacity_bytes + node.swap_capacity_bytes
-    share = f"1000 × {binary(used.kernel_bytes)} / {binary(total)}"
-    if kernel_formula(node.kernel) is not Kernel.SIGNED:
-        formula = f"{row.adj} + {share} = {row.score}"
-        return ScoreParts(row.worst, 0, row.adj, row.score - row.adj, row.score, formula)
-    adj = round(row.adj * 2 / 3)
-    sign = "-" if row.adj < 0 else "+"
-    formula = f"(1000 {sign} {abs(row.adj)} + {share}) × 2/3 = {row.score}"
-    return ScoreParts(row.worst, _BASE, adj, row.score - _BASE - adj, row.score, formula)
+    base, adj = 0, row.adj
+    if kernel_formula(node.kernel) is Kernel.SIGNED:
+        base, adj = _BASE, round(row.adj * 2 / 3)
+    formula = score_formula(used, row.adj, node)
+    return ScoreParts(row.worst, base, adj, row.score - base - adj, row.score, formula)
 
 
 def cheapest_section(pod: Pod, row: PodRow | None, snapshot: Snapshot) -> Section | None:
@@ -96,14 +93,8 @@ def _outliving(pod: Pod, snapshot: Snapshot) -> Iterator[Line]:
 
 
 def _change_line(pod: Pod, edits: Sequence[Edit], what: str, then: Preview) -> Line:
-    from kubectl_qos.edit.edits import current_value
-    from kubectl_qos.present.effects import moment, quantity_text, value_name
+    from kubectl_qos.present.effects import edits_text, moment
 
-    values = ", ".join(
-        f"{value_name(*edit.target)} {quantity_text(current_value(pod, *edit.target))} {ARROW}"
-        f" {quantity_text(edit.quantity)}"
-        for edit in edits
-    )
-    effects = then.effects
+    values, effects = edits_text(pod, edits), then.effects
     when = moment(effects.rank_when, effects.restarting_later, effects.when)
     return Line(values, f"{what}: rank {effects.rank_after} {when}")

@@ -6,11 +6,12 @@ list. Spans have a look, for the theme. Not here: which deaths there are, and th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from kubectl_qos.present.format import binary, count, escape, mebibytes
+from kubectl_qos.k8s.usage import PodKey
+from kubectl_qos.present.format import binary, count, escape, mebibytes, shortened
 from kubectl_qos.present.next_death import COLUMNS, Deaths, distance, killed_by
 from kubectl_qos.present.output import table
 from kubectl_qos.qos.reason import Mechanism
@@ -35,8 +36,9 @@ class Span(NamedTuple):
     look: str = ""
 
 
-LOOKS: Final = ("", "axis", "now", "mark", "near", "danger", "far", "time", "muted")
-"""`danger` is the next death of a node in trouble, `near` one that is within reach; "" are victims."""
+LOOKS: Final = ("", "axis", "now", "mark", "near", "danger", "far", "time", "muted", "mine")
+"""`danger` is the next death of a node in trouble, `near` one that is within reach; "" are victims, `mine`
+the one that is asked about."""
 
 Line = tuple[Span, ...]
 _Cell = tuple[Line, ...]
@@ -64,6 +66,7 @@ def timeline(
     growth: Growth = NO_GROWTH,
     in_trouble: bool = False,
     most: int = LISTED,
+    mine: PodKey | None = None,
 ) -> list[Line]:
     """The lines of the picture: axis, victims, killers, and times where memory is known to grow.
 
@@ -74,18 +77,17 @@ def timeline(
         growth: how fast memory grows.
         in_trouble: whether the node is, so that its next death is a danger.
         most: how many deaths a list has.
+        mine: the pod that is asked about.
     """
+    looks = [_looks(death, deaths[0], mine, in_trouble=in_trouble) for death in deaths]
     if width < LIST_BELOW:
-        return list(_list(deaths, width, head, growth, in_trouble=in_trouble, most=most))
+        return list(_list(deaths, looks, width, head, growth, most))
     now = _now_cell(growth)
     room = width - len(head) - _length(now[0])
     of_node = [place for kind in _FIRST for place, death in enumerate(deaths) if death.mechanism is kind]
     candidates = list(dict.fromkeys([*range(len(deaths))[:1], *of_node, *range(len(deaths))[:_MOST]]))
     for name in _NAMES:
-        cells = {
-            place: _cell(deaths[place], _look(deaths[place], deaths[0], in_trouble=in_trouble), name, growth)
-            for place in candidates
-        }
+        cells = {place: _cell(deaths[place], looks[place], name, growth) for place in candidates}
         shown = _chosen(candidates, cells, room)
         if set(of_node) <= set(shown):
             break
@@ -112,7 +114,7 @@ def compact(
     wanted = [*deaths[:1], *(death for death in deaths[1:] if death.mechanism in OF_NODE)]
     spans, room = [Span(_SEEN, "now"), Span(_AXIS, "axis")], width - 2
     for death in wanted:
-        mark = _cell(death, _look(death, deaths[0], in_trouble=in_trouble), _NAMES[1], growth)
+        mark = _cell(death, _looks(death, deaths[0], None, in_trouble=in_trouble), _NAMES[1], growth)
         piece = (*mark[0], *mark[1], Span(" "), *mark[2], *((Span(" "), *mark[3]) if mark[3][0].text else ()))
         if _length(piece) + 2 > room and len(spans) > 2:
             break
@@ -149,18 +151,17 @@ def is_near(death: NextDeath, capacity_bytes: int) -> bool:
     return death.distance_bytes * 20 < (death.limit_bytes or capacity_bytes)
 
 
-def shortened(name: str, width: int) -> str:
-    """A name cut in its middle: those of a cluster begin alike or end alike."""
-    if len(name) <= width or width < 1:
-        return name
-    head = width // 2
-    return f"{name[:head]}…{name[len(name) - (width - 1 - head) :]}"
+class _Looks(NamedTuple):
+    mark: str
+    far: str
+    name: str
 
 
-def _look(death: NextDeath, nearest: NextDeath, *, in_trouble: bool) -> str:
+def _looks(death: NextDeath, nearest: NextDeath, mine: PodKey | None, *, in_trouble: bool) -> _Looks:
+    name = "mine" if mine == death.key else ""
     if death is not nearest:
-        return "mark"
-    return "danger" if in_trouble else "near"
+        return _Looks("mark", "far", name)
+    return _Looks("danger", "danger", "danger") if in_trouble else _Looks("near", "near", name)
 
 
 def _now_cell(growth: Growth) -> _Cell:
@@ -174,11 +175,10 @@ def _now_cell(growth: Growth) -> _Cell:
     )
 
 
-def _cell(death: NextDeath, look: str, name: int, growth: Growth) -> _Cell:
-    far = "far" if look == "mark" else look
+def _cell(death: NextDeath, looks: _Looks, name: int, growth: Growth) -> _Cell:
     return (
-        (Span("◆ ", look), Span(distance(death), far), Span(" ", "axis")),
-        (Span(shortened(escape(death.key[1]), name), look if look == "danger" else ""),),
+        (Span("◆ ", looks.mark), Span(distance(death), looks.far), Span(" ", "axis")),
+        (Span(shortened(escape(death.key[1]), name), looks.name),),
         (Span(killed_by(death), "muted"),),
         (Span(eta(seconds_until(death, growth)), "time"),),
     )
@@ -208,29 +208,27 @@ def _folded(hidden: int) -> _Cell:
 
 
 def _list(
-    deaths: Sequence[NextDeath], width: int, head: str, growth: Growth, *, in_trouble: bool, most: int
+    deaths: Sequence[NextDeath], looks: Sequence[_Looks], width: int, head: str, growth: Growth, most: int
 ) -> Iterator[Line]:
     if head.strip():
         yield Span(head.strip(), "now"), Span(f"  {rate(growth)}".rstrip(), "time")
-    shown = deaths[:most]
-    lasts: Collection[Mechanism] = {death.mechanism for death in shown}
-    missing = [
-        death for death in deaths[most:] if death.mechanism in OF_NODE and death.mechanism not in lasts
-    ]
+    found = list(zip(deaths, looks, strict=True))
+    shown = found[:most]
+    lasts = {death.mechanism for death, _ in shown}
+    missing = [one for one in found[most:] if one[0].mechanism in OF_NODE and one[0].mechanism not in lasts]
     if missing:
         shown = [*shown[: max(most - len(missing), 1)], *missing][:most]
-    far = max((len(distance(death)) for death in shown), default=0)
-    by = max((len(killed_by(death)) for death in shown), default=0)
-    times = max((len(eta(seconds_until(death, growth))) for death in shown), default=0)
+    far = max((len(distance(death)) for death, _ in shown), default=0)
+    by = max((len(killed_by(death)) for death, _ in shown), default=0)
+    times = max((len(eta(seconds_until(death, growth))) for death, _ in shown), default=0)
     room = max(width - 2 - far - by - 4 - (times + 2 if times else 0), 8)
-    for death in shown:
-        look = _look(death, deaths[0], in_trouble=in_trouble)
+    for death, look in shown:
         name = shortened(escape(death.key[1]), room)
         yield _trimmed(
             [
-                Span("◆ ", look),
-                Span(distance(death).rjust(far), "far" if look == "mark" else look),
-                Span(f"  {name.ljust(min(room, 32))}", look if look == "danger" else ""),
+                Span("◆ ", look.mark),
+                Span(distance(death).rjust(far), look.far),
+                Span(f"  {name.ljust(min(room, 32))}", look.name),
                 Span(f"  {killed_by(death).ljust(by)}", "muted"),
                 Span(f"  {eta(seconds_until(death, growth))}", "time"),
             ]

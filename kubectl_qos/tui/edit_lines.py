@@ -14,13 +14,12 @@ from rich.cells import cell_len
 from kubectl_qos.edit.preview import Effects
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.present.effects import cgroup_sections
-from kubectl_qos.present.format import UNKNOWN, binary, count, escape, full_name
+from kubectl_qos.present.format import UNKNOWN, binary, count, escape, full_name, shortened
 from kubectl_qos.present.moments import DeathsAt, LadderRow, ladder, moment_table
 from kubectl_qos.present.output import ARROW, Section
 from kubectl_qos.present.reasons import CLASSES
 from kubectl_qos.present.timeline import timeline
 from kubectl_qos.present.tree import readable
-from kubectl_qos.tui.widgets.table import shortened
 from kubectl_qos.tui.widgets.text_view import (
     TextLayout,
     TextLine,
@@ -122,21 +121,15 @@ _LOOKS: Final = {
 
 def deaths_layout(deaths: Sequence[DeathsAt], pod: Pod) -> TextLayout:
     """The picture of the next deaths at each moment at which they differ; the pod's own stand out."""
-    names = {shortened(escape(pod.name), cells) for cells in range(8, len(pod.name) + 1)}
     headings = [one.heading if len(deaths) > 1 else binary(one.state.used_bytes) for one in deaths]
-    column = max(map(len, headings), default=0) + 2
+    column, mine = max(map(len, headings), default=0) + 2, (pod.namespace, pod.name)
 
     def layout(width: int) -> Iterator[TextLine]:
         if not deaths:
             yield TextLine("unknown: no node, or no memory capacity of it", "muted")
         for heading, one in zip(headings, deaths, strict=True):
-            for line in timeline(one.deaths, width, head=heading.ljust(column)):
-                yield TextLine.of(
-                    *(
-                        (text, "mine" if not look and text.strip() in names else _LOOKS.get(look, look))
-                        for text, look in line
-                    )
-                )
+            for line in timeline(one.deaths, width, head=heading.ljust(column), mine=mine):
+                yield TextLine.of(*((text, _LOOKS.get(look, look)) for text, look in line))
 
     return lambda width: list(layout(width))
 

@@ -63,11 +63,11 @@ def test_the_ladder_is_the_kill_order_around_both_ranks(requests: str, most: int
 
 def test_no_ladder_without_a_node() -> None:
     assert ladder(effects("huge-0"), 9) == ()
-    assert deaths_at_moments(effects("huge-0")) == ()
+    assert deaths_at_moments(effects("huge-0"), 0) == ()
 
 
 def test_the_next_deaths_before_and_after() -> None:
-    before, now, later = deaths_at_moments(effects(requests="2Gi", limits="3Gi"))
+    before, now, later = deaths_at_moments(effects(requests="2Gi", limits="3Gi"), 0)
     assert [one.heading for one in (before, now, later)] == ["before", "now", "when c restarts"]
     pod = pod_named(DEMO, API)
     setup = DEMO.setup(pod.node_name)
@@ -85,4 +85,4 @@ def test_the_next_deaths_before_and_after() -> None:
     ]
     assert victims[0] == victims[1] == pod.name
     assert victims[2] != pod.name, "another is first after the restart"
-    assert len(deaths_at_moments(effects())) == 1
+    assert len(deaths_at_moments(effects(), 0)) == 1

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from kubectl_qos.edit.edits import Edit, Side, parse_quantity
@@ -23,10 +21,6 @@ def test_the_parts_are_the_score(row: PodRow) -> None:
         return
     assert parts.base + parts.adj + parts.usage == parts.score == row.score
     assert parts.score <= MOST_SCORE
-    units = {"Gi": 1 << 30, "Mi": 1 << 20, "Ki": 1 << 10}
-    numbers = re.sub(r"([0-9.]+)(Gi|Mi|Ki)", lambda m: str(float(m[1]) * units[m[2]]), parts.formula)
-    left, _, right = numbers.replace("×", "*").partition(" = ")
-    assert abs(eval(left) - int(right)) < 3, parts.formula
 
 
 def test_the_cheapest_change_does_what_it_says_and_one_step_less_does_not() -> None:

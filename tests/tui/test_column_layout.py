@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.present.format import shortened
 from kubectl_qos.present.output import Align
 from kubectl_qos.present.pod_columns import WIDE_KEYS
 from kubectl_qos.present.pod_rows import PodRow, build_rows
@@ -15,7 +16,7 @@ from kubectl_qos.tui.lists.pods import BARS_FROM, COMPACT_BELOW, IMPORTANCE, Pod
 from kubectl_qos.tui.screens.browse import list_definitions
 from kubectl_qos.tui.view import ListKind, View
 from kubectl_qos.tui.view_model import Trends, build_view_model
-from kubectl_qos.tui.widgets.table import TOKENS, fitted, shortened
+from kubectl_qos.tui.widgets.table import TOKENS, fitted
 from tests.tui.sources import demo, renamed
 
 PODS = PodList(Trends())

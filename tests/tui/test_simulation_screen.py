@@ -12,7 +12,6 @@ import msgspec
 import pytest
 from textual.widgets import Static
 
-from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.snapshot import Missing, Snapshot
 from kubectl_qos.present.output import NO_AGES, Column
 from kubectl_qos.present.simulation import (
@@ -25,7 +24,7 @@ from kubectl_qos.present.simulation import (
     victim_rows,
 )
 from kubectl_qos.qos.simulation.engine import simulate
-from kubectl_qos.qos.simulation.node_state import NodeState, Scenario, build_node_state
+from kubectl_qos.qos.simulation.node_state import NodeState, Scenario, state_of_node
 from kubectl_qos.tui.screens import simulation as simulation_screen
 from kubectl_qos.tui.screens.explain import ExplainScreen
 from kubectl_qos.tui.screens.main import MainScreen
@@ -75,9 +74,7 @@ def victims(pilot: Run) -> list[str]:
 
 def worker_2(snapshot: Snapshot | None = None) -> NodeState:
     snapshot = snapshot or demo()
-    setup = snapshot.setup("worker-2")
-    pods = [default_pod(pod, setup.release) for pod in snapshot.by_node()["worker-2"]]
-    return build_node_state(pods, setup, snapshot.usage)
+    return state_of_node(snapshot, "worker-2")
 
 
 def killed(**given: Any) -> list[str]:
@@ -349,13 +346,13 @@ async def test_what_could_not_be_read_is_a_note() -> None:
 
 async def test_it_is_working_it_out_until_it_is_worked_out(monkeypatch: pytest.MonkeyPatch) -> None:
     hold = threading.Event()
-    made = build_node_state
+    made = state_of_node
 
     def slowly(*arguments: Any) -> NodeState:
         assert hold.wait(10)
         return made(*arguments)
 
-    monkeypatch.setattr(simulation_screen, "build_node_state", slowly)
+    monkeypatch.setattr(simulation_screen, "state_of_node", slowly)
     async with simulating(ready=False) as pilot:
         assert "Simulating …" in pilot.words
         await pilot.keys("right", "end", "tab", "E", "f", "d", "c", "enter")
@@ -372,7 +369,7 @@ async def test_what_should_not_happen_in_the_thread_is_shown(monkeypatch: pytest
     def broken(*_: Any) -> NodeState:
         raise ZeroDivisionError("no")
 
-    monkeypatch.setattr(simulation_screen, "build_node_state", broken)
+    monkeypatch.setattr(simulation_screen, "state_of_node", broken)
     async with simulating(ready=False) as pilot:
         await pilot.until(lambda: "! unexpected ZeroDivisionError: no" in pilot.words)
 

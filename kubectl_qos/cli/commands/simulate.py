@@ -239,14 +239,11 @@ def _simulate(
     question: _Question, pods: Iterable[Pod], snapshot: Snapshot, node: str, rules: ImportanceRules
 ) -> _Outcome:
     """The question put to these pods. Raises InputError where it is about a pod that is not among them."""
-    from kubectl_qos.k8s.allocation import running_pod
     from kubectl_qos.present.simulation import NO_USAGE, NO_USAGE_HINT
     from kubectl_qos.qos.simulation.engine import simulate
-    from kubectl_qos.qos.simulation.node_state import ContainerGrowth, build_node_state
+    from kubectl_qos.qos.simulation.node_state import ContainerGrowth, state_of_node
 
-    setup = snapshot.setup(node)
-    pods = [running_pod(pod, setup.release) for pod in pods]
-    state = build_node_state(pods, setup, snapshot.usage, rules)
+    state = state_of_node(snapshot, node, rules, pods)
     growth = []
     for item in question.growth:
         index = state.find_container(item.pod, item.container, question.namespace) if item.pod else None

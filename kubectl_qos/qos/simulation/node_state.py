@@ -12,10 +12,12 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from kubectl_qos.errors import InputError
+from kubectl_qos.k8s.allocation import running_pod
 from kubectl_qos.k8s.kubelet import ENFORCE_PODS, MEMORY_AVAILABLE, NodeSetup
 from kubectl_qos.k8s.objects import Container, Pod
 from kubectl_qos.k8s.quantity import Quantity, parse_duration
 from kubectl_qos.k8s.selectors import DisruptionBudget, Selector
+from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.qos.cgroup.memory import container_swap
 from kubectl_qos.qos.cgroup.pod import sets_oom_group
@@ -244,6 +246,19 @@ def build_node_state(
     """
     ranking = rank_node(pods, setup.node, setup.release, usage)
     return ranked_node_state(ranking, setup, rules, own_bytes=own_bytes, own_processes=own_processes)
+
+
+def state_of_node(
+    snapshot: Snapshot, node: str, rules: ImportanceRules = NO_RULES, pods: Iterable[Pod] | None = None
+) -> NodeState:
+    """A node of a snapshot with what its pods, or these instead, were allocated, and what it uses itself.
+
+    Raises InputError without the node's memory capacity, and for a node that runs Windows.
+    """
+    setup = snapshot.setup(node)
+    pods = snapshot.by_node().get(node, ()) if pods is None else pods
+    running = [running_pod(pod, setup.release) for pod in pods]
+    return build_node_state(running, setup, snapshot.usage, rules, own_bytes=snapshot.own_bytes(node))
 
 
 def ranked_node_state(

@@ -160,7 +160,8 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
         effects = of_pods[0]
         sections = (*related_sections(preview, self._subject, self._related), *apply_sections(preview))
         before = effects_layout(sections, len(self.form.wrong), self._subject.missing)
-        deaths = deaths_at_moments(effects)
+        own = self._view_model.snapshot.own_bytes(effects.before.pod.node_name)
+        deaths = deaths_at_moments(effects, own)
         key = self.qos.keys.first("edit.files")
         is_narrow, width = self.has_class("-narrow"), self.app.size.width
         # What stands in the way is in sight where its reasons are further down.

@@ -18,14 +18,13 @@ from textual.content import Content
 from textual.widgets import Static
 
 from kubectl_qos.errors import InputError, QosError
-from kubectl_qos.k8s.allocation import running_pod
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present import simulation as present
 from kubectl_qos.present.format import escape
 from kubectl_qos.present.pod_rows import PodRow
 from kubectl_qos.present.reasons import missing_sentence
 from kubectl_qos.qos.simulation.engine import Simulation, simulate
-from kubectl_qos.qos.simulation.node_state import ContainerGrowth, NodeState, Scenario, build_node_state
+from kubectl_qos.qos.simulation.node_state import ContainerGrowth, NodeState, Scenario, state_of_node
 from kubectl_qos.tui.actions import BindingGroup
 from kubectl_qos.tui.screens.base import BuiltScreen
 from kubectl_qos.tui.screens.search import Finder
@@ -210,8 +209,7 @@ class SimulationScreen(BuiltScreen[NodeState | None], group=BindingGroup.SIMULAT
         pods = snapshot.by_node().get(self._node, ())
         if self._node not in snapshot.nodes and not pods:
             return None
-        setup = snapshot.setup(self._node)
-        return build_node_state([running_pod(pod, setup.release) for pod in pods], setup, snapshot.usage)
+        return state_of_node(snapshot, self._node)
 
     def show_built(self, built: NodeState | QosError | None) -> None:
         """Simulate the same on the node as it is now, or as it was last where it is gone."""

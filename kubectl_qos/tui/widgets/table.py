@@ -15,6 +15,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
+from kubectl_qos.present.format import shortened
 from kubectl_qos.present.output import Align, Column
 
 RowT = TypeVar("RowT")
@@ -81,14 +82,6 @@ def measured(columns: Sequence[Column[RowT]], rows: Sequence[RowT], now: datetim
         reserved = column.width if column.align is Align.RIGHT else 0
         widths.append(min(max(reserved, cell_len(column.header), longest), MAX_WIDTH))
     return widths
-
-
-def shortened(text: str, width: int) -> str:
-    """A name of at most this width, cut in its middle: names of a cluster begin alike or end alike."""
-    if len(text) <= width or width < 1 or " " in text or not text.isascii():
-        return text
-    head = width // 2
-    return f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"
 
 
 def fitted(text: str, width: int, align: Align) -> str:

@@ -22,6 +22,7 @@ STYLES: Final = {
     "danger": "bold $error",
     "time": "$warning",
     "muted": "$secondary",
+    "mine": "bold $accent",
 }
 _COLOURLESS: Final = {
     **{look: style.partition("$")[0].strip() for look, style in STYLES.items()},
