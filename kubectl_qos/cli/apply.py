@@ -91,14 +91,18 @@ def check_strategy(state: Apply, kind: StrategyKind | None) -> None:
 
 
 def _alternative(state: Apply) -> str:
-    requests = [one.request for one in state.strategies if one.kind is StrategyKind.TEMPLATE]
-    request = next(filter(None, requests), None)
-    if request is not None:
-        where = f" -n {request.namespace}" if request.namespace else ""
+    where = f" -n {state.pod.namespace}" if state.pod.namespace else ""
+    delete = f"kubectl delete pod {state.pod.name}{where}"
+    template = next((one for one in state.strategies if one.kind is StrategyKind.TEMPLATE), None)
+    request = template.request if template is not None else None
+    if template is not None and request is not None:
         flags = as_flags(request.edits)
         values = flags[0] if len(flags) == 1 else "…"
         command = f"kubectl qos set {request.reference}{where} {values}"
-        return f"change its owner: {command}, or add --by template"
+        then = "" if template.pods != 0 else f"; then {delete}"
+        return f"change its owner: {command}, or add --by template{then}"
+    if template is not None and template.is_done:
+        return f"{template.reason}: a new pod gets them: {delete}"
     if state.strategy is not None and state.strategy.kind is StrategyKind.NEVER:
         return ""
     return "save what -o manifest prints, delete the pod and recreate it"

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from kubectl_qos.edit.edits import POD_LEVEL, Side
 from kubectl_qos.edit.patch import FIELD_MANAGER
-from kubectl_qos.edit.preview import Preview, StrategyKind, When
+from kubectl_qos.edit.preview import Preview, StrategyKind
 from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.edit.server_response import (
     ChangedObject,
@@ -252,11 +252,11 @@ def _kubelet_answer(preview: Preview) -> Iterator[Finding]:
         facts: dict[str, Any] = {"answer": outcome.answer}
         code = FindingCode.RESIZE_NOT_DONE
         yield Finding(Severity.WARNING, subject, code, outcome.message, facts, in_preview=True)
-    for file in preview.effects.files:
-        if file.when is When.RECREATED and file.raises_memory_limit:
-            waiting = sorted(waiting_containers(preview.before.pod))
-            facts = {"limit": int(file.before or 0), "containers": waiting}
-            yield Finding(Severity.WARNING, subject, FindingCode.POD_LIMIT_STAYS, facts=facts)
+    kept = preview.effects.kept_pod_limit
+    if kept is not None:
+        waiting = sorted(waiting_containers(preview.before.pod))
+        facts = {"limit": int(kept.before or 0), "containers": waiting}
+        yield Finding(Severity.WARNING, subject, FindingCode.POD_LIMIT_STAYS, facts=facts)
 
 
 def _dropped_weights(target: ChangedObject) -> Iterator[Finding]:

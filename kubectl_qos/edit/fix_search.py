@@ -7,6 +7,7 @@ deaths wait (qos/simulation/next_death.py).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, effective_edits
@@ -66,8 +67,9 @@ def fixes_of_node(
     Raises InputError where the node's memory is unknown.
     """
     search = _Search(model)
-    deaths = [death for death in next_deaths(search.before) if keys is None or death.key in keys]
-    return _collect([(search, death) for death in deaths], [search], only_nearest=only_nearest)
+    loops = list(_loops([model], model.loops.keys() if keys is None else keys))
+    deaths = [(search, death) for death in next_deaths(search.before) if keys is None or death.key in keys]
+    return _collect([*loops, *deaths], [search], only_nearest=only_nearest)
 
 
 def fixes_of_pods(
@@ -86,6 +88,7 @@ def fixes_of_pods(
         if key in search.pods
         for death in deaths_of(search.before, key)
     ]
+    deaths = [*_loops(models, keys, workload), *deaths]
     if workload is not None:
         worst: dict[object, tuple[_Search, NextDeath]] = {}
         for search, death in sorted(deaths, key=lambda one: one[0].missing(one[1]), reverse=True):
@@ -93,6 +96,20 @@ def fixes_of_pods(
             worst.setdefault(of_kind, (search, death))
         deaths = list(worst.values())
     return _collect(deaths, searches)
+
+
+def _loops(
+    models: Iterable[NodeModel], keys: Collection[PodKey], workload: tuple[str, str] | None = None
+) -> Iterator[tuple[_Search, NextDeath]]:
+    """The deaths at their own limits that containers which were OOMKilled meet again at their next start."""
+    for model in models:
+        mine = [key for key in keys if key in model.loops]
+        if mine:
+            search = _Search(replace(model, starts_loops=True), keys, workload)
+            for key in mine:
+                for death in own_deaths(search.before, key):
+                    if death.mechanism is Mechanism.POD_LIMIT or death.container in model.loops[key]:
+                        yield search, death
 
 
 def _collect(

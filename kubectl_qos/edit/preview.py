@@ -23,6 +23,7 @@ from kubectl_qos.qos.cgroup.values import UNWRITTEN
 from kubectl_qos.qos.eviction import node_eviction_ranks
 from kubectl_qos.qos.prediction import Prediction, predict, predict_running
 from kubectl_qos.qos.ranking import ContainerKind, RankedPod, Ranking, rank_node, with_adj
+from kubectl_qos.qos.restart import OomLoop, oom_loops
 
 
 class When(StrEnum):
@@ -127,6 +128,13 @@ class Effects:
         kept = {one.name for one in self.after.containers if one.kind is not ContainerKind.INIT}
         later = (one for one in self.containers if one.changed and one.when is When.RESTART)
         return tuple(one.name for one in later if one.name in kept)
+
+    @property
+    def kept_pod_limit(self) -> FileChange | None:
+        """The pod's memory limit that a change in place would raise, and the kubelet leaves as it is."""
+        raised = (one for one in self.files if not one.container and one.raises_memory_limit)
+        is_put_off = self.when is When.RECREATED
+        return next((one for one in raised if one.when is When.RECREATED and not is_put_off), None)
 
     @property
     def eviction_ranks(self) -> tuple[int | None, int | None]:
@@ -245,7 +253,8 @@ class Preview:
 
     `effects` are those of the strategy `strategy_kind`. `refusals` are a server's answers to the changed pod,
     `resize_refusals` those to the change in place; `restarts` are the containers that the kubelet restarts
-    for a change in place, `outcome` its answer.
+    for a change in place, `outcome` its answer. `endless_loops` are those that it would not end: containers
+    that were OOMKilled and wait, below a limit of their pod that the kubelet leaves as it is.
     """
 
     effects: Effects
@@ -256,6 +265,7 @@ class Preview:
     restarts: tuple[str, ...]
     outcome: resize.ResizeOutcome
     strategy_kind: StrategyKind
+    endless_loops: tuple[OomLoop, ...] = ()
 
     @property
     def is_carried_out(self) -> bool:
@@ -311,12 +321,15 @@ def preview(
     [effects] = build_effects([(before, after)], ranking_before, ranking_after)
     refusals = resize.resize_refusals(default_pod(pod, release), after.pod, release, setup.node)
     kind = _strategy_kind(pod, before, refusals)
+    loops: tuple[OomLoop, ...] = ()
     restarts, outcome = [], resize.ResizeOutcome(resize.ResizeStatus.ACTUATED)
     if kind is StrategyKind.IN_PLACE:
         restarts = resize.restarting(before.pod, after.pod)
         used = (usage or {}).get((pod.namespace, pod.name))
         outcome = resize.resize_outcome(before.pod, after.pod, setup, others, used)
-        effects = _in_place(effects, restarts, outcome.answer)
+        in_place = _in_place(effects, restarts, outcome.answer)
+        loops = oom_loops(before.pod) if in_place.kept_pod_limit is not None else ()
+        kind, effects = (StrategyKind.RECREATE, effects) if loops else (kind, in_place)
     # The kubelet counts what it has allocated to the others, the scheduler what they desire.
     counted = others if kind is StrategyKind.IN_PLACE else map(desired_pod, others)
     return Preview(
@@ -328,6 +341,7 @@ def preview(
         restarts=tuple(restarts),
         outcome=outcome,
         strategy_kind=kind,
+        endless_loops=loops,
     )
 
 

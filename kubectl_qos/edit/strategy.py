@@ -6,7 +6,7 @@ Not here: the effects of a change (preview.py), what speaks against it (findings
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, effective_edits
@@ -18,7 +18,7 @@ from kubectl_qos.k8s.kinds import WORKLOADS, find_controller, has_fixed_template
 from kubectl_qos.k8s.objects import Json, Pod, all_containers, nested
 from kubectl_qos.k8s.quantity import ZERO
 from kubectl_qos.k8s.quota import QuotaPod, ResourceQuota, charges, matches, quota_usage
-from kubectl_qos.k8s.releases import Release
+from kubectl_qos.k8s.releases import Change, Release
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Strategy:
 
     `request` is None where it is impossible, or possible by hand only, as a manifest. `restarts` are the
     containers that restart in place. `pods` is how many pods are replaced, None where that is unknown; `note`
-    says which keep their values, if any.
+    says which keep their values, if any. `is_done` is whether a new pod gets the values without any change.
     """
 
     kind: StrategyKind
@@ -36,6 +36,7 @@ class Strategy:
     restarts: tuple[str, ...] = ()
     pods: int | None = None
     note: str = ""
+    is_done: bool = False
 
     @property
     def is_possible(self) -> bool:
@@ -90,10 +91,23 @@ def _in_place(pod: Pod, edits: tuple[Edit, ...], preview: Preview, related: Rela
         reason = f"the pod has ended: {pod.status.phase}"
     else:
         reason = _refusal(edits, preview) or "; ".join(dict.fromkeys(map(str, preview.resize_refusals)))
+        reason = reason or "; ".join(loop_obstacles(preview))
     if reason:
         return Strategy(StrategyKind.IN_PLACE, None, reason)
     request = build_request(related.raw, pod, edits, in_place=True)
     return Strategy(StrategyKind.IN_PLACE, request, restarts=preview.restarts)
+
+
+def loop_obstacles(preview: Preview) -> Iterator[str]:
+    """Why a container that is OOMKilled again and again would be so at its new limit too."""
+    fixed = preview.before.setup.release.next_with(Change.RESIZE_OF_STARTING_CONTAINER)
+    for loop in preview.endless_loops:
+        waits = f"waits in {loop.reason}" if loop.reason else "has ended"
+        times = f"{loop.restarts} restart{'' if loop.restarts == 1 else 's'}"
+        yield (
+            f"{loop.container} was OOMKilled and {waits} ({times}): before {fixed} kubelets raise the limit"
+            " of the pod's cgroup only while the container runs, so it would be killed again"
+        )
 
 
 def _through_template(
@@ -116,6 +130,7 @@ def _through_template(
         reason = f"the template of {name} has no container {names}: it is injected into pods"
     elif not (reason := _refusal(edits, preview)) and not needed:
         reason = f"the template of {name} has these values already"
+        return Strategy(StrategyKind.TEMPLATE, None, reason, is_done=True)
     if reason:
         return Strategy(StrategyKind.TEMPLATE, None, reason)
     request = build_request(owner.raw, template, needed, in_place=False)

@@ -155,7 +155,8 @@ _LAST_MINOR: Final[Mapping[Change | Gate, int]] = {
 }
 _PATCHES: Final[Mapping[Change, Mapping[int, int]]] = {
     Change.SYSTEMD_QUOTA_IS_WRITTEN: {33: 11, 34: 7},
-    Change.RESIZE_OF_STARTING_CONTAINER: {35: 9, 36: 4},  # the first after PR 141003 and 141004, by date
+    # The first after PR 141003 and 141004, by date; PR 141005 for 1.34 was open in August 2026.
+    Change.RESIZE_OF_STARTING_CONTAINER: {35: 9, 36: 4},
 }
 """Older minors that have a change from a patch on."""
 _GATE_OF_NAME: Final = {gate.value: gate for gate in Gate}
@@ -181,6 +182,12 @@ class Release:
     def has(self, change: Change) -> bool:
         """Whether this release has the change."""
         return change in self.changes
+
+    def next_with(self, change: Change) -> str:
+        """The nearest release from this one on that has a change: `1.36.4`, `1.37`."""
+        patches = {minor: patch for minor, patch in _PATCHES.get(change, {}).items() if minor >= self.minor}
+        minor = min(patches, default=change.since)
+        return f"1.{minor}.{patches[minor]}" if minor in patches else f"1.{minor}"
 
     def enabled(self, gate: Gate) -> bool:
         """Whether the gate exists in this release and is on."""

@@ -10,6 +10,7 @@ from kubectl_qos.edit.compare import Comparison
 from kubectl_qos.edit.edits import Edit, as_flags, current_value
 from kubectl_qos.edit.preview import Effects, FileChange, Preview, StrategyKind, When
 from kubectl_qos.edit.status import unchanged_pods_note
+from kubectl_qos.edit.strategy import loop_obstacles
 from kubectl_qos.k8s.kinds import find_workload
 from kubectl_qos.k8s.kubelet import MEMORY_AVAILABLE
 from kubectl_qos.k8s.node_overrides import NodeOverride
@@ -274,6 +275,7 @@ def _how_to_apply(preview: Preview) -> Section:
         lines += _in_place(preview)
     elif kind is StrategyKind.RECREATE:
         lines += [f"in place, the server would answer: {escape(str(one))}" for one in preview.resize_refusals]
+        lines += [f"not in place: {escape(obstacle)}" for obstacle in loop_obstacles(preview)]
     elif kind is StrategyKind.TEMPLATE and preview.before.pod.kind == "Job":
         lines.append(unchanged_pods_note("Job", {}))
     elif kind is StrategyKind.TEMPLATE:
@@ -281,7 +283,8 @@ def _how_to_apply(preview: Preview) -> Section:
     else:
         lines.append(never_sentence(preview))
     lines += _owner(preview)
-    warns = kind is StrategyKind.NEVER or preview.outcome.answer is not ResizeStatus.ACTUATED
+    warns = kind is StrategyKind.NEVER or bool(preview.endless_loops)
+    warns = warns or preview.outcome.answer is not ResizeStatus.ACTUATED
     return Section(title, kind.value, sentences(*lines), warns=warns)
 
 

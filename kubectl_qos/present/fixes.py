@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from kubectl_qos.edit.fix_search import fixes_of_node, fixes_of_pods
 from kubectl_qos.edit.fixes import EvidenceKind, Fix, FixKind, NodeModel, NoFixReason, Unfixed, order_of_fixes
 from kubectl_qos.edit.preview import StrategyKind
+from kubectl_qos.edit.strategy import loop_obstacles
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kinds import find_workload
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
@@ -84,6 +85,12 @@ def node_model(snapshot: Snapshot, node: str) -> NodeModel:
 
 
 def _notes(fixes: Sequence[Fix], models: Iterable[NodeModel]) -> Iterator[str]:
+    obstacles = (
+        f"{full_name(fix.pod.namespace, fix.pod.name)} is not fixed in place: {escape(obstacle)}"
+        for fix in fixes
+        for obstacle in loop_obstacles(fix.preview)
+    )
+    yield from dict.fromkeys(obstacles)
     if any(fix.death.mechanism is Mechanism.EVICTION for fix in fixes):
         yield PRIORITY
     yield from state_notes({model.setup.node.name: model.state() for model in models})

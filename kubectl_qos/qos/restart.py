@@ -1,9 +1,9 @@
-"""What the kubelet does with a container that was killed."""
+"""What the kubelet does with a container that was killed, and which ones are killed again and again."""
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from kubectl_qos.k8s.objects import Container, Pod
 from kubectl_qos.k8s.releases import Gate, Release
@@ -36,3 +36,23 @@ def restart_after_kill(pod: Pod, container: Container, kind: ContainerKind, rele
         return Restart.POD
     stays_dead = (own or pod.spec.restart_policy) == "Never"
     return Restart.NONE if stays_dead and action != "Restart" else Restart.CONTAINER
+
+
+class OomLoop(NamedTuple):
+    """A container that was OOMKilled and waits for its next start; `reason` is why it waits, or empty."""
+
+    container: str
+    restarts: int
+    reason: str
+
+
+def oom_loops(pod: Pod) -> tuple[OomLoop, ...]:
+    """The containers of a pod that do not run now because they were OOMKilled, and will be started again."""
+    return tuple(
+        OomLoop(status.name, status.restart_count, waiting.reason if waiting is not None else "")
+        for status in (() if pod.is_terminal else pod.status.every_container)
+        if status.state is not None and not status.has_processes
+        for waiting in (status.state.waiting,)
+        if status.ends and status.ends[0].reason == "OOMKilled"
+        if waiting is not None or pod.spec.restart_policy != "Never"
+    )

@@ -327,6 +327,73 @@ def test_a_neighbour_without_a_limit_gets_one() -> None:
     assert limited[0].after.key == ("n", "other")
 
 
+KEY: Final = ("n", "mine")
+LOOP: Final = {
+    "name": "a",
+    "restartCount": 7,
+    "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+    "lastState": {"terminated": {"reason": "OOMKilled", "exitCode": 137}},
+    "resources": {"limits": {"memory": "1Gi"}},
+}
+
+
+def looping(name: str = "mine", **metadata: Any) -> Pod:
+    """A pod whose container waits after its seventh OOM kill."""
+    resources = {"requests": {"memory": "512Mi"}, "limits": {"memory": "1Gi"}}
+    raw = {
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "n", **metadata},
+        "spec": {"nodeName": "n1", "containers": [{"name": "a", "resources": resources}]},
+        "status": {"phase": "Running", "qosClass": "Burstable", "containerStatuses": [LOOP]},
+    }
+    return convert(raw, Pod)
+
+
+@pytest.mark.parametrize(
+    ("version", "owner", "strategy", "when"),
+    [
+        ("1.36.3", "", StrategyKind.RECREATE, When.RECREATED),
+        ("1.36.3", "StatefulSet", StrategyKind.TEMPLATE, When.RECREATED),
+        ("1.36.4", "StatefulSet", StrategyKind.IN_PLACE, When.RESTART),
+    ],
+)
+def test_a_container_that_waits_after_an_oom_kill_gets_a_limit_that_ends_the_loop(
+    version: str, owner: str, strategy: StrategyKind, when: When
+) -> None:
+    reference = {"apiVersion": "apps/v1", "kind": owner, "name": "db", "uid": "u", "controller": True}
+    mine = looping(ownerReferences=[reference] if owner else [])
+    model = node(mine, setup=replace(SETUP, release=Release.of(version)))
+    for found in (
+        fixes_of_node(model),
+        fixes_of_node(model, only_nearest=True),
+        fixes_of_pods([model], [KEY]),
+    ):
+        assert said(found) == [f"mine -c a --limits memory=1536Mi {when}"]
+        (fix,) = found.fixes
+        assert (fix.kind, fix.strategy, fix.evidence.kind) == (
+            FixKind.LIMIT,
+            strategy,
+            EvidenceKind.OOM_KILLED,
+        )
+        assert (fix.death.distance_bytes, fix.claim.room_bytes) == (0, 512 * MIB)
+    assert fixes_of_node(model, [("n", "other")]).fixes == ()
+
+
+def test_the_loop_of_one_pod_counts_for_all_of_its_workload() -> None:
+    model = node(looping(), looping("twin"), setup=replace(SETUP, release=Release.of("1.36.3")))
+    found = fixes_of_pods([model], [KEY, ("n", "twin")], ("Deployment", "web"))
+    assert said(found) == [f"mine -c a --limits memory=1536Mi {When.RECREATED}"]
+
+
+def test_a_loop_is_no_nearer_death_for_the_others_of_its_node() -> None:
+    """What waits uses nothing now: the distances are those of `next`."""
+    other = pod("other", "requests: {memory: 1Gi}, limits: {memory: 2Gi}")
+    with_loop, alone = (node(*pods, setup=SETUP, other=1.9) for pods in ([looping(), other], [other]))
+    fixes = [fix for fix in fixes_of_node(with_loop).fixes if fix.pod.name == "other"]
+    assert fixes
+    assert [fix.death for fix in fixes] == [fix.death for fix in fixes_of_node(alone).fixes]
+
+
 def test_a_class_is_changed_by_its_own_kind_when_the_pod_is_recreated() -> None:
     mine = pod("mine", "requests: {cpu: 1, memory: 6Gi}, limits: {cpu: 1, memory: 8Gi}")
     other = pod("other", "requests: {memory: 10Gi}")

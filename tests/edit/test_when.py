@@ -17,13 +17,14 @@ from kubectl_qos.edit.findings import FindingCode, find_findings
 from kubectl_qos.edit.goals import RankGoal, outlive
 from kubectl_qos.edit.preview import ContainerChange, FileChange, Preview, StrategyKind, When, preview
 from kubectl_qos.edit.related import RelatedObjects
+from kubectl_qos.edit.strategy import find_strategies
 from kubectl_qos.k8s.kinds import pod_from_workload
 from kubectl_qos.k8s.kubelet import Kubelet, NodeSetup
 from kubectl_qos.k8s.objects import MEMORY, Pod, convert
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
-from kubectl_qos.present.effects import goal_section, later_sentence, rank_change
+from kubectl_qos.present.effects import goal_section, later_sentence, preview_sections, rank_change
 from kubectl_qos.present.findings import finding_line
 from kubectl_qos.present.values.changes import GoalValues, comparison_values, preview_values
 from kubectl_qos.qos.resize import ResizeStatus
@@ -204,12 +205,18 @@ def test_infeasible_is_never() -> None:
     assert rank_change(found.effects) == "1 of 2 now; 2 never on this node"
 
 
-LOOPING = pod(
-    "mine",
-    "requests: {memory: 1Gi}, limits: {memory: 2Gi}",
-    "containerStatuses: [{name: c, state: {waiting: {reason: CrashLoopBackOff}}, "
-    "lastState: {terminated: {reason: OOMKilled, exitCode: 137}}, resources: {limits: {memory: 2Gi}}}]",
-)
+def waiting(reason: str) -> Pod:
+    """A pod whose container waits after it has ended so."""
+    return pod(
+        "mine",
+        "requests: {memory: 1Gi}, limits: {memory: 2Gi}",
+        "containerStatuses: [{name: c, restartCount: 7, state: {waiting: {reason: CrashLoopBackOff}}, "
+        f"lastState: {{terminated: {{reason: {reason}, exitCode: 137}}}}, "
+        "resources: {limits: {memory: 2Gi}}}]",
+    )
+
+
+FAILING, LOOPING = waiting("Error"), waiting("OOMKilled")
 
 
 @pytest.mark.parametrize(
@@ -219,7 +226,7 @@ LOOPING = pod(
 def test_the_limit_of_a_pod_stays_while_its_container_waits(version: str, of_pod: When) -> None:
     """W3, kubernetes#138760: the container starts with the new limit, the pod's cgroup keeps the old one."""
     setup = NodeSetup(SETUP.node, SETUP.kubelet, Release.of(version))
-    found = of(LOOPING, request("4Gi", Side.LIMITS), setup=setup)
+    found = of(FAILING, request("4Gi", Side.LIMITS), setup=setup)
     moments = {(file.container, file.name): file.when for file in found.effects.files}
     assert (moments["", "memory.max"], moments["c", "memory.max"]) == (of_pod, When.RESTART)
     related = RelatedObjects(raw={"kind": "Pod", "metadata": {"name": "mine"}})
@@ -232,9 +239,47 @@ def test_the_limit_of_a_pod_stays_while_its_container_waits(version: str, of_pod
     assert all("2Gi while c does not run" in one and "recreate the pod" in one for one in said)
 
 
+@pytest.mark.parametrize(
+    ("version", "fixed"),
+    [
+        *[(old, "1.35.9") for old in ("1.33.9", "1.34.9", "1.35.8")],
+        *[("1.36.3", "1.36.4"), ("1.35.9", ""), ("1.36.4", ""), ("1.37.0", "")],
+    ],
+)
+def test_a_loop_of_oom_kills_is_ended_in_place_by_new_kubelets_alone(version: str, fixed: str) -> None:
+    """kubernetes#138760; a kubelet before the fix would start it below the pod's old limit again."""
+    setup = NodeSetup(SETUP.node, SETUP.kubelet, Release.of(version))
+    found = of(LOOPING, request("4Gi", Side.LIMITS), setup=setup)
+    raw = {"kind": "Pod", "metadata": {"name": "mine", "uid": "u-mine"}}
+    strategies = find_strategies(LOOPING, found.edits, found, RelatedObjects(raw=raw))
+    in_place = next(one for one in strategies if one.kind is StrategyKind.IN_PLACE)
+    assert in_place.is_possible is not bool(fixed)
+    assert (in_place.request is None, found.strategy_kind is StrategyKind.RECREATE) == (bool(fixed),) * 2
+    why = f"c was OOMKilled and waits in CrashLoopBackOff (7 restarts): before {fixed} kubelets raise"
+    assert in_place.reason.startswith(why if fixed else "")
+    assert {file.when for file in found.effects.files} == {When.RECREATED if fixed else When.RESTART}
+    said = " ".join(line.text for section in preview_sections(found) for line in section.lines)
+    assert (f"not in place: {why}" in said) is bool(fixed)
+
+
+@pytest.mark.parametrize(
+    ("status", "edit"),
+    [
+        (LOOPING, request("512Mi")),
+        (FAILING, request("4Gi", Side.LIMITS)),
+        (pod("mine", "requests: {memory: 1Gi}, limits: {memory: 2Gi}"), request("4Gi", Side.LIMITS)),
+    ],
+    ids=["no limit is raised", "it fails by itself", "it runs"],
+)
+def test_other_changes_are_made_in_place_by_an_old_kubelet_too(status: Pod, edit: Edit) -> None:
+    setup = NodeSetup(SETUP.node, SETUP.kubelet, Release.of("1.36.2"))
+    found = of(status, edit, setup=setup)
+    assert (found.strategy_kind, found.endless_loops) == (StrategyKind.IN_PLACE, ())
+
+
 def test_lowering_the_limit_of_what_waits_needs_no_finding() -> None:
     setup = NodeSetup(SETUP.node, SETUP.kubelet, Release.of("1.36.2"))
-    found = of(LOOPING, request("1536Mi", Side.LIMITS), setup=setup)
+    found = of(FAILING, request("1536Mi", Side.LIMITS), setup=setup)
     related = RelatedObjects(raw={"kind": "Pod", "metadata": {"name": "mine"}})
     codes = {one.code for one in find_findings(found, related, StrategyKind.IN_PLACE, None)}
     assert FindingCode.POD_LIMIT_STAYS not in codes
