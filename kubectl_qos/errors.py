@@ -16,6 +16,8 @@ from __future__ import annotations
 
 EXIT_ERROR = 1
 EXIT_USAGE = 2
+EXIT_REVERTED = 3
+EXIT_DID_NOT_HOLD = 4
 EXIT_INTERRUPTED = 130
 
 

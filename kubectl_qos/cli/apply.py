@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from kubectl_qos.cli import output
@@ -30,15 +31,20 @@ from kubectl_qos.edit.apply import (
 from kubectl_qos.edit.edits import as_flags
 from kubectl_qos.edit.findings import Finding, Severity, find_findings
 from kubectl_qos.edit.goals import RankGoal
+from kubectl_qos.edit.history import Entry, EntryState
 from kubectl_qos.edit.patch import PatchRequest
 from kubectl_qos.edit.preview import StrategyKind
 from kubectl_qos.edit.server_response import with_group
-from kubectl_qos.edit.status import Stage
+from kubectl_qos.edit.status import Progress, Stage
 from kubectl_qos.edit.strategy import Strategy, choose_strategy
-from kubectl_qos.errors import ApiError, InputError, QosError, UsageError
+from kubectl_qos.edit.trial import Trial
+from kubectl_qos.errors import EXIT_DID_NOT_HOLD, ApiError, InputError, QosError, UsageError
+from kubectl_qos.k8s.kinds import belongs_to
 from kubectl_qos.k8s.objects import Json
+from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.present import apply as present
 from kubectl_qos.present.findings import answer_sentence, finding_line, findings_section
+from kubectl_qos.present.format import duration
 from kubectl_qos.present.output import Section, marked_lines, sentences
 from kubectl_qos.present.reasons import missing_sentence
 
@@ -46,9 +52,20 @@ if TYPE_CHECKING:
     from kubectl_qos.cli.options import ApplyOptions, SourceOptions
     from kubectl_qos.cluster.writer import Writer
     from kubectl_qos.config.settings import Settings
-    from kubectl_qos.k8s.snapshot import Snapshot
 
 T = TypeVar("T")
+
+
+class DidNotHold(QosError):
+    """Something speaks against a change that was made; `entry` is in the change history."""
+
+    exit_code = EXIT_DID_NOT_HOLD
+
+    def __init__(self, message: str, entry: Entry, hint: str = "") -> None:
+        super().__init__(message, hint)
+        self.entry = entry
+
+
 MOST_FAILED_CHECKS: Final = 3
 _GONE: Final = (
     "the demo is gone when this command ends, and the change with it: kubectl qos --demo keeps both"
@@ -130,23 +147,29 @@ class ApplyShell:
         format_: str | None = None,
         goal: RankGoal | None = None,
     ) -> None:
-        self._source = resolved.source
-        self._options = options
+        self.options = options
+        self._resolved, self.source = resolved, resolved.source
         self._settings = settings
         self._format, self._goal = format_, goal
         self._print: Callable[[Sequence[str]], None] = output.print_lines if format_ is None else output.notes
         self._findings: tuple[Finding, ...] = ()
         self._refusal = ""
         self._sent_at = 0.0
+        self._trial = Trial()
         self._lasts = resolved.lasts
         self._history = HistoryFile(history_path()) if self._lasts else HistoryFile(None, problem="")
         self.writer = None if options.dry_run == "client" else resolved.source.writer()
+
+    def for_undo(self) -> ApplyShell:
+        """One that reverts the change: without a question, and without waiting for the kubelet."""
+        again = replace(self.options, yes=True, force=True, wait=False, for_seconds=None, undo_if=())
+        return ApplyShell(self._resolved, again, self._settings, self._format)
 
     def load(self, begun: Step, snapshot: Snapshot, kind: StrategyKind | None) -> Apply:
         """The loaded state with the strategy of a kind, else the first one, after a report of them all."""
         state, command = begun
         if isinstance(command, Load):
-            related = _attempt(lambda: self._source.related(state.pod))
+            related = _attempt(lambda: self.source.related(state.pod))
             state, _ = state.loaded(related, state.pod, state.preview)
         if state.error is not None:
             raise state.error
@@ -177,7 +200,7 @@ class ApplyShell:
         request = state.request
         assert request is not None
         assert state.strategy is not None
-        options, writer = self._options, self.writer
+        options, writer = self.options, self.writer
         is_unconfirmed = options.yes and not options.force and options.dry_run == "none"
         if is_unconfirmed and present.is_put_off(state.preview, state.strategy):
             raise QosError(
@@ -190,13 +213,15 @@ class ApplyShell:
                 raise InputError(f"{name}: a server would refuse this: {self._refusal}")
             self._print([f"{_done_words(request)} (dry run)"])
             return
-        state, command = state.dry_run() if self._options.dry_run == "server" else state.apply()
+        state, command = state.dry_run() if self.options.dry_run == "server" else state.apply()
         try:
-            while command is not None:
-                seen = state.seen
+            while command is not None and not self.reverts:
+                seen, said = state.seen, present.trial_words(self._trial)
                 state, command = self._execute(writer, state, command)
                 if state.progress is not None and state.seen is not seen:
                     self._print([f"{request.reference}: {_last_seen(state)}"])
+                if said != (now := present.trial_words(self._trial)):
+                    self._print([f"{request.reference}: {now}"])
         except KeyboardInterrupt:
             if state.phase is Phase.FOLLOWING:
                 output.note(
@@ -204,8 +229,43 @@ class ApplyShell:
                     f" {_last_seen(state)}; the change goes on"
                 )
             raise
-        if state.progress is not None and state.progress.stage is not Stage.DONE:
-            raise QosError(f"{request.reference} is changed, and ended as: {_last_seen(state)}")
+        finally:
+            self._keep_trial(state)
+        self._conclude(state)
+
+    @property
+    def reverts(self) -> bool:
+        """Whether something was seen for which the change is to be reverted."""
+        return not set(self.options.undo_if).isdisjoint(self._trial.seen)
+
+    def _keep_trial(self, state: Apply) -> None:
+        """Put down what was seen of a change in the change history."""
+        result, progress = state.result, state.progress
+        if not self.options.for_seconds or result is None or progress is None:
+            return
+        is_done = progress.stage is Stage.DONE
+        words = [present.trial_summary(self._trial), *([] if is_done else [present.progress_line(progress)])]
+        message = f"{duration(int(self._elapsed()))}: {'; '.join(words)}"
+        known = EntryState.DONE if is_done else result.entry.state
+        self._history.put(replace(result.entry, state=known, message=message))
+
+    def _conclude(self, state: Apply) -> None:
+        """Say how a change has fared on trial. Raises QosError unless it is done, and has held then."""
+        result, progress, trial = state.result, state.progress, self._trial
+        if result is None or progress is None:
+            return
+        name, is_done = result.request.reference, progress.stage is Stage.DONE
+        if self.options.for_seconds:
+            self._print(present.trial_lines(trial))
+        if trial.seen:
+            raise DidNotHold(f"{name} did not hold: {present.trial_words(trial)}", result.entry)
+        if not is_done:
+            words = "and ended as" if progress.settled else "last seen as"
+            raise QosError(f"{name} is changed, {words}: {_last_seen(state)}")
+        if self.options.for_seconds:
+            if not trial.fates:
+                raise QosError(f"{name} is changed, but no pod with the new values was seen")
+            self._print([f"{name} held for {duration(int(self._elapsed()))}"])
 
     def _execute(self, writer: Writer, state: Apply, command: Command) -> Step:
         match command:
@@ -214,7 +274,7 @@ class ApplyShell:
                 step = state.dry_run_answered(request, dry_run)
                 return self._dry_run_answered(_checked(dry_run), step)
             case Confirm(dry_run):
-                yes = self._options.yes or self._confirmed(writer, state, dry_run)
+                yes = self.options.yes or self._confirmed(writer, state, dry_run)
                 if not yes:
                     raise QosError(f"aborted: {dry_run.request.reference} is not changed")
                 return state.confirm(yes=yes)
@@ -227,7 +287,7 @@ class ApplyShell:
 
     def _dry_run_answered(self, dry_run: DryRunResult, step: Step) -> Step:
         self._print(present.dry_run_lines(dry_run.request, dry_run.stored, dry_run.warnings))
-        if self._options.dry_run == "server":
+        if self.options.dry_run == "server":
             self._print_object(step[0], dry_run.request, dry_run.raw)
             self._print([f"{_done_words(dry_run.request)} (server dry run)"])
         return step
@@ -243,33 +303,59 @@ class ApplyShell:
 
     def _send(self, writer: Writer, state: Apply, dry_run: DryRunResult, undoes: str) -> Step:
         history = self._history
+        if self.options.for_seconds:
+            pods = self._members(dry_run.request).pods
+            in_place, restarts = bool(dry_run.request.subresource), state.preview.restarts
+            self._trial = Trial.begin(pods, in_place=in_place, restarting=restarts)
         result = _attempt(lambda: writer.apply(dry_run, history, undoes=undoes))
         self._sent_at = time.monotonic()
         if history.problem:
             output.note(history.problem)
         step = state.sent(result)
         result = _checked(result)
-        self._print_object(state, result.request, result.raw)
+        if not undoes:
+            self._print_object(state, result.request, result.raw)
         self._print([_done_words(result.request)])
         if not undoes and not history.problem:
             output.note(f"to undo it: kubectl qos undo {result.entry.short_id}" if self._lasts else _GONE)
-        return step[0].leave() if self._options.wait is False else step
+        return step[0].leave() if self.options.wait is False else step
 
     def _check(self, writer: Writer, state: Apply, result: ApplyResult, pause_seconds: float) -> Step:
         name = result.request.reference
-        timeout = self._options.timeout_seconds
+        timeout = self.options.timeout_seconds
+        if self.options.for_seconds:
+            left = self.options.for_seconds - self._elapsed()
+            if left <= 0:
+                return state.leave()
+            pause_seconds = min(pause_seconds, left)
         if timeout and pause_seconds and self._elapsed() + pause_seconds > timeout:
             raise QosError(
                 f"timed out waiting for {name}: it is changed, last seen as: {_last_seen(state)}",
                 hint="the change goes on; kubectl qos explain shows its state",
             )
         time.sleep(pause_seconds)
-        answer = _attempt(lambda: writer.progress(result, self._history))
-        state, command = state.checked(answer, int(self._elapsed()))
+        answer = _attempt(lambda: self._look(writer, result))
+        state, command = state.checked(answer, int(self._elapsed()), on_trial=bool(self.options.for_seconds))
         error = state.error
         if error is not None and (isinstance(error, ApiError) or state.failed_checks == MOST_FAILED_CHECKS):
             raise QosError(f"{name} is changed, but its progress cannot be read: {error}", error.hint)
         return state, command
+
+    def _look(self, writer: Writer, result: ApplyResult) -> Progress:
+        """How far a change has come, and on trial what has become of its containers."""
+        progress = writer.progress(result, self._history)
+        if self.options.for_seconds:
+            is_there = progress.stage is not Stage.GONE
+            snapshot = self._members(result.request) if is_there else Snapshot()
+            self._trial = self._trial.looked(snapshot.pods, snapshot.usage, progress)
+        return progress
+
+    def _members(self, request: PatchRequest) -> Snapshot:
+        """The pods that a change is about, and their usage."""
+        kind, namespace, name = request.kind, request.namespace, request.name
+        found = self.source.members(kind, namespace, name)
+        mine = (one for one in found.pods if one.namespace == namespace and belongs_to(one, kind, name))
+        return replace(found, pods=tuple(mine))
 
     def _elapsed(self) -> float:
         return time.monotonic() - self._sent_at

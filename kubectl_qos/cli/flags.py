@@ -250,6 +250,26 @@ def add_apply_flags(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     return group
 
 
+def add_trial_flags(group: argparse._ArgumentGroup) -> None:
+    """Add the flags with which a change is looked after once it is applied."""
+    group.add_argument(
+        "--for",
+        dest="for_seconds",
+        type=_parse_seconds,
+        metavar="TIME",
+        help="how long to look after it once it is applied, 10m: restarts, OOM kills, and memory against the"
+        " new values; exit code 4 where it did not hold",
+    )
+    group.add_argument(
+        "--undo-if",
+        type=_parse_conditions,
+        default=(),
+        metavar="restarts,oom,infeasible",
+        help="with --for: revert it once that is seen, as undo does; exit code 3, or 4 where that is not"
+        " done, as where someone else has changed the values since",
+    )
+
+
 def given_shared_flags(namespace: argparse.Namespace) -> tuple[str, ...]:
     """The shared flags of a command line, a word each: parsed again, they mean the same."""
     parser = argparse.ArgumentParser(add_help=False)
@@ -274,6 +294,15 @@ def _parse_seconds(text: str) -> float:
         return parse_timeout(text) or 0
     except QosError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _parse_conditions(text: str) -> tuple[str, ...]:
+    from kubectl_qos.edit.trial import Condition
+
+    conditions = tuple(text.split(","))
+    if not set(conditions) <= {one.value for one in Condition}:
+        raise argparse.ArgumentTypeError(f"{text!r}: write {', '.join(Condition)}, with commas between them")
+    return conditions
 
 
 def _parse_level(text: str) -> int:

@@ -97,7 +97,7 @@ class TableFormat:
 
 @dataclass(frozen=True, slots=True)
 class ApplyOptions:
-    """How a change is applied; `wait` and `timeout_seconds` are None where the flag is not given."""
+    """How a change is applied, and looked after; None is a flag that is not given."""
 
     dry_run: Literal["none", "client", "server"] = "none"
     yes: bool = False
@@ -105,6 +105,18 @@ class ApplyOptions:
     force: bool = False
     wait: bool | None = None
     timeout_seconds: float | None = None
+    for_seconds: float | None = None
+    undo_if: tuple[str, ...] = ()
+
+    def check_trial(self) -> None:
+        """Raise UsageError where --for or --undo-if does not go with the other flags."""
+        if (self.undo_if or self.for_seconds is not None) and not self.for_seconds:
+            what = "--undo-if needs --for" if self.for_seconds is None else "--for needs a time"
+            raise UsageError(what, hint="--for 10m looks after the change for ten minutes")
+        others = {"--wait=false": self.wait is False, "--timeout": self.timeout_seconds is not None}
+        others[f"--dry-run={self.dry_run}"] = self.dry_run != "none"
+        for other in (flag for flag, is_given in others.items() if is_given and self.for_seconds):
+            raise UsageError(f"--for and {other} exclude each other")
 
     @property
     def cluster_flags(self) -> tuple[str, ...]:
@@ -114,6 +126,8 @@ class ApplyOptions:
             "--force": self.force,
             "--wait": self.wait is not None,
             "--timeout": self.timeout_seconds is not None,
+            "--for": self.for_seconds is not None,
+            "--undo-if": bool(self.undo_if),
             "--dry-run=server": self.dry_run == "server",
         }
         return tuple(flag for flag, is_given in flags.items() if is_given)

@@ -26,6 +26,7 @@ from kubectl_qos.k8s.kinds import WORKLOADS, path_segment, pod_from_workload
 from kubectl_qos.k8s.kubelet import Kubelet
 from kubectl_qos.k8s.objects import NodeObject, Pod
 from kubectl_qos.k8s.snapshot import NO_OVERRIDES, Missing, NodeOverrides, Scope, Snapshot
+from kubectl_qos.k8s.usage import usage_by_pod
 from kubectl_qos.transport import logging as log
 from kubectl_qos.transport.client import Connection
 
@@ -122,6 +123,18 @@ class LiveSource(Source):
             overrides=self._overrides,
             refresh_seconds=self._refresh_seconds,
         )
+
+    def members(self, kind: str, namespace: str, name: str) -> Snapshot:
+        """A pod, or the pods with the labels of a workload's template, and what the metrics API has."""
+        pods = [self.find(kind, namespace, name)]
+        if kind != "Pod":
+            labels = ",".join(f"{key}={value}" for key, value in (pods[0].metadata.labels or {}).items())
+            pods = self._api.pods(namespace=namespace, label_selector=labels)
+        try:
+            usage = usage_by_pod(self._api.pod_metrics(namespace))
+        except QosError:
+            usage = {}
+        return Snapshot(pods=tuple(pods), usage=usage)
 
     def find(self, kind: str, namespace: str | None, name: str) -> Pod:
         """A pod, or the pod of a workload's template. Raises ApiError (NotFound), InputError."""

@@ -120,6 +120,11 @@ class Source(Protocol):
     def follow(self, scope: Scope) -> UpdateStream:
         """Snapshots from now on, as they change."""
 
+    def members(self, kind: str, namespace: str, name: str) -> Snapshot:
+        """A pod, or the pods of a workload, with their usage; others may be there too. Raises QosError."""
+        del kind, name
+        return self.snapshot(Scope(namespace=namespace))
+
     def find(self, kind: str, namespace: str | None, name: str) -> Pod:
         """A pod, or the pod that a workload's template makes. Raises QosError where there is none."""
 

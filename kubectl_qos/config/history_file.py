@@ -53,8 +53,9 @@ class HistoryFile:
     def put(self, entry: Entry) -> None:
         """Add an entry, or replace the one with the same id."""
         with self._lock:
+            is_known = self._own.get(entry.id) == entry
             self._own[entry.id] = entry
-            if self._path is None:
+            if self._path is None or is_known:
                 return
             try:
                 _append(self._path, _encode(entry))

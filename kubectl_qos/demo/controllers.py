@@ -12,10 +12,18 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kubectl_qos.demo.api import object_path
-from kubectl_qos.demo.world import World, container_statuses, counts, owner_reference, report_resources
+from kubectl_qos.demo.world import (
+    World,
+    container_statuses,
+    counts,
+    memory_limit,
+    owner_reference,
+    report_resources,
+)
 from kubectl_qos.k8s.allocation import RESIZE_IN_PROGRESS, RESIZE_PENDING, running_pod
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.objects import Json, Pod, convert, nested, nested_list
+from kubectl_qos.k8s.releases import Change
 from kubectl_qos.qos.qos_class import computed_class
 from kubectl_qos.qos.resize import ResizeStatus, resize_outcome
 
@@ -29,11 +37,16 @@ _RESIZE: Final = frozenset({RESIZE_PENDING, RESIZE_IN_PROGRESS})
 
 
 class Kubelets:
-    """The resizes that are not carried out yet, by path of the pod with the second of the next try."""
+    """The resizes that are not carried out yet, by path of the pod with the second of the next try.
+
+    `kept_limits` are those of pods of one container that were to be raised while it did not run: kubelets
+    before kubernetes#140387 leave them as they are.
+    """
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._due: dict[str, int] = {}
+        self.kept_limits: dict[str, int] = {}
 
     def step(self) -> None:
         """Answer what is new, and carry out what is due."""
@@ -60,9 +73,13 @@ class Kubelets:
         status["conditions"] = conditions
         if outcome.answer is ResizeStatus.ACTUATED and not is_new:
             del self._due[object_path(raw)]
+            has_fix = setup.release.has(Change.RESIZE_OF_STARTING_CONTAINER)
             for container, one in container_statuses(new):
                 if "running" in one.get("state", {}):
                     report_resources(one, container)
+                    self.kept_limits.pop(object_path(raw), None)
+                elif not has_fix and (limit := memory_limit(one)) is not None:
+                    self.kept_limits.setdefault(object_path(raw), limit)
             world.event(new, "ResizeCompleted", "Pod resize completed")
         else:
             is_pending = outcome.answer in {ResizeStatus.DEFERRED, ResizeStatus.INFEASIBLE}

@@ -12,9 +12,9 @@ from typing import Any, Final, NamedTuple
 
 from kubectl_qos.demo.api import object_path, patched
 from kubectl_qos.demo.controllers import Controllers, Kubelets
-from kubectl_qos.demo.world import World, container_statuses
-from kubectl_qos.k8s.allocation import running_pod
-from kubectl_qos.k8s.objects import Json, Pod, convert, nested
+from kubectl_qos.demo.world import World, container_statuses, memory_limit, report_resources
+from kubectl_qos.k8s.allocation import is_resizing, running_pod
+from kubectl_qos.k8s.objects import Json, Pod, convert
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.qos.cgroup.names import container_path, literal, pod_name
 from kubectl_qos.qos.kills.evidence import memory_limits
@@ -28,6 +28,11 @@ RESTARTED: Final = ("Deployment", "shop", "front")
 """What `kubectl rollout restart` is done to, at RESTART_AT and then every RESTART_EVERY seconds."""
 RESTART_AT: Final = 75
 RESTART_EVERY: Final = 300
+BACKOFF_SECONDS: Final = 10
+MOST_BACKOFF_SECONDS: Final = 300
+BACKOFF_FORGOTTEN: Final = 600
+"""How long a kubelet waits before it starts a container for the third time, then twice as long each time,
+and after how many seconds of running it begins again (MaxContainerBackOff in pkg/kubelet/kubelet.go)."""
 _KIB: Final = 1 << 10
 _MIB: Final = 1 << 20
 _UNKNOWN: Final = 24 * _MIB
@@ -85,6 +90,8 @@ class Script:
             for one in sample["containers"]
         }
         self._first = dict(self._used)
+        self._starts: dict[Container, int] = {}
+        self._backoff: dict[Container, tuple[int, int]] = {}
 
     def advance(self, now: datetime) -> None:
         """Do everything that happens until then."""
@@ -109,7 +116,10 @@ class Script:
     def _grow(self) -> None:
         for container, used in self._used.items():
             creep = container.creep
-            if creep is not None:
+            if container in self._starts:
+                if self.world.second >= self._starts[container]:
+                    self._start(container)
+            elif creep is not None:
                 grown = used + creep.rate
                 limit = self._limit(container)
                 if limit is not None and grown >= limit:
@@ -118,16 +128,16 @@ class Script:
                 self._used[container] = creep.least if grown >= creep.most else grown
 
     def _limit(self, container: Container) -> int | None:
-        """The limit in force in bytes: that of the status, which follows the spec after a resize."""
+        """The limit in force in bytes: that of the status, or one of the pod that its kubelet has kept."""
         raw = next(pod for pod in self.world.api.pods if _place(pod) == container[:2])
-        status = _status_of(raw, container.name)
-        limit = nested(status, "resources", "limits").get("memory")
-        return None if limit is None else Quantity.parse(limit).value()
+        limit = memory_limit(_status_of(raw, container.name))
+        kept = self._kubelets.kept_limits.get(object_path(raw))
+        return limit if limit is None or kept is None else min(limit, kept)
 
     def _measure(self) -> None:
         """A new sample: what creeps, and of the others a quarter, a percent more or less than at first."""
         pods: dict[tuple[str, str], list[Json]] = {}
-        for container in self._used:
+        for container in [one for one in self._used if one not in self._starts]:
             digest = int(self.world.digest(container, self.world.second)[:4], 16)
             if container.creep is None and digest % 4 == 0:
                 self._used[container] = self._first[container] * (1000 + digest // 4 % 21 - 10) // 1000
@@ -155,6 +165,9 @@ class Script:
         """New pods begin with some of the memory of those that they replace."""
         for old, new in self._controllers.replaced:
             gone = [one for one in self._used if one[:2] == _place(old)]
+            for one in gone:
+                self._starts.pop(one, None)
+                self._backoff.pop(one, None)
             used = {one.name: (self._used.pop(one), self._first.pop(one)) for one in gone}
             for status in [one for _, one in container_statuses(new) if "running" in one["state"]]:
                 begun = Container(*_place(new), status["name"])
@@ -163,7 +176,7 @@ class Script:
         self._controllers.replaced.clear()
 
     def _kill(self, container: Container, limit: int) -> None:
-        """The kernel kills it and says why in its log; the kubelet starts it again."""
+        """The kernel kills it and says why in its log; the kubelet starts it again, each time later."""
         world = self.world
         raw = world.api.get("Pod", *container[:2])
         assert raw is not None
@@ -172,9 +185,31 @@ class Script:
         begun, id_ = status["state"]["running"]["startedAt"], status["containerID"]
         end = {"exitCode": 137, "reason": "OOMKilled", "startedAt": begun, "finishedAt": world.now}
         status["lastState"] = {"terminated": {**end, "containerID": id_}}
+        wait, killed = self._backoff.get(container, (0, world.second))
+        wait = 0 if world.second - killed >= BACKOFF_FORGOTTEN else wait
+        longer = min(2 * wait, MOST_BACKOFF_SECONDS) or BACKOFF_SECONDS
+        self._backoff[container] = longer, world.second + wait
+        self._starts[container] = world.second + wait
+        why = {"reason": "CrashLoopBackOff", "message": f"back-off {wait}s restarting failed container"}
+        status["state"] = {"waiting": why}
+        world.api.save(raw)
+        if not wait:
+            self._start(container)
+
+    def _start(self, container: Container) -> None:
+        """The kubelet starts a container with what it has allocated."""
+        world = self.world
+        del self._starts[container]
+        raw = world.api.get("Pod", *container[:2])
+        assert raw is not None
+        status, pod = _status_of(raw, container.name), convert(raw, Pod)
         status["state"] = {"running": {"startedAt": world.now}}
         status["restartCount"] += 1
         status["containerID"] = f"containerd://{world.digest(container, world.second)}"
+        if not is_resizing(pod):
+            report_resources(
+                status, next(one for one in raw["spec"]["containers"] if one["name"] == container.name)
+            )
         world.api.save(raw)
         world.event(raw, "Started", "Container started", container=container.name)
 

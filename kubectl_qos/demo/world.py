@@ -14,7 +14,8 @@ from typing import Any, Final
 from kubectl_qos.demo.api import ObjectApi, object_path
 from kubectl_qos.demo.source import FIRST_REVISION
 from kubectl_qos.k8s.kinds import WORKLOADS, find_workload, template_path
-from kubectl_qos.k8s.objects import Json, NodeObject, Pod, convert, nested_list
+from kubectl_qos.k8s.objects import Json, NodeObject, Pod, convert, nested, nested_list
+from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodMetrics, usage_by_pod
 
@@ -181,6 +182,12 @@ def container_statuses(pod: Json) -> Iterator[tuple[Json, dict[str, Any]]]:
         by_name = {one["name"]: one for one in pod["spec"].get(key) or ()}
         for status in pod["status"].get(f"{key.removesuffix('s')}Statuses") or ():
             yield by_name[status["name"]], status
+
+
+def memory_limit(status: Json) -> int | None:
+    """The limit that a container has by its status, in bytes."""
+    limit = nested(status, "resources", "limits").get("memory")
+    return None if limit is None else Quantity.parse(limit).value()
 
 
 def report_resources(status: dict[str, Any], container: Json) -> None:

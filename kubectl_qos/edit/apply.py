@@ -17,13 +17,14 @@ from kubectl_qos.edit.history import Entry, ValueConflict
 from kubectl_qos.edit.patch import PatchRequest
 from kubectl_qos.edit.preview import Preview
 from kubectl_qos.edit.related import RelatedObjects
-from kubectl_qos.edit.status import Progress
+from kubectl_qos.edit.status import Progress, Stage
 from kubectl_qos.edit.strategy import Strategy, find_strategies
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.objects import Json, Pod
 
 FIRST_PAUSE_SECONDS: Final = 0.3
 LONGEST_PAUSE_SECONDS: Final = 2.0
+TRIAL_PAUSE_SECONDS: Final = 5.0
 PAUSE_GROWTH: Final = 1.5
 """Each pause between two checks is longer than the one before by this factor."""
 DRY_RUN_AGAIN: Final = "look at it again, and do the dry run again"
@@ -309,8 +310,11 @@ class Apply:
             return replace(state, phase=Phase.SETTLED), None
         return state, None if isinstance(answer, QosError) else Check(answer, 0.0)
 
-    def checked(self, answer: Progress | QosError, seconds: int = 0) -> Step:
-        """The progress, this long after the request was sent, or why it could not be read."""
+    def checked(self, answer: Progress | QosError, seconds: int = 0, *, on_trial: bool = False) -> Step:
+        """The progress, this long after the request was sent, or why it could not be read.
+
+        A change on trial is checked on after it is done.
+        """
         if self.phase is not Phase.FOLLOWING or self.result is None:
             return self, None
         pause = min(FIRST_PAUSE_SECONDS * PAUSE_GROWTH ** min(self.checks, 9), LONGEST_PAUSE_SECONDS)
@@ -320,6 +324,8 @@ class Apply:
             return state, Check(self.result, pause)
         seen = self.seen if answer == self.progress else (*self.seen, Seen(seconds, answer))
         state = replace(state, error=None, failed_checks=0, seen=seen)
+        if on_trial and answer.stage is Stage.DONE:
+            return state, Check(self.result, TRIAL_PAUSE_SECONDS)
         if answer.settled:
             return replace(state, phase=Phase.SETTLED), None
         return state, Check(self.result, pause)

@@ -7,7 +7,6 @@ deaths wait (qos/simulation/next_death.py).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, effective_edits
@@ -21,6 +20,7 @@ from kubectl_qos.edit.fixes import (
     NodeModel,
     NoFixReason,
     Unfixed,
+    as_started,
     friendly,
     least_units,
     memory_value,
@@ -46,6 +46,7 @@ from kubectl_qos.qos.oom_score import is_mirror, is_static
 from kubectl_qos.qos.qos_class import QosClass, is_decided_at_pod_level
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.resize import ResizeStatus
+from kubectl_qos.qos.restart import oom_loops
 from kubectl_qos.qos.simulation.engine import Run, simulate
 from kubectl_qos.qos.simulation.next_death import OF_NODE, NextDeath, deaths_of, next_deaths
 from kubectl_qos.qos.simulation.node_state import (
@@ -67,7 +68,7 @@ def fixes_of_node(
     Raises InputError where the node's memory is unknown.
     """
     search = _Search(model)
-    loops = list(_loops([model], model.loops.keys() if keys is None else keys))
+    loops = list(_loops([model], search.pods.keys() if keys is None else keys))
     deaths = [(search, death) for death in next_deaths(search.before) if keys is None or death.key in keys]
     return _collect([*loops, *deaths], [search], only_nearest=only_nearest)
 
@@ -103,12 +104,13 @@ def _loops(
 ) -> Iterator[tuple[_Search, NextDeath]]:
     """The deaths at their own limits that containers which were OOMKilled meet again at their next start."""
     for model in models:
-        mine = [key for key in keys if key in model.loops]
-        if mine:
-            search = _Search(replace(model, starts_loops=True), keys, workload)
-            for key in mine:
+        found = {pod_key(pod): {one.container for one in oom_loops(pod)} for pod in model.pods}
+        loops = {key: names for key, names in found.items() if names and key in keys}
+        if loops:
+            search = _Search(as_started(model, loops), keys, workload, real=model)
+            for key, names in loops.items():
                 for death in own_deaths(search.before, key):
-                    if death.mechanism is Mechanism.POD_LIMIT or death.container in model.loops[key]:
+                    if death.container in names or death.mechanism is Mechanism.POD_LIMIT:
                         yield search, death
 
 
@@ -136,12 +138,16 @@ class _Search:
     """The search for fixes on one node; with a workload every edit is made to all of its pods, the group."""
 
     def __init__(
-        self, model: NodeModel, group: Collection[PodKey] = (), workload: tuple[str, str] | None = None
+        self,
+        model: NodeModel,
+        group: Collection[PodKey] = (),
+        workload: tuple[str, str] | None = None,
+        real: NodeModel | None = None,
     ) -> None:
-        self._model = model
+        self._model, self._real = model, real or model
         self._group = frozenset(group) if workload is not None else frozenset()
         self._workload = workload
-        self.pods = {pod_key(pod): pod for pod in model.pods}
+        self.pods = {pod_key(pod): pod for pod in self._real.pods}
         self.node = model.setup.node.name
         self.before = model.state()
 
@@ -415,7 +421,7 @@ class _Search:
     ) -> Fix | None:
         """The fix, its edits and the least ones, unless a server would refuse it."""
         edits, minimal = (effective_edits(pod, some) for some in changes)
-        found = preview(pod, edits, self._model.setup, self._model.pods, self._model.usage)
+        found = preview(pod, edits, self._real.setup, self._real.pods, self._real.usage)
         if found.refusals or not edits:
             return None
         workload = self._workload if pod_key(pod) in self._group else None

@@ -8,12 +8,12 @@ effect (preview.py), and the words (present/fixes.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from msgspec.structs import replace
+from msgspec import structs
 
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, apply_edits, current_value
 from kubectl_qos.edit.goals import UNIT_BYTES
@@ -21,14 +21,13 @@ from kubectl_qos.edit.preview import Effects, Preview, StrategyKind, When, as_re
 from kubectl_qos.k8s.allocation import running_pod
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kubelet import NodeSetup
-from kubectl_qos.k8s.objects import MEMORY, ContainerStatus, Pod, all_containers
+from kubectl_qos.k8s.objects import MEMORY, Pod, all_containers
 from kubectl_qos.k8s.quantity import ZERO
 from kubectl_qos.k8s.resources import pod_requests
 from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage
 from kubectl_qos.qos.qos_class import QosClass, computed_class
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.resize import NodeFit
-from kubectl_qos.qos.restart import oom_loops
 from kubectl_qos.qos.simulation.next_death import OF_NODE, NextDeath, in_turn, next_deaths
 from kubectl_qos.qos.simulation.node_state import (
     NodeProcess,
@@ -186,8 +185,7 @@ class Fixes:
 class NodeModel:
     """A node to try edits on: its pods as stored with their usage, and what the node itself uses.
 
-    `history` is what is known of containers beside their present usage. With `starts_loops` containers that
-    wait after they were OOMKilled count as running, and as using what they were killed at: their limits.
+    `history` is what is known of containers beside their present usage.
     """
 
     setup: NodeSetup
@@ -196,13 +194,6 @@ class NodeModel:
     history: Mapping[ContainerKey, Evidence] = field(default_factory=dict)
     own_bytes: int = 0
     own_processes: tuple[NodeProcess, ...] = ()
-    starts_loops: bool = False
-
-    @cached_property
-    def loops(self) -> Mapping[PodKey, frozenset[str]]:
-        """The containers that wait after they were OOMKilled, by pod."""
-        found = {pod_key(pod): frozenset(one.container for one in oom_loops(pod)) for pod in self.pods}
-        return {key: names for key, names in found.items() if names}
 
     @cached_property
     def _running(self) -> list[Pod]:
@@ -227,25 +218,9 @@ class NodeModel:
             self.recreated(pod, edits) if pod_key(pod) in keys else running
             for pod, running in zip(self.pods, self._running, strict=True)
         ]
-        usage = self.usage
-        if self.starts_loops and self.loops:
-            pods = [_started(pod, self.loops.get(pod_key(pod), ())) for pod in pods]
-            usage = {**usage, **self._usage_of_loops}
         return build_node_state(
-            pods, self.setup, usage, own_bytes=self.own_bytes, own_processes=self.own_processes
+            pods, self.setup, self.usage, own_bytes=self.own_bytes, own_processes=self.own_processes
         )
-
-    @cached_property
-    def _usage_of_loops(self) -> dict[PodKey, PodUsage]:
-        found = {}
-        for pod in self._running:
-            names, known = self.loops.get(pod_key(pod), ()), self.usage.get(pod_key(pod))
-            if names:
-                used = {name: known.of(name) for name in known.names} if known is not None else {}
-                at_limit = {name: ContainerUsage(memory_value(pod, name, Side.LIMITS)) for name in names}
-                whole = {name: one for name, one in {**used, **at_limit}.items() if one is not None}
-                found[pod_key(pod)] = PodUsage.of_containers(whole)
-        return found
 
     def evidence(self, pod: Pod, container: str) -> Evidence:
         """What is known of a container's need: its history, else how it ended, else its usage."""
@@ -275,20 +250,21 @@ def memory_value(pod: Pod, owner: str, side: Side) -> int:
     return quantity.value() if quantity is not None else 0
 
 
-def _started(pod: Pod, names: Collection[str]) -> Pod:
-    """The pod as if these containers ran."""
-
-    def started(statuses: Sequence[ContainerStatus] | None) -> tuple[ContainerStatus, ...]:
-        return tuple(replace(one, state=None) if one.name in names else one for one in statuses or ())
-
-    if not names:
-        return pod
-    status = replace(
-        pod.status,
-        container_statuses=started(pod.status.container_statuses),
-        init_container_statuses=started(pod.status.init_container_statuses),
-    )
-    return replace(pod, status=status)
+def as_started(model: NodeModel, loops: Mapping[PodKey, Collection[str]]) -> NodeModel:
+    """The node as if these containers ran, and used what they were killed at: their limits."""
+    pods, usage = list(model.pods), dict(model.usage)
+    for index, pod in enumerate(model.pods):
+        names, known = loops.get(pod_key(pod), ()), model.usage.get(pod_key(pod))
+        if names:
+            left = {
+                part: tuple(one for one in getattr(pod.status, part) or () if one.name not in names)
+                for part in ("init_container_statuses", "container_statuses")
+            }
+            pods[index] = structs.replace(pod, status=structs.replace(pod.status, **left))
+            used = {name: known.of(name) or ContainerUsage(0) for name in known.names} if known else {}
+            at_limit = {name: ContainerUsage(memory_value(pod, name, Side.LIMITS)) for name in names}
+            usage[pod_key(pod)] = PodUsage.of_containers(used | at_limit)
+    return replace(model, pods=pods, usage=usage)
 
 
 def pod_key(pod: Pod) -> PodKey:

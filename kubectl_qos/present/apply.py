@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import urlencode
@@ -14,9 +14,10 @@ from kubectl_qos.edit.preview import Effects, Preview, StrategyKind
 from kubectl_qos.edit.server_response import ServerRefusal
 from kubectl_qos.edit.status import Progress, Stage
 from kubectl_qos.edit.strategy import Strategy
+from kubectl_qos.edit.trial import Fate, Trial
 from kubectl_qos.present.effects import class_change, later_sentence, quantity_text, rank_change, value_name
 from kubectl_qos.present.findings import answer_sentence
-from kubectl_qos.present.format import NONE, age, count, escape
+from kubectl_qos.present.format import NONE, age, binary, count, escape
 from kubectl_qos.present.output import ARROW, aligned, to_yaml
 
 _TITLES: Final = {
@@ -146,6 +147,47 @@ def progress_line(progress: Progress, effects: Effects | None = None) -> str:
     return ": ".join(words)
 
 
+def trial_words(trial: Trial) -> str:
+    """What speaks against a change on trial: `app restarted 2 times, app was OOMKilled 3 times`."""
+    words = []
+    for name, fates in _by_container(trial):
+        restarts, kills = sum(one.restarts for one in fates), sum(len(one.oom_runs) for one in fates)
+        words += [f"{escape(name)} restarted {count(restarts, 'time')}"] if restarts else []
+        words += [f"{escape(name)} was OOMKilled {count(kills, 'time')}"] if kills else []
+    if trial.infeasible is not None:
+        words.append(": ".join(filter(None, ["the kubelet answers Infeasible", escape(trial.infeasible)])))
+    return ", ".join(words)
+
+
+def trial_lines(trial: Trial) -> list[str]:
+    """Each container's most memory against the new values: `app used at most 1Gi: 50% of its limit 2Gi`."""
+    lines = []
+    for name, fates in _by_container(trial):
+        most = max(fates, key=lambda one: -1 if one.peak_bytes is None else one.peak_bytes)
+        if most.peak_bytes is None:
+            lines.append(f"{escape(name)}: memory usage is unknown")
+            continue
+        of = (("limit", most.limit_bytes), ("request", most.request_bytes))
+        shares = [
+            f"{100 * most.peak_bytes // size}% of its {what} {binary(size)}" for what, size in of if size
+        ]
+        among = f", the most of {count(len(fates), 'pod')}" if len(fates) > 1 else ""
+        used = f"{escape(name)} used at most {binary(most.peak_bytes)}{among}"
+        lines.append(": ".join(filter(None, [used, ", ".join(shares)])))
+    return lines
+
+
+def trial_summary(trial: Trial) -> str:
+    """All of it in one line, for the change history."""
+    return "; ".join([trial_words(trial) or "no restart, no OOM kill", *trial_lines(trial)])
+
+
+def _by_container(trial: Trial) -> Iterator[tuple[str, list[Fate]]]:
+    fates = list(trial.fates.values())
+    for name in dict.fromkeys(one.name for one in fates):
+        yield name, [one for one in fates if one.name == name]
+
+
 def conflict_lines(conflicts: Iterable[ValueConflict]) -> list[str]:
     """Values that someone else changed as a three-way diff: before, ours, theirs."""
     rows = []
@@ -176,10 +218,8 @@ def entry_change(entry: Entry) -> str:
 
 def entry_state(entry: Entry, *, undone: bool = False) -> str:
     """The outcome, in the server's words where it refused."""
-    if undone:
-        return "undone"
-    words = _STATES[entry.state]
-    if entry.state is not EntryState.DONE and entry.message:
+    words = "undone" if undone else _STATES[entry.state]
+    if entry.message:
         words += f": {escape(entry.message)}"
     return f"{words} (an undo)" if entry.undoes else words
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from kubectl_qos.cluster.files import DEMO_TIME
@@ -15,10 +16,11 @@ from kubectl_qos.edit.patch import PatchRequest, build_request
 from kubectl_qos.edit.related import decode_pod
 from kubectl_qos.edit.status import Progress
 from kubectl_qos.k8s.kinds import is_named
-from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.qos.kills.analyze import Kill, find_kills
+from kubectl_qos.qos.restart import oom_loops
 
 IMPORTER = "importer-5f7b9c-2vtxk"
 FULL_AT = 41
@@ -40,6 +42,21 @@ class Stepped(LivingDemo):
         super().__init__(may_write=may_write, now=self.clock, tick_seconds=None)
         self.seconds = seconds
         self.history = HistoryFile(None)
+
+    def with_kubelets(self, version: str) -> Stepped:
+        """The same with other kubelets on all nodes."""
+        nodes = self._advanced().world.api.nodes
+        for raw in nodes:
+            raw["status"]["nodeInfo"]["kubeletVersion"] = version
+        found = [convert(raw, NodeObject) for raw in nodes]
+        self._first = self._last = replace(self._first, nodes={one.name: one for one in found})
+        return self
+
+    def until_it_waits(self) -> int:
+        """Until the importer waits after its second OOM kill; the second."""
+        while not oom_loops(self.pod()):
+            self.seconds += 1
+        return self.seconds
 
     def clock(self) -> datetime:
         return DEMO_TIME + timedelta(seconds=self.seconds)

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
-from kubectl_qos.demo.script import RESTART_AT, RESTARTED, SAMPLE_SECONDS
+from kubectl_qos.demo.controllers import RESIZE_SECONDS
+from kubectl_qos.demo.script import BACKOFF_SECONDS, RESTART_AT, RESTARTED, SAMPLE_SECONDS
 from kubectl_qos.demo.source import running_clock
 from kubectl_qos.edit.apply import ConflictError
 from kubectl_qos.edit.edits import Edit
@@ -25,6 +26,7 @@ from kubectl_qos.k8s.allocation import is_resizing
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.qos.kills.evidence import memory_limits
 from kubectl_qos.qos.reason import Confidence
+from kubectl_qos.qos.restart import oom_loops
 from kubectl_qos.tui.view_model import Trends
 from tests.demo.living import FULL_AT, IMPORTER, Stepped, limit, request
 
@@ -99,10 +101,54 @@ def test_a_container_dies_at_its_limit_and_the_kernel_says_why() -> None:
 
 
 def test_it_goes_on_and_the_log_keeps_what_the_status_forgets() -> None:
-    demo = Stepped(600)
+    demo = Stepped(650)
     assert demo.restarts() == 4
     assert [kill.report is not None for kill in demo.kills()] == [True] * 4
     assert len({kill.container_id for kill in demo.kills()}) == 4
+
+
+def test_the_kubelet_waits_longer_before_each_start() -> None:
+    """Twice as long each time, the container's memory being free meanwhile."""
+    demo = Stepped(FULL_AT)
+    assert demo.restarts() == 1, "the first start is at once"
+    demo.until_it_waits()
+    (loop,) = oom_loops(demo.pod())
+    assert (loop.restarts, loop.reason) == (1, "CrashLoopBackOff")
+    demo.later(SAMPLE_SECONDS)
+    assert demo.snapshot(Scope()).usage_of(demo.pod()) is None
+    demo.later(BACKOFF_SECONDS - SAMPLE_SECONDS - 1)
+    assert demo.restarts() == 1
+    demo.later(1)
+    assert (demo.restarts(), oom_loops(demo.pod())) == (2, ())
+    second = demo.until_it_waits()
+    demo.later(2 * BACKOFF_SECONDS - 1)
+    assert (demo.restarts(), demo.seconds) == (2, second + 2 * BACKOFF_SECONDS - 1)
+    demo.later(1)
+    assert demo.restarts() == 3
+
+
+@pytest.mark.parametrize(("version", "ends"), [("v1.36.2", False), ("v1.36.4", True)])
+def test_a_higher_limit_in_place_ends_a_loop_on_new_kubelets_alone(version: str, ends: bool) -> None:
+    """kubernetes#138760: an old one starts it with the new limit, below the one that its pod had."""
+    demo = Stepped(FULL_AT).with_kubelets(version)
+    demo.until_it_waits()
+    demo.apply(demo.to("Pod", "data", IMPORTER, limit("160Mi")))
+    demo.later(BACKOFF_SECONDS)
+    (status,) = demo.pod().status.container_statuses or ()
+    assert status.resources is not None
+    assert status.resources.limits is not None
+    assert str(status.resources.limits["memory"]) == "160Mi"
+    before = demo.restarts()
+    demo.later(300)
+    assert (demo.restarts() == before) is ends
+    if not ends:
+        changed = demo.apply(demo.to("Pod", "data", IMPORTER, limit("170Mi")))
+        demo.later(1)
+        demo.later(RESIZE_SECONDS)
+        assert demo.progress(changed).stage is Stage.DONE
+        before = demo.restarts()
+        demo.later(300)
+        assert demo.restarts() == before, "changed while it runs, the limit of its pod follows"
 
 
 def test_only_the_clock_decides_not_how_often_it_is_looked_at() -> None:

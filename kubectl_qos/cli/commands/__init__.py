@@ -39,6 +39,10 @@ _COMMON: Final[Mapping[int, str]] = {
     2: "the command line is wrong, or a value in it cannot be read",
     130: "ended by ctrl-c",
 }
+_ON_TRIAL: Final[Mapping[int, str]] = {
+    3: "with --undo-if: it did not hold, and is reverted",
+    4: "with --for: it did not hold and stands: --undo-if does not say so, or someone else changed it since",
+}
 _OWN: Final[Mapping[str, Mapping[int, str]]] = {
     "kills": {0: "done, whether something was killed or not"},
     "set": {
@@ -46,8 +50,9 @@ _OWN: Final[Mapping[str, Mapping[int, str]]] = {
         1: "a server would refuse it, it can never be actuated, or it is not applied or has not settled; with"
         " --exit-code: something would change",
         2: "the command line is wrong; with --exit-code: any error",
+        **_ON_TRIAL,
     },
-    "fix": {1: "as for set, with --apply; or something named does not exist"},
+    "fix": {1: "as for set, with --apply; or something named does not exist", **_ON_TRIAL},
     "undo": {1: "not reverted, or not settled in time"},
     "verify": {0: "nothing differs", 1: "something differs", 2: "that is unknown: any error"},
     "can-i": {0: "pods can be read", 1: "pods cannot be read, or the server does not answer"},

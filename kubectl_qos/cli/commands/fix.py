@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from kubectl_qos.cli import output, resources
 from kubectl_qos.cli.commands import set as set_command
-from kubectl_qos.cli.flags import add_apply_flags, add_no_headers, add_output, add_target
+from kubectl_qos.cli.flags import add_apply_flags, add_no_headers, add_output, add_target, add_trial_flags
 from kubectl_qos.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ examples:
   kubectl qos fix deploy/api -n shop           the same change for all of its pods
   kubectl qos fix pod/api-0 --apply 1 --dry-run=client  what the first change does, in full
   kubectl qos fix pod/api-0 --apply 1          apply it
+  kubectl qos fix pod/api-0 --apply 1 --for 10m --undo-if oom  and see whether it helps
   kubectl qos fix pod/api-0 -o patch           the patch of the first one, or of --apply N
 """
 
@@ -61,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_no_headers(parser)
     help_ = "every fix with its proof, or the strategic merge patch of one; nothing is sent without --yes"
     add_output(parser, "json", "yaml", "patch", help_=help_)
-    add_apply_flags(parser)
+    add_trial_flags(add_apply_flags(parser))
 
 
 def _parse_number(text: str) -> int:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from kubectl_qos.cli import output, resources
-from kubectl_qos.cli.flags import add_apply_flags, add_output, add_switch, add_target
+from kubectl_qos.cli.flags import add_apply_flags, add_output, add_switch, add_target, add_trial_flags
 from kubectl_qos.errors import EXIT_ERROR, InputError, QosError, UsageError
 
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ confirmation.
 Files (-f) are never sent anywhere, and -o without --yes prints the preview, patch or
 manifest and sends nothing. --demo prints the preview; with --yes it is applied to a
 cluster in memory, which is gone when the command ends. Exit code 1 where a server
-refuses the values, or where they cannot be changed at all.
+refuses the values, or where they cannot be changed at all; with --for, 3 where the
+change did not hold and is reverted, and 4 where it did not hold and stands.
 """
 EXAMPLES: Final = """\
 examples:
@@ -44,6 +45,7 @@ examples:
   kubectl qos set pod/web-0 --limits memory=1Gi --dry-run=server   a dry run of the server
   kubectl qos set pod/web-0 --limits memory=1Gi --by template      through its Deployment
   kubectl qos set deployment/api --limits memory=2Gi --yes --timeout 5m   in a script
+  kubectl qos set pod/web-0 --limits memory=2Gi --for 10m --undo-if restarts,oom,infeasible
   kubectl qos set deployment/api --limits memory=2Gi -o patch
   kubectl qos set resources deployment/api --limits memory=2Gi     as kubectl set resources
   kubectl qos set -f pod.yaml --pod-level --limits memory=4Gi -o manifest
@@ -135,12 +137,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " later one; 1 is the next victim",
     )
     _add_output_flags(parser.add_argument_group("what is printed"))
-    add_apply_flags(parser).add_argument(
+    applied = add_apply_flags(parser)
+    applied.add_argument(
         "--by",
         choices=("in-place", "template"),
         metavar="in-place|template",
         help="how to apply (default: in-place for pods, template for workloads)",
     )
+    add_trial_flags(applied)
 
 
 def _add_output_flags(group: argparse._ArgumentGroup) -> None:
@@ -255,6 +259,7 @@ def check_flags(options: Options) -> None:
     """Raise UsageError where the flags do not go with the source."""
     from kubectl_qos.cluster.inputs import is_url
 
+    options.apply.check_trial()
     if options.write:
         if not options.source.files:
             raise UsageError("--write changes a manifest file", hint="give it with -f FILE")
@@ -319,9 +324,13 @@ def _write(effects: Preview, pod: Pod, resolved: resources.ResolvedSource) -> st
 
 
 def _apply(shell: ApplyShell, effects: Preview, pod: Pod, snapshot: Snapshot, options: Options) -> None:
-    from kubectl_qos.cli.apply import check_strategy
+    from kubectl_qos.cli.apply import DidNotHold, check_strategy
+    from kubectl_qos.cli.commands.undo import revert
     from kubectl_qos.edit.apply import Apply
 
     state = shell.load(Apply.begin(pod, effects.edits, effects), snapshot, options.strategy)
     check_strategy(state, options.strategy)
-    shell.apply(state)
+    try:
+        shell.apply(state)
+    except DidNotHold as error:
+        raise revert(error, shell.for_undo()) if shell.reverts else error from None

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_apply_flags, add_output, add_switch
-from kubectl_qos.cli.resources import ResolvedSource
-from kubectl_qos.errors import InputError, QosError, UsageError
+from kubectl_qos.errors import EXIT_REVERTED, InputError, QosError, UsageError
 from kubectl_qos.present.format import age, escape
 
 if TYPE_CHECKING:
-    from kubectl_qos.cli.apply import ApplyShell
+    from kubectl_qos.cli.apply import ApplyShell, DidNotHold
     from kubectl_qos.cli.options import ApplyOptions, SourceOptions
     from kubectl_qos.edit.history import Entry, ValueConflict
 
@@ -76,8 +75,21 @@ def run(options: Options) -> int:
 
     resolved, settings = resolve_cluster(options.source, options.apply)
     entry = _find_entry(entries, options.id, resolved.source.title)
-    _undo(entry, resolved, options, ApplyShell(resolved, options.apply, settings))
+    _undo(entry, ApplyShell(resolved, options.apply, settings))
     return 0
+
+
+def revert(failed: DidNotHold, shell: ApplyShell) -> DidNotHold:
+    """Undo a change that did not hold with a shell that asks nothing; the error with how that went."""
+    from kubectl_qos.cli.apply import DidNotHold
+
+    try:
+        _undo(failed.entry, shell, is_requested=False)
+    except QosError as error:
+        return DidNotHold(f"{failed}; it is not reverted: {error}", failed.entry, error.hint)
+    done = DidNotHold(f"{failed}; it is reverted", failed.entry)
+    done.exit_code = EXIT_REVERTED
+    return done
 
 
 def _list(entries: Sequence[Entry], options: Options) -> None:
@@ -144,7 +156,7 @@ def _find_entry(entries: Sequence[Entry], id_: str | None, context: str) -> Entr
     return entry
 
 
-def _undo(entry: Entry, resolved: ResolvedSource, options: Options, shell: ApplyShell) -> None:
+def _undo(entry: Entry, shell: ApplyShell, *, is_requested: bool = True) -> None:
     from kubectl_qos.edit.apply import Apply
     from kubectl_qos.edit.edits import as_flags
     from kubectl_qos.edit.history import find_conflicts, undo_edits
@@ -160,18 +172,19 @@ def _undo(entry: Entry, resolved: ResolvedSource, options: Options, shell: Apply
             f"{entry.context} is another server now: the change was on {entry.server}, this is"
             f" {shell.writer.server}"
         )
-    related = resolved.source.related(pod_reference(entry.kind, entry.namespace, entry.name))
+    related = shell.source.related(pod_reference(entry.kind, entry.namespace, entry.name))
     pod = pod_from_raw(entry.kind, related.raw)
     edits = undo_edits(entry, pod, uid=str(nested(related.raw, "metadata").get("uid", "")))
     conflicts = find_conflicts(entry, pod)
-    _check_conflicts(entry, conflicts, options.apply)
+    _check_conflicts(entry, conflicts, shell.options)
     scope = Scope(namespace=entry.namespace, names=frozenset({entry.name}))
-    snapshot = resolved.source.snapshot(scope)
+    snapshot = shell.source.snapshot(scope)
     setup = snapshot.setup(pod.node_name)
     effects = preview(pod, edits, setup, snapshot.by_node().get(pod.node_name, ()), snapshot.usage)
-    sections = [change_section(pod, effects.edits), *preview_sections(effects)]
-    output.print_sections(pod_subject(effects.before), sections)
-    output.notes(map(missing_sentence, snapshot.missing))
+    if is_requested:
+        sections = [change_section(pod, effects.edits), *preview_sections(effects)]
+        output.print_sections(pod_subject(effects.before), sections)
+        output.notes(map(missing_sentence, snapshot.missing))
     begun = Apply.begin(pod, effects.edits, effects, related, undoes=entry.id, conflicts=conflicts)
     kind = StrategyKind.IN_PLACE if entry.subresource else StrategyKind.TEMPLATE
     state = shell.load(begun, snapshot, kind)
