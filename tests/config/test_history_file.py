@@ -71,6 +71,16 @@ def test_another_process_adds_to_the_same_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes of POSIX")
+def test_what_is_known_already_is_not_put_down_again(tmp_path: Path) -> None:
+    """A change on trial is looked at every few seconds."""
+    path = tmp_path / "history.jsonl"
+    store = HistoryFile(path)
+    for state in (EntryState.ACCEPTED, EntryState.DONE, EntryState.DONE, EntryState.ACCEPTED):
+        store.put(entry(state=state))
+    assert len(path.read_text().splitlines()) == 3
+    assert store.entries() == (entry(state=EntryState.ACCEPTED),)
+
+
 def test_only_the_owner_may_read_it(tmp_path: Path) -> None:
     path = tmp_path / "kubectl-qos" / "history.jsonl"
     before = os.umask(0)
