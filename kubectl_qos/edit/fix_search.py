@@ -425,13 +425,13 @@ class _Search:
         if found.refusals or not edits:
             return None
         workload = self._workload if pod_key(pod) in self._group else None
-        strategy = _strategy(pod, found) if workload is None else StrategyKind.TEMPLATE
+        strategy = strategy_for(pod, found) if workload is None else StrategyKind.TEMPLATE
         if found.before.qos_class is not found.after.qos_class:
             kind = FixKind.CLASS
         return Fix(kind, pod, edits, minimal, claim, death, after, evidence, found, strategy, workload)
 
 
-def _strategy(pod: Pod, found: Preview) -> StrategyKind:
+def strategy_for(pod: Pod, found: Preview) -> StrategyKind:
     """In place where the kubelet can do that at all, else through the template, which a Job keeps."""
     can_resize = found.outcome.answer is not ResizeStatus.INFEASIBLE
     if found.strategy_kind is StrategyKind.IN_PLACE and can_resize:

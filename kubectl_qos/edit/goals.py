@@ -51,6 +51,11 @@ class ObstacleReason(StrEnum):
     BEYOND_BURSTABLE = "beyond burstable"
     RESTRICTED = "restricted by containerd"
     NOT_BY_REQUESTS = "not by requests"
+    BEST_EFFORT = "besteffort"
+    STATIC = "static"
+    NOT_ASKED = "not among those asked for"
+    NO_ROOM = "no room"
+    ANOTHER_FIRST = "another would be killed first"
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +218,14 @@ def rank_at_least(
     if rank > len(points) + 1:
         return Goal((), obstacle=Obstacle(ObstacleReason.TOO_FEW_PODS, ranked=len(points) + 1))
     return _RankSearch(pod, setup, others, usage, sorted(points, reverse=True)[rank - 2]).find()
+
+
+def score_at_most(pod: Pod, points: int, setup: NodeSetup, usage: Usage | None = None) -> Goal:
+    """The least memory requests with which no container has a higher badness than `points`, in pages.
+
+    The rest is as in `outlive`.
+    """
+    return _RankSearch(pod, setup, (), usage, points + 1).find()
 
 
 def _impossible(

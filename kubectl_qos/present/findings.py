@@ -253,6 +253,11 @@ _OBSTACLES: Final[Mapping[ObstacleReason, str]] = {
     ObstacleReason.BEYOND_BURSTABLE: "{needs}, but a Burstable container has at least {least}",
     ObstacleReason.RESTRICTED: "{needs}, but containerd's restrict_oom_score_adj keeps it at {least} or more",
     ObstacleReason.NOT_BY_REQUESTS: "its node uses allocated resources, not requests",
+    ObstacleReason.BEST_EFFORT: "it is BestEffort: a request would change its class",
+    ObstacleReason.STATIC: "a static pod is changed by its file on the node",
+    ObstacleReason.NOT_ASKED: "it is not among the pods that were asked for",
+    ObstacleReason.NO_ROOM: "its node has no room for the request",
+    ObstacleReason.ANOTHER_FIRST: "a pod of higher priority, which cannot follow, would be killed before it",
 }
 
 _REMEDIES: Final[Mapping[ObstacleReason, str]] = {

@@ -1,0 +1,435 @@
+"""Priorities that hold: the fewest requests with which no pod dies before one of lower priority.
+
+Neither killer goes by priority first: the kernel does not know it, and the kubelet evicts what exceeds its
+request before all else. Requests are only ever raised, so a pod only ever gets a later place, and needs it
+once what is below it has one. So pods are placed from the lowest priority up, each as little as it has to be:
+with one container in each pod, no other choice has fewer edits or bytes. Not here: the words (present/).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Final, NamedTuple
+
+from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, effective_edits
+from kubectl_qos.edit.fix_search import strategy_for
+from kubectl_qos.edit.fixes import NodeModel, least_units, memory_value, pod_key
+from kubectl_qos.edit.goals import (
+    UNIT_BYTES,
+    Obstacle,
+    ObstacleReason,
+    drop_redundant,
+    keep_burstable,
+    raise_request,
+    score_at_most,
+)
+from kubectl_qos.edit.preview import Effects, Preview, StrategyKind, When, preview
+from kubectl_qos.k8s.allocation import desired_pod
+from kubectl_qos.k8s.kubelet import MEMORY_AVAILABLE
+from kubectl_qos.k8s.objects import MEMORY, Pod
+from kubectl_qos.k8s.quantity import ZERO
+from kubectl_qos.k8s.resources import is_sidecar, pod_requests
+from kubectl_qos.k8s.usage import PodKey
+from kubectl_qos.k8s.validation import pod_refusals
+from kubectl_qos.qos.eviction import memory_threshold
+from kubectl_qos.qos.oom_score import GUARANTEED_ADJ, is_critical, is_mirror, is_static
+from kubectl_qos.qos.qos_class import QosClass, computed_class, is_decided_at_pod_level
+from kubectl_qos.qos.ranking import rank_node
+from kubectl_qos.qos.reason import Mechanism
+from kubectl_qos.qos.resize import node_fit
+
+
+class Inversion(NamedTuple):
+    """A pod that a killer of the node ends before one of lower priority."""
+
+    killer: Mechanism
+    higher: PodKey
+    lower: PodKey
+
+
+class Standing(NamedTuple):
+    """Where a pod stands with both killers: its badness in pages, and whether it exceeds its request.
+
+    None where that killer does not look at it, or usage is unknown to the kubelet.
+    """
+
+    points: int | None
+    exceeds: bool | None
+
+
+@dataclass(frozen=True)
+class Move:
+    """The edits of one pod, and the inversions that end with them; its class stays."""
+
+    pod: Pod
+    edits: tuple[Edit, ...]
+    solves: tuple[Inversion, ...]
+    more_bytes: int
+    preview: Preview = field(repr=False)
+    strategy: StrategyKind
+
+    @property
+    def effects(self) -> Effects:
+        """The effects with the moments of the strategy."""
+        return self.preview.effects_of(self.strategy)
+
+    @property
+    def when(self) -> When:
+        """When the last of the inversions has ended."""
+        moments = [one.when for one in self.effects.containers if one.changed]
+        if all(one.killer is Mechanism.EVICTION for one in self.solves):
+            moments = []
+        return max(moments, key=list(When).index, default=self.effects.when)
+
+
+class Unsolved(NamedTuple):
+    """An inversion that stays, and what stands in the way of the pod of higher priority."""
+
+    inversion: Inversion
+    obstacle: Obstacle
+
+
+@dataclass(frozen=True, slots=True)
+class PriorityPlan:
+    """The moves on one node, of the highest priority first, and what they leave.
+
+    `free_bytes` is what the node has for further requests, None where that is unknown.
+    """
+
+    node: str
+    moves: tuple[Move, ...]
+    unsolved: tuple[Unsolved, ...]
+    free_bytes: int | None
+    without_usage: int = 0
+
+
+def priority_of(pod: Pod) -> int:
+    """As both killers and the scheduler count it: 0 where it has none."""
+    return pod.spec.priority or 0
+
+
+def standing(model: NodeModel, pod: Pod, edits: Sequence[Edit] = ()) -> Standing:
+    """Where a pod stands with edits, as if recreated: a resize that waits counts as carried out."""
+    setup = model.setup
+    [row] = rank_node([model.recreated(pod, edits)], setup.node, setup.release, model.usage).pods
+    points = row.worst.points if row.worst is not None else None
+    if row.worst is None or row.usage is None or is_critical(pod) or not _evicts(model):
+        return Standing(points, None)
+    return Standing(points, row.usage.working_set_bytes * _NANO > row.profile.eviction_request.nano)
+
+
+def inversions(priorities: Mapping[PodKey, int], standings: Mapping[PodKey, Standing]) -> list[Inversion]:
+    """Every pair of pods of one node that a killer ends in the wrong order; a tie is none."""
+    return [one for key in priorities for one in inverted(key, priorities, standings)]
+
+
+def inverted(
+    higher: PodKey, priorities: Mapping[PodKey, int], standings: Mapping[PodKey, Standing]
+) -> Iterator[Inversion]:
+    """The pods of lower priority that one dies before."""
+    priority, (points, exceeds) = priorities[higher], standings[higher]
+    for lower, of_lower in priorities.items():
+        if of_lower < priority:
+            other = standings[lower]
+            if points is not None and other.points is not None and points > other.points:
+                yield Inversion(Mechanism.NODE, higher, lower)
+            if exceeds and other.exceeds is False:
+                yield Inversion(Mechanism.EVICTION, higher, lower)
+
+
+def plan_priorities(model: NodeModel, keys: Collection[PodKey] | None = None) -> PriorityPlan:
+    """The fewest edits without any inversion left, of some pods of a node or of all.
+
+    Where the node has not enough room for all, those of the highest priority come first, and the number is
+    not proven the least. No edit makes a new inversion.
+    """
+    search = _PlanSearch(model, keys)
+    found = search.find()
+    left = inversions(search.priorities, found.standings)
+    unsolved = [Unsolved(one, found.obstacles[one.killer, one.higher]) for one in left if one in search.asked]
+    order = sorted(found.moved, key=lambda key: -search.priorities[key])
+    moves = [_build_move(search, found, key) for key in order]
+    return PriorityPlan(
+        model.setup.node.name, tuple(moves), tuple(unsolved), search.free_bytes, search.without_usage
+    )
+
+
+_NANO: Final = 10**9
+_FIXED_CLASSES: Final = {
+    QosClass.BEST_EFFORT: ObstacleReason.BEST_EFFORT,
+    QosClass.GUARANTEED: ObstacleReason.GUARANTEED,
+}
+"""Requests decide nothing there, or would change the class."""
+
+
+def _evicts(model: NodeModel) -> bool:
+    kubelet, capacity = model.setup.kubelet, model.setup.node.memory_capacity_bytes or 0
+    texts = (kubelet.eviction_hard.get(MEMORY_AVAILABLE), kubelet.eviction_soft.get(MEMORY_AVAILABLE))
+    return any(memory_threshold(text, capacity) is not None for text in texts)
+
+
+class _Target(NamedTuple):
+    """What a pod is to reach: at most so much badness (None is any), and no use beyond its request."""
+
+    points: int | None
+    within_request: bool
+
+
+class _Reached(NamedTuple):
+    edits: tuple[Edit, ...]
+    standing: Standing
+    more_bytes: int
+
+
+class _Bounds(NamedTuple):
+    """What a pod may not exceed: no less badness, no use within its request, no further requests."""
+
+    least_points: int | None = None
+    must_exceed: bool = False
+    more_bytes: int | None = None
+
+
+@dataclass
+class _Others:
+    """The standings of pods of lower, or of higher priority."""
+
+    points: list[int] = field(default_factory=list)
+    any_within: bool = False
+    any_exceeds: bool = False
+
+    def add(self, standings: Iterable[Standing]) -> None:
+        for points, exceeds in standings:
+            if points is not None:
+                insort(self.points, points)
+            self.any_within = self.any_within or exceeds is False
+            self.any_exceeds = self.any_exceeds or exceeds is True
+
+    def with_more(self, standings: Iterable[Standing]) -> _Others:
+        """A copy with these too."""
+        more = _Others([*self.points], self.any_within, self.any_exceeds)
+        more.add(standings)
+        return more
+
+    def bounds(self, of: Standing) -> _Bounds:
+        """How far a pod may go without being killed after one of these that it is killed before now."""
+        outliving = bisect_right(self.points, of.points) if of.points is not None else 0
+        return _Bounds(self.points[outliving - 1] if outliving else None, self.any_exceeds)
+
+
+@dataclass
+class _Placed:
+    """All pods of the node in their places; obstacles are by killer and the pod that meets them."""
+
+    standings: dict[PodKey, Standing]
+    moved: dict[PodKey, _Reached] = field(default_factory=dict)
+    obstacles: dict[tuple[Mechanism, PodKey], Obstacle] = field(default_factory=dict)
+    more_bytes: int = 0
+
+
+class _PlanSearch:
+    def __init__(self, model: NodeModel, keys: Collection[PodKey] | None) -> None:
+        self.model = model
+        self._release = model.setup.release
+        alive = [pod for pod in model.pods if not pod.is_terminal]
+        self.pods = {
+            pod_key(pod): pod for pod in sorted(alive, key=lambda pod: (priority_of(pod), pod_key(pod)))
+        }
+        self.priorities = {key: priority_of(pod) for key, pod in self.pods.items()}
+        self.before = {key: standing(model, pod) for key, pod in self.pods.items()}
+        self.all_before = set(inversions(self.priorities, self.before))
+        self.asked = {one for one in self.all_before if keys is None or one.higher in keys}
+        self._fixed = {
+            key: reason
+            for key, pod in self.pods.items()
+            if (reason := self._why_fixed(pod, is_asked=keys is None or key in keys)) is not None
+        }
+        groups = groupby(self.pods, key=self.priorities.__getitem__)
+        self._groups = [list(group) for _, group in groups]
+        self._reached: dict[tuple[PodKey, _Target], _Reached | Obstacle] = {}
+        self.without_usage = sum(
+            1 for key, found in self.before.items() if found.points is not None and key not in model.usage
+        )
+        self.free_bytes = self._free()
+
+    def _why_fixed(self, pod: Pod, *, is_asked: bool) -> ObstacleReason | None:
+        if is_static(pod) or is_mirror(pod):
+            return ObstacleReason.STATIC
+        if not is_asked:
+            return ObstacleReason.NOT_ASKED
+        return _FIXED_CLASSES.get(self.model.qos_class(pod))
+
+    def _free(self) -> int | None:
+        others = map(desired_pod, self.model.pods[1:])
+        fits = node_fit(self.model.pods[0], others, self.model.setup) if self.model.pods else ()
+        return next((max(one.free - one.needed, 0) for one in fits if one.resource == MEMORY), None)
+
+    def find(self) -> _Placed:
+        """The places of all pods, without an inversion that was not there before."""
+        placed = self._upwards()
+        is_short = self.free_bytes is not None and placed.more_bytes > self.free_bytes
+        has_new = not self.all_before.issuperset(inversions(self.priorities, placed.standings))
+        return self._downwards(placed.moved) if is_short or has_new else placed
+
+    def _upwards(self) -> _Placed:
+        """Each pod after those of lower priority, as if there were room for all, and others could follow."""
+        placed, lower = _Placed(dict(self.before)), _Others()
+        fixed, bounds = _Others(), dict[PodKey, _Bounds]()
+        for group in reversed(self._groups):
+            bounds |= {key: fixed.bounds(self.before[key]) for key in group}
+            fixed.add(self.before[key] for key in group if key in self._fixed)
+        for group in self._groups:
+            for key in group:
+                self._place_one(placed, key, lower, bounds[key])
+            lower.add(placed.standings[key] for key in group)
+        return placed
+
+    def _downwards(self, moved: Collection[PodKey]) -> _Placed:
+        """The highest priority first while there is room, and none past a higher one that outlived it.
+
+        A step of the score is left for each lower priority of which pods would be moved.
+        """
+        placed, higher, lower = _Placed(dict(self.before)), _Others(), _Others()
+        node, steps = self.model.setup.node, 0
+        step = ((node.memory_capacity_bytes or 0) + node.swap_capacity_bytes) // node.page_size_bytes // 1000
+        below = list[tuple[_Others, int]]()
+        for group in self._groups:
+            below.append((lower, steps * step))
+            lower = lower.with_more(self.before[key] for key in group)
+            steps += not set(moved).isdisjoint(group)
+        for group, (lower, reserve) in zip(reversed(self._groups), reversed(below), strict=True):
+            for key in group:
+                bounds = higher.bounds(self.before[key])
+                if self.free_bytes is not None:
+                    bounds = bounds._replace(more_bytes=self.free_bytes - placed.more_bytes)
+                self._place_one(placed, key, lower, bounds, reserve)
+            higher.add(placed.standings[key] for key in group)
+        return placed
+
+    def _place_one(
+        self, placed: _Placed, key: PodKey, lower: _Others, bounds: _Bounds, reserve: int = 0
+    ) -> None:
+        """The least edits of one pod to outlive those of lower priority, or as many of them as it can."""
+        points, exceeds = self.before[key]
+        targets: list[int | None] = [None]
+        if points is not None:
+            due = lower.points[: bisect_left(lower.points, points)]
+            targets = [*(one - reserve for one in due), None]
+        within = lower.any_within and exceeds is True
+
+        def reach(points: int | None) -> _Reached | Obstacle:
+            return self._reach(key, _Target(points, within), bounds)
+
+        if within and isinstance(found := reach(None), Obstacle):
+            placed.obstacles[Mechanism.EVICTION, key] = found
+            within = False
+        found = reach(targets[0])
+        if isinstance(found, Obstacle):
+            placed.obstacles[Mechanism.NODE, key] = found
+            # What is too much for a target is so for every lower one.
+            place = bisect_left(targets, True, key=lambda target: isinstance(reach(target), _Reached))
+            found = reach(targets[place])
+        if isinstance(found, _Reached) and found.edits:
+            placed.standings[key], placed.moved[key] = found.standing, found
+            placed.more_bytes += found.more_bytes
+
+    def _reach(self, key: PodKey, target: _Target, bounds: _Bounds) -> _Reached | Obstacle:
+        """The least edits to a target, or why there are none."""
+        if self._holds(self.before[key], target):
+            return _Reached((), self.before[key], 0)
+        if key in self._fixed:
+            return Obstacle(self._fixed[key], least=GUARANTEED_ADJ)
+        found = self._reached.get((key, target))
+        if found is None:
+            found = self._reached[key, target] = self._search(key, target)
+        if isinstance(found, Obstacle):
+            return found
+        if bounds.more_bytes is not None and found.more_bytes > bounds.more_bytes:
+            return Obstacle(ObstacleReason.NO_ROOM)
+        points, exceeds = found.standing
+        is_before_another = (
+            points is not None and bounds.least_points is not None and points < bounds.least_points
+        )
+        if is_before_another or (bounds.must_exceed and exceeds is False):
+            return Obstacle(ObstacleReason.ANOTHER_FIRST)
+        return found
+
+    @staticmethod
+    def _holds(found: Standing, target: _Target) -> bool:
+        points = target.points
+        is_late = points is None or (found.points is not None and found.points <= points)
+        return is_late and not (target.within_request and found.exceeds)
+
+    def _search(self, key: PodKey, target: _Target) -> _Reached | Obstacle:
+        model, pod, edits = self.model, self.pods[key], list[Edit]()
+        if target.points is not None:
+            goal = score_at_most(pod, target.points, model.setup, model.usage)
+            if goal.obstacle is not None:
+                return goal.obstacle
+            edits = list(goal.edits)
+        found = standing(model, pod, edits)
+        if not self._holds(found, target):
+            qos = model.qos_class(pod)
+
+            def suffices(some: Sequence[Edit]) -> bool:
+                changed = model.recreated(pod, some)
+                is_fine = computed_class(changed, self._release) is qos
+                is_fine = is_fine and not pod_refusals(changed, self._release)
+                return is_fine and self._holds(standing(model, pod, some), target)
+
+            candidates = [some for some in self._raised_to_use(pod, edits) if suffices(some)]
+            if not candidates:
+                return Obstacle(ObstacleReason.NOT_BY_REQUESTS)
+            edits = drop_redundant(min(candidates, key=lambda some: self._order(pod, some)), suffices)
+            found = standing(model, pod, edits)
+        return _Reached(effective_edits(pod, edits), found, self._more_bytes(pod, edits))
+
+    def _raised_to_use(self, pod: Pod, edits: Sequence[Edit]) -> Iterator[list[Edit]]:
+        """The edits with the request of one container raised until the pod does not exceed it."""
+        model = self.model
+        now = model.recreated(pod, edits)
+        owners = [one.name for one in now.containers]
+        owners += [one.name for one in now.init_containers if is_sidecar(one, self._release)]
+        if is_decided_at_pod_level(now, self._release):
+            owners = [POD_LEVEL]
+        most = (self.model.usage[pod_key(pod)].working_set_bytes // UNIT_BYTES) + 1
+
+        def raised(owner: str, units: int) -> list[Edit]:
+            return [*edits, *raise_request(now, owner, units * UNIT_BYTES)]
+
+        def is_enough(owner: str) -> Callable[[int], bool]:
+            return lambda units: not standing(model, pod, raised(owner, units)).exceeds
+
+        for owner in owners:
+            request = memory_value(now, owner, Side.REQUESTS) // UNIT_BYTES
+            units = least_units(request, request + most, is_enough(owner))
+            if units is not None:
+                yield keep_burstable(pod, list(effective_edits(pod, raised(owner, units))), self._release)
+
+    def _order(self, pod: Pod, edits: Sequence[Edit]) -> tuple[int, int, int]:
+        """The fewest edits first; then those that leave it the earliest place, which binds others least."""
+        points = standing(self.model, pod, edits).points
+        return len(effective_edits(pod, edits)), -(points or 0), self._more_bytes(pod, edits)
+
+    def _more_bytes(self, pod: Pod, edits: Sequence[Edit]) -> int:
+        old, new = (
+            pod_requests(self.model.recreated(pod, some), self._release).get(MEMORY, ZERO).value()
+            for some in ((), edits)
+        )
+        return new - old
+
+
+def _build_move(search: _PlanSearch, found: _Placed, key: PodKey) -> Move:
+    model, pod, edits = search.model, search.pods[key], found.moved[key].edits
+    unmoved = {**found.standings, key: search.before[key]}
+    left = set(inverted(key, search.priorities, found.standings))
+    solves = tuple(one for one in inverted(key, search.priorities, unmoved) if one not in left)
+    # Without neighbours, which take long: what the node has room for is known.
+    seen = preview(pod, edits, model.setup, (), model.usage)
+    old, new = (
+        pod_requests(one.pod, model.setup.release).get(MEMORY, ZERO).value()
+        for one in (seen.before, seen.after)
+    )
+    return Move(pod, edits, solves, new - old, seen, strategy_for(pod, seen))
