@@ -47,10 +47,8 @@ def fixes_on_nodes(snapshot: Snapshot, nodes: Sequence[str], scope: Scope) -> Fi
     models = {name: node_model(snapshot, name) for name in nodes}
     known = dict(models)
     for name, model in models.items():
-        keys = {(pod.namespace, pod.name) for pod in model.pods if scope.matches(pod)}
-        is_whole = len(keys) == len(model.pods)
         try:
-            found = fixes_of_node(model, None if is_whole else keys, only_nearest=len(nodes) > 1)
+            found = fixes_of_node(model, keys_in_scope(model, scope), only_nearest=len(nodes) > 1)
         except InputError as error:
             if len(nodes) == 1:
                 raise
@@ -82,6 +80,12 @@ def node_model(snapshot: Snapshot, node: str) -> NodeModel:
     """The node of a snapshot to try edits on."""
     pods, own = snapshot.by_node().get(node, ()), snapshot.own_bytes(node)
     return NodeModel(snapshot.setup(node), pods, snapshot.usage, own_bytes=own)
+
+
+def keys_in_scope(model: NodeModel, scope: Scope) -> set[PodKey] | None:
+    """The pods of a node that are asked for; None where that is each of them."""
+    keys = {(pod.namespace, pod.name) for pod in model.pods if scope.matches(pod)}
+    return None if len(keys) == len(model.pods) else keys
 
 
 def _notes(fixes: Sequence[Fix], models: Iterable[NodeModel]) -> Iterator[str]:
@@ -148,11 +152,15 @@ def fix_costs(fix: Fix) -> str:
 
 def fix_how(fix: Fix) -> str:
     """How it is applied: `in place`, `through deployment/api`."""
-    kind, name = fix.workload or find_workload(fix.pod)[::2]
+    return how_to_apply(fix.strategy, *(fix.workload or find_workload(fix.pod)[::2]))
+
+
+def how_to_apply(strategy: StrategyKind, kind: str, name: str) -> str:
+    """A strategy with the workload that it goes through: its kind and name, those of a pod without one."""
     owner = f"{kind.lower()}/{escape(name)}"
-    if fix.strategy is StrategyKind.TEMPLATE:
+    if strategy is StrategyKind.TEMPLATE:
         return f"through {owner}"
-    return f"recreate {owner}" if fix.strategy is StrategyKind.RECREATE else strategy_name(fix.strategy)
+    return f"recreate {owner}" if strategy is StrategyKind.RECREATE else strategy_name(strategy)
 
 
 def fix_evidence(fix: Fix) -> str:

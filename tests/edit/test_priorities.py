@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kubectl_qos.edit.edits import Edit, current_value, effective_edits
 from kubectl_qos.edit.fixes import NodeModel, pod_key
-from kubectl_qos.edit.goals import in_bytes, keep_burstable, raise_request
+from kubectl_qos.edit.goals import ObstacleReason, in_bytes, keep_burstable, raise_request
 from kubectl_qos.edit.priorities import Inversion, PriorityPlan, plan_priorities
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kubelet import NodeSetup
@@ -33,7 +33,7 @@ from kubectl_qos.qos.qos_class import computed_class
 from kubectl_qos.qos.ranking import rank_node
 from kubectl_qos.qos.reason import Mechanism
 from tests.edit.test_edit_laws import Cluster, clusters
-from tests.edit.test_rank_goals import NODE, SETUP
+from tests.edit.test_rank_goals import NODE, SETUP, pod, using
 
 MI = 1 << 20
 GI = 1 << 30
@@ -200,3 +200,37 @@ def test_there_are_never_more_edits_than_the_optimum(model: NodeModel) -> None:
         assert fewest_edits(model, 2 * len(model.pods)) is None
     else:
         assert fewest_edits(model, number - 1) is None
+
+
+# Examples
+
+
+def found_with(*pods: Pod, priorities: Sequence[int], **used: float) -> PriorityPlan:
+    """Those of 16 Gi with these priorities, and the same use by the first container of each."""
+    known = [
+        msgspec.structs.replace(one, spec=msgspec.structs.replace(one.spec, priority=priority))
+        for one, priority in zip(pods, priorities, strict=True)
+    ]
+    return plan_priorities(NodeModel(SETUP, known, using(**used)))
+
+
+def test_what_follows_moves_too() -> None:
+    """The second by 1 Gi and a step of the score, of 16.4 Mi, behind the first; the third behind it."""
+    low, middle, high = (pod(name, "requests: {memory: 4Gi}") for name in ("low", "middle", "high"))
+    plan = found_with(low, middle, high, priorities=[0, 1, 2], low=1, middle=2, high=2)
+    assert [(move.pod.name, str(move.edits[0].quantity)) for move in plan.moves] == [
+        ("high", "5129Mi"),
+        ("middle", "5129Mi"),
+    ]
+    assert not plan.unsolved
+
+
+def test_one_that_cannot_follow_keeps_others_from_passing_it() -> None:
+    """Of the two of lower priority none may die after the highest, which is BestEffort."""
+    low, middle = pod("low", "requests: {memory: 8Gi}"), pod("middle", "requests: {memory: 64Mi}")
+    plan = found_with(low, middle, pod("high", ""), priorities=[0, 1, 2], low=1, middle=3, high=1)
+    reasons = {
+        (one.inversion.higher[1], one.inversion.lower[1]): one.obstacle.reason for one in plan.unsolved
+    }
+    assert reasons["high", "low"] is ObstacleReason.BEST_EFFORT
+    assert reasons["middle", "low"] is ObstacleReason.ANOTHER_FIRST

@@ -27,6 +27,7 @@ DEMO = (
     "simulate node/worker-2 --grow node=4Gi --important app=db",
     "fix node/worker-2",
     "fix deploy/api -n shop",
+    "fix --priorities",
     "next node/worker-2",
     "set pod/db-0 -n data --limits memory=5Gi",
     "set pod/db-0 -n data --class burstable",

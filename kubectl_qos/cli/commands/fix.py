@@ -11,19 +11,31 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from kubectl_qos.cli import output, resources
 from kubectl_qos.cli.commands import set as set_command
-from kubectl_qos.cli.flags import add_apply_flags, add_no_headers, add_output, add_target, add_trial_flags
+from kubectl_qos.cli.flags import (
+    add_apply_flags,
+    add_no_headers,
+    add_output,
+    add_switch,
+    add_target,
+    add_trial_flags,
+)
 from kubectl_qos.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import ApplyOptions, SourceOptions
     from kubectl_qos.k8s.snapshot import Snapshot
     from kubectl_qos.present.fixes import FixList
+    from kubectl_qos.present.priorities import Plans
 
 DESCRIPTION: Final = """\
 What to change about the next deaths: a limit with room above what is used, a request
 with which others die first, a limit for a neighbour without one. Each change is tried
 in the simulation before it is offered. Without a name, the nearest death of each node;
 of a node, pod or workload all that wait.
+
+--priorities is another question: the fewest requests with which neither the kernel nor
+the kubelet ends a pod before one of lower priority on its node. No value is lowered, no
+class changes, and what cannot be solved is said with the reason.
 
 --apply does what `set` does with the same values: preview, dry run of the server and
 confirmation.
@@ -38,6 +50,9 @@ examples:
   kubectl qos fix pod/api-0 --apply 1          apply it
   kubectl qos fix pod/api-0 --apply 1 --for 10m --undo-if oom  and see whether it helps
   kubectl qos fix pod/api-0 -o patch           the patch of the first one, or of --apply N
+  kubectl qos fix --priorities                 requests with which priorities hold, on each node
+  kubectl qos fix --priorities node/worker-2 -o patch   all of their patches
+  kubectl qos fix --priorities -n shop         only pods of this namespace are changed
 """
 
 
@@ -49,6 +64,7 @@ class Options:
     apply: ApplyOptions
     target: tuple[str, ...]
     number: int | None
+    priorities: bool
     headers: bool
     output: str | None
 
@@ -59,6 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--apply", dest="number", type=_parse_number, metavar="N", help="apply the fix of this number"
     )
+    add_switch(parser, "--priorities", help="requests with which no pod dies before one of lower priority")
     add_no_headers(parser)
     help_ = "every fix with its proof, or the strategic merge patch of one; nothing is sent without --yes"
     add_output(parser, "json", "yaml", "patch", help_=help_)
@@ -76,9 +93,18 @@ def run(options: Options) -> int:
     node, reference = resources.parse_node_or_reference(
         options.target, "one node, pod or workload can be fixed at a time"
     )
+    from kubectl_qos.cli.set_edits import EditRequest
+    from kubectl_qos.edit.fixes import Fix
+    from kubectl_qos.edit.preview import StrategyKind
+    from kubectl_qos.present.fixes import FixList
+
     node = node or options.source.node
     like_set = _set_options(options, node)
     given = (*options.apply.cluster_flags, *(("--dry-run",) if options.apply.dry_run != "none" else ()))
+    if options.priorities and reference is not None:
+        raise UsageError(
+            "--priorities takes a node, not a pod or workload", hint="it compares the pods of one node"
+        )
     if options.number is None and given:
         raise UsageError(f"{given[0]} needs --apply N", hint="--apply 1 applies the first fix")
     set_command.check_flags(like_set)
@@ -91,19 +117,17 @@ def run(options: Options) -> int:
     else:
         resolved = resources.resolve_source(like_set.source)
     found, snapshot = _find(reference, node, resolved, options)
-    if options.number is None and options.output != "patch":
+    if options.number is None and (options.output != "patch" or not isinstance(found, FixList)):
         _print(found, snapshot, options)
         return resolved.print_notes()
-    from kubectl_qos.cli.set_edits import EditRequest
-    from kubectl_qos.edit.preview import StrategyKind
-
     number = options.number or 1
-    if number > len(found.fixes):
-        known = f"the last one is {len(found.fixes)}" if found.fixes else "there is none"
+    fixes = found.fixes if isinstance(found, FixList) else [row.move for row in found.rows]
+    if number > len(fixes):
+        known = f"the last one is {len(fixes)}" if fixes else "there is none"
         raise InputError(f"no fix has the number {number}: {known}", hint="without --apply they are listed")
-    fix = found.fixes[number - 1]
+    fix = fixes[number - 1]
     pod = fix.pod
-    if fix.workload is not None:
+    if isinstance(fix, Fix) and fix.workload is not None:
         pod = resources.find_pod(resources.Reference(*fix.workload), snapshot, resolved)
     if shell is not None:
         by: dict[StrategyKind, Literal["in-place", "template"]] = {
@@ -140,7 +164,7 @@ def _find(
     node: str | None,
     resolved: resources.ResolvedSource,
     options: Options,
-) -> tuple[FixList, Snapshot]:
+) -> tuple[FixList | Plans, Snapshot]:
     """The fixes of what is named, and what they are of. Raises QosError."""
     from kubectl_qos.k8s.kinds import belongs_to
     from kubectl_qos.present import fixes as present
@@ -158,6 +182,10 @@ def _find(
         nodes = [node] if node is not None else sorted(snapshot.by_node().keys() - {""})
         if not nodes:
             raise InputError("no pods that are on a node", hint="kubectl qos explain shows pods without one")
+        if options.priorities:
+            from kubectl_qos.present.priorities import plans_of_nodes
+
+            return plans_of_nodes(snapshot, nodes, scope), snapshot
         return present.fixes_on_nodes(snapshot, nodes, scope), snapshot
     if is_pod:
         pod = resources.find_pod(reference, snapshot, resolved)
@@ -175,14 +203,25 @@ def _find(
     return present.fixes_for_pods(snapshot, mine, reference), snapshot
 
 
-def _print(found: FixList, snapshot: Snapshot, options: Options) -> None:
+def _print(found: FixList | Plans, snapshot: Snapshot, options: Options) -> None:
     from kubectl_qos.present import fixes as present
+    from kubectl_qos.present import priorities
     from kubectl_qos.present.reasons import missing_sentence
 
-    if options.output is not None:
-        from kubectl_qos.present.values.fixes import fix_list_values
-
-        output.print_document(fix_list_values(found), options.output)
+    if isinstance(found, present.FixList):
+        printed, more = present.lines(found, headers=options.headers), present.notes(found)
+    else:
+        printed, more = priorities.lines(found, headers=options.headers), priorities.notes(found)
+        if options.output == "patch":
+            for how, patch in priorities.patches(found):
+                output.print_text(f"---\n# {how}\n")
+                output.print_yaml(patch)
+            printed = iter(())
+    if options.output in {None, "patch"}:
+        output.print_lines(printed)
+        output.notes([*map(missing_sentence, snapshot.missing), *more])
         return
-    output.print_lines(present.lines(found, headers=options.headers))
-    output.notes([*map(missing_sentence, snapshot.missing), *present.notes(found)])
+    from kubectl_qos.present.values.fixes import fix_list_values, priority_values
+
+    values = fix_list_values(found) if isinstance(found, present.FixList) else priority_values(found)
+    output.print_document(values, options.output)

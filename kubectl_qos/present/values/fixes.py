@@ -1,13 +1,19 @@
-"""Changes that put off a coming death: `fix`."""
+"""Changes that put off a coming death, and those with which priorities hold: `fix`."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from kubectl_qos.edit.edits import Edit, current_value
 from kubectl_qos.edit.fixes import EvidenceKind, Fix, FixKind, NoFixReason, Unfixed
+from kubectl_qos.edit.goals import ObstacleReason
 from kubectl_qos.edit.preview import StrategyKind, When
+from kubectl_qos.edit.priorities import Inversion, Unsolved, priority_of
 from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.present.findings import obstacle_sentence
 from kubectl_qos.present.fixes import FixList, fix_sentence, unfixed_sentence
 from kubectl_qos.present.next_death import DeathRow
+from kubectl_qos.present.priorities import MoveRow, Plans, move_sentence, notes
 from kubectl_qos.present.values import Document, TextChange, Values
 from kubectl_qos.present.values.changes import (
     EditValues,
@@ -19,6 +25,7 @@ from kubectl_qos.present.values.changes import (
     rank_values,
 )
 from kubectl_qos.present.values.incidents import DeathValues, death_values
+from kubectl_qos.qos.reason import Mechanism
 
 
 class FixEvidence(Values, frozen=True, kw_only=True):
@@ -116,3 +123,97 @@ def _edits(pod: Pod, edits: tuple[Edit, ...]) -> tuple[EditValues, ...]:
 def _unfixed_values(unfixed: Unfixed) -> UnfixedValues:
     death = death_values(DeathRow(unfixed.node, unfixed.death))
     return UnfixedValues(death=death, reason=unfixed.reason, message=unfixed_sentence(unfixed))
+
+
+class PodName(Values, frozen=True, kw_only=True):
+    """A pod of the node."""
+
+    namespace: str
+    name: str
+
+
+class InversionValues(Values, frozen=True, kw_only=True):
+    """A pod that a killer of the node ends before one of lower priority."""
+
+    killer: Mechanism
+    higher: PodName
+    lower: PodName
+
+
+class UnsolvedInversion(InversionValues, frozen=True, kw_only=True):
+    """An inversion that stays, and why."""
+
+    reason: ObstacleReason
+    message: str
+
+
+class MoveValues(Values, frozen=True, kw_only=True):
+    """The changes of one pod, and the inversions that end with them."""
+
+    number: int
+    pod: PodName
+    priority: int
+    changes: tuple[EditValues, ...]
+    solves: tuple[InversionValues, ...]
+    requested_bytes: int
+    when: When
+    strategy: StrategyKind
+    message: str
+
+
+class NodePriorities(Values, frozen=True, kw_only=True):
+    """The changes on one node, of the highest priority first; `freeBytes` is null where it is unknown."""
+
+    node: str
+    free_bytes: int | None
+    changes: tuple[MoveValues, ...]
+    unsolved: tuple[UnsolvedInversion, ...]
+
+
+class PriorityPlanValues(Document, frozen=True, kw_only=True, tag="PriorityPlan"):
+    """The fewest requests with which no pod dies before one of lower priority: `fix --priorities`."""
+
+    items: tuple[NodePriorities, ...]
+    notes: tuple[str, ...]
+
+
+def priority_values(found: Plans) -> PriorityPlanValues:
+    """Plans with what they leave."""
+    rows = found.rows
+    return PriorityPlanValues(
+        items=tuple(
+            NodePriorities(
+                node=plan.node,
+                free_bytes=plan.free_bytes,
+                changes=tuple(_move_values(row) for row in rows if row.plan is plan),
+                unsolved=tuple(map(_unsolved_inversion, plan.unsolved)),
+            )
+            for plan in found.plans
+        ),
+        notes=tuple(notes(found)),
+    )
+
+
+def _move_values(row: MoveRow) -> MoveValues:
+    pod, move = row.move.pod, row.move
+    return MoveValues.of(
+        move,
+        number=row.number,
+        pod=PodName(namespace=pod.namespace, name=pod.name),
+        priority=priority_of(pod),
+        changes=_edits(pod, move.edits),
+        solves=tuple(InversionValues(**_inversion(one)) for one in move.solves),
+        requested_bytes=move.more_bytes,
+        message=move_sentence(move),
+    )
+
+
+def _inversion(inversion: Inversion) -> dict[str, Any]:
+    higher, lower = (PodName(namespace=key[0], name=key[1]) for key in inversion[1:])
+    return {"killer": inversion.killer, "higher": higher, "lower": lower}
+
+
+def _unsolved_inversion(unsolved: Unsolved) -> UnsolvedInversion:
+    obstacle, inversion = unsolved.obstacle, unsolved.inversion
+    message = obstacle_sentence(obstacle)
+    return UnsolvedInversion(**_inversion(inversion), reason=obstacle.reason, message=message)
