@@ -8,15 +8,17 @@ from typing import Final, NamedTuple
 
 from kubectl_qos.edit.fix_search import fixes_of_node, fixes_of_pods
 from kubectl_qos.edit.fixes import EvidenceKind, Fix, FixKind, NodeModel, NoFixReason, Unfixed, order_of_fixes
+from kubectl_qos.edit.kubelet_settings import POLL_SECONDS, RESERVE_PERCENT, KubeletFix, evicts_first
 from kubectl_qos.edit.preview import StrategyKind
 from kubectl_qos.edit.strategy import loop_obstacles
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kinds import find_workload
+from kubectl_qos.k8s.kubelet import MEMORY_AVAILABLE, Origin
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.apply import strategy_name
 from kubectl_qos.present.effects import edits_text, moment
-from kubectl_qos.present.format import binary, count, escape, full_name
+from kubectl_qos.present.format import NONE, binary, count, escape, full_name
 from kubectl_qos.present.next_death import distance, killed_by, state_notes, victim
 from kubectl_qos.present.output import ARROW, NUMBER, Column, column, table
 from kubectl_qos.qos.reason import Mechanism
@@ -29,11 +31,12 @@ PRIORITY: Final = "a higher priority puts off an eviction too: that is of the Pr
 
 @dataclass(frozen=True, slots=True)
 class FixList:
-    """Fixes, the nearest death first, and the deaths without any."""
+    """Fixes, the nearest death first, the deaths without any, and settings of a single node's kubelet."""
 
     fixes: tuple[Fix, ...]
     unfixed: tuple[Unfixed, ...]
     notes: tuple[str, ...]
+    kubelet: KubeletFix | None = None
 
 
 def fixes_on_nodes(snapshot: Snapshot, nodes: Sequence[str], scope: Scope) -> FixList:
@@ -216,3 +219,53 @@ def notes(found: FixList) -> Iterator[str]:
         yield f"{count(more, 'more fix', 'more fixes')} for deaths that are further away: -o json lists them"
     yield from map(unfixed_sentence, found.unfixed[:MOST_ROWS])
     yield from found.notes
+    if found.kubelet is not None:
+        yield f"{kubelet_sentence(found.kubelet)}: -o kubelet-config prints the settings"
+
+
+def no_kubelet_fix(model: NodeModel, growth_bytes: int) -> str:
+    """Why there are no settings for a kubelet. Raises InputError where none help."""
+    name = escape(model.setup.node.name)
+    if evicts_first(model, growth_bytes):
+        return f"nothing to change: the kubelet of {name} evicts before the kernel kills"
+    raise InputError(
+        f"no threshold lets the kubelet of {name} evict before the kernel kills",
+        hint="nothing there can be evicted, or memory grows by more than the node has before it looks again",
+    )
+
+
+def kubelet_sentence(fix: KubeletFix) -> str:
+    """Which settings of the kubelet let it evict before the kernel kills, and what they cost."""
+    old, new = fix.before.kubelet, fix.setup.kubelet
+    changes = []
+    if "systemReserved" in fix.fields:
+        was = fix.before.node.memory_capacity_bytes or 0
+        was -= fix.before.node.allocatable_memory_bytes or was
+        changes.append(f"{binary(was)} {ARROW} {binary(fix.reserved_bytes)} reserved")
+    if "evictionHard" in fix.fields:
+        values = (one.eviction_hard.get(MEMORY_AVAILABLE, NONE) for one in (old, new))
+        least = "" if fix.least_bytes == fix.threshold_bytes else f" (least {binary(fix.least_bytes)})"
+        changes.append(f"evictionHard {f' {ARROW} '.join(values)}{least}")
+    missing = f", {binary(fix.missing_bytes)} less than is requested" if fix.missing_bytes else ""
+    costs = f"allocatable memory -{binary(fix.cost_bytes)}{missing}"
+    name = escape(fix.setup.node.name)
+    return f"to evict before the kernel kills, the kubelet of {name} needs {', '.join(changes)}; {costs}"
+
+
+def kubelet_notes(fix: KubeletFix) -> Iterator[str]:
+    """What the settings are based on."""
+    yield kubelet_sentence(fix)
+    if fix.growth_bytes:
+        grown = binary(fix.growth_bytes * POLL_SECONDS)
+        yield f"the kubelet looks every {POLL_SECONDS} s, in which memory grows by {grown} as given"
+    else:
+        most = binary(fix.threshold_bytes // POLL_SECONDS)
+        yield f"the kubelet looks every {POLL_SECONDS} s: for growth below {most} a second, or --growth"
+    yield "kernelMemcgNotification, of cgroup v1 alone, would only be earlier; it evicts one pod each time"
+    if "systemReserved" in fix.fields:
+        used = binary(fix.own_bytes)
+        yield f"the node itself uses {used}, one sample, of which {RESERVE_PERCENT} percent are reserved"
+    if fix.before.kubelet.origin("eviction_hard") is Origin.ASSUMED:
+        yield "the kubelet's configuration is assumed: other settings that it has must be kept"
+    if fix.missing_bytes:
+        yield "pods that do not fit any more are rejected when the kubelet restarts"

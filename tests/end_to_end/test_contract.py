@@ -28,6 +28,7 @@ DEMO = (
     "fix node/worker-2",
     "fix deploy/api -n shop",
     "fix --priorities",
+    "fix node/worker-2 --growth 20Mi",
     "next node/worker-2",
     "set pod/db-0 -n data --limits memory=5Gi",
     "set pod/db-0 -n data --class burstable",

@@ -37,6 +37,9 @@ of a node, pod or workload all that wait.
 the kubelet ends a pod before one of lower priority on its node. No value is lowered, no
 class changes, and what cannot be solved is said with the reason.
 
+Of one node also the kubelet's settings with which it evicts before the kernel kills:
+-o kubelet-config. It looks every 10 seconds, so that counts what memory grows by.
+
 --apply does what `set` does with the same values: preview, dry run of the server and
 confirmation.
 """
@@ -50,10 +53,12 @@ examples:
   kubectl qos fix pod/api-0 --apply 1          apply it
   kubectl qos fix pod/api-0 --apply 1 --for 10m --undo-if oom  and see whether it helps
   kubectl qos fix pod/api-0 -o patch           the patch of the first one, or of --apply N
+  kubectl qos fix node/worker-2 --growth 20Mi -o kubelet-config   settings for its kubelet
   kubectl qos fix --priorities                 requests with which priorities hold, on each node
   kubectl qos fix --priorities node/worker-2 -o patch   all of their patches
   kubectl qos fix --priorities -n shop         only pods of this namespace are changed
 """
+KUBELET_CONFIG: Final = "kubelet-config"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +70,7 @@ class Options:
     target: tuple[str, ...]
     number: int | None
     priorities: bool
+    growth: str | None
     headers: bool
     output: str | None
 
@@ -76,9 +82,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--apply", dest="number", type=_parse_number, metavar="N", help="apply the fix of this number"
     )
     add_switch(parser, "--priorities", help="requests with which no pod dies before one of lower priority")
+    parser.add_argument(
+        "--growth", metavar="SIZE", help="of one node: how much its memory grows each second, such as 20Mi"
+    )
     add_no_headers(parser)
-    help_ = "every fix with its proof, or the strategic merge patch of one; nothing is sent without --yes"
-    add_output(parser, "json", "yaml", "patch", help_=help_)
+    help_ = (
+        "every fix with its proof, the strategic merge patch of one, or a KubeletConfiguration; nothing is"
+        " sent without --yes"
+    )
+    add_output(parser, "json", "yaml", "patch", KUBELET_CONFIG, help_=help_)
     add_trial_flags(add_apply_flags(parser))
 
 
@@ -101,12 +113,9 @@ def run(options: Options) -> int:
     node = node or options.source.node
     like_set = _set_options(options, node)
     given = (*options.apply.cluster_flags, *(("--dry-run",) if options.apply.dry_run != "none" else ()))
-    if options.priorities and reference is not None:
-        raise UsageError(
-            "--priorities takes a node, not a pod or workload", hint="it compares the pods of one node"
-        )
     if options.number is None and given:
         raise UsageError(f"{given[0]} needs --apply N", hint="--apply 1 applies the first fix")
+    _check_flags(options, node, reference)
     set_command.check_flags(like_set)
     shell = None
     if options.number is not None and like_set.applies:
@@ -137,6 +146,18 @@ def run(options: Options) -> int:
         like_set = replace(like_set, by=by.get(fix.strategy))
     set_command.change(pod, fix.edits, snapshot, resolved, shell, like_set, EditRequest((), (), False))
     return resolved.print_notes()
+
+
+def _check_flags(options: Options, node: str | None, reference: resources.Reference | None) -> None:
+    """Raises UsageError for flags that are not of what is named."""
+    if options.priorities and reference is not None:
+        raise UsageError(
+            "--priorities takes a node, not a pod or workload", hint="it compares the pods of one node"
+        )
+    of_kubelet = ["--growth"] if options.growth is not None else []
+    of_kubelet += [f"-o {KUBELET_CONFIG}"] if options.output == KUBELET_CONFIG else []
+    if of_kubelet and (node is None or options.priorities or options.number is not None):
+        raise UsageError(f"{of_kubelet[0]} takes a node alone", hint=f"fix node/worker-1 {of_kubelet[0]} …")
 
 
 def _set_options(options: Options, node: str | None) -> set_command.Options:
@@ -186,7 +207,16 @@ def _find(
             from kubectl_qos.present.priorities import plans_of_nodes
 
             return plans_of_nodes(snapshot, nodes, scope), snapshot
-        return present.fixes_on_nodes(snapshot, nodes, scope), snapshot
+        found = present.fixes_on_nodes(snapshot, nodes, scope)
+        if node is not None:
+            from kubectl_qos.edit.kubelet_settings import fix_kubelet
+
+            growth = resources.parse_size(options.growth, "--growth", "20Mi") if options.growth else 0
+            model = present.node_model(snapshot, node)
+            found = replace(found, kubelet=fix_kubelet(model, growth))
+            if options.output == KUBELET_CONFIG and found.kubelet is None:
+                output.note(present.no_kubelet_fix(model, growth))
+        return found, snapshot
     if is_pod:
         pod = resources.find_pod(reference, snapshot, resolved)
         resources.require_cgroup(pod)
@@ -208,6 +238,12 @@ def _print(found: FixList | Plans, snapshot: Snapshot, options: Options) -> None
     from kubectl_qos.present import priorities
     from kubectl_qos.present.reasons import missing_sentence
 
+    if isinstance(found, present.FixList) and options.output == KUBELET_CONFIG:
+        if found.kubelet is None:
+            return
+        output.print_yaml(found.kubelet.configuration)
+        output.notes([*map(missing_sentence, snapshot.missing), *present.kubelet_notes(found.kubelet)])
+        return
     if isinstance(found, present.FixList):
         printed, more = present.lines(found, headers=options.headers), present.notes(found)
     else:

@@ -7,11 +7,12 @@ from typing import Any
 from kubectl_qos.edit.edits import Edit, current_value
 from kubectl_qos.edit.fixes import EvidenceKind, Fix, FixKind, NoFixReason, Unfixed
 from kubectl_qos.edit.goals import ObstacleReason
+from kubectl_qos.edit.kubelet_settings import KubeletFix
 from kubectl_qos.edit.preview import StrategyKind, When
 from kubectl_qos.edit.priorities import Inversion, Unsolved, priority_of
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.present.findings import obstacle_sentence
-from kubectl_qos.present.fixes import FixList, fix_sentence, unfixed_sentence
+from kubectl_qos.present.fixes import FixList, fix_sentence, kubelet_notes, unfixed_sentence
 from kubectl_qos.present.next_death import DeathRow
 from kubectl_qos.present.priorities import MoveRow, Plans, move_sentence, notes
 from kubectl_qos.present.values import Document, TextChange, Values
@@ -71,12 +72,34 @@ class UnfixedValues(Values, frozen=True, kw_only=True):
     message: str
 
 
+class KubeletValues(Values, frozen=True, kw_only=True):
+    """Settings with which the kubelet evicts before the kernel kills: fields of a KubeletConfiguration.
+
+    `growthBytes` is by how much memory grows a second, `leastBytes` the least threshold with the effect;
+    `costBytes` is what pods can request less, `missingBytes` by how much they request more than is left.
+    """
+
+    configuration: dict[str, Any]
+    growth_bytes: int
+    own_bytes: int
+    reserved_bytes: int
+    threshold_bytes: int
+    least_bytes: int
+    cost_bytes: int
+    missing_bytes: int
+    assumptions: tuple[str, ...]
+
+
 class FixListValues(Document, frozen=True, kw_only=True, tag="FixList"):
-    """What to change about the next deaths, the nearest first: `fix`."""
+    """What to change about the next deaths, the nearest first: `fix`.
+
+    `kubelet` is null but for a single node whose kernel may kill before its kubelet evicts.
+    """
 
     items: tuple[FixValues, ...]
     unfixed: tuple[UnfixedValues, ...]
     notes: tuple[str, ...]
+    kubelet: KubeletValues | None
 
 
 def fix_list_values(found: FixList) -> FixListValues:
@@ -85,7 +108,12 @@ def fix_list_values(found: FixList) -> FixListValues:
         items=tuple(_fix_values(number, fix) for number, fix in enumerate(found.fixes, start=1)),
         unfixed=tuple(map(_unfixed_values, found.unfixed)),
         notes=found.notes,
+        kubelet=_kubelet_values(found.kubelet) if found.kubelet is not None else None,
     )
+
+
+def _kubelet_values(fix: KubeletFix) -> KubeletValues:
+    return KubeletValues.of(fix, assumptions=tuple(kubelet_notes(fix)))
 
 
 def _fix_values(number: int, fix: Fix) -> FixValues:

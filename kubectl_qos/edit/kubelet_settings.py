@@ -1,0 +1,151 @@
+"""Settings of a kubelet with which it evicts before the kernel kills, proven on a model of the node.
+
+The kubelet looks every 10 s, so what memory grows by meanwhile is missing from its threshold. Sources:
+pkg/kubelet/kubelet.go (evictionMonitoringPeriod); threshold_notifier_linux.go: kernelMemcgNotification
+registers nothing on cgroup v2, and is not counted on elsewhere. Bytes throughout. Not here: words (present/).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from kubectl_qos.edit.fixes import NodeModel, friendly, least_units
+from kubectl_qos.edit.goals import UNIT_BYTES, in_bytes
+from kubectl_qos.k8s.kubelet import DEFAULT_EVICTION_HARD, MEMORY_AVAILABLE, NodeSetup, threshold_bytes
+from kubectl_qos.k8s.node_overrides import NodeOverride, apply_overrides
+from kubectl_qos.k8s.objects import MEMORY
+from kubectl_qos.k8s.quantity import ZERO
+from kubectl_qos.k8s.resources import pod_requests
+from kubectl_qos.qos.eviction import memory_threshold
+from kubectl_qos.qos.node_memory import schedulable_bytes
+from kubectl_qos.qos.reason import Mechanism
+from kubectl_qos.qos.simulation.next_death import OF_NODE, next_deaths
+from kubectl_qos.qos.simulation.node_state import NodeState
+
+POLL_SECONDS: Final = 10
+SOFT_GRACE_SECONDS: Final = 30
+RESERVE_PERCENT: Final = 125
+"""Of what the node itself uses, which is one sample."""
+
+
+@dataclass(frozen=True, slots=True)
+class KubeletFix:
+    """Fields of a KubeletConfiguration, and the node with them.
+
+    `least_bytes` is the least hard threshold that evicts first; `cost_bytes` is what pods can request less,
+    `missing_bytes` by how much they request more than is left.
+    """
+
+    before: NodeSetup
+    setup: NodeSetup
+    fields: Mapping[str, Any]
+    growth_bytes: int
+    own_bytes: int
+    reserved_bytes: int
+    threshold_bytes: int
+    least_bytes: int
+    cost_bytes: int
+    missing_bytes: int
+
+    @property
+    def configuration(self) -> dict[str, Any]:
+        """A KubeletConfiguration with these fields alone."""
+        return {
+            "apiVersion": "kubelet.config.k8s.io/v1beta1",
+            "kind": "KubeletConfiguration",
+            **self.fields,
+        }
+
+
+def late_state(state: NodeState, growth_bytes: int) -> NodeState:
+    """The node as if its kubelet evicted after one more poll, in which memory grew by so much a second."""
+    late, found = growth_bytes * POLL_SECONDS, state.thresholds
+    node, kubepods = (None if one is None else one - late for one in (found.node_bytes, found.kubepods_bytes))
+    return replace(
+        state, thresholds=found._replace(node_bytes=node, kubepods_bytes=kubepods, soft_bytes=None)
+    )
+
+
+def evicts_first(model: NodeModel, growth_bytes: int) -> bool:
+    """Whether the hard threshold is the nearest of what ends pods of the whole node."""
+    deaths = next_deaths(late_state(model.state(), growth_bytes))
+    first = next((death for death in deaths if death.mechanism in OF_NODE), None)
+    return first is not None and first.mechanism is Mechanism.EVICTION
+
+
+def fix_kubelet(model: NodeModel, growth_bytes: int = 0) -> KubeletFix | None:
+    """The least settings with which the kubelet evicts first; None where it does, or none help.
+
+    `growth_bytes` is by how much memory grows a second. Raises InputError without the node's memory.
+    """
+    setup = model.setup
+    kubelet, capacity = setup.kubelet, setup.node.memory_capacity_bytes or 0
+    known = [one.get(MEMORY, ZERO).value() for one in (kubelet.kube_reserved, kubelet.system_reserved)]
+    kubepods = setup.node.allocatable_memory_bytes
+    reserved = sum(known) if kubepods is None else capacity - kubepods
+    overrides, fields = [], dict[str, Any]()
+    if model.own_bytes > reserved:
+        reserved = friendly(model.own_bytes * RESERVE_PERCENT // 100)
+        system = {**kubelet.system_reserved, MEMORY: in_bytes(max(reserved - known[0], 0))}
+        texts = {name: str(amount) for name, amount in system.items()}
+        overrides.append(NodeOverride("systemReserved", ",".join(map("=".join, texts.items()))))
+        fields["systemReserved"] = texts
+    with_reserved = apply_overrides(setup, overrides)
+
+    def thresholds(size_bytes: int) -> dict[str, str]:
+        return {**kubelet.eviction_hard, MEMORY_AVAILABLE: str(in_bytes(size_bytes))}
+
+    def with_threshold(size_bytes: int) -> NodeModel:
+        text = ",".join(f"{signal}<{amount}" for signal, amount in thresholds(size_bytes).items())
+        return replace(model, setup=apply_overrides(with_reserved, [NodeOverride("evictionHard", text)]))
+
+    now = memory_threshold(kubelet.eviction_hard.get(MEMORY_AVAILABLE), capacity) or 0
+    after, least = replace(model, setup=with_reserved), now
+    if not evicts_first(after, growth_bytes):
+        units = least_units(
+            0,
+            capacity // UNIT_BYTES,
+            lambda units: evicts_first(with_threshold(units * UNIT_BYTES), growth_bytes),
+        )
+        if units is None:
+            return None
+        least = units * UNIT_BYTES
+        default = 0 if growth_bytes else threshold_bytes(DEFAULT_EVICTION_HARD[MEMORY_AVAILABLE], capacity)
+        hard = max(friendly(least), default)
+        after = with_threshold(hard)
+        fields["evictionHard"] = thresholds(hard)
+        if growth_bytes:
+            soft = friendly(hard + growth_bytes * (SOFT_GRACE_SECONDS + POLL_SECONDS))
+            fields["evictionSoft"] = {**kubelet.eviction_soft, MEMORY_AVAILABLE: str(in_bytes(soft))}
+            grace = {MEMORY_AVAILABLE: f"{SOFT_GRACE_SECONDS}s"}
+            fields["evictionSoftGracePeriod"] = {**kubelet.eviction_soft_grace_period, **grace}
+    if not fields or not evicts_first(after, growth_bytes):
+        return None
+    return _built(model, after, fields, growth_bytes, least)
+
+
+def _built(
+    model: NodeModel, after: NodeModel, fields: Mapping[str, Any], growth_bytes: int, least: int
+) -> KubeletFix:
+    node = after.setup.node
+    before, left = schedulable_bytes(model.setup.node) or 0, schedulable_bytes(node) or 0
+    capacity = node.memory_capacity_bytes or 0
+    requested = sum(
+        pod_requests(model.recreated(pod), model.setup.release).get(MEMORY, ZERO).value()
+        for pod in model.pods
+        if not pod.is_terminal
+    )
+    return KubeletFix(
+        before=model.setup,
+        setup=after.setup,
+        fields=fields,
+        growth_bytes=growth_bytes,
+        own_bytes=model.own_bytes,
+        reserved_bytes=capacity - (node.allocatable_memory_bytes or capacity),
+        threshold_bytes=threshold_bytes(after.setup.kubelet.eviction_hard.get(MEMORY_AVAILABLE), capacity),
+        least_bytes=least,
+        cost_bytes=max(before - left, 0),
+        missing_bytes=max(requested - left, 0) if left else 0,
+    )
