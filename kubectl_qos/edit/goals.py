@@ -53,7 +53,7 @@ class ObstacleReason(StrEnum):
     NOT_BY_REQUESTS = "not by requests"
     BEST_EFFORT = "besteffort"
     STATIC = "static"
-    NOT_ASKED = "not among those asked for"
+    NOT_SELECTED = "not selected"
     NO_ROOM = "no room"
     ANOTHER_FIRST = "another would be killed first"
 

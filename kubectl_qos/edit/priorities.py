@@ -9,8 +9,8 @@ with one container in each pod, no other choice has fewer edits or bytes. Not he
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Final, NamedTuple
 
@@ -50,8 +50,8 @@ class Inversion(NamedTuple):
     lower: PodKey
 
 
-class Standing(NamedTuple):
-    """Where a pod stands with both killers: its badness in pages, and whether it exceeds its request.
+class Exposure(NamedTuple):
+    """How near a pod is to both killers: its badness in pages, and whether it exceeds its request.
 
     None where that killer does not look at it, or usage is unknown to the kubelet.
     """
@@ -111,29 +111,29 @@ def priority_of(pod: Pod) -> int:
     return pod.spec.priority or 0
 
 
-def standing(model: NodeModel, pod: Pod, edits: Sequence[Edit] = ()) -> Standing:
-    """Where a pod stands with edits, as if recreated: a resize that waits counts as carried out."""
+def exposure(model: NodeModel, pod: Pod, edits: Sequence[Edit] = ()) -> Exposure:
+    """How near a pod with edits is to both, as if recreated: a resize that waits counts as carried out."""
     setup = model.setup
     [row] = rank_node([model.recreated(pod, edits)], setup.node, setup.release, model.usage).pods
     points = row.worst.points if row.worst is not None else None
     if row.worst is None or row.usage is None or is_critical(pod) or not _evicts(model):
-        return Standing(points, None)
-    return Standing(points, row.usage.working_set_bytes * _NANO > row.profile.eviction_request.nano)
+        return Exposure(points, None)
+    return Exposure(points, row.usage.working_set_bytes * _NANO > row.profile.eviction_request.nano)
 
 
-def inversions(priorities: Mapping[PodKey, int], standings: Mapping[PodKey, Standing]) -> list[Inversion]:
+def inversions(priorities: Mapping[PodKey, int], exposures: Mapping[PodKey, Exposure]) -> list[Inversion]:
     """Every pair of pods of one node that a killer ends in the wrong order; a tie is none."""
-    return [one for key in priorities for one in inverted(key, priorities, standings)]
+    return [one for key in priorities for one in inverted(key, priorities, exposures)]
 
 
 def inverted(
-    higher: PodKey, priorities: Mapping[PodKey, int], standings: Mapping[PodKey, Standing]
+    higher: PodKey, priorities: Mapping[PodKey, int], exposures: Mapping[PodKey, Exposure]
 ) -> Iterator[Inversion]:
     """The pods of lower priority that one dies before."""
-    priority, (points, exceeds) = priorities[higher], standings[higher]
+    priority, (points, exceeds) = priorities[higher], exposures[higher]
     for lower, of_lower in priorities.items():
         if of_lower < priority:
-            other = standings[lower]
+            other = exposures[lower]
             if points is not None and other.points is not None and points > other.points:
                 yield Inversion(Mechanism.NODE, higher, lower)
             if exceeds and other.exceeds is False:
@@ -148,8 +148,10 @@ def plan_priorities(model: NodeModel, keys: Collection[PodKey] | None = None) ->
     """
     search = _PlanSearch(model, keys)
     found = search.find()
-    left = inversions(search.priorities, found.standings)
-    unsolved = [Unsolved(one, found.obstacles[one.killer, one.higher]) for one in left if one in search.asked]
+    left = inversions(search.priorities, found.exposures)
+    unsolved = [
+        Unsolved(one, found.obstacles[one.killer, one.higher]) for one in left if one in search.requested
+    ]
     order = sorted(found.moved, key=lambda key: -search.priorities[key])
     moves = [_build_move(search, found, key) for key in order]
     return PriorityPlan(
@@ -180,7 +182,7 @@ class _Target(NamedTuple):
 
 class _Reached(NamedTuple):
     edits: tuple[Edit, ...]
-    standing: Standing
+    exposure: Exposure
     more_bytes: int
 
 
@@ -194,26 +196,20 @@ class _Bounds(NamedTuple):
 
 @dataclass
 class _Others:
-    """The standings of pods of lower, or of higher priority."""
+    """The exposures of pods of lower, or of higher priority."""
 
     points: list[int] = field(default_factory=list)
     any_within: bool = False
     any_exceeds: bool = False
 
-    def add(self, standings: Iterable[Standing]) -> None:
-        for points, exceeds in standings:
+    def add(self, exposures: Iterable[Exposure]) -> None:
+        for points, exceeds in exposures:
             if points is not None:
                 insort(self.points, points)
             self.any_within = self.any_within or exceeds is False
             self.any_exceeds = self.any_exceeds or exceeds is True
 
-    def with_more(self, standings: Iterable[Standing]) -> _Others:
-        """A copy with these too."""
-        more = _Others([*self.points], self.any_within, self.any_exceeds)
-        more.add(standings)
-        return more
-
-    def bounds(self, of: Standing) -> _Bounds:
+    def bounds(self, of: Exposure) -> _Bounds:
         """How far a pod may go without being killed after one of these that it is killed before now."""
         outliving = bisect_right(self.points, of.points) if of.points is not None else 0
         return _Bounds(self.points[outliving - 1] if outliving else None, self.any_exceeds)
@@ -223,7 +219,7 @@ class _Others:
 class _Placed:
     """All pods of the node in their places; obstacles are by killer and the pod that meets them."""
 
-    standings: dict[PodKey, Standing]
+    exposures: dict[PodKey, Exposure]
     moved: dict[PodKey, _Reached] = field(default_factory=dict)
     obstacles: dict[tuple[Mechanism, PodKey], Obstacle] = field(default_factory=dict)
     more_bytes: int = 0
@@ -238,13 +234,13 @@ class _PlanSearch:
             pod_key(pod): pod for pod in sorted(alive, key=lambda pod: (priority_of(pod), pod_key(pod)))
         }
         self.priorities = {key: priority_of(pod) for key, pod in self.pods.items()}
-        self.before = {key: standing(model, pod) for key, pod in self.pods.items()}
+        self.before = {key: exposure(model, pod) for key, pod in self.pods.items()}
         self.all_before = set(inversions(self.priorities, self.before))
-        self.asked = {one for one in self.all_before if keys is None or one.higher in keys}
+        self.requested = {one for one in self.all_before if keys is None or one.higher in keys}
         self._fixed = {
             key: reason
             for key, pod in self.pods.items()
-            if (reason := self._why_fixed(pod, is_asked=keys is None or key in keys)) is not None
+            if (reason := self._why_fixed(pod, is_selected=keys is None or key in keys)) is not None
         }
         groups = groupby(self.pods, key=self.priorities.__getitem__)
         self._groups = [list(group) for _, group in groups]
@@ -254,11 +250,11 @@ class _PlanSearch:
         )
         self.free_bytes = self._free()
 
-    def _why_fixed(self, pod: Pod, *, is_asked: bool) -> ObstacleReason | None:
+    def _why_fixed(self, pod: Pod, *, is_selected: bool) -> ObstacleReason | None:
         if is_static(pod) or is_mirror(pod):
             return ObstacleReason.STATIC
-        if not is_asked:
-            return ObstacleReason.NOT_ASKED
+        if not is_selected:
+            return ObstacleReason.NOT_SELECTED
         return _FIXED_CLASSES.get(self.model.qos_class(pod))
 
     def _free(self) -> int | None:
@@ -270,7 +266,7 @@ class _PlanSearch:
         """The places of all pods, without an inversion that was not there before."""
         placed = self._upwards()
         is_short = self.free_bytes is not None and placed.more_bytes > self.free_bytes
-        has_new = not self.all_before.issuperset(inversions(self.priorities, placed.standings))
+        has_new = not self.all_before.issuperset(inversions(self.priorities, placed.exposures))
         return self._downwards(placed.moved) if is_short or has_new else placed
 
     def _upwards(self) -> _Placed:
@@ -283,7 +279,7 @@ class _PlanSearch:
         for group in self._groups:
             for key in group:
                 self._place_one(placed, key, lower, bounds[key])
-            lower.add(placed.standings[key] for key in group)
+            lower.add(placed.exposures[key] for key in group)
         return placed
 
     def _downwards(self, moved: Collection[PodKey]) -> _Placed:
@@ -296,8 +292,8 @@ class _PlanSearch:
         step = ((node.memory_capacity_bytes or 0) + node.swap_capacity_bytes) // node.page_size_bytes // 1000
         below = list[tuple[_Others, int]]()
         for group in self._groups:
-            below.append((lower, steps * step))
-            lower = lower.with_more(self.before[key] for key in group)
+            below.append((replace(lower, points=[*lower.points]), steps * step))
+            lower.add(self.before[key] for key in group)
             steps += not set(moved).isdisjoint(group)
         for group, (lower, reserve) in zip(reversed(self._groups), reversed(below), strict=True):
             for key in group:
@@ -305,7 +301,7 @@ class _PlanSearch:
                 if self.free_bytes is not None:
                     bounds = bounds._replace(more_bytes=self.free_bytes - placed.more_bytes)
                 self._place_one(placed, key, lower, bounds, reserve)
-            higher.add(placed.standings[key] for key in group)
+            higher.add(placed.exposures[key] for key in group)
         return placed
 
     def _place_one(
@@ -332,7 +328,7 @@ class _PlanSearch:
             place = bisect_left(targets, True, key=lambda target: isinstance(reach(target), _Reached))
             found = reach(targets[place])
         if isinstance(found, _Reached) and found.edits:
-            placed.standings[key], placed.moved[key] = found.standing, found
+            placed.exposures[key], placed.moved[key] = found.exposure, found
             placed.more_bytes += found.more_bytes
 
     def _reach(self, key: PodKey, target: _Target, bounds: _Bounds) -> _Reached | Obstacle:
@@ -348,16 +344,14 @@ class _PlanSearch:
             return found
         if bounds.more_bytes is not None and found.more_bytes > bounds.more_bytes:
             return Obstacle(ObstacleReason.NO_ROOM)
-        points, exceeds = found.standing
-        is_before_another = (
-            points is not None and bounds.least_points is not None and points < bounds.least_points
-        )
-        if is_before_another or (bounds.must_exceed and exceeds is False):
+        (points, exceeds), least = found.exposure, bounds.least_points
+        is_past_another = points is not None and least is not None and points < least
+        if is_past_another or (bounds.must_exceed and exceeds is False):
             return Obstacle(ObstacleReason.ANOTHER_FIRST)
         return found
 
     @staticmethod
-    def _holds(found: Standing, target: _Target) -> bool:
+    def _holds(found: Exposure, target: _Target) -> bool:
         points = target.points
         is_late = points is None or (found.points is not None and found.points <= points)
         return is_late and not (target.within_request and found.exceeds)
@@ -369,7 +363,7 @@ class _PlanSearch:
             if goal.obstacle is not None:
                 return goal.obstacle
             edits = list(goal.edits)
-        found = standing(model, pod, edits)
+        found = exposure(model, pod, edits)
         if not self._holds(found, target):
             qos = model.qos_class(pod)
 
@@ -377,59 +371,57 @@ class _PlanSearch:
                 changed = model.recreated(pod, some)
                 is_fine = computed_class(changed, self._release) is qos
                 is_fine = is_fine and not pod_refusals(changed, self._release)
-                return is_fine and self._holds(standing(model, pod, some), target)
+                return is_fine and self._holds(exposure(model, pod, some), target)
 
-            candidates = [some for some in self._raised_to_use(pod, edits) if suffices(some)]
+            candidates = [
+                self._reached_by(pod, drop_redundant(some, suffices))
+                for some in self._raised_to_use(pod, edits)
+                if suffices(some)
+            ]
             if not candidates:
                 return Obstacle(ObstacleReason.NOT_BY_REQUESTS)
-            edits = drop_redundant(min(candidates, key=lambda some: self._order(pod, some)), suffices)
-            found = standing(model, pod, edits)
-        return _Reached(effective_edits(pod, edits), found, self._more_bytes(pod, edits))
+            # With as few edits, the earliest place binds other pods least.
+            return min(
+                candidates,
+                key=lambda one: (len(one.edits), -(one.exposure.points or 0), one.more_bytes),
+            )
+        return self._reached_by(pod, edits)
 
-    def _raised_to_use(self, pod: Pod, edits: Sequence[Edit]) -> Iterator[list[Edit]]:
-        """The edits with the request of one container raised until the pod does not exceed it."""
-        model = self.model
-        now = model.recreated(pod, edits)
-        owners = [one.name for one in now.containers]
-        owners += [one.name for one in now.init_containers if is_sidecar(one, self._release)]
-        if is_decided_at_pod_level(now, self._release):
-            owners = [POD_LEVEL]
-        most = (self.model.usage[pod_key(pod)].working_set_bytes // UNIT_BYTES) + 1
-
-        def raised(owner: str, units: int) -> list[Edit]:
-            return [*edits, *raise_request(now, owner, units * UNIT_BYTES)]
-
-        def is_enough(owner: str) -> Callable[[int], bool]:
-            return lambda units: not standing(model, pod, raised(owner, units)).exceeds
-
-        for owner in owners:
-            request = memory_value(now, owner, Side.REQUESTS) // UNIT_BYTES
-            units = least_units(request, request + most, is_enough(owner))
-            if units is not None:
-                yield keep_burstable(pod, list(effective_edits(pod, raised(owner, units))), self._release)
-
-    def _order(self, pod: Pod, edits: Sequence[Edit]) -> tuple[int, int, int]:
-        """The fewest edits first; then those that leave it the earliest place, which binds others least."""
-        points = standing(self.model, pod, edits).points
-        return len(effective_edits(pod, edits)), -(points or 0), self._more_bytes(pod, edits)
-
-    def _more_bytes(self, pod: Pod, edits: Sequence[Edit]) -> int:
+    def _reached_by(self, pod: Pod, edits: Sequence[Edit]) -> _Reached:
         old, new = (
             pod_requests(self.model.recreated(pod, some), self._release).get(MEMORY, ZERO).value()
             for some in ((), edits)
         )
-        return new - old
+        return _Reached(effective_edits(pod, edits), exposure(self.model, pod, edits), new - old)
+
+    def _raised_to_use(self, pod: Pod, edits: Sequence[Edit]) -> Iterator[list[Edit]]:
+        """The edits with one request raised until the pod does not exceed what it requests."""
+        running = self.model.recreated(pod, edits)
+        owners = [one.name for one in running.containers]
+        owners += [one.name for one in running.init_containers if is_sidecar(one, self._release)]
+        if is_decided_at_pod_level(running, self._release):
+            owners = [POD_LEVEL]
+        return filter(None, (self._raised(pod, edits, owner) for owner in owners))
+
+    def _raised(self, pod: Pod, edits: Sequence[Edit], owner: str) -> list[Edit]:
+        running = self.model.recreated(pod, edits)
+        request = memory_value(running, owner, Side.REQUESTS) // UNIT_BYTES
+        most = request + self.model.usage[pod_key(pod)].working_set_bytes // UNIT_BYTES + 1
+
+        def raised(units: int) -> list[Edit]:
+            return [*edits, *raise_request(running, owner, units * UNIT_BYTES)]
+
+        units = least_units(request, most, lambda units: not exposure(self.model, pod, raised(units)).exceeds)
+        if units is None:
+            return []
+        return keep_burstable(pod, list(effective_edits(pod, raised(units))), self._release)
 
 
 def _build_move(search: _PlanSearch, found: _Placed, key: PodKey) -> Move:
     model, pod, edits = search.model, search.pods[key], found.moved[key].edits
-    unmoved = {**found.standings, key: search.before[key]}
-    left = set(inverted(key, search.priorities, found.standings))
+    unmoved = {**found.exposures, key: search.before[key]}
+    left = set(inverted(key, search.priorities, found.exposures))
     solves = tuple(one for one in inverted(key, search.priorities, unmoved) if one not in left)
     # Without neighbours, which take long: what the node has room for is known.
     seen = preview(pod, edits, model.setup, (), model.usage)
-    old, new = (
-        pod_requests(one.pod, model.setup.release).get(MEMORY, ZERO).value()
-        for one in (seen.before, seen.after)
-    )
-    return Move(pod, edits, solves, new - old, seen, strategy_for(pod, seen))
+    return Move(pod, edits, solves, found.moved[key].more_bytes, seen, strategy_for(pod, seen))

@@ -255,7 +255,7 @@ _OBSTACLES: Final[Mapping[ObstacleReason, str]] = {
     ObstacleReason.NOT_BY_REQUESTS: "its node uses allocated resources, not requests",
     ObstacleReason.BEST_EFFORT: "it is BestEffort: a request would change its class",
     ObstacleReason.STATIC: "a static pod is changed by its file on the node",
-    ObstacleReason.NOT_ASKED: "it is not among the pods that were asked for",
+    ObstacleReason.NOT_SELECTED: "it is not among the selected pods",
     ObstacleReason.NO_ROOM: "its node has no room for the request",
     ObstacleReason.ANOTHER_FIRST: "a pod of higher priority, which cannot follow, would be killed before it",
 }

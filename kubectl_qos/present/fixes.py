@@ -86,7 +86,7 @@ def node_model(snapshot: Snapshot, node: str) -> NodeModel:
 
 
 def keys_in_scope(model: NodeModel, scope: Scope) -> set[PodKey] | None:
-    """The pods of a node that are asked for; None where that is each of them."""
+    """The selected pods of a node; None where that is each of them."""
     keys = {(pod.namespace, pod.name) for pod in model.pods if scope.matches(pod)}
     return None if len(keys) == len(model.pods) else keys
 
@@ -144,13 +144,18 @@ def fix_when(fix: Fix) -> str:
 
 def fix_costs(fix: Fix) -> str:
     """What it takes of the node's room: `nothing`, `+64Mi of 1.2Gi free`."""
-    if fix.more_bytes <= 0:
-        return "nothing" if not fix.more_bytes else f"-{binary(-fix.more_bytes)}"
-    each = " each" if fix.workload else ""
-    if fix.room is None:
-        return f"+{binary(fix.more_bytes)}{each}"
-    free = binary(max(fix.room.free - fix.room.needed + fix.more_bytes, 0))
-    return f"+{binary(fix.more_bytes)}{each} of {free} free{'' if fix.fits else ': no room'}"
+    free = max(fix.room.free - fix.room.needed + fix.more_bytes, 0) if fix.room is not None else None
+    return costs_text(fix.more_bytes, free, " each" if fix.workload else "")
+
+
+def costs_text(more_bytes: int, free_bytes: int | None, each: str = "") -> str:
+    """What further requests take of what a node has free, None where that is unknown."""
+    if more_bytes <= 0:
+        return "nothing" if not more_bytes else f"-{binary(-more_bytes)}"
+    if free_bytes is None:
+        return f"+{binary(more_bytes)}{each}"
+    no_room = ": no room" if more_bytes > free_bytes else ""
+    return f"+{binary(more_bytes)}{each} of {binary(free_bytes)} free{no_room}"
 
 
 def fix_how(fix: Fix) -> str:

@@ -16,8 +16,8 @@ from kubectl_qos.k8s.kinds import find_workload
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.effects import edits_text, moment
 from kubectl_qos.present.findings import obstacle_sentence
-from kubectl_qos.present.fixes import how_to_apply, keys_in_scope, node_model
-from kubectl_qos.present.format import binary, count, escape, first_few, full_name
+from kubectl_qos.present.fixes import costs_text, how_to_apply, keys_in_scope, node_model
+from kubectl_qos.present.format import count, escape, first_few, full_name
 from kubectl_qos.present.output import NUMBER, Column, column, table
 from kubectl_qos.qos.reason import Mechanism
 
@@ -74,12 +74,6 @@ def _by_killer(found: Sequence[Inversion]) -> str:
     return "; ".join(texts)
 
 
-def _costs(row: MoveRow) -> str:
-    if row.move.more_bytes <= 0 or row.plan.free_bytes is None:
-        return f"+{binary(row.move.more_bytes)}" if row.move.more_bytes > 0 else "nothing"
-    return f"+{binary(row.move.more_bytes)} of {binary(row.plan.free_bytes)} free"
-
-
 def move_sentence(move: Move) -> str:
     """One line: `shop/api-0 c requests.memory 512Mi → 820Mi, in place, when c restarts`."""
     name = full_name(move.pod.namespace, move.pod.name)
@@ -88,6 +82,10 @@ def move_sentence(move: Move) -> str:
 
 def _how(move: Move) -> str:
     return how_to_apply(move.strategy, *find_workload(move.pod)[::2])
+
+
+def _costs(row: MoveRow) -> str:
+    return costs_text(row.move.more_bytes, row.plan.free_bytes)
 
 
 def _when(move: Move) -> str:

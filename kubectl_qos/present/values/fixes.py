@@ -6,10 +6,10 @@ from typing import Any
 
 from kubectl_qos.edit.edits import Edit, current_value
 from kubectl_qos.edit.fixes import EvidenceKind, Fix, FixKind, NoFixReason, Unfixed
-from kubectl_qos.edit.goals import ObstacleReason
+from kubectl_qos.edit.goals import Obstacle, ObstacleReason
 from kubectl_qos.edit.kubelet_settings import KubeletFix
 from kubectl_qos.edit.preview import StrategyKind, When
-from kubectl_qos.edit.priorities import Inversion, Unsolved, priority_of
+from kubectl_qos.edit.priorities import Inversion, priority_of
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.present.findings import obstacle_sentence
 from kubectl_qos.present.fixes import FixList, fix_sentence, kubelet_notes, unfixed_sentence
@@ -153,33 +153,24 @@ def _unfixed_values(unfixed: Unfixed) -> UnfixedValues:
     return UnfixedValues(death=death, reason=unfixed.reason, message=unfixed_sentence(unfixed))
 
 
-class PodName(Values, frozen=True, kw_only=True):
-    """A pod of the node."""
-
-    namespace: str
-    name: str
-
-
 class InversionValues(Values, frozen=True, kw_only=True):
-    """A pod that a killer of the node ends before one of lower priority."""
+    """A pod that a killer of the node ends before one of lower priority; `reason` is why that stays."""
 
     killer: Mechanism
-    higher: PodName
-    lower: PodName
-
-
-class UnsolvedInversion(InversionValues, frozen=True, kw_only=True):
-    """An inversion that stays, and why."""
-
-    reason: ObstacleReason
-    message: str
+    namespace: str
+    pod: str
+    lower_namespace: str
+    lower_pod: str
+    reason: ObstacleReason | None
+    message: str | None
 
 
 class MoveValues(Values, frozen=True, kw_only=True):
     """The changes of one pod, and the inversions that end with them."""
 
     number: int
-    pod: PodName
+    namespace: str
+    pod: str
     priority: int
     changes: tuple[EditValues, ...]
     solves: tuple[InversionValues, ...]
@@ -195,7 +186,7 @@ class NodePriorities(Values, frozen=True, kw_only=True):
     node: str
     free_bytes: int | None
     changes: tuple[MoveValues, ...]
-    unsolved: tuple[UnsolvedInversion, ...]
+    unsolved: tuple[InversionValues, ...]
 
 
 class PriorityPlanValues(Document, frozen=True, kw_only=True, tag="PriorityPlan"):
@@ -214,7 +205,7 @@ def priority_values(found: Plans) -> PriorityPlanValues:
                 node=plan.node,
                 free_bytes=plan.free_bytes,
                 changes=tuple(_move_values(row) for row in rows if row.plan is plan),
-                unsolved=tuple(map(_unsolved_inversion, plan.unsolved)),
+                unsolved=tuple(_inversion(one.inversion, one.obstacle) for one in plan.unsolved),
             )
             for plan in found.plans
         ),
@@ -227,21 +218,23 @@ def _move_values(row: MoveRow) -> MoveValues:
     return MoveValues.of(
         move,
         number=row.number,
-        pod=PodName(namespace=pod.namespace, name=pod.name),
+        namespace=pod.namespace,
+        pod=pod.name,
         priority=priority_of(pod),
         changes=_edits(pod, move.edits),
-        solves=tuple(InversionValues(**_inversion(one)) for one in move.solves),
+        solves=tuple(map(_inversion, move.solves)),
         requested_bytes=move.more_bytes,
         message=move_sentence(move),
     )
 
 
-def _inversion(inversion: Inversion) -> dict[str, Any]:
-    higher, lower = (PodName(namespace=key[0], name=key[1]) for key in inversion[1:])
-    return {"killer": inversion.killer, "higher": higher, "lower": lower}
-
-
-def _unsolved_inversion(unsolved: Unsolved) -> UnsolvedInversion:
-    obstacle, inversion = unsolved.obstacle, unsolved.inversion
-    message = obstacle_sentence(obstacle)
-    return UnsolvedInversion(**_inversion(inversion), reason=obstacle.reason, message=message)
+def _inversion(inversion: Inversion, obstacle: Obstacle | None = None) -> InversionValues:
+    return InversionValues(
+        killer=inversion.killer,
+        namespace=inversion.higher[0],
+        pod=inversion.higher[1],
+        lower_namespace=inversion.lower[0],
+        lower_pod=inversion.lower[1],
+        reason=obstacle.reason if obstacle is not None else None,
+        message=obstacle_sentence(obstacle) if obstacle is not None else None,
+    )
