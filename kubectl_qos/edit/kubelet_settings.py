@@ -88,6 +88,8 @@ def fix_kubelet(model: NodeModel, growth_bytes: int = 0) -> KubeletFix | None:
     overrides, fields = [], dict[str, Any]()
     if model.own_bytes > reserved:
         reserved = friendly(model.own_bytes * RESERVE_PERCENT // 100)
+        if reserved >= capacity:
+            return None
         system = {**kubelet.system_reserved, MEMORY: in_bytes(max(reserved - known[0], 0))}
         texts = {name: str(amount) for name, amount in system.items()}
         overrides.append(NodeOverride("systemReserved", ",".join(map("=".join, texts.items()))))
@@ -123,11 +125,16 @@ def fix_kubelet(model: NodeModel, growth_bytes: int = 0) -> KubeletFix | None:
             fields["evictionSoftGracePeriod"] = {**kubelet.eviction_soft_grace_period, **grace}
     if not fields or not evicts_first(after, growth_bytes):
         return None
-    return _built(model, after, fields, growth_bytes, least)
+    return _built(model, after, fields, growth_bytes, reserved, least)
 
 
 def _built(
-    model: NodeModel, after: NodeModel, fields: Mapping[str, Any], growth_bytes: int, least: int
+    model: NodeModel,
+    after: NodeModel,
+    fields: Mapping[str, Any],
+    growth_bytes: int,
+    reserved: int,
+    least: int,
 ) -> KubeletFix:
     node = after.setup.node
     before, left = schedulable_bytes(model.setup.node) or 0, schedulable_bytes(node) or 0
@@ -143,7 +150,7 @@ def _built(
         fields=fields,
         growth_bytes=growth_bytes,
         own_bytes=model.own_bytes,
-        reserved_bytes=capacity - (node.allocatable_memory_bytes or capacity),
+        reserved_bytes=reserved,
         threshold_bytes=threshold_bytes(after.setup.kubelet.eviction_hard.get(MEMORY_AVAILABLE), capacity),
         least_bytes=least,
         cost_bytes=max(before - left, 0),

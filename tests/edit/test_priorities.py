@@ -90,6 +90,8 @@ def test_no_inversion_is_left_that_is_not_named_and_none_is_new(model: NodeModel
     plan = plan_priorities(model, keys)
     before, after = found_by_ranking(model, {}), found_by_ranking(model, edits_of(plan))
     assert after <= before
+    moves = list(edits_of(plan).items())
+    assert all(found_by_ranking(model, dict(moves[:number])) <= before for number in range(len(moves)))
     requested = {one for one in after if keys is None or one.higher in keys}
     assert {one.inversion for one in plan.unsolved} == requested
     assert keys is None or edits_of(plan).keys() <= keys

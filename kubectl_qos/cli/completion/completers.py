@@ -390,6 +390,7 @@ OF_COMMAND: Final[Mapping[str, Mapping[str, Completer]]] = {
     "fix": {
         "target": TargetCompleter(POD, NODE, *WORKLOADS),
         "number": free,
+        "growth": free,
         "timeout_seconds": free,
     },
     "simulate": {
