@@ -109,20 +109,11 @@ def timeline(
     return [_trimmed(line) for line in drawn[: 4 if has_times else 3]]
 
 
-def compact(
-    deaths: Sequence[NextDeath], width: int, *, growth: Growth = NO_GROWTH, in_trouble: bool = False
-) -> Line:
-    """The picture in one line: the nearest death, then the killers of the whole node, as far as they fit."""
-    wanted = [*deaths[:1], *(death for death in deaths[1:] if death.mechanism in OF_NODE)]
-    spans, room = [Span(_SEEN, "now"), Span(_AXIS, "axis")], width - 2
-    for death in wanted:
-        mark = _cell(death, _looks(death, deaths[0], None, in_trouble=in_trouble), _NAMES[1], growth)
-        piece = (*mark[0], *mark[1], Span(" "), *mark[2], *((Span(" "), *mark[3]) if mark[3][0].text else ()))
-        if _length(piece) + 2 > room and len(spans) > 2:
-            break
-        spans += [*piece, Span(" " + _AXIS, "axis")]
-        room -= _length(piece) + 2
-    return tuple(spans[:-1]) if wanted else ()
+def foremost(deaths: Sequence[NextDeath], most: int) -> list[NextDeath]:
+    """So many deaths, the nearest first: the next one, the killers of the whole node, then nearer ones."""
+    of_node = [death for death in deaths if death.mechanism in OF_NODE]
+    chosen = list(dict.fromkeys([*deaths[:1], *of_node, *deaths[1:most]]))[:most]
+    return sorted(chosen, key=lambda death: death.distance_bytes)
 
 
 def text(line: Line) -> str:

@@ -21,7 +21,14 @@ from kubectl_qos.tui.actions import BindingGroup
 from kubectl_qos.tui.follower import run_in_background
 from kubectl_qos.tui.screens.base import QosScreen
 from kubectl_qos.tui.view import pod_name
-from kubectl_qos.tui.widgets.text_view import TextLine, TextScroll, TextView, escape_lines, layout_lines
+from kubectl_qos.tui.widgets.text_view import (
+    TextLine,
+    TextScroll,
+    TextView,
+    escape_lines,
+    layout_lines,
+    yaml_line,
+)
 
 NOTHING: Final = "it is empty"
 
@@ -53,7 +60,8 @@ class ReadScreen(QosScreen, group=BindingGroup.READ):
             lines = [TextLine(line, "wrong") for line in escape_lines(f"! {text}{hint}").split("\n")]
         else:
             self._text = text
-            lines = [TextLine(escape(line)) for line in text.splitlines()] or [TextLine(NOTHING, "muted")]
+            look = yaml_line if self._file.endswith(".yaml") else TextLine
+            lines = [look(escape(line)) for line in text.splitlines()] or [TextLine(NOTHING, "muted")]
         self.query_one(TextView).show(layout_lines(lines))
         if self._at_end:
             self.call_after_refresh(self.query_one(TextScroll).action_last)

@@ -53,20 +53,6 @@ Spans = tuple[tuple[str, str], ...]
 """Pieces of a line with their tokens."""
 
 
-LOOK_TOKENS: Final = {
-    "": "",
-    "axis": "faint",
-    "now": "accent",
-    "mark": "accent",
-    "far": "",
-    "near": "warning",
-    "danger": "victim",
-    "time": "warning",
-    "muted": "muted",
-}
-"""The token of each look of the picture of next deaths."""
-
-
 class _PaintedSpans(NamedTuple):
     """A heading, or a further line of a row: it has no cells."""
 
