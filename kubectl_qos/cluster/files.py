@@ -120,6 +120,14 @@ class FileSource(Source):
         """The object as it is written, read again. Raises InputError where it is gone."""
         return self._find_raw((raw for *_, raw in self._objects()), pod)
 
+    def raw_node(self, name: str) -> dict[str, Any]:
+        """The node as it is written. Raises InputError where the files have none."""
+        nodes = (raw for *_, raw in self._objects() if raw.get("kind") == "Node")
+        raw = next((raw for raw in nodes if metadata_text(raw, "name") == name), None)
+        if raw is None:
+            raise InputError(f"node {name} is not in {self.title}")
+        return raw
+
     def events(self, pod: Pod) -> tuple[Event, ...]:
         """Those of a dump; manifests have none."""
         return in_order(

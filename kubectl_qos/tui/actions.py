@@ -257,6 +257,7 @@ _BY_GROUP: Final = {
     ),
     BindingGroup.KILLS: (
         _action("explain", "d", "explain the pod's rank now; enter does the same", footer=True),
+        _action("fix", "F", "what to change about the deaths of the pod or its workload", footer=True),
         _action("next_pane", "tab shift+tab", "the evidence, or the list", "evidence", footer=True),
         _action("copy", "c", "copy all kills with their evidence", footer=True),
         _action("logs", "l", "the last lines of the container that was killed", footer=True, yields=True),

@@ -115,6 +115,21 @@ async def test_what_is_long_is_broken_and_tab_goes_to_it() -> None:
         assert table(pilot).cursor == 1
 
 
+async def test_fixes_are_those_of_the_workload() -> None:
+    async with killed() as pilot:
+        place = pods(pilot).index("api-7d9c5b6f8-x2mzq")
+        await pilot.keys(*["down"] * place, "F")
+        await pilot.seen("shop/deployment/api")
+        await pilot.keys("escape")
+        table(pilot).rows[place] = replace(table(pilot).row, pod="api-7d9c5b6f8-00000")
+        await pilot.keys("F")
+        await pilot.seen("shop/deployment/api")
+        await pilot.keys("escape")
+        table(pilot).rows[place] = replace(table(pilot).row, pod="gone-0")
+        await pilot.keys("F")
+        assert pilot.notifications[-1] == "that pod is gone, and so is its workload"
+
+
 async def test_a_pod_that_is_gone_meanwhile_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     async with killed() as pilot:
         monkeypatch.setattr("kubectl_qos.tui.screens.kills.pod_named", lambda *_: None)
