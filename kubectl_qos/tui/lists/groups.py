@@ -178,7 +178,8 @@ _BAR: Final = 20
 _MAX_BAR: Final = 60
 _VICTIMS: Final = 4
 _MIN_DEATH: Final = 44
-"""Where the column of the next death is narrower, those that follow have a whole line."""
+"""Where the column of the next death is narrower, they have a line of their own."""
+_ON_A_LINE: Final = 2
 
 
 def _bar_column(cells: int) -> NodeColumn:
@@ -229,27 +230,24 @@ class NodeList(ListDefinition[NodeRow]):
             return ()
         ends = accumulate((cells + GAP for cells in layout.widths), initial=GUTTER)
         starts = dict(zip(layout.by_key, ends, strict=False))
-        keys = view_model.pod_keys(row.name)
+        column, keys = starts.get("next_death", width), view_model.pod_keys(row.name)
+        found = view_model.deaths(row.name)
+        deaths = foremost(found.deaths, self.most_height - 1) if found is not None else []
+        is_narrow = width - column < _MIN_DEATH
         spans: Spans = ()
-        if number == 1 and "memory" in starts:
+        if number == 1 + is_narrow and "memory" in starts:
             before = starts["memory"] - GUTTER
             trend = sparkline(self._trends.total(keys), row.capacity and row.capacity >> 10, before - GAP)
             ticks = memory_ticks(row, layout.by_key["memory"])
             spans = ((" " * GUTTER, ""), (trend.ljust(before), "calm"), (ticks, "faint"))
-        found = view_model.deaths(row.name)
-        if found is None:
-            return spans
-        column = starts.get("next_death", width)
-        is_narrow = width - column < _MIN_DEATH
-        deaths = foremost(found.deaths, self.most_height - 1)[1:]
-        here = deaths[number - 1 : number] if not is_narrow else deaths if number > 1 else ()
+        deaths = deaths[number : number + 1] if not is_narrow else deaths[:_ON_A_LINE] if number == 1 else []
         before = (GUTTER if is_narrow else column) - sum(cell_len(text) for text, _ in spans)
-        room = width // max(len(deaths), 1) if is_narrow else width - column
+        room = width // _ON_A_LINE if is_narrow else width - column
         growth = self._trends.growth(keys)
-        for death in here:
-            far = f"{distance(death)} "
+        for death in deaths:
+            far, name = f"{distance(death)} ", escape(death.key[1]) if is_narrow else victim(death)
             ends_by = f", {killed_by(death)}  {eta(seconds_until(death, growth))}".rstrip()
-            who = shortened(victim(death), max(room - GAP - len(far + ends_by), GAP))
+            who = shortened(name, max(room - GAP - len(far + ends_by), GAP))
             spans += ((" " * before, ""), (far + who, ""), (ends_by, "muted"))
             before = GAP
         return spans
