@@ -98,8 +98,8 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
                     yield TextView(classes="before")
             with TextScroll(id="preview", can_focus=False):
                 yield _panel("values", "Effect")
-                yield _panel("ladder", "Kill order")
                 yield _panel("deaths-narrow", _DEATHS, "narrow")
+                yield _panel("ladder", "Kill order")
                 yield _panel("before-narrow", "Before you apply it", "before narrow")
                 yield _panel("files", "cgroup")
         yield _panel("deaths", _DEATHS)

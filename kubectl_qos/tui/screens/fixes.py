@@ -49,6 +49,8 @@ _IMPORTANCE: Final = "object change object change when evidence"
 _SQUEEZED: Final = {"object": 16, "change": 20}
 _LINES: Final = 2
 """Of a fix, where there is room: what to change, and below it what that does."""
+_ROOMY: Final = 24
+"""The least height of a terminal where there is."""
 
 
 def suggestion(snapshot: Snapshot, node: str) -> Fix | None:
@@ -116,7 +118,7 @@ class FixDialog(Dialog[Fix | None], group=BindingGroup.SELECT):
     def _describe(self, event: LineTable.Highlighted) -> None:
         if event.row is not None:
             fix: Fix = event.row
-            effect = "" if event.table.height == _LINES else f"{fix_effect(fix)}\n"
+            effect = "" if self.app.size.height >= _ROOMY else f"{fix_effect(fix)}\n"
             self.query_one(Label).update(
                 f"{fix_sentence(fix)}\n{effect}takes {fix_costs(fix)}; known from {fix_evidence(fix)}"
             )
@@ -126,9 +128,11 @@ class FixDialog(Dialog[Fix | None], group=BindingGroup.SELECT):
         self.dismiss(event.row)
 
 
-def _effect(fix: Fix, _number: int, layout: Layout[Fix], _width: int) -> Spans:
-    begin = GUTTER + GAP + layout.widths[0]
-    return ((" " * begin + fix_effect(fix), "muted"),)
+def _effect(fix: Fix, _number: int, layout: Layout[Fix], width: int) -> Spans:
+    """Below the change, or as far to the left as it takes to fit."""
+    effect = fix_effect(fix)
+    begin = min(GUTTER + GAP + layout.widths[0], max(width - len(effect), GUTTER + GAP))
+    return ((" " * begin + effect, "muted"),)
 
 
 def _token(_: Fix, key: str) -> str:
