@@ -313,7 +313,9 @@ class QosApp(App[QosError]):
             self.notify(
                 f"{name} cannot be read: {template}; this is its pod that dies first", severity="warning"
             )
-        if isinstance(self.screen, MainScreen):
+        from kubectl_qos.tui.screens.kills import KillsScreen
+
+        if isinstance(self.screen, MainScreen | KillsScreen):
             self.edit(pod if isinstance(template, QosError) else template, edits)
 
     def _open(self, location: Location) -> None:

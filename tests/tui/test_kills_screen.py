@@ -130,6 +130,14 @@ async def test_fixes_are_those_of_the_workload() -> None:
         assert pilot.notifications[-1] == "that pod is gone, and so is its workload"
 
 
+async def test_a_fix_that_is_taken_is_edited() -> None:
+    async with killed() as pilot:
+        await pilot.keys(*["down"] * pods(pilot).index("api-7d9c5b6f8-x2mzq"), "F")
+        await pilot.seen("shop/deployment/api")
+        await pilot.keys("enter")
+        await pilot.seen("edit pod shop/api-7d9c5b6f8-")
+
+
 async def test_a_pod_that_is_gone_meanwhile_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     async with killed() as pilot:
         monkeypatch.setattr("kubectl_qos.tui.screens.kills.pod_named", lambda *_: None)
