@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_qos.cluster.files import DemoSource
+from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.errors import ServerUnreachable
 from kubectl_qos.k8s.events import EventList
 from kubectl_qos.k8s.snapshot import Missing, Scope
@@ -115,17 +115,15 @@ async def test_what_is_long_is_broken_and_tab_goes_to_it() -> None:
         assert table(pilot).cursor == 1
 
 
-async def test_fixes_are_those_of_the_workload() -> None:
+async def test_fixes_are_those_of_the_workload_also_of_a_pod_that_is_gone() -> None:
     async with killed() as pilot:
-        place = pods(pilot).index("api-7d9c5b6f8-x2mzq")
-        await pilot.keys(*["down"] * place, "F")
-        await pilot.seen("shop/deployment/api")
-        await pilot.keys("escape")
-        table(pilot).rows[place] = replace(table(pilot).row, pod="api-7d9c5b6f8-00000")
-        await pilot.keys("F")
-        await pilot.seen("shop/deployment/api")
-        await pilot.keys("escape")
-        table(pilot).rows[place] = replace(table(pilot).row, pod="gone-0")
+        kill = next(kill for kill in table(pilot).rows if kill.pod == "api-7d9c5b6f8-x2mzq")
+        for name in (kill.pod, "api-7d9c5b6f8-00000"):
+            table(pilot).load([replace(kill, pod=name)], table(pilot)._fitting, DEMO_TIME)
+            await pilot.keys("F")
+            await pilot.seen("shop/deployment/api")
+            await pilot.keys("escape")
+        table(pilot).load([replace(kill, pod="gone-0")], table(pilot)._fitting, DEMO_TIME)
         await pilot.keys("F")
         assert pilot.notifications[-1] == "that pod is gone, and so is its workload"
 
