@@ -176,7 +176,8 @@ class FileSource(Source):
             there = f"there {len(matches)} times" if matches else "no longer there"
             raise InputError(f"{pod.kind.lower()}/{pod.name} is {there}", hint="run the command again")
         content, document, numbers = matches[0]
-        _replace_file(document.location.name, patch_object(content, document, numbers, pod, edits))
+        changed = patch_object(content, document, numbers, pod, edits)
+        replace_manifest(Path(document.location.name), changed, document.location.name)
         return document.location.name
 
     def writer(self) -> Writer:
@@ -238,8 +239,9 @@ def _is_object_of(raw: Mapping[str, Any], pod: Pod) -> bool:
     return key == (pod.kind, object_name(pod), pod.namespace)
 
 
-def _replace_file(name: str, content: bytes) -> None:
-    file = Path(name).resolve()
+def replace_manifest(path: Path, content: bytes, name: str) -> None:
+    """Write a manifest that was read. Raises InputError with its `name` for one that is not written."""
+    file = path.resolve()
     try:
         if is_utf16(file.read_bytes()):
             raise InputError(f"{name}: only UTF-8 is written", hint="save the file as UTF-8")

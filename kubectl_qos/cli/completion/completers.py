@@ -379,6 +379,7 @@ OF_COMMAND: Final[Mapping[str, Mapping[str, Completer]]] = {
         "outlive": names_of_kind("Pod"),
         "rank_below": free,
         "timeout_seconds": free,
+        "write": only(FOLDERS),
     },
     "undo": {"id": changes, "timeout_seconds": free},
     "kills": {
@@ -391,6 +392,7 @@ OF_COMMAND: Final[Mapping[str, Mapping[str, Completer]]] = {
         "target": TargetCompleter(POD, NODE, *WORKLOADS),
         "number": free,
         "timeout_seconds": free,
+        "write": only(FOLDERS),
     },
     "simulate": {
         "target": TargetCompleter(NODE),
