@@ -270,6 +270,25 @@ def add_trial_flags(group: argparse._ArgumentGroup) -> None:
     )
 
 
+def add_write_flags(group: argparse._ActionsContainer) -> None:
+    """Add --write and --into."""
+    group.add_argument(
+        "--write",
+        nargs="?",
+        const="",
+        metavar="DIR",
+        help="change the object's source in this working tree, a manifest or a Kustomize patch, and print a"
+        " commit message; without DIR the file of -f. Only its values change, comments and layout stay",
+    )
+    group.add_argument(
+        "--into",
+        choices=("base", "overlay"),
+        metavar="base|overlay",
+        help="with --write DIR: base changes a manifest or patch that other overlays share, overlay only what"
+        " the object's own lists (default: where the value is set, refused if other overlays would change)",
+    )
+
+
 def given_shared_flags(namespace: argparse.Namespace) -> tuple[str, ...]:
     """The shared flags of a command line, a word each: parsed again, they mean the same."""
     parser = argparse.ArgumentParser(add_help=False)

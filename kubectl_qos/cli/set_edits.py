@@ -211,7 +211,7 @@ def print_preview(
     goal = [goal_section(effects)] if request.kill_rank is not None and effects.edits else []
     if options.output == "patch":
         output.print_yaml(build_patch(pod, effects.edits) if effects.edits else {})
-        if not options.write:
+        if not options.writes:
             output.notes(_how_to_apply(effects, pod))
             output.notes(marked_lines(goal))
     elif options.output == "manifest":
@@ -311,7 +311,7 @@ def check_possible(effects: Preview, others: Sequence[str], options: Options) ->
     A manifest may be written whose object cannot be changed: it can be recreated from it. `others` are the
     refusals that the preview does not show.
     """
-    name, writes = reference(effects.before.pod), options.write
+    name, writes = reference(effects.before.pod), options.writes
     if others:
         raise InputError(f"{name}: {others[0]}", hint="nothing is written" if writes else "")
     if effects.refusals:

@@ -120,6 +120,14 @@ class FileSource(Source):
         """The object as it is written, read again. Raises InputError where it is gone."""
         return self._find_raw((raw for *_, raw in self._objects()), pod)
 
+    def raw_node(self, name: str) -> dict[str, Any]:
+        """The node as it is written. Raises InputError where the files have none."""
+        nodes = (raw for *_, raw in self._objects() if raw.get("kind") == "Node")
+        raw = next((raw for raw in nodes if metadata_text(raw, "name") == name), None)
+        if raw is None:
+            raise InputError(f"node {name} is not in {self.title}")
+        return raw
+
     def events(self, pod: Pod) -> tuple[Event, ...]:
         """Those of a dump; manifests have none."""
         return in_order(
@@ -168,7 +176,8 @@ class FileSource(Source):
             there = f"there {len(matches)} times" if matches else "no longer there"
             raise InputError(f"{pod.kind.lower()}/{pod.name} is {there}", hint="run the command again")
         content, document, numbers = matches[0]
-        _replace_file(document.location.name, patch_object(content, document, numbers, pod, edits))
+        changed = patch_object(content, document, numbers, pod, edits)
+        replace_manifest(Path(document.location.name), changed, document.location.name)
         return document.location.name
 
     def writer(self) -> Writer:
@@ -230,8 +239,9 @@ def _is_object_of(raw: Mapping[str, Any], pod: Pod) -> bool:
     return key == (pod.kind, object_name(pod), pod.namespace)
 
 
-def _replace_file(name: str, content: bytes) -> None:
-    file = Path(name).resolve()
+def replace_manifest(path: Path, content: bytes, name: str) -> None:
+    """Write a manifest that was read. Raises InputError with its `name` for one that is not written."""
+    file = path.resolve()
     try:
         if is_utf16(file.read_bytes()):
             raise InputError(f"{name}: only UTF-8 is written", hint="save the file as UTF-8")

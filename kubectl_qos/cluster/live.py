@@ -157,6 +157,10 @@ class LiveSource(Source):
         """The whole object as the server has it now."""
         return read_object(self._api.client, pod.kind, pod.namespace, pod.name)
 
+    def raw_node(self, name: str) -> dict[str, Any]:
+        """The whole node as the server has it now."""
+        return read_object(self._api.client, "Node", "", name)
+
     def events(self, pod: Pod) -> tuple[Event, ...]:
         """The events that the cluster still has, by default those of the last hour."""
         return read_pod_events(self._api.client, pod)

@@ -136,6 +136,10 @@ class Source(Protocol):
     def raw(self, pod: Pod) -> dict[str, Any]:
         """The whole object behind a pod, for a template the workload. Raises QosError if it is gone."""
 
+    def raw_node(self, name: str) -> dict[str, Any]:
+        """The whole node. Raises QosError if there is none, or where that may not be read."""
+        raise QosError(f"{self.title} has no node {name}")
+
     def events(self, pod: Pod) -> tuple[Event, ...]:
         """The events about a pod and its node's memory, the newest last. Raises QosError without access."""
 

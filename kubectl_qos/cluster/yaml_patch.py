@@ -137,8 +137,10 @@ def _json_branch(text: str, start: int) -> Branch:
 _MAX_CHANGES: Final = 1_000
 _DEFAULT_INDENT: Final = 2
 _INDENTED: Final = re.compile(r"^( +)[^\s#-]", re.MULTILINE)
-_PLAIN: Final = re.compile(r"\d+(?:\.\d+)?(?:m|k|n|u|[KMGTPE]i|[MGTPE])|[a-z]{3,}(?:[-./][A-Za-z0-9]+)*")
-"""Quantities with a suffix and names of resources: what no YAML parser takes for anything but text."""
+_PLAIN: Final = re.compile(
+    r"\d+(?:\.\d+)?(?:m|k|n|u|[KMGTPE]i|[MGTPE])|[a-z]{3,}[A-Za-z]*(?:[-./][A-Za-z0-9]+)*"
+)
+"""Quantities with a suffix names of resources and keys: what no YAML parser takes for anything but text."""
 
 
 def patch_object(
@@ -169,7 +171,9 @@ def patch_document(document: Document, wanted: Any) -> str:
         if value == wanted:
             return text
         try:
-            text = _TextChange(text, document.is_json).change(spans(text), value, wanted)
+            before, text = text, _TextChange(text, document.is_json).change(spans(text), value, wanted)
+            if text == before:
+                break
             value = read(text)
         except (_Impossible, InputError, RecursionError):
             break
@@ -200,11 +204,46 @@ class _TextChange:
                 for (_, item), old_item, new_item in zip(span.entries, old, new, strict=True):
                     if old_item != new_item:
                         return self.change(item, old_item, new_item)
+            if not span.mapping and span.entries and isinstance(new, list) and new[:-1] == old:
+                return self._append(span, new[-1])
+        if isinstance(span, Leaf) and span.block and isinstance(new, str):
+            return self._change_block(span, new)
         if isinstance(span, Leaf) and not span.block:
             return self._splice(span.start, span.end, self._inline(new, quote=span.quote))
         if isinstance(span, Branch) and span.flow:
             return self._splice(span.start, span.end, self._inline(new))
         raise _Impossible
+
+    def _append(self, span: Branch, value: Any) -> str:
+        """One more item: by a block scalar at the end its lines are followed, not its empty ones."""
+        first, last = span.entries[0][1], span.entries[-1][1]
+        if span.flow:
+            return self._splice(last.end, last.end, f", {self._inline(value)}")
+        lead = self._text[self._line_start(first.start) : first.start]
+        if lead.strip(" ") != "-":
+            raise _Impossible
+        lines = self._item_lines(value, len(lead) - len(lead.lstrip(" ")))
+        return self._insert_lines(len(self._text[: _last(Leaf(0, 0), last)].rstrip()), lines)
+
+    def _change_block(self, span: Leaf, new: str) -> str:
+        """The lines of a literal text that differ, indented as its first one; a folded one has others."""
+        old = self._text[span.start : span.end].splitlines(keepends=True)
+        indent = next((line[: -len(line.lstrip(" "))] for line in old[1:] if line.strip()), "")
+        if not indent or not self._text.startswith("|", span.start):
+            raise _Impossible
+        wanted = [f"{indent}{line}" if line else "" for line in new.rstrip("\n").splitlines()]
+        begin, end, most = 1, len(old), len(wanted) + 1
+        while begin < min(end, most) and old[begin].rstrip() == wanted[begin - 1].rstrip():
+            begin += 1
+        while end > begin and not old[end - 1].strip():
+            end -= 1
+        while end > begin and most > begin and old[end - 1].rstrip() == wanted[most - 2].rstrip():
+            end, most = end - 1, most - 1
+        if end < len(old) or self._text[: span.end].endswith("\n"):
+            changed = [f"{line}{self._newline}" for line in wanted[begin - 1 : most - 1]]
+        else:
+            changed = [self._newline.join(wanted[begin - 1 : most - 1])]
+        return self._splice(span.start, span.end, "".join([*old[:begin], *changed, *old[end:]]))
 
     def _change_mapping(self, span: Branch, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
         for key in old:
@@ -313,11 +352,22 @@ class _TextChange:
 
     def _lines(self, key: str, value: Any, column: int, quote: str) -> list[str]:
         name = " " * column + self._inline(key, quote=quote)
+        if isinstance(value, list) and value:
+            return [f"{name}:", *(line for item in value for line in self._item_lines(item, column))]
         if not isinstance(value, dict) or not value:
             return [f"{name}: {self._inline(value)}"]
         column += self._indent
         inner = (self._lines(key, held, column, quote) for key, held in value.items())
         return [f"{name}:", *chain.from_iterable(inner)]
+
+    def _item_lines(self, value: Any, column: int) -> list[str]:
+        dash = " " * column + "- "
+        if not isinstance(value, dict) or not value:
+            return [dash + self._inline(value)]
+        first, *lines = (
+            line for key, held in value.items() for line in self._lines(key, held, len(dash), "")
+        )
+        return [dash + first[len(dash) :], *lines]
 
     def _flow_entry(self, key: str, value: Any, quote: str, colon: str, indent: str | None) -> str:
         name = self._inline(key, quote=quote)

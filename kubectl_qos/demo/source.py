@@ -126,6 +126,17 @@ class LivingDemo(Source):
         """The whole object as it is now."""
         return self._cluster().raw(pod)
 
+    def raw_node(self, name: str) -> dict[str, Any]:
+        """The whole node."""
+        return self._cluster().raw_node(name)
+
+    def log(self, pod: Pod, container: str, *, is_previous: bool) -> str:
+        """What the container has said of its memory. Raises QosError without a run of it."""
+        raw = self.raw(pod)
+        from kubectl_qos.demo.world import container_log
+
+        return container_log(raw, container, self.now(), is_previous=is_previous)
+
     def events(self, pod: Pod) -> tuple[Event, ...]:
         """Those of the frozen demo, and what has happened since."""
         return self._cluster().events(pod)

@@ -13,11 +13,13 @@ from typing import Any, Final
 
 from kubectl_qos.demo.api import ObjectApi, object_path
 from kubectl_qos.demo.source import FIRST_REVISION
+from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.kinds import WORKLOADS, find_workload, template_path
 from kubectl_qos.k8s.objects import Json, NodeObject, Pod, convert, nested, nested_list
-from kubectl_qos.k8s.quantity import Quantity
+from kubectl_qos.k8s.quantity import Quantity, parse_time
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodMetrics, usage_by_pod
+from kubectl_qos.qos.kills.evidence import OOM_KILLED
 
 QUOTA: Final = {
     "kind": "ResourceQuota",
@@ -188,6 +190,36 @@ def memory_limit(status: Json) -> int | None:
     """The limit that a container has by its status, in bytes."""
     limit = nested(status, "resources", "limits").get("memory")
     return None if limit is None else Quantity.parse(limit).value()
+
+
+_REPORTS: Final = 8
+
+
+def container_log(raw: Json, container: str, now: datetime, *, is_previous: bool) -> str:
+    """What a container said of its memory while it ran; one that the kernel kills has no last words.
+
+    Raises QosError without such a run.
+    """
+    found = next((one for _, one in container_statuses(raw) if one["name"] == container), {})
+    state = found.get("lastState" if is_previous else "state") or {}
+    run = state.get("terminated") or state.get("running")
+    if run is None:
+        name = raw["metadata"]["name"]
+        raise QosError(f'previous terminated container "{container}" in pod "{name}" not found')
+    begin, end = parse_time(run["startedAt"]), parse_time(run.get("finishedAt")) or now
+    assert begin is not None, "a run has a beginning"
+    limit = nested(found, "resources", "limits").get("memory")
+    most = memory_limit(found)
+    lines = [
+        f"{run['startedAt']} started, {f'memory limit {limit}' if limit is not None else 'no memory limit'}"
+    ]
+    for number in range(1, _REPORTS):
+        time = begin + (end - begin) * number / _REPORTS
+        heap = f", heap {most * (40 + 55 * number // _REPORTS) // 100 >> 20}Mi" if most is not None else ""
+        lines.append(f"{time:%Y-%m-%dT%H:%M:%SZ} {int((time - begin).total_seconds())} items done{heap}")
+    if run.get("exitCode") and run.get("reason") != OOM_KILLED:
+        lines.append(f"{run['finishedAt']} exit {run['exitCode']}")
+    return "\n".join(lines)
 
 
 def report_resources(status: dict[str, Any], container: Json) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, current_value
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kinds import CustomWorkload, api_path, spec_path, template_path
+from kubectl_qos.k8s.managers import Manager
 from kubectl_qos.k8s.objects import Pod, nested
 
 FIELD_MANAGER: Final = "kubectl-qos"
@@ -61,6 +62,24 @@ class PatchRequest:
         """The query of the URL."""
         query = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict"}
         return {"dryRun": "All", **query} if dry_run else query
+
+
+@dataclass(frozen=True, slots=True)
+class WriteBack:
+    """What was written to a working tree; nothing where there are no `edits` left to make.
+
+    `pod` has the values before, `source` is the folder that is deployed or the manifest, `by` the Argo CD or
+    Flux object that names it. `places` are manifests and patches, `others` the folders that change too, with
+    their objects. Only a kustomization `is_built`.
+    """
+
+    pod: Pod
+    edits: tuple[Edit, ...]
+    source: str
+    by: Manager | None
+    places: tuple[str, ...]
+    others: tuple[tuple[str, str], ...]
+    is_built: bool
 
 
 def build_request(raw: Mapping[str, Any], pod: Pod, edits: Iterable[Edit], *, in_place: bool) -> PatchRequest:

@@ -56,7 +56,7 @@ def find_strategies(
         strategies = _for_pod(pod, edits, preview, related)
     else:
         own = Owner({"kind": pod.kind, **related.raw}, pod)
-        strategies = [_through_template(_topmost(related) or own, edits, preview, related)]
+        strategies = [_through_template(topmost_workload(related) or own, edits, preview, related)]
     return tuple(sorted(strategies, key=lambda strategy: not strategy.is_possible))
 
 
@@ -73,7 +73,7 @@ def _for_pod(pod: Pod, edits: tuple[Edit, ...], preview: Preview, related: Relat
         reason = f"the kubelet creates it from a file: edit that file on the node{node}"
         return [Strategy(StrategyKind.NEVER, None, reason)]
     in_place = _in_place(pod, edits, preview, related)
-    owner = _topmost(related)
+    owner = topmost_workload(related)
     if owner is not None:
         return [in_place, _through_template(owner, edits, preview, related)]
     unread = _unread_owner(related, related.raw)
@@ -138,7 +138,7 @@ def _through_template(
     return Strategy(StrategyKind.TEMPLATE, request, pods=pods, note=note)
 
 
-def _topmost(related: RelatedObjects) -> Owner | None:
+def topmost_workload(related: RelatedObjects) -> Owner | None:
     """The topmost workload with a template: a ReplicaSet of a Deployment is never changed itself."""
     workloads = [owner for owner in related.owners if owner.kind in WORKLOADS and owner.template is not None]
     return workloads[-1] if workloads else None

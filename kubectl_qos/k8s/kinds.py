@@ -62,9 +62,10 @@ def is_workload(kind: str, version: str) -> bool:
 
 
 def api_path(kind: str, namespace: str, name: str) -> str:
-    """The path of a pod or workload on an API server."""
+    """The path of a pod or workload on an API server; a node has no namespace."""
     group = WORKLOADS[kind].group if kind in WORKLOADS else "/api/v1"
-    return f"{group}/namespaces/{path_segment(namespace)}/{kind.lower()}s/{path_segment(name)}"
+    within = f"/namespaces/{path_segment(namespace)}" if kind != "Node" else ""
+    return f"{group}{within}/{kind.lower()}s/{path_segment(name)}"
 
 
 def path_segment(name: str) -> str:

@@ -9,13 +9,20 @@ from urllib.parse import urlencode
 
 from kubectl_qos.edit.edits import Edit
 from kubectl_qos.edit.history import Entry, EntryState, ValueConflict
-from kubectl_qos.edit.patch import CONTENT_TYPE, METHOD, PatchRequest
+from kubectl_qos.edit.patch import CONTENT_TYPE, METHOD, PatchRequest, WriteBack
 from kubectl_qos.edit.preview import Effects, Preview, StrategyKind
 from kubectl_qos.edit.server_response import ServerRefusal
 from kubectl_qos.edit.status import Progress, Stage
 from kubectl_qos.edit.strategy import Strategy
 from kubectl_qos.edit.trial import Fate, Trial
-from kubectl_qos.present.effects import class_change, later_sentence, quantity_text, rank_change, value_name
+from kubectl_qos.present.effects import (
+    class_change,
+    edits_text,
+    later_sentence,
+    quantity_text,
+    rank_change,
+    value_name,
+)
 from kubectl_qos.present.findings import answer_sentence
 from kubectl_qos.present.format import NONE, age, binary, count, escape
 from kubectl_qos.present.output import ARROW, aligned, to_yaml
@@ -231,3 +238,40 @@ def entry_when(entry: Entry, now: datetime) -> str:
     except ValueError:
         return escape(entry.at)
     return f"{at:%Y-%m-%d %H:%M:%S} UTC, {age(entry.at, now)} ago"
+
+
+_LONGEST_SUBJECT: Final = 72
+
+
+def write_back_lines(done: WriteBack) -> list[str]:
+    """What was written to a working tree, what proves it, and what else changes."""
+    name = _written_name(done)
+    if not done.edits:
+        return [f"nothing is written: {name} has these values already in {escape(done.source)}"]
+    return [
+        f"{name} is changed in {', '.join(map(escape, done.places))}",
+        *_written_facts(done),
+    ]
+
+
+def commit_message(done: WriteBack) -> list[str]:
+    """Subject and body for `git commit`."""
+    values = edits_text(done.pod, done.edits)
+    subject = f"{_written_name(done)}: {values}"
+    if len(subject) > _LONGEST_SUBJECT:
+        subject = f"{_written_name(done)}: other requests and limits"
+    places = ", ".join(map(escape, done.places))
+    return ["", subject, "", f"{values}, in {places}.", *(f"{fact}." for fact in _written_facts(done))]
+
+
+def _written_facts(done: WriteBack) -> Iterator[str]:
+    by = f" of {done.by.kind} {escape(done.by.name)}" if done.by is not None else ""
+    if done.is_built:
+        yield f"{escape(done.source)}{by} is built as before, but for these values"
+    for folder, objects in done.others:
+        yield f"{escape(folder)} changes too: {escape(objects)}"
+
+
+def _written_name(done: WriteBack) -> str:
+    where = f" in {escape(done.pod.namespace)}" if done.pod.namespace else ""
+    return f"{done.pod.kind.lower()}/{escape(done.pod.name)}{where}"

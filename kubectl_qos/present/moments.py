@@ -96,7 +96,8 @@ def _rows(effects: Effects, when: Sequence[When]) -> Iterator[MomentRow]:
 class LadderRow(NamedTuple):
     """A pod in kill order. Of the changed pod (`mine`) one row for each of its ranks, with the moment.
 
-    `is_last` is the rank that it has in the end, `skipped` how many pods are left out above it.
+    `is_last` is the rank that it has in the end, `skipped` how many pods are left out above it, `used` the
+    memory that it uses, None where that is unknown.
     """
 
     rank: int
@@ -107,6 +108,7 @@ class LadderRow(NamedTuple):
     moment: str = ""
     is_last: bool = True
     skipped: int = 0
+    used: int | None = None
 
 
 def ladder(effects: Effects, most: int) -> tuple[LadderRow, ...]:
@@ -136,7 +138,8 @@ def ladder(effects: Effects, most: int) -> tuple[LadderRow, ...]:
 def _rung(row: RankedPod) -> LadderRow:
     assert row.rank is not None, "a pod with a rank"
     score = row.worst.oom_score if row.worst is not None else None
-    return LadderRow(row.rank, row.pod, row.qos, score)
+    used = row.usage.working_set_bytes if row.usage is not None else None
+    return LadderRow(row.rank, row.pod, row.qos, score, used=used)
 
 
 def _window(rows: Sequence[LadderRow], focus: set[int], most: int) -> Iterator[LadderRow]:

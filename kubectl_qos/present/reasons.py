@@ -373,13 +373,15 @@ def resize_sentence(pod: Pod) -> str:
 
 
 def _rank_clause(row: PodRow, node: RankedNode) -> str:
-    ranked = rank_sentence(row, node, f" on {escape(row.node)}" if row.node else "")
-    return f"{next_victim(tied=row.tied)}: {ranked}" if row.rank == 1 else ranked
+    if row.rank == 1:
+        return f"{next_victim(tied=row.tied, node=row.node)}: {rank_sentence(row, node)}"
+    return rank_sentence(row, node, f" on {escape(row.node)}" if row.node else "")
 
 
-def next_victim(*, tied: bool) -> str:
+def next_victim(*, tied: bool, node: str = "") -> str:
     """What rank 1 means: limits and the kubelet may kill others before."""
-    return f"{'one of ' if tied else ''}the kernel's next victim{'s' if tied else ''} on a full node"
+    full = f"if {escape(node)} is full" if node else "on a full node"
+    return f"{'one of ' if tied else ''}the kernel's next victim{'s' if tied else ''} {full}"
 
 
 def rank_sentence(row: PodRow, node: RankedNode, where: str = "") -> str:
@@ -413,7 +415,8 @@ def _numbers(prediction: Prediction, row: PodRow) -> str:
     if row.memory is None:
         return f"{text}; usage unknown"
     of = f" of {binary(row.limit)}" if row.limit is not None else ""
-    return f"{text}; the pod uses {binary(row.memory)}{of}"
+    text += f"; the pod uses {binary(row.memory)}{of}"
+    return text if row.frees in {None, row.memory} else f"{text}, its death frees {binary(row.frees or 0)}"
 
 
 def ranking_notes(snapshot: Snapshot, nodes: Mapping[str, RankedNode | OrderBasis]) -> Iterable[str]:

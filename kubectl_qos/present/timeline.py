@@ -6,7 +6,8 @@ list. Spans have a look, for the theme. Not here: which deaths there are, and th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -79,15 +80,16 @@ def timeline(
         most: how many deaths a list has.
         mine: the pod that is asked about.
     """
-    looks = [_looks(death, deaths[0], mine, in_trouble=in_trouble) for death in deaths]
+    looks = partial(_looks, nearest=deaths[0] if deaths else None, mine=mine, in_trouble=in_trouble)
     if width < LIST_BELOW:
         return list(_list(deaths, looks, width, head, growth, most))
     now = _now_cell(growth)
     room = width - len(head) - _length(now[0])
-    of_node = [place for kind in _FIRST for place, death in enumerate(deaths) if death.mechanism is kind]
+    killers = [death.mechanism for death in deaths]
+    of_node = [place for kind in _FIRST for place, one in enumerate(killers) if one is kind]
     candidates = list(dict.fromkeys([*range(len(deaths))[:1], *of_node, *range(len(deaths))[:_MOST]]))
     for name in _NAMES:
-        cells = {place: _cell(deaths[place], looks[place], name, growth) for place in candidates}
+        cells = {place: _cell(deaths[place], looks(deaths[place]), name, growth) for place in candidates}
         shown = _chosen(candidates, cells, room)
         if set(of_node) <= set(shown):
             break
@@ -107,20 +109,11 @@ def timeline(
     return [_trimmed(line) for line in drawn[: 4 if has_times else 3]]
 
 
-def compact(
-    deaths: Sequence[NextDeath], width: int, *, growth: Growth = NO_GROWTH, in_trouble: bool = False
-) -> Line:
-    """The picture in one line: the nearest death, then the killers of the whole node, as far as they fit."""
-    wanted = [*deaths[:1], *(death for death in deaths[1:] if death.mechanism in OF_NODE)]
-    spans, room = [Span(_SEEN, "now"), Span(_AXIS, "axis")], width - 2
-    for death in wanted:
-        mark = _cell(death, _looks(death, deaths[0], None, in_trouble=in_trouble), _NAMES[1], growth)
-        piece = (*mark[0], *mark[1], Span(" "), *mark[2], *((Span(" "), *mark[3]) if mark[3][0].text else ()))
-        if _length(piece) + 2 > room and len(spans) > 2:
-            break
-        spans += [*piece, Span(" " + _AXIS, "axis")]
-        room -= _length(piece) + 2
-    return tuple(spans[:-1]) if wanted else ()
+def foremost(deaths: Sequence[NextDeath], most: int) -> list[NextDeath]:
+    """So many deaths, the nearest first: the next one, the killers of the whole node, then nearer ones."""
+    of_node = [death for death in deaths if death.mechanism in OF_NODE]
+    chosen = list(dict.fromkeys([*deaths[:1], *of_node, *deaths[1:most]]))[:most]
+    return sorted(chosen, key=lambda death: death.distance_bytes)
 
 
 def text(line: Line) -> str:
@@ -157,7 +150,7 @@ class _Looks(NamedTuple):
     name: str
 
 
-def _looks(death: NextDeath, nearest: NextDeath, mine: PodKey | None, *, in_trouble: bool) -> _Looks:
+def _looks(death: NextDeath, nearest: NextDeath | None, mine: PodKey | None, *, in_trouble: bool) -> _Looks:
     name = "mine" if mine == death.key else ""
     if death is not nearest:
         return _Looks("mark", "far", name)
@@ -208,21 +201,26 @@ def _folded(hidden: int) -> _Cell:
 
 
 def _list(
-    deaths: Sequence[NextDeath], looks: Sequence[_Looks], width: int, head: str, growth: Growth, most: int
+    deaths: Sequence[NextDeath],
+    looks: Callable[[NextDeath], _Looks],
+    width: int,
+    head: str,
+    growth: Growth,
+    most: int,
 ) -> Iterator[Line]:
     if head.strip():
         yield Span(head.strip(), "now"), Span(f"  {rate(growth)}".rstrip(), "time")
-    found = list(zip(deaths, looks, strict=True))
-    shown = found[:most]
-    lasts = {death.mechanism for death, _ in shown}
-    missing = [one for one in found[most:] if one[0].mechanism in OF_NODE and one[0].mechanism not in lasts]
+    shown = list(deaths[:most])
+    lasts = {death.mechanism for death in shown}
+    missing = [one for one in deaths[most:] if one.mechanism in OF_NODE and one.mechanism not in lasts]
     if missing:
         shown = [*shown[: max(most - len(missing), 1)], *missing][:most]
-    far = max((len(distance(death)) for death, _ in shown), default=0)
-    by = max((len(killed_by(death)) for death, _ in shown), default=0)
-    times = max((len(eta(seconds_until(death, growth))) for death, _ in shown), default=0)
+    far = max((len(distance(death)) for death in shown), default=0)
+    by = max((len(killed_by(death)) for death in shown), default=0)
+    times = max((len(eta(seconds_until(death, growth))) for death in shown), default=0)
     room = max(width - 2 - far - by - 4 - (times + 2 if times else 0), 8)
-    for death, look in shown:
+    for death in shown:
+        look = looks(death)
         name = shortened(escape(death.key[1]), room)
         yield _trimmed(
             [

@@ -257,6 +257,7 @@ _BY_GROUP: Final = {
     ),
     BindingGroup.KILLS: (
         _action("explain", "d", "explain the pod's rank now; enter does the same", footer=True),
+        _action("fix", "F", "what to change about the deaths of the pod or its workload", footer=True),
         _action("next_pane", "tab shift+tab", "the evidence, or the list", "evidence", footer=True),
         _action("copy", "c", "copy all kills with their evidence", footer=True),
         _action("logs", "l", "the last lines of the container that was killed", footer=True, yields=True),
@@ -316,7 +317,9 @@ _BY_GROUP: Final = {
         _action("pause", "p", "pause or resume updates"),
         _action("save_screenshot", "X", "save a screenshot as svg or text", "screenshot"),
         _action("undo", "U", "the change history, to revert a change"),
-        _action("theme", "t", "the next theme: dark, light, high contrast, colour-blind safe"),
+        _action(
+            "theme", "t", "the next theme: dark, light, high contrast, colour-blind safe, the terminal's own"
+        ),
         _action("command_palette", "ctrl+p", "all of these by name", "palette", palette=False),
         _action("suspend", "ctrl+z", "back to the shell; fg resumes", palette=False, priority=True),
         _action("quit", "q", "leave kubectl qos", footer=True),

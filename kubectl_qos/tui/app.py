@@ -35,7 +35,7 @@ from kubectl_qos.tui.screens.base import QosScreen, TitleLine
 from kubectl_qos.tui.screens.dialogs import ConfirmDialog, HelpScreen, SaveAs, TextScreen, help_sections
 from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.screens.search import Command, Palette, SelectDialog
-from kubectl_qos.tui.themes import THEMES, AsciiFilter, next_theme
+from kubectl_qos.tui.themes import ANSI, THEMES, AsciiFilter, next_theme
 from kubectl_qos.tui.view import (
     Detail,
     ListKind,
@@ -120,8 +120,10 @@ class QosApp(App[QosError]):
         self.set_reactive(QosApp.status, FollowStatus(is_live=source.is_live))
         for theme in THEMES:
             self.register_theme(theme)
-        name = settings.theme or state.theme
-        self.theme = name if name in self.available_themes else THEMES[0].name
+        # Few colours are the terminal's own: any others are mapped to the nearest of them.
+        has_few = not self.no_color and self.console.color_system in {"standard", "windows"}
+        name = settings.theme or (ANSI.name if has_few else state.theme)
+        self.theme = self._first_theme = name if name in self.available_themes else THEMES[0].name
         self.set_keymap({action: ",".join(keys) for action, keys in settings.keys.items()})
         if settings.motion == "reduced":
             self.animation_level = "none"
@@ -213,7 +215,8 @@ class QosApp(App[QosError]):
 
     def _save_state(self) -> None:
         main = self.main
-        state = main.saved(replace(self.state, theme=self.theme, wide=main.view.wide))
+        theme = self.theme if self.theme != self._first_theme else self.state.theme
+        state = main.saved(replace(self.state, theme=theme, wide=main.view.wide))
         self.state = state.with_view(self.source.title, view_values(main.view))
 
     def _first_view(self) -> View:
@@ -310,7 +313,9 @@ class QosApp(App[QosError]):
             self.notify(
                 f"{name} cannot be read: {template}; this is its pod that dies first", severity="warning"
             )
-        if isinstance(self.screen, MainScreen):
+        from kubectl_qos.tui.screens.kills import KillsScreen
+
+        if isinstance(self.screen, MainScreen | KillsScreen):
             self.edit(pod if isinstance(template, QosError) else template, edits)
 
     def _open(self, location: Location) -> None:

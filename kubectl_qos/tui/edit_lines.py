@@ -14,7 +14,7 @@ from rich.cells import cell_len
 from kubectl_qos.edit.preview import Effects
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.present.effects import cgroup_sections
-from kubectl_qos.present.format import UNKNOWN, binary, count, escape, full_name, shortened
+from kubectl_qos.present.format import UNKNOWN, binary, count, escape, full_name, mebibytes, shortened
 from kubectl_qos.present.moments import DeathsAt, LadderRow, ladder, moment_table
 from kubectl_qos.present.output import ARROW, Section
 from kubectl_qos.present.reasons import CLASSES
@@ -81,6 +81,7 @@ def ladder_layout(effects: Effects, most: int) -> TextLayout:
 
     names = [full_name(row.pod.namespace, row.pod.name) for row in rows]
     score = max((len(_score(row)) for row in rows), default=0)
+    used = max((len(_used(row)) for row in rows), default=0)
     note = max((len(row.moment) + 2 for row in rows if row.moment), default=0)
 
     def layout(width: int) -> Iterator[TextLine]:
@@ -88,7 +89,7 @@ def ladder_layout(effects: Effects, most: int) -> TextLayout:
             why = "it has no rank: nothing of it runs on a node, or nothing is known to rank by"
             yield from (TextLine(text, "muted") for text in wrapped(why, width, hanging=""))
             return
-        room = max(min(width - rank - score - note - 8, max(map(cell_len, names))), 8)
+        room = max(min(width - rank - score - note - used - 10, max(map(cell_len, names))), 8)
         for row, name in zip(rows, names, strict=True):
             if row.skipped and row is not rows[0]:
                 yield TextLine(f"  {'⋮':>{rank}}  {count(row.skipped, 'pod')}", "muted")
@@ -97,6 +98,7 @@ def ladder_layout(effects: Effects, most: int) -> TextLayout:
                 (f"{'▸' if row.mine else ' '} {row.rank:>{rank}}  ", token),
                 (f"{CLASSES[row.qos].letter} ", token or CLASSES[row.qos].token),
                 (f"{shortened(name, room):<{room}}  {_score(row):>{score}}", token),
+                (f"  {_used(row):>{used}}", token or "muted"),
                 (f"  {row.moment}", token),
             )
 
@@ -105,6 +107,10 @@ def ladder_layout(effects: Effects, most: int) -> TextLayout:
 
 def _score(row: LadderRow) -> str:
     return UNKNOWN if row.score is None else str(row.score)
+
+
+def _used(row: LadderRow) -> str:
+    return "" if row.used is None else mebibytes(row.used)
 
 
 _LOOKS: Final = {

@@ -61,7 +61,7 @@ class EditTarget:
         return pod_name(self.pod)
 
     def uses(self, trends: Trends) -> dict[str, MemoryUse]:
-        """What each container uses, and the pod as POD_LEVEL; samples are kept of pods only.
+        """What each container uses and has used at most, and the pod as POD_LEVEL.
 
         Of a workload it is that of the pod that uses most.
         """
@@ -76,8 +76,12 @@ class EditTarget:
         whole = MemoryUse(self.usage.working_set_bytes, peak)
         if len(self.usage.names) == 1:
             return {POD_LEVEL: whole, self.usage.names[0]: whole}
-        amounts = {name: self.usage.of(name) for name in self.usage.names}
-        uses = {name: MemoryUse(one.working_set_bytes) for name, one in amounts.items() if one is not None}
+        amounts, peaks = {name: self.usage.of(name) for name in self.usage.names}, trends.peaks(key)
+        uses = {
+            name: MemoryUse(one.working_set_bytes, peaks.get(name))
+            for name, one in amounts.items()
+            if one is not None
+        }
         return {POD_LEVEL: whole, **uses}
 
     def preview(self, edits: Iterable[Edit]) -> Preview:

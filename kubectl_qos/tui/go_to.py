@@ -26,6 +26,7 @@ class Destination(Enum):
     UNDO = auto()
     KILLS = auto()
     SIMULATION = auto()
+    NEXT = auto()
     HELP = auto()
     QUIT = auto()
 
@@ -90,6 +91,7 @@ _COMMANDS: Final = (
     _Command(("explain",), Destination.EXPLAIN, "why a pod has its class, score and rank", argument="POD"),
     _Command(("edit",), Destination.EDIT, "change a pod's requests and limits", argument="POD"),
     _Command(("sim", "simulate"), Destination.SIMULATION, "what is killed as a node fills", argument="NODE"),
+    _Command(("next",), Destination.NEXT, "who dies next: every death that waits on a node", argument="NODE"),
     _Command(("kills",), Destination.KILLS, "what was killed"),
     _Command(("undo",), Destination.UNDO, "the change history"),
     _Command(("ctx", "context", "contexts"), Destination.CONTEXT, "another cluster", argument="CONTEXT"),

@@ -2,13 +2,15 @@
 
 `primary` is the calm hue of Burstable, the class of most pods. Each class and flag also has a letter, word or
 sign, so that any theme, and none, can be read. Every token that is text has a contrast of 4.5:1 (WCAG AA) or
-more on every background of text, the cursor line included; in the high contrast theme 7:1 (AAA).
+more on every background of text, the cursor line included; in the high contrast theme 7:1 (AAA). Only in the
+theme of the terminal's own colours that is up to the terminal.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
@@ -16,7 +18,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from textual.color import Color
 from textual.filter import LineFilter
-from textual.theme import Theme
+from textual.theme import BUILTIN_THEMES, Theme
 
 from kubectl_qos.present.ascii import ASCII, is_utf8
 
@@ -83,7 +85,16 @@ COLOUR_BLIND: Final = Theme(
 """Orange, yellow, bluish green and blue, after Okabe and Ito: red-green blindness keeps all four apart, since
 what it takes from their hues is left in how blue and how bright they are."""
 
-THEMES: Final = (DARK, LIGHT, CONTRAST, COLOUR_BLIND)
+_BUILT_IN: Final = BUILTIN_THEMES["ansi-dark"]
+ANSI: Final = replace(
+    _BUILT_IN,
+    name="qos-ansi",
+    accent="ansi_magenta",
+    variables={**_BUILT_IN.variables, "block-cursor-background": "ansi_default"},
+)
+"""The terminal's own sixteen colours, whichever they are; the cursor line is reversed."""
+
+THEMES: Final = (DARK, LIGHT, CONTRAST, COLOUR_BLIND, ANSI)
 
 
 def next_theme(name: str) -> str:

@@ -45,37 +45,57 @@ class Trends:
         self._samples: dict[PodKey, array[int]] = {}
         self._since: dict[PodKey, array[int]] = {}
         """A time in seconds and what each container used then, in KiB: where the line to now begins."""
+        self._peaks: dict[PodKey, array[int]] = {}
+        """The same, with the most that each of several containers has used."""
 
     def add(self, usage: Mapping[PodKey, PodUsage]) -> None:
         """Add the new samples of pods; pods without usage are forgotten.
 
         The first call costs nothing: a pod's first sample is kept when its second one comes.
         """
-        last, old_samples, old_since = self._last, self._samples, self._since
+        last, old_samples, old_since, old_peaks = self._last, self._samples, self._since, self._peaks
         if usage is last:
             return
         new_samples: dict[PodKey, array[int]] = {}
         new_since: dict[PodKey, array[int]] = {}
+        new_peaks: dict[PodKey, array[int]] = {}
         for key, sample in usage.items():
             before, samples, since = last.get(key), old_samples.get(key), old_since.get(key)
+            peaks = old_peaks.get(key)
             if before is None:
                 continue
             if before is not sample and (before.timestamp, before) != (sample.timestamp, sample):
                 samples = samples if samples is not None else array("Q", [_kibibytes(before)])
                 samples = array("Q", [*samples[1 - MOST :], _kibibytes(sample)])
-                since = _since(since if since is not None else _amounts(before), _amounts(sample))
+                was, now = _amounts(before), _amounts(sample)
+                since = _since(since if since is not None else was, now)
+                if before.names == sample.names and len(sample.names) > 1:
+                    peaks = array("Q", map(max, peaks if peaks is not None else was, now))
+                else:
+                    peaks = None
             if samples is not None:
                 new_samples[key] = samples
             if since is not None:
                 new_since[key] = since
-        self._last, self._samples, self._since = usage, new_samples, new_since
+            if peaks is not None:
+                new_peaks[key] = peaks
+        self._last, self._samples, self._since, self._peaks = usage, new_samples, new_since, new_peaks
 
     def clear(self) -> None:
-        self._last, self._samples, self._since = {}, {}, {}
+        self._last, self._samples, self._since, self._peaks = {}, {}, {}, {}
 
     def of(self, key: PodKey) -> Sequence[int]:
         """What a pod used, in KiB, the newest last; nothing before its second sample."""
         return self._samples.get(key, ())
+
+    def peaks(self, key: PodKey) -> Mapping[str, int]:
+        """The most that each of several containers of a pod has used, in bytes, from its second sample on."""
+        peaks, usage = self._peaks.get(key, ()), self._last.get(key)
+        return (
+            {}
+            if usage is None
+            else {name: kib * _KIB for name, kib in zip(usage.names, peaks[1:], strict=False)}
+        )
 
     def total(self, keys: Iterable[PodKey]) -> Sequence[int]:
         """What pods used together, in KiB, the newest last."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Iterable, Mapping
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -310,3 +311,57 @@ def test_any_style_keeps_all_but_the_lines_of_the_values(text: str, data: st.Dat
     assert only_of_resources(difference(text, found)), difference(text, found)
     assert ("\r\n" in found) == ("\r\n" in text)
     assert found.count("\n") - found.count("\r\n") in {0, found.count("\n")}
+
+
+@given(texts(), st.sampled_from(["", "-", "+"]), st.booleans(), st.data())
+def test_a_text_in_a_block_changes_in_the_same_lines(
+    inner: str, chomping: str, is_last: bool, data: st.DataObject
+) -> None:
+    """A patch in a kustomization: what is around it stays to the byte, and its lines keep their indent."""
+    lines = textwrap.indent(inner.replace("\r\n", "\n").removesuffix("\n"), " " * 6)
+    end = data.draw(st.sampled_from(["", "\n"])) if is_last else "\n    target: {name: p}   # it\n"
+    end = data.draw(st.sampled_from(["", "\n\n"])) + end if end else end
+    head = f"# all\npatches:\n  - patch: |{chomping}\n"
+    text = f"{head}{lines}{end}"
+    old = values(text)["patches"][0]["patch"]
+    name = data.draw(st.sampled_from([one["name"] for one in values(old)["spec"]["containers"]]))
+    new = changed(old, with_resources(old, data.draw(RESOURCES), name))
+    wanted = json.loads(json.dumps(values(text)))
+    wanted["patches"][0]["patch"] = new
+    found = changed(text, wanted)
+    assert values(found) == wanted
+    assert only_of_resources(difference(text, found)), difference(text, found)
+    assert found.startswith(head)
+    assert found.endswith(end)
+
+
+LISTED = """\
+resources: [../base]   # all
+patches:
+  - path: a.yaml
+  - patch: |
+      kind: Pod
+
+  # the end
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        (LISTED, ["+  - path: more-2.yaml"]),
+        (LISTED.rstrip("\n"), ["+  - path: more-2.yaml"]),
+        (
+            "patches: [{path: a.yaml}]",
+            ["-patches: [{path: a.yaml}]", "+patches: [{path: a.yaml}, {path: more-2.yaml}]"],
+        ),
+        ("patches:\n- patch: |\n    kind: Pod\nresources: []\n", ["+- path: more-2.yaml"]),
+        ("resources:\n- a", ["+patches:", "+- path: more-2.yaml"]),
+    ],
+)
+def test_an_item_is_added_to_a_list(text: str, lines: list[str]) -> None:
+    value = values(text)
+    wanted = {**value, "patches": [*value.get("patches", ()), {"path": "more-2.yaml"}]}
+    found = changed(text, wanted)
+    assert values(found) == wanted
+    assert difference(text, found) == lines

@@ -100,6 +100,24 @@ def test_a_container_dies_at_its_limit_and_the_kernel_says_why() -> None:
     assert demo.used() < 107 << 20
 
 
+def test_a_container_says_what_it_used_and_has_no_last_words() -> None:
+    demo = Stepped(FULL_AT)
+    first, *others = demo.log(demo.pod(), "c", is_previous=True).splitlines()
+    assert first == "2026-11-17T12:00:00Z started, memory limit 123456789"
+    assert len(others) == 7
+    assert all("items done, heap" in line for line in others)
+    assert others[-1] < "2026-11-20T12:00:41Z", "it is killed, and says nothing of it"
+    with pytest.raises(QosError, match='previous terminated container "c" in pod'):
+        Stepped(1).log(demo.pod(), "c", is_previous=True)
+
+
+def test_its_nodes_can_be_read() -> None:
+    assert Stepped().raw_node("worker-2")["status"] == DemoSource().raw_node("worker-2")["status"]
+    for source in (Stepped(), DemoSource()):
+        with pytest.raises(QosError, match="worker-9"):
+            source.raw_node("worker-9")
+
+
 def test_it_goes_on_and_the_log_keeps_what_the_status_forgets() -> None:
     demo = Stepped(650)
     assert demo.restarts() == 4

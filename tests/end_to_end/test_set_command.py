@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
+import pytest
 import yaml
 
 from tests.cluster.https_server import Answer, Request
+from tests.cluster.kubectl import needs_kubectl
 from tests.cluster.replay import Replay
 from tests.end_to_end.command import Run
 from tests.end_to_end.conftest import Live
@@ -30,7 +33,8 @@ def test_a_manifest_that_is_like_that_already_is_not_touched(run: Run) -> None:
     before = manifest.stat()
     done = run("set", "-f", manifest, "-c", "app", "--limits", "memory=1Gi", "--write")
     assert done.err.endswith(f"nothing is written: deployment/front has these values already in {manifest}\n")
-    assert manifest.stat() == before
+    after = manifest.stat()
+    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
 def test_a_recorded_deployment(run: Run, live: Live) -> None:
@@ -65,3 +69,91 @@ def test_the_least_request_with_which_a_pod_outlives_another(run: Run) -> None:
     less = run(*api, "--requests", f"memory={int(wanted[:-2]) - 1}Mi", "--limits", "memory=3Gi")
     assert "ml/notebook-0" not in less.out
     assert run(*api, "--rank-below", "3", "-o", "patch").out == found.out
+
+
+BASE = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: api
+spec:
+  selector: {matchLabels: {app: api}}
+  template:
+    metadata: {labels: {app: api}}
+    spec:
+      containers:
+      - name: c
+        image: api   # pinned elsewhere
+        resources:
+          limits:
+            memory: 2Gi   # as measured in May
+"""
+PAGE = Path(__file__).parents[2] / "docs" / "fix.md"
+
+
+@pytest.fixture
+def tree(run: Run) -> Path:
+    """A repository in which two overlays share a base, as on the page."""
+    root = run.home / "gitops"
+    for name, text in {
+        ".git/HEAD": "",
+        "base/deployment.yaml": BASE,
+        "base/kustomization.yaml": "resources: [deployment.yaml]\n",
+        "prod/kustomization.yaml": "namespace: shop\nresources: [../base]\n",
+        "staging/kustomization.yaml": "namespace: shop-staging\nresources: [../base]\n",
+    }.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return root
+
+
+@needs_kubectl
+def test_a_fix_is_written_where_its_object_comes_from(run: Run, tree: Path) -> None:
+    """What is printed is what the page shows, from the refusal of a shared base on."""
+    page = PAGE.read_text(encoding="utf-8")
+    words = ("fix", "deploy/api", "-n", "shop", "--demo", "--apply", "1", "--write", "gitops")
+    refused = run(*words)
+    assert refused.code == 1
+    assert "".join(refused.err.splitlines(keepends=True)[-2:]) in page
+    done = run(*words, "--into", "overlay")
+    assert done.code == 0, done.err
+    assert done.out.partition("\n\n")[2] in page
+    assert (tree / "prod" / "qos-deployment-api.yaml").read_text() in page
+    assert (tree / "base" / "deployment.yaml").read_text() == BASE
+    again = run(*words, "--into", "overlay")
+    assert "nothing is written: deployment/api in shop has these values already in prod\n" in again.err
+    both = run("set", *words[1:5], "--limits", "memory=4Gi", "--write", "gitops", "--into", "base")
+    assert both.code == 0, both.err
+
+
+@needs_kubectl
+def test_a_pod_is_changed_through_the_source_of_its_workload(run: Run, tree: Path) -> None:
+    words = ("pod/api-7d9c5b6f8-x2mzq", "-n", "shop", "--demo", "--limits", "memory=3Gi")
+    done = run("set", *words, "--write", "gitops", "--into", "base", "-o", "patch")
+    assert done.code == 0, done.err
+    assert (tree / "base" / "deployment.yaml").read_text() == BASE.replace("2Gi", "3Gi")
+    assert yaml.safe_load(done.out)["spec"]["containers"][0]["resources"]["limits"] == {"memory": "3Gi"}
+    assert "staging changes too: deployment/api in shop-staging" in done.err
+
+
+@needs_kubectl
+def test_a_kustomization_is_its_own_working_tree(run: Run, tree: Path) -> None:
+    words = ("-k", "gitops/staging", "--requests", "memory=1Gi", "--write", "--into", "overlay")
+    done = run("set", "deploy/api", *words)
+    assert done.code == 0, done.err
+    assert (tree / "staging" / "qos-deployment-api.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("set --demo pod/x --limits memory=1Gi --write", "--write changes a manifest file"),
+        ("set --demo pod/x --limits memory=1Gi --into base", "--into needs --write DIR"),
+        ("set --demo pod/x --limits memory=1Gi --write . --dry-run", "--write and --dry-run exclude"),
+        ("set --demo pod/x --limits memory=1Gi --yes --write .", "--yes does nothing with --write DIR"),
+        ("fix --demo --write .", "--write needs --apply N"),
+    ],
+)
+def test_what_does_not_go_with_a_working_tree(run: Run, words: str, message: str) -> None:
+    done = run(*words.split())
+    assert (done.code, message in done.err) == (2, True), done.err

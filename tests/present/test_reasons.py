@@ -23,8 +23,8 @@ def why(name: str, snapshot: Snapshot | None = None) -> list[str]:
 def test_the_next_victim() -> None:
     reason, numbers, flags = why("api-7d9c5b6f8-x2mzq")
     assert reason == (
-        "shop/api-7d9c5b6f8-x2mzq is Burstable, the kernel's next victim on a full node: rank 1 of 17 on"
-        " worker-2, oom_score 1390"
+        "shop/api-7d9c5b6f8-x2mzq is Burstable, the kernel's next victim if worker-2 is full: rank 1 of"
+        " 17, oom_score 1390"
     )
     assert numbers == "c: oom_score_adj 969 (1000 - 1000 × 512Mi / 16Gi = 969); the pod uses 1.9Gi of 2Gi"
     assert flags.split("; ") == [
@@ -41,9 +41,13 @@ def test_one_further_down_without_flags() -> None:
     ]
 
 
+def test_what_a_death_frees_is_said_where_it_is_not_the_whole_pod() -> None:
+    assert why("cart-6c7fd9b5d-9qj4t")[1].endswith("the pod uses 890Mi, its death frees 41Mi")
+
+
 def test_a_shared_rank_says_so() -> None:
     bare = replace(DemoSource().snapshot(Scope()), usage={})
-    tied = ", one of the kernel's next victims on a full node: rank 1 (shared) of 17 on worker-2, "
+    tied = ", one of the kernel's next victims if worker-2 is full: rank 1 (shared) of 17, "
     assert tied in why("crunch-", bare)[0]
     assert ", rank 4 (shared) of 17 on worker-2, " in why("notebook-0", bare)[0]
 

@@ -46,15 +46,14 @@ def test_the_more_important_a_column_the_longer_it_stays() -> None:
 
 
 def test_at_80_columns_rank_pod_class_score_and_memory_are_there() -> None:
-    assert keys(View(), 79) == [
-        *("rank", "pod", "qos", "oom_score_adj", "oom_score", "memory", "frees", "flags")
-    ]
+    chosen = ["rank", "namespace", "pod", "qos", "oom_score", "memory", "flags"]
+    assert keys(View(), 79) == keys(View(node="worker-2"), 79) == chosen
+    assert keys(View(by_eviction=True), 79)[0] == "eviction"
 
 
-def test_of_one_node_memory_and_flags_take_the_place_of_the_node() -> None:
+def test_in_one_namespace_what_a_death_frees_takes_the_place_of_its_name() -> None:
     chosen = ["rank", "pod", "qos", "oom_score_adj", "oom_score", "memory", "frees", "flags"]
-    assert keys(View(node="worker-2"), 79) == chosen
-    assert keys(View(by_eviction=True), 79)[:2] == ["eviction", "pod"]
+    assert keys(View(namespace="shop"), 79) == chosen
     assert "namespace" not in keys(View(namespace="shop"), 250)
 
 
@@ -153,6 +152,6 @@ def test_no_column_repeats_the_headings(width: int) -> None:
     """The room is for the namespace, unless a person chose the columns or wants all of them."""
     shown = PODS.layout(View(), None, rows(), DEMO_TIME, width, has_headings=True).by_key
     assert "node" not in shown
-    assert ("namespace" in shown) == (width > 100)
+    assert ("namespace" in shown) == (width > 60)
     for view, chosen in ((View(wide=True), None), (View(), ("pod", "node"))):
         assert "node" in PODS.layout(view, chosen, rows(), DEMO_TIME, width, has_headings=True).by_key

@@ -29,7 +29,7 @@ from kubectl_qos.tui.lists.base import ListTable
 from kubectl_qos.tui.screens.base import QosScreen
 from kubectl_qos.tui.screens.edit import EditScreen
 from kubectl_qos.tui.screens.explain import CollapsibleTitle
-from kubectl_qos.tui.themes import THEMES
+from kubectl_qos.tui.themes import ANSI, THEMES
 from kubectl_qos.tui.view import ListKind, View
 from kubectl_qos.tui.widgets.line_table import HEADER, LineTable
 from kubectl_qos.tui.widgets.prompt import Prompt
@@ -299,7 +299,7 @@ def strategy(pilot: Run) -> str:
 def theme(pilot: Run) -> str:
     """The theme whose ground is painted."""
     ground = pilot.app.screen.styles.background.hex.lower()
-    return next(theme.name for theme in THEMES if theme.background == ground)
+    return next((theme.name for theme in THEMES if theme.background == ground), ANSI.name)
 
 
 def said(*wanted: str) -> See:

@@ -437,7 +437,7 @@ async def test_the_summary_and_the_cheapest_changes_come_first() -> None:
     async with running(None, "d", size=(120, 40)) as pilot:
         await pilot.seen("Cheapest changes")
         shown = " ".join(documents(pilot).split())
-        assert "the kernel's next victim on a full node: rank 1 of 17" in shown
+        assert "the kernel's next victim if worker-2 is full: rank 1 of 17" in shown
         assert "667 base ▒ +646 oom_score_adj █ +77 memory = 1390" in shown
         assert "c: memory 1930Mi + 969 × 16384Mi / 1000 = 17804.9Mi, 1086/1000 of 16384Mi" in shown
         assert "c requests.memory 512Mi → 705Mi outlives batch/crunch-x2k9f" in shown

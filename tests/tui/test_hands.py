@@ -101,6 +101,23 @@ async def test_the_menu_is_opened_with_the_right_button_and_takes_keys() -> None
         assert pilot.screen_name == "ExplainScreen"
 
 
+async def test_yaml_of_a_node_and_every_death_that_waits_on_it() -> None:
+    async with running(size=(120, 40)) as pilot:
+        await pilot.keys("1")
+        await pilot.listed()
+        await pilot.keys("y")
+        await pilot.seen("kind: Node")
+        assert "YAML of node worker-2" in pilot.words
+        await pilot.keys("q")
+        await pilot.go_to("next worker-1")
+        await pilot.seen("who dies next on worker-1")
+        await pilot.seen("kernel: node full")
+        await pilot.keys("q", "4")
+        await pilot.listed()
+        await pilot.go_to("next")
+        await pilot.seen("who dies next on worker-2")
+
+
 def died(exit_code: int, *, is_over: bool) -> Pod:
     """A pod whose container has ended, and may have been started again."""
     ended = ContainerState(terminated=ContainerStateTerminated(exit_code=exit_code))

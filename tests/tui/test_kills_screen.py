@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_qos.cluster.files import DemoSource
+from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.errors import ServerUnreachable
 from kubectl_qos.k8s.events import EventList
 from kubectl_qos.k8s.snapshot import Missing, Scope
@@ -113,6 +113,27 @@ async def test_what_is_long_is_broken_and_tab_goes_to_it() -> None:
         assert scroll.scroll_offset.y == 2
         await pilot.keys("shift+tab", "down")
         assert table(pilot).cursor == 1
+
+
+async def test_fixes_are_those_of_the_workload_also_of_a_pod_that_is_gone() -> None:
+    async with killed() as pilot:
+        kill = next(kill for kill in table(pilot).rows if kill.pod == "api-7d9c5b6f8-x2mzq")
+        for name in (kill.pod, "api-7d9c5b6f8-00000"):
+            table(pilot).load([replace(kill, pod=name)], table(pilot)._fitting, DEMO_TIME)
+            await pilot.keys("F")
+            await pilot.seen("shop/deployment/api")
+            await pilot.keys("escape")
+        table(pilot).load([replace(kill, pod="gone-0")], table(pilot)._fitting, DEMO_TIME)
+        await pilot.keys("F")
+        assert pilot.notifications[-1] == "that pod is gone, and so is its workload"
+
+
+async def test_a_fix_that_is_taken_is_edited() -> None:
+    async with killed() as pilot:
+        await pilot.keys(*["down"] * pods(pilot).index("api-7d9c5b6f8-x2mzq"), "F")
+        await pilot.seen("shop/deployment/api")
+        await pilot.keys("enter")
+        await pilot.seen("edit pod shop/api-7d9c5b6f8-")
 
 
 async def test_a_pod_that_is_gone_meanwhile_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual import constants
 from textual.widgets import Input
 
 from kubectl_qos.cluster.files import DemoSource
@@ -17,7 +18,7 @@ from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.screens.explain import CollapsibleTitle
 from kubectl_qos.tui.start import settings
-from kubectl_qos.tui.themes import THEMES
+from kubectl_qos.tui.themes import ANSI, THEMES
 from kubectl_qos.tui.view import ListKind, View, view_from_values, view_values
 from tests.tui.sources import running
 
@@ -75,6 +76,17 @@ async def test_what_does_not_exist_or_would_hide_something_is_not_kept() -> None
     left = await left_after("slash", typed="zzz")
     async with running(opened(left)) as pilot:
         assert not pilot.main.view.filter
+
+
+async def test_few_colours_are_the_terminals_own_and_no_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants, "COLOR_SYSTEM", "standard")
+    light = UiState(theme="qos-light")
+    assert opened(light).theme == ANSI.name
+    assert opened(light, Settings(theme="qos-light")).theme == "qos-light"
+    assert (await left_after(state=light)).theme == "qos-light"
+    assert (await left_after("t", state=light)).theme == THEMES[0].name
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert opened(light).theme == "qos-light"
 
 
 async def test_a_node_that_is_gone_leads_to_all_of_them() -> None:

@@ -61,6 +61,18 @@ def test_a_sample_below_nothing_is_nothing() -> None:
     assert of(after({A: usage(-5, 1)}, {A: usage(3, 2)})) == [0, 3]
 
 
+def two(first: int, second: int, at: int) -> PodUsage:
+    amounts = {"app": ContainerUsage(first * KIB), "side": ContainerUsage(second * KIB)}
+    return PodUsage.of_containers(amounts, timestamp=f"2026-11-20T12:00:{at:02}Z")
+
+
+def test_each_of_several_containers_has_a_peak_of_its_own() -> None:
+    trends = after({A: two(9, 1, 1)}, {A: two(2, 7, 2)}, {A: two(3, 4, 3)})
+    assert trends.peaks(A) == {"app": 9 * KIB, "side": 7 * KIB}
+    assert not after({A: two(9, 1, 1)}).peaks(A), "one sample is no peak"
+    assert not after({A: two(9, 1, 1)}, {A: usage(5, 2)}).peaks(A), "another pod of that name"
+
+
 @given(st.lists(AMOUNTS, max_size=3 * MOST))
 def test_the_last_samples_are_kept_and_no_more(amounts: list[int]) -> None:
     trends = after(*({A: usage(amount, second)} for second, amount in enumerate(amounts)))

@@ -18,6 +18,7 @@ from kubectl_qos.cli.flags import (
     add_switch,
     add_target,
     add_trial_flags,
+    add_write_flags,
 )
 from kubectl_qos.errors import InputError, UsageError
 
@@ -52,6 +53,7 @@ examples:
   kubectl qos fix pod/api-0 --apply 1 --dry-run=client  what the first change does, in full
   kubectl qos fix pod/api-0 --apply 1          apply it
   kubectl qos fix pod/api-0 --apply 1 --for 10m --undo-if oom  and see whether it helps
+  kubectl qos fix pod/api-0 --apply 1 --write ~/gitops --into overlay  in Git
   kubectl qos fix pod/api-0 -o patch           the patch of the first one, or of --apply N
   kubectl qos fix node/worker-2 --growth 20Mi -o kubelet-config   settings for its kubelet
   kubectl qos fix --priorities                 requests with which priorities hold, on each node
@@ -73,6 +75,8 @@ class Options:
     growth: str | None
     headers: bool
     output: str | None
+    write: str | None
+    into: Literal["base", "overlay"] | None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -91,6 +95,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " sent without --yes"
     )
     add_output(parser, "json", "yaml", "patch", KUBELET_CONFIG, help_=help_)
+    add_write_flags(parser)
     add_trial_flags(add_apply_flags(parser))
 
 
@@ -112,7 +117,11 @@ def run(options: Options) -> int:
 
     node = node or options.source.node
     like_set = _set_options(options, node)
-    given = (*options.apply.cluster_flags, *(("--dry-run",) if options.apply.dry_run != "none" else ()))
+    given = (
+        *options.apply.cluster_flags,
+        *(("--dry-run",) if options.apply.dry_run != "none" else ()),
+        *(("--write",) if options.write is not None else ()),
+    )
     if options.number is None and given:
         raise UsageError(f"{given[0]} needs --apply N", hint="--apply 1 applies the first fix")
     _check_flags(options, node, reference)
@@ -124,7 +133,7 @@ def run(options: Options) -> int:
         resolved, settings = resolve_cluster(like_set.source, options.apply)
         shell = ApplyShell(resolved, options.apply, settings, options.output)
     else:
-        resolved = resources.resolve_source(like_set.source)
+        resolved = resources.resolve_source(like_set.source, lives=like_set.tree is not None)
     found, snapshot = _find(reference, node, resolved, options)
     if options.number is None and (options.output != "patch" or not isinstance(found, FixList)):
         _print(found, snapshot, options)
@@ -176,7 +185,8 @@ def _set_options(options: Options, node: str | None) -> set_command.Options:
         by=None,
         output=options.output,
         exit_code=False,
-        write=False,
+        write=options.write,
+        into=options.into,
     )
 
 

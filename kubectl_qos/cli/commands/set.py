@@ -11,7 +11,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from kubectl_qos.cli import output, resources
-from kubectl_qos.cli.flags import add_apply_flags, add_output, add_switch, add_target, add_trial_flags
+from kubectl_qos.cli.flags import (
+    add_apply_flags,
+    add_output,
+    add_switch,
+    add_target,
+    add_trial_flags,
+    add_write_flags,
+)
 from kubectl_qos.errors import EXIT_ERROR, InputError, QosError, UsageError
 
 if TYPE_CHECKING:
@@ -29,10 +36,11 @@ in place or through the template, after a dry run of the server and a
 confirmation.
 
 Files (-f) are never sent anywhere, and -o without --yes prints the preview, patch or
-manifest and sends nothing. --demo prints the preview; with --yes it is applied to a
-cluster in memory, which is gone when the command ends. Exit code 1 where a server
-refuses the values, or where they cannot be changed at all; with --for, 3 where the
-change did not hold and is reverted, and 4 where it did not hold and stands.
+manifest and sends nothing; nor does --write, which changes manifests. --demo prints
+the preview; with --yes it is applied to a cluster in memory, which is gone when the
+command ends. Exit code 1 where a server refuses the values, or where they cannot be
+changed at all; with --for, 3 where the change did not hold and is reverted, and 4 where
+it did not hold and stands.
 """
 EXAMPLES: Final = """\
 examples:
@@ -50,6 +58,7 @@ examples:
   kubectl qos set resources deployment/api --limits memory=2Gi     as kubectl set resources
   kubectl qos set -f pod.yaml --pod-level --limits memory=4Gi -o manifest
   kubectl qos set -f deploy.yaml -c app --requests memory=1Gi --write
+  kubectl qos set deployment/api --limits memory=2Gi --write ~/gitops --into overlay
 """
 CLASSES: Final = ("guaranteed", "burstable", "besteffort")
 EXIT_CHANGES: Final = 1
@@ -75,7 +84,18 @@ class Options:
     by: Literal["in-place", "template"] | None
     output: str | None
     exit_code: bool
-    write: bool
+    write: str | None
+    into: Literal["base", "overlay"] | None
+
+    @property
+    def writes(self) -> bool:
+        """Whether a file is changed."""
+        return self.write is not None
+
+    @property
+    def tree(self) -> str | None:
+        """The working tree in which the source is changed, if that is asked for."""
+        return self.write or (self.source.kustomize if self.writes else None)
 
     @property
     def strategy(self) -> StrategyKind | None:
@@ -87,7 +107,7 @@ class Options:
     @property
     def applies(self) -> bool:
         """Whether more is done than to print, or to write to a file."""
-        if self.source.has_files or self.write:
+        if self.source.has_files or self.writes:
             return False
         return (
             (self.output is None and not self.source.demo) or self.apply.yes or self.apply.dry_run == "server"
@@ -160,11 +180,7 @@ def _add_output_flags(group: argparse._ArgumentGroup) -> None:
         "--exit-code",
         help="as kubectl diff: 0 if nothing would change, 1 if something would, above 1 for errors",
     )
-    add_switch(
-        group,
-        "--write",
-        help="change the file of -f that holds the object: only its values, comments and layout stay",
-    )
+    add_write_flags(group)
 
 
 def _parse_rank(text: str) -> int:
@@ -201,7 +217,7 @@ def _set(options: Options) -> tuple[bool, bool]:
         resolved, settings = resolve_cluster(options.source, options.apply)
         shell = ApplyShell(resolved, options.apply, settings, options.output, request.kill_rank)
     else:
-        resolved = resources.resolve_source(options.source)
+        resolved = resources.resolve_source(options.source, lives=options.tree is not None)
     snapshot = resolved.source.snapshot(resolved.named(references))
     pod = _find_one(references, snapshot, resolved)
     edits = set_edits.build_edits(request, pod, snapshot)
@@ -236,7 +252,11 @@ def change(
             _apply(shell, effects, pod, snapshot, options)
     elif shell is not None:
         output.note(f"nothing to apply: {resources.reference(pod)} has these values already")
-    if options.write:
+    if options.tree is not None:
+        from kubectl_qos.cli.write_back import write_to_tree
+
+        write_to_tree(pod, edits, resolved, options)
+    elif options.writes:
         output.note(_write(effects, pod, resolved))
     return bool(effects.edits)
 
@@ -260,9 +280,18 @@ def check_flags(options: Options) -> None:
     from kubectl_qos.cluster.inputs import is_url
 
     options.apply.check_trial()
-    if options.write:
+    if options.into is not None and options.tree is None:
+        raise UsageError("--into needs --write DIR", hint="DIR is the working tree with the manifests")
+    if options.writes and options.apply.dry_run != "none":
+        raise UsageError(
+            "--write and --dry-run exclude each other", hint="without --write nothing is written"
+        )
+    if options.writes and options.tree is None:
         if not options.source.files:
-            raise UsageError("--write changes a manifest file", hint="give it with -f FILE")
+            raise UsageError(
+                "--write changes a manifest file",
+                hint="give it with -f FILE, or the working tree: --write DIR",
+            )
         if "-" in options.source.files:
             raise UsageError(
                 "--write cannot change standard input",
@@ -270,11 +299,9 @@ def check_flags(options: Options) -> None:
             )
         if any(map(is_url, options.source.files)):
             raise UsageError("--write cannot change a URL", hint="fetch it, and give the file with -f")
-        if options.apply.dry_run != "none":
-            raise UsageError(
-                "--write and --dry-run exclude each other", hint="without --write nothing is written"
-            )
     given = (*options.apply.cluster_flags, *(("--by",) if options.by is not None else ()))
+    if given and options.tree is not None:
+        raise UsageError(f"{given[0]} does nothing with --write DIR: nothing is sent")
     if given and options.source.demo and not options.applies:
         raise UsageError(f"{given[0]} does nothing with --demo alone", hint="add --yes or --dry-run=server")
     if given and options.source.has_files:

@@ -379,6 +379,7 @@ OF_COMMAND: Final[Mapping[str, Mapping[str, Completer]]] = {
         "outlive": names_of_kind("Pod"),
         "rank_below": free,
         "timeout_seconds": free,
+        "write": only(FOLDERS),
     },
     "undo": {"id": changes, "timeout_seconds": free},
     "kills": {
@@ -392,6 +393,7 @@ OF_COMMAND: Final[Mapping[str, Mapping[str, Completer]]] = {
         "number": free,
         "growth": free,
         "timeout_seconds": free,
+        "write": only(FOLDERS),
     },
     "simulate": {
         "target": TargetCompleter(NODE),

@@ -149,7 +149,7 @@ class Run:
         self._eviction_keys: list[EvictionKey] | None = None
         self._priorities = [(pod.pod.spec.priority or 0, pod.request.nano) for pod in node_state.pods]
         self._is_still = not self.timeline.grows
-        self._immune = {
+        self.immune = {
             index
             for index, container in enumerate(node_state.containers)
             if container.adj == OOM_SCORE_ADJ_MIN
@@ -235,13 +235,6 @@ class Run:
             return Choice(candidates[points.index(most)], most, tied)
         return Choice(processes[own.index(most)], most, tied)
 
-    def only_candidate(self, hit: LimitHit) -> int | None:
-        """The container that its own limit hits, whatever its points are; None where there is a choice."""
-        if hit.mechanism is not Mechanism.CONTAINER_LIMIT and hit.mechanism is not Mechanism.POD_LIMIT:
-            return None
-        candidates = self._candidates(hit)
-        return candidates[0] if len(candidates) == 1 else None
-
     def _kill(self, hit: LimitHit) -> SimulationStep | None:
         choice = self.choose(hit)
         if choice is None:
@@ -312,7 +305,7 @@ class Run:
             living = [index for index in timeline.pod_containers[hit.owner] if index in timeline.living]
         else:
             living = list(timeline.living)
-        return [index for index in living if index not in self._immune] if self._immune else living
+        return [index for index in living if index not in self.immune] if self.immune else living
 
     def limit_bytes(self, hit: LimitHit) -> int:
         """RAM and swap up to that limit, by which oom_score_adj is scaled there (`constrained_alloc`)."""
@@ -359,7 +352,9 @@ class Run:
         """Pages are added to the points of oom_score_adj, which stay the same."""
         adj_points = self._adj_points.get(total)
         if adj_points is None:
-            adj_points = [badness(0, container.adj, total) for container in self._state.containers]
+            adjs = [container.adj for container in self._state.containers]
+            each = {adj: badness(0, adj, total) for adj in set(adjs)}
+            adj_points = [each[adj] for adj in adjs]
             self._adj_points[total] = adj_points
         page = self._page
         usages = self.timeline.usages(containers)

@@ -75,10 +75,10 @@ class MemoryTimeline:
         self.present = set(self.living)
         self.reclaiming = False
         # A cgroup above containers has no swap limit of its own: it holds what they may swap.
-        self._pod_most = [
-            pod.limit_bytes + node_state.may_swap(containers[place] for place in self.pod_containers[index])
-            for index, pod in enumerate(pods)
-        ]
+        self._pod_most = [pod.limit_bytes for pod in pods]
+        if node_state.swap_bytes:
+            for index, held in enumerate(self.pod_containers):
+                self._pod_most[index] += node_state.may_swap([containers[place] for place in held])
         swap = node_state.may_swap(containers)
         kubepods = node_state.kubepods_bytes
         self._kubepods_most = kubepods + swap if kubepods is not None else None
@@ -87,14 +87,14 @@ class MemoryTimeline:
         self._container_hits = sorted(
             (time, index)
             for index, container in enumerate(containers)
-            if container.most_bytes and self._rate[index]
+            if self._rate[index] and container.most_bytes
             for time in [(container.most_bytes - self._used[index]) / self._rate[index]]
             if time < self._end
         )
         self._limited_pods = [
             index
             for index, pod in enumerate(pods)
-            if pod.limit_bytes and self._pod_rate[index]
+            if self._pod_rate[index] and pod.limit_bytes
             if (self._pod_most[index] - self._pod_used[index]) / self._pod_rate[index] < self._end
         ]
 
@@ -213,16 +213,7 @@ class MemoryTimeline:
             yield LimitHit(eviction, Mechanism.EVICTION)
 
     def distances(self) -> Iterator[Distance]:
-        """How far away each limit is now, by the growth of its owner alone."""
-        for index, container in enumerate(self._state.containers):
-            if container.most_bytes:
-                yield Distance(Mechanism.CONTAINER_LIMIT, index, container.most_bytes - self._used[index])
-        for index, pod in enumerate(self._state.pods):
-            if pod.limit_bytes:
-                yield Distance(Mechanism.POD_LIMIT, index, self._pod_most[index] - self._pod_used[index])
-        if self._kubepods_most is not None:
-            yield Distance(Mechanism.KUBEPODS_LIMIT, -1, self._kubepods_most - self._total_used)
-        yield Distance(Mechanism.NODE, -1, self._most - self._own_used - self._total_used)
+        """How far away each limit is now, by the growth of its owner alone; of equal ones the first acts."""
         left = [capacity - threshold - used for capacity, threshold, used, _ in self._signals()]
         if left:
             yield Distance(Mechanism.EVICTION, -1, min(left))
@@ -230,6 +221,16 @@ class MemoryTimeline:
         if soft is not None:
             used = self._own_used + self._total_working_set
             yield Distance(Mechanism.EVICTION, -1, self._evictable - soft - used, is_soft=True)
+        for index, pod in enumerate(self._state.pods):
+            if pod.limit_bytes:
+                yield Distance(Mechanism.POD_LIMIT, index, self._pod_most[index] - self._pod_used[index])
+        own = Mechanism.CONTAINER_LIMIT
+        for index, (container, used) in enumerate(zip(self._state.containers, self._used, strict=True)):
+            if container.limit_bytes:
+                yield Distance(own, index, container.limit_bytes + container.swap_bytes - used)
+        if self._kubepods_most is not None:
+            yield Distance(Mechanism.KUBEPODS_LIMIT, -1, self._kubepods_most - self._total_used)
+        yield Distance(Mechanism.NODE, -1, self._most - self._own_used - self._total_used)
 
     def _next_eviction(self) -> float | None:
         """When the kubelet next finds too little available, None if it never will.

@@ -6,12 +6,15 @@ from abc import abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import accumulate
 from types import MappingProxyType
 from typing import Any, Final, TypeVar, cast
 
+from rich.cells import cell_len
+
 from kubectl_qos.k8s.kinds import Workload, find_workload
 from kubectl_qos.k8s.usage import PodKey
-from kubectl_qos.present.format import binary, escape
+from kubectl_qos.present.format import binary, escape, shortened
 from kubectl_qos.present.groups import (
     NAMESPACE_COLUMNS,
     WORKLOAD_COLUMNS,
@@ -34,14 +37,15 @@ from kubectl_qos.present.node_rows import NodeRow, NodeRows, build_node_rows, tr
 from kubectl_qos.present.output import column
 from kubectl_qos.present.pod_rows import PodRow
 from kubectl_qos.present.reasons import CLASSES
-from kubectl_qos.present.timeline import compact
+from kubectl_qos.present.timeline import eta, foremost
 from kubectl_qos.qos.qos_class import QosClass
+from kubectl_qos.qos.simulation.next_death import seconds_until
 from kubectl_qos.tui.filters import Fields
 from kubectl_qos.tui.lists.base import ListDefinition, ListRows, newest_row
 from kubectl_qos.tui.lists.pods import PodList
 from kubectl_qos.tui.view import ListKind, View, count
 from kubectl_qos.tui.view_model import Trends, ViewModel, sparkline
-from kubectl_qos.tui.widgets.line_table import LOOK_TOKENS, Spans
+from kubectl_qos.tui.widgets.line_table import Spans
 from kubectl_qos.tui.widgets.table import GAP, GUTTER, Layout, Token
 from kubectl_qos.tui.widgets.text_view import TextLayout, paragraphs, stacked
 
@@ -173,6 +177,9 @@ _BAR_TOKENS: Final[dict[QosClass | None, str]] = {
 _BAR: Final = 20
 _MAX_BAR: Final = 60
 _VICTIMS: Final = 4
+_MIN_DEATH: Final = 44
+"""Where the column of the next death is narrower, they have a line of their own."""
+_ON_A_LINE: Final = 2
 
 
 def _bar_column(cells: int) -> NodeColumn:
@@ -217,36 +224,33 @@ class NodeList(ListDefinition[NodeRow]):
         return view_model is not None and view_model.is_in_trouble(row.name)
 
     def further(self, row: NodeRow, number: int, layout: Layout[NodeRow], width: int) -> Spans:
-        """Below the columns: the ends of the bar and how usage went, then who dies next."""
+        """How usage went, the ends of the bar, and below the next death those that follow."""
         view_model = self._newest()
         if view_model is None or number == self.most_height - 1:
             return ()
-        before = GUTTER
-        for one, cells in zip(layout.columns, layout.widths, strict=True):
-            if one.key == "memory":
-                break
-            before += cells + GAP
-        keys = view_model.pod_keys(row.name)
-        if number == 1:
-            trend = sparkline(
-                self._trends.total(keys), row.capacity and row.capacity >> 10, before - GUTTER - GAP
-            )
-            bar = layout.by_key.get("memory", 0)
-            return (
-                (" " * GUTTER, ""),
-                (trend.ljust(before - GUTTER), "calm"),
-                (memory_ticks(row, bar), "faint"),
-            )
+        ends = accumulate((cells + GAP for cells in layout.widths), initial=GUTTER)
+        starts = dict(zip(layout.by_key, ends, strict=False))
+        column, keys = starts.get("next_death", width), view_model.pod_keys(row.name)
         found = view_model.deaths(row.name)
-        if found is None:
-            return ()
-        line = compact(
-            found.deaths,
-            width - GUTTER,
-            growth=self._trends.growth(keys),
-            in_trouble=view_model.is_in_trouble(row.name),
-        )
-        return ((" " * GUTTER, ""), *((span.text, LOOK_TOKENS[span.look]) for span in line))
+        deaths = foremost(found.deaths, self.most_height - 1) if found is not None else []
+        is_narrow = width - column < _MIN_DEATH
+        spans: Spans = ()
+        if number == 1 + is_narrow and "memory" in starts:
+            before = starts["memory"] - GUTTER
+            trend = sparkline(self._trends.total(keys), row.capacity and row.capacity >> 10, before - GAP)
+            ticks = memory_ticks(row, layout.by_key["memory"])
+            spans = ((" " * GUTTER, ""), (trend.ljust(before), "calm"), (ticks, "faint"))
+        deaths = deaths[number : number + 1] if not is_narrow else deaths[:_ON_A_LINE] if number == 1 else []
+        before = (GUTTER if is_narrow else column) - sum(cell_len(text) for text, _ in spans)
+        room = width // _ON_A_LINE if is_narrow else width - column
+        growth = self._trends.growth(keys)
+        for death in deaths:
+            far, name = f"{distance(death)} ", escape(death.key[1]) if is_narrow else victim(death)
+            ends_by = f", {killed_by(death)}  {eta(seconds_until(death, growth))}".rstrip()
+            who = shortened(name, max(room - GAP - len(far + ends_by), GAP))
+            spans += ((" " * before, ""), (far + who, ""), (ends_by, "muted"))
+            before = GAP
+        return spans
 
     def build(self, view_model: ViewModel, view: View, before: ListRows | None) -> ListRows:
         """Every node; the rows of unchanged nodes are reused."""

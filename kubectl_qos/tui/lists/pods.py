@@ -50,7 +50,7 @@ CHIPS: Final = {
 }
 """Flags in two letters; the panel spells them out."""
 IMPORTANCE: Final = (
-    "rank eviction pod memory qos oom_score frees eta flags oom_score_adj node namespace limit_percent dies"
+    "rank eviction pod memory qos oom_score flags namespace eta frees oom_score_adj node limit_percent dies"
     " trend pod flags request limit node namespace restarts age priority"
 )
 """The columns that stay the longest first; see fitting_columns."""

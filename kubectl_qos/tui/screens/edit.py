@@ -22,8 +22,10 @@ from kubectl_qos.present.effects import apply_sections, goal_section
 from kubectl_qos.present.findings import obstacle_sentence
 from kubectl_qos.present.format import escape
 from kubectl_qos.present.moments import deaths_at_moments
+from kubectl_qos.present.output import Section
 from kubectl_qos.present.pod_rows import PodRow
 from kubectl_qos.present.reasons import step_sentence
+from kubectl_qos.present.score import cheapest_section
 from kubectl_qos.qos.qos_class import QosClass, steps_to
 from kubectl_qos.tui.actions import BindingGroup
 from kubectl_qos.tui.edit_lines import (
@@ -42,7 +44,14 @@ from kubectl_qos.tui.screens.search import Finder
 from kubectl_qos.tui.view import pod_name
 from kubectl_qos.tui.view_model import ViewModel
 from kubectl_qos.tui.widgets.resource_form import ResourceForm
-from kubectl_qos.tui.widgets.text_view import TextScroll, TextView, effects_layout, paragraphs, stacked
+from kubectl_qos.tui.widgets.text_view import (
+    TextScroll,
+    TextView,
+    effects_layout,
+    paragraphs,
+    section_layout,
+    stacked,
+)
 
 _DEATHS: Final = "Next deaths by its own limits and by its node's killers"
 _HUGE: Final = 160
@@ -76,6 +85,7 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
         self._reloads = False
         self._folds_files: bool | None = None
         self._saved: list[tuple[str, str]] = []
+        self._cheapest: Section | None = None
 
     def compose_content(self) -> ComposeResult:
         self._subject = EditTarget(self._pod, self._view_model, self.qos.source)
@@ -88,8 +98,8 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
                     yield TextView(classes="before")
             with TextScroll(id="preview", can_focus=False):
                 yield _panel("values", "Effect")
-                yield _panel("ladder", "Kill order")
                 yield _panel("deaths-narrow", _DEATHS, "narrow")
+                yield _panel("ladder", "Kill order")
                 yield _panel("before-narrow", "Before you apply it", "before narrow")
                 yield _panel("files", "cgroup")
         yield _panel("deaths", _DEATHS)
@@ -101,10 +111,19 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
     def on_mount(self) -> None:
         """The effects of nothing; what is around the pod is read meanwhile."""
         self._load_related()
+        ranked = self._view_model.rows.nodes.get(self._pod.node_name)
+        key = self._pod.namespace, self._pod.name
+        row = next((row for row in ranked.rows if row.key[:2] == key), None) if ranked is not None else None
+        work = partial(cheapest_section, self._pod, row, self._view_model.snapshot)
+        run_in_background(self, work, self._take_cheapest)
         self.form.put(self._edits)
         self._show_preview()
 
     def on_resize(self) -> None:
+        self._show_preview()
+
+    def _take_cheapest(self, found: Section | QosError | None) -> None:
+        self._cheapest = None if isinstance(found, QosError) else found
         self._show_preview()
 
     def _load_related(self) -> None:
@@ -160,6 +179,9 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
         effects = of_pods[0]
         sections = (*related_sections(preview, self._subject, self._related), *apply_sections(preview))
         before = effects_layout(sections, len(self.form.wrong), self._subject.missing)
+        if self._cheapest is not None and not preview.edits:
+            heading = paragraphs((f"  {self._cheapest.title}", "answer"))
+            before = stacked(before, heading, section_layout(self._cheapest, "    "))
         own = self._view_model.snapshot.own_bytes(effects.before.pod.node_name)
         deaths = deaths_at_moments(effects, own)
         key = self.qos.keys.first("edit.files")

@@ -36,18 +36,21 @@ from kubectl_qos.tui.actions import BindingGroup
 from kubectl_qos.tui.follower import run_in_background
 from kubectl_qos.tui.lists.base import fitting_columns
 from kubectl_qos.tui.screens.base import Dialog
-from kubectl_qos.tui.widgets.line_table import LineTable
-from kubectl_qos.tui.widgets.table import Layout
+from kubectl_qos.tui.widgets.line_table import HEADER, LineTable, Spans
+from kubectl_qos.tui.widgets.table import GAP, GUTTER, Layout
 
 _COLUMNS: Final[tuple[Column[Fix], ...]] = (
     column("object", fix_object, header="WHAT"),
     column("change", fix_change),
-    column("effect", fix_effect),
     column("when", fix_when),
     column("evidence", fix_evidence, header="HOW SURE"),
 )
-_IMPORTANCE: Final = "object change effect object change effect when evidence"
-_SQUEEZED: Final = {"object": 16, "change": 20, "effect": 16}
+_IMPORTANCE: Final = "object change object change when evidence"
+_SQUEEZED: Final = {"object": 16, "change": 20}
+_LINES: Final = 2
+"""Of a fix, where there is room: what to change, and below it what that does."""
+_ROOMY: Final = 24
+"""The least height of a terminal where there is."""
 
 
 def suggestion(snapshot: Snapshot, node: str) -> Fix | None:
@@ -104,8 +107,9 @@ class FixDialog(Dialog[Fix | None], group=BindingGroup.SELECT):
             return
         fixes = found.fixes
         table = self.query_one(LineTable)
+        table.most_height, table.further = _LINES, _effect
         table.load(fixes, partial(_fitting, fixes), datetime.now(UTC), empty="Nothing to change.")
-        table.styles.height = max(len(fixes), 1) + 1
+        table.styles.height = _LINES * max(len(fixes), 1) + HEADER
         if not fixes:
             why = "\n".join(map(unfixed_sentence, found.unfixed)) or "No limit is near, and no killer waits."
             self.query_one(Label).update(why)
@@ -114,14 +118,21 @@ class FixDialog(Dialog[Fix | None], group=BindingGroup.SELECT):
     def _describe(self, event: LineTable.Highlighted) -> None:
         if event.row is not None:
             fix: Fix = event.row
+            effect = "" if self.app.size.height >= _ROOMY else f"{fix_effect(fix)}\n"
             self.query_one(Label).update(
-                f"{fix_sentence(fix)}\n{fix_effect(fix)}\n"
-                f"takes {fix_costs(fix)}; known from {fix_evidence(fix)}"
+                f"{fix_sentence(fix)}\n{effect}takes {fix_costs(fix)}; known from {fix_evidence(fix)}"
             )
 
     @on(LineTable.Selected)
     def _selected(self, event: LineTable.Selected) -> None:
         self.dismiss(event.row)
+
+
+def _effect(fix: Fix, _number: int, layout: Layout[Fix], width: int) -> Spans:
+    """Below the change, or as far to the left as it takes to fit."""
+    effect = fix_effect(fix)
+    begin = min(GUTTER + GAP + layout.widths[0], max(width - len(effect), GUTTER + GAP))
+    return ((" " * begin + effect, "muted"),)
 
 
 def _token(_: Fix, key: str) -> str:

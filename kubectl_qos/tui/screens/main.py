@@ -154,13 +154,17 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
         self._with_pod(Detail.TREE)
 
     def action_yaml(self) -> None:
-        """The workload, or the pod of any other row."""
+        """The node or workload, or the pod of any other row."""
+        from kubectl_qos.tui.screens.read import node_screen, workload_screen, yaml_screen
+
+        source = self.qos.source
+        if self.view.kind is ListKind.NODES and self.table.row is not None:
+            self.qos.push_screen(node_screen(source, self.table.row.name))
+            return
         view_model, row = self.qos.view_model, self._pod_row()
         if view_model is None or row is None:
             return
-        from kubectl_qos.tui.screens.read import workload_screen, yaml_screen
-
-        source, pod = self.qos.source, view_model.pod_of(row)
+        pod = view_model.pod_of(row)
         if self.view.kind is ListKind.WORKLOADS and self.table.row is not None:
             self.qos.push_screen(workload_screen(source, self.table.row.key, pod))
         else:
@@ -185,6 +189,16 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
 
     def action_simulate(self) -> None:
         self._simulate(None)
+
+    def _show_next(self, node: str | None) -> None:
+        """Every death that waits on a node, by default on that in focus."""
+        view_model, node = self.qos.whole_view_model(), node or self._node_in_focus()
+        if view_model is not None and node:
+            from kubectl_qos.tui.screens.read import next_deaths_screen
+
+            self.qos.push_screen(next_deaths_screen(view_model.snapshot, node, self.app.size.width))
+        elif view_model is not None:
+            self.qos.notify("there is no node to look at", severity="warning")
 
     def _simulate(self, node: str | None) -> None:
         """Simulate on the named node, else on that of the view or row, else on the fullest one."""
@@ -287,6 +301,8 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
             self._with_pod(Detail[target.destination.name], target.pod)
         elif target.destination is Destination.SIMULATION:
             self._simulate(target.name)
+        elif target.destination is Destination.NEXT:
+            self._show_next(target.name)
         elif target.destination is Destination.CONTEXT:
             self.qos.go_to_context(target.name)
         else:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from textual.app import ComposeResult
 from textual.content import Content
@@ -14,16 +14,28 @@ from kubectl_qos.cluster.source import Source
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.kinds import WORKLOADS, Workload
 from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.present.format import age, escape
+from kubectl_qos.present.next_death import deaths_on_nodes
 from kubectl_qos.present.output import to_yaml
+from kubectl_qos.present.timeline import lines
 from kubectl_qos.qos.kills.evidence import OOM_KILLED
 from kubectl_qos.tui.actions import BindingGroup
 from kubectl_qos.tui.follower import run_in_background
 from kubectl_qos.tui.screens.base import QosScreen
 from kubectl_qos.tui.view import pod_name
-from kubectl_qos.tui.widgets.text_view import TextLine, TextScroll, TextView, escape_lines, layout_lines
+from kubectl_qos.tui.widgets.text_view import (
+    TextLine,
+    TextScroll,
+    TextView,
+    escape_lines,
+    layout_lines,
+    yaml_line,
+)
 
 NOTHING: Final = "it is empty"
+_FRAME: Final = 8
+"""Cells of a line beside the text: border, padding and scrollbar."""
 
 
 class ReadScreen(QosScreen, group=BindingGroup.READ):
@@ -50,11 +62,12 @@ class ReadScreen(QosScreen, group=BindingGroup.READ):
     def _take(self, text: str | QosError) -> None:
         if isinstance(text, QosError):
             hint = f"\n{text.hint}" if text.hint else ""
-            lines = [TextLine(line, "wrong") for line in escape_lines(f"! {text}{hint}").split("\n")]
+            shown = [TextLine(line, "wrong") for line in escape_lines(f"! {text}{hint}").split("\n")]
         else:
             self._text = text
-            lines = [TextLine(escape(line)) for line in text.splitlines()] or [TextLine(NOTHING, "muted")]
-        self.query_one(TextView).show(layout_lines(lines))
+            look = yaml_line if self._file.endswith(".yaml") else TextLine
+            shown = [look(escape(line)) for line in text.splitlines()] or [TextLine(NOTHING, "muted")]
+        self.query_one(TextView).show(layout_lines(shown))
         if self._at_end:
             self.call_after_refresh(self.query_one(TextScroll).action_last)
 
@@ -89,9 +102,27 @@ def workload_screen(source: Source, workload: Workload, pod: Pod) -> ReadScreen:
     return ReadScreen(f"YAML of {name}", f"{workload.name}.yaml", read)
 
 
+def node_screen(source: Source, name: str) -> ReadScreen:
+    """A node, as the source has it now."""
+    return ReadScreen(f"YAML of node {escape(name)}", f"{name}.yaml", lambda: _text(source.raw_node(name)))
+
+
+def next_deaths_screen(snapshot: Snapshot, node: str, width: int) -> ReadScreen:
+    """Every death that waits on a node, as `kubectl qos next` prints them."""
+
+    def read() -> str:
+        found = deaths_on_nodes(snapshot, [node])
+        return "\n".join([*lines(found, width - _FRAME), "", *found.notes])
+
+    return ReadScreen(f"who dies next on {escape(node)}", f"{node}-next.txt", read)
+
+
 def _object_text(source: Source, pod: Pod) -> str:
+    return _text(source.raw(pod))
+
+
+def _text(raw: Mapping[str, Any]) -> str:
     """Without the managed fields, which kubectl leaves out too."""
-    raw = source.raw(pod)
     metadata = {key: value for key, value in raw.get("metadata", {}).items() if key != "managedFields"}
     return to_yaml({key: metadata if key == "metadata" else value for key, value in raw.items()})
 

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final, TypeVar
 
+from rich.cells import cell_len
 from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Vertical
@@ -174,12 +175,12 @@ def _command_token(_: Command, key: str) -> str:
 
 
 def _fit_dialog(
-    dialog: Widget, columns: Sequence[Column[RowT]], rows: Sequence[RowT], least: int = 24
+    dialog: Widget, columns: Sequence[Column[RowT]], rows: Sequence[RowT], least: int = 0
 ) -> None:
     """Make a dialog as wide as its table; its style bounds it."""
     widths = measured(columns, rows, datetime.now(UTC))
     frame = 2 * _FRAME + dialog.styles.scrollbar_size_vertical
-    dialog.styles.width = max(GUTTER + sum(widths) + GAP * len(widths) + frame, least)
+    dialog.styles.width = max(GUTTER + sum(widths) + GAP * len(widths) + frame, least, 24)
 
 
 _FRAME: Final = 2
@@ -231,9 +232,7 @@ class ColumnsScreen(Dialog[tuple[str, ...] | None], group=BindingGroup.COLUMNS):
                 key=lambda choice: choice.column.key,
                 token=lambda choice, _: "" if choice.shown else "muted",
             )
-            keys = self.qos.keys
-            actions = actions_in_group(BindingGroup.COLUMNS)
-            yield Label(", ".join(f"{keys.shown(action)} {action.label}" for action in actions), markup=False)
+            yield Label(markup=False)
 
     @property
     def _table(self) -> LineTable[ColumnChoice]:
@@ -246,6 +245,14 @@ class ColumnsScreen(Dialog[tuple[str, ...] | None], group=BindingGroup.COLUMNS):
     def _show(self) -> None:
         choices = tuple(self._choices)
         self._table.load(choices, partial(_last_takes_rest, _CHOICE_COLUMNS, choices), datetime.now(UTC))
+
+    @on(LineTable.Highlighted)
+    def _describe(self, event: LineTable.Highlighted) -> None:
+        """What the column says in full, and the keys."""
+        keys, actions = self.qos.keys, actions_in_group(BindingGroup.COLUMNS)
+        named = ", ".join(f"{keys.shown(action)} {action.label}" for action in actions)
+        if event.row is not None:
+            self.query_one(Label).update(f"{event.row.column.header}: {event.row.column.help}\n{named}")
 
     def action_show(self) -> None:
         index = self._table.cursor
@@ -295,7 +302,7 @@ class SelectDialog(Dialog[str | None], group=BindingGroup.SELECT):
 
     def on_mount(self) -> None:
         columns = (column("name", str, header=self._header, cell=escape),)
-        _fit_dialog(self.query_one(".dialog-table"), columns, self._names)
+        _fit_dialog(self.query_one(".dialog-table"), columns, self._names, cell_len(self._title) + 4 * _FRAME)
         table = self.query_one(LineTable)
         table.load(self._names, partial(_last_takes_rest, columns, self._names), datetime.now(UTC))
         table.move_to(self._current)

@@ -36,7 +36,7 @@ KEPT_LINES: Final = 96
 """More than most screens have: a line takes some 10 KB with what Textual keeps of it."""
 RIGHT_BUTTON: Final = 3
 CARDS: Final = 6
-"""Rows have all their lines where so many of them are in sight."""
+"""Rows have more lines where so many of them stay in sight."""
 FLASH_SECONDS: Final = 0.8
 """How long a cell whose text has changed stands out."""
 
@@ -51,20 +51,6 @@ class _Drag(NamedTuple):
 
 Spans = tuple[tuple[str, str], ...]
 """Pieces of a line with their tokens."""
-
-
-LOOK_TOKENS: Final = {
-    "": "",
-    "axis": "faint",
-    "now": "accent",
-    "mark": "accent",
-    "far": "",
-    "near": "warning",
-    "danger": "victim",
-    "time": "warning",
-    "muted": "muted",
-}
-"""The token of each look of the picture of next deaths."""
 
 
 class _PaintedSpans(NamedTuple):
@@ -274,8 +260,8 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
             self.post_message(self.Highlighted(self, self.row))
 
     def _show(self) -> None:
-        cards = self._page >= self.most_height * min(max(len(self.rows), 1), CARDS)
-        self.height = self.most_height if cards else 1
+        room = self._page // min(max(len(self.rows), 1), CARDS)
+        self.height = max(min(room, self.most_height), 1)
         made_from = self.rows, self.height, self.group_of
         if not all(map(is_, made_from, self._lines_of)):
             starts = table.group_starts(map(self.group_of, self.rows)) if self.group_of is not None else ()

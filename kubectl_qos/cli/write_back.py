@@ -1,0 +1,40 @@
+"""--write DIR: the source of an object in a working tree, and a commit message for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from kubectl_qos.cli import output, resources
+from kubectl_qos.cluster.working_tree import WorkingTree
+from kubectl_qos.edit.edits import Edit
+from kubectl_qos.edit.strategy import topmost_workload
+from kubectl_qos.errors import InputError
+from kubectl_qos.k8s.managers import ManagedValue, find_managers
+from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.present.apply import commit_message, write_back_lines
+
+if TYPE_CHECKING:
+    from kubectl_qos.cli.commands.set import Options
+
+
+def write_to_tree(
+    pod: Pod, edits: Sequence[Edit], resolved: resources.ResolvedSource, options: Options
+) -> None:
+    """Write edits to where the object, or the workload that owns the pod, comes from. Raises QosError."""
+    related = resolved.source.related(pod)
+    owner = topmost_workload(related)
+    if related.owners and owner is None:
+        above = f"{related.owners[-1].kind.lower()}/{related.owners[-1].name}"
+        raise InputError(
+            f"{resources.reference(pod)} belongs to {above}, which has no template that could be read",
+            hint="name the workload whose manifest it is",
+        )
+    raw = {"kind": pod.kind, **related.raw} if owner is None else owner.raw
+    template = pod if owner is None or owner.template is None else owner.template
+    managers = find_managers(raw, [ManagedValue(*edit.target) for edit in edits])
+    assert options.tree is not None
+    done = WorkingTree(options.tree).write(template, edits, managers, options.into)
+    output.notes(write_back_lines(done))
+    if done.edits:
+        (output.print_lines if options.output is None else output.notes)(commit_message(done))

@@ -1,0 +1,326 @@
+"""Kustomizations as files: which others they read, ways to make an edit in them, and one more patch.
+
+Nothing is built here: what kustomize makes of an edit is for kustomize to say. Source:
+sigs.k8s.io/kustomize/api/types (Kustomization, Patch), and for the options of Argo CD and Flux
+argo-cd, util/kustomize/kustomize.go (Build), and fluxcd/pkg, kustomize/kustomize_generator.go.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from kubectl_qos.cluster.documents import Document, metadata_text, plain_documents
+from kubectl_qos.cluster.yaml_patch import patch_document
+from kubectl_qos.edit.edits import POD_LEVEL, Edit
+from kubectl_qos.edit.patch import edit_object
+from kubectl_qos.errors import InputError
+from kubectl_qos.k8s.kinds import dotted, object_name, spec_path
+from kubectl_qos.k8s.objects import Json, Pod, nested
+
+NAMES: Final = ("kustomization.yaml", "kustomization.yml", "Kustomization")
+_RESOURCES: Final = ("resources", "bases", "components")
+
+Way = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Files:
+    """The files below a folder as they were first read, with what would be written to them."""
+
+    root: Path
+    changed: Mapping[Path, bytes] = field(default_factory=dict)
+    known: dict[Path, bytes] = field(default_factory=dict)
+
+    def read(self, path: Path) -> bytes:
+        """The content of a file, empty without one. Raises InputError."""
+        if path not in self.changed and path not in self.known:
+            try:
+                self.known[path] = path.read_bytes() if path.exists() else b""
+            except OSError as error:
+                raise InputError(f"{self.name(path)}: {error.strerror}") from None
+        return self.changed[path] if path in self.changed else self.known[path]
+
+    def exists(self, path: Path) -> bool:
+        """Whether there is such a file or folder."""
+        return path in self.changed or path.exists()
+
+    def objects(self, path: Path) -> list[Json]:
+        """What can be read of a file, Lists as their items."""
+        return list(_parse(self.read(path), self.name(path)))
+
+    def with_(self, path: Path, content: bytes) -> Files:
+        """The same with another content of a file."""
+        return replace(self, changed={**self.changed, path: content})
+
+    def name(self, path: Path) -> str:
+        """A file or folder as a person would name it."""
+        return str(path.relative_to(self.root)) if path.is_relative_to(self.root) else str(path)
+
+
+@lru_cache(maxsize=1024)
+def _parse(content: bytes, name: str) -> tuple[Json, ...]:
+    # Overlays read the same bases again and again.
+    return tuple(raw for document in plain_documents(content, name) for _, raw in document.objects())
+
+
+class Layer(NamedTuple):
+    """A kustomization: its file and value, and the manifests, patches and folders that it lists.
+
+    The last applied come first. Patches have their entry in the list, which may select objects. It `fetches`
+    what is no file of the tree.
+    """
+
+    folder: Path
+    file: Path
+    value: Json
+    manifests: tuple[Path, ...]
+    patches: Mapping[Path, Any]
+    folders: tuple[Path, ...]
+    fetches: bool
+
+
+def layers(folder: Path, files: Files, above: tuple[Path, ...] = ()) -> list[Layer]:
+    """The kustomization of a folder and all that it reads, the last applied first; empty without one."""
+    file = next(((folder / name).resolve() for name in NAMES if (folder / name).is_file()), None)
+    if file is None or folder in above or not file.is_relative_to(files.root):
+        return []
+    value = next(iter(files.objects(file)), {})
+    listed = [(key, item, (folder / path).resolve()) for key, item, path in _listed(value)]
+    found = [one for one in listed if one[2].is_relative_to(files.root)]
+    own = Layer(
+        folder=folder,
+        file=file,
+        value=value,
+        manifests=tuple(path for key, _, path in found if key in _RESOURCES and path.is_file()),
+        patches={path: item for key, item, path in found if key not in _RESOURCES},
+        folders=tuple(path for key, _, path in found if key in _RESOURCES and path.is_dir()),
+        fetches="helmCharts" in value or any(one not in found for one in listed if one[0] in _RESOURCES),
+    )
+    inner = (one for below in own.folders for one in layers(below, files, (*above, folder)))
+    return list({one.folder: one for one in (own, *inner)}.values())
+
+
+def _listed(value: Json) -> Iterator[tuple[str, Any, str]]:
+    """The paths in the lists of a kustomization, after the key of the list and the item."""
+    for key, items in reversed([*value.items()]):
+        for item in reversed(items if isinstance(items, list) else []):
+            path = item if isinstance(item, str) else nested(item).get("path")
+            if isinstance(path, str) and path and "\n" not in path:
+                yield key, item, path
+
+
+class Target(NamedTuple):
+    """An object as it is built: decoded (for workloads the pod of the template), and as plain JSON."""
+
+    pod: Pod
+    raw: Json
+
+    @property
+    def name(self) -> str:
+        """Kind and name, with what kustomize adds to it."""
+        return f"{self.pod.kind.lower()}/{object_name(self.pod)}"
+
+    def may_be(self, raw: Json) -> bool:
+        """Whether a manifest may become it: names get prefixes and suffixes."""
+        name = metadata_text(raw, "name")
+        return raw.get("kind") == self.pod.kind and bool(name) and name in object_name(self.pod)
+
+    def may_be_selected(self, item: Any) -> bool:
+        """Whether an entry of a list of patches may select it, by the pattern of a name in its target."""
+        try:
+            return bool(re.search(str(nested(item, "target").get("name") or ""), object_name(self.pod)))
+        except re.error:
+            return True
+
+
+class Change(NamedTuple):
+    """A way to make an edit: where, and the files with it, or why it cannot be made there."""
+
+    where: str
+    files: Files | InputError
+
+
+def changes_in(path: Path, item: Any, files: Files, target: Target, edit: Edit, *, add: bool) -> list[Change]:
+    """The edit in each document and patch of a file that sets the value, the last first.
+
+    To `add` it, in each with the container. `item` is the entry of a list of patches that has the file: with
+    a target the object in it may have any name.
+    """
+    found = list(_edited(files.read(path), files.name(path), item, target, edit, add=add))
+    return [
+        Change(where, new if isinstance(new, InputError) else files.with_(path, new))
+        for where, new in reversed(found)
+    ]
+
+
+def _edited(
+    content: bytes, name: str, item: Any, target: Target, edit: Edit, *, add: bool
+) -> Iterator[tuple[str, bytes | InputError]]:
+    is_any = nested(item, "target") and target.may_be_selected(item)
+    for document in plain_documents(content, name):
+        is_list = isinstance(document.value, list)
+        for numbers, raw in [((), document.value)] if is_list else document.objects():
+            if is_any or (not is_list and target.may_be(raw)):
+                way = tuple(step for number in numbers for step in ("items", number))
+                for new in _values(raw, target, edit, add=add):
+                    wanted = put(document.value, way, new)
+                    yield str(document.location.item(*numbers)), _replaced(content, document, wanted)
+        for way, text in _texts(document.value, ()):
+            entry = get(document.value, way[:-1])
+            below = f"{name}: {dotted(way)}"
+            for where, inner in _edited(text.encode(), below, entry, target, edit, add=add):
+                if isinstance(inner, InputError):
+                    yield where, inner
+                else:
+                    wanted = put(document.value, way, inner.decode())
+                    yield where, _replaced(content, document, wanted)
+
+
+def _replaced(content: bytes, document: Document, wanted: Any) -> bytes | InputError:
+    """A file with another value of a document."""
+    end = document.begin + len(document.text.encode())
+    try:
+        return content[: document.begin] + patch_document(document, wanted).encode() + content[end:]
+    except InputError as error:
+        return error
+
+
+def _texts(value: Any, way: Way) -> Iterator[tuple[Way, str]]:
+    """The texts in a document that may be patches."""
+    if isinstance(value, str) and "resources" in value and way and way[-1] != "path":
+        yield way, value
+    pairs = enumerate(value) if isinstance(value, list) else nested(value).items()
+    for step, inner in pairs:
+        yield from _texts(inner, (*way, step))
+
+
+def _values(raw: Any, target: Target, edit: Edit, *, add: bool) -> Iterator[Any]:
+    """A manifest, a strategic merge patch or the operations of a JSON patch with the edit."""
+    if isinstance(raw, list):
+        yield from _operations(raw, _value_way(target.raw, target.pod, edit) or (), edit)
+        return
+    way = _value_way(raw, target.pod, edit)
+    if way is not None and (get(raw, spec_path(target.pod)) if add else get(raw, way, way) is not way):
+        yield edit_object(raw, target.pod, [edit])
+        if edit.quantity is None:  # what a manifest sets is still there without the patch
+            yield put(raw, way, None)
+
+
+def _operations(patch: list[Any], way: Way, edit: Edit) -> Iterator[Any]:
+    """The operations with another value in one whose path is that of the value, or of what it is in."""
+    for number, operation in reversed(list(enumerate(patch))):
+        pointer = str(nested(operation).get("path") or "").split("/")[1:]
+        steps = [step.replace("~1", "/").replace("~0", "~") for step in pointer]
+        inner: Way = (number, "value", *way[len(steps) :])
+        if steps != [str(step) for step in way[: len(steps)]] or get(patch, inner, way) is way:
+            continue
+        if edit.quantity is not None:
+            yield put(patch, inner, _text(edit))
+        elif len(steps) == len(way):
+            yield put(patch, (number,), {"op": "remove", "path": operation["path"]})
+        else:
+            held = {key: one for key, one in get(patch, inner[:-1]).items() if key != inner[-1]}
+            yield put(patch, inner[:-1], held)
+
+
+def _value_way(raw: Any, pod: Pod, edit: Edit) -> Way | None:
+    """The way to a value in an object or a patch of it, None where that has no such container."""
+    way: Way = spec_path(pod)
+    inner: Way = ("resources", edit.side.value, edit.resource)
+    if edit.owner == POD_LEVEL:
+        return (*way, *inner)
+    for key in ("containers", "initContainers"):
+        for number, container in enumerate(get(raw, (*way, key)) or ()):
+            if nested(container).get("name") == edit.owner:
+                return (*way, key, number, *inner)
+    return None
+
+
+def changes_with_patch(chain: Sequence[Layer], files: Files, target: Target, edit: Edit) -> Iterator[Change]:
+    """The edit in a patch file of our own in the first layer, with each name that the object may have there.
+
+    Kustomize finds the object by its name now, and as manifests and earlier layers have it. A merge puts the
+    containers of a patch first, so it names those before the one that it changes.
+    """
+    own, pod = chain[0], target.pod
+    path = own.folder / f"qos-{target.name.replace('/', '-')}.yaml"
+    paths = (path for one in chain for path in one.manifests)
+    raws = [raw for path in paths for raw in files.objects(path) if target.may_be(raw)]
+    ours = files.objects(path)
+    for raw in ours or (*raws, target.raw):
+        metadata = {key: text for key in ("name", "namespace") if (text := metadata_text(raw, key))}
+        patch = raw if ours else {**{key: raw[key] for key in ("apiVersion", "kind")}, "metadata": metadata}
+        for key, held in (("initContainers", pod.init_containers), ("containers", pod.containers)):
+            names = [container.name for container in held]
+            if edit.owner in names:
+                way: Way = (*spec_path(pod), key)
+                old = get(patch, way) or []
+                known = {one["name"] for one in old}
+                new = ({"name": one} for one in names[: names.index(edit.owner) + 1] if one not in known)
+                patch = put(patch, way, [*old, *new])
+        patch = put(patch, _value_way(patch, pod, edit) or (), _text(edit))
+        content = _with_value(path, files, patch)
+        listed = [*(own.value.get("patches") or ()), {"path": path.name}]
+        if not isinstance(content, InputError) and path not in own.patches:
+            content = _with_value(own.file, content, {**own.value, "patches": listed})
+        yield Change(files.name(path), content)
+
+
+def _with_value(path: Path, files: Files, value: Any) -> Files | InputError:
+    """The files with another value of the only document in one, which may be new."""
+    import yaml
+
+    content: bytes | InputError = yaml.safe_dump(value, sort_keys=False).encode()
+    for document in plain_documents(files.read(path), files.name(path)):
+        content = _replaced(files.read(path), document, value)
+    return content if isinstance(content, InputError) else files.with_(path, content)
+
+
+def _text(edit: Edit) -> str | None:
+    return None if edit.quantity is None else str(edit.quantity)
+
+
+def get(value: Any, way: Way, default: Any = None) -> Any:
+    """What is at a way."""
+    for step in way:
+        try:
+            value = value[step]
+        except (KeyError, IndexError, TypeError):
+            return default
+    return value
+
+
+def put(value: Any, way: Way, new: Any) -> Any:
+    """A copy with something else at a way; mappings on the way there are made."""
+    if not way:
+        return new
+    step, rest = way[0], way[1:]
+    if isinstance(value, list) and isinstance(step, int):
+        return [*value[:step], put(value[step], rest, new), *value[step + 1 :]]
+    held = value if isinstance(value, dict) else {}
+    return {**held, step: put(held.get(step), rest, new)}
+
+
+def options_in(raw: Json) -> Iterator[tuple[str, Json]]:
+    """Each folder that an Argo CD Application or a Flux Kustomization names, and what it adds there."""
+    version, spec = str(raw.get("apiVersion") or ""), nested(raw, "spec")
+    if raw.get("kind") == "Kustomization" and version.startswith("kustomize.toolkit.fluxcd.io/"):
+        yield str(spec.get("path") or "."), {**spec, "namespace": spec.get("targetNamespace")}
+    if raw.get("kind") == "Application" and version.startswith("argoproj.io/"):
+        for source in (spec.get("source"), *(spec.get("sources") or ())):
+            if isinstance(nested(source).get("path"), str):
+                yield source["path"], nested(source, "kustomize")
+
+
+def with_options(value: Json, options: Json) -> Json:
+    """A kustomization with those options, as Argo CD and Flux put them into its file."""
+    replaced = {key: options[key] for key in ("namePrefix", "nameSuffix", "namespace") if options.get(key)}
+    added = {
+        key: [*(value.get(key) or ()), *options[key]] for key in ("components", "patches") if options.get(key)
+    }
+    return {**value, **replaced, **added}

@@ -1,0 +1,381 @@
+"""The source of an object in a working tree: found, changed, and proven by building it before and after."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import msgspec
+
+from kubectl_qos.atomic_file import replace_file
+from kubectl_qos.cluster.documents import metadata_text, plain_documents
+from kubectl_qos.cluster.files import replace_manifest
+from kubectl_qos.cluster.inputs import EXTENSIONS, read_kustomization
+from kubectl_qos.cluster.kustomize import (
+    NAMES,
+    Change,
+    Files,
+    Target,
+    changes_in,
+    changes_with_patch,
+    layers,
+    options_in,
+    with_options,
+)
+from kubectl_qos.edit.edits import Edit, effective_edits
+from kubectl_qos.edit.patch import WriteBack, edit_object
+from kubectl_qos.edit.related import decode_pod
+from kubectl_qos.errors import InputError
+from kubectl_qos.k8s.kinds import CustomWorkload, object_name, pods_from_custom
+from kubectl_qos.k8s.managers import Manager, ManagerKind
+from kubectl_qos.k8s.objects import Json, Pod, nested
+
+Into = Literal["base", "overlay"]
+"""Where edits go: where values are set, though others share that, or only into what the folder itself has."""
+_LEFT_OUT: Final = (".git", "node_modules", "__pycache__")
+_NO_EFFECT: Final = "something else than its manifests and patches sets the value"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What is deployed as a whole: a folder with a kustomization, or a plain manifest.
+
+    `by` is the Argo CD or Flux object that names the folder: in `file`, of all that are named there the one
+    with this `number`. Objects without a namespace get `namespace`.
+    """
+
+    path: Path
+    by: Manager | None = None
+    file: Path | None = None
+    number: int = 0
+    namespace: str = ""
+
+    def reads(self, files: Files) -> set[Path]:
+        """The files that it is built from, without those of generators."""
+        chain = layers(self.path, files)
+        return {path for one in chain for path in (one.file, *one.manifests, *one.patches)} or {self.path}
+
+
+class WorkingTree:
+    """The manifests of a folder, which may be the one that builds the object, and of its Git repository.
+
+    Raises InputError where it is no folder.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._folder = Path(folder).resolve()
+        if not self._folder.is_dir():
+            raise InputError(f"--write {folder}: there is no such folder", hint="name that of a working tree")
+        self._files = Files(self._find_root())
+        self._kustomizations: list[Path] = []
+        self._manifests: list[Path] = []
+        self._charts: list[Path] = []
+        self._walk()
+        chains = {path: layers(path, self._files) for path in self._kustomizations}
+        read = {one.folder for chain in chains.values() for one in chain[1:]}
+        self._tops = [
+            Source(path)
+            for path, chain in chains.items()
+            if path not in read and chain[0].value.get("kind") != "Component"
+        ]
+        self._named = list(self._find_named())
+
+    def write(
+        self, pod: Pod, edits: Sequence[Edit], managers: Collection[Manager], into: Into | None
+    ) -> WriteBack:
+        """Make edits in the source of an object, for workloads given as the pod of its template.
+
+        `managers` are what the object says of who manages it. Without `into` an edit goes where the value is
+        set, unless that changes other folders. Raises QosError, and nothing is written then.
+        """
+        source, target, before = self._find(pod, managers)
+        needed = effective_edits(target.pod, edits)
+        files, places = self._files, []
+        for number in range(len(needed)):
+            place, files = self._first_proven(source, target, before, needed[: number + 1], files, into)
+            places.append(place)
+        name, others = self._files.name, dict(self._others(source, files))
+        if others and into != "base":
+            changes = "; ".join(f"{name(path)} ({what})" for path, what in others.items())
+            raise InputError(
+                f"{', '.join(dict.fromkeys(places))} is shared, this would change too: {changes}",
+                hint="--into overlay adds a patch for this one alone, --into base changes them all",
+            )
+        self._replace(files.changed)
+        return WriteBack(
+            pod=target.pod,
+            edits=needed,
+            source=name(source.path),
+            by=source.by,
+            places=tuple(dict.fromkeys(places)),
+            others=tuple((name(path), what) for path, what in others.items()),
+            is_built=source.path.is_dir(),
+        )
+
+    def _find_root(self) -> Path:
+        """The Git repository, without one the folder above all that the kustomization of the folder reads."""
+        for above in (self._folder, *self._folder.parents):
+            if (above / ".git").exists():
+                return above
+        anywhere = Files(Path(self._folder.anchor))
+        return Path(os.path.commonpath([self._folder, *Source(self._folder).reads(anywhere)]))
+
+    def _walk(self) -> None:
+        for name, folders, files in os.walk(self._files.root):
+            if "Chart.yaml" in files and "templates" in folders:
+                folders.remove("templates")
+                self._charts.append(Path(name))
+            folders[:] = sorted(one for one in folders if one[0] != "." and one not in _LEFT_OUT)
+            if any(one in files for one in NAMES):
+                self._kustomizations.append(Path(name))
+            self._manifests += (Path(name) / one for one in sorted(files) if one.endswith(EXTENSIONS))
+
+    def _find_named(self) -> Iterator[Source]:
+        """The folders that objects of Argo CD and Flux name, from the root of the repository."""
+        root = self._files.root
+        for path in self._manifests:
+            content = self._files.read(path)
+            if b"argoproj.io/" not in content and b"kustomize.toolkit.fluxcd.io/" not in content:
+                continue
+            found = [(raw, folder) for raw in self._files.objects(path) for folder, _ in options_in(raw)]
+            for number, (raw, folder) in enumerate(found):
+                name, namespace = metadata_text(raw, "name"), metadata_text(raw, "namespace")
+                by = Manager(ManagerKind.ARGO_CD, name, "")
+                if raw["kind"] == "Kustomization":
+                    by = Manager(ManagerKind.FLUX_KUSTOMIZATION, f"{namespace or 'flux-system'}/{name}", "")
+                place = (root / folder.lstrip("/")).resolve()
+                if place.is_relative_to(root) and place.is_dir():
+                    default = str(nested(raw, "spec", "destination").get("namespace") or "")
+                    yield Source(place, by, path, number, default)
+
+    def _find(self, pod: Pod, managers: Collection[Manager]) -> tuple[Source, Target, list[Json]]:
+        """The source of an object, the object in it, and all that it is built to. Raises InputError."""
+        what, problems = Target(pod, {}), []
+        found: list[tuple[Source, Target, list[Json]]] = []
+        for source in self._candidates(managers):
+            if self._may_have(source, what):
+                try:
+                    built = self._objects(source, self._files)
+                    found += ((source, one, built) for one in _matching(built, pod, source.namespace))
+                except InputError as error:
+                    problems.append(error)
+        if len(found) == 1:
+            return found[0]
+        if found:
+            places = ", ".join(self._files.name(source.path) for source, *_ in found)
+            hint = "name the one that is deployed: --write FOLDER"
+            raise InputError(f"{what.name} is in {len(found)} places: {places}", hint)
+        if problems:
+            raise problems[0]
+        raise InputError(
+            f"{what.name} is in no manifest and no kustomization below {self._folder}",
+            hint="; ".join(self._chart_values(pod.kind))
+            or "look at its name and namespace, and where its labels say that it comes from",
+        )
+
+    def _chart_values(self, kind: str) -> Iterator[str]:
+        """The values that Helm templates of this kind read for resources: they are not changed."""
+        for chart in self._charts:
+            for path in sorted((chart / "templates").rglob("*.yaml")):
+                text = self._files.read(path).decode(errors="replace")
+                lines = [line for line in text.splitlines() if re.search("resources|requests|limits", line)]
+                found = dict.fromkeys(re.findall(r"\.Values\.([\w.]+)", "\n".join(lines)))
+                if found and re.search(rf"^kind: {kind}\b", text, re.MULTILINE):
+                    name = self._files.name(path)
+                    yield f"{name} is a Helm template: look for {', '.join(found)} in the chart's values"
+
+    def _candidates(self, managers: Collection[Manager]) -> list[Source]:
+        """What may deploy the object: what its manager names, else all that nothing else reads."""
+        names = {(one.kind, name) for one in managers for name in (one.name, one.name.rpartition("_")[2])}
+        sources = [one for one in self._named if one.by is not None and (one.by.kind, one.by.name) in names]
+        if not sources:
+            is_one = self._folder in self._kustomizations
+            own = {one.path: one for one in (Source(self._folder), *self._tops, *self._named)}.values()
+            sources = [
+                one
+                for one in own
+                if one.path == self._folder or (not is_one and one.path.is_relative_to(self._folder))
+            ]
+        kustomizations = set(self._kustomizations)
+        folders = [one.path for one in sources if one.path not in kustomizations]
+        plain = {path for path in self._manifests if any(map(path.is_relative_to, folders))}
+        for path in self._kustomizations if plain else ():
+            plain -= Source(path).reads(self._files)
+        built = [one for one in sources if one.path in kustomizations]
+        return [*built, *map(Source, sorted(plain))]
+
+    def _may_have(self, source: Source, target: Target) -> bool:
+        """Whether its manifests have such an object; what is fetched may."""
+        files, kind, chain = self._files, target.pod.kind.encode(), layers(source.path, self._files)
+        namespace = self._top(source, files).get("namespace") if chain else None
+        if namespace and target.pod.namespace not in {"", namespace}:
+            return False
+        return any(one.fetches for one in chain) or any(
+            kind in files.read(path) and any(map(target.may_be, files.objects(path)))
+            for path in source.reads(files)
+        )
+
+    def _top(self, source: Source, files: Files) -> Json:
+        """The kustomization of a folder, with what Argo CD or Flux adds to it."""
+        value = layers(source.path, files)[0].value
+        if source.file is None:
+            return value
+        found = [options for raw in files.objects(source.file) for _, options in options_in(raw)]
+        return with_options(value, found[source.number])
+
+    def _objects(self, source: Source, files: Files) -> list[Json]:
+        """What a source is built to with these files, in a copy of its folders. Raises InputError."""
+        chain = layers(source.path, files)
+        if not chain:
+            return files.objects(source.path)
+        changed = dict(files.changed)
+        if source.file is not None:
+            changed[chain[0].file] = msgspec.json.encode(self._top(source, files))
+        with tempfile.TemporaryDirectory(prefix="kubectl-qos-") as name:
+            copy = Path(name).resolve()
+            ignore = shutil.ignore_patterns(*_LEFT_OUT)
+            for folder in dict.fromkeys(one.folder for one in chain):
+                there = copy / folder.relative_to(files.root)
+                shutil.copytree(folder, there, symlinks=True, ignore=ignore, dirs_exist_ok=True)
+            for path, content in changed.items():
+                there = copy / path.relative_to(files.root)
+                if there.parent.is_dir():
+                    there.write_bytes(content)
+            try:
+                built = read_kustomization(str(copy / source.path.relative_to(files.root)))
+            except InputError as error:
+                said = str(error).replace(f"{copy}/", "")
+                raise InputError(f"{files.name(source.path)} cannot be built: {said}", error.hint) from None
+        return [raw for document in plain_documents(built, "") for _, raw in document.objects()]
+
+    def _first_proven(
+        self,
+        source: Source,
+        target: Target,
+        before: Sequence[Json],
+        edits: Sequence[Edit],
+        files: Files,
+        into: Into | None,
+    ) -> tuple[str, Files]:
+        """The first change to the last edit with which the source is built to all edits, else as before."""
+        reasons: dict[str, int] = {}
+        for where, changed in _changes(source, target, edits[-1], files, into):
+            if isinstance(changed, InputError):
+                reasons[str(changed)] = 0
+                continue
+            try:
+                reason = _disprove(before, self._objects(source, changed), target, edits)
+                if not reason:
+                    return where, changed
+                reasons[reason if reason == _NO_EFFECT else f"{where}: {reason}"] = reason == _NO_EFFECT
+            except InputError as error:
+                reasons[str(error)] = 2
+        why = min(reasons, key=reasons.__getitem__, default="no manifest there has its containers")
+        hint = "--into overlay adds a patch" if into != "overlay" and source.path.is_dir() else ""
+        if why == _NO_EFFECT:
+            hint = "look for replacements and transformers of the kustomizations"
+        raise InputError(
+            f"{target.name} cannot be changed in {self._files.name(source.path)}: {why}",
+            hint=hint,
+        )
+
+    def _others(self, source: Source, files: Files) -> Iterator[tuple[Path, str]]:
+        """The other folders that would change, and what of them, or why that is not known."""
+        for other in {one.path: one for one in (*self._tops, *self._named)}.values():
+            folders = {one.folder for one in layers(other.path, files)}
+            if source.path in folders or not files.changed.keys() & other.reads(files):
+                continue
+            try:
+                old, new = self._objects(other, self._files), self._objects(other, files)
+                changed = [_name(one) for was, one in zip(old, new, strict=False) if was != one]
+            except InputError as error:
+                changed = [str(error)]
+            if changed:
+                yield other.path, ", ".join(changed)
+
+    def _replace(self, changed: Mapping[Path, bytes]) -> None:
+        """Write all files, or none. Raises InputError."""
+        old = {path: path.read_bytes() if path.exists() else None for path in changed}
+        if any(old[path] not in {None, self._files.known.get(path)} for path in old):
+            raise InputError("the files have changed meanwhile", hint="run the command again")
+        try:
+            for path, content in changed.items():
+                if old[path] is not None:
+                    replace_manifest(path, content, self._files.name(path))
+                else:
+                    replace_file(path, content)
+                    path.chmod(0o644)
+        except BaseException:
+            for path, content_before in old.items():
+                with suppress(OSError):
+                    if content_before is None:
+                        path.unlink(missing_ok=True)
+                    elif path.read_bytes() != content_before:
+                        replace_file(path, content_before, keep_rights=True)
+            raise
+
+
+def _changes(source: Source, target: Target, edit: Edit, files: Files, into: Into | None) -> Iterator[Change]:
+    """Ways to make an edit: where the value is set, from what is applied last on, then where it is not."""
+    chain = layers(source.path, files)
+    if not chain:
+        for add in (False, True):
+            yield from changes_in(source.path, None, files, target, edit, add=add)
+        return
+    kept = chain[:1] if into == "overlay" else chain
+    paths: list[tuple[Path, Any]] = [(source.file, None)] if source.file is not None else []
+    for one in kept:
+        paths += [(one.file, None), *one.patches.items(), *((path, None) for path in one.manifests)]
+    for add in (False, True):
+        for path, item in paths if not add or into == "overlay" else reversed(paths):
+            yield from changes_in(path, item, files, target, edit, add=add)
+    if into == "overlay":
+        yield from changes_with_patch(chain, files, target, edit)
+
+
+def _matching(objects: Sequence[Json], pod: Pod, default: str) -> Iterator[Target]:
+    """The objects of this kind, name and namespace; one without a namespace may be in any."""
+    for raw in objects:
+        namespace = metadata_text(raw, "namespace") or default
+        is_named = raw.get("kind") == pod.kind and metadata_text(raw, "name") == object_name(pod)
+        if is_named and (not pod.namespace or namespace in {"", pod.namespace}):
+            yield Target(_decode(raw, pod), raw)
+
+
+def _decode(raw: Json, pod: Pod) -> Pod:
+    """The pod of an object as it is built. Raises InputError."""
+    try:
+        if isinstance(pod, CustomWorkload):
+            return next(one for one in pods_from_custom(pod.kind, raw) if one.path == pod.path)
+        return decode_pod(pod.kind, raw)
+    except (msgspec.ValidationError, InputError, StopIteration) as error:
+        raise InputError(
+            f"{_name(raw)} cannot be read as it is built: {error}",
+            hint="a variable such as ${MEMORY} is filled in later: change it where that is set",
+        ) from None
+
+
+def _disprove(before: Sequence[Json], after: Sequence[Json], target: Target, edits: Sequence[Edit]) -> str:
+    """Why a change is not the edits alone, empty where it is."""
+    pairs = [(old, new) for old, new in zip(before, after, strict=False) if old != new]
+    changed = next((new for old, new in pairs if old is target.raw), target.raw)
+    if effective_edits(_decode(changed, target.pod), edits):
+        return _NO_EFFECT
+    others = [_name(new) for old, new in pairs if old is not target.raw]
+    if others or len(before) != len(after):
+        return f"{', '.join(others) or 'the number of objects'} would change too"
+    is_more = edit_object(target.raw, target.pod, edits) != edit_object(changed, target.pod, edits)
+    return "more of the object would change" if is_more else ""
+
+
+def _name(raw: Json) -> str:
+    namespace = metadata_text(raw, "namespace")
+    name = f"{str(raw.get('kind') or '').lower()}/{metadata_text(raw, 'name')}"
+    return f"{name} in {namespace}" if namespace else name
