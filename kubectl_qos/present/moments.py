@@ -97,7 +97,7 @@ class LadderRow(NamedTuple):
     """A pod in kill order. Of the changed pod (`mine`) one row for each of its ranks, with the moment.
 
     `is_last` is the rank that it has in the end, `skipped` how many pods are left out above it, `used` the
-    memory that it uses, None where that is unknown.
+    bytes of memory that it uses, None where that is unknown.
     """
 
     rank: int

@@ -542,7 +542,7 @@ tour(
     Step("main.sort", lambda pilot: order(pilot)[0], ("namespace", False)),
     Step("main.sort", order, (("pod", False), sorted(ALL))),
     Step("main.reverse", order, (("pod", True), sorted(ALL, reverse=True))),
-    Step("main.sort", lambda pilot: order(pilot)[0], ("node", False), act=by_footer),
+    Step("main.sort", lambda pilot: order(pilot)[0], ("qos", False), act=by_footer),
     Step("main.wide", columns, WIDE, act=by_palette),
 )
 

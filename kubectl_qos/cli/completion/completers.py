@@ -216,6 +216,13 @@ def releases(_at: Position, _names: Names) -> Completions:
     return Completions.of(f"1.{minor}" for minor in range(NEWEST_MINOR, OLDEST_MINOR - 1, -1))
 
 
+def conditions(_at: Position, _names: Names) -> Completions:
+    """What a change is reverted for."""
+    from kubectl_qos.edit.trial import Condition
+
+    return Completions.of(Condition)
+
+
 def settings(at: Position, _names: Names) -> Completions:
     """`KEY=`, and behind the sign its values."""
     from kubectl_qos.k8s.node_overrides import FIELDS
@@ -361,6 +368,13 @@ EVERY_COMMAND: Final[Mapping[str, Completer]] = {
     "feature_gates": gates,
 }
 
+_APPLY: Final[Mapping[str, Completer]] = {
+    "timeout_seconds": free,
+    "for_seconds": free,
+    "undo_if": conditions,
+    "write": only(FOLDERS),
+}
+
 OF_COMMAND: Final[Mapping[str, Mapping[str, Completer]]] = {
     "top": {
         "names": TargetCompleter(*KINDS, bare=True, max_targets=None),
@@ -378,8 +392,7 @@ OF_COMMAND: Final[Mapping[str, Mapping[str, Completer]]] = {
         "containers": containers,
         "outlive": names_of_kind("Pod"),
         "rank_below": free,
-        "timeout_seconds": free,
-        "write": only(FOLDERS),
+        **_APPLY,
     },
     "undo": {"id": changes, "timeout_seconds": free},
     "kills": {
@@ -392,8 +405,7 @@ OF_COMMAND: Final[Mapping[str, Mapping[str, Completer]]] = {
         "target": TargetCompleter(POD, NODE, *WORKLOADS),
         "number": free,
         "growth": free,
-        "timeout_seconds": free,
-        "write": only(FOLDERS),
+        **_APPLY,
     },
     "simulate": {
         "target": TargetCompleter(NODE),
