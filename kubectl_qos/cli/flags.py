@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kubectl_qos.errors import QosError, UsageError
+from kubectl_qos.errors import InputError, QosError, UsageError
 
 TEMPLATES: Final = ("jsonpath", "custom-columns", "jsonpath-file", "custom-columns-file")
 """Formats of -o that take a template or a file with one, as of kubectl."""
@@ -94,10 +94,34 @@ def _add_connection(group: argparse._ArgumentGroup) -> None:
 def _add_facts(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--usage",
-        choices=("metrics", "summary", "none"),
+        choices=("metrics", "summary", "prometheus", "none"),
         metavar="SOURCE",
         help="metrics (the metrics API), summary (RSS and swap from the kubelets: needs get on nodes/proxy,"
-        " a right that allows far more than reading), or none",
+        " a right that allows far more than reading), prometheus (--stat of a time, --over), or none",
+    )
+    group.add_argument(
+        "--prometheus",
+        metavar="URL|auto",
+        help="the store for --usage=prometheus and --at: Prometheus, Thanos, Mimir, VictoriaMetrics; auto"
+        " looks for a service in the cluster (default: prometheus in the settings, else auto)",
+    )
+    group.add_argument(
+        "--prometheus-selector",
+        metavar="LABEL=VALUE,…",
+        help="labels that its series must have, such as cluster=prod where it has several clusters",
+    )
+    group.add_argument(
+        "--over",
+        dest="over_seconds",
+        type=parse_past_seconds,
+        metavar="DURATION",
+        help="the time before now, or before --at, of peaks and growth: 7d (default), 12h",
+    )
+    group.add_argument(
+        "--stat",
+        choices=("max", "p99", "p95", "avg"),
+        metavar="max|p99|p95|avg",
+        help="the statistic of that time that --usage=prometheus ranks by; max by default",
     )
     group.add_argument(
         "--node-memory", metavar="SIZE", help="memory of nodes whose capacity is not known, such as 16Gi"
@@ -289,6 +313,28 @@ def add_write_flags(group: argparse._ActionsContainer) -> None:
     )
 
 
+def add_at(parser: argparse.ArgumentParser) -> None:
+    """Add --at, of commands that can look at the past."""
+    parser.add_argument(
+        "--at",
+        metavar="TIME",
+        help="the cluster as it was, rebuilt from Prometheus: 2h (ago), 2026-11-20T14:59:00Z",
+    )
+
+
+def parse_past_seconds(text: str) -> int:
+    """The seconds of a duration such as 30m, 2h, 1d12h. Raises ArgumentTypeError."""
+    from kubectl_qos.k8s.quantity import parse_duration
+
+    try:
+        seconds = parse_duration(text, days=True) // 10**9
+    except InputError:
+        seconds = -1
+    if seconds <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a duration: write 30m, 2h, 1d12h")
+    return seconds
+
+
 def given_shared_flags(namespace: argparse.Namespace) -> tuple[str, ...]:
     """The shared flags of a command line, a word each: parsed again, they mean the same."""
     parser = argparse.ArgumentParser(add_help=False)
@@ -302,6 +348,8 @@ def given_shared_flags(namespace: argparse.Namespace) -> tuple[str, ...]:
             text = next(text for text, one in action.values.items() if one == value)
             words[action.dest] = [flag if text == action.bare else f"{flag}={text}"]
             continue
+        if action.type is parse_past_seconds:
+            value = f"{value}s"
         words[action.dest] = [f"{flag}={item}" for item in (value if isinstance(value, list) else [value])]
     return tuple(word for flags in words.values() for word in flags)
 

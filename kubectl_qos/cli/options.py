@@ -39,15 +39,25 @@ class SourceOptions:
     kustomize: str | None = None
     recursive: bool = False
     demo: bool = False
-    usage: Literal["metrics", "summary", "none"] = "metrics"
+    usage: Literal["metrics", "summary", "prometheus", "none"] = "metrics"
+    prometheus: str | None = None
+    prometheus_selector: str = ""
+    over_seconds: int = 7 * 86_400
+    stat: Literal["max", "p99", "p95", "avg"] = "max"
+    at: str | None = None
     node_memory: str | None = None
     assume: tuple[str, ...] = ()
     feature_gates: tuple[str, ...] = ()
 
     @property
     def is_cluster(self) -> bool:
-        """Whether the source is a cluster: neither --demo nor -f nor -k is given."""
+        """Whether the source is a cluster, now or then: neither --demo nor -f nor -k is given."""
         return not self.demo and not self.has_files
+
+    @property
+    def has_history(self) -> bool:
+        """Whether usage is a statistic of a store of metrics."""
+        return self.usage == "prometheus"
 
     @property
     def has_files(self) -> bool:

@@ -13,12 +13,16 @@ from kubectl_qos.cli import output
 from kubectl_qos.errors import EXIT_ERROR, ApiError, InputError, QosError, QuantityError, UsageError
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from kubectl_qos.cli.options import SourceOptions
     from kubectl_qos.cluster.source import Source
+    from kubectl_qos.cluster.usage import UsageReader
     from kubectl_qos.config.settings import Settings
     from kubectl_qos.k8s.node_overrides import NodeOverride
     from kubectl_qos.k8s.objects import Pod
     from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
+    from kubectl_qos.metrics.prometheus import Prometheus
     from kubectl_qos.transport.client import Connection
 
 
@@ -78,7 +82,9 @@ def resolve_source(
     _require_one_source(options)
     overrides, has_flag = _parse_overrides(options), options.namespace is not None
     source: Source
-    if options.demo:
+    if options.at is not None:
+        source = _past(options)
+    elif options.demo:
         source = _demo(overrides, write_settings, lives=lives)
     elif options.has_files:
         from kubectl_qos.cluster.files import FileSource
@@ -101,6 +107,7 @@ def resolve_source(
             connection,
             may_write=own is not None and not own.readonly,
             usage=UsageChoice(options.usage),
+            reader=_usage_reader(options, connection),
             ids=not only_ranking,
             configz=not only_ranking,
             overrides=overrides,
@@ -112,12 +119,94 @@ def resolve_source(
 
 
 def _require_one_source(options: SourceOptions) -> None:
+    history = "--at" if options.at is not None else "--usage=prometheus" if options.has_history else ""
+    if history and not options.is_cluster:
+        other = "--demo" if options.demo else "-f" if options.files else "-k"
+        raise UsageError(f"{history} and {other} cannot be used together: only a cluster has a Prometheus")
     if options.has_files and options.demo:
         raise UsageError(f"--demo and {'-f' if options.files else '-k'} cannot be used together")
     if options.files and options.kustomize is not None:
         raise UsageError("only one of -f or -k can be specified")
     if options.files.count("-") > 1:
         raise UsageError("standard input cannot be used for multiple arguments")
+
+
+def open_store(options: SourceOptions, connection: Connection | None) -> Prometheus:
+    """The store of --prometheus, of the settings of the context, or of the cluster. Raises QosError."""
+    from kubectl_qos.config import config_file
+    from kubectl_qos.config.settings import read_settings
+    from kubectl_qos.metrics.prometheus import Prometheus, parse_selector
+    from kubectl_qos.transport import StoreOptions
+    from kubectl_qos.transport.client import connect_store
+    from kubectl_qos.transport.proxy import without_credentials
+
+    context = connection.context if connection is not None else ""
+    known = read_settings(config_file()).for_context(context).prometheus or StoreOptions("auto")
+    # Credentials of the settings are for their own URL.
+    store = StoreOptions(options.prometheus) if options.prometheus not in {None, known.url} else known
+    matchers = parse_selector(options.prometheus_selector or known.selector)
+    if store.url != "auto":
+        name = without_credentials(store.url)
+        return Prometheus(connect_store(store, options.connection.request_timeout), name, matchers)
+    from kubectl_qos.metrics.discovery import find_store
+
+    return find_store(connection if connection is not None else open_connection(options), matchers)
+
+
+def _usage_reader(options: SourceOptions, connection: Connection) -> UsageReader | None:
+    if not options.has_history:
+        return None
+    from kubectl_qos.metrics.series import UsageHistory
+
+    store = open_store(options, connection)
+    return UsageHistory(store, options.over_seconds, options.stat).read
+
+
+def _past(options: SourceOptions) -> Source:
+    """The cluster of --at, which stderr is told of. Raises QosError."""
+    from kubectl_qos.cluster.source import PastSource
+    from kubectl_qos.metrics.past import read_snapshot, rfc3339
+
+    connection = None
+    try:
+        connection = open_connection(options)
+    except QosError:
+        if options.prometheus in {None, "auto"}:
+            raise
+    store = open_store(options, connection)
+    at = _parse_at(str(options.at), store.now())
+    output.note(
+        f"THE PAST: this is {rfc3339(at)}, rebuilt from {store.name}, and not the cluster as it is now"
+    )
+    stat = options.stat if options.has_history else ""
+    usage, overrides = options.usage != "none", _parse_overrides(options)
+
+    def read() -> Snapshot:
+        found = read_snapshot(store, at, options.over_seconds, stat, usage=usage)
+        return replace(found, overrides=overrides)
+
+    context, namespace = (
+        (connection.context, connection.namespace) if connection is not None else ("", "default")
+    )
+    return PastSource(context, namespace, at, read)
+
+
+def _parse_at(text: str, now: float) -> datetime:
+    """The time of --at by the store's clock. Raises UsageError."""
+    from datetime import UTC, datetime, timedelta
+
+    from kubectl_qos.k8s.quantity import parse_duration, parse_time
+
+    at, present = parse_time(text), datetime.fromtimestamp(now, UTC)
+    if at is None:
+        try:
+            at = present - timedelta(microseconds=parse_duration(text.removesuffix(" ago"), days=True) / 1000)
+        except (InputError, OverflowError):
+            hint = "write 2h for two hours ago, or 2026-11-20T14:59:00Z"
+            raise UsageError(f"--at {text!r} is not a time", hint=hint) from None
+    if at > present:
+        raise UsageError(f"--at {text} has not come yet: the store's clock says {present:%Y-%m-%dT%H:%M:%SZ}")
+    return at
 
 
 def _demo(overrides: NodeOverrides, write_settings: Settings | None, *, lives: bool) -> Source:

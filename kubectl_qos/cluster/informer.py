@@ -16,11 +16,11 @@ from kubectl_qos.cluster.kube_api import KubeApi, KubeletConfigs, list_path
 from kubectl_qos.cluster.reflector import EventHandler, Reflector
 from kubectl_qos.cluster.source import Health, Update
 from kubectl_qos.cluster.store import NODES, PODS, Store
-from kubectl_qos.cluster.usage import Usage, UsageChoice, read_usage
+from kubectl_qos.cluster.usage import UsageChoice, UsageReader, read_usage
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.k8s.interning import Interner
 from kubectl_qos.k8s.objects import NodeObject, Pod
-from kubectl_qos.k8s.snapshot import OTHER_PODS, Missing, NodeOverrides, Scope, Snapshot
+from kubectl_qos.k8s.snapshot import OTHER_PODS, Missing, NodeOverrides, Scope, Snapshot, Usage
 
 T = TypeVar("T", Pod, NodeObject)
 
@@ -43,6 +43,7 @@ class Informer:
         scope: Scope,
         *,
         usage: UsageChoice,
+        reader: UsageReader | None = None,
         configs: KubeletConfigs | None,
         default_namespace: str | None,
         overrides: NodeOverrides,
@@ -52,7 +53,7 @@ class Informer:
         self._store = Store(overrides, api.client.now)
         self._api = api
         self._scope = scope
-        self._usage = usage
+        self._usage, self._reader = usage, reader
         self._configs = configs
         self._default_namespace = default_namespace
         self._interner = Interner(ids=api.ids)
@@ -194,7 +195,7 @@ class Informer:
             self._read_now.clear()
             began = time.monotonic()
             usage = self._read_usage()
-            self._store.set_usage(usage.by_pod, usage.missing, usage.pressure, usage.by_node)
+            self._store.set_usage(usage)
             self._has_usage.set()
             if self._configs is not None:
                 self._configs.read(self._store.nodes())
@@ -217,7 +218,8 @@ class Informer:
 
     def _read_usage(self) -> Usage:
         try:
-            return read_usage(self._api, self._usage, self._scope.namespace, self._store.nodes())
+            nodes = self._store.nodes()
+            return read_usage(self._api, self._usage, self._scope.namespace, nodes, self._reader)
         except Exception as error:  # noqa: BLE001 - nothing else catches what a thread raises
             return Usage({}, Missing("memory usage", f"unexpected {type(error).__name__}: {error}"))
 

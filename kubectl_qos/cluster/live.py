@@ -19,13 +19,13 @@ from kubectl_qos.cluster.kube_api import (
 )
 from kubectl_qos.cluster.pager import Progress
 from kubectl_qos.cluster.source import Source, UpdateStream
-from kubectl_qos.cluster.usage import NO_USAGE, Usage, UsageChoice, read_usage
+from kubectl_qos.cluster.usage import UsageChoice, UsageReader, read_usage
 from kubectl_qos.errors import ApiError, InputError, QosError
 from kubectl_qos.k8s.events import Event, EventList
 from kubectl_qos.k8s.kinds import WORKLOADS, path_segment, pod_from_workload
 from kubectl_qos.k8s.kubelet import Kubelet
 from kubectl_qos.k8s.objects import NodeObject, Pod
-from kubectl_qos.k8s.snapshot import NO_OVERRIDES, Missing, NodeOverrides, Scope, Snapshot
+from kubectl_qos.k8s.snapshot import NO_OVERRIDES, NO_USAGE, Missing, NodeOverrides, Scope, Snapshot, Usage
 from kubectl_qos.k8s.usage import usage_by_pod
 from kubectl_qos.transport import logging as log
 from kubectl_qos.transport.client import Connection
@@ -45,7 +45,8 @@ class LiveSource(Source):
     """The cluster behind a connection.
 
     `ids` keeps the uids of pods and the ids of containers, which only cgroup paths and events need; `configz`
-    reads the kubelets' configurations, which a ranking does not need. What cannot be watched is read every
+    reads the kubelets' configurations, which a ranking does not need. A `reader` has the usage that `usage`
+    does not find in the cluster. What cannot be watched is read every
     `refresh_seconds`, 15 if None. Without `may_write` there is no writer.
     """
 
@@ -56,6 +57,7 @@ class LiveSource(Source):
         connection: Connection,
         *,
         usage: UsageChoice = UsageChoice.METRICS,
+        reader: UsageReader | None = None,
         ids: bool = True,
         configz: bool = True,
         overrides: NodeOverrides = NO_OVERRIDES,
@@ -65,7 +67,7 @@ class LiveSource(Source):
     ) -> None:
         self._connection = connection
         self._api = KubeApi(connection, ids=ids)
-        self._usage = usage
+        self._usage, self._reader = usage, reader
         self._configs = KubeletConfigs(self._api) if configz else None
         self._overrides = overrides
         self._progress = progress
@@ -89,8 +91,8 @@ class LiveSource(Source):
     def snapshot(self, scope: Scope) -> Snapshot:
         """Pods, nodes and usage of this moment. Raises QosError where the requested pods cannot be listed."""
         missing: list[Missing] = []
-        by_metrics = self._usage is UsageChoice.METRICS
-        metrics = Future(lambda: self._read_usage(scope, ())) if by_metrics else None
+        at_once = self._usage in {UsageChoice.METRICS, UsageChoice.PROMETHEUS}
+        metrics = Future(lambda: self._read_usage(scope, ())) if at_once else None
         pods = self._pods(scope, missing)
         names = {pod.node_name for pod in pods if pod.node_name}
         nodes = self._nodes(scope, names, missing)
@@ -106,6 +108,7 @@ class LiveSource(Source):
             usage=usage.by_pod,
             pressure=usage.pressure,
             node_usage=usage.by_node,
+            history=usage.history,
             kubelets=kubelets,
             missing=tuple(missing),
             overrides=self._overrides,
@@ -118,6 +121,7 @@ class LiveSource(Source):
             self._api,
             scope,
             usage=self._usage,
+            reader=self._reader,
             configs=self._configs,
             default_namespace=self.default_namespace,
             overrides=self._overrides,
@@ -266,4 +270,4 @@ class LiveSource(Source):
         return configs.by_node
 
     def _read_usage(self, scope: Scope, nodes: Collection[str]) -> Usage:
-        return read_usage(self._api, self._usage, scope.namespace, nodes)
+        return read_usage(self._api, self._usage, scope.namespace, nodes, self._reader)

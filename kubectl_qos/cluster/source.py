@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from kubectl_qos.errors import QosError
+from kubectl_qos.errors import ApiError, InputError, QosError
 from kubectl_qos.k8s.events import Event, EventList
 from kubectl_qos.k8s.objects import Pod
-from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.k8s.snapshot import Missing, Scope, Snapshot
 
 if TYPE_CHECKING:
     from kubectl_qos.cluster.writer import Writer
@@ -173,3 +173,79 @@ class Source(Protocol):
         """Make edits in the manifest of an object; the file's name. Raises QosError without such a file."""
         del pod, edits
         raise QosError(f"{self.title} has no manifest to change")
+
+
+class PastSource(Source):
+    """A cluster as it was `at` a time: `read` has its snapshot. It has no events, and nothing is written."""
+
+    is_live = False
+
+    def __init__(
+        self, context: str, default_namespace: str, at: datetime, read: Callable[[], Snapshot]
+    ) -> None:
+        self._context, self._at, self._read = context, at, read
+        self._default_namespace = default_namespace
+
+    @property
+    def title(self) -> str:
+        """The context, and which time."""
+        return f"{self._context or 'the store'} at {self._at:%Y-%m-%d %H:%M:%S %Z}"
+
+    @property
+    def default_namespace(self) -> str | None:
+        """The context's namespace, or that of --namespace."""
+        return self._default_namespace
+
+    def now(self) -> datetime:
+        """That time: ages are counted until then."""
+        return self._at
+
+    def snapshot(self, scope: Scope) -> Snapshot:
+        """All pods of that time, whatever the scope. Raises InputError where labels would select some."""
+        if scope.selector_text:
+            raise InputError("labels of pods are not in the store", hint="-n, --node and names select pods")
+        self._known = self._read()
+        return self._known
+
+    def follow(self, scope: Scope) -> UpdateStream:
+        """The same snapshot whenever it is refreshed."""
+        return StaticStream(self.snapshot, scope, self.now)
+
+    def find(self, kind: str, namespace: str | None, name: str) -> Pod:
+        """A pod of that time; the store has no templates. Raises ApiError (NotFound), InputError."""
+        if kind != "Pod":
+            raise InputError(
+                f"the store has no template of {kind.lower()}/{name}", hint="name one of its pods"
+            )
+        for pod in self._known.pods:
+            if pod.name == name and namespace in {None, pod.namespace}:
+                return pod
+        raise ApiError.not_found("pods", name, hint=f"not in {self.title}")
+
+    def has(self, resource: str, name: str) -> bool:
+        """Whether there was a node, or pods in a namespace."""
+        if resource == "nodes":
+            return name in self._known.nodes
+        return any(pod.namespace == name for pod in self._known.pods)
+
+    def raw(self, pod: Pod) -> dict[str, Any]:
+        """Nothing. Raises QosError."""
+        raise QosError(f"the store has no object of {pod.title}: {self.title} is rebuilt from metrics")
+
+    def events(self, pod: Pod) -> tuple[Event, ...]:
+        """None: no metric has them."""
+        del pod
+        return ()
+
+    def event_list(self, namespace: str | None) -> EventList:
+        """None, and that they are missing."""
+        del namespace
+        return EventList(of_nodes=False, missing=Missing("the list of events", "a store of metrics has none"))
+
+    def related(self, pod: Pod) -> RelatedObjects:
+        """Nothing. Raises QosError."""
+        raise QosError(f"owners and limits of {pod.title} are not in the store")
+
+    def writer(self) -> Writer:
+        """Nothing. Raises QosError."""
+        raise QosError(f"nothing is written: {self.title} is the past")

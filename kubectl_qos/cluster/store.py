@@ -14,13 +14,12 @@ from kubectl_qos.cluster.source import LIVE, Arrived, Health
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.kubelet import Kubelet
 from kubectl_qos.k8s.objects import NodeObject, Pod
-from kubectl_qos.k8s.snapshot import Missing, NodeOverrides, PodsByNode, Snapshot
-from kubectl_qos.k8s.usage import PodKey, PodUsage, Pressure
+from kubectl_qos.k8s.snapshot import Missing, NodeOverrides, PodsByNode, Snapshot, Usage
+from kubectl_qos.k8s.usage import NO_HISTORY, PodKey, PodUsage, Pressure
 
 PODS: Final = "pods"
 NODES: Final = "nodes"
 _WAIT_SECONDS: Final = 0.5
-_PressureByNode = Mapping[str, Pressure]
 
 
 @dataclass(slots=True)
@@ -43,8 +42,9 @@ class Store:
         """The pods of each node as snapshots have them; absent where they have changed since."""
         self._nodes: dict[str, NodeObject] = {}
         self._usage: Mapping[PodKey, PodUsage] = {}
-        self._pressure: _PressureByNode = {}
+        self._pressure: Mapping[str, Pressure] = {}
         self._node_usage: Mapping[str, int] = {}
+        self._history = NO_HISTORY
         self._kubelets: Mapping[str, Kubelet] = {}
         self._missing: dict[str, Missing] = {}
         self._server_version = ""
@@ -74,6 +74,7 @@ class Store:
                 usage=self._usage,
                 pressure=self._pressure,
                 node_usage=self._node_usage,
+                history=self._history,
                 kubelets=self._kubelets,
                 missing=tuple(self._missing.values()),
                 overrides=self._overrides,
@@ -114,15 +115,10 @@ class Store:
             self._version += 1
             self._changed.notify_all()
 
-    def set_usage(
-        self,
-        usage: Mapping[PodKey, PodUsage],
-        missing: Missing | None,
-        pressure: _PressureByNode | None = None,
-        node_usage: Mapping[str, int] | None = None,
-    ) -> None:
+    def set_usage(self, new: Usage) -> None:
         """New usage, where some of it is missing the last one measured stays; and what nodes report."""
         with self._changed:
+            usage, missing = new.by_pod, new.missing
             if missing is not None:
                 keys = (held.keys() & self._usage.keys() for held in self._pods.values())
                 before = {key: self._usage[key] for key in chain.from_iterable(keys)}
@@ -131,8 +127,8 @@ class Store:
                 usage = {**before, **usage}
             # With the keys of the pods: those of samples are other texts, 130 bytes for each pod.
             known = {key: usage[key] for held in self._pods.values() for key in held if key in usage}
-            self._usage, self._pressure = {**known, **usage}, pressure or {}
-            self._node_usage = node_usage or {}
+            self._usage, self._pressure = {**known, **usage}, new.pressure
+            self._node_usage, self._history = new.by_node, new.history
             self.note("usage", missing)
 
     def set_kubelets(self, kubelets: Mapping[str, Kubelet]) -> None:

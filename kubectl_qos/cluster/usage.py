@@ -7,15 +7,15 @@ have how many processes a pod has, and pressure stall information.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection
 from enum import StrEnum
 from http import HTTPStatus
-from typing import Final, NamedTuple
+from typing import Final
 
 from kubectl_qos.cluster.background import run_all
 from kubectl_qos.cluster.kube_api import KubeApi
 from kubectl_qos.errors import ApiError, QosError
-from kubectl_qos.k8s.snapshot import Missing
+from kubectl_qos.k8s.snapshot import NO_USAGE, Missing, Usage
 from kubectl_qos.k8s.usage import PodKey, PodUsage, Pressure, usage_by_pod, usage_from_summary
 from kubectl_qos.transport import logging as log
 
@@ -31,25 +31,26 @@ class UsageChoice(StrEnum):
 
     METRICS = "metrics"
     SUMMARY = "summary"
+    PROMETHEUS = "prometheus"
     NONE = "none"
 
 
-class Usage(NamedTuple):
-    """Usage by namespace and name, which part of it is missing; pressure and usage of nodes by name."""
-
-    by_pod: Mapping[PodKey, PodUsage]
-    missing: Missing | None = None
-    pressure: Mapping[str, Pressure] = {}
-    by_node: Mapping[str, int] = {}
+UsageReader = Callable[[], Usage]
+"""Reads usage elsewhere than from the cluster: from a store of metrics."""
 
 
-NO_USAGE: Final = Usage({})
-
-
-def read_usage(api: KubeApi, choice: UsageChoice, namespace: str | None, nodes: Collection[str]) -> Usage:
+def read_usage(
+    api: KubeApi,
+    choice: UsageChoice,
+    namespace: str | None,
+    nodes: Collection[str],
+    reader: UsageReader | None = None,
+) -> Usage:
     """Usage of all pods, as ranks need; `namespace` is read where the others' is forbidden."""
     if choice is UsageChoice.NONE:
         usage = NO_USAGE
+    elif reader is not None:
+        usage = reader()
     else:
         by_metrics = choice is UsageChoice.METRICS
         usage = _from_metrics(api, namespace) if by_metrics else _from_summaries(api, nodes)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
@@ -15,6 +15,7 @@ from typing import Any, Final, Literal
 
 from kubectl_qos.config.keys import textual_key
 from kubectl_qos.errors import InputError
+from kubectl_qos.transport import StoreOptions
 from kubectl_qos.yaml_loader import is_too_deep, yaml_loader
 
 MAX_BYTES: Final = 1 << 20
@@ -45,10 +46,14 @@ class StartScope:
 
 @dataclass(frozen=True, slots=True)
 class ContextSettings:
-    """Whether nothing is written to a context, and whether its name must be typed before; None if not set."""
+    """Whether nothing is written to a context, whether its name must be typed before, and its Prometheus.
+
+    None if not set.
+    """
 
     readonly: bool | None = None
     confirm: Literal["name", "key"] | None = None
+    prometheus: StoreOptions | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +83,8 @@ class Settings:
         entries = [self.contexts[key] for key in (name, *reversed(patterns)) if key in self.contexts]
         readonly = (entry.readonly for entry in entries if entry.readonly is not None)
         confirm = (entry.confirm for entry in entries if entry.confirm is not None)
-        return ContextSettings(next(readonly, self.readonly), next(confirm, "key"))
+        stores = (entry.prometheus for entry in entries if entry.prometheus is not None)
+        return ContextSettings(next(readonly, self.readonly), next(confirm, "key"), next(stores, None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +163,11 @@ def _name(value: YamlValue) -> str:
 
 
 def _contexts(value: YamlValue) -> Mapping[str, ContextSettings]:
-    readers: _Readers = {"readonly": YamlValue.flag, "confirm": lambda item: item.choice(("name", "key"))}
+    readers: _Readers = {
+        "readonly": YamlValue.flag,
+        "confirm": lambda item: item.choice(("name", "key")),
+        "prometheus": _store,
+    }
     return MappingProxyType(
         {
             name: ContextSettings(**_read_entries(item.entries("setting of a context", readers), readers))
@@ -165,6 +175,20 @@ def _contexts(value: YamlValue) -> Mapping[str, ContextSettings]:
             if not item.is_empty
         }
     )
+
+
+def _store(value: YamlValue) -> StoreOptions:
+    """`auto`, a URL, or a mapping of the fields of StoreOptions."""
+    if value.node.id != "mapping":
+        return StoreOptions(url=value.text())
+    readers: _Readers = {
+        one.name: YamlValue.flag if one.name == "insecure_skip_verify" else YamlValue.text
+        for one in fields(StoreOptions)
+    }
+    entries = _read_entries(value.entries("setting of a Prometheus", readers), readers)
+    if not entries.get("url"):
+        raise value.error("prometheus has no url", "write url: auto, or its address")
+    return StoreOptions(**entries)
 
 
 def _refresh_seconds(value: YamlValue) -> float:

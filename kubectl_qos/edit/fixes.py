@@ -24,7 +24,7 @@ from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import MEMORY, Pod, all_containers
 from kubectl_qos.k8s.quantity import ZERO
 from kubectl_qos.k8s.resources import pod_requests
-from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage
+from kubectl_qos.k8s.usage import ContainerKey, ContainerUsage, PodKey, PodUsage
 from kubectl_qos.qos.qos_class import QosClass, computed_class
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.resize import NodeFit
@@ -72,8 +72,6 @@ HEADROOM_PERCENT: Final = {
 """How much room a limit leaves above the peak, in percent of it: the less is known, the more."""
 NEVER: Final = 1 << 62
 """As many are killed before it as there may be: it does not die so at all."""
-ContainerKey = tuple[PodKey, str]
-"""A pod and the name of its container."""
 
 
 class FixKind(StrEnum):

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, node_from_object
 from kubectl_qos.k8s.node_overrides import NodeOverride, apply_overrides
 from kubectl_qos.k8s.objects import NO_NODE_INFO, NodeObject, Pod
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.selectors import FieldSelector, Selector
-from kubectl_qos.k8s.usage import PodKey, PodUsage, Pressure
+from kubectl_qos.k8s.usage import NO_HISTORY, History, PodKey, PodUsage, Pressure
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,19 @@ class Missing:
     remedy: str = ""
 
 
+class Usage(NamedTuple):
+    """Usage by namespace and name, which part of it is missing; pressure and usage of nodes by name."""
+
+    by_pod: Mapping[PodKey, PodUsage]
+    missing: Missing | None = None
+    pressure: Mapping[str, Pressure] = {}
+    by_node: Mapping[str, int] = {}
+    history: History = NO_HISTORY
+
+
+NO_USAGE: Final = Usage({})
+
+
 @dataclass(frozen=True, slots=True)
 class NodeOverrides:
     """Given facts about nodes: the memory of unknown ones, and settings of all."""
@@ -69,7 +82,7 @@ class Snapshot:
     """Pods (the requested ones, and of ranked nodes all that could be read), their nodes and their usage.
 
     `pressure` is that of nodes by name, where kubelets report it, `node_usage` the working set of the whole
-    node, its own processes included, in bytes.
+    node, its own processes included, in bytes. `at` is the time of one of the past, RFC 3339, else empty.
     """
 
     pods: Sequence[Pod] = ()
@@ -81,6 +94,8 @@ class Snapshot:
     overrides: NodeOverrides = NO_OVERRIDES
     pressure: Mapping[str, Pressure] = field(default_factory=dict)
     node_usage: Mapping[str, int] = field(default_factory=dict)
+    history: History = NO_HISTORY
+    at: str = ""
 
     def own_bytes(self, node_name: str) -> int:
         """What a node's own processes use, 0 where that is unknown: the node's usage without its pods'."""

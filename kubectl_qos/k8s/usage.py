@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -19,6 +19,7 @@ class UsageOrigin(StrEnum):
 
     METRICS_API = "the metrics API"
     KUBELET_SUMMARY = "the kubelets' summary"
+    PROMETHEUS = "Prometheus"
 
 
 class _PsiData(ApiStruct, frozen=True):
@@ -124,6 +125,38 @@ class Sampled:
 
 PodKey = tuple[str, str]
 """Namespace and name."""
+ContainerKey = tuple[PodKey, str]
+"""A pod and the name of its container."""
+
+
+class ContainerHistory(NamedTuple):
+    """A container's memory over a time: the most, and the 99th percentile, in bytes.
+
+    `rate` is how many bytes a second it grows by if it has grown in a straight line until now, else 0;
+    `is_leak` is whether it has done so for most of that time, and most of what it uses came so.
+    """
+
+    peak_bytes: int
+    p99_bytes: int | None = None
+    rate: float = 0.0
+    is_leak: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What a store of metrics knows of containers, `over` a time such as `7d` until now.
+
+    `now` is the last usage of pods; `stat` says which statistic of that time `Snapshot.usage` is, empty where
+    that is the last usage too.
+    """
+
+    containers: Mapping[ContainerKey, ContainerHistory]
+    now: Mapping[PodKey, PodUsage]
+    over: str = ""
+    stat: str = ""
+
+
+NO_HISTORY: Final = History({}, {})
 
 
 def sampled(usage: Mapping[PodKey, PodUsage], before: Sampled | None = None) -> Sampled | None:

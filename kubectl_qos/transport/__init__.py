@@ -28,3 +28,25 @@ class ConnectionOptions:
     request_timeout: str | None = None
     insecure_skip_tls_verify: bool = False
     disable_compression: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StoreOptions:
+    """How a store that speaks Prometheus' HTTP API is reached; empty texts mean that something is not given.
+
+    `url` may have a path, as Mimir's has, and `auto` looks for a service in the cluster. `tenant` is the
+    header X-Scope-OrgID; `selector` are labels that each series must have, such as `cluster=prod`.
+    """
+
+    url: str = ""
+    tenant: str = ""
+    selector: str = ""
+    token: str = ""
+    token_file: str = ""
+    username: str = ""
+    password: str = ""
+    ca_file: str = ""
+    cert_file: str = ""
+    key_file: str = ""
+    server_name: str = ""
+    insecure_skip_verify: bool = False

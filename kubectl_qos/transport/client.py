@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote, urlencode, urlsplit, urlunsplit
 
 from kubectl_qos import __version__
 from kubectl_qos.errors import QosError
-from kubectl_qos.transport import ConnectionOptions, net_errors
+from kubectl_qos.transport import ConnectionOptions, StoreOptions, net_errors
 from kubectl_qos.transport import logging as log
 from kubectl_qos.transport.auth import Credentials, impersonation_headers, load_credentials
 from kubectl_qos.transport.kubeconfig import ResolvedContext, resolve_context, validate_context
@@ -27,10 +27,14 @@ if TYPE_CHECKING:
 
 REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 """POSTs here ask what a user may do, and change nothing."""
+QUERIES: Final = ("/api/v1/query", "/api/v1/query_range")
+"""POSTs here ask a store that speaks Prometheus' HTTP API, and change nothing."""
 MAX_CONNECTIONS: Final = 12
 """Kept open: three watches and eight short requests, with one to spare."""
 CONNECT_SECONDS: Final = 10.0
 READ_SECONDS: Final = 60.0
+STORE_SECONDS: Final = 30.0
+"""How long a query may take."""
 _CLOCK_SECONDS: Final = 0.005
 """What may be left of a deadline after waiting for all of it, since clocks are read twice."""
 _KEEPALIVE: Final = {"TCP_KEEPIDLE": 30, "TCP_KEEPALIVE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
@@ -84,8 +88,37 @@ def connect(options: ConnectionOptions) -> Connection:
     return Connection(context, credentials, base_url, request_seconds=request_seconds)
 
 
+def connect_store(options: StoreOptions, request_timeout: str | None = None) -> Connection:
+    """A connection to a store of metrics, whose name and password may be in its URL. Raises QosError."""
+    base_url = _base_url(options.url)
+    parts = urlsplit(base_url)
+    host = parts.netloc.rpartition("@")[2]
+    user = {
+        "token": options.token,
+        "tokenFile": options.token_file,
+        "username": options.username or unquote(parts.username or ""),
+        "password": options.password or unquote(parts.password or ""),
+        "client-certificate": options.cert_file,
+        "client-key": options.key_file,
+    }
+    cluster = {
+        "certificate-authority": options.ca_file,
+        "insecure-skip-tls-verify": options.insecure_skip_verify,
+        "tls-server-name": options.server_name,
+    }
+    context = ResolvedContext("", "", cluster, user)
+    # Unlike a kubeconfig's user, these were written for this URL alone, so they are sent over plain HTTP too.
+    return Connection(
+        context,
+        load_credentials(context, secure=True),
+        urlunsplit(parts._replace(netloc=host)),
+        request_seconds=net_errors.parse_timeout(request_timeout) or STORE_SECONDS,
+        headers={"X-Scope-OrgID": options.tenant} if options.tenant else {},
+    )
+
+
 class Connection:
-    """One API server and the credentials for it; used by several threads."""
+    """One server and the credentials for it; used by several threads."""
 
     def __init__(
         self,
@@ -94,13 +127,14 @@ class Connection:
         base_url: str,
         *,
         request_seconds: float | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         self.context = context.context
         self.namespace = context.namespace
         self._base_url = base_url
         self._cluster = context.cluster
         self._credentials = credentials
-        self._impersonation = impersonation_headers(context.user)
+        self._headers = [*impersonation_headers(context.user), *(headers or {}).items()]
         self._encoding = "identity" if context.cluster.get("disable-compression") else "gzip"
         self._request_seconds = request_seconds
         self._lock = threading.Lock()
@@ -137,6 +171,16 @@ class Connection:
         headers = {"Accept": accept} | ({"Content-Type": "application/json"} if body is not None else {})
         url = self._url(path, list((query or {}).items()))
         return self._respond(ApiRequest(method, url, headers, body, read_seconds, is_watch))
+
+    def query(self, path: str, form: Mapping[str, str]) -> BaseHTTPResponse:
+        """The response to a query of a store: a POST, because a URL has less room than queries take.
+
+        Raises as `request` does.
+        """
+        if path not in QUERIES:
+            raise QosError(f"POST {path} is not sent: it is no query")
+        headers = {"Accept": "application/json", "Content-Type": "application/x-www-form-urlencoded"}
+        return self._respond(ApiRequest("POST", self._url(path, ()), headers, urlencode(form).encode()))
 
     def patch(self, path: str, query: Mapping[str, str], body: bytes, content_type: str) -> BaseHTTPResponse:
         """The response to a change; only for cluster/writer.py.
@@ -182,7 +226,7 @@ class Connection:
         from urllib3 import HTTPHeaderDict, Timeout
         from urllib3.exceptions import HTTPError
 
-        headers = HTTPHeaderDict(self._impersonation)
+        headers = HTTPHeaderDict(self._headers)
         headers["Accept-Encoding"] = self._encoding
         headers["User-Agent"] = f"kubectl-qos/{__version__}"
         headers.update(request.headers)

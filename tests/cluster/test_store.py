@@ -15,7 +15,7 @@ from kubectl_qos.cluster.store import Store
 from kubectl_qos.k8s import interning as sharing
 from kubectl_qos.k8s.interning import Interner
 from kubectl_qos.k8s.objects import Pod, json_decoder
-from kubectl_qos.k8s.snapshot import NO_OVERRIDES
+from kubectl_qos.k8s.snapshot import NO_OVERRIDES, Usage
 from kubectl_qos.k8s.usage import PodUsage
 from tests.cluster.cluster_objects import recorded_pods
 
@@ -100,7 +100,7 @@ def test_usage_has_the_keys_of_the_pods_themselves() -> None:
     pods = [_decoder.decode(raw) for raw in alike(1)]
     store.replace_pods(pods)
     others = {(pod.namespace, "".join(pod.name)): PodUsage((), ()) for pod in pods}
-    store.set_usage({("", "not listed yet"): PodUsage((), ()), **others}, None)
+    store.set_usage(Usage({("", "not listed yet"): PodUsage((), ()), **others}))
     usage = store.snapshot().usage
     names = {id(pod.name) for pod in pods}
     assert {name for _, name in usage if id(name) not in names} == {"not listed yet"}

@@ -13,7 +13,7 @@ from kubectl_qos.cluster.kube_api import KubeApi
 from kubectl_qos.cluster.live import LiveSource
 from kubectl_qos.cluster.usage import UsageChoice, read_usage
 from kubectl_qos.k8s.objects import json_decoder
-from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.k8s.snapshot import NO_USAGE, Scope, Snapshot
 from kubectl_qos.k8s.usage import (
     ContainerUsage,
     PodUsage,
@@ -78,7 +78,7 @@ def summary(**pods: tuple[int, int, int]) -> dict[str, Any]:
 def test_without_nodes_no_summary_is_requested(serve: Serve, connect_to: ConnectTo) -> None:
     server = serve(ObjectServer())
     api = KubeApi(connect_to(server))
-    assert read_usage(api, UsageChoice.SUMMARY, None, []) == ({}, None, {}, {})
+    assert read_usage(api, UsageChoice.SUMMARY, None, []) == NO_USAGE
     assert server.requests == []
 
 

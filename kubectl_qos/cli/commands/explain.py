@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
-from kubectl_qos.cli.flags import add_output, add_target
+from kubectl_qos.cli.flags import add_at, add_output, add_target
 from kubectl_qos.cli.resources import (
     Reference,
     ResolvedSource,
@@ -38,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `explain`."""
     add_target(parser, "pod/web-0")
     add_output(parser, "json", "yaml")
+    add_at(parser)
 
 
 def run(options: Options) -> int:

@@ -9,8 +9,15 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output, resources
-from kubectl_qos.cli.flags import add_no_headers, add_output, add_switch, add_target
-from kubectl_qos.errors import EXIT_ERROR, ApiError, InputError, QosError, UsageError
+from kubectl_qos.cli.flags import (
+    add_at,
+    add_no_headers,
+    add_output,
+    add_switch,
+    add_target,
+    parse_past_seconds,
+)
+from kubectl_qos.errors import EXIT_ERROR, ApiError, QosError, UsageError
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions, TableFormat
@@ -86,7 +93,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--since",
         dest="since_seconds",
-        type=_parse_seconds,
+        type=parse_past_seconds,
         metavar="DURATION",
         help="only deaths of the last 30m, 2h, 1d12h, and those of unknown time",
     )
@@ -99,18 +106,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help_="output format; wide has more columns, and the evidence of each death below",
     )
     add_no_headers(parser)
-
-
-def _parse_seconds(text: str) -> int:
-    from kubectl_qos.k8s.quantity import parse_duration
-
-    try:
-        seconds = parse_duration(text, days=True) // 10**9
-    except InputError:
-        seconds = -1
-    if seconds < 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a duration: write 30m, 2h, 1d12h")
-    return seconds
+    add_at(parser)
 
 
 def run(options: Options) -> int:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output, resources
-from kubectl_qos.cli.flags import add_no_headers, add_output, add_target
+from kubectl_qos.cli.flags import add_at, add_no_headers, add_output, add_target
 from kubectl_qos.errors import InputError
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_target(parser, "node/worker-1, or pod/web-0; every node without it")
     add_no_headers(parser)
     add_output(parser, "json", "yaml")
+    add_at(parser)
 
 
 def run(options: Options) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kubectl_qos.cli import output, resources
-from kubectl_qos.cli.flags import add_output, add_switch
+from kubectl_qos.cli.flags import add_at, add_output, add_switch
 from kubectl_qos.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -100,6 +100,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " those of -f, and the node is that of the cluster or --demo",
     )
     add_output(parser, "json", "yaml")
+    add_at(parser)
 
 
 class _Growth(NamedTuple):

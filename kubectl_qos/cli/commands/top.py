@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
-from kubectl_qos.cli.flags import add_no_headers, add_output, add_switch
+from kubectl_qos.cli.flags import add_at, add_no_headers, add_output, add_switch
 from kubectl_qos.errors import EXIT_ERROR
 
 if TYPE_CHECKING:
@@ -90,6 +90,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="COLUMN",
         help="any column, in wide output or not; of pods `eviction` shows the kubelet's order instead",
     )
+    add_at(parser)
 
 
 def run(options: Options) -> int:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output, resources
-from kubectl_qos.cli.flags import add_output, add_switch, add_target
+from kubectl_qos.cli.flags import add_at, add_output, add_switch, add_target
 from kubectl_qos.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_target(parser, "node/worker-1, or pod/web-0 for the path to that pod; every node without it")
     add_switch(parser, "--files", dest="by_file", help="one line for each file, with its whole path")
     add_output(parser, "json", "yaml")
+    add_at(parser)
 
 
 def run(options: Options) -> int:

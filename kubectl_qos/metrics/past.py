@@ -1,0 +1,265 @@
+"""A cluster as it was: a snapshot rebuilt from kube-state-metrics and cAdvisor, and deaths over a time.
+
+What a store does not have is listed as missing and not guessed. Sources: docs/metrics of kube-state-metrics,
+v1 (a metric for each resource) and v2 (a label). Not here: asking (prometheus.py), usage (series.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from kubectl_qos.errors import InputError
+from kubectl_qos.k8s.objects import CPU, MEMORY, NodeObject, Pod, convert
+from kubectl_qos.k8s.snapshot import NO_USAGE, Missing, Snapshot
+from kubectl_qos.k8s.usage import PodKey
+from kubectl_qos.metrics.prometheus import Labels, Prometheus, Sample
+from kubectl_qos.metrics.series import NODE, UsageHistory, container_of, label, pod_of, select
+
+_INFO: Final = "kube_pod_info"
+_AMOUNTS: Final = (
+    _INFO,
+    "kube_pod_container_info",
+    "kube_pod_init_container_info",
+    "kube_pod_(init_)?container_resource_(requests|limits)(_memory_bytes|_cpu_cores)?",
+    "kube_pod_overhead_memory_bytes",
+    "kube_pod_created",
+    "kube_pod_(init_)?container_status_restarts_total",
+    "kube_pod_container_status_last_terminated_(exitcode|timestamp)",
+    "kube_node_info",
+    "kube_node_status_(capacity|allocatable)(_memory_bytes|_cpu_cores)?",
+)
+_STATES: Final = (
+    "kube_pod_status_(phase|qos_class|reason)",
+    "kube_pod_restart_policy",
+    "kube_pod_(init_)?container_status_(waiting|terminated)(_reason)?",
+    "kube_pod_container_status_last_terminated_reason",
+    "kube_node_status_condition",
+)
+"""Those whose value is 1 for what is so."""
+_PRIORITIES: Final = {"": 0, "system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
+_NOT_STORED: Final = Missing(
+    "volumes, pod-level resources, swap behaviour and kubelet settings",
+    "no metric has them",
+    "defaults of the release are assumed",
+)
+_SOURCE: Final = "kube-state-metrics 2 has them, if it was scraped then"
+
+
+@dataclass
+class _Raw:
+    """A pod or node as the API would have had it, put together from series."""
+
+    name: str
+    namespace: str = ""
+    metadata: dict[str, Any] = field(default_factory=dict)
+    spec: dict[str, Any] = field(default_factory=dict)
+    status: dict[str, Any] = field(default_factory=dict)
+    containers: dict[str, dict[str, Any]] = field(default_factory=dict)
+    init: dict[str, dict[str, Any]] = field(default_factory=dict)
+    statuses: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def container(self, name: str, *, is_init: bool) -> dict[str, Any]:
+        """A container, which may have been unknown."""
+        return (self.init if is_init else self.containers).setdefault(name, {"name": name, "resources": {}})
+
+    def container_status(self, name: str) -> dict[str, Any]:
+        """The status of a container."""
+        return self.statuses.setdefault(name, {"name": name})
+
+    def last_end(self, name: str) -> dict[str, Any]:
+        """How a container's last run ended."""
+        state: dict[str, dict[str, Any]] = self.container_status(name).setdefault("lastState", {})
+        return state.setdefault("terminated", {})
+
+    def pod(self) -> Pod:
+        """The pod; a run that ended without a known reason has not ended."""
+        for status in self.statuses.values():
+            if "reason" not in status.get("lastState", {}).get("terminated", {"reason": ""}):
+                del status["lastState"]
+        of_init = [one for name, one in self.statuses.items() if name in self.init]
+        others = [one for name, one in self.statuses.items() if name not in self.init]
+        return convert(
+            {
+                "metadata": {"name": self.name, "namespace": self.namespace, **self.metadata},
+                "spec": {
+                    "containers": list(self.containers.values()),
+                    "initContainers": list(self.init.values()),
+                    **self.spec,
+                },
+                "status": {"containerStatuses": others, "initContainerStatuses": of_init, **self.status},
+            },
+            Pod,
+        )
+
+    def node(self) -> NodeObject:
+        """The node."""
+        return convert({"metadata": {"name": self.name}, "status": self.status}, NodeObject)
+
+
+def read_snapshot(store: Prometheus, at: datetime, over_seconds: int, stat: str, *, usage: bool) -> Snapshot:
+    """The cluster at a time; `usage` is whether its memory is read. Raises QosError without its pods."""
+    moment = at.timestamp()
+    found = store.query(select(store, _AMOUNTS), moment)
+    found += store.query(f"{select(store, _STATES)} == 1", moment)
+    pods, nodes = _Builder().build(found)
+    if not pods:
+        raise InputError(
+            f"{store.name} has no {_INFO} at {rfc3339(at)}",
+            hint="kube-state-metrics was not scraped then, the store does not go back so far, or a"
+            " --prometheus-selector leaves it out",
+        )
+    read = UsageHistory(store, over_seconds, stat, moment).read() if usage else NO_USAGE
+    return Snapshot(
+        pods=tuple(pod for raw in pods if (pod := raw.pod()).containers or pod.is_terminal),
+        nodes={raw.name: raw.node() for raw in nodes if "capacity" in raw.status},
+        usage=read.by_pod,
+        node_usage=read.by_node,
+        missing=(*_missing(pods, nodes), *((read.missing,) if read.missing is not None else ())),
+        history=read.history,
+        at=rfc3339(at),
+    )
+
+
+def rfc3339(at: datetime) -> str:
+    """A time as the API writes it."""
+    return at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _missing(pods: Sequence[_Raw], nodes: Sequence[_Raw]) -> Iterator[Missing]:
+    yield _NOT_STORED
+    classes = {raw.spec.get("priorityClassName", "") for raw in pods}
+    unknown = sorted(classes - _PRIORITIES.keys())
+    if unknown:
+        names = ", ".join(unknown[:5])
+        yield Missing(f"the value of the priority classes {names}", "no metric has it", "0 is assumed")
+    if not any("resources" in one and one["resources"] for raw in pods for one in raw.containers.values()):
+        yield Missing("requests and limits", "the store has none at that time", _SOURCE)
+    without = [raw.name for raw in nodes if "capacity" not in raw.status]
+    if without or not nodes:
+        yield Missing(
+            f"the capacity of {', '.join(without[:5]) or 'nodes'}", "the store has none then", _SOURCE
+        )
+
+
+class _Builder:
+    """Puts pods and nodes together, a series at a time."""
+
+    def __init__(self) -> None:
+        self._pods: dict[PodKey, _Raw] = {}
+        self._nodes: dict[str, _Raw] = {}
+
+    def build(self, found: Iterable[Sample]) -> tuple[list[_Raw], list[_Raw]]:
+        """Those that kube-state-metrics has; series may come in any order."""
+        samples = list(found)
+        for sample in samples:
+            if sample.labels["__name__"] == _INFO:
+                self._add_pod(sample.labels)
+        for sample in samples:
+            name = sample.labels["__name__"]
+            if name.startswith("kube_node_"):
+                self._add_to_node(name, sample)
+            elif (raw := self._pods.get(pod_of(sample.labels))) is not None:
+                container = container_of(sample.labels)
+                if container is not None and "container_" in name:
+                    self._add_to_container(raw, container[1], name, sample)
+                else:
+                    _add_to_pod(raw, name, sample)
+        return list(self._pods.values()), list(self._nodes.values())
+
+    def _add_pod(self, labels: Labels) -> None:
+        key = pod_of(labels)
+        raw = self._pods[key] = _Raw(key[1], key[0])
+        uid, kind, owner = labels.get("uid", ""), labels.get("created_by_kind"), labels.get("created_by_name")
+        raw.metadata["uid"] = uid
+        raw.spec["nodeName"] = label(labels, NODE[:2])
+        raw.spec["priorityClassName"] = labels.get("priority_class", "")
+        raw.spec["priority"] = _PRIORITIES.get(labels.get("priority_class", ""), 0)
+        if kind == "Node":
+            raw.metadata["annotations"] = {"kubernetes.io/config.mirror": uid or key[1]}
+        elif kind and owner and "<none>" not in {kind, owner}:
+            raw.metadata["ownerReferences"] = [{"kind": kind, "name": owner, "controller": True}]
+
+    @staticmethod
+    def _add_to_container(raw: _Raw, container: str, name: str, sample: Sample) -> None:
+        labels, is_init = sample.labels, "_init_" in name
+        if name.endswith("container_info"):
+            found = raw.container(container, is_init=is_init)
+            if labels.get("restart_policy"):
+                found["restartPolicy"] = labels["restart_policy"]
+            raw.container_status(container)["containerID"] = labels.get("container_id", "")
+        elif "_resource_" in name:
+            side = "requests" if "_requests" in name else "limits"
+            resource = _resource(name, labels)
+            if resource is not None:
+                found = raw.container(container, is_init=is_init)["resources"]
+                found.setdefault(side, {})[resource] = _quantity(resource, sample.value)
+        elif name.endswith("restarts_total"):
+            raw.container_status(container)["restartCount"] = int(sample.value)
+        elif "_last_terminated_" in name:
+            field_name, value = _end(name, sample)
+            raw.last_end(container)[field_name] = value
+        else:
+            state = raw.container_status(container).setdefault("state", {})
+            found = state.setdefault("waiting" if "_waiting" in name else "terminated", {})
+            found |= {"reason": labels["reason"]} if labels.get("reason") else {}
+
+    def _add_to_node(self, name: str, sample: Sample) -> None:
+        labels = sample.labels
+        node = label(labels, NODE[:2])
+        raw = self._nodes.setdefault(node, _Raw(node))
+        if name == "kube_node_info":
+            raw.status["nodeInfo"] = {
+                "kubeletVersion": labels.get("kubelet_version", ""),
+                "kernelVersion": labels.get("kernel_version", ""),
+                "osImage": labels.get("os_image", ""),
+                "containerRuntimeVersion": labels.get("container_runtime_version", ""),
+                "operatingSystem": "windows" if "windows" in labels.get("os_image", "").lower() else "linux",
+            }
+        elif name == "kube_node_status_condition":
+            condition = {"type": labels.get("condition", ""), "status": labels.get("status", "").capitalize()}
+            raw.status.setdefault("conditions", []).append(condition)
+        elif (resource := _resource(name, labels)) is not None:
+            side = "capacity" if "_capacity" in name else "allocatable"
+            raw.status.setdefault(side, {})[resource] = _quantity(resource, sample.value)
+
+
+def _end(name: str, sample: Sample) -> tuple[str, object]:
+    """A field of how a container's last run ended."""
+    if name.endswith("reason"):
+        return "reason", sample.labels.get("reason", "")
+    if name.endswith("exitcode"):
+        return "exitCode", int(sample.value)
+    return "finishedAt", rfc3339(datetime.fromtimestamp(sample.value, UTC))
+
+
+def _add_to_pod(raw: _Raw, name: str, sample: Sample) -> None:
+    labels = sample.labels
+    if name == "kube_pod_status_phase":
+        raw.status["phase"] = labels.get("phase", "")
+    elif name == "kube_pod_status_qos_class":
+        raw.status["qosClass"] = labels.get("qos_class", "")
+    elif name == "kube_pod_status_reason":
+        raw.status["reason"] = labels.get("reason", "")
+    elif name == "kube_pod_restart_policy":
+        raw.spec["restartPolicy"] = labels.get("type", "")
+    elif name == "kube_pod_created":
+        raw.metadata["creationTimestamp"] = rfc3339(datetime.fromtimestamp(sample.value, UTC))
+    elif name == "kube_pod_overhead_memory_bytes":
+        raw.spec["overhead"] = {MEMORY: _quantity(MEMORY, sample.value)}
+
+
+def _resource(name: str, labels: Labels) -> str | None:
+    """The resource of a series: by its name (v1) or its label (v2); None for those that do not matter."""
+    if name.endswith("_memory_bytes"):
+        return MEMORY
+    if name.endswith("_cpu_cores"):
+        return CPU
+    resource = labels.get("resource", "")
+    return resource if resource in {CPU, MEMORY} else None
+
+
+def _quantity(resource: str, value: float) -> str:
+    return str(round(value)) if resource == MEMORY else f"{round(value * 1000)}m"

@@ -1,0 +1,185 @@
+"""A client of Prometheus' HTTP API, as Thanos, Mimir and VictoriaMetrics speak it too.
+
+Queries are POSTs, but GETs through an API server's service proxy, which need the right to get services/proxy
+alone. Sources: prometheus/web/api/v1/api.go (answers), prometheus/promql/engine.go (ErrTooManySamples). Not
+here: what is asked (series.py, past.py), and which service is a store (discovery.py).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+
+import msgspec
+
+from kubectl_qos.errors import InputError, QosError, UsageError
+from kubectl_qos.transport.net_errors import unreachable_error
+
+if TYPE_CHECKING:
+    from urllib3 import BaseHTTPResponse
+
+    from kubectl_qos.transport.client import Connection
+
+MAX_POINTS: Final = 11_000
+"""Of one series: Prometheus refuses range queries for more."""
+_MAX_QUOTED: Final = 200
+_SELECTOR: Final = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*={1,2}\s*([^,=]+?)\s*")
+
+Labels = Mapping[str, str]
+
+
+class Sample(NamedTuple):
+    """The value of a series at one time."""
+
+    labels: Labels
+    value: float
+
+
+class Series(NamedTuple):
+    """The values of a series by Unix time, the oldest first."""
+
+    labels: Labels
+    points: Sequence[tuple[float, float]]
+
+
+class _Vector(msgspec.Struct):
+    metric: dict[str, str]
+    value: tuple[float, str]
+
+
+class _Matrix(msgspec.Struct):
+    metric: dict[str, str]
+    values: list[tuple[float, str]]
+
+
+class _Result(msgspec.Struct):
+    result: msgspec.Raw = msgspec.Raw(b"[]")
+
+
+class _Answer(msgspec.Struct, rename="camel"):
+    """An answer of a store, or what an API server says in its place (`message`)."""
+
+    status: str = ""
+    data: _Result | None = None
+    error_type: str = ""
+    error: str = ""
+    message: str = ""
+    warnings: list[str] | None = None
+    is_partial: bool = False
+
+
+ResultT = TypeVar("ResultT")
+_answer: Final = msgspec.json.Decoder(_Answer)
+_scalar: Final = msgspec.json.Decoder(tuple[float, str])
+_vectors: Final = msgspec.json.Decoder(list[_Vector])
+_matrices: Final = msgspec.json.Decoder(list[_Matrix])
+
+
+def parse_selector(text: str) -> str:
+    """The matchers of PromQL for `cluster=prod,env=live`. Raises UsageError."""
+    matchers = []
+    for part in filter(None, text.split(",")):
+        match = _SELECTOR.fullmatch(part)
+        if match is None:
+            raise UsageError(f"{part!r} selects no series", hint="write LABEL=VALUE, such as cluster=prod")
+        matchers.append(f"{match[1]}={msgspec.json.encode(match[2]).decode()}")
+    return ",".join(matchers)
+
+
+class Prometheus:
+    """A store, called `name` in sentences; `matchers` are those that every series must fulfil.
+
+    `path` is where a service proxy has it, empty for the connection's own URL. What a store warns of is added
+    to `warnings`.
+    """
+
+    def __init__(self, connection: Connection, name: str, matchers: str = "", path: str = "") -> None:
+        self._connection, self._path = connection, path
+        self.name = name
+        self.matchers = matchers
+        self.warnings: dict[str, None] = {}
+
+    def now(self) -> float:
+        """The store's own time: its samples are compared with this, and our clock may be wrong."""
+        return self._result(_scalar, "query", {"query": "time()"})[0]
+
+    def query(self, expression: str, at: float | None = None) -> list[Sample]:
+        """The values at a Unix time, without it at the store's own present. Raises QosError."""
+        form = {"query": expression} | ({"time": f"{at:.3f}"} if at is not None else {})
+        found = self._result(_vectors, "query", form)
+        self._require_one_cluster([one.metric for one in found])
+        samples = (Sample(one.metric, float(one.value[1])) for one in found)
+        return [sample for sample in samples if math.isfinite(sample.value)]
+
+    def query_range(self, expression: str, start: float, end: float, step: float) -> list[Series]:
+        """The values from start to end; the step grows until a server allows so many. Raises QosError."""
+        step = max(step, math.ceil((end - start) / (MAX_POINTS - 1)), 1)
+        times = {"start": f"{start:.3f}", "end": f"{end:.3f}", "step": f"{step:g}"}
+        found = self._result(_matrices, "query_range", {"query": expression, **times})
+        self._require_one_cluster([one.metric for one in found])
+        return [
+            Series(
+                one.metric, [(time, number) for time, text in one.values if (number := float(text)) == number]
+            )
+            for one in found
+        ]
+
+    def _result(self, decoder: msgspec.json.Decoder[ResultT], api: str, form: Mapping[str, str]) -> ResultT:
+        path = f"/api/v1/{api}"
+        if self._path:
+            response = self._connection.request("GET", self._path + path, form)
+        else:
+            response = self._connection.query(path, form)
+        body = self._body(response)
+        try:
+            answer = _answer.decode(body)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            answer = _Answer()
+        if response.status != HTTPStatus.OK or answer.status != "success" or answer.data is None:
+            raise self._error(response.status, answer, body)
+        self.warnings |= dict.fromkeys(answer.warnings or ())
+        if answer.is_partial:
+            self.warnings["some of its storage nodes did not answer"] = None
+        try:
+            return decoder.decode(answer.data.result)
+        except (msgspec.MsgspecError, UnicodeDecodeError, ValueError) as error:
+            raise QosError(f"the answer of {self.name} cannot be read: {error}") from None
+
+    def _body(self, response: BaseHTTPResponse) -> bytes:
+        try:
+            return response.read(decode_content=True)
+        except Exception as error:
+            response.close()
+            raise unreachable_error(error, self._connection.server) from error
+        finally:
+            response.release_conn()
+
+    def _error(self, status: int, answer: _Answer, body: bytes) -> QosError:
+        """A sentence for a refusal, with the remedy where one is known."""
+        text = answer.error or answer.message or body.decode(errors="replace")
+        why = " ".join(text.split())[:_MAX_QUOTED]
+        if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
+            where = (
+                "grant get on services/proxy in its namespace" if self._path else "docs/history.md names them"
+            )
+            return QosError(f"{self.name} refuses this user ({status}): {why}", hint=f"credentials: {where}")
+        if not answer.status or status == HTTPStatus.NOT_FOUND:
+            hint = "the URL ends before /api/v1: that of Mimir with /prometheus, of vmselect with /select/0/…"
+            return QosError(f"{self.name} does not answer as Prometheus does ({status}): {why}", hint=hint)
+        shorter = "a shorter --over, or fewer series with --prometheus-selector"
+        is_much = re.search(r"too many (samples|points)|limit|exceed|max(Samples|Series)", why)
+        is_late = answer.error_type in {"timeout", "canceled"} or "timeout" in why or "deadline" in why
+        hint = shorter if is_much or is_late else ""
+        return QosError(f"{self.name} refuses the query ({status} {answer.error_type}): {why}".rstrip(), hint)
+
+    def _require_one_cluster(self, found: Sequence[Labels]) -> None:
+        clusters = sorted({labels.get("cluster", "") for labels in found} - {""})
+        if len(clusters) > 1:
+            names = ", ".join(clusters[:8])
+            raise InputError(
+                f"{self.name} has series of several clusters: {names}",
+                hint=f"--prometheus-selector cluster={clusters[0]} takes those of one",
+            )

@@ -1,0 +1,234 @@
+"""What is asked of a store: memory of containers now and over a time, in all spellings of their labels.
+
+cAdvisor renamed pod_name and container_name in Kubernetes 1.16, and a scrape without honor_labels calls the
+labels of a target's own series exported_pod and so on. Sources: cadvisor/metrics/prometheus.go, and
+docs/metrics of kube-state-metrics. Not here: pods and nodes of the past (past.py).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from kubectl_qos.errors import QosError
+from kubectl_qos.k8s.snapshot import Missing, Usage
+from kubectl_qos.k8s.usage import (
+    NO_HISTORY,
+    ContainerHistory,
+    ContainerKey,
+    ContainerUsage,
+    History,
+    PodKey,
+    PodUsage,
+    UsageOrigin,
+)
+from kubectl_qos.metrics.prometheus import Labels, Prometheus, Sample
+
+NAMESPACE: Final = ("exported_namespace", "namespace")
+POD: Final = ("exported_pod", "pod", "pod_name")
+CONTAINER: Final = ("exported_container", "container", "container_name")
+NODE: Final = ("exported_node", "node", "kubernetes_io_hostname", "instance")
+BY: Final = ",".join((*NAMESPACE, *POD, *CONTAINER, *NODE, "cluster"))
+"""What series are told apart by: replicas of a Prometheus, jobs and old cgroups of a container are not."""
+
+WORKING_SET: Final = "container_memory_working_set_bytes"
+_MEMORY: Final = (WORKING_SET, "container_memory_rss", "container_memory_swap")
+_CONTAINERS: Final = 'container!="POD",container_name!="POD",id!="/"'
+STATS: Final = ("max", "p99", "p95", "avg")
+KEPT_SECONDS: Final = 300.0
+"""How long a history is used before it is read again: it changes slowly, and costs the store something."""
+_ROOT: Final = 'id="/"'
+_HOUR: Final = 3600
+_DAY: Final = 86_400
+_POINTS: Final = 144
+"""Of a line of growth: one for every ten minutes of a day."""
+_LEAST_POINTS: Final = 6
+_FALL: Final = 0.8
+"""Memory below so much of its value before was freed, or its container restarted: a new line begins."""
+_STRAIGHT: Final = 0.9
+"""The least coefficient of determination of what is called a straight line."""
+_LEAST_GROWTH: Final = 0.05
+
+
+def label(labels: Labels, names: Iterable[str]) -> str:
+    """The first of these labels that a series has."""
+    return next((labels[name] for name in names if labels.get(name)), "")
+
+
+def pod_of(labels: Labels) -> PodKey:
+    """Namespace and name of the pod that a series is about."""
+    return label(labels, NAMESPACE), label(labels, POD)
+
+
+def container_of(labels: Labels) -> ContainerKey | None:
+    """The container that a series is about, None for a whole pod, its pause container and anything else."""
+    key, name = pod_of(labels), label(labels, CONTAINER)
+    return (key, name) if name and name != "POD" and key[1] else None
+
+
+def select(store: Prometheus, names: Sequence[str], more: str = "") -> str:
+    """The series of some metrics."""
+    name = f'__name__=~"{"|".join(names)}"' if len(names) > 1 else f'__name__="{names[0]}"'
+    return f"{{{','.join(filter(None, (name, more, store.matchers)))}}}"
+
+
+class Amounts(NamedTuple):
+    """Usage of pods and of whole nodes."""
+
+    by_pod: dict[PodKey, PodUsage]
+    by_node: dict[str, int]
+
+
+def read_now(store: Prometheus, at: float | None = None) -> Amounts:
+    """The usage of a moment, without one of the present. Raises QosError."""
+    found = store.query(f"max by (__name__,{BY}) ({select(store, _MEMORY, _CONTAINERS)})", at)
+    roots = store.query(f"max by ({BY}) ({select(store, [WORKING_SET], _ROOT)})", at)
+    infos = store.query(select(store, ["kube_node_info"]), at)
+    by_ip = {ip: label(one.labels, NODE) for one in infos if (ip := one.labels.get("internal_ip"))}
+    nodes = {_host(label(one.labels, NODE)): int(one.value) for one in roots}
+    moment = time.time() if at is None else at
+    by_name = {
+        name: _by_container(one for one in found if one.labels["__name__"] == name) for name in _MEMORY
+    }
+    return Amounts(
+        _usage(by_name, _rfc3339(moment)),
+        {by_ip.get(host, host): used for host, used in nodes.items() if host},
+    )
+
+
+def _host(name: str) -> str:
+    """A node's name or address, without the port of an `instance`."""
+    return name.rpartition(":")[0] or name
+
+
+def _rfc3339(moment: float) -> str:
+    return datetime.fromtimestamp(round(moment), UTC).isoformat().replace("+00:00", "Z")
+
+
+def _by_container(samples: Iterable[Sample]) -> dict[ContainerKey, float]:
+    values: dict[ContainerKey, float] = {}
+    for sample in samples:
+        key = container_of(sample.labels)
+        if key is not None:
+            values[key] = max(sample.value, values.get(key, 0.0))
+    return values
+
+
+def _usage(by_metric: Mapping[str, Mapping[ContainerKey, float]], timestamp: str) -> dict[PodKey, PodUsage]:
+    """By pod; RSS and swap are None where the store has none of that container."""
+    pods: dict[PodKey, dict[str, ContainerUsage]] = {}
+    working_sets, *others = (by_metric[name] for name in _MEMORY)
+    for key, value in working_sets.items():
+        rss, swap = (int(one[key]) if key in one else None for one in others)
+        pods.setdefault(key[0], {})[key[1]] = ContainerUsage(int(value), rss, swap)
+    origin = UsageOrigin.PROMETHEUS
+    return {key: PodUsage.of_containers(found, origin, timestamp) for key, found in pods.items()}
+
+
+class UsageHistory:
+    """Reads usage and its history, again and again: `over_seconds` until a moment, or until the present.
+
+    `stat` makes usage a statistic of that time, else it is that of the moment.
+    """
+
+    def __init__(self, store: Prometheus, over_seconds: int, stat: str = "", at: float | None = None) -> None:
+        self._store, self._over, self._stat, self._at = store, over_seconds, stat, at
+        self._known: tuple[float, History, dict[PodKey, PodUsage]] | None = None
+
+    def read(self) -> Usage:
+        """Usage, and why some of it is missing: a store that fails leaves the rest of an answer standing."""
+        store = self._store
+        try:
+            now = read_now(store, self._at)
+        except QosError as error:
+            return Usage({}, Missing("memory usage", str(error), error.hint))
+        if not now.by_pod:
+            why = f"{store.name} has no {WORKING_SET} of containers"
+            remedy = (
+                "cAdvisor's metrics are those of kubelets at /metrics/cadvisor; --at may be before the first"
+            )
+            return Usage({}, Missing("memory usage", why, remedy), by_node=now.by_node)
+        missing = None
+        try:
+            history, usage = self._history()
+        except QosError as error:
+            missing = Missing("the history of memory usage", str(error), error.hint)
+            history, usage = NO_HISTORY, {}
+        if missing is None and store.warnings:
+            missing = Missing(
+                "a part of the memory usage", f"{store.name} warns: {'; '.join(store.warnings)}"
+            )
+        history = replace(history, now=now.by_pod)
+        return Usage({**now.by_pod, **usage}, missing, by_node=now.by_node, history=history)
+
+    def _history(self) -> tuple[History, dict[PodKey, PodUsage]]:
+        known = self._known
+        if known is None or time.monotonic() - known[0] > KEPT_SECONDS:
+            end = self._store.now() if self._at is None else self._at
+            most = self._over_time("max", end)
+            p99 = self._amounts(WORKING_SET, "p99", end)
+            lines = self._growth(end)
+            containers = {
+                (key, name): ContainerHistory(
+                    (pod.of(name) or ContainerUsage(0)).kernel_bytes,
+                    int(p99[key, name]) if (key, name) in p99 else None,
+                    *lines.get((key, name), ()),
+                )
+                for key, pod in most.items()
+                for name in pod.names
+            }
+            usage = (
+                {} if not self._stat else most if self._stat == "max" else self._over_time(self._stat, end)
+            )
+            history = History(containers, {}, _duration(self._over), self._stat)
+            known = self._known = time.monotonic(), history, usage
+        return known[1:]
+
+    def _over_time(self, stat: str, end: float) -> dict[PodKey, PodUsage]:
+        return _usage({name: self._amounts(name, stat, end) for name in _MEMORY}, _rfc3339(end))
+
+    def _amounts(self, metric: str, stat: str, end: float) -> dict[ContainerKey, float]:
+        series = f"{select(self._store, [metric], _CONTAINERS)}[{self._over}s]"
+        function = (
+            f"quantile_over_time(0.{stat[1:]},{series})" if stat[0] == "p" else f"{stat}_over_time({series})"
+        )
+        return _by_container(self._store.query(f"max by ({BY}) ({function})", end))
+
+    def _growth(self, end: float) -> dict[ContainerKey, tuple[float, bool]]:
+        """Bytes a second of what grows in a straight line, and whether it is a leak."""
+        seconds = min(self._over, _DAY)
+        expression = f"max by ({BY}) ({select(self._store, [WORKING_SET], _CONTAINERS)})"
+        found = self._store.query_range(expression, end - seconds, end, seconds / _POINTS)
+        keys = ((container_of(series.labels), series.points) for series in found)
+        return {key: line for key, points in keys if key is not None if (line := _line(points)) is not None}
+
+
+def _line(points: Sequence[tuple[float, float]]) -> tuple[float, bool] | None:
+    """The slope of the line that the values since the last fall lie on, None where they lie on none.
+
+    A least-squares fit. It is a leak where an hour or more brought half of what is used.
+    """
+    falls = [place for place, (before, now) in enumerate(pairwise(points), 1) if now[1] < before[1] * _FALL]
+    rise = points[falls[-1] if falls else 0 :]
+    if len(rise) < _LEAST_POINTS:
+        return None
+    mean_time = sum(at for at, _ in rise) / len(rise)
+    mean = sum(value for _, value in rise) / len(rise)
+    of_time = sum((at - mean_time) ** 2 for at, _ in rise)
+    of_value = sum((value - mean) ** 2 for _, value in rise)
+    together = sum((at - mean_time) * (value - mean) for at, value in rise)
+    slope, seconds, last = together / of_time, rise[-1][0] - rise[0][0], rise[-1][1]
+    if slope <= 0 or together**2 < _STRAIGHT * of_time * of_value or slope * seconds < _LEAST_GROWTH * last:
+        return None
+    return slope, seconds >= _HOUR and slope * seconds * 2 >= last
+
+
+def _duration(seconds: int) -> str:
+    for size, unit in ((_DAY, "d"), (_HOUR, "h"), (60, "m")):
+        if seconds % size == 0:
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"
