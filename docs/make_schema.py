@@ -61,10 +61,11 @@ def schemas() -> dict[str, dict[str, Any]]:
             (one.field, Annotated[_column_type(one), msgspec.Meta(description=one.help)]) for one in columns
         ]
         row += labels
+        at: Any = ("at", str | msgspec.UnsetType, msgspec.UNSET)
         found[kind] = _schema(kind, text, [("kind", Literal[kind]), *row])
         items = msgspec.defstruct("Row", row, namespace={"__doc__": text})
         more = [("usage", Usage | None, None)] if kind == "PodRank" else []
-        fields = [("kind", Literal[f"{kind}List"]), ("items", list[items]), ("notes", list[str]), *more]
+        fields = [("kind", Literal[f"{kind}List"]), ("items", list[items]), ("notes", list[str]), *more, at]
         found[f"{kind}List"] = _schema(f"{kind}List", f"{text}, in order", fields)
     for document in (*_documents(Document), HostView):
         kind = str(document.__struct_config__.tag)

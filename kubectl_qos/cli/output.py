@@ -49,12 +49,17 @@ def print_sections(subject: str, sections: Iterable[Section]) -> None:
     print_lines([subject, *marked_lines(sections)])
 
 
-def print_document(values: Document | Mapping[str, Any], format_: str, *, headers: bool = True) -> None:
-    """Print a document in the format of -o. Raises InputError for a template that does not fit it."""
+def print_document(
+    values: Document | Mapping[str, Any], format_: str, *, headers: bool = True, at: str = ""
+) -> None:
+    """Print a document in the format of -o, with the time of one about the past.
+
+    Raises InputError for a template that does not fit it.
+    """
     from kubectl_qos.present.output import references, to_json, to_yaml
     from kubectl_qos.present.values import as_document
 
-    document = as_document(values)
+    document = as_document(values, at)
     name, _, template = format_.partition("=")
     if name == "name":
         print_lines(dict.fromkeys(references(document)))
@@ -86,12 +91,12 @@ def _read_template(path: str, *, columns: bool) -> str:
     return ",".join(map(":".join, zip(lines[0].split(), lines[1].split(), strict=False))) if columns else text
 
 
-def print_items(items: Sequence[Document], format_: str) -> None:
-    """Print one document as it is, several as a list of kind List."""
+def print_items(items: Sequence[Document], format_: str, *, at: str = "") -> None:
+    """Print one document as it is, several as a list of kind List; `at` as in `print_document`."""
     from kubectl_qos.present.values import ListValues, as_document
 
     one = items[0] if len(items) == 1 else ListValues(items=tuple(map(as_document, items)))
-    print_document(one, format_)
+    print_document(one, format_, at=at)
 
 
 def print_yaml(values: object) -> None:

@@ -79,8 +79,9 @@ class PodTable:
                 (row.pod.name for row in found.rows),
                 snapshot.nodes,
             ),
-            ages=(usage_sentence(sampled, now),) if sampled is not None else (),
+            ages=(usage_sentence(sampled, now, snapshot.history),) if sampled is not None else (),
             facts={"usage": usage_values(sampled) if sampled is not None else None},
+            at=snapshot.at,
         )
 
     def _is_named(self, row: PodRow) -> bool:
@@ -99,9 +100,12 @@ class PodTable:
             keys.insert(keys.index("pod") + 1, "container")
         if len(rows.nodes) > 1 and scope.node is None and "node" not in keys:
             keys.insert(keys.index("qos"), "node")
-        by_kubelet = rows.sampled is not None and rows.sampled.origin is UsageOrigin.KUBELET_SUMMARY
-        if by_kubelet:
-            keys[keys.index("memory") + 1 : keys.index("memory") + 1] = ["rss", "swap"]
+        others = (
+            [] if rows.sampled is None or rows.sampled.origin is UsageOrigin.METRICS_API else ["rss", "swap"]
+        )
+        if any(row.peak is not None for row in rows.rows):
+            others += pod_columns.HISTORY_KEYS
+        keys[keys.index("memory") + 1 : keys.index("memory") + 1] = others
         if sort_key and sort_key not in keys:
             keys.insert(len(keys) - 1, sort_key)
         return keys
@@ -196,6 +200,7 @@ class NodeTable:
             reference=lambda row: escape(f"node/{row.name}"),
             nothing="No resources found",
             missing=not_found("nodes", self._names, (row.name for row in found.rows)),
+            at=snapshot.at,
         )
 
     def _is_shown(self, name: str, node: NodeObject | None, scope: Scope) -> bool:

@@ -37,6 +37,7 @@ class TableView(Generic[RowT]):
 
     `key` identifies a row, `reference` is its name for `-o name`, `nothing` the sentence where there are no
     rows. `ages` are notes that change with the time, for people; `facts` are the same for programs.
+    `at` is the time of a table of the past.
     """
 
     kind: str
@@ -49,13 +50,14 @@ class TableView(Generic[RowT]):
     missing: tuple[QosError, ...] = ()
     ages: tuple[str, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
+    at: str = ""
 
 
 def print_table(view: TableView[Any], format_: TableFormat, now: datetime) -> None:
     """Print the rows in the format of -o."""
     if format_.has_values:
         values = table_values(view.kind, view.rows, view.columns, view.notes) | dict(view.facts)
-        output.print_document(values, str(format_.output), headers=format_.headers)
+        output.print_document(values, str(format_.output), headers=format_.headers, at=view.at)
     elif format_.output == "csv":
         output.print_text(to_csv(view.rows, view.columns))
     elif format_.output == "name":

@@ -41,8 +41,8 @@ _STATES: Final = (
 """Those whose value is 1 for what is so."""
 _PRIORITIES: Final = {"": 0, "system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 _NOT_STORED: Final = Missing(
-    "volumes, pod-level resources, swap behaviour and kubelet settings",
-    "no metric has them",
+    "what no metric has",
+    "volumes, pod-level resources, swap behaviour, kubelet settings",
     "defaults of the release are assumed",
 )
 _SOURCE: Final = "kube-state-metrics 2 has them, if it was scraped then"
@@ -134,7 +134,7 @@ def _missing(pods: Sequence[_Raw], nodes: Sequence[_Raw]) -> Iterator[Missing]:
     unknown = sorted(classes - _PRIORITIES.keys())
     if unknown:
         names = ", ".join(unknown[:5])
-        yield Missing(f"the value of the priority classes {names}", "no metric has it", "0 is assumed")
+        yield Missing(f"the value of priority class {names}", "no metric has it", "0 is assumed")
     if not any("resources" in one and one["resources"] for raw in pods for one in raw.containers.values()):
         yield Missing("requests and limits", "the store has none at that time", _SOURCE)
     without = [raw.name for raw in nodes if "capacity" not in raw.status]

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 MAX_POINTS: Final = 11_000
 """Of one series: Prometheus refuses range queries for more."""
+_EXACTLY: Final = {"nocache": "1"}
+"""VictoriaMetrics else rounds times to steps, beyond the end; others ignore it."""
 _MAX_QUOTED: Final = 200
 _SELECTOR: Final = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*={1,2}\s*([^,=]+?)\s*")
 
@@ -73,7 +75,6 @@ class _Answer(msgspec.Struct, rename="camel"):
 
 ResultT = TypeVar("ResultT")
 _answer: Final = msgspec.json.Decoder(_Answer)
-_scalar: Final = msgspec.json.Decoder(tuple[float, str])
 _vectors: Final = msgspec.json.Decoder(list[_Vector])
 _matrices: Final = msgspec.json.Decoder(list[_Matrix])
 
@@ -104,7 +105,8 @@ class Prometheus:
 
     def now(self) -> float:
         """The store's own time: its samples are compared with this, and our clock may be wrong."""
-        return self._result(_scalar, "query", {"query": "time()"})[0]
+        (found,) = self._result(_vectors, "query", {"query": "vector(time())"})
+        return found.value[0]
 
     def query(self, expression: str, at: float | None = None) -> list[Sample]:
         """The values at a Unix time, without it at the store's own present. Raises QosError."""
@@ -117,7 +119,7 @@ class Prometheus:
     def query_range(self, expression: str, start: float, end: float, step: float) -> list[Series]:
         """The values from start to end; the step grows until a server allows so many. Raises QosError."""
         step = max(step, math.ceil((end - start) / (MAX_POINTS - 1)), 1)
-        times = {"start": f"{start:.3f}", "end": f"{end:.3f}", "step": f"{step:g}"}
+        times = {"start": f"{start:.3f}", "end": f"{end:.3f}", "step": f"{step:g}", **_EXACTLY}
         found = self._result(_matrices, "query_range", {"query": expression, **times})
         self._require_one_cluster([one.metric for one in found])
         return [

@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from kubectl_qos.edit.fix_search import fixes_of_node, fixes_of_pods
-from kubectl_qos.edit.fixes import EvidenceKind, Fix, FixKind, NodeModel, NoFixReason, Unfixed, order_of_fixes
+from kubectl_qos.edit.fixes import (
+    Evidence,
+    EvidenceKind,
+    Fix,
+    FixKind,
+    NodeModel,
+    NoFixReason,
+    Unfixed,
+    order_of_fixes,
+)
 from kubectl_qos.edit.kubelet_settings import POLL_SECONDS, RESERVE_PERCENT, KubeletFix, evicts_first
 from kubectl_qos.edit.preview import StrategyKind
 from kubectl_qos.edit.strategy import loop_obstacles
@@ -82,7 +91,11 @@ def fixes_for_pods(
 def node_model(snapshot: Snapshot, node: str) -> NodeModel:
     """The node of a snapshot to try edits on."""
     pods, own = snapshot.by_node().get(node, ()), snapshot.own_bytes(node)
-    return NodeModel(snapshot.setup(node), pods, snapshot.usage, own_bytes=own)
+    history = {
+        key: Evidence(EvidenceKind.HISTORY, known.peak_bytes, known.is_leak)
+        for key, known in snapshot.history.containers.items()
+    }
+    return NodeModel(snapshot.setup(node), pods, snapshot.usage, history, own_bytes=own)
 
 
 def keys_in_scope(model: NodeModel, scope: Scope) -> set[PodKey] | None:

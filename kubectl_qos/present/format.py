@@ -134,3 +134,13 @@ _LONG_ID: Final = re.compile("([0-9a-f]{12})[0-9a-f]{52}")
 def full_name(namespace: str, name: str) -> str:
     """`shop/web-0`; without a namespace the name alone."""
     return escape("/".join(filter(None, (namespace, name)))) or "(unnamed)"
+
+
+def eta(seconds: float | None) -> str:
+    """A time as what it is, a straight line: `~45 s`, `~8 min`, `~3 h`, `~12 d`; empty if unknown."""
+    if seconds is None:
+        return ""
+    for size, unit, most in ((1, "s", 90), (60, "min", 120), (3600, "h", 48)):
+        if seconds < size * most:
+            return f"~{max(round(seconds / size), 1)} {unit}"
+    return f"~{round(seconds / 86400)} d"

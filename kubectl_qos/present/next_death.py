@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.present.format import count, duration, escape, full_name, mebibytes
+from kubectl_qos.present.format import count, duration, escape, eta, full_name, mebibytes
 from kubectl_qos.present.output import BYTES, NUMBER, Column, column
-from kubectl_qos.present.reasons import killer_notes
+from kubectl_qos.present.reasons import history_note, killer_notes
 from kubectl_qos.qos.reason import Mechanism
-from kubectl_qos.qos.simulation.next_death import NextDeath, deaths_of, next_deaths
+from kubectl_qos.qos.simulation.next_death import NextDeath, deaths_of, next_deaths, times_on_node
 from kubectl_qos.qos.simulation.node_state import NodeState, state_of_node
 
 EVERYWHERE: Final = Scope()
@@ -23,10 +23,11 @@ UPPER_BOUND: Final = (
 
 
 class DeathRow(NamedTuple):
-    """A death to come on a node."""
+    """A death to come on a node; `seconds` until then by the growth that a store of metrics has seen."""
 
     node: str
     death: NextDeath
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,17 +70,30 @@ def deaths_on_nodes(snapshot: Snapshot, nodes: Sequence[str], scope: Scope = EVE
         is_whole = len(of_scope) == len(states[name].pods)
         waiting = next_deaths(states[name], 1 if len(nodes) > 1 and is_whole else None)
         mine = [death for death in waiting if is_whole or death.key in of_scope]
-        rows += [DeathRow(name, death) for death in (mine if len(nodes) == 1 else mine[:1])]
+        rows += _rows(snapshot, name, mine if len(nodes) == 1 else mine[:1])
     rows.sort(key=lambda row: row.death.distance_bytes)
     only = states[nodes[0]] if len(nodes) == 1 else None
-    return Deaths(tuple(rows), (*problems, *state_notes(states)), only)
+    return Deaths(tuple(rows), (*problems, *state_notes(states), *_history_notes(snapshot)), only)
 
 
 def deaths_of_pod(snapshot: Snapshot, pod: Pod) -> Deaths:
     """What kills one pod. Raises InputError where nothing can be said of its node."""
     state = state_of_node(snapshot, pod.node_name)
-    rows = (DeathRow(pod.node_name, death) for death in deaths_of(state, (pod.namespace, pod.name)))
-    return Deaths(tuple(rows), tuple(state_notes({pod.node_name: state})))
+    rows = _rows(snapshot, pod.node_name, deaths_of(state, (pod.namespace, pod.name)))
+    notes = state_notes({pod.node_name: state})
+    return Deaths(tuple(rows), (*notes, *_history_notes(snapshot)))
+
+
+def _rows(snapshot: Snapshot, node: str, deaths: Iterable[NextDeath]) -> list[DeathRow]:
+    """Deaths with their times: of the first victim of each killer, as growth says nothing of later ones."""
+    times = times_on_node(snapshot, node) if snapshot.history.containers else {}
+    keys = ((death, (death.mechanism, death.key, death.container)) for death in deaths)
+    return [DeathRow(node, death, None if death.before else times.get(key)) for death, key in keys]
+
+
+def _history_notes(snapshot: Snapshot) -> Iterator[str]:
+    if snapshot.history.containers:
+        yield history_note(snapshot.history)
 
 
 def state_notes(states: Mapping[str, NodeState]) -> Iterator[str]:
@@ -128,6 +142,14 @@ COLUMNS: Final[tuple[Column[DeathRow], ...]] = (
         BYTES,
         cell=lambda row: distance(row.death),
         header="IN",
+    ),
+    column(
+        "eta",
+        lambda row: None if row.seconds is None else round(row.seconds),
+        "when, if memory goes on growing in a straight line (--at, --usage=prometheus)",
+        NUMBER,
+        field="etaSeconds",
+        cell=lambda row: eta(row.seconds) or "-",
     ),
     column(
         "victim", lambda row: victim(row.death), "the container that is killed, or the pod that is evicted"

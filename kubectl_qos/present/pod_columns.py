@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kubectl_qos.present.format import NONE, UNKNOWN, escape
+from kubectl_qos.present.format import NONE, UNKNOWN, escape, eta, mebibytes
 from kubectl_qos.present.output import BYTES, NUMBER, PERCENT, Align, Column, ColumnType, column
 from kubectl_qos.present.pod_rows import PodRow, kill_order, row_risk
 from kubectl_qos.qos.flags import WORDS, Flag
@@ -176,17 +176,55 @@ ALL_COLUMNS: Final[tuple[PodColumn, ...]] = (
         choices=tuple(flag.value for flag in Flag),
     ),
 )
-BY_KEY: Final = {one.key: one for one in ALL_COLUMNS}
+
+
+def _growth_text(row: PodRow) -> str:
+    return f"+{mebibytes(round(row.growth * 3600))}/h" if row.growth else "-"
+
+
+HISTORY_COLUMNS: Final[tuple[PodColumn, ...]] = (
+    column("peak", lambda row: row.peak, "the most memory seen, of each container (Prometheus)", BYTES),
+    column("p99", lambda row: row.p99, "the 99th percentile of memory (Prometheus)", BYTES),
+    column(
+        "growth",
+        lambda row: None if row.growth is None else round(row.growth * 3600),
+        "growth an hour of what grows in a straight line (Prometheus)",
+        NUMBER,
+        field="growthBytesPerHour",
+        cell=_growth_text,
+    ),
+    column(
+        "eta",
+        lambda row: None if row.eta is None else round(row.eta),
+        "when the pod dies if memory goes on growing in that line (Prometheus)",
+        NUMBER,
+        field="etaSeconds",
+        cell=lambda row: eta(row.eta) or "-",
+        ascending=True,
+    ),
+)
+"""Of pods whose history a store of metrics has."""
+HISTORY_KEYS: Final = tuple(column.key for column in HISTORY_COLUMNS)
+BY_KEY: Final = {column.key: column for column in (*ALL_COLUMNS, *HISTORY_COLUMNS)}
 DESIRED_COLUMNS: Final[tuple[PodColumn, ...]] = (
     column("desired_request", lambda row: row.desired_request, "the request of an unfinished resize", BYTES),
     column("desired_limit", lambda row: row.desired_limit, "the limit of an unfinished resize", BYTES),
 )
 """In JSON, YAML and CSV alone, which have every column."""
-VALUE_COLUMNS: Final = (*ALL_COLUMNS, *DESIRED_COLUMNS)
+VALUE_COLUMNS: Final = (*ALL_COLUMNS, *HISTORY_COLUMNS, *DESIRED_COLUMNS)
 
 _DEATH: Final = ("dies", "frees")
 _ONLY_WIDE: Final = ("node", "priority", "eviction", "age")
-_NOT_DEFAULT: Final = {*_ONLY_WIDE, *_DEATH, "container", "rss", "swap", "limit_container", "risk"}
+_NOT_DEFAULT: Final = {
+    *_ONLY_WIDE,
+    *_DEATH,
+    *HISTORY_KEYS,
+    "container",
+    "rss",
+    "swap",
+    "limit_container",
+    "risk",
+}
 DEFAULT_KEYS: Final = tuple(key for key in BY_KEY if key not in _NOT_DEFAULT)
 WIDE_KEYS: Final = (*DEFAULT_KEYS[:-1], *_DEATH, *_ONLY_WIDE, "flags")
 ALL_WIDE_KEYS: Final = (*WIDE_KEYS[:-1], "risk", "flags")

@@ -20,7 +20,7 @@ from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.resources import declared_limits, pod_limits, pod_requests
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey, PodUsage, Sampled, sampled
-from kubectl_qos.present.reasons import killer_notes, ranking_notes
+from kubectl_qos.present.reasons import history_note, killer_notes, ranking_notes
 from kubectl_qos.qos import flags
 from kubectl_qos.qos.eviction import node_eviction_ranks
 from kubectl_qos.qos.flags import Flag, Risk
@@ -49,7 +49,8 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
     OOMKilled; `eviction_rank` is None for critical pods too; `desired_*` are the spec's values while a resize
     is unfinished; `worst` is the container that decides the rank and that the kernel kills, `frees` what its
     death gives back; `nearest` is whether no pod of its node is nearer to a limit of its own; `words` are
-    what a filter matches, in lower case. A pod that has `ended` has a score but no processes. Without the
+    what a filter matches, in lower case; `growth` is bytes a second and `eta` seconds, None where no store of
+    metrics knows them. A pod that has `ended` has a score but no processes. Without the
     other pods of its node a row is provisional: it has a score and no rank.
     """
 
@@ -81,6 +82,10 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
     container: str = ""
     words: str = ""
     windows: bool = False
+    peak: int | None = None
+    p99: int | None = None
+    growth: float | None = None
+    eta: float | None = None
 
     @property
     def adj_range(self) -> tuple[int, int] | None:
@@ -111,7 +116,7 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class RankedNode(msgspec.Struct, frozen=True, gc=False):
-    """A node's rows in kill order; the setup depends on all but the last three objects in `made_from`."""
+    """A node's rows in kill order; the setup depends on all but the last four objects in `made_from`."""
 
     setup: NodeSetup
     basis: Basis
@@ -150,7 +155,7 @@ def build_rows(
     for name, pods in snapshot.by_node().items():
         known = snapshot.nodes.get(name), snapshot.kubelets.get(name)
         setup_from = (*known, snapshot.overrides, snapshot.server_version)
-        made_from = (*setup_from, pods, snapshot.usage, provisional)
+        made_from = (*setup_from, pods, snapshot.usage, snapshot.history, provisional)
         node = cached.get(name)
         if node is None or not all(map(is_, node.made_from, made_from)):
             if not any(map(scope.matches, pods)):
@@ -160,14 +165,36 @@ def build_rows(
             key = setup.node.memory_capacity_bytes, setup.release
             alike = profiles.setdefault(key, Profiles(*key))
             new = _rank_node(pods, setup, snapshot.usage, scope, alike, made_from, containers=containers)
+            if snapshot.history.containers:
+                new = _with_history(new, snapshot, name)
             if provisional:
                 new = _without_ranks(new)
             node = _reuse_rows(new, node) if node is not None else new
         nodes[name] = node
     usage = sampled(snapshot.usage, before.sampled if before is not None else None)
     setups = {name: node.setup for name, node in nodes.items()}
-    notes = (*ranking_notes(snapshot, nodes), *killer_notes(setups))
+    past = (history_note(snapshot.history),) if snapshot.history.containers else ()
+    notes = (*ranking_notes(snapshot, nodes), *killer_notes(setups), *past)
     return PodRows(_in_kill_order(nodes), nodes, notes, usage)
+
+
+def _with_history(node: RankedNode, snapshot: Snapshot, name: str) -> RankedNode:
+    from kubectl_qos.qos.simulation.next_death import times_on_node
+
+    times, rows = times_on_node(snapshot, name), []
+    for row in node.rows:
+        key = row.pod.namespace, row.pod.name
+        names = [row.container] if row.container else [one.name for one in all_containers(row.pod)]
+        known = [one for one in (snapshot.history.containers.get((key, name)) for name in names) if one]
+        past: dict[str, float | None] = {}
+        if known:
+            past = {
+                "peak": sum(one.peak_bytes for one in known),
+                "p99": sum(one.p99_bytes or 0 for one in known),
+            }
+            past |= {"growth": sum(one.rate for one in known), "eta": times.get((key, row.container))}
+        rows.append(msgspec.structs.replace(row, **past))
+    return msgspec.structs.replace(node, rows=tuple(rows))
 
 
 def _without_ranks(node: RankedNode) -> RankedNode:

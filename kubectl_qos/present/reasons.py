@@ -10,7 +10,7 @@ from kubectl_qos.k8s.allocation import RESIZE_PENDING, resize_condition
 from kubectl_qos.k8s.node_overrides import PROFILES
 from kubectl_qos.k8s.quantity import parse_time, truncating_div
 from kubectl_qos.k8s.releases import NEWEST_MINOR, OLDEST_MINOR
-from kubectl_qos.k8s.usage import UsageOrigin
+from kubectl_qos.k8s.usage import NO_HISTORY, UsageOrigin
 from kubectl_qos.present.format import (
     binary,
     count,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from kubectl_qos.k8s.kubelet import Node, NodeSetup
     from kubectl_qos.k8s.objects import Pod
     from kubectl_qos.k8s.snapshot import Missing, Snapshot
-    from kubectl_qos.k8s.usage import ContainerUsage, Sampled
+    from kubectl_qos.k8s.usage import ContainerUsage, History, Sampled
     from kubectl_qos.present.node_rows import OrderBasis
     from kubectl_qos.present.pod_rows import PodRow, PodRows, RankedNode
     from kubectl_qos.qos.prediction import Assumption, Prediction
@@ -460,15 +460,25 @@ def missing_sentence(missing: Missing) -> str:
     return f"{missing.what} is missing: {missing.why}{remedy}"
 
 
-def usage_sentence(sampled: Sampled, now: datetime) -> str:
+def usage_sentence(sampled: Sampled, now: datetime, history: History = NO_HISTORY) -> str:
     """Where MEMORY and RANK come from, and how old that is."""
     source = f"{sampled.origin}{_ages(sampled, now)}"
     estimate = "the kernel counts RSS and swap of each process: one per container is assumed"
-    if sampled.origin is not UsageOrigin.KUBELET_SUMMARY:
+    if history.stat:
+        source = f"{sampled.origin}, each the {history.stat} of {history.over}"
+    if sampled.origin is UsageOrigin.METRICS_API:
         return f"MEMORY and RANK are by the working set from {source}; {estimate}"
     more = f", but {count(sampled.crowded, 'pod has', 'pods have')} more" if sampled.crowded else ""
     counted = "RANK is by swap and the larger of working set and RSS, MEMORY by the working set"
     return f"{counted}, from {source}; {estimate}{more}"
+
+
+def history_note(history: History) -> str:
+    """What the times of deaths assume."""
+    return (
+        f"PEAK and P99 are of {history.over}; ETA is of memory that goes on growing in the straight line of"
+        " GROWTH: whether it does cannot be known"
+    )
 
 
 def usage_values(sampled: Sampled) -> dict[str, str]:

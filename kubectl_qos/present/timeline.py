@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from kubectl_qos.k8s.usage import PodKey
-from kubectl_qos.present.format import binary, count, escape, mebibytes, shortened
+from kubectl_qos.present.format import binary, count, escape, eta, mebibytes, shortened
 from kubectl_qos.present.next_death import COLUMNS, Deaths, distance, killed_by
 from kubectl_qos.present.output import table
 from kubectl_qos.qos.reason import Mechanism
@@ -50,7 +50,11 @@ def lines(found: Deaths, width: int, *, headers: bool = True) -> Iterator[str]:
     if not found.rows:
         yield "no death is known: no limit, no threshold and no killer of a node reaches these pods"
         return
-    columns = [column for column in COLUMNS if found.state is None or column.key != "node"]
+    hidden = {
+        "node" if found.state is not None else "",
+        "" if any(row.seconds for row in found.rows) else "eta",
+    }
+    columns = [column for column in COLUMNS if column.key not in hidden]
     if found.state is not None:
         head = f"{escape(found.rows[0].node)}  {binary(found.state.used_bytes)}  "
         deaths = [row.death for row in found.rows]
@@ -119,16 +123,6 @@ def foremost(deaths: Sequence[NextDeath], most: int) -> list[NextDeath]:
 def text(line: Line) -> str:
     """A line without its tokens."""
     return "".join(span.text for span in line)
-
-
-def eta(seconds: float | None) -> str:
-    """A time as what it is, a straight line: `~45 s`, `~8 min`, `~3 h`, `~12 d`; empty if unknown."""
-    if seconds is None:
-        return ""
-    for size, unit, most in ((1, "s", 90), (60, "min", 120), (3600, "h", 48)):
-        if seconds < size * most:
-            return f"~{max(round(seconds / size), 1)} {unit}"
-    return f"~{round(seconds / 86400)} d"
 
 
 def rate(growth: Growth) -> str:

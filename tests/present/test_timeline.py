@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kubectl_qos.present.timeline import eta, rate, text, timeline
+from kubectl_qos.present.format import eta
+from kubectl_qos.present.timeline import rate, text, timeline
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import NO_GROWTH, Growth, NextDeath, seconds_until

@@ -52,11 +52,11 @@ def run(options: Options) -> int:
             hint="kubectl qos explain pod/web-0, or kubectl qos explain -f pod.yaml",
         )
     resolved = resolve_source(options.source)
-    explanations = _explain(resolved, references)
+    explanations, at = _explain(resolved, references)
     if options.output is not None:
         from kubectl_qos.present.values.pods import explanation_values
 
-        output.print_items([*map(explanation_values, explanations)], options.output)
+        output.print_items([*map(explanation_values, explanations)], options.output, at=at)
     else:
         for number, explanation in enumerate(explanations):
             if number:
@@ -65,8 +65,11 @@ def run(options: Options) -> int:
     return resolved.print_notes()
 
 
-def _explain(resolved: ResolvedSource, references: list[Reference]) -> list[Explanation]:
-    """Each pod, ranked among the pods of its node; without references, every pod. Raises InputError."""
+def _explain(resolved: ResolvedSource, references: list[Reference]) -> tuple[list[Explanation], str]:
+    """Each pod, ranked among the pods of its node, and `Snapshot.at`; without references, every pod.
+
+    Raises InputError.
+    """
     from kubectl_qos.present.explanation import explain_pod
 
     scope = resolved.named(references) if references else resolved.scope
@@ -77,4 +80,4 @@ def _explain(resolved: ResolvedSource, references: list[Reference]) -> list[Expl
         if not pods:
             require_places(resolved, snapshot)
             raise InputError("no pods to explain", hint="look at the namespace and the selector")
-    return [explain_pod(pod, snapshot, resolved.source.now()) for pod in pods]
+    return [explain_pod(pod, snapshot, resolved.source.now()) for pod in pods], snapshot.at

@@ -135,7 +135,7 @@ def run(options: Options) -> int:
             from kubectl_qos.present.values.incidents import kill_list_values
 
             values = kill_list_values(kills, notes)
-            output.print_document(values, str(format_), headers=options.format.headers)
+            output.print_document(values, str(format_), headers=options.format.headers, at=facts.snapshot.at)
     else:
         if kills or not missing:
             _print(kills, facts, options.format, in_detail=in_detail)

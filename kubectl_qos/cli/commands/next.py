@@ -79,7 +79,7 @@ def run(options: Options) -> int:
     if options.output is not None:
         from kubectl_qos.present.values.incidents import death_list_values
 
-        output.print_document(death_list_values(found), options.output)
+        output.print_document(death_list_values(found), options.output, at=snapshot.at)
     else:
         output.print_lines(timeline.lines(found, _width(), headers=options.headers))
         output.notes([*map(missing_sentence, snapshot.missing), *found.notes])

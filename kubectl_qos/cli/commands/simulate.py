@@ -159,7 +159,7 @@ def run(options: Options) -> int:
             )
         then = _simulate(question, changed.pods, snapshot, name, rules)
         problems += tuple(f"{resources.reference(pod)} has no pod on {name}" for pod in changed.unused)
-    _print(now, then, options.output)
+    _print(now, then, options.output, snapshot.at)
     if options.output is None:
         output.notes(_notes(now, snapshot, resolved))
     output.notes(problems)
@@ -264,7 +264,7 @@ def _notes(now: _Outcome, snapshot: Snapshot, resolved: resources.ResolvedSource
     return [*notes, BUDGETS_NOT_READ] if resolved.source.is_live else notes
 
 
-def _print(now: _Outcome, then: _Outcome | None, format_: str | None) -> None:
+def _print(now: _Outcome, then: _Outcome | None, format_: str | None, at: str) -> None:
     from kubectl_qos.present import simulation as present
 
     if format_ is not None:
@@ -274,6 +274,7 @@ def _print(now: _Outcome, then: _Outcome | None, format_: str | None) -> None:
         output.print_document(
             values if then is None else SimulationComparisonValues(now=values, then=simulation_values(*then)),
             format_,
+            at=at,
         )
     elif then is None:
         output.print_lines(present.simulation_lines(*now))

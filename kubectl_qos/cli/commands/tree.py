@@ -127,4 +127,8 @@ def _print_values(found: _Trees, format_: str) -> None:
     from kubectl_qos.present.values.pods import tree_values
 
     missing = found.snapshot.missing
-    output.print_items([tree_values(tree, tree_notes([tree], missing)) for tree in found.trees], format_)
+    output.print_items(
+        [tree_values(tree, tree_notes([tree], missing)) for tree in found.trees],
+        format_,
+        at=found.snapshot.at,
+    )

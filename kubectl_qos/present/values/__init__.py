@@ -38,9 +38,10 @@ class Values(msgspec.Struct, frozen=True, kw_only=True, rename=camel):
 
 
 class Document(Values, frozen=True, kw_only=True, tag_field="kind"):
-    """A whole output, with its kind."""
+    """A whole output, with its kind; `at` is the time of one about the past, and else left out."""
 
     api_version: Literal["kubectl-qos/v1"] = API_VERSION
+    at: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class ListValues(Document, frozen=True, kw_only=True, tag="List"):
@@ -63,9 +64,13 @@ class TextChange(Values, frozen=True, kw_only=True):
     after: str | None
 
 
-def as_document(values: Document | Mapping[str, Any]) -> dict[str, Any]:
-    """The plain values of a document, apiVersion first; those of a table are plain already."""
-    return {"apiVersion": API_VERSION, **msgspec.json.decode(msgspec.json.encode(values))}
+def as_document(values: Document | Mapping[str, Any], at: str = "") -> dict[str, Any]:
+    """The plain values of a document, apiVersion first, then the time of one about the past.
+
+    Those of a table are plain already.
+    """
+    past = {"at": at} if at else {}
+    return {"apiVersion": API_VERSION, **past, **msgspec.json.decode(msgspec.json.encode(values))}
 
 
 def plain(value: object) -> Any:

@@ -206,7 +206,8 @@ class SimulationComparisonValues(Document, frozen=True, kw_only=True, tag="Simul
 class DeathValues(Values, frozen=True, kw_only=True):
     """A death to come. `distanceBytes` is growth until then, of the container, the pod, all pods or the node.
 
-    `limitBytes` is the container's or pod's own limit, `before` how many this mechanism ends before.
+    `limitBytes` is the container's or pod's own limit, `before` how many this mechanism ends before;
+    `etaSeconds` is known where a store of metrics has seen memory grow in a straight line.
     """
 
     node: str
@@ -222,6 +223,7 @@ class DeathValues(Values, frozen=True, kw_only=True):
     grace_seconds: int | None
     before: int
     tied: int
+    eta_seconds: int | None
 
 
 class DeathListValues(Document, frozen=True, kw_only=True, tag="DeathList"):
@@ -247,6 +249,7 @@ def death_values(row: DeathRow) -> DeathValues:
         process=None if is_pod else name,
         qos_class=row.death.qos,
         freed_bytes=row.death.frees_bytes,
+        eta_seconds=None if row.seconds is None else round(row.seconds),
     )
 
 

@@ -8,18 +8,21 @@ grace period (pkg/kubelet/eviction/helpers.go, thresholdsMetGracePeriod). Not he
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from itertools import count
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from kubectl_qos.k8s.usage import PodKey
+from kubectl_qos.errors import InputError
+from kubectl_qos.k8s.snapshot import Snapshot
+from kubectl_qos.k8s.usage import History, PodKey
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.restart import Restart
 from kubectl_qos.qos.simulation.engine import Run
-from kubectl_qos.qos.simulation.node_state import NodeProcess, NodeState, Scenario
+from kubectl_qos.qos.simulation.node_state import NodeProcess, NodeState, Scenario, state_of_node
 from kubectl_qos.qos.simulation.timeline import Distance, LimitHit
 
 OF_NODE: Final = frozenset({Mechanism.KUBEPODS_LIMIT, Mechanism.NODE, Mechanism.EVICTION})
@@ -79,6 +82,40 @@ def seconds_until(death: NextDeath, growth: Growth) -> float | None:
     if rate <= 0:
         return None
     return max(death.distance_bytes, 0) / rate + (death.grace_seconds or 0)
+
+
+def growth_of(history: History, keys: Collection[PodKey]) -> Growth:
+    """How fast pods of one node grow, by what a store of metrics has of them."""
+    containers = {
+        key: known.rate for key, known in history.containers.items() if known.rate > 0 and key[0] in keys
+    }
+    pods: dict[PodKey, float] = {}
+    for (pod, _), rate in containers.items():
+        pods[pod] = pods.get(pod, 0.0) + rate
+    return Growth(sum(pods.values()), pods, containers) if pods else NO_GROWTH
+
+
+def times_on_node(snapshot: Snapshot, node: str) -> dict[object, float]:
+    """In how many seconds victims die by the growth that a store of metrics has seen, those known.
+
+    By mechanism, pod and container; by pod and container, which is empty for the earliest time of the pod.
+    They count from the present usage, also where the snapshot has the peaks.
+    """
+    growth = growth_of(snapshot.history, {(pod.namespace, pod.name) for pod in snapshot.by_node()[node]})
+    times: dict[object, float] = {}
+    if growth is NO_GROWTH:
+        return times
+    try:
+        state = state_of_node(replace(snapshot, usage=snapshot.history.now), node)
+    except InputError:
+        return times
+    for death in next_deaths(state):
+        seconds = seconds_until(death, growth)
+        if seconds is not None:
+            one = death.mechanism, death.key, death.container
+            for key in ((death.key, ""), (death.key, death.container), one):
+                times[key] = min(seconds, times.get(key, seconds))
+    return times
 
 
 def next_deaths(state: NodeState, most: int | None = None) -> list[NextDeath]:

@@ -12,13 +12,12 @@ from typing import Any, Final, cast
 from rich.cells import cell_len
 
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.present.format import NONE, UNKNOWN, escape
+from kubectl_qos.present.format import NONE, UNKNOWN, escape, eta
 from kubectl_qos.present.next_death import distance, killed_by, victim
 from kubectl_qos.present.output import NUMBER, Align, column, largest_first
 from kubectl_qos.present.pod_columns import ALL_COLUMNS, BY_KEY, WIDE_KEYS, PodColumn
 from kubectl_qos.present.pod_rows import PodRow, PodRows, build_rows, is_at_risk
 from kubectl_qos.present.reasons import CLASSES, why_lines
-from kubectl_qos.present.timeline import eta
 from kubectl_qos.qos.flags import Flag
 from kubectl_qos.qos.prediction import predict_running
 from kubectl_qos.qos.simulation.next_death import OF_NODE

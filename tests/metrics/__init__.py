@@ -1,0 +1,1 @@
+"""Stores of metrics: real ones with a made history, and answers made by hand."""

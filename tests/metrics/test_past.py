@@ -1,0 +1,120 @@
+"""`--at` against real stores: one minute before each death of the made day its victim is the next one."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.end_to_end.command import Run
+from tests.metrics.conftest import Store
+from tests.metrics.history import API_DIES, CACHE_DIES, CRUNCH_DIES
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return Run(tmp_path)
+
+
+def at(store: Store, second: int) -> list[str]:
+    moment = datetime.fromtimestamp(store.begin + second, UTC)
+    return ["--prometheus", store.url, "--at", f"{moment:%Y-%m-%dT%H:%M:%SZ}"]
+
+
+def deaths(run: Run, store: Store, node: str, second: int) -> list[dict[str, Any]]:
+    done = run("next", f"node/{node}", "-o", "json", *at(store, second))
+    assert done.code == 0, done.err
+    assert "THE PAST" in done.err
+    document = json.loads(done.out)
+    assert document["at"] == at(store, second)[-1]
+    return list(document["items"])
+
+
+@pytest.mark.parametrize(
+    ("node", "second", "mechanism", "victim"),
+    [
+        ("worker-1", API_DIES, "pod limit", "api-0"),
+        ("worker-2", CRUNCH_DIES, "node", "crunch"),
+        ("worker-3", CACHE_DIES, "kubelet eviction", "cache"),
+    ],
+)
+def test_a_minute_before_a_death_its_victim_is_next(
+    run: Run, store: Store, node: str, second: int, mechanism: str, victim: str
+) -> None:
+    found = deaths(run, store, node, second - 60)
+    by_killer = [death for death in found if death["mechanism"] == mechanism]
+    assert by_killer[0]["pod"] == victim
+
+
+def test_at_half_time_the_end_of_a_straight_leak_is_known(run: Run, store: Store) -> None:
+    half = API_DIES // 2
+    (death, *_) = deaths(run, store, "worker-1", half)
+    assert (death["pod"], death["mechanism"]) == ("api-0", "pod limit")
+    assert death["etaSeconds"] == pytest.approx(API_DIES - half, rel=0.1)
+    done = run("top", "-A", "--over", "12h", *at(store, half))
+    assert "whether it does cannot be known" in done.err
+    (header, *rows) = done.lines
+    assert {"PEAK", "P99", "GROWTH", "ETA"} <= set(header.split())
+    (api,) = [row.split() for row in rows if "api-0" in row]
+    assert "+150Mi/h" in api
+    assert [row for row in rows if "db-0" in row and "~" in row] == []
+
+
+def test_the_kernel_would_have_chosen_another_than_the_kubelet(run: Run, store: Store) -> None:
+    found = deaths(run, store, "worker-3", CACHE_DIES - 60)
+    assert [death["pod"] for death in found if death["mechanism"] == "node"] == ["agent"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("top", "-A"), ("top", "nodes"), ("explain", "pod/db-0", "-n", "shop"), ("tree", "node/worker-1")],
+)
+def test_every_command_says_that_it_is_the_past(run: Run, store: Store, words: tuple[str, ...]) -> None:
+    past = at(store, API_DIES)
+    done = run(*words, "-o", "json", *past)
+    assert done.code == 0
+    assert done.err.startswith(f"THE PAST: this is {past[-1]}, rebuilt from {store.url}")
+    assert json.loads(done.out)["at"] == past[-1]
+
+
+def test_what_is_not_in_the_store_is_listed(run: Run, store: Store) -> None:
+    err = run("top", "-A", *at(store, API_DIES)).err
+    assert "what no metric has is missing: volumes, pod-level resources" in err
+    assert "the value of priority class web-high is missing: no metric has it (0 is assumed)" in err
+
+
+def test_a_simulation_of_the_past(run: Run, store: Store) -> None:
+    done = run("simulate", "node/worker-2", "--free", "1Gi", *at(store, CRUNCH_DIES - 60))
+    assert "batch/crunch" in done.out
+    assert "after 1 kill " in done.out
+    later = run("simulate", "node/worker-2", "--free", "1Gi", *at(store, CRUNCH_DIES + 900))
+    assert "after 2 kills" in later.out
+
+
+def test_before_the_first_sample_there_is_nothing(run: Run, store: Store) -> None:
+    done = run("top", "-A", *at(store, -3600))
+    assert (done.code, done.out) == (1, "")
+    assert "has no kube_pod_info at" in done.err
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("2030-01-01T00:00:00Z", "has not come yet"),
+        ("yesterday", "is not a time"),
+        ("-2h", "has not come yet"),
+    ],
+)
+def test_a_time_that_is_none(run: Run, store: Store, text: str, problem: str) -> None:
+    done = run("next", "--prometheus", store.url, f"--at={text}")
+    assert done.code == 2
+    assert problem in done.err
+
+
+def test_ago_counts_by_the_clock_of_the_store(run: Run, store: Store) -> None:
+    done = run("top", "-A", "--prometheus", store.url, "--at", "20h ago")
+    assert done.code == 0, done.err
+    assert run("top", "-A", "--prometheus", store.url, "--at", "20h").code == 0
