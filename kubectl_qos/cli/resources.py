@@ -131,7 +131,7 @@ def _require_one_source(options: SourceOptions) -> None:
         raise UsageError("standard input cannot be used for multiple arguments")
 
 
-def open_store(options: SourceOptions, connection: Connection | None) -> Prometheus:
+def open_store(options: SourceOptions, connection: Connection | None = None) -> Prometheus:
     """The store of --prometheus, of the settings of the context, or of the cluster. Raises QosError."""
     from kubectl_qos.config import config_file
     from kubectl_qos.config.settings import read_settings
@@ -154,12 +154,25 @@ def open_store(options: SourceOptions, connection: Connection | None) -> Prometh
 
 
 def _usage_reader(options: SourceOptions, connection: Connection) -> UsageReader | None:
+    """Reads usage from the store, which may not be there: then usage is missing, and all else stands."""
     if not options.has_history:
         return None
+    from functools import cache
+
+    from kubectl_qos.k8s.snapshot import Missing, Usage
+    from kubectl_qos.metrics.prometheus import parse_selector
     from kubectl_qos.metrics.series import UsageHistory
 
-    store = open_store(options, connection)
-    return UsageHistory(store, options.over_seconds, options.stat).read
+    parse_selector(options.prometheus_selector)
+    opened = cache(lambda: UsageHistory(open_store(options, connection), options.over_seconds, options.stat))
+
+    def read() -> Usage:
+        try:
+            return opened().read()
+        except QosError as error:
+            return Usage({}, Missing("memory usage", str(error), error.hint))
+
+    return read
 
 
 def _past(options: SourceOptions) -> Source:

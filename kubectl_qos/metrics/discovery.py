@@ -14,39 +14,13 @@ from urllib.parse import quote
 import msgspec
 
 from kubectl_qos.errors import QosError
+from kubectl_qos.k8s.objects import Json, nested, nested_list
 from kubectl_qos.metrics.prometheus import Prometheus
 
 if TYPE_CHECKING:
     from kubectl_qos.transport.client import Connection
 
 _HINT: Final = "--prometheus URL names one"
-
-
-class _Port(msgspec.Struct):
-    port: int
-    name: str = ""
-
-
-class _Metadata(msgspec.Struct):
-    name: str
-    namespace: str = ""
-    labels: dict[str, str] = {}
-
-
-class _Spec(msgspec.Struct):
-    ports: list[_Port] = []
-
-
-class _Service(msgspec.Struct):
-    metadata: _Metadata
-    spec: _Spec = _Spec()
-
-
-class _ServiceList(msgspec.Struct):
-    items: list[_Service]
-
-
-_services: Final = msgspec.json.Decoder(_ServiceList)
 
 
 class _Kind(NamedTuple):
@@ -79,20 +53,22 @@ def find_store(connection: Connection, matchers: str = "") -> Prometheus:
     """The store of the cluster. Raises QosError where there is none, or services may not be listed."""
     services = _list_services(connection)
     for kind in KINDS:
-        for service in sorted(services, key=lambda one: (one.metadata.namespace, one.metadata.name)):
-            labels, ports = service.metadata.labels, service.spec.ports
-            port = next((one for one in ports if one.name in kind.ports or len(ports) == 1), None)
+        for service in services:
+            labels, ports = nested(service, "metadata", "labels"), nested_list(service, "spec", "ports")
+            port = next((one for one in ports if one.get("name") in kind.ports or len(ports) == 1), None)
             if port is not None and kind.labels.items() <= labels.items():
-                namespace, name = service.metadata.namespace, service.metadata.name
-                path = f"/api/v1/namespaces/{quote(namespace)}/services/{quote(name)}:{port.port}/proxy"
-                title = f"service {namespace}/{name}"
-                return Prometheus(connection, title, matchers, path + _PATHS.get(labels.get(_NAME, ""), ""))
+                namespace, name = (str(nested(service, "metadata").get(key)) for key in ("namespace", "name"))
+                path = (
+                    f"/api/v1/namespaces/{quote(namespace)}/services/{quote(name)}:{port.get('port')}/proxy"
+                )
+                path += _PATHS.get(str(labels.get(_NAME)), "")
+                return Prometheus(connection, f"service {namespace}/{name}", matchers, path)
     raise QosError(
         "no service of this cluster is labelled as Prometheus, Thanos or VictoriaMetrics", hint=_HINT
     )
 
 
-def _list_services(connection: Connection) -> list[_Service]:
+def _list_services(connection: Connection) -> list[Json]:
     response = connection.request("GET", "/api/v1/services")
     try:
         body = response.read(decode_content=True)
@@ -102,6 +78,6 @@ def _list_services(connection: Connection) -> list[_Service]:
         grant = "grant list on services and get on services/proxy, as docs/rbac/history.yaml does"
         raise QosError("services may not be listed, so that no Prometheus is found", hint=f"{grant}; {_HINT}")
     try:
-        return _services.decode(body).items
+        return nested_list(msgspec.json.decode(body), "items")
     except (msgspec.MsgspecError, UnicodeDecodeError):
         raise QosError(f"the list of services cannot be read ({response.status})", hint=_HINT) from None

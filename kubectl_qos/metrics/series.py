@@ -37,7 +37,7 @@ BY: Final = ",".join((*NAMESPACE, *POD, *CONTAINER, *NODE, "cluster"))
 
 WORKING_SET: Final = "container_memory_working_set_bytes"
 _MEMORY: Final = (WORKING_SET, "container_memory_rss", "container_memory_swap")
-_CONTAINERS: Final = 'container!="POD",container_name!="POD",id!="/"'
+CONTAINERS: Final = 'container!="POD",container_name!="POD",id!="/"'
 STATS: Final = ("max", "p99", "p95", "avg")
 KEPT_SECONDS: Final = 300.0
 """How long a history is used before it is read again: it changes slowly, and costs the store something."""
@@ -85,15 +85,13 @@ class Amounts(NamedTuple):
 
 def read_now(store: Prometheus, at: float | None = None) -> Amounts:
     """The usage of a moment, without one of the present. Raises QosError."""
-    found = store.query(f"max by (__name__,{BY}) ({select(store, _MEMORY, _CONTAINERS)})", at)
+    found = store.query(f"max by (__name__,{BY}) ({select(store, _MEMORY, CONTAINERS)})", at)
     roots = store.query(f"max by ({BY}) ({select(store, [WORKING_SET], _ROOT)})", at)
     infos = store.query(select(store, ["kube_node_info"]), at)
     by_ip = {ip: label(one.labels, NODE) for one in infos if (ip := one.labels.get("internal_ip"))}
     nodes = {_host(label(one.labels, NODE)): int(one.value) for one in roots}
     moment = time.time() if at is None else at
-    by_name = {
-        name: _by_container(one for one in found if one.labels["__name__"] == name) for name in _MEMORY
-    }
+    by_name = {name: by_container(one for one in found if one.labels["__name__"] == name) for name in _MEMORY}
     return Amounts(
         _usage(by_name, _rfc3339(moment)),
         {by_ip.get(host, host): used for host, used in nodes.items() if host},
@@ -109,7 +107,8 @@ def _rfc3339(moment: float) -> str:
     return datetime.fromtimestamp(round(moment), UTC).isoformat().replace("+00:00", "Z")
 
 
-def _by_container(samples: Iterable[Sample]) -> dict[ContainerKey, float]:
+def by_container(samples: Iterable[Sample]) -> dict[ContainerKey, float]:
+    """The largest value of each container."""
     values: dict[ContainerKey, float] = {}
     for sample in samples:
         key = container_of(sample.labels)
@@ -192,16 +191,16 @@ class UsageHistory:
         return _usage({name: self._amounts(name, stat, end) for name in _MEMORY}, _rfc3339(end))
 
     def _amounts(self, metric: str, stat: str, end: float) -> dict[ContainerKey, float]:
-        series = f"{select(self._store, [metric], _CONTAINERS)}[{self._over}s]"
+        series = f"{select(self._store, [metric], CONTAINERS)}[{self._over}s]"
         function = (
             f"quantile_over_time(0.{stat[1:]},{series})" if stat[0] == "p" else f"{stat}_over_time({series})"
         )
-        return _by_container(self._store.query(f"max by ({BY}) ({function})", end))
+        return by_container(self._store.query(f"max by ({BY}) ({function})", end))
 
     def _growth(self, end: float) -> dict[ContainerKey, tuple[float, bool]]:
         """Bytes a second of what grows in a straight line, and whether it is a leak."""
         seconds = min(self._over, _DAY)
-        expression = f"max by ({BY}) ({select(self._store, [WORKING_SET], _CONTAINERS)})"
+        expression = f"max by ({BY}) ({select(self._store, [WORKING_SET], CONTAINERS)})"
         found = self._store.query_range(expression, end - seconds, end, seconds / _POINTS)
         keys = ((container_of(series.labels), series.points) for series in found)
         return {key: line for key, points in keys if key is not None if (line := _line(points)) is not None}

@@ -179,6 +179,12 @@ _FACTS: Final[Mapping[Fact, str | Callable[[Details], str]]] = {
     ),
     Fact.SAME_LIMIT: "the pod's cgroup also has the pause container: with the same limit it is full first",
     Fact.NO_LIMIT: "neither the container nor its pod has a memory limit",
+    Fact.PEAK: lambda details: (
+        f"it used {in_mi(details['bytes'])} at most in the minutes before ({escape(str(details['title']))})"
+    ),
+    Fact.OOM_EVENTS: lambda details: (
+        f"cAdvisor counted {count(details['count'], 'OOM kill')} in the container"
+    ),
     Fact.KERNEL: _kernel,
     Fact.GROUP: lambda details: (
         "memory.oom.group is set: all processes of"

@@ -118,3 +118,19 @@ def test_ago_counts_by_the_clock_of_the_store(run: Run, store: Store) -> None:
     done = run("top", "-A", "--prometheus", store.url, "--at", "20h ago")
     assert done.code == 0, done.err
     assert run("top", "-A", "--prometheus", store.url, "--at", "20h").code == 0
+
+
+def test_kills_finds_deaths_that_no_status_has(run: Run, store: Store) -> None:
+    past = ["kills", "-A", "--since", "25h", *at(store, CACHE_DIES + 3600)]
+    done = run(*past, "-o", "json")
+    assert done.code == 0, done.err
+    found = {kill["pod"]: kill for kill in json.loads(done.out)["items"]}
+    assert found.keys() == {"api-0", "crunch", "cache"}
+    begin = datetime.fromtimestamp(store.begin, UTC).timestamp()
+    for name, second in (("api-0", API_DIES), ("crunch", CRUNCH_DIES)):
+        assert datetime.fromisoformat(found[name]["time"]).timestamp() == begin + second
+    assert {name: (kill["mechanism"], kill["confidence"]) for name, kill in found.items()} == {
+        "api-0": ("pod limit", "likely"),
+        "crunch": ("node", "possible"),
+        "cache": ("kubelet eviction", "possible"),
+    }

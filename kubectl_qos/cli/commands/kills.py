@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -111,6 +111,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: Options) -> int:
     """Print the deaths; exit code 1 if a document could not be read or a named object was not found."""
+    from kubectl_qos.k8s.snapshot import Missing
+    from kubectl_qos.present.reasons import missing_sentence
     from kubectl_qos.qos.kills.analyze import find_kills
 
     node = resources.parse_node(options.target)
@@ -126,6 +128,13 @@ def run(options: Options) -> int:
         is_included=lambda pod: facts.scope.matches(pod) and _is_referenced(pod, references),
         outside_pods=not (facts.scope.namespace or facts.scope.selector_text or references),
     )
+    if source.prometheus is not None or source.at is not None:
+        seconds = options.since_seconds or source.over_seconds
+        try:
+            found = _with_store(found, source, references, facts, seconds)
+        except QosError as problem:
+            why = missing_sentence(Missing("the list of older deaths", str(problem), problem.hint))
+            facts = replace(facts, notes=(*facts.notes, why))
     kills = [kill for kill in found if _is_shown(kill, facts, options.since_seconds)]
     format_ = options.format.output
     in_detail = format_ == "wide" or (format_ is None and bool(references))
@@ -227,6 +236,45 @@ def _find_missing(references: Sequence[resources.Reference], facts: _Facts) -> l
         else:
             missing.append(ApiError(f"no pods of {reference} found", status=404, reason="NotFound"))
     return missing
+
+
+def _with_store(
+    found: Sequence[Kill],
+    source: SourceOptions,
+    references: Sequence[resources.Reference],
+    facts: _Facts,
+    seconds: int,
+) -> list[Kill]:
+    """With the deaths of so many seconds that no status has any more, but the store.
+
+    It replaces a death whose status knows no time or no mechanism. Raises QosError.
+    """
+    from kubectl_qos.k8s.quantity import parse_time
+    from kubectl_qos.metrics.past import STEPS, read_kills
+    from kubectl_qos.qos.kills.analyze import newest_first
+    from kubectl_qos.qos.kills.evidence import NEAR_SECONDS
+    from kubectl_qos.qos.reason import Mechanism
+
+    known: dict[tuple[str, str, str], list[Kill]] = {}
+    for kill in found:
+        known.setdefault((kill.namespace, kill.pod, kill.container), []).append(kill)
+    pods = {pod.name for pod in facts.snapshot.pods if references and _is_referenced(pod, references)}
+    names = pods | {one.name for one in references}
+    end, kills = facts.now.timestamp(), list(found)
+    for kill in read_kills(resources.open_store(source), end - seconds, end):
+        if facts.scope.namespace not in {None, kill.namespace} or kill.pod not in (names or {kill.pod}):
+            continue
+        near = timedelta(seconds=NEAR_SECONDS + (2 * seconds / STEPS if kill.time_is_estimated else 0))
+        moment = parse_time(kill.time) or facts.now
+        for same in known.get((kill.namespace, kill.pod, kill.container), ()):
+            time = parse_time(same.time)
+            if time is None or abs(time - moment) <= near:
+                if time is not None and same.diagnosis.mechanism is not Mechanism.UNKNOWN:
+                    break
+                kills.remove(same)
+        else:
+            kills.append(kill)
+    return sorted(kills, key=newest_first)
 
 
 def _is_shown(kill: Kill, facts: _Facts, since_seconds: int | None) -> bool:

@@ -170,7 +170,7 @@ class _KillAnalyzer:
                 pod = self._pods.get(reported.pod_uid)
                 if outside_pods if pod is None else is_included(pod):
                     kills.append(self._report_kill(reported, pod))
-        return sorted(kills, key=_newest_first)
+        return sorted(kills, key=newest_first)
 
     def _pod_kills(self, pod: Pod) -> Iterator[Kill]:
         events = [event for event in self._events.get(pod.name, ()) if is_about(event, pod)]
@@ -419,6 +419,7 @@ def _is_silent(log: KernelLog, time: str) -> bool:
     return not any(not report.time or _agrees(report, time) for report in nameless)
 
 
-def _newest_first(kill: Kill) -> tuple[bool, float, str, str, str]:
+def newest_first(kill: Kill) -> tuple[bool, float, str, str, str]:
+    """A sort key: those of unknown time last."""
     when = parse_time(kill.time)
     return when is None, -(when.timestamp() if when else 0), kill.namespace, kill.pod, kill.container

@@ -57,6 +57,8 @@ class Fact(Enum):
     POD_LIMIT = "its pod has a memory limit: bytes"
     SAME_LIMIT = "the pod's limit is no larger than the container's, and holds the pause container too"
     NO_LIMIT = "neither container nor pod has a memory limit"
+    PEAK = "the most memory that a store of metrics has of it, from the minutes before: bytes, title"
+    OOM_EVENTS = "cAdvisor counted OOM kills in the container: count"
     KERNEL = "a report of the kernel: constraint, memcg, limit_kb, pid, comm, line, title"
     GROUP = "every process of the cgroup was killed with it (memory.oom.group): path, is_own"
     OTHER_PROCESSES = "more reports of the kernel about this container before: count"
