@@ -175,8 +175,13 @@ def _usage_reader(options: SourceOptions, connection: Connection) -> UsageReader
     return read
 
 
+_CLOCK_SECONDS: Final = 30.0
+
+
 def _past(options: SourceOptions) -> Source:
     """The cluster of --at, which stderr is told of. Raises QosError."""
+    from time import time
+
     from kubectl_qos.cluster.source import PastSource
     from kubectl_qos.metrics.past import read_snapshot, rfc3339
 
@@ -187,7 +192,11 @@ def _past(options: SourceOptions) -> Source:
         if options.prometheus in {None, "auto"}:
             raise
     store = open_store(options, connection)
-    at = _parse_at(str(options.at), store.now())
+    now = store.now()
+    at, ahead = _parse_at(str(options.at), now), time() - now
+    if abs(ahead) > _CLOCK_SECONDS:
+        where = "ahead of" if ahead > 0 else "behind"
+        output.note(f"this machine's clock is {abs(ahead):.0f} s {where} the store's, which counts here")
     output.note(
         f"THE PAST: this is {rfc3339(at)}, rebuilt from {store.name}, and not the cluster as it is now"
     )

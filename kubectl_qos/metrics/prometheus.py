@@ -49,12 +49,12 @@ class Series(NamedTuple):
 
 class _Vector(msgspec.Struct):
     metric: dict[str, str]
-    value: tuple[float, str]
+    value: tuple[float, str] = (0.0, "NaN")
 
 
 class _Matrix(msgspec.Struct):
     metric: dict[str, str]
-    values: list[tuple[float, str]]
+    values: list[tuple[float, str]] = []
 
 
 class _Result(msgspec.Struct):
@@ -77,6 +77,14 @@ ResultT = TypeVar("ResultT")
 _answer: Final = msgspec.json.Decoder(_Answer)
 _vectors: Final = msgspec.json.Decoder(list[_Vector])
 _matrices: Final = msgspec.json.Decoder(list[_Matrix])
+
+
+def _number(text: str) -> float:
+    """A value, NaN for what is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 def parse_selector(text: str) -> str:
@@ -105,15 +113,17 @@ class Prometheus:
 
     def now(self) -> float:
         """The store's own time: its samples are compared with this, and our clock may be wrong."""
-        (found,) = self._result(_vectors, "query", {"query": "vector(time())"})
-        return found.value[0]
+        found = self._result(_vectors, "query", {"query": "vector(time())"})
+        if not found:
+            raise QosError(f"{self.name} does not say its time")
+        return _number(found[0].value[1])
 
     def query(self, expression: str, at: float | None = None) -> list[Sample]:
         """The values at a Unix time, without it at the store's own present. Raises QosError."""
         form = {"query": expression} | ({"time": f"{at:.3f}"} if at is not None else {})
         found = self._result(_vectors, "query", form)
         self._require_one_cluster([one.metric for one in found])
-        samples = (Sample(one.metric, float(one.value[1])) for one in found)
+        samples = (Sample(one.metric, _number(one.value[1])) for one in found)
         return [sample for sample in samples if math.isfinite(sample.value)]
 
     def query_range(self, expression: str, start: float, end: float, step: float) -> list[Series]:
@@ -124,7 +134,7 @@ class Prometheus:
         self._require_one_cluster([one.metric for one in found])
         return [
             Series(
-                one.metric, [(time, number) for time, text in one.values if (number := float(text)) == number]
+                one.metric, [(at, value) for at, text in one.values if math.isfinite(value := _number(text))]
             )
             for one in found
         ]

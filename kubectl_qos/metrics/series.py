@@ -203,10 +203,12 @@ class UsageHistory:
         expression = f"max by ({BY}) ({select(self._store, [WORKING_SET], CONTAINERS)})"
         found = self._store.query_range(expression, end - seconds, end, seconds / _POINTS)
         keys = ((container_of(series.labels), series.points) for series in found)
-        return {key: line for key, points in keys if key is not None if (line := _line(points)) is not None}
+        return {
+            key: one for key, points in keys if key is not None if (one := growth_line(points)) is not None
+        }
 
 
-def _line(points: Sequence[tuple[float, float]]) -> tuple[float, bool] | None:
+def growth_line(points: Sequence[tuple[float, float]]) -> tuple[float, bool] | None:
     """The slope of the line that the values since the last fall lie on, None where they lie on none.
 
     A least-squares fit. It is a leak where an hour or more brought half of what is used.

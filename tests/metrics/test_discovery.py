@@ -1,0 +1,86 @@
+"""Which service is the store: by the labels of the charts and operators that people install."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from kubectl_qos.errors import QosError
+from kubectl_qos.metrics.discovery import find_store
+from tests.cluster.https_server import Answer
+from tests.cluster.serving import ConnectTo
+
+NAME, COMPONENT = "app.kubernetes.io/name", "app.kubernetes.io/component"
+
+
+def service(namespace: str, name: str, labels: dict[str, str], **ports: int) -> dict[str, Any]:
+    listed = [{"name": port, "port": number} for port, number in ports.items()]
+    return {"metadata": {"namespace": namespace, "name": name, "labels": labels}, "spec": {"ports": listed}}
+
+
+STACK = service(
+    "mon", "kps", {"app": "kube-prometheus-stack-prometheus"}, **{"http-web": 9090, "reloader-web": 8080}
+)
+OPERATED = service("mon", "prometheus-operated", {"operated-prometheus": "true"}, web=9090)
+THANOS = service("mon", "thanos-query", {NAME: "thanos", COMPONENT: "query"}, http=9090, grpc=10901)
+VMSELECT = service("vm", "vmselect-vm", {NAME: "vmselect"}, http=8481)
+OTHERS = (
+    service("loki", "query-frontend", {NAME: "loki", COMPONENT: "query-frontend"}, http=3100),
+    service("mon", "exporter", {NAME: "prometheus-node-exporter"}, metrics=9100),
+    service("mon", "no-ports", {NAME: "prometheus"}),
+)
+
+
+@pytest.mark.parametrize(
+    ("services", "name", "path"),
+    [
+        ([OPERATED, STACK], "service mon/kps", "/api/v1/namespaces/mon/services/kps:9090/proxy"),
+        ([OPERATED], "service mon/prometheus-operated", None),
+        (
+            [STACK, THANOS],
+            "service mon/thanos-query",
+            "/api/v1/namespaces/mon/services/thanos-query:9090/proxy",
+        ),
+        (
+            [VMSELECT, OPERATED],
+            "service vm/vmselect-vm",
+            "/api/v1/namespaces/vm/services/vmselect-vm:8481/proxy/select/0/prometheus",
+        ),
+    ],
+)
+def test_the_store_of_a_cluster(
+    connect_to: ConnectTo, services: list[dict[str, Any]], name: str, path: str | None
+) -> None:
+    paths = []
+
+    def answer(request: Any) -> Answer:
+        paths.append(request.path)
+        found = {"status": "success", "data": {"result": []}}
+        return Answer(
+            200, json.dumps(found if "proxy" in request.path else {"items": [*OTHERS, *services]}).encode()
+        )
+
+    store = find_store(connect_to(answer))
+    assert store.name == name
+    store.query("up")
+    assert path is None or paths[-1] == f"{path}/api/v1/query"
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence", "hint"),
+    [
+        (
+            Answer(200, json.dumps({"items": OTHERS}).encode()),
+            "no service of this cluster is labelled",
+            "--prometheus URL",
+        ),
+        (Answer(403, b"{}"), "services may not be listed", "docs/rbac/history.yaml"),
+        (Answer(502, b"<html>"), "the list of services cannot be read", "--prometheus URL"),
+    ],
+)
+def test_why_there_is_none(connect_to: ConnectTo, answer: Answer, sentence: str, hint: str) -> None:
+    with pytest.raises(QosError, match=sentence) as raised:
+        find_store(connect_to(lambda _: answer))
+    assert hint in raised.value.hint

@@ -1,0 +1,208 @@
+"""What series mean: a kubelet's recorded exposition, old and new kube-state-metrics, and lines of growth."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from kubectl_qos.k8s.snapshot import Snapshot
+from kubectl_qos.metrics.past import read_snapshot
+from kubectl_qos.metrics.prometheus import Prometheus, Sample
+from kubectl_qos.metrics.series import UsageHistory, growth_line, read_now
+from kubectl_qos.qos.qos_class import computed_class
+from kubectl_qos.transport import ConnectionOptions
+from kubectl_qos.transport.client import connect
+
+RECORDED = Path(__file__).parents[1] / "recordings" / "node-1.36-b" / "cadvisor.txt"
+AT = datetime(2026, 11, 20, 12, tzinfo=UTC)
+
+
+class Known(Prometheus):
+    """A store that has these samples at every time, whatever is asked for by more than the name."""
+
+    def __init__(self, samples: Sequence[Sample]) -> None:
+        super().__init__(connect(ConnectionOptions(server="http://127.0.0.1:1")), "the store")
+        self.samples = samples
+
+    def query(self, expression: str, at: float | None = None) -> list[Sample]:
+        name = re.search(r'__name__(=~?)"([^"]*)"', expression)
+        assert name is not None
+        found = [one for one in self.samples if re.fullmatch(name[2], one.labels["__name__"])]
+        if "== 1" in expression:
+            found = [one for one in found if one.value == 1]
+        if 'id="/"' in expression:
+            return [one for one in found if one.labels.get("id") == "/"]
+        return [one for one in found if one.labels.get("id") != "/"]
+
+
+def recorded() -> Iterator[Sample]:
+    for text in RECORDED.read_text().splitlines():
+        name, labels, value = re.fullmatch(r"(\w+)\{(.*)\} (\S+) \d+", text).groups()  # type: ignore[union-attr]
+        yield Sample({"__name__": name, **dict(re.findall(r'(\w+)="([^"]*)"', labels))}, float(value))
+
+
+def test_the_exposition_of_a_kubelet() -> None:
+    scraped = [Sample({**one.labels, "instance": "10.0.0.7:10250"}, one.value) for one in recorded()]
+    info = Sample({"__name__": "kube_node_info", "node": "worker-7", "internal_ip": "10.0.0.7"}, 1)
+    found = read_now(Known([*scraped, info]), AT.timestamp())
+    assert {key: usage.names for key, usage in found.by_pod.items()} == {
+        ("default", "be-big"): ("c",),
+        ("default", "bu-mixed"): ("a", "b", "d"),
+        ("default", "sc-bu"): ("main", "side"),
+    }
+    big = found.by_pod["default", "be-big"]
+    assert big.rss_bytes == 42_000_384
+    assert big.timestamp == "2026-11-20T12:00:00Z"
+    assert found.by_node == {"worker-7": 1_252_265_984}
+
+
+def samples(*series: tuple[str, Mapping[str, str], float]) -> list[Sample]:
+    return [Sample({"__name__": name, **labels}, value) for name, labels, value in series]
+
+
+POD = {"namespace": "shop", "pod": "web", "uid": "u"}
+APP = {**POD, "container": "app"}
+V2 = samples(
+    ("kube_pod_info", {**POD, "node": "w", "created_by_kind": "Node", "created_by_name": "w"}, 1),
+    ("kube_pod_container_info", APP, 1),
+    ("kube_pod_init_container_info", {**POD, "container": "mesh", "restart_policy": "Always"}, 1),
+    ("kube_pod_container_resource_requests", {**APP, "resource": "memory", "unit": "byte"}, 64 << 20),
+    ("kube_pod_container_resource_requests", {**APP, "resource": "cpu", "unit": "core"}, 0.25),
+    ("kube_pod_container_resource_limits", {**APP, "resource": "memory", "unit": "byte"}, 128 << 20),
+    ("kube_pod_container_resource_limits", {**APP, "resource": "nvidia_com_gpu", "unit": "integer"}, 1),
+    ("kube_node_status_capacity", {"node": "w", "resource": "memory", "unit": "byte"}, 1 << 30),
+)
+V1 = samples(
+    ("kube_pod_info", {**POD, "node": "w", "created_by_kind": "Node", "created_by_name": "w"}, 1),
+    ("kube_pod_container_info", APP, 1),
+    ("kube_pod_init_container_info", {**POD, "container": "mesh", "restart_policy": "Always"}, 1),
+    ("kube_pod_container_resource_requests_memory_bytes", APP, 64 << 20),
+    ("kube_pod_container_resource_requests_cpu_cores", APP, 0.25),
+    ("kube_pod_container_resource_limits_memory_bytes", APP, 128 << 20),
+    ("kube_node_status_capacity_memory_bytes", {"node": "w"}, 1 << 30),
+)
+EXPORTED = [
+    Sample(
+        {
+            f"exported_{name}" if name in {"namespace", "pod", "container", "node"} else name: text
+            for name, text in one.labels.items()
+        }
+        | {"namespace": "monitoring", "pod": "ksm-0", "container": "ksm"},
+        one.value,
+    )
+    for one in V2
+]
+
+
+def past(found: Sequence[Sample]) -> Snapshot:
+    return read_snapshot(Known(found), AT, 3600, "", usage=False)
+
+
+@pytest.mark.parametrize("found", [V2, V1, EXPORTED], ids=["v2", "v1", "without honor_labels"])
+def test_both_kinds_of_kube_state_metrics(found: Sequence[Sample]) -> None:
+    snapshot = past(found)
+    (pod,) = snapshot.pods
+    assert (pod.namespace, pod.name, pod.node_name) == ("shop", "web", "w")
+    (app,) = pod.containers
+    assert {name: str(size) for name, size in app.requests.items()} == {"memory": "67108864", "cpu": "250m"}
+    assert {name: str(size) for name, size in app.limits.items()} == {"memory": "134217728"}
+    assert [one.restart_policy for one in pod.init_containers] == ["Always"]
+    assert pod.annotations.config_mirror == "u"
+    assert snapshot.setup("w").node.memory_capacity_bytes == 1 << 30
+    assert computed_class(pod, snapshot.setup("w").release).value == "Burstable"
+
+
+def test_states_are_those_whose_value_is_one() -> None:
+    snapshot = past(
+        [
+            *V2,
+            *samples(
+                ("kube_pod_status_phase", {**POD, "phase": "Running"}, 0),
+                ("kube_pod_status_phase", {**POD, "phase": "Failed"}, 1),
+                ("kube_pod_status_reason", {**POD, "reason": "Evicted"}, 1),
+                ("kube_pod_container_status_waiting_reason", {**APP, "reason": "CrashLoopBackOff"}, 1),
+                ("kube_pod_container_status_last_terminated_reason", {**APP, "reason": "OOMKilled"}, 1),
+                ("kube_pod_container_status_last_terminated_exitcode", APP, 137),
+                ("kube_pod_container_status_last_terminated_timestamp", APP, AT.timestamp()),
+                ("kube_pod_container_status_restarts_total", APP, 4),
+                (
+                    "kube_node_status_condition",
+                    {"node": "w", "condition": "MemoryPressure", "status": "true"},
+                    1,
+                ),
+            ),
+        ]
+    )
+    (pod,) = snapshot.pods
+    assert (pod.status.phase, pod.status.reason, pod.is_terminal) == ("Failed", "Evicted", True)
+    (status,) = [one for one in pod.status.every_container if one.name == "app"]
+    assert (status.restart_count, status.has_processes) == (4, False)
+    (end,) = status.ends
+    assert (end.reason, end.exit_code, end.finished_at) == ("OOMKilled", 137, "2026-11-20T12:00:00Z")
+    assert [one.type for one in snapshot.nodes["w"].status.conditions or ()] == ["MemoryPressure"]
+
+
+def test_what_the_store_lacks_is_listed() -> None:
+    only = samples(
+        ("kube_pod_info", {**POD, "node": "w", "priority_class": "high"}, 1),
+        ("kube_pod_container_info", APP, 1),
+    )
+    assert [one.what for one in past(only).missing] == [
+        "what no metric has",
+        "the value of priority class high",
+        "requests and limits",
+        "the capacity of nodes",
+    ]
+
+
+MINUTE = 60.0
+
+
+@pytest.mark.parametrize(
+    ("values", "rate"),
+    [
+        ([100 + 10 * place for place in range(20)], 10 / MINUTE),
+        ([500, 600, 700, *(100 + 10 * place for place in range(20))], 10 / MINUTE),
+        ([100 - place for place in range(20)], None),
+        ([100] * 20, None),
+        ([100, 300] * 10, None),
+        ([1000 + place / 100 for place in range(20)], None),
+        ([100, 110, 120], None),
+        ([], None),
+    ],
+    ids=["straight", "since a restart", "falls", "flat", "zigzag", "hardly", "few points", "none"],
+)
+def test_a_line_is_growth_only_where_it_is_straight(values: list[float], rate: float | None) -> None:
+    found = growth_line([(place * MINUTE, value) for place, value in enumerate(values)])
+    assert (found[0] if found is not None else None) == (pytest.approx(rate) if rate is not None else None)
+
+
+def test_a_leak_takes_an_hour_and_half_of_what_is_used() -> None:
+    for minutes, is_leak in ((80, True), (50, False)):
+        found = growth_line([(place * MINUTE, 10.0 * (place + 1)) for place in range(minutes)])
+        assert found is not None
+        assert found[1] is is_leak
+
+
+def test_a_history_is_kept_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Known(list(recorded()))
+    asked: list[str] = []
+    query = store.query
+
+    def counted(expression: str, at: float | None = None) -> list[Sample]:
+        asked.append(expression)
+        return query(expression, at)
+
+    monkeypatch.setattr(store, "query", counted)
+    monkeypatch.setattr(store, "query_range", lambda *_: [])
+    reader = UsageHistory(store, 3600, "avg", AT.timestamp())
+    first = reader.read()
+    before = len(asked)
+    second = reader.read()
+    assert second.history.containers is first.history.containers
+    assert len(asked) - before == 3
+    assert {one for one in asked[before:] if "over_time" in one} == set()
