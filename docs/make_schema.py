@@ -30,7 +30,7 @@ TABLES: Final[Mapping[str, tuple[str, Iterable[Column[Any]]]]] = {
 }
 """The kinds of rows, each with a list of them."""
 LABELLED: Final = frozenset({"PodRank", "NodeMemory"})
-"""Those that have labels with --show-labels."""
+"""Those that have labels with --show-labels, and a time with --at."""
 TYPES: Final[Mapping[ColumnType, Any]] = {
     ColumnType.NUMBER: int | None,
     ColumnType.BYTES: int | None,
@@ -61,11 +61,11 @@ def schemas() -> dict[str, dict[str, Any]]:
             (one.field, Annotated[_column_type(one), msgspec.Meta(description=one.help)]) for one in columns
         ]
         row += labels
-        at: Any = ("at", str | msgspec.UnsetType, msgspec.UNSET)
         found[kind] = _schema(kind, text, [("kind", Literal[kind]), *row])
         items = msgspec.defstruct("Row", row, namespace={"__doc__": text})
-        more = [("usage", Usage | None, None)] if kind == "PodRank" else []
-        fields = [("kind", Literal[f"{kind}List"]), ("items", list[items]), ("notes", list[str]), *more, at]
+        more: list[Any] = [("at", str | msgspec.UnsetType, msgspec.UNSET)] if kind in LABELLED else []
+        more += [("usage", Usage | None, None)] if kind == "PodRank" else []
+        fields = [("kind", Literal[f"{kind}List"]), ("items", list[items]), ("notes", list[str]), *more]
         found[f"{kind}List"] = _schema(f"{kind}List", f"{text}, in order", fields)
     for document in (*_documents(Document), HostView):
         kind = str(document.__struct_config__.tag)
@@ -75,6 +75,7 @@ def schemas() -> dict[str, dict[str, Any]]:
 
 def _documents(base: type[Document]) -> Iterator[type[Document]]:
     for document in base.__subclasses__():
+        yield from _documents(document)
         if document.__module__ in {module.__name__ for module in MODULES}:
             yield document
 
@@ -85,7 +86,12 @@ def _list() -> dict[str, Any]:
         **_head("List"),
         "description": "Several documents, each with its kind: `explain`, `tree` and `compare` of several.",
         "type": "object",
-        "properties": {"apiVersion": {"const": API_VERSION}, "kind": {"const": "List"}, "items": items},
+        "properties": {
+            "apiVersion": {"const": API_VERSION},
+            "kind": {"const": "List"},
+            "items": items,
+            "at": {"type": "string"},
+        },
         "required": ["apiVersion", "kind", "items"],
     }
 

@@ -175,7 +175,8 @@ def _usage_reader(options: SourceOptions, connection: Connection) -> UsageReader
     return read
 
 
-_CLOCK_SECONDS: Final = 30.0
+_CLOCK_SECONDS: Final = 120.0
+"""VictoriaMetrics answers for half a minute ago, and that is no wrong clock."""
 
 
 def _past(options: SourceOptions) -> Source:
@@ -194,12 +195,12 @@ def _past(options: SourceOptions) -> Source:
     store = open_store(options, connection)
     now = store.now()
     at, ahead = _parse_at(str(options.at), now), time() - now
-    if abs(ahead) > _CLOCK_SECONDS:
-        where = "ahead of" if ahead > 0 else "behind"
-        output.note(f"this machine's clock is {abs(ahead):.0f} s {where} the store's, which counts here")
     output.note(
         f"THE PAST: this is {rfc3339(at)}, rebuilt from {store.name}, and not the cluster as it is now"
     )
+    if abs(ahead) > _CLOCK_SECONDS:
+        where = "ahead of" if ahead > 0 else "behind"
+        output.note(f"this machine's clock is {abs(ahead):.0f} s {where} the store's, which counts here")
     stat = options.stat if options.has_history else ""
     usage, overrides = options.usage != "none", _parse_overrides(options)
 

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from kubectl_qos.errors import ApiError, InputError, QosError
@@ -204,8 +205,11 @@ class PastSource(Source):
         """All pods of that time, whatever the scope. Raises InputError where labels would select some."""
         if scope.selector_text:
             raise InputError("labels of pods are not in the store", hint="-n, --node and names select pods")
-        self._known = self._read()
         return self._known
+
+    @cached_property
+    def _known(self) -> Snapshot:
+        return self._read()
 
     def follow(self, scope: Scope) -> UpdateStream:
         """The same snapshot whenever it is refreshed."""

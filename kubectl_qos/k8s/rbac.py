@@ -124,6 +124,12 @@ TIERS: Final = (
         + _permit("list", "pods.metrics.k8s.io", scope=PermissionScope.EVERYWHERE),
     ),
     Tier(
+        "history",
+        "a Prometheus in the cluster",
+        # The proxy is needed in the namespace of the store alone.
+        _permit("list", "services", scope=PermissionScope.EVERYWHERE) + _permit("get", "services/proxy"),
+    ),
+    Tier(
         "workloads",
         "deployments, jobs and so on",
         _permit("get", "jobs.batch", "cronjobs.batch", *_APPS, "replicationcontrollers"),

@@ -112,7 +112,10 @@ class Prometheus:
         self.warnings: dict[str, None] = {}
 
     def now(self) -> float:
-        """The store's own time: its samples are compared with this, and our clock may be wrong."""
+        """The store's own time: its samples are compared with this, and our clock may be wrong.
+
+        Raises QosError.
+        """
         found = self._result(_vectors, "query", {"query": "vector(time())"})
         if not found:
             raise QosError(f"{self.name} does not say its time")

@@ -34,12 +34,12 @@ class ConnectionOptions:
 class StoreOptions:
     """How a store that speaks Prometheus' HTTP API is reached; empty texts mean that something is not given.
 
-    `url` may have a path, as Mimir's has, and `auto` looks for a service in the cluster. `tenant` is the
+    `url` may have a path, as Mimir's has, and `auto` looks for a service in the cluster. `org_id` is the
     header X-Scope-OrgID; `selector` are labels that each series must have, such as `cluster=prod`.
     """
 
     url: str = ""
-    tenant: str = ""
+    org_id: str = ""
     selector: str = ""
     token: str = ""
     token_file: str = ""

@@ -113,7 +113,7 @@ def connect_store(options: StoreOptions, request_timeout: str | None = None) -> 
         load_credentials(context, secure=True),
         urlunsplit(parts._replace(netloc=host)),
         request_seconds=net_errors.parse_timeout(request_timeout) or STORE_SECONDS,
-        headers={"X-Scope-OrgID": options.tenant} if options.tenant else {},
+        headers={"X-Scope-OrgID": options.org_id} if options.org_id else {},
     )
 
 
@@ -175,7 +175,7 @@ class Connection:
     def query(self, path: str, form: Mapping[str, str]) -> BaseHTTPResponse:
         """The response to a query of a store: a POST, because a URL has less room than queries take.
 
-        Raises as `request` does.
+        Raises ServerUnreachable without a response, QosError for another path, which is not sent.
         """
         if path not in QUERIES:
             raise QosError(f"POST {path} is not sent: it is no query")

@@ -73,7 +73,7 @@ def test_shared_flags_stand_before_or_after_the_command(flags: list[str], expect
 
 
 def test_each_shared_field_has_a_flag() -> None:
-    flags = {action.dest for action in build_parsers()["set"]._actions}
+    flags = {action.dest for name in ("set", "top") for action in build_parsers()[name]._actions}
     for options in (ConnectionOptions, SourceOptions, ApplyOptions):
         assert {field.name for field in dataclasses.fields(options)} - {"connection"} <= flags
     assert "headers" in parse(["top"])

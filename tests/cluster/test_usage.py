@@ -13,7 +13,7 @@ from kubectl_qos.cluster.kube_api import KubeApi
 from kubectl_qos.cluster.live import LiveSource
 from kubectl_qos.cluster.usage import UsageChoice, read_usage
 from kubectl_qos.k8s.objects import json_decoder
-from kubectl_qos.k8s.snapshot import NO_USAGE, Scope, Snapshot
+from kubectl_qos.k8s.snapshot import NO_USAGE, Scope, Snapshot, Usage
 from kubectl_qos.k8s.usage import (
     ContainerUsage,
     PodUsage,
@@ -278,7 +278,12 @@ def test_a_stream_has_usage_from_its_first_update(connect_to: ConnectTo, choice:
         metrics=[metrics("a", "7Mi")],
         others={proxied("worker-1"): summary(a=(7, 5, 0))},
     )
-    stream = LiveSource(connect_to(objects), usage=choice, ids=False, configz=False).follow(Scope())
+    reader = None
+    if choice is UsageChoice.PROMETHEUS:
+        of_pod = PodUsage.of_containers({"app": ContainerUsage(7 * MI)}, UsageOrigin.PROMETHEUS)
+        reader = lambda: Usage({("shop", "a"): of_pod})  # noqa: E731
+    source = LiveSource(connect_to(objects), usage=choice, reader=reader, ids=False, configz=False)
+    stream = source.follow(Scope())
     try:
         update = stream.next()
         assert update is not None

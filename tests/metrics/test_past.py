@@ -134,3 +134,26 @@ def test_kills_finds_deaths_that_no_status_has(run: Run, store: Store) -> None:
         "crunch": ("node", "possible"),
         "cache": ("kubelet eviction", "possible"),
     }
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "problem"),
+    [
+        (("top", "--demo", "--at", "2h"), 2, "--at and --demo cannot be used together: only a cluster has"),
+        (("top", "-f", "x", "--usage=prometheus"), 2, "--usage=prometheus and -f cannot be used together"),
+        (("top", "--at", "2h"), 1, "no kubeconfig found"),
+        (("next", "--at", "2h", "--prometheus", "http://127.0.0.1:1"), 1, "127.0.0.1:1 was refused"),
+        (("fix", "--at", "2h"), 2, "unknown flag: --at"),
+        (("top", "--over", "0s"), 2, "is not a duration"),
+    ],
+)
+def test_what_has_no_past(run: Run, words: tuple[str, ...], code: int, problem: str) -> None:
+    done = run(*words)
+    assert problem in done.err
+    assert (done.code, done.out) == (code, "")
+
+
+def test_labels_select_nothing_in_the_past(run: Run, store: Store) -> None:
+    done = run("top", "-l", "app=web", *at(store, API_DIES))
+    assert (done.code, done.out) == (1, "")
+    assert "labels of pods are not in the store" in done.err

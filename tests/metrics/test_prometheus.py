@@ -19,12 +19,12 @@ from tests.cluster.https_server import Answer, HttpsServer, Request
 from tests.cluster.serving import Serve
 from tests.end_to_end.command import Run
 
-Ask = Callable[..., tuple[Prometheus, HttpsServer]]
+StoreOf = Callable[..., tuple[Prometheus, HttpsServer]]
 CADVISOR = "container_memory_working_set_bytes"
 
 
 @pytest.fixture
-def ask(serve: Serve, tmp_path: Path) -> Ask:
+def store_of(serve: Serve, tmp_path: Path) -> StoreOf:
     """A client of a server that answers so; the options are those of a store."""
 
     def start(
@@ -60,8 +60,8 @@ def form(request: Request) -> dict[str, str]:
     return {name: values[0] for name, values in parse_qs(request.body.decode()).items()}
 
 
-def test_a_query_is_a_post_of_a_form(ask: Ask) -> None:
-    store, server = ask(vector(({"a": "b"}, 2)))
+def test_a_query_is_a_post_of_a_form(store_of: StoreOf) -> None:
+    store, server = store_of(vector(({"a": "b"}, 2)))
     ((labels, value),) = store.query('up{x="ä"}', 12.5)
     assert (labels, value) == ({"a": "b"}, 2.0)
     (request,) = server.requests
@@ -76,17 +76,17 @@ def test_a_query_is_a_post_of_a_form(ask: Ask) -> None:
     [
         ({"token": "secret"}, "authorization", "Bearer secret"),
         ({"username": "ann", "password": "pw"}, "authorization", "Basic YW5uOnB3"),
-        ({"tenant": "team-a"}, "x-scope-orgid", "team-a"),
+        ({"org_id": "team-a"}, "x-scope-orgid", "team-a"),
     ],
 )
-def test_who_asks(ask: Ask, options: dict[str, str], name: str, value: str) -> None:
-    store, server = ask(vector(), **options)
+def test_credentials(store_of: StoreOf, options: dict[str, str], name: str, value: str) -> None:
+    store, server = store_of(vector(), **options)
     store.query("up")
     assert server.requests[0].headers[name] == value
 
 
-def test_a_name_and_a_path_in_the_url(ask: Ask, serve: Serve) -> None:
-    store, server = ask(vector())
+def test_a_name_and_a_path_in_the_url(store_of: StoreOf, serve: Serve) -> None:
+    store, server = store_of(vector())
     url = server.url.replace("https://", "https://ann:p%40w@") + "/prometheus/"
     store = Prometheus(connect_store(StoreOptions(url, insecure_skip_verify=True)), "the store")
     store.query("up")
@@ -94,9 +94,9 @@ def test_a_name_and_a_path_in_the_url(ask: Ask, serve: Serve) -> None:
     assert server.requests[0].headers["authorization"] == "Basic YW5uOnBAdw=="
 
 
-def test_a_range_has_no_more_points_than_a_server_allows(ask: Ask) -> None:
+def test_a_range_has_no_more_points_than_a_server_allows(store_of: StoreOf) -> None:
     points = [[0, "1"], [60, "NaN"], [120, "3"]]
-    store, server = ask(
+    store, server = store_of(
         success({"resultType": "matrix", "result": [{"metric": {"a": "b"}, "values": points}]})
     )
     (series,) = store.query_range("up", 0, 30 * 86_400, 1)
@@ -111,8 +111,8 @@ def test_only_queries_are_posted() -> None:
         connection.query("/api/v1/admin/tsdb/delete_series", {})
 
 
-def test_values_that_are_no_numbers_are_left_out(ask: Ask) -> None:
-    store, _ = ask(vector(({"a": "1"}, "NaN"), ({"a": "2"}, "+Inf"), ({"a": "3"}, 3), ({"a": "4"}, "x")))
+def test_values_that_are_no_numbers_are_left_out(store_of: StoreOf) -> None:
+    store, _ = store_of(vector(({"a": "1"}, "NaN"), ({"a": "2"}, "+Inf"), ({"a": "3"}, 3), ({"a": "4"}, "x")))
     assert [sample.value for sample in store.query("up")] == [3.0]
 
 
@@ -136,8 +136,8 @@ def test_values_that_are_no_numbers_are_left_out(ask: Ask) -> None:
         (success({"result": [{"metric": 1}]}), "the answer of the store cannot be read", ""),
     ],
 )
-def test_a_sentence_for_a_refusal(ask: Ask, answer: Answer, sentence: str, hint: str) -> None:
-    store, _ = ask(answer)
+def test_a_sentence_for_a_refusal(store_of: StoreOf, answer: Answer, sentence: str, hint: str) -> None:
+    store, _ = store_of(answer)
     with pytest.raises(QosError) as raised:
         store.query("up")
     assert sentence in str(raised.value)
@@ -150,14 +150,14 @@ def test_a_store_that_is_down() -> None:
         store.query("up")
 
 
-def test_a_slow_store(ask: Ask) -> None:
-    store, _ = ask(Answer(200, b"{", promised_bytes=10), timeout="1ms")
+def test_a_slow_store(store_of: StoreOf) -> None:
+    store, _ = store_of(Answer(200, b"{", promised_bytes=10), timeout="1ms")
     with pytest.raises(ServerUnreachable):
         store.query("up")
 
 
-def test_series_of_several_clusters_are_asked_about(ask: Ask) -> None:
-    store, _ = ask(vector(({"cluster": "eu"}, 1), ({"cluster": "us"}, 1), ({}, 1)))
+def test_series_of_several_clusters_are_refused(store_of: StoreOf) -> None:
+    store, _ = store_of(vector(({"cluster": "eu"}, 1), ({"cluster": "us"}, 1), ({}, 1)))
     with pytest.raises(InputError, match="several clusters: eu, us") as raised:
         store.query("up")
     assert raised.value.hint == "--prometheus-selector cluster=eu takes those of one"
@@ -199,10 +199,10 @@ def sample(labels: dict[str, str], value: float) -> tuple[dict[str, str], float]
         },
     ],
 )
-def test_labels_in_every_spelling(ask: Ask, labels: dict[str, str]) -> None:
+def test_labels_of_every_version(store_of: StoreOf, labels: dict[str, str]) -> None:
     pause = {**labels, "container": "POD", "container_name": "POD", "exported_container": "POD"}
     whole = {"namespace": "shop", "pod": "web", "pod_name": "web"}
-    store, _ = ask(
+    store, _ = store_of(
         answers(by=vector(sample(labels, 5), sample(labels, 7), sample(pause, 1), sample(whole, 9)))
     )
     (usage,) = read_now(store).by_pod.items()
@@ -227,9 +227,9 @@ def test_labels_in_every_spelling(ask: Ask, labels: dict[str, str]) -> None:
     ],
 )
 def test_what_is_missing_is_said_and_the_rest_stands(
-    ask: Ask, answer: Callable[[Request], Answer], what: str, why: str
+    store_of: StoreOf, answer: Callable[[Request], Answer], what: str, why: str
 ) -> None:
-    store, _ = ask(answer)
+    store, _ = store_of(answer)
     usage = UsageHistory(store, 3600, "max").read()
     assert usage.missing is not None
     assert usage.missing.what == what
@@ -237,7 +237,7 @@ def test_what_is_missing_is_said_and_the_rest_stands(
     assert bool(usage.by_pod) is (what != "memory usage")
 
 
-def test_warnings_and_partial_answers_are_passed_on(ask: Ask) -> None:
+def test_warnings_and_partial_answers_are_passed_on(store_of: StoreOf) -> None:
     memory = sample({"pod": "a", "container": "c"}, 1)
 
     def answer(request: Request) -> Answer:
@@ -245,16 +245,16 @@ def test_warnings_and_partial_answers_are_passed_on(ask: Ask) -> None:
             return success({"result": []}, warnings=["no StoreAPI matched"])
         return vector(memory, isPartial="rss" in form(request)["query"])
 
-    store, _ = ask(answer)
+    store, _ = store_of(answer)
     missing = UsageHistory(store, 3600).read().missing
     assert missing is not None
     assert missing.why == ("the store warns: some of its storage nodes did not answer; no StoreAPI matched")
 
 
-def test_the_clock_of_the_store_counts(ask: Ask, tmp_path: Path) -> None:
-    _, server = ask(answers(**{"vector(time())": vector(({}, 1_600_000_000))}))
+def test_the_clock_of_the_store_counts(store_of: StoreOf, tmp_path: Path) -> None:
+    _, server = store_of(answers(**{"vector(time())": vector(({}, 1_600_000_000))}))
     settings = tmp_path / "settings.yaml"
-    store = f"{{url: '{server.url}', insecure_skip_verify: true, tenant: a}}"
+    store = f"{{url: '{server.url}', insecure_skip_verify: true, org_id: a}}"
     settings.write_text(f"contexts:\n  '*': {{prometheus: {store}}}\n")
     run, variables = Run(tmp_path), {"KUBECTL_QOS_CONFIG": str(settings)}
     done = run("next", "--prometheus", server.url, "--at", "2026-01-01", variables=variables)

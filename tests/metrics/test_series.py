@@ -22,13 +22,14 @@ AT = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
 
 class Known(Prometheus):
-    """A store that has these samples at every time, whatever is asked for by more than the name."""
+    """A store that has these samples at every time, whatever is requested by more than the name."""
 
     def __init__(self, samples: Sequence[Sample]) -> None:
         super().__init__(connect(ConnectionOptions(server="http://127.0.0.1:1")), "the store")
         self.samples = samples
 
     def query(self, expression: str, at: float | None = None) -> list[Sample]:
+        del at
         name = re.search(r'__name__(=~?)"([^"]*)"', expression)
         assert name is not None
         found = [one for one in self.samples if re.fullmatch(name[2], one.labels["__name__"])]
@@ -190,19 +191,19 @@ def test_a_leak_takes_an_hour_and_half_of_what_is_used() -> None:
 
 def test_a_history_is_kept_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     store = Known(list(recorded()))
-    asked: list[str] = []
+    queries: list[str] = []
     query = store.query
 
     def counted(expression: str, at: float | None = None) -> list[Sample]:
-        asked.append(expression)
+        queries.append(expression)
         return query(expression, at)
 
     monkeypatch.setattr(store, "query", counted)
     monkeypatch.setattr(store, "query_range", lambda *_: [])
     reader = UsageHistory(store, 3600, "avg", AT.timestamp())
     first = reader.read()
-    before = len(asked)
+    before = len(queries)
     second = reader.read()
     assert second.history.containers is first.history.containers
-    assert len(asked) - before == 3
-    assert {one for one in asked[before:] if "over_time" in one} == set()
+    assert len(queries) - before == 3
+    assert {one for one in queries[before:] if "over_time" in one} == set()

@@ -38,13 +38,18 @@ class Values(msgspec.Struct, frozen=True, kw_only=True, rename=camel):
 
 
 class Document(Values, frozen=True, kw_only=True, tag_field="kind"):
-    """A whole output, with its kind; `at` is the time of one about the past, and else left out."""
+    """A whole output, with its kind."""
 
     api_version: Literal["kubectl-qos/v1"] = API_VERSION
+
+
+class TimedDocument(Document, frozen=True, kw_only=True):
+    """One that may be about the past, `at` a time; else it has none."""
+
     at: str | msgspec.UnsetType = msgspec.UNSET
 
 
-class ListValues(Document, frozen=True, kw_only=True, tag="List"):
+class ListValues(TimedDocument, frozen=True, kw_only=True, tag="List"):
     """Several documents, each with its own kind."""
 
     items: tuple[Any, ...]

@@ -8,7 +8,7 @@ from typing import Any
 from kubectl_qos.present.kills import evidence_sentence, need_sentence
 from kubectl_qos.present.next_death import DeathRow, Deaths
 from kubectl_qos.present.simulation import simulation_notes, simulation_summary
-from kubectl_qos.present.values import Document, Values, camel, plain
+from kubectl_qos.present.values import TimedDocument, Values, camel, plain
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.report import Constraint, OomReport, Unranked, VictimChoice
 from kubectl_qos.qos.qos_class import QosClass
@@ -101,7 +101,7 @@ class KillValues(Values, frozen=True, kw_only=True):
     choice: ChoiceValues | None
 
 
-class KillListValues(Document, frozen=True, kw_only=True, tag="KillList"):
+class KillListValues(TimedDocument, frozen=True, kw_only=True, tag="KillList"):
     """What was killed, the newest first: `kills`."""
 
     items: tuple[KillValues, ...]
@@ -179,7 +179,7 @@ class ReachValues(Values, frozen=True, kw_only=True):
     container: str | None
 
 
-class SimulationValues(Document, frozen=True, kw_only=True, tag="Simulation"):
+class SimulationValues(TimedDocument, frozen=True, kw_only=True, tag="Simulation"):
     """A node as its memory fills: `simulate`. `reached` is whether the scenario came to its end."""
 
     node: str
@@ -196,7 +196,7 @@ class SimulationValues(Document, frozen=True, kw_only=True, tag="Simulation"):
     notes: tuple[str, ...]
 
 
-class SimulationComparisonValues(Document, frozen=True, kw_only=True, tag="SimulationComparison"):
+class SimulationComparisonValues(TimedDocument, frozen=True, kw_only=True, tag="SimulationComparison"):
     """The same with the pods as they are, and as changed: `simulate --what-if`."""
 
     now: SimulationValues
@@ -226,7 +226,7 @@ class DeathValues(Values, frozen=True, kw_only=True):
     eta_seconds: int | None
 
 
-class DeathListValues(Document, frozen=True, kw_only=True, tag="DeathList"):
+class DeathListValues(TimedDocument, frozen=True, kw_only=True, tag="DeathList"):
     """Who dies next, the nearest first: `next`."""
 
     items: tuple[DeathValues, ...]

@@ -11,7 +11,7 @@ from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.usage import Psi
 from kubectl_qos.present.explanation import Explanation, desired_values
 from kubectl_qos.present.tree import MOUNT
-from kubectl_qos.present.values import Document, Values, camel, plain
+from kubectl_qos.present.values import TimedDocument, Values, camel, plain
 from kubectl_qos.present.values.changes import (
     ContainerEffects,
     EditValues,
@@ -78,7 +78,7 @@ class ResizeValues(Values, frozen=True, kw_only=True):
     rank: RankValues
 
 
-class PodExplanationValues(Document, frozen=True, kw_only=True, tag="PodExplanation"):
+class PodExplanationValues(TimedDocument, frozen=True, kw_only=True, tag="PodExplanation"):
     """A pod, or the pod of a workload's template: `explain`.
 
     `classSteps` are the steps to each class; `assumed` has the inputs that were neither measured nor
@@ -120,7 +120,7 @@ class DirectoryValues(Values, frozen=True, kw_only=True):
     files: dict[str, str]
 
 
-class CgroupTreeValues(Document, frozen=True, kw_only=True, tag="CgroupTree"):
+class CgroupTreeValues(TimedDocument, frozen=True, kw_only=True, tag="CgroupTree"):
     """The cgroups of a node, or those on the path to one pod: `tree`."""
 
     node: str | None
