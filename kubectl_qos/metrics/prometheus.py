@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
@@ -47,25 +47,23 @@ class Series(NamedTuple):
     points: Sequence[tuple[float, float]]
 
 
-class _Vector(msgspec.Struct):
+class _Series(msgspec.Struct):
+    """A series of a vector (`value`) or a matrix (`values`)."""
+
     metric: dict[str, str]
     value: tuple[float, str] = (0.0, "NaN")
-
-
-class _Matrix(msgspec.Struct):
-    metric: dict[str, str]
     values: list[tuple[float, str]] = []
 
 
-class _Result(msgspec.Struct):
-    result: msgspec.Raw = msgspec.Raw(b"[]")
+class _Data(msgspec.Struct):
+    result: list[_Series] = []
 
 
 class _Answer(msgspec.Struct, rename="camel"):
     """An answer of a store, or what an API server says in its place (`message`)."""
 
     status: str = ""
-    data: _Result | None = None
+    data: _Data | None = None
     error_type: str = ""
     error: str = ""
     message: str = ""
@@ -73,10 +71,7 @@ class _Answer(msgspec.Struct, rename="camel"):
     is_partial: bool = False
 
 
-ResultT = TypeVar("ResultT")
 _answer: Final = msgspec.json.Decoder(_Answer)
-_vectors: Final = msgspec.json.Decoder(list[_Vector])
-_matrices: Final = msgspec.json.Decoder(list[_Matrix])
 
 
 def _number(text: str) -> float:
@@ -116,16 +111,15 @@ class Prometheus:
 
         Raises QosError.
         """
-        found = self._result(_vectors, "query", {"query": "vector(time())"})
+        found = self.query("vector(time())")
         if not found:
             raise QosError(f"{self.name} does not say its time")
-        return _number(found[0].value[1])
+        return found[0].value
 
     def query(self, expression: str, at: float | None = None) -> list[Sample]:
         """The values at a Unix time, without it at the store's own present. Raises QosError."""
         form = {"query": expression} | ({"time": f"{at:.3f}"} if at is not None else {})
-        found = self._result(_vectors, "query", form)
-        self._require_one_cluster([one.metric for one in found])
+        found = self._result("query", form)
         samples = (Sample(one.metric, _number(one.value[1])) for one in found)
         return [sample for sample in samples if math.isfinite(sample.value)]
 
@@ -133,8 +127,7 @@ class Prometheus:
         """The values from start to end; the step grows until a server allows so many. Raises QosError."""
         step = max(step, math.ceil((end - start) / (MAX_POINTS - 1)), 1)
         times = {"start": f"{start:.3f}", "end": f"{end:.3f}", "step": f"{step:g}", **_EXACTLY}
-        found = self._result(_matrices, "query_range", {"query": expression, **times})
-        self._require_one_cluster([one.metric for one in found])
+        found = self._result("query_range", {"query": expression, **times})
         return [
             Series(
                 one.metric, [(at, value) for at, text in one.values if math.isfinite(value := _number(text))]
@@ -142,7 +135,7 @@ class Prometheus:
             for one in found
         ]
 
-    def _result(self, decoder: msgspec.json.Decoder[ResultT], api: str, form: Mapping[str, str]) -> ResultT:
+    def _result(self, api: str, form: Mapping[str, str]) -> list[_Series]:
         path = f"/api/v1/{api}"
         if self._path:
             response = self._connection.request("GET", self._path + path, form)
@@ -158,10 +151,8 @@ class Prometheus:
         self.warnings |= dict.fromkeys(answer.warnings or ())
         if answer.is_partial:
             self.warnings["some of its storage nodes did not answer"] = None
-        try:
-            return decoder.decode(answer.data.result)
-        except (msgspec.MsgspecError, UnicodeDecodeError, ValueError) as error:
-            raise QosError(f"the answer of {self.name} cannot be read: {error}") from None
+        self._require_one_cluster([one.metric for one in answer.data.result])
+        return answer.data.result
 
     def _body(self, response: BaseHTTPResponse) -> bytes:
         try:

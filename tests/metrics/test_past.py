@@ -157,3 +157,13 @@ def test_labels_select_nothing_in_the_past(run: Run, store: Store) -> None:
     done = run("top", "-l", "app=web", *at(store, API_DIES))
     assert (done.code, done.out) == (1, "")
     assert "labels of pods are not in the store" in done.err
+
+
+def test_a_statistic_of_the_time_before_the_past(run: Run, store: Store) -> None:
+    flags = ("--usage=prometheus", "--over", "13h", "-o", "json")
+    done = run("top", "-A", *flags, *at(store, CRUNCH_DIES + 900))
+    (crunch,) = [row for row in json.loads(done.out)["items"] if row["pod"] == "crunch"]
+    assert crunch["memoryBytes"] == crunch["peakBytes"] > 3 << 30
+    done = run("top", "-A", *at(store, CRUNCH_DIES + 900), *flags[-2:])
+    (crunch,) = [row for row in json.loads(done.out)["items"] if row["pod"] == "crunch"]
+    assert crunch["memoryBytes"] == 200 << 20

@@ -133,7 +133,7 @@ def test_values_that_are_no_numbers_are_left_out(store_of: StoreOf) -> None:
             "the URL ends before",
         ),
         (Answer(200, b"<html>login</html>"), "does not answer as Prometheus does (200)", "the URL ends"),
-        (success({"result": [{"metric": 1}]}), "the answer of the store cannot be read", ""),
+        (success({"result": [{"metric": 1}]}), "does not answer as Prometheus does (200)", "the URL ends"),
     ],
 )
 def test_a_sentence_for_a_refusal(store_of: StoreOf, answer: Answer, sentence: str, hint: str) -> None:
