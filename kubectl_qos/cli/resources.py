@@ -184,7 +184,8 @@ def _past(options: SourceOptions) -> Source:
     from time import time
 
     from kubectl_qos.cluster.source import PastSource
-    from kubectl_qos.metrics.past import read_snapshot, rfc3339
+    from kubectl_qos.metrics.past import read_snapshot
+    from kubectl_qos.metrics.series import rfc3339
 
     connection = None
     try:

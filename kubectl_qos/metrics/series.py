@@ -93,7 +93,7 @@ def read_now(store: Prometheus, at: float | None = None) -> Amounts:
     moment = time.time() if at is None else at
     by_name = {name: by_container(one for one in found if one.labels["__name__"] == name) for name in _MEMORY}
     return Amounts(
-        _usage(by_name, _rfc3339(moment)),
+        _usage(by_name, rfc3339(moment)),
         {by_ip.get(host, host): used for host, used in nodes.items() if host},
     )
 
@@ -103,8 +103,10 @@ def _host(name: str) -> str:
     return name.rpartition(":")[0] or name
 
 
-def _rfc3339(moment: float) -> str:
-    return datetime.fromtimestamp(round(moment), UTC).isoformat().replace("+00:00", "Z")
+def rfc3339(at: datetime | float) -> str:
+    """A time, or a Unix time, as the API writes it."""
+    at = datetime.fromtimestamp(round(at), UTC) if isinstance(at, float | int) else at.astimezone(UTC)
+    return at.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def by_container(samples: Iterable[Sample]) -> dict[ContainerKey, float]:
@@ -188,7 +190,7 @@ class UsageHistory:
         return known[1:]
 
     def _over_time(self, stat: str, end: float) -> dict[PodKey, PodUsage]:
-        return _usage({name: self._amounts(name, stat, end) for name in _MEMORY}, _rfc3339(end))
+        return _usage({name: self._amounts(name, stat, end) for name in _MEMORY}, rfc3339(end))
 
     def _amounts(self, metric: str, stat: str, end: float) -> dict[ContainerKey, float]:
         series = f"{select(self._store, [metric], CONTAINERS)}[{self._over}s]"

@@ -250,7 +250,7 @@ def _with_store(
     It replaces a death whose status knows no time or no mechanism. Raises QosError.
     """
     from kubectl_qos.k8s.quantity import parse_time
-    from kubectl_qos.metrics.past import STEPS, read_kills
+    from kubectl_qos.metrics.deaths import STEPS, read_kills
     from kubectl_qos.qos.kills.analyze import newest_first
     from kubectl_qos.qos.kills.evidence import NEAR_SECONDS
     from kubectl_qos.qos.reason import Mechanism

@@ -364,6 +364,7 @@ EVERY_COMMAND: Final[Mapping[str, Completer]] = {
     **dict.fromkeys(
         ("tls_server_name", "log_flush_frequency", "request_timeout", "node_memory", "verbosity"), free
     ),
+    **dict.fromkeys(("prometheus", "prometheus_selector", "over_seconds"), free),
     "assume": settings,
     "feature_gates": gates,
 }
@@ -427,6 +428,6 @@ OF_COMMAND: Final[Mapping[str, Mapping[str, Completer]]] = {
 
 def find_completer(command: str, name: str) -> Completer:
     """The completer of a flag or operand. Raises KeyError where the tables lack it."""
-    if name == "template":  # of every command with -o json
+    if name in {"template", "at"}:  # of every command with -o json, and of those that know the past
         return free
     return OF_COMMAND.get(command, {}).get(name) or EVERY_COMMAND[name]

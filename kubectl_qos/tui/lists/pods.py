@@ -251,7 +251,7 @@ class PodList(_RankedList):
 
     def __init__(self, trends: Trends, newest: Callable[[], ViewModel | None] = lambda: None) -> None:
         super().__init__(newest)
-        columns = {key: column for key, column in BY_KEY.items() if key != "container"}
+        columns = {key: column for key, column in BY_KEY.items() if key not in {"container", "eta"}}
         self.columns = {**columns, "trend": _trend_column(trends), "eta": _eta_column(trends, newest)}
 
     def default_columns(self, view: View) -> Sequence[str]:
