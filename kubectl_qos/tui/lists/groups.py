@@ -14,7 +14,7 @@ from rich.cells import cell_len
 
 from kubectl_qos.k8s.kinds import Workload, find_workload
 from kubectl_qos.k8s.usage import PodKey
-from kubectl_qos.present.format import binary, escape, shortened
+from kubectl_qos.present.format import binary, escape, eta, shortened
 from kubectl_qos.present.groups import (
     NAMESPACE_COLUMNS,
     WORKLOAD_COLUMNS,
@@ -37,7 +37,7 @@ from kubectl_qos.present.node_rows import NodeRow, NodeRows, build_node_rows, tr
 from kubectl_qos.present.output import column
 from kubectl_qos.present.pod_rows import PodRow
 from kubectl_qos.present.reasons import CLASSES
-from kubectl_qos.present.timeline import eta, foremost
+from kubectl_qos.present.timeline import foremost
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.simulation.next_death import seconds_until
 from kubectl_qos.tui.filters import Fields
