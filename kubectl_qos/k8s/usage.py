@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from kubectl_qos.k8s.objects import ApiStruct
+from kubectl_qos.k8s.objects import ApiStruct, Pod, all_containers
 from kubectl_qos.k8s.quantity import Quantity
 
 
@@ -154,6 +154,11 @@ class History:
     now: Mapping[PodKey, PodUsage]
     over: str = ""
     stat: str = ""
+
+    def of(self, pods: Iterable[Pod]) -> dict[ContainerKey, ContainerHistory]:
+        """What is known of the containers of these pods."""
+        keys = (((pod.namespace, pod.name), one.name) for pod in pods for one in all_containers(pod))
+        return {key: self.containers[key] for key in keys if key in self.containers}
 
 
 NO_HISTORY: Final = History({}, {})

@@ -93,7 +93,7 @@ def node_model(snapshot: Snapshot, node: str) -> NodeModel:
     pods, own = snapshot.by_node().get(node, ()), snapshot.own_bytes(node)
     history = {
         key: Evidence(EvidenceKind.HISTORY, known.peak_bytes, known.is_leak)
-        for key, known in snapshot.history.containers.items()
+        for key, known in snapshot.history.of(pods).items()
     }
     return NodeModel(snapshot.setup(node), pods, snapshot.usage, history, own_bytes=own)
 

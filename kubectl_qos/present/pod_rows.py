@@ -184,8 +184,8 @@ def _with_history(node: RankedNode, snapshot: Snapshot, name: str) -> RankedNode
     times, rows = times_on_node(snapshot, name), []
     for row in node.rows:
         key = row.pod.namespace, row.pod.name
-        names = [row.container] if row.container else [one.name for one in all_containers(row.pod)]
-        known = [one for one in (snapshot.history.containers.get((key, name)) for name in names) if one]
+        of_pod = snapshot.history.of([row.pod])
+        known = [one for (_, name), one in of_pod.items() if row.container in {"", name}]
         past: dict[str, float | None] = {}
         if known:
             past = {

@@ -8,7 +8,7 @@ grace period (pkg/kubelet/eviction/helpers.go, thresholdsMetGracePeriod). Not he
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import count
 from operator import attrgetter
@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.snapshot import Snapshot
-from kubectl_qos.k8s.usage import History, PodKey
+from kubectl_qos.k8s.usage import ContainerHistory, ContainerKey, PodKey
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.restart import Restart
@@ -84,11 +84,9 @@ def seconds_until(death: NextDeath, growth: Growth) -> float | None:
     return max(death.distance_bytes, 0) / rate + (death.grace_seconds or 0)
 
 
-def growth_of(history: History, keys: Collection[PodKey]) -> Growth:
-    """How fast pods of one node grow, by what a store of metrics has of them."""
-    containers = {
-        key: known.rate for key, known in history.containers.items() if known.rate > 0 and key[0] in keys
-    }
+def growth_of(history: Mapping[ContainerKey, ContainerHistory]) -> Growth:
+    """How fast the pods of one node grow, by what a store of metrics has of their containers."""
+    containers = {key: known.rate for key, known in history.items() if known.rate > 0}
     pods: dict[PodKey, float] = {}
     for (pod, _), rate in containers.items():
         pods[pod] = pods.get(pod, 0.0) + rate
@@ -101,7 +99,7 @@ def times_on_node(snapshot: Snapshot, node: str) -> dict[object, float]:
     By mechanism, pod and container; by pod and container, which is empty for the earliest time of the pod.
     They count from the present usage, also where the snapshot has the peaks.
     """
-    growth = growth_of(snapshot.history, {(pod.namespace, pod.name) for pod in snapshot.by_node()[node]})
+    growth = growth_of(snapshot.history.of(snapshot.by_node().get(node, ())))
     times: dict[object, float] = {}
     if growth is NO_GROWTH:
         return times
