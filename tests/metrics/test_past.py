@@ -54,6 +54,14 @@ def test_at_half_time_the_end_of_a_straight_leak_is_known(run: Run, store: Store
     (death, *_) = deaths(run, store, "worker-1", half)
     assert (death["pod"], death["mechanism"]) == ("api-0", "pod limit")
     assert death["etaSeconds"] == pytest.approx(API_DIES - half, rel=0.1)
+    done = run("next", "node/worker-1", "--usage=prometheus", "--stat=avg", "-o", "json", *at(store, half))
+    (by_average,) = [
+        one
+        for one in json.loads(done.out)["items"]
+        if one["mechanism"] == "pod limit" and one["pod"] == "api-0"
+    ]
+    assert by_average["distanceBytes"] > death["distanceBytes"]
+    assert by_average["etaSeconds"] == death["etaSeconds"], "a time counts from the present usage"
     done = run("top", "-A", "--over", "12h", *at(store, half))
     assert "whether it does cannot be known" in done.err
     (header, *rows) = done.lines

@@ -103,6 +103,7 @@ def test_a_range_has_no_more_points_than_a_server_allows(store_of: StoreOf) -> N
     assert list(series.points) == [(0, 1), (120, 3)]
     sent = form(server.requests[0])
     assert 30 * 86_400 / float(sent["step"]) < MAX_POINTS
+    assert sent["nocache"] == "1", "VictoriaMetrics would go on beyond the end"
 
 
 def test_only_queries_are_posted() -> None:

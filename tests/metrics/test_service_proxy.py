@@ -109,7 +109,12 @@ def test_a_fix_takes_the_peak_as_evidence(run: Run, cluster: ProxyingServer) -> 
 def test_kills_finds_pods_that_are_gone(run: Run, cluster: ProxyingServer) -> None:
     done = run("kills", "-A", "--prometheus", "auto", "--since", "25h", "-o", "json")
     assert done.code == 0, done.err
-    assert [kill["pod"] for kill in json.loads(done.out)["items"]] == ["cache", "crunch", "api-0"]
+    found = [(kill["pod"], kill["mechanism"], kill["confidence"]) for kill in json.loads(done.out)["items"]]
+    assert found == [
+        ("cache", "kubelet eviction", "possible"),
+        ("crunch", "node", "possible"),
+        ("api-0", "container limit", "likely"),
+    ]
 
 
 def test_without_a_store_the_rest_of_an_answer_stands(run: Run, cluster: ProxyingServer) -> None:
