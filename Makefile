@@ -75,7 +75,7 @@ binary-again: binary  ## a second build gives the same bytes
 	cat dist/kubectl-qos_*.sha256 | cmp - build/first.sha256
 
 # A test that needs a program skips without it. Nothing but this target installs programs.
-PROGRAMS = bash-completion chromium fish groff-base tmux zsh
+PROGRAMS = bash-completion chromium fish groff-base prometheus prometheus-alertmanager tmux zsh
 AS_ROOT = $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 programs:  ## what some tests need and skip without, by apt-get, which needs root
 	$(AS_ROOT) apt-get update --quiet
@@ -93,6 +93,7 @@ bench: binary  ## speed as ratios against named yardsticks
 	$(BIN)/python benchmarks/large.py
 	$(BIN)/python benchmarks/watch.py
 	$(BIN)/python benchmarks/ui.py
+	$(BIN)/python benchmarks/exporter.py
 	$(BIN)/python benchmarks/binary.py
 
 # The same input gives the same bytes. The modules are not compressed one by one: the archive is, and start-up is
@@ -109,9 +110,10 @@ pictures: $(VENV)/.installed  ## the pictures of docs/ and its table of keys
 	$(BIN)/python docs/make_pictures.py
 	$(BIN)/python docs/make_keys.py
 
-reference: $(VENV)/.installed  ## docs/reference and docs/schema from the program
+reference: $(VENV)/.installed  ## docs/reference, docs/schema and the dashboard of deploy/ from the program
 	$(BIN)/python docs/make_reference.py
 	$(BIN)/python docs/make_schema.py
+	$(BIN)/python deploy/make_dashboard.py
 
 site: $(VENV)/.installed  ## the documentation: build/site/index.html
 	$(BIN)/sphinx-build -W -n --keep-going -q -b html -d build/doctrees docs build/site
