@@ -7,7 +7,7 @@ DEV_LOCK = .ci/dev-requirements.txt
 PIP = $(BIN)/python -m pip --quiet --disable-pip-version-check install --no-compile
 
 .PHONY: demo test test-all check format lint types imports tests laws other-python monkey binary-tests binary-again programs \
-  golden bench binary wheel installed release-check site man reference pictures lock clean
+  golden bench binary wheel installed release-check site man reference pictures image lock clean
 
 demo: $(VENV)/.product  ## open the terminal UI on the embedded demo cluster
 	@$(BIN)/python -m kubectl_qos --demo
@@ -105,6 +105,13 @@ binary: export PYINSTALLER_CONFIG_DIR = build/pyinstaller
 binary: $(VENV)/.installed  ## an archive that needs no Python: dist/kubectl-qos_OS_ARCH.tar.gz and its .sha256
 	$(BIN)/pyinstaller --noconfirm --clean --log-level ERROR build.spec
 	$(BIN)/python release/archive.py dist/kubectl-qos dist
+
+IMAGE ?= ghcr.io/kubectl-qos/kubectl-qos:dev
+ARCHES ?= $(patsubst dist/kubectl-qos_linux_%.tar.gz,%,$(wildcard dist/kubectl-qos_linux_*.tar.gz))
+image:  ## a container image of the Linux archives in dist/, by buildah
+	buildah manifest rm $(IMAGE) 2> /dev/null || true
+	buildah manifest create $(IMAGE)
+	for arch in $(ARCHES); do buildah build --platform linux/$$arch --manifest $(IMAGE) --file Containerfile . || exit 1; done
 
 pictures: $(VENV)/.installed  ## the pictures of docs/ and its table of keys
 	$(BIN)/python docs/make_pictures.py

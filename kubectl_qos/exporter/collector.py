@@ -66,12 +66,14 @@ class ClusterSamples:
 
     def update(self, snapshot: Snapshot, scope: Scope) -> int:
         """Compute what has changed; returns of how many nodes."""
-        nodes: dict[str, _Node] = {}
         profiles: ProfileCache = {}
         computed, by_node, shard = 0, snapshot.by_node(), scope.shard
-        for name in dict.fromkeys((*snapshot.nodes, *by_node)):
-            if not name or not (shard is None or shard.has(name)):
-                continue
+        names = [
+            name
+            for name in dict.fromkeys((*snapshot.nodes, *by_node))
+            if name and (shard is None or shard.has(name))
+        ]
+        for name in names:
             pods = by_node.get(name, ())
             known = snapshot.nodes.get(name), snapshot.kubelets.get(name)
             made_from = (*known, snapshot.usage, snapshot.node_usage, snapshot.server_version, scope)
@@ -82,12 +84,11 @@ class ClusterSamples:
                 computed += 1
                 if not is_same:
                     self._kills.read(snapshot, name, node.pods if node is not None else (), scope)
-                node = _Node(samples, made_from, pods)
-            nodes[name] = node
-        for name in self._nodes.keys() - nodes.keys():
-            self._kills.forget(self._nodes[name].pods)
+                self._nodes[name] = _Node(samples, made_from, pods)
+        for name in self._nodes.keys() - set(names):
+            self._kills.forget(self._nodes.pop(name).pods)
         self._kills.has_begun = True
-        self._nodes, self._kill_samples = nodes, kill_samples(self._kills.counts)
+        self._kill_samples = kill_samples(self._kills.counts)
         return computed
 
     def families(self) -> Iterator[tuple[Family, bytes]]:
@@ -186,16 +187,19 @@ class Exporter:
             return ""
         return f"not synced: {self._health.error}" if self._health.error is not None else "not synced yet"
 
-    def exposition(self, accept: str) -> tuple[bytes, str]:
-        """Everything in the format that an Accept header asks for, and its content type."""
+    def exposition(self, accept: str) -> tuple[Iterator[bytes], str]:
+        """Everything in the format that an Accept header asks for, in parts, and its content type."""
         encode, content_type = choose_encoder(accept)
-        parts = [encode(self._own.registry).removesuffix(_END)]
-        if self.is_synced:
-            for family, samples in self.samples.families():
-                parts += [encode(_Described(family)).removesuffix(_END), samples]
-        if "openmetrics" in content_type:
-            parts.append(_END)
-        return b"".join(parts), content_type
+
+        def parts() -> Iterator[bytes]:
+            yield encode(self._own.registry).removesuffix(_END)
+            for family, samples in self.samples.families() if self.is_synced else ():
+                yield encode(_Described(family)).removesuffix(_END)
+                yield samples
+            if "openmetrics" in content_type:
+                yield _END
+
+        return parts(), content_type
 
     def take(self, update: Update) -> None:
         """Bring the samples up to date."""

@@ -6,9 +6,9 @@ Not here: what the metrics are (collector.py).
 
 from __future__ import annotations
 
-import gzip
 import socket
 import threading
+import zlib
 from base64 import b64decode
 from binascii import Error as NoBase64
 from collections.abc import Callable
@@ -27,6 +27,7 @@ SILENCE_SECONDS: Final = 30.0
 GRACE_SECONDS: Final = 5.0
 """How long scrapes may take that are under way when it ends."""
 _GZIP_LEVEL: Final = 1
+_GZIP_FORMAT: Final = 16 + zlib.MAX_WBITS
 _PLAIN: Final = "text/plain; charset=utf-8"
 _PAGE: Final = b"""<!DOCTYPE html><title>kubectl-qos exporter</title><h1>kubectl-qos exporter</h1>
 <ul><li><a href="/metrics">metrics</a><li><a href="/healthz">healthz</a><li><a href="/readyz">readyz</a></ul>
@@ -142,10 +143,12 @@ class _Handler(BaseHTTPRequestHandler):
         if not self.server.scrapes.acquire(blocking=False):
             return _Answer(b"too many scrapes at once\n", status=HTTPStatus.SERVICE_UNAVAILABLE)
         try:
-            body, content_type = self.server.exporter.exposition(self.headers.get("Accept", ""))
+            parts, content_type = self.server.exporter.exposition(self.headers.get("Accept", ""))
             if "gzip" not in self.headers.get("Accept-Encoding", ""):
-                return _Answer(body, content_type)
-            zipped = gzip.compress(body, _GZIP_LEVEL)
+                return _Answer(b"".join(parts), content_type)
+            # Part by part: the whole text is 20 MB for 5,000 nodes.
+            zipper = zlib.compressobj(_GZIP_LEVEL, wbits=_GZIP_FORMAT)
+            zipped = b"".join((*map(zipper.compress, parts), zipper.flush()))
             return _Answer(zipped, content_type, headers=(("Content-Encoding", "gzip"),))
         finally:
             self.server.scrapes.release()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import Thread
 
@@ -20,8 +20,9 @@ OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
-def parsed(text: bytes, content_type: str = "text/plain") -> Samples:
+def parsed(parts: Iterable[bytes], content_type: str = "text/plain") -> Samples:
     """The samples of an exposition by name and labels."""
+    text = b"".join(parts)
     parse = parse_openmetrics if "openmetrics" in content_type else parse_text
     return {
         (sample.name, frozenset(sample.labels.items())): sample.value
@@ -32,7 +33,7 @@ def parsed(text: bytes, content_type: str = "text/plain") -> Samples:
 
 def samples_of(samples: ClusterSamples) -> Samples:
     """Those of nodes and pods."""
-    return parsed(b"".join(text for _, text in samples.families()))
+    return parsed(text for _, text in samples.families())
 
 
 def named(samples: Samples, name: str) -> list[tuple[Mapping[str, str], float]]:

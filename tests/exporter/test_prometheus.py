@@ -139,7 +139,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         route = {"receiver": "hook", "group_wait": "0s", "group_interval": "1s", "group_by": ["..."]}
         receivers = [{"name": "hook", "webhook_configs": [{"url": hook, "send_resolved": True}]}]
         manager.write_text(yaml.safe_dump({"route": route, "receivers": receivers}))
-        alerting, asking = free_port(), free_port()
+        alerting, serving = free_port(), free_port()
         config.write_text(
             yaml.safe_dump(
                 {
@@ -163,7 +163,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         address = f"127.0.0.1:{alerting}"
         words = [str(ALERTMANAGER), f"--config.file={manager}", *base, f"--web.listen-address={address}"]
         entered.enter_context(running(words, f"http://{address}"))
-        address = f"127.0.0.1:{asking}"
+        address = f"127.0.0.1:{serving}"
         stored = f"--storage.tsdb.path={folder / 'tsdb'}"
         words = [str(PROMETHEUS), f"--config.file={config}", stored, f"--web.listen-address={address}"]
         entered.enter_context(running(words, f"http://{address}"))

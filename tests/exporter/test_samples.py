@@ -256,12 +256,12 @@ def test_both_formats_say_the_same() -> None:
 def test_whatever_a_label_has_is_read_back() -> None:
     value = 'a "quoted" \\ back\nslash'
     text = f"x{{{labels(what=value)}}} 1\n".encode()
-    assert parsed(text) == {("x", frozenset({("what", value)})): 1}
+    assert parsed([text]) == {("x", frozenset({("what", value)})): 1}
 
 
 @needs_promtool
 def test_prometheus_own_linter_finds_nothing() -> None:
-    text, _ = exporter_of(Stepped()).exposition("")
+    text = b"".join(exporter_of(Stepped()).exposition("")[0])
     assert PROMTOOL is not None
     done = subprocess.run([PROMTOOL, "check", "metrics"], input=text, capture_output=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")

@@ -118,7 +118,7 @@ def run(options: Options) -> int:
 
     every_namespace = options.source.namespace is None
     source = replace(options.source, all_namespaces=every_namespace)
-    resolved = resolve_source(source, progress=False, lives=True)
+    resolved = resolve_source(source, progress=False, keep_ids=False, lives=True)
     exporter = Exporter(resolved.source, replace(resolved.scope, shard=options.shard), options.per_pod)
     server = Server(*options.listen, exporter, WebConfigFile(options.web_config_file))
     output.notes(resolved.notes)
