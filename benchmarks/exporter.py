@@ -75,9 +75,8 @@ def _measure(kubeconfig: Path, seconds: int, shard: str) -> bool:
             port = int(re.findall(r":(\d+)/", exporter.stdout.readline())[0])
             while _get(port, "/readyz")[0] != 200:
                 time.sleep(0.5)
-            print(
-                f"  ready after {time.monotonic() - began:.0f} s, {_status(exporter.pid, 'VmHWM'):.0f} MB at most"
-            )
+            ready, first = time.monotonic() - began, _status(exporter.pid, "VmHWM")
+            print(f"  ready after {ready:.0f} s, {first:.0f} MB at most")
             server = RestClient(connect(ConnectionOptions(kubeconfig=str(kubeconfig))))
             sent = int(server.whole(SENT_PATH, {}))
             since, cpu = time.monotonic(), _cpu_seconds(exporter.pid)

@@ -34,9 +34,8 @@ from kubectl_qos.errors import QosError
 from kubectl_qos.exporter.series import FAMILIES, KILLS, Family, ProfileCache, kill_samples, node_samples
 from kubectl_qos.k8s.events import EventList
 from kubectl_qos.k8s.objects import Pod
-from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.k8s.usage import PodKey, Sampled, sampled
+from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.qos.kills.analyze import find_kills
 
 MIN_REST_SECONDS: Final = 1.0
@@ -110,7 +109,7 @@ class KillCounter:
     """
 
     def __init__(self) -> None:
-        self.counts: dict[tuple[str, str, str, str, str], int] = {}
+        self.counts: dict[tuple[str, ...], int] = {}
         self.has_begun = False
         self._seen: dict[PodKey, set[tuple[str, str]]] = {}
 
@@ -156,8 +155,6 @@ class Exporter:
         self._stream: UpdateStream | None = None
         self._ending = threading.Event()
         self._health: Health = LIVE
-        self._missing: tuple[str, ...] = ()
-        self._sampled: Sampled | None = None
         self.is_synced = False
         self.failure: QosError | None = None
         """Why nothing is followed any longer."""
@@ -213,9 +210,6 @@ class Exporter:
         self._own.ranked_nodes.inc(computed)
         self._own.updated.set(time.time())
         self._own.pods.set(len(snapshot.pods))
-        self._sampled = sampled(snapshot.usage, self._sampled)
-        newest = parse_time(self._sampled.newest) if self._sampled is not None else None
-        self._own.usage_time.set(newest.timestamp() if newest is not None else 0)
         self._own.missing.clear()
         for missing in snapshot.missing:
             self._own.missing.labels(missing.what).set(1)
@@ -248,33 +242,19 @@ class _OwnMetrics:
         ProcessCollector(registry=own)
         PlatformCollector(registry=own)
         Info("kubectl_qos_build", "Version of the exporter.", registry=own).info({"version": __version__})
-        name = "kubectl_qos_exporter_"
-        self.synced = Gauge(f"{name}synced", "1 once every watch has listed what there is.", registry=own)
-        stale = Gauge(
-            f"{name}stale_seconds",
-            "For how long the API server has not been heard of, 0 if it is.",
-            registry=own,
-        )
-        stale.set_function(stale_seconds)
-        self.updated = Gauge(
-            f"{name}last_update_timestamp_seconds",
-            "When the metrics of nodes were last computed.",
-            registry=own,
-        )
-        self.usage_time = Gauge(
-            f"{name}usage_timestamp_seconds",
-            "When the newest usage was sampled, 0 without any.",
-            registry=own,
-        )
-        self.pods = Gauge(f"{name}pods", "Pods that are watched.", registry=own)
-        self.missing = Gauge(f"{name}missing", "1 for what could not be read.", ["what"], registry=own)
-        self.ranked_nodes = Counter(f"{name}ranked_nodes", "Nodes whose metrics were computed.", registry=own)
-        self.update_seconds = Histogram(
-            f"{name}update_duration_seconds",
-            "Time that it took to compute what has changed.",
-            registry=own,
-            buckets=_SECONDS,
-        )
+
+        def gauge(name: str, help_: str, *labels: str) -> Gauge:
+            return Gauge(f"kubectl_qos_exporter_{name}", help_, labels, registry=own)
+
+        gauge("stale_seconds", "Time since the API server was last heard of.").set_function(stale_seconds)
+        self.synced = gauge("synced", "1 once every watch has listed what there is.")
+        self.updated = gauge("last_update_timestamp_seconds", "When metrics of nodes were last computed.")
+        self.pods = gauge("pods", "Pods that are watched.")
+        self.missing = gauge("missing", "1 for what could not be read.", "what")
+        name = "kubectl_qos_exporter_ranked_nodes"
+        self.ranked_nodes = Counter(name, "Nodes whose metrics were computed.", registry=own)
+        name, of = "kubectl_qos_exporter_update_duration_seconds", "Time to compute what has changed."
+        self.update_seconds = Histogram(name, of, registry=own, buckets=_SECONDS)
 
 
 class _Described(Collector):
@@ -285,4 +265,5 @@ class _Described(Collector):
 
     def collect(self) -> Iterable[Metric]:
         """The family."""
-        return [Metric(self._family.full_name, self._family.help, self._family.type, self._family.unit)]
+        family, unit = self._family, "bytes" if self._family.name.endswith("_bytes") else ""
+        return [Metric(family.full_name, family.help, family.type, unit)]

@@ -7,7 +7,7 @@ Not here: keeping samples up to date (collector.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from kubectl_qos.errors import InputError
@@ -22,8 +22,8 @@ from kubectl_qos.qos.flags import is_inverted, lowest_priorities_after
 from kubectl_qos.qos.node_memory import node_memory
 from kubectl_qos.qos.ranking import Profiles, RankedPod, Ranking, rank_node
 from kubectl_qos.qos.reason import Mechanism
-from kubectl_qos.qos.simulation.next_death import NextDeath, next_deaths
-from kubectl_qos.qos.simulation.node_state import NodeState, Scenario, ranked_node_state
+from kubectl_qos.qos.simulation.next_death import next_deaths
+from kubectl_qos.qos.simulation.node_state import Scenario, ranked_node_state
 from kubectl_qos.qos.simulation.timeline import MemoryTimeline
 
 Value = tuple[str, str, float | int | None]
@@ -32,12 +32,11 @@ ProfileCache = dict[tuple[int | None, Release], Profiles]
 
 
 class Family(NamedTuple):
-    """A metric: its name without the prefix and without the suffix of its type, type, help text and unit."""
+    """A metric: its name without the prefix and the suffix of its type, its help text and its type."""
 
     name: str
-    type: str
     help: str
-    unit: str = ""
+    type: str = "gauge"
 
     @property
     def full_name(self) -> str:
@@ -52,68 +51,30 @@ class Family(NamedTuple):
 
 
 FAMILIES: Final = (
-    Family("node_pods", "gauge", "Pods bound to the node that have not ended."),
+    Family("node_pods", "Pods bound to the node that have not ended."),
+    Family("node_pods_without_usage", "Running pods that count as using nothing, as no usage is known."),
+    Family("node_memory_capacity_bytes", "Memory capacity of the node."),
+    Family("node_memory_used_bytes", "Working set of the node's pods, by QoS class."),
+    Family("node_memory_worst_case_bytes", "Memory of the node's pods once containers use up their limits."),
     Family(
-        "node_pods_without_usage", "gauge", "Running pods that count as using nothing, as no usage is known."
+        "node_eviction_distance_bytes", "Memory left until the kubelet evicts, below zero if it already does."
     ),
-    Family("node_memory_capacity_bytes", "gauge", "Memory capacity of the node.", "bytes"),
-    Family("node_memory_used_bytes", "gauge", "Working set of the node's pods, by QoS class.", "bytes"),
+    Family("node_full_distance_bytes", "Memory left until the kernel kills because the node is full."),
+    Family("node_in_trouble", "1 with memory pressure, or a twentieth of the memory left until eviction."),
+    Family("node_inversions", "Pods that the kernel would kill before a pod of lower priority."),
+    Family("node_next_death", "Who dies next on the node, and by which mechanism.", "info"),
+    Family("node_next_death_distance_bytes", "How much more memory may be used until the next death."),
+    Family("node_next_death_priority", "Priority of the pod that dies next on the node."),
+    Family("pod_kill_rank", "Position in the kernel's kill order of the node; 1 is killed first."),
+    Family("pod_oom_score", "The oom_score of the container that decides the pod's rank."),
+    Family("pod_oom_score_adj", "The oom_score_adj of the container that decides the pod's rank."),
     Family(
-        "node_memory_worst_case_bytes",
-        "gauge",
-        "Memory of the node's pods once each container that has a memory limit uses all of it.",
-        "bytes",
+        "pod_limit_distance_bytes", "Memory left until the nearest limit of the pod or of its containers."
     ),
-    Family(
-        "node_eviction_distance_bytes",
-        "gauge",
-        "How much more memory may be used before the kubelet evicts; below zero the threshold is crossed.",
-        "bytes",
-    ),
-    Family(
-        "node_full_distance_bytes",
-        "gauge",
-        "How much more memory may be used before the kernel kills because the node is full.",
-        "bytes",
-    ),
-    Family(
-        "node_in_trouble",
-        "gauge",
-        "1 if the node reports memory pressure, or a twentieth of its memory is left until eviction.",
-    ),
-    Family("node_inversions", "gauge", "Pods that the kernel would kill before a pod of lower priority."),
-    Family(
-        "node_next_death", "info", "Which container or pod of the node dies next, and by which mechanism."
-    ),
-    Family(
-        "node_next_death_distance_bytes",
-        "gauge",
-        "How much more memory may be used before the next death on the node.",
-        "bytes",
-    ),
-    Family("node_next_death_priority", "gauge", "Priority of the pod that dies next on the node."),
-    Family("pod_kill_rank", "gauge", "Position in the kernel's kill order of the node; 1 is killed first."),
-    Family("pod_oom_score", "gauge", "Highest oom_score of the pod's containers, which decides its rank."),
-    Family("pod_oom_score_adj", "gauge", "oom_score_adj of the container that decides the pod's rank."),
-    Family(
-        "pod_limit_distance_bytes",
-        "gauge",
-        "How much more memory the pod or one of its containers may use before its own limit is reached.",
-        "bytes",
-    ),
-    Family(
-        "pod_freed_bytes",
-        "gauge",
-        "Memory that is freed if the container that decides the rank is killed.",
-        "bytes",
-    ),
+    Family("pod_freed_bytes", "Memory freed if the container that decides the rank is killed."),
 )
 """Those of which each node has samples."""
-KILLS: Final = Family(
-    "kills",
-    "counter",
-    "Deaths that memory may explain, seen in the status of pods since the exporter started, by mechanism.",
-)
+KILLS: Final = Family("kills", "Deaths seen since the exporter started that memory may explain.", "counter")
 
 
 def labels(**values: str) -> str:
@@ -190,38 +151,21 @@ def _death_values(snapshot: Snapshot, setup: NodeSetup, ranking: Ranking) -> Ite
         return
     if state.without_usage == len(state.pods):
         return
-    yield "node_full_distance_bytes", "", _to_full(state)
-    for death in next_deaths(state, 1):
-        yield "node_next_death", *_death_info(death, ranking.pods)
-        yield "node_next_death_distance_bytes", "", death.distance_bytes
-        yield "node_next_death_priority", "", _priority(death, ranking.pods)
-
-
-def _to_full(state: NodeState) -> int | None:
     distances = MemoryTimeline(state, Scenario()).distances()
-    return next((one.more_bytes for one in distances if one.mechanism is Mechanism.NODE), None)
-
-
-def _death_info(death: NextDeath, rows: Sequence[RankedPod]) -> tuple[str, int]:
-    row = _victim(death, rows)
-    named = labels(
-        mechanism=death.mechanism,
-        namespace=death.key[0],
-        pod=death.key[1],
-        container=death.container,
-        qos_class=death.qos or "",
-        priority_class=(row.pod.spec.priority_class_name or "") if row is not None else "",
-    )
-    return named, 1
-
-
-def _priority(death: NextDeath, rows: Sequence[RankedPod]) -> int | None:
-    row = _victim(death, rows)
-    return None if row is None else row.pod.spec.priority or 0
-
-
-def _victim(death: NextDeath, rows: Sequence[RankedPod]) -> RankedPod | None:
-    return next((row for row in rows if (row.pod.namespace, row.pod.name) == death.key), None)
+    yield "node_full_distance_bytes", "", next(one[2] for one in distances if one[0] is Mechanism.NODE)
+    for death in next_deaths(state, 1):
+        pod = next(pod.pod for pod in state.pods if pod.key == death.key)
+        victim = labels(
+            mechanism=death.mechanism,
+            namespace=pod.namespace,
+            pod=pod.name,
+            container=death.container,
+            qos_class=death.qos or "",
+            priority_class=pod.spec.priority_class_name or "",
+        )
+        yield "node_next_death", victim, 1
+        yield "node_next_death_distance_bytes", "", death.distance_bytes
+        yield "node_next_death_priority", "", pod.spec.priority or 0
 
 
 def _pod_values(row: RankedPod) -> Iterator[Value]:
@@ -234,13 +178,8 @@ def _pod_values(row: RankedPod) -> Iterator[Value]:
     yield "pod_limit_distance_bytes", pod, to_own_limit(row)
 
 
-def kill_samples(counts: Mapping[tuple[str, str, str, str, str], int]) -> bytes:
+def kill_samples(counts: Mapping[tuple[str, ...], int]) -> bytes:
     """The counters of deaths by node, namespace, pod, container and mechanism."""
-    return "".join(
-        sample(
-            KILLS,
-            labels(node=node, namespace=namespace, pod=pod, container=container, mechanism=mechanism),
-            number,
-        )
-        for (node, namespace, pod, container, mechanism), number in counts.items()
-    ).encode()
+    names = ("node", "namespace", "pod", "container", "mechanism")
+    named = ((labels(**dict(zip(names, key, strict=True))), number) for key, number in counts.items())
+    return "".join(sample(KILLS, text, number) for text, number in named).encode()

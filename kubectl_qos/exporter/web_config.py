@@ -110,10 +110,7 @@ class WebConfigFile:
         for name, keys in _KEYS.items():
             unknown += [f"{name}.{key}" for key in sections[name] if key not in keys]
         if unknown:
-            known = ", ".join(
-                (*(f"{name}.{key}" for name in _KEYS for key in sorted(_KEYS[name])), names[-1])
-            )
-            raise self._error(f"{unknown[0]} is not supported", f"supported are {known}")
+            raise self._error(f"{unknown[0]} is not supported", "docs/exporter.md has what is")
         return sections
 
     def _tls(self, raw: Mapping[str, Any]) -> ssl.SSLContext | None:
