@@ -193,7 +193,8 @@ class Informer:
 
     def _keep_reading_usage(self) -> None:
         version = 0
-        while self._usage is UsageChoice.SUMMARY and not self._store.is_complete() and not self._closed:
+        needs_list = self._usage is UsageChoice.SUMMARY or self._scope.shard is not None
+        while needs_list and not self._store.is_complete() and not self._closed:
             version = self._store.wait(version)
         while not self._closed:
             self._read_now.clear()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kubectl_qos.cluster.usage import UsageChoice
 from kubectl_qos.k8s.snapshot import Scope, Shard
 from tests.cluster.cluster_objects import metrics, node, pod
@@ -13,28 +15,27 @@ __all__ = ["authority", "connect_to", "follow", "own_home", "serve"]
 NODES = [f"worker-{number}" for number in range(8)]
 
 
-def test_it_follows_its_nodes_and_no_others(follow: Follow) -> None:
+@pytest.mark.parametrize("streams", [True, False], ids=["streaming", "plain"])
+def test_it_follows_its_nodes_and_no_others(follow: Follow, streams: bool) -> None:
     shard = Shard(0, 2)
     mine = [name for name in NODES if shard.has(name)]
     others = [name for name in NODES if not shard.has(name)]
     assert mine
     assert others
-    for streams in (True, False):
-        objects = WatchServer(
-            streams=streams,
-            pods=[pod(f"on-{name}", node=name) for name in NODES],
-            nodes=[node(name) for name in NODES],
-            metrics=[metrics(f"on-{name}", "1Mi") for name in NODES],
-        )
-        followed, _ = follow(objects, Scope(shard=shard), usage=UsageChoice.METRICS)
-        first = sorted(f"on-{name}" for name in mine)
-        update = followed.until(has(*first))
-        assert sorted(held(update).nodes) == mine
-        assert sorted(name for _, name in held(update).usage) == first
-        objects.put(pod("late", node=others[0]))
-        objects.put(pod("early", node=""))
-        objects.put(pod("later", node=mine[0]))
-        followed.until(has(*first, "later"))
-        assert not any(
-            {"late", "early"} & set(names(one)) for one in followed.updates if one.snapshot is not None
-        )
+    objects = WatchServer(
+        streams=streams,
+        pods=[pod(f"on-{name}", node=name) for name in NODES],
+        nodes=[node(name) for name in NODES],
+        metrics=[metrics(f"on-{name}", "1Mi") for name in NODES],
+    )
+    followed, _ = follow(objects, Scope(shard=shard), usage=UsageChoice.METRICS)
+    first = sorted(f"on-{name}" for name in mine)
+    update = followed.until(lambda update: has(*first)(update) and bool(held(update).usage))
+    assert sorted(held(update).nodes) == mine
+    assert sorted(name for _, name in held(update).usage) == first
+    objects.put(pod("late", node=others[0]))
+    objects.put(pod("early", node=""))
+    objects.put(pod("later", node=mine[0]))
+    followed.until(has(*first, "later"))
+    seen = [set(names(one)) for one in followed.updates if one.snapshot is not None]
+    assert not any({"late", "early"} & one for one in seen)
