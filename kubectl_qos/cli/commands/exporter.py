@@ -15,7 +15,6 @@ from kubectl_qos.errors import QosError, UsageError
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
-    from kubectl_qos.k8s.snapshot import Shard
 
 DEFAULT_LISTEN: Final = "127.0.0.1:9857"
 DEFAULT_PER_POD: Final = 5
@@ -40,7 +39,7 @@ class Options:
     listen: tuple[str, int]
     web_config_file: str | None
     per_pod: int | None
-    shard: Shard | None
+    shard: tuple[int, int] | None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -90,14 +89,10 @@ def _parse_per_pod(text: str) -> int | None:
     return int(text)
 
 
-def _parse_shard(text: str) -> Shard:
-    from kubectl_qos.k8s.snapshot import Shard
-
-    numbers = text.split("/")
-    if len(numbers) == 2 and all(one.isascii() and one.isdecimal() and len(one) <= 9 for one in numbers):
-        shard = Shard(*map(int, numbers))
-        if shard.index < shard.count:
-            return shard
+def _parse_shard(text: str) -> tuple[int, int]:
+    numbers = [int(one) for one in text.split("/") if one.isascii() and one.isdecimal() and len(one) <= 9]
+    if text.count("/") == 1 and len(numbers) == 2 and numbers[0] < numbers[1]:
+        return numbers[0], numbers[1]
     raise argparse.ArgumentTypeError(f"{text!r} is no part: write 0/3, 1/3 or 2/3 for three parts")
 
 
@@ -115,11 +110,13 @@ def run(options: Options) -> int:
     from kubectl_qos.exporter.collector import Exporter
     from kubectl_qos.exporter.server import Server
     from kubectl_qos.exporter.web_config import WebConfigFile
+    from kubectl_qos.k8s.snapshot import Shard
 
     every_namespace = options.source.namespace is None
     source = replace(options.source, all_namespaces=every_namespace)
+    shard = Shard(*options.shard) if options.shard is not None else None
     resolved = resolve_source(source, progress=False, keep_ids=False, lives=True)
-    exporter = Exporter(resolved.source, replace(resolved.scope, shard=options.shard), options.per_pod)
+    exporter = Exporter(resolved.source, replace(resolved.scope, shard=shard), options.per_pod)
     server = Server(*options.listen, exporter, WebConfigFile(options.web_config_file))
     output.notes(resolved.notes)
     gc.enable()
