@@ -7,7 +7,7 @@ DEV_LOCK = .ci/dev-requirements.txt
 PIP = $(BIN)/python -m pip --quiet --disable-pip-version-check install --no-compile
 
 .PHONY: demo test test-all check format lint types imports tests laws other-python monkey binary-tests binary-again programs \
-  golden bench binary wheel installed release-check site man reference pictures lock clean
+  golden bench binary wheel installed release-check site man reference pictures image lock clean
 
 demo: $(VENV)/.product  ## open the terminal UI on the embedded demo cluster
 	@$(BIN)/python -m kubectl_qos --demo
@@ -75,7 +75,7 @@ binary-again: binary  ## a second build gives the same bytes
 	cat dist/kubectl-qos_*.sha256 | cmp - build/first.sha256
 
 # A test that needs a program skips without it. Nothing but this target installs programs.
-PROGRAMS = bash-completion chromium fish groff-base prometheus tmux victoria-metrics zsh
+PROGRAMS = bash-completion chromium fish groff-base prometheus prometheus-alertmanager tmux victoria-metrics zsh
 AS_ROOT = $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 programs:  ## what some tests need and skip without, by apt-get, which needs root
 	$(AS_ROOT) apt-get update --quiet
@@ -93,6 +93,7 @@ bench: binary  ## speed as ratios against named yardsticks
 	$(BIN)/python benchmarks/large.py
 	$(BIN)/python benchmarks/watch.py
 	$(BIN)/python benchmarks/ui.py
+	$(BIN)/python benchmarks/exporter.py
 	$(BIN)/python benchmarks/binary.py
 
 # The same input gives the same bytes. The modules are not compressed one by one: the archive is, and start-up is
@@ -105,13 +106,21 @@ binary: $(VENV)/.installed  ## an archive that needs no Python: dist/kubectl-qos
 	$(BIN)/pyinstaller --noconfirm --clean --log-level ERROR build.spec
 	$(BIN)/python release/archive.py dist/kubectl-qos dist
 
+IMAGE ?= ghcr.io/kubectl-qos/kubectl-qos:dev
+ARCHES ?= $(patsubst dist/kubectl-qos_linux_%.tar.gz,%,$(wildcard dist/kubectl-qos_linux_*.tar.gz))
+image:  ## a container image of the Linux archives in dist/, by buildah
+	buildah manifest rm $(IMAGE) 2> /dev/null || true
+	buildah manifest create $(IMAGE)
+	for arch in $(ARCHES); do buildah build --platform linux/$$arch --manifest $(IMAGE) --file Containerfile . || exit 1; done
+
 pictures: $(VENV)/.installed  ## the pictures of docs/ and its table of keys
 	$(BIN)/python docs/make_pictures.py
 	$(BIN)/python docs/make_keys.py
 
-reference: $(VENV)/.installed  ## docs/reference and docs/schema from the program
+reference: $(VENV)/.installed  ## docs/reference, docs/schema and the dashboard of deploy/ from the program
 	$(BIN)/python docs/make_reference.py
 	$(BIN)/python docs/make_schema.py
+	$(BIN)/python deploy/make_dashboard.py
 
 site: $(VENV)/.installed  ## the documentation: build/site/index.html
 	$(BIN)/sphinx-build -W -n --keep-going -q -b html -d build/doctrees docs build/site

@@ -33,6 +33,8 @@ from tests.cluster.kubeconfigs import inline, kubeconfig, write
 PODS_PATH = "/api/v1/pods"
 NODES_PATH = "/api/v1/nodes"
 METRICS_PATH = "/apis/metrics.k8s.io/v1beta1/pods"
+SENT_PATH = "/sent"
+"""How many changes have been sent: a machine may be too busy for the rate."""
 CA_FILE = "ca.crt"
 KUBECONFIG_FILE = "kubeconfig"
 REVISION = "20000"
@@ -185,12 +187,14 @@ class Events:
     def __init__(self, pods: Rendered, count: int, rate: int) -> None:
         self._count = count
         self._rate = rate
+        self.sent = 0
         self._pods = [pod for chunk in pods.chunks[:10] for pod in json.loads(b"[" + chunk + b"]")]
 
     def __iter__(self) -> Iterator[bytes]:
         """The lines; then nothing more for a long time."""
         began = time.monotonic()
         for number in range(self._count):
+            self.sent = number
             pod = self._pods[number * 7919 % len(self._pods)]
             pod["metadata"]["resourceVersion"] = str(int(REVISION) + number + 1)
             pod["status"]["containerStatuses"][0]["restartCount"] = number
@@ -210,6 +214,8 @@ class Answering:
 
     def body(self, path: str, query: Mapping[str, list[str]], accept: str) -> Iterator[bytes] | None:
         """The pieces of a body, None if the request has no response."""
+        if path == SENT_PATH:
+            return iter([str(self.events.sent).encode()])
         if path in _DISCOVERY:
             return iter([json.dumps(_DISCOVERY[path]).encode()])
         if "sendInitialEvents" in query:

@@ -38,7 +38,7 @@ from kubectl_qos.k8s.allocation import running_pod
 from kubectl_qos.k8s.events import Event, EventList
 from kubectl_qos.k8s.interning import Interner
 from kubectl_qos.k8s.objects import NodeObject, Pod, json_decoder
-from kubectl_qos.k8s.snapshot import NO_OVERRIDES, Scope, Snapshot
+from kubectl_qos.k8s.snapshot import NO_OVERRIDES, Scope, Snapshot, Usage
 from kubectl_qos.k8s.usage import PodMetrics, usage_by_pod
 from kubectl_qos.present.timeline import timeline
 from kubectl_qos.qos.simulation.next_death import next_deaths
@@ -81,7 +81,7 @@ class Held(Source):
         self.store.replace_pods(self.pods)
         node = json_decoder(NodeObject)
         self.store.replace_nodes([node.decode(json.dumps(cluster.node(name)).encode()) for name in names])
-        self.store.set_usage(usage, None)
+        self.store.set_usage(Usage(usage))
 
     def now(self) -> Any:
         """A moment."""

@@ -62,6 +62,7 @@ def resolve_source(
     write_settings: Settings | None = None,
     progress: bool = True,
     only_ranking: bool = False,
+    keep_ids: bool = True,
     refresh_seconds: float | None = None,
     lives: bool = False,
 ) -> ResolvedSource:
@@ -73,6 +74,7 @@ def resolve_source(
         write_settings: the person's settings, to allow changes unless they forbid them for the context.
         progress: show how many pods have been loaded.
         only_ranking: leave out what a ranking does not need: uids and kubelets' configurations.
+        keep_ids: keep the uids of pods and the ids of containers, which kernel logs and cgroup paths have.
         refresh_seconds: how often what cannot be watched is read again.
         lives: the demo goes on after its first moment, and can be changed.
 
@@ -108,7 +110,7 @@ def resolve_source(
             may_write=own is not None and not own.readonly,
             usage=UsageChoice(options.usage),
             reader=_usage_reader(options, connection),
-            ids=not only_ranking,
+            ids=keep_ids and not only_ranking,
             configz=not only_ranking,
             overrides=overrides,
             refresh_seconds=refresh_seconds,

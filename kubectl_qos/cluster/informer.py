@@ -50,7 +50,7 @@ class Informer:
         refresh_seconds: float | None = None,
     ) -> None:
         self._poll_seconds = refresh_seconds or POLL_SECONDS
-        self._store = Store(overrides, api.client.now)
+        self._store = Store(overrides, api.client.now, keep_other_usage=scope.shard is None)
         self._api = api
         self._scope = scope
         self._usage, self._reader = usage, reader
@@ -149,8 +149,13 @@ class Informer:
         self, path: str, field: str, item_type: type[T], keep: Callable[[T], T], handler: EventHandler[T]
     ) -> None:
         selectors = {"fieldSelector": f"{field}={self._scope.node}"} if self._scope.node else {}
-        client, seconds = self._api.client, self._poll_seconds
-        reflector = Reflector(client, path, selectors, item_type, keep, handler, seconds)
+        client, seconds, shard = self._api.client, self._poll_seconds, self._scope.shard
+
+        def keep_mine(item: T) -> T | None:
+            node_name: str = getattr(item, "node_name", item.metadata.name)
+            return keep(item) if shard is None or shard.has(node_name) else None
+
+        reflector = Reflector(client, path, selectors, item_type, keep_mine, handler, seconds)
         self._reflectors.append(reflector)
         _start(reflector.run)
 
@@ -189,7 +194,8 @@ class Informer:
 
     def _keep_reading_usage(self) -> None:
         version = 0
-        while self._usage is UsageChoice.SUMMARY and not self._store.is_complete() and not self._closed:
+        needs_list = self._usage is UsageChoice.SUMMARY or self._scope.shard is not None
+        while needs_list and not self._store.is_complete() and not self._closed:
             version = self._store.wait(version)
         while not self._closed:
             self._read_now.clear()

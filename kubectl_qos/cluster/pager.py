@@ -83,7 +83,10 @@ class Pager(Generic[T]):
         size = 0
         for items, page, read in self.stream(client, path, query):
             before = len(kept)
-            kept.extend(map(self._keep, items) if self._keep is not None else items)
+            if self._keep is not None:
+                kept.extend(item for item in map(self._keep, items) if item is not None)
+            else:
+                kept.extend(items)
             size += read
             if page is not None:
                 left = page.remaining_item_count

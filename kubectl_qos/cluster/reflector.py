@@ -72,7 +72,9 @@ class EventHandler(Generic[T]):
 
 
 class Reflector(Generic[T]):
-    """Follows the items of a path with selectors until it is closed; `keep` makes what is kept of an item.
+    """Follows the items of a path with selectors until it is closed.
+
+    `keep` makes what is kept of an item, None of one that is left out.
 
     What may not be watched is listed every `poll_seconds`. `heard` is when the server was last heard of, by
     `time.monotonic`.
@@ -84,7 +86,7 @@ class Reflector(Generic[T]):
         path: str,
         selectors: Mapping[str, str],
         item_type: type[T],
-        keep: Callable[[T], T],
+        keep: Callable[[T], T | None],
         handler: EventHandler[T],
         poll_seconds: float,
     ) -> None:
@@ -218,7 +220,10 @@ class Reflector(Generic[T]):
                 if event_type == "DELETED":
                     items.pop(key, None)
                     continue
-                items[key] = kept = self._keep(item)
+                kept = self._keep(item)
+                if kept is None:
+                    continue
+                items[key] = kept
                 if arrive is not None:
                     new.append(kept)
                     if len(new) >= PAGE_SIZE:
@@ -258,8 +263,10 @@ class Reflector(Generic[T]):
                 else:
                     item = self._item(raw)
                     self._advance(item.metadata.resource_version)
-                    hand_on = self._handler.drop if event_type == "DELETED" else self._handler.put
-                    hand_on(self._keep(item))
+                    kept = self._keep(item)
+                    if kept is not None:
+                        hand_on = self._handler.drop if event_type == "DELETED" else self._handler.put
+                        hand_on(kept)
                 count += 1
                 self._failures, self._is_new, self._last_event = 0, False, time.monotonic()
         except _Silent:

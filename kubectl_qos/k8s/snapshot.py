@@ -5,6 +5,7 @@ Not here: reading it (cluster/), and what follows from it (qos/).
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -19,6 +20,18 @@ from kubectl_qos.k8s.usage import NO_HISTORY, History, PodKey, PodUsage, Pressur
 
 
 @dataclass(frozen=True, slots=True)
+class Shard:
+    """One of `count` parts of a cluster's nodes, numbered from 0; a node's name alone says in which it is."""
+
+    index: int
+    count: int
+
+    def has(self, node_name: str) -> bool:
+        """Whether a node is in this part; pods that are not bound yet are in none."""
+        return bool(node_name) and zlib.crc32(node_name.encode()) % self.count == self.index
+
+
+@dataclass(frozen=True, slots=True)
 class Scope:
     """The requested pods. None and empty mean no restriction."""
 
@@ -28,6 +41,7 @@ class Scope:
     selector: Selector = field(default_factory=Selector)
     selector_text: str = ""
     fields: FieldSelector = field(default_factory=FieldSelector)
+    shard: Shard | None = None
 
     def matches(self, pod: Pod) -> bool:
         """Whether a pod is requested."""
@@ -37,6 +51,7 @@ class Scope:
             and (self.node is None or pod.node_name == self.node)
             and self.selector.matches(pod.metadata.labels)
             and self.fields.matches(pod)
+            and (self.shard is None or self.shard.has(pod.node_name))
         )
 
 

@@ -249,7 +249,7 @@ def _rank_node(
     evicted = node_eviction_ranks(ranking)
     container_ranks = _container_ranks(ranking) if containers else {}
     rows: list[PodRow] = []
-    lefts = list(map(_to_own_limit, ranking.pods))
+    lefts = list(map(to_own_limit, ranking.pods))
     least = min((left for left in lefts if left is not None), default=None)
     lowest = flags.lowest_priorities_after(ranking.pods)
     for row, after, left in zip(ranking.pods, lowest, lefts, strict=True):
@@ -265,7 +265,7 @@ def _rank_node(
     return RankedNode(setup, ranking.basis, ranked, ranking.without_usage, tuple(rows), made_from)
 
 
-def _to_own_limit(row: RankedPod) -> int | None:
+def to_own_limit(row: RankedPod) -> int | None:
     """How much more memory until a limit of its own, of a container or the pod; None without one."""
     limits = {container.name: container.limit_bytes for container in row.profile.containers}
     used = {score.name: _frees(score) or 0 for score in row.alive()}

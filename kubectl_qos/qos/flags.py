@@ -44,11 +44,10 @@ def flags(row: RankedPod, percent: float | None, lowest_priority_after: int | No
     the lowest priority among the pods of the node that would outlive it.
     """
     pod, profile = row.pod, row.profile
-    outlived_by = lowest_priority_after if row.rank is not None else None
     raised = []
     if is_node_critical(pod):
         raised.append(Flag.CRITICAL)
-    if outlived_by is not None and (pod.spec.priority or 0) > outlived_by:
+    if is_inverted(row, lowest_priority_after):
         raised.append(Flag.PRIORITY)
     if percent is not None and percent >= NEAR_LIMIT_PERCENT:
         raised.append(Flag.NEAR_LIMIT)
@@ -62,6 +61,13 @@ def flags(row: RankedPod, percent: float | None, lowest_priority_after: int | No
     if stored and stored != profile.computed_class:
         raised.append(Flag.CLASS_DIFFERS)
     return raised
+
+
+def is_inverted(row: RankedPod, lowest_priority_after: int | None) -> bool:
+    """Whether a pod is killed before one of lower priority, the lowest of those that would outlive it."""
+    if row.rank is None or lowest_priority_after is None:
+        return False
+    return (row.pod.spec.priority or 0) > lowest_priority_after
 
 
 def limit_percent(row: RankedPod) -> tuple[float | None, str]:

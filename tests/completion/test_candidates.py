@@ -19,8 +19,8 @@ DEMO_NODES = ["worker-1", "worker-2", "worker-3", "control-1"]
 
 def test_commands_come_with_their_summaries() -> None:
     assert values("") == list(COMMANDS)
-    assert lines("ex") == ["explain\twhy this class, score, cgroup values and eviction rank", ":4"]
-    assert values("-n", "shop", "--demo", "ex") == ["explain"]
+    assert lines("expl") == ["explain\twhy this class, score, cgroup values and eviction rank", ":4"]
+    assert values("-n", "shop", "--demo", "ex") == ["explain", "exporter"]
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,7 @@ def test_who_may_write_what() -> None:
     }
     assert given == {
         ("release.yml", "github"): {"contents", "id-token", "attestations"},
+        ("release.yml", "image"): {"packages", "id-token", "attestations"},
         ("release.yml", "pypi"): {"id-token"},
         ("site.yml", "deploy"): {"pages", "id-token"},
     }

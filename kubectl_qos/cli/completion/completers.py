@@ -423,6 +423,10 @@ OF_COMMAND: Final[Mapping[str, Mapping[str, Completer]]] = {
     },
     "host": {"proc_root": only(FOLDERS), "cgroup_root": only(FOLDERS), "from_dump": files_ending_in("json")},
     "web": {"port": free, "address": free, "allowed_hosts": free},
+    "exporter": {
+        "web_config_file": files_ending_in("yaml", "yml"),
+        **dict.fromkeys(("listen", "per_pod", "shard"), free),
+    },
 }
 
 

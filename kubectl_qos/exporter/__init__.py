@@ -1,0 +1,1 @@
+"""Predictions as metrics for Prometheus: `kubectl qos exporter`."""

@@ -1,0 +1,272 @@
+"""The HTTP server: probes, passwords, TLS, and what it refuses; the command around it."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import http.client
+import os
+import signal
+import ssl
+import subprocess
+import time
+from contextlib import closing
+from pathlib import Path
+
+import bcrypt
+import pytest
+import yaml
+
+from kubectl_qos.cluster.source import Health, Update
+from kubectl_qos.errors import ApiError, QosError
+from kubectl_qos.exporter.collector import Exporter
+from kubectl_qos.exporter.server import Server
+from kubectl_qos.exporter.web_config import WebConfigFile
+from kubectl_qos.k8s.snapshot import Scope
+from tests.cluster.certificates import Authority
+from tests.demo.living import Stepped
+from tests.end_to_end.command import TIMEOUT_SECONDS, Run, command, environment, signals_arrive
+from tests.exporter.scraping import OPENMETRICS, exporter_of, parsed, served
+
+PASSWORD = "a long: passwörd"
+HASH = bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(4)).decode()
+
+
+def get(
+    server: Server, path: str, *, tls: ssl.SSLContext | None = None, method: str = "GET", **headers: str
+) -> tuple[int, dict[str, str], bytes]:
+    """Status, headers and body of a response."""
+    port = int(server.server_address[1])
+    if tls is not None:
+        connection: http.client.HTTPConnection = http.client.HTTPSConnection(
+            "localhost", port, context=tls, timeout=10
+        )
+    else:
+        connection = http.client.HTTPConnection("localhost", port, timeout=10)
+    with closing(connection):
+        connection.request(
+            method, path, headers={name.replace("_", "-"): text for name, text in headers.items()}
+        )
+        response = connection.getresponse()
+        return response.status, dict(response.getheaders()), response.read()
+
+
+def basic(user: str, password: str) -> str:
+    return f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"
+
+
+def config_file(folder: Path, **settings: object) -> str:
+    path = folder / "web.yml"
+    path.write_text(yaml.safe_dump(settings))
+    return str(path)
+
+
+def test_it_is_ready_once_it_has_synced() -> None:
+    demo = Stepped()
+    exporter = Exporter(demo, Scope(), 5)
+    with served(exporter) as server:
+        assert get(server, "/healthz")[::2] == (200, b"ok\n")
+        assert get(server, "/readyz")[::2] == (503, b"not synced yet\n")
+        before = get(server, "/metrics")
+        refused = ApiError("pods is forbidden", status=403, reason="Forbidden")
+        exporter.take(Update(None, Scope(), Health(refused, demo.now()), demo.now()))
+        assert get(server, "/readyz")[::2] == (503, b"not synced: pods is forbidden\n")
+        exporter.take(Update(demo.snapshot(Scope()), Scope(), Health(), demo.now()))
+        assert get(server, "/readyz")[::2] == (200, b"ok\n")
+        after = get(server, "/metrics")
+        exporter.failure = QosError("the stream has ended")
+        assert get(server, "/healthz")[::2] == (503, b"the stream has ended\n")
+    assert b"kubectl_qos_exporter_synced 0.0" in before[2]
+    assert b"kubectl_qos_node_pods" not in before[2]
+    assert b"kubectl_qos_node_pods{" in after[2]
+
+
+def test_how_long_the_server_has_been_silent() -> None:
+    demo = Stepped()
+    exporter = exporter_of(demo)
+    since = demo.now()
+    demo.later(90)
+    exporter.take(Update(None, Scope(), Health(QosError("timed out"), since), since))
+    samples = parsed(exporter.exposition("")[0])
+    assert samples["kubectl_qos_exporter_stale_seconds", frozenset()] == 90
+    assert ("kubectl_qos_node_pods", frozenset({("node", "worker-1")})) in samples
+
+
+def test_formats_compression_and_other_paths() -> None:
+    exporter = exporter_of(Stepped())
+    with served(exporter) as server:
+        _, plain, text = get(server, "/metrics")
+        _, zipped, small = get(server, "/metrics", Accept=OPENMETRICS, Accept_Encoding="gzip")
+        page, head, missing = get(server, "/"), get(server, "/metrics", method="HEAD"), get(server, "/x")
+        posted = get(server, "/metrics", method="POST")
+    assert plain["Content-Type"].startswith("text/plain")
+    assert zipped["Content-Encoding"] == "gzip"
+    assert zipped["Content-Type"].startswith("application/openmetrics-text")
+    assert gzip.decompress(small).endswith(b"# EOF\n")
+    assert len(small) < len(text) / 4
+    assert b'href="/metrics"' in page[2]
+    assert (head[0], head[2]) == (200, b"")
+    assert missing[0] == 404
+    assert posted[0] == 501
+
+
+def test_a_password_is_needed_but_for_probes(tmp_path: Path) -> None:
+    path = config_file(tmp_path, basic_auth_users={"prometheus": HASH})
+    with served(exporter_of(Stepped()), path) as server:
+        tried = {
+            "none": get(server, "/metrics"),
+            "wrong": get(server, "/metrics", Authorization=basic("prometheus", "x")),
+            "other": get(server, "/metrics", Authorization=basic("grafana", PASSWORD)),
+            "odd": get(server, "/", Authorization="Basic %%%"),
+            "bearer": get(
+                server, "/", Authorization=basic("prometheus", PASSWORD).replace("Basic", "Bearer")
+            ),
+            "right": get(server, "/metrics", Authorization=basic("prometheus", PASSWORD)),
+            "again": get(server, "/metrics", Authorization=basic("prometheus", PASSWORD)),
+            "probe": get(server, "/readyz"),
+        }
+    assert {name: found[0] for name, found in tried.items()} == {
+        **dict.fromkeys(("none", "wrong", "other", "odd", "bearer"), 401),
+        **dict.fromkeys(("right", "again", "probe"), 200),
+    }
+    assert tried["none"][1]["WWW-Authenticate"] == 'Basic realm="kubectl-qos"'
+    assert b"node_pods" not in tried["wrong"][2]
+
+
+def test_tls_headers_and_a_renewed_certificate(tmp_path: Path) -> None:
+    old, new = Authority(), Authority()
+    old.server("localhost").write(tmp_path, "server")
+    names = {path.suffix: path.name for path in tmp_path.iterdir()}
+    files = {"cert_file": names[".crt"], "key_file": names[".key"]}
+    path = config_file(
+        tmp_path,
+        tls_server_config={**files, "min_version": "TLS13"},
+        http_server_config={"headers": {"Strict-Transport-Security": "max-age=60"}},
+    )
+
+    def trusts(authority: Authority) -> ssl.SSLContext:
+        return ssl.create_default_context(cadata=authority.certificate.decode())
+
+    with served(exporter_of(Stepped()), path) as server:
+        assert server.url.startswith("https://127.0.0.1:")
+        status, headers, _ = get(server, "/metrics", tls=trusts(old))
+        with pytest.raises((ConnectionError, http.client.HTTPException, OSError)):
+            get(server, "/metrics")
+        new.server("localhost").write(tmp_path, "server")
+        for name in names.values():
+            os.utime(tmp_path / name, (2**31, 2**31))
+        assert get(server, "/metrics", tls=trusts(new))[0] == 200
+        with pytest.raises(ssl.SSLError):
+            get(server, "/metrics", tls=trusts(old))
+    assert (status, headers["Strict-Transport-Security"]) == (200, "max-age=60")
+
+
+def test_clients_may_need_a_certificate(tmp_path: Path) -> None:
+    authority = Authority()
+    authority.server("localhost").write(tmp_path, "server")
+    names = {path.suffix: path.name for path in tmp_path.iterdir()}
+    (tmp_path / "ca.pem").write_bytes(authority.certificate)
+    tls = {"cert_file": names[".crt"], "key_file": names[".key"], "client_ca_file": "ca.pem"}
+    path = config_file(tmp_path, tls_server_config={**tls, "client_auth_type": "RequireAndVerifyClientCert"})
+    trusting = ssl.create_default_context(cadata=authority.certificate.decode())
+    with served(exporter_of(Stepped()), path) as server, pytest.raises((ssl.SSLError, OSError)):
+        get(server, "/metrics", tls=trusting)
+
+
+def test_a_file_that_is_broken_later_changes_nothing(tmp_path: Path) -> None:
+    path = config_file(tmp_path, basic_auth_users={"prometheus": HASH})
+    file = WebConfigFile(path)
+    before = file.current()
+    Path(path).write_text("basic_auth_users: {a: plain}")
+    os.utime(path, (2**31, 2**31))
+    assert file.current() is before
+    config_file(tmp_path)
+    os.utime(path, (2**31 - 1, 2**31 - 1))
+    assert not file.current().users
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("[]", "the file and its sections must be mappings"),
+        ("tls_server_config: 1", "the file and its sections must be mappings"),
+        ("tls: {}", "tls is not supported"),
+        ("tls_server_config: {cipher_suites: [x]}", "tls_server_config.cipher_suites is not supported"),
+        ("tls_server_config: {cert_file: x}", "tls_server_config needs key_file"),
+        ("tls_server_config: {cert_file: x, key_file: y}", "the certificates cannot be used"),
+        (
+            "tls_server_config: {cert_file: x, key_file: y, min_version: SSL3}",
+            "min_version SSL3 is not supported",
+        ),
+        ("basic_auth_users: {me: secret}", "the password of me is no bcrypt hash"),
+        ("a: [", "while parsing"),
+    ],
+)
+def test_a_wrong_file_is_one_sentence(tmp_path: Path, text: str, sentence: str) -> None:
+    path = tmp_path / "web.yml"
+    path.write_text(text)
+    with pytest.raises(QosError) as raised:
+        WebConfigFile(str(path))
+    assert str(raised.value).startswith(f"{path}: ")
+    assert sentence in str(raised.value)
+    assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--listen", "9857"], "'9857' is no address: write HOST:PORT, or :PORT for every address"),
+        (["--listen", ":70000"], "':70000' is no address"),
+        (["--listen", "no.such.host.invalid:0"], "cannot listen on no.such.host.invalid:0: "),
+        (["--per-pod", "-1"], "'-1' is no number of pods: write 5, or all"),
+        (["--shard", "3/3"], "'3/3' is no part: write 0/3, 1/3 or 2/3 for three parts"),
+        (["--shard", "one"], "'one' is no part"),
+        (["--web.config.file", "/no/such/file"], "/no/such/file: No such file or directory"),
+        (["-f", "-"], "exporter cannot read standard input"),
+    ],
+)
+def test_wrong_flags_are_one_sentence(tmp_path: Path, words: list[str], sentence: str) -> None:
+    done = Run(tmp_path)("exporter", *(["--demo"] if words[0] != "-f" else []), *words)
+    assert done.code in {1, 2}
+    assert sentence in done.err
+
+
+def test_an_address_in_use_is_one_sentence(tmp_path: Path) -> None:
+    with served(exporter_of(Stepped())) as server:
+        port = server.server_address[1]
+        done = Run(tmp_path)("exporter", "--demo", "--listen", f"127.0.0.1:{port}")
+    assert (done.code, done.err) == (1, f"error: cannot listen on 127.0.0.1:{port}: Address already in use\n")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_it_serves_until_a_signal_comes(tmp_path: Path, number: int, code: int) -> None:
+    words = command("exporter", "--demo", "--listen", "127.0.0.1:0")
+    with (
+        signals_arrive(),
+        subprocess.Popen(
+            words,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+            env=_environment(tmp_path),
+        ) as process,
+    ):
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        port = int(line.rstrip().removesuffix("/metrics").rpartition(":")[2])
+        end, status = time.monotonic() + TIMEOUT_SECONDS, 0
+        while status != 200:
+            assert time.monotonic() < end
+            with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=10)) as connection:
+                connection.request("GET", "/readyz")
+                status = connection.getresponse().status
+        process.send_signal(number)
+        out, err = process.communicate(timeout=TIMEOUT_SECONDS)
+    assert (process.returncode, out, err) == (code, "", "")
+    assert line == f"Starting to serve on http://127.0.0.1:{port}/metrics\n"
+
+
+def _environment(home: Path) -> dict[str, str]:
+    path = os.environ.get("PYTHONPATH")
+    return environment(home, {"PYTHONPATH": path} if path else None)
