@@ -29,7 +29,10 @@ _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
 _NOT_JSON: Final = (msgspec.DecodeError, UnicodeError, RecursionError)
 _START: Final = 4096
 _LONGEST_MANIFEST: Final = 1 << 20
-_READ_LATER: Final = {"LimitRange", "ResourceQuota", "VerticalPodAutoscaler", "PodDisruptionBudget"}
+_READ_LATER: Final = {
+    *("LimitRange", "ResourceQuota", "PodDisruptionBudget"),
+    *("HorizontalPodAutoscaler", "VerticalPodAutoscaler"),
+}
 _QUANTITY_MAPS: Final = frozenset({"requests", "limits", "overhead", "capacity", "allocatable", "usage"})
 
 _OnProblem = Callable[[InputError], object]

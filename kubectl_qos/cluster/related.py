@@ -16,6 +16,7 @@ from kubectl_qos.edit.related import (
     LIMIT_RANGES,
     OWNER,
     QUOTAS,
+    SCALERS,
     Owner,
     RelatedKind,
     RelatedObjects,
@@ -42,6 +43,7 @@ def read_related(client: RestClient, pod: Pod) -> RelatedObjects:
     limit_ranges = lists.start(LIMIT_RANGES)
     quotas = lists.start(QUOTAS)
     autoscalers = lists.start(AUTOSCALERS)
+    scalers = lists.start(SCALERS)
     raw = read_object(client, pod.kind, pod.namespace, pod.name)
     chain = _OwnerChain(client, pod.namespace)
     done = Future(lambda: chain.read(raw)).wait(end - time.monotonic())
@@ -53,6 +55,7 @@ def read_related(client: RestClient, pod: Pod) -> RelatedObjects:
         limit_ranges=lists.take(LIMIT_RANGES, limit_ranges),
         quotas=lists.take(QUOTAS, quotas),
         autoscalers=lists.take(AUTOSCALERS, autoscalers),
+        scalers=lists.take(SCALERS, scalers),
         missing=(*chain.missing, *lists.missing),
     )
 

@@ -26,7 +26,7 @@ from kubectl_qos.k8s.quota import quota_usage
 from kubectl_qos.k8s.snapshot import Snapshot
 
 _PATH: Final = re.compile(
-    r"/(?:api/v1|apis/(?P<group>metrics\.k8s\.io/v1beta1|autoscaling\.k8s\.io/v1))"
+    r"/(?:api/v1|apis/(?P<group>metrics\.k8s\.io/v1beta1|autoscaling\.k8s\.io/v1|autoscaling/v2))"
     r"/(?:namespaces/(?P<namespace>[^/]+)/)?(?P<resource>[a-z]+)(?:/(?P<name>[^/]+))?"
 )
 _KINDS: Final = {
@@ -36,6 +36,7 @@ _KINDS: Final = {
     "pods.metrics.k8s.io": "PodMetrics",
     "limitranges": "LimitRange",
     "resourcequotas": "ResourceQuota",
+    "horizontalpodautoscalers.autoscaling": "HorizontalPodAutoscaler",
     "verticalpodautoscalers.autoscaling.k8s.io": "VerticalPodAutoscaler",
 }
 _BY_NAME: Final = frozenset({"containers", "initContainers", "ephemeralContainers", "volumes", "env"})

@@ -22,12 +22,19 @@ from kubectl_qos.edit.server_response import (
 from kubectl_qos.edit.strategy import quota_room, rollout_plan, rollout_reach
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kinds import WORKLOADS
-from kubectl_qos.k8s.managers import ManagedValue, ManagerKind, find_managers, matching_autoscalers
-from kubectl_qos.k8s.objects import CPU, MEMORY, Pod, all_containers
-from kubectl_qos.k8s.quantity import Quantity
+from kubectl_qos.k8s.managers import (
+    ManagedValue,
+    ManagerKind,
+    UtilizationTarget,
+    find_managers,
+    matching_autoscalers,
+    utilization_targets,
+)
+from kubectl_qos.k8s.objects import CPU, EMPTY_RESOURCES, MEMORY, NO_RESOURCES, Pod, all_containers
+from kubectl_qos.k8s.quantity import ZERO, Quantity
 from kubectl_qos.k8s.quota import with_limit_ranges
-from kubectl_qos.k8s.releases import Change, Release
-from kubectl_qos.k8s.resources import eviction_request
+from kubectl_qos.k8s.releases import Change, Gate, Release
+from kubectl_qos.k8s.resources import eviction_request, is_sidecar
 from kubectl_qos.k8s.usage import PodUsage
 from kubectl_qos.k8s.validation import Refusal, pod_refusals
 from kubectl_qos.qos.flags import NEAR_LIMIT_PERCENT
@@ -58,6 +65,7 @@ class FindingCode(StrEnum):
     NEW_PODS_REFUSED = "new pods refused"
     ROLLOUT_STALLS = "rollout stalls"
     MANAGER = "manager"
+    UTILIZATION = "utilization target"
     RESIZE_NOT_DONE = "resize not done"
     POD_LIMIT_STAYS = "pod limit stays"
     WEIGHT_DROPS = "cpu weight drops"
@@ -124,6 +132,7 @@ def find_findings(
         findings += _memory(preview, kind, target, usage)
     findings += _no_room(preview, kind, target)
     findings += _managers(related, kind, target)
+    findings += _utilization(related, kind, target, preview.before.setup.release)
     findings += _priority(preview, target)
     return tuple(sorted(findings, key=lambda finding: _ORDER.index(finding.severity)))
 
@@ -328,6 +337,45 @@ def _managers(related: RelatedObjects, kind: StrategyKind, target: ChangedObject
         what = "field manager" if manager.kind is ManagerKind.APPLIER else manager.kind.value
         subject = f"{what} {manager.name}".rstrip()
         yield Finding(severity, subject, FindingCode.MANAGER, facts={"manager": manager})
+
+
+def _utilization(
+    related: RelatedObjects, kind: StrategyKind, target: ChangedObject, release: Release
+) -> Iterator[Finding]:
+    """HorizontalPodAutoscalers whose target is in percent of a request that changes."""
+    chain = [target.raw, related.raw, *(owner.raw for owner in related.owners)]
+    old, new = default_pod(target.old, release), default_pod(target.new, release)
+    for one in utilization_targets(chain, related.scalers):
+        before, after = (_measured_request(pod, one, release) for pod in (old, new))
+        if before != after:
+            facts = {
+                "target": one,
+                "before": before,
+                "after": after,
+                "alone": kind is not StrategyKind.TEMPLATE,
+            }
+            subject = f"HorizontalPodAutoscaler {one.autoscaler}"
+            severity = Severity.NOTE if after is not None else Severity.WARNING
+            yield Finding(severity, subject, FindingCode.UTILIZATION, facts=facts)
+
+
+def _measured_request(pod: Pod, target: UtilizationTarget, release: Release) -> Quantity | None:
+    """What a utilization is counted in; None where a container lacks it, so that nothing is counted.
+
+    `calculateRequests` (kubernetes/kubernetes, pkg/controller/podautoscaler/replica_calculator.go): of the
+    pod itself where it requests that resource, else of its containers and sidecars.
+    """
+    resource = target.resource
+    of_pod = (pod.spec.resources or NO_RESOURCES).requests or EMPTY_RESOURCES
+    if not target.container and resource in of_pod and release.enabled(Gate.POD_LEVEL_RESOURCES):
+        return of_pod[resource]
+    total = ZERO
+    for container in (*pod.containers, *(one for one in pod.init_containers if is_sidecar(one, release))):
+        if target.container in {"", container.name}:
+            if resource not in container.requests:
+                return None
+            total += container.requests[resource]
+    return total
 
 
 def _priority(preview: Preview, target: ChangedObject) -> Iterator[Finding]:

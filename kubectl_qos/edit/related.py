@@ -13,7 +13,13 @@ from kubectl_qos.edit.edits import Edit
 from kubectl_qos.edit.patch import FIELD_MANAGER, PatchRequest
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.kinds import WORKLOADS, find_controller, pod_from_workload
-from kubectl_qos.k8s.managers import ManagedValue, VerticalAutoscaler, managed_fields, owns_value
+from kubectl_qos.k8s.managers import (
+    HorizontalAutoscaler,
+    ManagedValue,
+    VerticalAutoscaler,
+    managed_fields,
+    owns_value,
+)
 from kubectl_qos.k8s.objects import Json, ObjectMeta, Pod, convert, nested
 from kubectl_qos.k8s.quota import LimitRange, ResourceQuota
 from kubectl_qos.k8s.snapshot import Missing
@@ -59,6 +65,7 @@ class RelatedObjects:
     limit_ranges: tuple[LimitRange, ...] = ()
     quotas: tuple[ResourceQuota, ...] = ()
     autoscalers: tuple[VerticalAutoscaler, ...] = ()
+    scalers: tuple[HorizontalAutoscaler, ...] = ()
     missing: tuple[Missing, ...] = ()
 
 
@@ -82,6 +89,9 @@ QUOTAS: Final = RelatedKind("ResourceQuota", ResourceQuota)
 AUTOSCALERS: Final = RelatedKind(
     "VerticalPodAutoscaler", VerticalAutoscaler, "/apis/autoscaling.k8s.io/v1", optional=True
 )
+SCALERS: Final = RelatedKind(
+    "HorizontalPodAutoscaler", HorizontalAutoscaler, "/apis/autoscaling/v2", optional=True
+)
 
 
 def related_in_files(raw: Json, objects: Sequence[Json], namespace: str) -> RelatedObjects:
@@ -102,6 +112,7 @@ def related_in_files(raw: Json, objects: Sequence[Json], namespace: str) -> Rela
         limit_ranges=convert_all(near, LIMIT_RANGES),
         quotas=convert_all(near, QUOTAS),
         autoscalers=convert_all(near, AUTOSCALERS),
+        scalers=convert_all(near, SCALERS),
     )
 
 

@@ -1,7 +1,10 @@
 """Managers: what would put an edited object back, as far as the object itself and VerticalPodAutoscalers say.
 
+HorizontalPodAutoscalers, too: one that measures utilization counts in requests.
+
 Sources: metav1.ManagedFieldsEntry (fieldsV1), autoscaling.k8s.io/v1 (kubernetes/autoscaler,
-vertical-pod-autoscaler/pkg/apis), and the labels and annotations that Argo CD, Flux and Helm document.
+vertical-pod-autoscaler/pkg/apis), autoscaling/v2, and the labels and annotations that Argo CD, Flux and Helm
+document.
 """
 
 from __future__ import annotations
@@ -42,6 +45,44 @@ class VerticalAutoscaler(ApiStruct, frozen=True):
         """How it changes pods; `Off` only recommends."""
         policy = self.spec.update_policy
         return (policy.update_mode if policy is not None else None) or "Auto"
+
+
+class _MetricTarget(ApiStruct, frozen=True):
+    average_utilization: int | None = None
+
+
+class _ResourceMetric(ApiStruct, frozen=True):
+    """`container` is empty for all containers of a pod together."""
+
+    name: str = ""
+    container: str = ""
+    target: _MetricTarget = _MetricTarget()
+
+
+class _Metric(ApiStruct, frozen=True):
+    resource: _ResourceMetric | None = None
+    container_resource: _ResourceMetric | None = None
+
+
+class _HorizontalAutoscalerSpec(ApiStruct, frozen=True):
+    scale_target_ref: _TargetRef = _TargetRef()
+    metrics: tuple[_Metric, ...] = ()
+
+
+class HorizontalAutoscaler(ApiStruct, frozen=True):
+    """A HorizontalPodAutoscaler."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: _HorizontalAutoscalerSpec = _HorizontalAutoscalerSpec()
+
+
+class UtilizationTarget(NamedTuple):
+    """A target in percent of a request: of one container, or of the pod where `container` is empty."""
+
+    autoscaler: str
+    resource: str
+    container: str
+    percent: int
 
 
 class ManagerKind(StrEnum):
@@ -105,8 +146,7 @@ def matching_autoscalers(
 
     `Off` only recommends and is left out; `Initial` changes pods when they are created.
     """
-    targets = {(str(raw.get("kind", "")), _name(raw)) for raw in chain}
-    targets |= {(owner.get("kind", ""), owner.get("name", "")) for raw in chain for owner in _owner(raw)}
+    targets = _targets(chain)
     return tuple(
         Manager(
             ManagerKind.VERTICAL_AUTOSCALER,
@@ -117,6 +157,28 @@ def matching_autoscalers(
         for autoscaler in autoscalers
         if ((target := autoscaler.spec.target_ref).kind, target.name) in targets and autoscaler.mode != "Off"
     )
+
+
+def utilization_targets(
+    chain: Sequence[Json], autoscalers: Iterable[HorizontalAutoscaler]
+) -> Iterator[UtilizationTarget]:
+    """Those by which an object or one of its owners is scaled."""
+    targets = _targets(chain)
+    for autoscaler in autoscalers:
+        target = autoscaler.spec.scale_target_ref
+        if (target.kind, target.name) not in targets:
+            continue
+        for metric in autoscaler.spec.metrics:
+            measured = metric.resource or metric.container_resource
+            percent = measured.target.average_utilization if measured is not None else None
+            if measured is not None and percent is not None:
+                name = autoscaler.metadata.name
+                yield UtilizationTarget(name, measured.name, measured.container, percent)
+
+
+def _targets(chain: Sequence[Json]) -> set[tuple[str, str]]:
+    named = {(str(raw.get("kind", "")), _name(raw)) for raw in chain}
+    return named | {(owner.get("kind", ""), owner.get("name", "")) for raw in chain for owner in _owner(raw)}
 
 
 def managed_fields(raw: Json) -> list[Json]:

@@ -146,7 +146,12 @@ TIERS: Final = (
         "policy",
         "limits and quotas for edits",
         _permit("list", "limitranges", "resourcequotas")
-        + _permit("list", "verticalpodautoscalers.autoscaling.k8s.io", optional=True),
+        + _permit(
+            "list",
+            "horizontalpodautoscalers.autoscaling",
+            "verticalpodautoscalers.autoscaling.k8s.io",
+            optional=True,
+        ),
     ),
     Tier(
         "kubelet",

@@ -7,9 +7,11 @@ from typing import Any, Final
 
 from kubectl_qos.edit.findings import Finding, FindingCode, Severity
 from kubectl_qos.edit.goals import Obstacle, ObstacleReason
-from kubectl_qos.k8s.managers import Manager, ManagerKind
+from kubectl_qos.k8s.managers import Manager, ManagerKind, UtilizationTarget
+from kubectl_qos.k8s.objects import MEMORY
+from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.quota import QuotaCharge
-from kubectl_qos.present.format import binary, count, escape
+from kubectl_qos.present.format import binary, count, cpu, escape
 from kubectl_qos.present.output import Section, sentences
 from kubectl_qos.qos.resize import ResizeOutcome, ResizeStatus
 
@@ -183,6 +185,26 @@ def _low_priority(_: str, facts: Facts) -> str:
     )
 
 
+def _utilization(_: str, facts: Facts) -> str:
+    target: UtilizationTarget = facts["target"]
+    resource, is_memory = escape(target.resource), target.resource == MEMORY
+    whose = f"container {escape(target.container)}" if target.container else "a pod"
+    if facts["after"] is None:
+        return f"can no longer measure {whose}: a container has no {resource} request"
+
+    def at(request: Quantity | None) -> str:
+        if request is None:
+            return "unknown"
+        value = request.value() if is_memory else request.milli_value()
+        return (binary if is_memory else cpu)(value * target.percent // 100)
+
+    when = "from now on, for this pod alone" if facts["alone"] else "once the pods are replaced"
+    return (
+        f"{when}: its target for {whose} is {at(facts['after'])} of {resource}, not {at(facts['before'])}"
+        f" ({target.percent}% of the request); above it on average, pods are added"
+    )
+
+
 _SENTENCES: Final[Mapping[FindingCode, str | Callable[[str, Facts], str]]] = {
     FindingCode.INVALID: "would refuse this: {text}",
     FindingCode.IMMUTABLE: "does not allow changing this object",
@@ -198,6 +220,7 @@ _SENTENCES: Final[Mapping[FindingCode, str | Callable[[str, Facts], str]]] = {
     FindingCode.NEW_PODS_REFUSED: _new_pods_refused,
     FindingCode.ROLLOUT_STALLS: _rollout_stalls,
     FindingCode.MANAGER: _manager,
+    FindingCode.UTILIZATION: _utilization,
     FindingCode.RESIZE_NOT_DONE: _answers,
     FindingCode.POD_LIMIT_STAYS: lambda _, facts: (
         f"leaves the memory limit of the whole pod at {binary(facts['limit'])} while"

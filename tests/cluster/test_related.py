@@ -26,6 +26,7 @@ from tests.cluster.serving import Serve
 
 NAMESPACE = "/api/v1/namespaces/shop"
 AUTOSCALERS = "/apis/autoscaling.k8s.io/v1/namespaces/shop/verticalpodautoscalers"
+SCALERS = "/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers"
 RESOURCES = {"requests": {"memory": "64Mi"}}
 LIMITS = [
     {
@@ -43,6 +44,11 @@ LIMITS = [
         "kind": "VerticalPodAutoscaler",
         "metadata": {"name": "auto", "namespace": "shop"},
         "spec": {"targetRef": {"kind": "Deployment", "name": "web"}},
+    },
+    {
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "more", "namespace": "shop"},
+        "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "web"}},
     },
 ]
 
@@ -94,6 +100,7 @@ def test_all_that_there_is(around: Around) -> None:
     assert str(found.limit_ranges[0].spec.limits[0].max["memory"]) == "1Gi"
     assert str(found.quotas[0].status.used["requests.memory"]) == "1Gi"
     assert found.autoscalers[0].spec.target_ref.name == "web"
+    assert found.scalers[0].spec.scale_target_ref.name == "web"
     assert found.missing == ()
 
 
@@ -118,7 +125,7 @@ def test_a_cluster_without_autoscalers_misses_none(around: Around) -> None:
 
 def test_what_may_not_be_read_is_said_with_the_right_for_it(around: Around) -> None:
     server = chain()
-    for path in (f"{NAMESPACE}/limitranges", f"{NAMESPACE}/resourcequotas", AUTOSCALERS):
+    for path in (f"{NAMESPACE}/limitranges", f"{NAMESPACE}/resourcequotas", AUTOSCALERS, SCALERS):
         server.faults[path] = status(403, "Forbidden", "no")
     server.faults["/apis/apps/v1/namespaces/shop/deployments/web"] = status(403, "Forbidden", "not this")
     found = around(server)
@@ -138,6 +145,11 @@ def test_what_may_not_be_read_is_said_with_the_right_for_it(around: Around) -> N
             "the list of VerticalPodAutoscalers in the namespace shop",
             no,
             f"grant list on verticalpodautoscalers.autoscaling.k8s.io {in_shop}",
+        ),
+        Missing(
+            "the list of HorizontalPodAutoscalers in the namespace shop",
+            no,
+            f"grant list on horizontalpodautoscalers.autoscaling {in_shop}",
         ),
     )
     assert [owner.kind for owner in found.owners] == ["ReplicaSet"]
@@ -262,6 +274,7 @@ def test_files_have_what_is_in_them(tmp_path: Path) -> None:
     assert [owner.kind for owner in found.owners] == ["ReplicaSet", "Deployment"]
     assert found.owners[1].template == pod_from_workload("Deployment", server.find("Deployment", "web"))
     assert [len(some) for some in (found.limit_ranges, found.quotas, found.autoscalers)] == [1, 1, 1]
+    assert len(found.scalers) == 1
     assert found.missing == ()
     with pytest.raises(QosError, match="is no cluster"):
         source.writer()

@@ -17,7 +17,7 @@ from kubectl_qos.edit.related import Owner, RelatedObjects
 from kubectl_qos.edit.server_response import expected_response
 from kubectl_qos.k8s.kinds import pod_from_workload
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup
-from kubectl_qos.k8s.managers import VerticalAutoscaler
+from kubectl_qos.k8s.managers import HorizontalAutoscaler, VerticalAutoscaler
 from kubectl_qos.k8s.objects import Pod, convert, resource_list
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.quota import LimitRange, ResourceQuota
@@ -338,6 +338,37 @@ def test_a_manager_of_the_workload_does_not_manage_its_running_pod() -> None:
     [found] = of(MORE, owners=owners, autoscalers=(autoscaler("Initial"),))
     assert said((found,)) == [(Severity.NOTE, "VerticalPodAutoscaler vpa", FindingCode.MANAGER)]
     assert of(MORE, owners=owners, autoscalers=(autoscaler("Off"),)) == ()
+
+
+def scaler(resource: str, container: str = "") -> HorizontalAutoscaler:
+    target = {"type": "Utilization", "averageUtilization": 70}
+    metric = {"type": "Resource", "resource": {"name": resource, "target": target}}
+    if container:
+        measured = {"name": resource, "container": container, "target": target}
+        metric = {"type": "ContainerResource", "containerResource": measured}
+    raw = {"scaleTargetRef": {"kind": "Deployment", "name": "web"}, "metrics": [metric]}
+    return convert({"metadata": {"name": "hpa"}, "spec": raw}, HorizontalAutoscaler)
+
+
+@pytest.mark.parametrize("container", ["", "app"])
+def test_a_request_moves_what_an_autoscaler_measures(container: str) -> None:
+    [found] = rolled(deployment(), MORE, scalers=(scaler("memory", container),))
+    assert (found.severity, found.code) == (Severity.NOTE, FindingCode.UTILIZATION)
+    whose = "container app" if container else "a pod"
+    values = f"its target for {whose} is 358.4Mi of memory, not 179.2Mi (70% of the request)"
+    more = "above it on average, pods are added"
+    subject = "HorizontalPodAutoscaler hpa"
+    assert finding_line(found) == f"{subject}: once the pods are replaced: {values}; {more}"
+    owners = (Owner(deployment(), pod_from_workload("Deployment", deployment())),)
+    [found] = of(MORE, owners=owners, scalers=(scaler("memory", container),))
+    assert finding_line(found) == f"{subject}: from now on, for this pod alone: {values}; {more}"
+    assert rolled(deployment(), MORE, scalers=(scaler("cpu", container), scaler("memory", "other"))) == ()
+    removed = edit("requests", "memory", None), edit("limits", "memory", None)
+    [found] = rolled(deployment(), *removed, scalers=(scaler("memory", container),))
+    assert (found.severity, finding_line(found)) == (
+        Severity.WARNING,
+        f"HorizontalPodAutoscaler hpa: can no longer measure {whose}: a container has no memory request",
+    )
 
 
 def test_a_limit_below_usage_has_no_effect_in_place_and_kills_a_new_pod() -> None:
