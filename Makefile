@@ -117,9 +117,10 @@ pictures: $(VENV)/.installed  ## the pictures of docs/ and its table of keys
 	$(BIN)/python docs/make_pictures.py
 	$(BIN)/python docs/make_keys.py
 
-reference: $(VENV)/.installed  ## docs/reference, docs/schema and the dashboard of deploy/ from the program
+reference: $(VENV)/.installed  ## docs/reference, docs/schema, docs/check-rules and the dashboard of deploy/ from the program
 	$(BIN)/python docs/make_reference.py
 	$(BIN)/python docs/make_schema.py
+	$(BIN)/python docs/make_checks.py
 	$(BIN)/python deploy/make_dashboard.py
 
 site: $(VENV)/.installed  ## the documentation: build/site/index.html

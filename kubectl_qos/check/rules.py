@@ -35,6 +35,7 @@ from kubectl_qos.k8s.quota import (
 from kubectl_qos.k8s.releases import Gate, Release
 from kubectl_qos.k8s.resources import pod_requests, resources_of_pod
 from kubectl_qos.k8s.validation import pod_refusals
+from kubectl_qos.qos.cgroup.values import UNWRITTEN
 from kubectl_qos.qos.prediction import Prediction, predict_running
 from kubectl_qos.qos.qos_class import QosClass, computed_class, is_decided_at_pod_level, qos_class
 from kubectl_qos.qos.ranking import ContainerKind, Profiles
@@ -248,6 +249,8 @@ def _changes(old: Prediction, new: Prediction) -> Iterator[str]:
 
 
 def _differing(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
+    """The files whose content differs; one that is not written has its default."""
+    old, new = {**UNWRITTEN, **old}, {**UNWRITTEN, **new}
     return (name for name in {**old, **new} if old.get(name) != new.get(name))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -191,16 +191,3 @@ def junit(report: Report) -> str:
 
 def _xml(text: str) -> str:
     return "\n".join(map(escape, text.split("\n")))
-
-
-def rule_page(rule: RuleId, examples: Iterable[tuple[str, str]] = ()) -> str:
-    """The documentation page of a rule, in Markdown; `examples` are manifests with their titles."""
-    text = rule_texts()[rule]
-    policy = f"None: {text.no_policy}." if text.no_policy else "`kubectl qos check --to-policy` has it."
-    parts = [f"# {rule}: {text.title}", f"Level: `{rule.level}`.", text.why, "## What to do", text.mend]
-    if text.parameter:
-        parts += ["## Parameter", f"{text.parameter}."]
-    parts += ["## Policy", policy]
-    for title, manifest in examples:
-        parts += [f"## {title}", f"```yaml\n{manifest.strip()}\n```"]
-    return "\n\n".join(parts) + "\n"
