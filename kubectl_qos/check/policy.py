@@ -17,7 +17,7 @@ from typing import Any, Final
 from kubectl_qos.check.findings import CLASS_MARK, POD_LEVEL, WAIVER_MARK
 from kubectl_qos.check.rules import ODD_CPU, ODD_MEMORY
 from kubectl_qos.check.settings import Level, RuleId, Settings, waiver_form
-from kubectl_qos.k8s.defaulting import SYSTEM_PRIORITIES
+from kubectl_qos.k8s.defaulting import SYSTEM_NODE_CRITICAL, SYSTEM_PRIORITIES
 from kubectl_qos.k8s.objects import CPU, MEMORY
 from kubectl_qos.k8s.releases import Gate, Release
 
@@ -322,6 +322,7 @@ def _best_effort(settings: Settings) -> str:
     )
     number = f"(has(variables.spec.priority) ? variables.spec.priority : {system}0)"
     condition = f"!variables.unknown && variables.class == 'BestEffort' && {number} >= {settings.priority}"
+    condition += f" && {number} < {SYSTEM_PRIORITIES[SYSTEM_NODE_CRITICAL]}"
     return _one(
         condition,
         priority=f"({has_name} ? 'PriorityClass ' + string({name}) : 'priority ' + string({number}))",

@@ -18,7 +18,7 @@ import msgspec
 from kubectl_qos.check.findings import CLASS_MARK, MARKS, POD_LEVEL, Case, Context, Finding, Hit, Subject
 from kubectl_qos.check.settings import RuleId, matches
 from kubectl_qos.errors import QosError
-from kubectl_qos.k8s.defaulting import default_pod
+from kubectl_qos.k8s.defaulting import SYSTEM_NODE_CRITICAL, SYSTEM_PRIORITIES, default_pod
 from kubectl_qos.k8s.kinds import template_path
 from kubectl_qos.k8s.manifest import LEAST_MEMORY, MOST_CPU_MILLI, MistakeCode, manifest_mistakes
 from kubectl_qos.k8s.objects import CPU, MEMORY, NO_RESOURCES, Container, Json, Pod, ResourceList, nested
@@ -143,7 +143,9 @@ def _required_class(case: Case) -> str:
 
 
 def _best_effort(case: Case) -> Iterator[Hit]:
-    if case.qos is QosClass.BEST_EFFORT and case.priority >= case.settings.priority:
+    """The kernel spares node-critical pods, whatever their class."""
+    least, most = case.settings.priority, SYSTEM_PRIORITIES[SYSTEM_NODE_CRITICAL]
+    if case.qos is QosClass.BEST_EFFORT and least <= case.priority < most:
         name = case.pod.spec.priority_class_name
         priority = f"PriorityClass {name}" if name else f"priority {case.priority}"
         field_ = "priorityClassName" if name else "priority"

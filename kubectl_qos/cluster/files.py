@@ -92,7 +92,11 @@ class FileSource(Source):
         return (
             *(f"error: {problem}" for problem in (*parsed.problems, *parsed.refused)),
             *(f"Warning: {warning}" for warning in parsed.warnings),
-            *([f"ignored, without pods: {_counted(parsed.ignored)}"] if parsed.ignored else []),
+            *(
+                [f"ignored, without pods: {_counted(parsed.ignored)}"]
+                if parsed.ignored and not self._keeps
+                else []
+            ),
         )
 
     def now(self) -> datetime:
