@@ -172,7 +172,7 @@ class Case:
         found = [
             Owner(
                 one.name,
-                f"{_KIND_WORDS[kinds[id(one)]]} {one.name}",
+                f"{_KIND_WORDS[kinds[id(one)]]} {one.name}".rstrip(),
                 f"{self.prefix}.{list_}[{index}]",
                 one.resources,
                 list_ == "ephemeralContainers",

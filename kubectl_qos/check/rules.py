@@ -192,7 +192,7 @@ def _fits_no_node(case: Case) -> Iterator[Hit]:
     for resource in (CPU, MEMORY):
         known = [one[resource] for one in nodes if one is not None and resource in one]
         if not known and resource == MEMORY and settings.node_memory_bytes is not None:
-            known = [Quantity.from_json(settings.node_memory_bytes)]
+            known = [Quantity.parse(f"{settings.node_memory_bytes >> 10}Ki")]
         amount = requests.get(resource, ZERO)
         if known and amount > max(known) and not case.is_stored:
             facts = {"resource": resource, "amount": str(amount), "largest": str(max(known))}

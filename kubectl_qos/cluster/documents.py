@@ -197,8 +197,9 @@ def _end_of_first(content: memoryview) -> int | None:
 
 
 class ReadObject(NamedTuple):
-    """An object as it is written, where, and the pods that are made of it."""
+    """An object as it is written, where, and the pods that are made of it; its List may have its kind."""
 
+    kind: str
     raw: Json
     location: DocumentLocation
     pods: Sequence[Pod]
@@ -298,7 +299,7 @@ class ParsedObjects:
             self.problems.append(_bad_field(location, subject, raw, error))
             return
         if self.objects is not None:
-            self.objects.append(ReadObject({"kind": kind, **raw}, location, pods))
+            self.objects.append(ReadObject(kind, raw, location, pods))
         if self.objects is not None or not pods or metadata_text(raw, "uid"):
             return
         from kubectl_qos.k8s.manifest import manifest_mistakes

@@ -30,13 +30,13 @@ An annotation waives a rule with a reason: kubectl-qos/waive: "QOS006: batch job
 """
 EXAMPLES: Final = """\
 examples:
-  kubectl qos check -f manifests/ -R                     every manifest below a folder
+  kubectl qos check manifests/ -R                        every manifest below a folder
   kubectl qos check -k overlays/prod --fail-on warning   what kustomize builds
-  kubectl qos check -f web.yaml --node-memory 16Gi       and who is killed before whom
+  kubectl qos check web.yaml --node-memory 16Gi          and who is killed before whom
   kubectl qos check -A                                   the pods of a cluster
-  kubectl qos check -f . -o json > baseline.json         accept what is there
-  kubectl qos check -f . --baseline baseline.json        only what is new
-  kubectl qos check -f . -o sarif > check.sarif          for code scanning
+  kubectl qos check manifests/ -o json > baseline.json   accept what is there
+  kubectl qos check manifests/ --baseline baseline.json  only what is new
+  kubectl qos check manifests/ -o sarif > check.sarif    for code scanning
   kubectl qos check --to-policy | kubectl apply -f -     the same rules in the API server
 """
 EXIT_FAILED: Final = 1
@@ -48,6 +48,7 @@ class Options:
     """What is checked, by which settings, and how it is printed."""
 
     source: SourceOptions
+    paths: tuple[str, ...]
     release: str | None
     config: str | None
     baseline: str | None
@@ -58,6 +59,7 @@ class Options:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `check`."""
+    parser.add_argument("paths", nargs="*", metavar="FILE", help="as -f: a file, a folder, a URL or -")
     parser.add_argument(
         "--to", dest="release", metavar="RELEASE", help="also what another release changes, such as 1.37"
     )
@@ -96,7 +98,7 @@ def _run(options: Options) -> int:
     from kubectl_qos.check.settings import Settings
     from kubectl_qos.config.check_settings import find_check_settings, read_check_settings
 
-    source = options.source
+    source = replace(options.source, files=(*options.source.files, *options.paths))
     paths = [*source.files, *([source.kustomize] if source.kustomize is not None else [])]
     file = Path(options.config) if options.config is not None else find_check_settings(paths or ["."])
     settings = read_check_settings(file) if file is not None else Settings()
@@ -146,7 +148,7 @@ def _check(
         if position is None:
             return Place(str(location))
         if location.name not in lines:
-            lines[location.name] = files.texts[location.name].decode(errors="replace").split("\n")
+            lines[location.name] = files.texts[location.name].decode("utf-8-sig", "replace").split("\n")
         return Place(location.name, *position, lines[location.name][position[0] - 1].rstrip("\r"))
 
     findings = check(subjects, _context(resolved, snapshot, settings, options))
@@ -188,7 +190,7 @@ def _context(
         after = partial(apply_overrides, overrides=(), release=options.release)
     context = Context(snapshot, settings, after=after)
     if isinstance(resolved.source, FileSource) and resolved.source.objects:
-        objects = [one.raw for one in resolved.source.objects]
+        objects = [{**one.raw, "kind": one.kind} for one in resolved.source.objects]
         namespaces = [nested(raw, "metadata") for raw in objects if raw.get("kind") == "Namespace"]
         classes = [raw for raw in objects if raw.get("kind") == "PriorityClass"]
         numbers = [(raw.get("value"), raw.get("globalDefault"), nested(raw, "metadata")) for raw in classes]
