@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import celpy
 from celpy import celtypes
+from celpy.adapter import json_to_cel
 
 from kubectl_qos.k8s.quantity import Quantity
 
@@ -50,8 +51,8 @@ class Request:
     def __init__(self, obj: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> None:
         operation = "CREATE" if old is None else "UPDATE"
         request = {"operation": operation, "namespace": obj["metadata"].get("namespace", "")}
-        given = {"object": obj, "oldObject": old, "request": request}
-        self._given = {name: celpy.json_to_cel(value) for name, value in given.items()}
+        given: dict[str, Any] = {"object": obj, "oldObject": old, "request": request}
+        self._given: dict[str, Any] = {name: json_to_cel(value) for name, value in given.items()}
         self._shared: dict[str, Any] = {}
 
     def refusal(self, policy: Mapping[str, Any]) -> str:

@@ -86,7 +86,8 @@ def _amounts(*texts: str) -> st.SearchStrategy[tuple[str | None, str | None]]:
 
 @st.composite
 def resources(draw: st.DrawFn) -> dict[str, Any]:
-    made: dict[str, dict[str, str]] = {}
+    made: dict[str, Any] = {}
+    is_there: bool = draw(st.booleans())
     amounts = {
         "cpu": draw(_amounts("0", "100m", "1", "300")),
         "memory": draw(_amounts("0", "600", "5Mi", "64Mi", "256Mi", "256M", "1Gi")),
@@ -95,7 +96,7 @@ def resources(draw: st.DrawFn) -> dict[str, Any]:
         for side, value in (("requests", request), ("limits", limit)):
             if value is not None:
                 made.setdefault(side, {})[name] = value
-    return {"resources": made} if made or draw(st.booleans()) else {}
+    return {"resources": made} if made or is_there else {}
 
 
 @st.composite

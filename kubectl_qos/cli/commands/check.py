@@ -33,11 +33,11 @@ examples:
   kubectl qos check manifests/ -R                        every manifest below a folder
   kubectl qos check -k overlays/prod --fail-on warning   what kustomize builds
   kubectl qos check web.yaml --node-memory 16Gi          and who is killed before whom
-  kubectl qos check -A                                   the pods of a cluster
+  kubectl qos check -n shop                              the pods of a cluster
   kubectl qos check manifests/ -o json > baseline.json   accept what is there
   kubectl qos check manifests/ --baseline baseline.json  only what is new
   kubectl qos check manifests/ -o sarif > check.sarif    for code scanning
-  kubectl qos check --to-policy | kubectl apply -f -     the same rules in the API server
+  kubectl qos check --to-policy > policies.yaml          the same rules for the API server
 """
 EXIT_FAILED: Final = 1
 EXIT_TROUBLE: Final = 2
