@@ -12,7 +12,6 @@ from urllib.parse import quote
 
 import msgspec
 
-from kubectl_qos import __version__
 from kubectl_qos.check.findings import Finding, Subject
 from kubectl_qos.check.settings import Level, RuleId
 from kubectl_qos.present.format import count, escape
@@ -120,15 +119,15 @@ def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
-def sarif(report: Report) -> dict[str, Any]:
-    """One run of SARIF 2.1.0, with every rule and its help; waived findings are suppressed ones."""
+def sarif(report: Report, version: str) -> dict[str, Any]:
+    """One run of SARIF 2.1.0 of this program's version, with every rule and its help; waived findings are suppressed ones."""
     found = [_result(finding, place) for finding, place in report.findings]
     for finding, place, reason in report.waived:
         suppression = {"kind": "external", "justification": reason}
         found.append({**_result(finding, place), "suppressions": [suppression]})
     driver = {
         "name": "kubectl-qos",
-        "version": __version__,
+        "version": version,
         "informationUri": PAGES.rpartition("/")[0],
         "rules": [_sarif_rule(rule, text) for rule, text in rule_texts().items()],
     }

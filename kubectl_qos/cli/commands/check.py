@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from kubectl_qos import __version__
 from kubectl_qos.cli import output, resources
 from kubectl_qos.cli.flags import add_output, add_switch
 from kubectl_qos.errors import InputError, QosError
@@ -238,7 +239,7 @@ def _print(report: Report, format_: str | None, notes: tuple[str, ...]) -> None:
         "text": present.text_lines,
         "github": present.github_lines,
         "junit": lambda report: [present.junit(report)],
-        "sarif": lambda report: [json_text(present.sarif(report))],
+        "sarif": lambda report: [json_text(present.sarif(report, __version__))],
     }
     if format_ is not None and format_ not in printers:
         from kubectl_qos.present.values.findings import finding_list_values
