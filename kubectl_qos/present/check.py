@@ -120,7 +120,7 @@ def _property(text: str) -> str:
 
 
 def sarif(report: Report, version: str) -> dict[str, Any]:
-    """One run of SARIF 2.1.0 of this program's version, with every rule and its help; waived findings are suppressed ones."""
+    """One run of SARIF 2.1.0, with every rule and its help; waived findings are suppressed ones."""
     found = [_result(finding, place) for finding, place in report.findings]
     for finding, place, reason in report.waived:
         suppression = {"kind": "external", "justification": reason}
