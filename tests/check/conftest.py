@@ -1,15 +1,7 @@
-"""A command to run."""
+"""A command to run, also against a server."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from tests.end_to_end.conftest import authority, live, run, serve
 
-import pytest
-
-from tests.end_to_end.command import Run
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Run:
-    (tmp_path / ".git").mkdir()  # settings of folders above are of no repository of this test
-    return Run(tmp_path)
+__all__ = ["authority", "live", "run", "serve"]

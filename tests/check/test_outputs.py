@@ -16,7 +16,10 @@ import yaml
 from jsonschema import Draft7Validator
 
 from tests.check.test_rules import EXAMPLES
+from tests.cluster.cluster_objects import node, pod
+from tests.cluster.object_server import ObjectServer
 from tests.end_to_end.command import Run
+from tests.end_to_end.conftest import Live
 from tests.end_to_end.golden_text import assert_as_kept
 from tests.end_to_end.test_manifests import MANIFESTS
 
@@ -137,6 +140,23 @@ def test_a_cluster_is_checked_like_manifests(run: Run) -> None:
     done = run("check", "--demo", "-n", "shop", "-o", "json")
     kinds = {(one["object"]["kind"], one["file"], one["line"]) for one in json.loads(done.out)["items"]}
     assert ("Deployment", "demo", None) in kinds
+
+
+@pytest.mark.parametrize("is_allowed", [True, False])
+def test_the_limit_ranges_of_a_cluster_count(is_allowed: bool, run: Run, live: Live) -> None:
+    caps = {
+        "kind": "LimitRange",
+        "metadata": {"name": "caps", "namespace": "shop", "uid": "1"},
+        "spec": {"limits": [{"type": "Container", "max": {"memory": "1Gi"}}]},
+    }
+    server = ObjectServer(pods=[pod("web-0", limit="2Gi")], limits=[caps], nodes=[node()], metrics=[])
+    if not is_allowed:
+        server.forbidden = {"/api/v1/namespaces/shop/limitranges"}
+    live(server)
+    done = run("check", "-n", "shop", "-o", "json")
+    rules = {one["rule"] for one in json.loads(done.out)["items"]}
+    assert ("QOS016" in rules) is is_allowed, done.err
+    assert is_allowed or "the list of LimitRanges in the namespace shop" in done.err
 
 
 def test_ephemeral_containers_count(run: Run) -> None:

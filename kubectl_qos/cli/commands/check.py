@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kubectl_qos.check.settings import Settings
     from kubectl_qos.cli.options import SourceOptions
     from kubectl_qos.cluster.documents import DocumentLocation, ReadObject
+    from kubectl_qos.k8s.quota import LimitRange
     from kubectl_qos.k8s.snapshot import Snapshot
     from kubectl_qos.present.check import Place, Report
 
@@ -150,7 +151,9 @@ def _check(
             return Place(str(location))
         if location.name not in lines:
             lines[location.name] = files.texts[location.name].decode("utf-8-sig", "replace").split("\n")
-        return Place(location.name, *position, lines[location.name][position[0] - 1].rstrip("\r"))
+        # YAML has more line breaks than files have lines.
+        (text,) = lines[location.name][position[0] - 1 : position[0]] or [""]
+        return Place(location.name, *position, text.rstrip("\r"))
 
     findings = check(subjects, _context(resolved, snapshot, settings, options))
     selection = select(findings, settings, resolved.source.now().date(), _baseline(options.baseline))
@@ -184,6 +187,7 @@ def _context(
     from kubectl_qos.k8s.node_overrides import apply_overrides
     from kubectl_qos.k8s.objects import nested
     from kubectl_qos.k8s.releases import Release
+    from kubectl_qos.present.reasons import missing_sentence
 
     after = None
     if options.release is not None:
@@ -207,7 +211,14 @@ def _context(
             },
         )
     first = {pod.namespace: pod for pod in snapshot.pods if resolved.scope.matches(pod)}
-    ranges = [one for pod in first.values() for one in resolved.source.related(pod).limit_ranges]
+    ranges: list[LimitRange] = []
+    for namespace, pod in first.items():
+        try:
+            related = resolved.source.related(pod)
+            ranges += related.limit_ranges
+            output.notes(missing_sentence(one) for one in related.missing if "LimitRange" in one.what)
+        except QosError as error:
+            output.note(f"the LimitRanges of namespace {namespace} are not known: {error}")
     return replace(context, limit_ranges=ranges)
 
 
