@@ -89,6 +89,7 @@ bench: binary  ## speed as ratios against named yardsticks
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/list.py
 	$(BIN)/python benchmarks/manifests.py
+	$(BIN)/python benchmarks/check.py
 	$(BIN)/python benchmarks/predict.py
 	$(BIN)/python benchmarks/large.py
 	$(BIN)/python benchmarks/watch.py
