@@ -9,21 +9,22 @@ apiserver/pkg/cel/library/quantity.go (1.29 and later); variables and messageExp
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from string import Formatter
 from typing import Any, Final
 
-from kubectl_qos.check.findings import CLASS_MARK, POD_LEVEL, WAIVER_MARK
+from kubectl_qos.check.findings import CLASS_MARK, MARKS, POD_LEVEL, WAIVER_MARK
 from kubectl_qos.check.rules import ODD_CPU, ODD_MEMORY
 from kubectl_qos.check.settings import Level, RuleId, Settings, waiver_form
 from kubectl_qos.k8s.defaulting import SYSTEM_NODE_CRITICAL, SYSTEM_PRIORITIES
+from kubectl_qos.k8s.manifest import MOST_CPU_MILLI
 from kubectl_qos.k8s.objects import CPU, MEMORY
+from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.releases import Gate, Release
 
 _API: Final = "admissionregistration.k8s.io/v1"
 _SPEC: Final = "variables.spec"
-_LISTS: Final = ("initContainers", "containers", "ephemeralContainers")
 _LABELS: Final = {
     "initContainers": (
         "(has(c.restartPolicy) && c.restartPolicy == 'Always' ? 'sidecar ' : 'init container ')"
@@ -56,12 +57,13 @@ def policies(
     `messages` are the rules' sentences, with names of facts in braces. The exceptions of settings are not in
     them: a waiver is an annotation.
     """
-    for rule, found in _FOUND.items():
+    for rule, found in _found(settings).items():
         level = settings.level(rule)
         if level is None:
             continue
         name = f"kubectl-qos-{rule.lower()}"
-        variables = {**_variables(settings, release, rule), "found": found(settings)}
+        waived = f"({_marked(WAIVER_MARK, _text(''))}).matches({_text(waiver_form(rule))})"
+        variables = {**_variables(settings, release), "waived": waived, "found": found}
         used = _used(variables, "variables.waived variables.found")
         yield {
             "apiVersion": _API,
@@ -113,87 +115,64 @@ def _message(template: str) -> str:
     return " + ".join(parts)
 
 
-def _text(text: str) -> str:
-    return "'{}'".format(text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n"))
+def _text(text: object) -> str:
+    return "'{}'".format(str(text).replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n"))
 
 
-def _has(owner: str, side: str, resource: str) -> str:
-    where = f"{owner}.resources"
-    return f"(has({where}) && has({where}.{side}) && '{resource}' in {where}.{side})"
-
-
-def _amount(owner: str, side: str, resource: str) -> str:
-    return f"quantity(string({owner}.resources.{side}.{resource}))"
-
-
-def _compared(owner: str, side: str, resource: str, operator: str, amount: str) -> str:
-    value = _amount(owner, side, resource)
-    return f"({_has(owner, side, resource)} && {value}.compareTo({amount}) {operator} 0)"
-
-
-def _request(owner: str, resource: str) -> str:
-    """The request, or the limit that becomes it; one of them must be there."""
-    own, limit = (_amount(owner, side, resource) for side in ("requests", "limits"))
-    return f"({_has(owner, 'requests', resource)} ? {own} : {limit})"
-
-
-_ZERO: Final = "quantity('0')"
-_MEBIBYTE: Final = "quantity('1Mi')"
-
-
-def _is_positive(owner: str, side: str, resource: str) -> str:
-    return _compared(owner, side, resource, ">", _ZERO)
-
-
-def _is_guaranteed(owner: str) -> str:
-    """Positive limits of CPU and memory that the requests are equal to."""
-    return " && ".join(
-        f"{_is_positive(owner, 'limits', name)}"
-        f" && {_request(owner, name)}.compareTo({_amount(owner, 'limits', name)}) == 0"
-        for name in (CPU, MEMORY)
+def _expand(expression: str, owner: str) -> str:
+    """An expression about an owner: `?limits.cpu` is whether it has one, `#` its quantity, `$` its text."""
+    where = rf"{owner}.resources.\1.\2"
+    expression = re.sub(
+        r"\?(\w+)\.(\w+)",
+        rf"(has({owner}.resources) && has({owner}.resources.\1) && '\2' in {owner}.resources.\1)",
+        expression,
     )
+    expression = re.sub(r"#(\w+)\.(\w+)", f"quantity(string({where}))", expression)
+    return re.sub(r"\$(\w+)\.(\w+)", f"string({where})", expression)
 
 
-def _variables(settings: Settings, release: Release, rule: RuleId) -> dict[str, str]:
-    """What expressions share; a server evaluates only those that are used."""
-    template = (
-        "has(variables.object.spec.jobTemplate) ? variables.object.spec.jobTemplate.spec.template :"
-        " has(variables.object.spec.template) ? variables.object.spec.template : variables.object"
-    )
-    counted = [_has(_SPEC, side, name) for side in ("requests", "limits") for name in (CPU, MEMORY)]
-    decides = "has(variables.spec.resources)"
+def _compared(amount: str, operator: str, least: object) -> str:
+    return f"(?{amount} && #{amount}.compareTo(quantity('{least}')) {operator} 0)"
+
+
+_AMOUNTS: Final = [f"{side}.{name}" for side in ("limits", "requests") for name in (MEMORY, CPU)]
+_COUNTS: Final = " || ".join(_compared(amount, ">", 0) for amount in _AMOUNTS)
+_GUARANTEED: Final = " && ".join(
+    f"{_compared(f'limits.{name}', '>', 0)}"
+    f" && (?requests.{name} ? #requests.{name} : #limits.{name}).compareTo(#limits.{name}) == 0"
+    for name in (CPU, MEMORY)
+)
+"""Positive limits of CPU and memory that the requests are equal to; a missing request becomes the limit."""
+
+
+def _variables(settings: Settings, release: Release) -> dict[str, str]:
+    """What the expressions of rules share."""
+    own = "has(variables.spec.resources)"
     if release.enabled(Gate.POD_LEVEL_FIX_QOS_CLASS):
-        decides = f"({' || '.join(counted)})"
-    if not release.enabled(Gate.POD_LEVEL_RESOURCES):
-        decides = "false"
-    counts = [_is_positive("d", side, name) for side in ("requests", "limits") for name in (CPU, MEMORY)]
+        own = _expand(f"({' || '.join(f'?{amount}' for amount in _AMOUNTS)})", _SPEC)
     return {
         "object": "dyn(object)",
-        "template": template,
+        "template": (
+            "has(variables.object.spec.jobTemplate) ? variables.object.spec.jobTemplate.spec.template :"
+            " has(variables.object.spec.template) ? variables.object.spec.template : variables.object"
+        ),
         "spec": "variables.template.spec",
-        **{name: f"has(variables.spec.{name}) ? variables.spec.{name} : []" for name in _LISTS},
-        "podLevel": decides,
+        **{name: f"has(variables.spec.{name}) ? variables.spec.{name} : []" for name in _LABELS},
+        "podLevel": own if release.enabled(Gate.POD_LEVEL_RESOURCES) else "false",
         "unknown": "variables.podLevel && !has(variables.object.spec.containers)",
         "deciding": "variables.podLevel ? [variables.spec] : variables.initContainers + variables.containers",
         "class": (
-            f"variables.deciding.all(d, !({' || '.join(counts)})) ? 'BestEffort' :"
-            f" variables.deciding.all(d, {_is_guaranteed('d')}) ? 'Guaranteed' : 'Burstable'"
+            f"variables.deciding.all(d, !({_expand(_COUNTS, 'd')})) ? 'BestEffort' :"
+            f" variables.deciding.all(d, {_expand(_GUARANTEED, 'd')}) ? 'Guaranteed' : 'Burstable'"
         ),
         "required": _marked(CLASS_MARK, _required(settings)),
-        "waived": f"({_marked(WAIVER_MARK, _text(''))}).matches({_text(waiver_form(rule))})",
     }
 
 
 def _marked(name: str, otherwise: str) -> str:
     """The value of an annotation or label of ours, of the template or the object."""
-    places = (
-        ("template", "annotations"),
-        ("template", "labels"),
-        ("object", "annotations"),
-        ("object", "labels"),
-    )
     text = ""
-    for owner, side in places:
+    for owner, side in product(("template", "object"), MARKS):
         where = f"variables.{owner}.metadata"
         text += f"has({where}) && has({where}.{side}) && '{name}' in {where}.{side} ?"
         text += f" string({where}.{side}['{name}']) : "
@@ -201,149 +180,100 @@ def _marked(name: str, otherwise: str) -> str:
 
 
 def _required(settings: Settings) -> str:
-    classes = "".join(
-        f"request.namespace.matches({_text(_form(pattern))}) ? {_text(qos)} : "
-        for pattern, qos in settings.classes.items()
-    )
-    return classes + _text("")
+    classes = ""
+    for pattern, qos in settings.classes.items():
+        form = f"^{'.*'.join(map(re.escape, pattern.split('*')))}$"
+        classes += f"request.namespace.matches({_text(form)}) ? {_text(qos)} : "
+    return f"{classes}''"
 
 
-def _form(pattern: str) -> str:
-    return "^" + ".*".join(map(re.escape, pattern.split("*"))) + "$"
+def _map(**facts: str) -> str:
+    entries = ", ".join(f"'{name}': {text}" for name, text in facts.items())
+    return f"{{{entries}}}"
 
 
-def _each(
-    condition: Callable[[str], str],
-    facts: Mapping[str, Callable[[str], str]],
-    lists: Sequence[str] = _LISTS,
-    *,
-    pod: bool = False,
-) -> str:
-    """The facts of every container for which a condition holds, and of spec.resources, as a list of maps."""
-
-    def mapped(owner: str, label: str) -> str:
-        texts = {"owner": label, **{name: fact(owner) for name, fact in facts.items()}}
-        return "{" + ", ".join(f"'{name}': {text}" for name, text in texts.items()) + "}"
-
+def _each(condition: str, lists: Sequence[str] = tuple(_LABELS), *, pod: bool = False, **facts: str) -> str:
+    """A map of facts for each container for which a condition holds, and for spec.resources."""
     parts = []
     for name in lists:
-        entry = mapped("c", f"{_LABELS[name]} + string(c.name)")
-        parts.append(f"variables.{name}.filter(c, {condition('c')}).map(c, {entry})")
+        entry = _expand(_map(owner=f"{_LABELS[name]} + string(c.name)", **facts), "c")
+        parts.append(f"variables.{name}.filter(c, {_expand(condition, 'c')}).map(c, {entry})")
     if pod:
-        parts.append(f"({condition(_SPEC)} ? [{mapped(_SPEC, _text(POD_LEVEL))}] : [])")
+        entry = _expand(_map(owner=_text(POD_LEVEL), **facts), _SPEC)
+        parts.append(f"({_expand(condition, _SPEC)} ? [{entry}] : [])")
     return " + ".join(parts)
 
 
-def _one(condition: str, **facts: str) -> str:
-    """One map of facts where a condition on the pod holds."""
-    entry = ", ".join(f"'{name}': {text}" for name, text in facts.items())
-    return f"{condition} ? [{{{entry}}}] : []"
-
-
-def _value(side: str, resource: str) -> Callable[[str], str]:
-    return lambda owner: f"string({owner}.resources.{side}.{resource})"
-
-
-def _always(text: object) -> Callable[[str], str]:
-    return lambda _: _text(str(text))
-
-
-def _odd_sizes(_: Settings) -> str:
+def _odd_sizes() -> str:
     found = []
     for side in ("limits", "requests"):
-        for name, problem in ((MEMORY, ODD_MEMORY), (CPU, ODD_CPU)):
-            condition = partial(_compared, side=side, resource=CPU, operator=">=", amount="quantity('256')")
-            if name == MEMORY:
-                condition = partial(_is_tiny, side=side)
-            facts = {"side": _always(side), "resource": _always(name), "value": _value(side, name)}
-            found.append(_each(condition, {**facts, "problem": _always(problem)}, pod=True))
+        tiny = f"{_compared(f'{side}.memory', '>', 0)} && {_compared(f'{side}.memory', '<', '1Mi')}"
+        many = _compared(f"{side}.cpu", ">=", MOST_CPU_MILLI // 1000)
+        for name, condition, problem in ((MEMORY, tiny, ODD_MEMORY), (CPU, many, ODD_CPU)):
+            texts = {"side": _text(side), "resource": _text(name), "problem": _text(problem)}
+            found.append(_each(condition, pod=True, value=f"${side}.{name}", **texts))
     return " + ".join(found)
 
 
-def _is_tiny(owner: str, side: str) -> str:
-    return f"{_is_positive(owner, side, MEMORY)} && {_compared(owner, side, MEMORY, '<', _MEBIBYTE)}"
+def _missing_requests(resources: Sequence[str]) -> str:
+    lacks = {}
+    for name in resources:
+        shared = _expand(f"?requests.{name} || ?limits.{name}", _SPEC)
+        lacks[name] = f"!(?requests.{name} || ?limits.{name} || {shared})"
+    named = _text(" and ".join(lacks))
+    for name in lacks if len(lacks) > 1 else ():
+        others = " && ".join(f"!({lack})" for other, lack in lacks.items() if other != name)
+        named = f"({others} ? {_text(name)} : {named})"
+    return _each(" || ".join(lacks.values()), ("initContainers", "containers"), resources=named)
 
 
-def _missing_requests(settings: Settings) -> str:
-    def lacks(owner: str, resource: str) -> str:
-        places = [_has(place, side, resource) for place in (owner, _SPEC) for side in ("requests", "limits")]
-        return f"!({' || '.join(places)})"
-
-    def named(owner: str) -> str:
-        first, *others = settings.resources
-        if not others:
-            return _text(first)
-        both = _text(" and ".join(settings.resources))
-        return (
-            f"({lacks(owner, first)} ? ({lacks(owner, others[0])} ? {both} : {_text(first)})"
-            f" : {_text(others[0])})"
-        )
-
-    def lacks_any(owner: str) -> str:
-        return " || ".join(lacks(owner, name) for name in settings.resources)
-
-    return _each(lacks_any, {"resources": named}, _LISTS[:2])
+def _far_limits(ratio: int) -> str:
+    condition = (
+        f"{_compared('limits.memory', '>', 0)} && {_compared('requests.memory', '>', 0)}"
+        f" && #limits.memory.asApproximateFloat() > {ratio}.0 * #requests.memory.asApproximateFloat()"
+    )
+    facts = {"limit": "$limits.memory", "request": "$requests.memory", "ratio": _text(ratio)}
+    return _each(condition, pod=True, **facts)
 
 
-def _far_limits(settings: Settings) -> str:
-    def condition(owner: str) -> str:
-        limit, request = _amount(owner, "limits", MEMORY), _amount(owner, "requests", MEMORY)
-        return (
-            f"{_is_positive(owner, 'limits', MEMORY)} && {_is_positive(owner, 'requests', MEMORY)}"
-            f" && {limit}.asApproximateFloat() > {settings.ratio}.0 * {request}.asApproximateFloat()"
-        )
-
-    facts = {"limit": _value("limits", MEMORY), "request": _value("requests", MEMORY)}
-    return _each(condition, {**facts, "ratio": _always(settings.ratio)}, pod=True)
+def _small_limits(minimum: Quantity) -> str:
+    condition = f"{_compared('limits.memory', '>=', '1Mi')} && {_compared('limits.memory', '<', minimum)}"
+    return _each(condition, pod=True, limit="$limits.memory", minimum=_text(minimum))
 
 
-def _small_limits(settings: Settings) -> str:
-    def condition(owner: str) -> str:
-        least = f"quantity('{settings.minimum}')"
-        return (
-            f"{_compared(owner, 'limits', MEMORY, '>=', _MEBIBYTE)}"
-            f" && {_compared(owner, 'limits', MEMORY, '<', least)}"
-        )
-
-    facts = {"limit": _value("limits", MEMORY), "minimum": _always(settings.minimum)}
-    return _each(condition, facts, pod=True)
-
-
-def _class(_: Settings) -> str:
+def _other_class() -> str:
     differs = "!variables.unknown && variables.required != '' && variables.required != variables.class"
-    return _one(differs, becomes="variables.class", required="variables.required")
+    return f"{differs} ? [{_map(becomes='variables.class', required='variables.required')}] : []"
 
 
-def _best_effort(settings: Settings) -> str:
+def _best_effort(least: int) -> str:
     name = "variables.spec.priorityClassName"
-    has_name = f"has({name}) && {name} != ''"
     system = "".join(
         f"has({name}) && {name} == '{known}' ? {number} : " for known, number in SYSTEM_PRIORITIES.items()
     )
     number = f"(has(variables.spec.priority) ? variables.spec.priority : {system}0)"
-    condition = f"!variables.unknown && variables.class == 'BestEffort' && {number} >= {settings.priority}"
-    condition += f" && {number} < {SYSTEM_PRIORITIES[SYSTEM_NODE_CRITICAL]}"
-    return _one(
-        condition,
-        priority=f"({has_name} ? 'PriorityClass ' + string({name}) : 'priority ' + string({number}))",
+    text = f"'PriorityClass ' + string({name}) : 'priority ' + string({number})"
+    priority = f"(has({name}) && {name} != '' ? {text})"
+    return (
+        f"!variables.unknown && variables.class == 'BestEffort' && {number} >= {least}"
+        f" && {number} < {SYSTEM_PRIORITIES[SYSTEM_NODE_CRITICAL]}"
+        f" ? [{_map(priority=priority)}] : []"
     )
 
 
-def _init_costs(_: Settings) -> str:
-    apps = f"size(variables.containers) > 0 && variables.containers.all(c, {_is_guaranteed('c')})"
-    found = _each(lambda owner: f"!({_is_guaranteed(owner)})", {}, _LISTS[:1])
-    return f"!variables.podLevel && {apps} ? {found} : []"
+def _init_costs() -> str:
+    apps = f"size(variables.containers) > 0 && variables.containers.all(c, {_expand(_GUARANTEED, 'c')})"
+    return f"!variables.podLevel && {apps} ? {_each(f'!({_GUARANTEED})', ('initContainers',))} : []"
 
 
-_FOUND: Final[Mapping[RuleId, Callable[[Settings], str]]] = {
-    RuleId.ODD_SIZE: _odd_sizes,
-    RuleId.REQUEST_MISSING: _missing_requests,
-    RuleId.LIMIT_FAR_ABOVE_REQUEST: _far_limits,
-    RuleId.LIMIT_TOO_SMALL: _small_limits,
-    RuleId.OTHER_CLASS: _class,
-    RuleId.BEST_EFFORT_WITH_PRIORITY: _best_effort,
-    RuleId.INIT_COSTS_CLASS: _init_costs,
-}
-"""The expression of each rule: a list of maps, one for each finding, with its facts as text."""
-
-EXPRESSIBLE: Final = frozenset(_FOUND)
+def _found(settings: Settings) -> dict[RuleId, str]:
+    """The expression of each rule: a list of maps, one for each finding, with its facts as text."""
+    return {
+        RuleId.ODD_SIZE: _odd_sizes(),
+        RuleId.REQUEST_MISSING: _missing_requests(settings.resources),
+        RuleId.LIMIT_FAR_ABOVE_REQUEST: _far_limits(settings.ratio),
+        RuleId.LIMIT_TOO_SMALL: _small_limits(settings.minimum),
+        RuleId.OTHER_CLASS: _other_class(),
+        RuleId.BEST_EFFORT_WITH_PRIORITY: _best_effort(settings.priority),
+        RuleId.INIT_COSTS_CLASS: _init_costs(),
+    }

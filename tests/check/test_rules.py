@@ -11,8 +11,9 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from kubectl_qos.check.policy import EXPRESSIBLE
-from kubectl_qos.check.settings import PARAMETERS, RuleId
+from kubectl_qos.check.policy import policies
+from kubectl_qos.check.settings import PARAMETERS, RuleId, Settings
+from kubectl_qos.k8s.releases import Release
 from kubectl_qos.present.check import rule_texts
 from tests.end_to_end.command import Run
 
@@ -53,7 +54,9 @@ def test_a_rule_that_is_off_finds_nothing(rule: RuleId, run: Run) -> None:
 
 @each
 def test_a_rule_has_a_policy_or_the_reason_why_none(rule: RuleId) -> None:
-    assert (rule in EXPRESSIBLE) is not bool(rule_texts()[rule].no_policy)
+    messages = {one: text.message for one, text in rule_texts().items()}
+    names = {one["metadata"]["name"] for one in policies(Settings(), Release.of("1.36"), messages)}
+    assert (f"kubectl-qos-{rule.lower()}" in names) is not bool(rule_texts()[rule].no_policy)
 
 
 def test_every_rule_has_its_page() -> None:
