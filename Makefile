@@ -89,6 +89,7 @@ bench: binary  ## speed as ratios against named yardsticks
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/list.py
 	$(BIN)/python benchmarks/manifests.py
+	$(BIN)/python benchmarks/check.py
 	$(BIN)/python benchmarks/predict.py
 	$(BIN)/python benchmarks/large.py
 	$(BIN)/python benchmarks/watch.py
@@ -117,9 +118,10 @@ pictures: $(VENV)/.installed  ## the pictures of docs/ and its table of keys
 	$(BIN)/python docs/make_pictures.py
 	$(BIN)/python docs/make_keys.py
 
-reference: $(VENV)/.installed  ## docs/reference, docs/schema and the dashboard of deploy/ from the program
+reference: $(VENV)/.installed  ## docs/reference, docs/schema, docs/check-rules and the dashboard of deploy/ from the program
 	$(BIN)/python docs/make_reference.py
 	$(BIN)/python docs/make_schema.py
+	$(BIN)/python docs/make_checks.py
 	$(BIN)/python deploy/make_dashboard.py
 
 site: $(VENV)/.installed  ## the documentation: build/site/index.html

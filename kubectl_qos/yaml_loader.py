@@ -37,16 +37,16 @@ class YamlDocument(NamedTuple):
     node: Any
     repeating: list[Any]
 
-    def line(self, path: str) -> int:
-        """The line, from 0, of a field such as `spec.containers[0].name`, or of as much of it as there is."""
-        node, line = self.node, self.node.start_mark.line
+    def position(self, path: str) -> tuple[int, int]:
+        """Line and column, from 0, of a field such as `spec.containers[0].name`, or of what there is."""
+        node, mark = self.node, self.node.start_mark
         for step in _STEP.findall(path):
             found = next((entry for entry in _entries(node) if entry[0] == step), None)
             if found is None:
                 break
             _, key, node = found
-            line = key.start_mark.line
-        return int(line)
+            mark = key.start_mark
+        return int(mark.line), int(mark.column)
 
     def duplicates(self) -> Iterator[tuple[str, int]]:
         """The path of each key that its mapping has already, and its line from 0."""

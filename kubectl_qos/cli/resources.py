@@ -65,6 +65,7 @@ def resolve_source(
     keep_ids: bool = True,
     refresh_seconds: float | None = None,
     lives: bool = False,
+    keep_objects: bool = False,
 ) -> ResolvedSource:
     """The source and scope of some options.
 
@@ -77,6 +78,7 @@ def resolve_source(
         keep_ids: keep the uids of pods and the ids of containers, which kernel logs and cgroup paths have.
         refresh_seconds: how often what cannot be watched is read again.
         lives: the demo goes on after its first moment, and can be changed.
+        keep_objects: keep the objects of files as they are written.
 
     Raises:
         QosError: the options contradict each other, or there is no such source.
@@ -96,6 +98,7 @@ def resolve_source(
             kustomize=options.kustomize,
             recursive=options.recursive,
             overrides=overrides,
+            keep_objects=keep_objects,
         )
         scope, failed = _build_scope(options, files, names), files.is_unreadable or files.is_refused
         return ResolvedSource(files, scope, files.notes, files.is_unreadable, failed, has_flag)

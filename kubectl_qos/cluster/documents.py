@@ -61,7 +61,14 @@ class DocumentLocation:
         """File, document and line of a field of what is here."""
         if self.yaml is None:
             return str(self)
-        return self.at_line(self.line + self.yaml.line(f"{self.path}.{path}"))
+        return self.at_line(self.line + self.yaml.position(f"{self.path}.{path}")[0])
+
+    def position(self, path: str) -> tuple[int, int] | None:
+        """Line and column, from 1, of a field of what is here; None where lines are not known."""
+        if self.yaml is None:
+            return None
+        line, column = self.yaml.position(f"{self.path}.{path}")
+        return self.line + line, column + 1
 
     def at_line(self, line: int, column: str = "") -> str:
         """File, document and a line of the file."""
@@ -189,12 +196,22 @@ def _end_of_first(content: memoryview) -> int | None:
     return None
 
 
+class ReadObject(NamedTuple):
+    """An object as it is written, where, and the pods that are made of it; its List may have its kind."""
+
+    kind: str
+    raw: Json
+    location: DocumentLocation
+    pods: Sequence[Pod]
+
+
 @dataclass
 class ParsedObjects:
     """The objects of documents, and the problems of others.
 
     `refused` is what a server refuses of objects that can be read, `warnings` what is hardly meant so, and
-    `ignored` are the kinds of objects without pods.
+    `ignored` are the kinds of objects without pods. With `objects` each is kept there, as it is written, for
+    someone else to say what is wrong with it.
     """
 
     pods: list[Pod] = field(default_factory=list)
@@ -206,6 +223,7 @@ class ParsedObjects:
     warnings: list[str] = field(default_factory=list)
     ignored: Counter[str] = field(default_factory=Counter)
     interner: Interner = field(default_factory=Interner)
+    objects: list[ReadObject] | None = None
 
     def add_file(self, content: bytes, name: str) -> None:
         """Every object of a file; problems of documents are collected."""
@@ -230,7 +248,8 @@ class ParsedObjects:
         self._add_json(content, location)
 
     def _add_document(self, value: Any, location: DocumentLocation) -> None:
-        for path, line in location.yaml.duplicates() if location.yaml is not None else ():
+        yaml = location.yaml if self.objects is None else None
+        for path, line in yaml.duplicates() if yaml is not None else ():
             place = location.at_line(location.line + line)
             self.warnings.append(f'{place}: duplicate field "{path}": the last one counts')
         self._add(value, location)
@@ -246,7 +265,7 @@ class ParsedObjects:
                 for number, item in enumerate(envelope.items):
                     self._add_json(item, location.item(number), kind.removesuffix("List"))
                 return
-            if kind == "Pod":
+            if kind == "Pod" and self.objects is None:
                 # The slow path below finds what is wrong.
                 with suppress(*_NOT_JSON, QosError):
                     pod = _pod.decode(content)
@@ -279,7 +298,9 @@ class ParsedObjects:
         except (msgspec.ValidationError, QosError) as error:
             self.problems.append(_bad_field(location, subject, raw, error))
             return
-        if not pods or metadata_text(raw, "uid"):
+        if self.objects is not None:
+            self.objects.append(ReadObject(kind, raw, location, pods))
+        if self.objects is not None or not pods or metadata_text(raw, "uid"):
             return
         from kubectl_qos.k8s.manifest import manifest_mistakes
 

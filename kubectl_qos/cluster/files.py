@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 
 from kubectl_qos.atomic_file import replace_file
-from kubectl_qos.cluster.documents import Document, ParsedObjects, metadata_text, plain_documents
+from kubectl_qos.cluster.documents import (
+    Document,
+    ParsedObjects,
+    ReadObject,
+    metadata_text,
+    plain_documents,
+)
 from kubectl_qos.cluster.inputs import STANDARD_INPUT, is_utf16, read_kustomization, read_path
 from kubectl_qos.cluster.source import Source, StaticStream, UpdateStream
 from kubectl_qos.errors import ApiError, InputError, QosError
@@ -49,7 +55,13 @@ class FileSource(Source):
         kustomize: str | None = None,
         recursive: bool = False,
         overrides: NodeOverrides = NO_OVERRIDES,
+        keep_objects: bool = False,
     ) -> None:
+        self.objects: list[ReadObject] = []
+        """Every object with its location, if they are kept."""
+        self.texts: dict[str, bytes] = {}
+        """The files that were read, if objects are kept."""
+        self._keeps = keep_objects
         self._paths = tuple(paths)
         self._kustomize = kustomize
         self._recursive = recursive
@@ -80,7 +92,11 @@ class FileSource(Source):
         return (
             *(f"error: {problem}" for problem in (*parsed.problems, *parsed.refused)),
             *(f"Warning: {warning}" for warning in parsed.warnings),
-            *([f"ignored, without pods: {_counted(parsed.ignored)}"] if parsed.ignored else []),
+            *(
+                [f"ignored, without pods: {_counted(parsed.ignored)}"]
+                if parsed.ignored and not self._keeps
+                else []
+            ),
         )
 
     def now(self) -> datetime:
@@ -211,12 +227,14 @@ class FileSource(Source):
 
     def _parse(self) -> ParsedObjects:
         """Everything in the files. Raises InputError without a pod or node; its notes are more problems."""
-        parsed = ParsedObjects()
+        parsed = ParsedObjects(objects=self.objects if self._keeps else None)
         names = []
         for name, content in self._contents():
             names.append(name)
+            if self._keeps:
+                self.texts[name] = content
             parsed.add_file(content, name)
-        if parsed.pods or parsed.nodes:
+        if parsed.pods or parsed.nodes or (self._keeps and not parsed.problems):
             return parsed
         if parsed.problems:
             first, *others = parsed.problems

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+from kubectl_qos.check.settings import FILE_NAME
 from kubectl_qos.errors import InputError
 
 EXTENSIONS: Final = (".json", ".yaml", ".yml")
@@ -38,7 +39,11 @@ def read_path(path: str, *, recursive: bool) -> Iterator[tuple[str, bytes]]:
         yield path, _read_bytes(place)
         return
     pattern = "**/*" if recursive else "*"
-    files = sorted(file for file in place.glob(pattern) if file.suffix in EXTENSIONS and file.is_file())
+    files = sorted(
+        file
+        for file in place.glob(pattern)
+        if file.suffix in EXTENSIONS and file.name != FILE_NAME and file.is_file()
+    )
     if not files:
         raise InputError(
             f'the folder "{path}" holds no {", ".join(EXTENSIONS)} files',

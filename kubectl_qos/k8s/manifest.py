@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -24,9 +25,9 @@ from kubectl_qos.k8s.validation import Refusal, pod_refusals
 
 FIELDS_FILE: Final = Path(__file__).with_name("fields.json")
 _RELEASE: Final = Release.of("1.36", {})
-_LEAST_MEMORY: Final = 1 << 20
+LEAST_MEMORY: Final = 1 << 20
 """Bytes: no process of a container starts with less."""
-_MOST_CPU_MILLI: Final = 256_000
+MOST_CPU_MILLI: Final = 256_000
 """More than a container is ever given: 500 is written for 500m."""
 
 
@@ -44,9 +45,19 @@ _VERSIONS: Final[Mapping[str, tuple[str, ...]]] = {
 """The versions of each kind that kubectl reads (k8s.io/api, register.go), old ones too."""
 
 
+class MistakeCode(StrEnum):
+    """What a mistake is about."""
+
+    VERSION = "version"
+    UNKNOWN_FIELD = "unknown field"
+    REFUSAL = "refusal"
+    ODD_SIZE = "odd size"
+
+
 class Mistake(NamedTuple):
     """What is wrong at a path of an object; `is_refused` is whether a server refuses it."""
 
+    code: MistakeCode
     path: str
     message: str
     is_refused: bool
@@ -60,18 +71,19 @@ def manifest_mistakes(raw: Mapping[str, Any], pod: Pod) -> Iterator[Mistake]:
     is_own, spec = not isinstance(pod, CustomWorkload), dotted(spec_path(pod))
     version = raw.get("apiVersion")
     if not version and "kind" in raw:
-        yield Mistake("kind", "Object 'apiVersion' is missing: kubectl does not take it", is_refused=False)
+        missing = "Object 'apiVersion' is missing: kubectl does not take it"
+        yield Mistake(MistakeCode.VERSION, "kind", missing, is_refused=False)
     elif version and is_own and version not in _VERSIONS[pod.kind]:
         no_kind = f'no kind "{pod.kind}" is registered for version "{version}"'
-        yield Mistake("apiVersion", no_kind, is_refused=True)
+        yield Mistake(MistakeCode.VERSION, "apiVersion", no_kind, is_refused=True)
     for field in unknown_fields(raw, pod.kind) if is_own else _unknown_in_containers(raw, pod):
-        yield Mistake(field, f'unknown field "{field}"', is_refused=is_own)
+        yield Mistake(MistakeCode.UNKNOWN_FIELD, field, f'unknown field "{field}"', is_refused=is_own)
     for refusal in _refusals(pod):
         path = re.sub("^spec", spec, refusal.path)
-        yield Mistake(path, f"{path}: {refusal.message}", is_refused=is_own)
+        yield Mistake(MistakeCode.REFUSAL, path, f"{path}: {refusal.message}", is_refused=is_own)
     for where, message in _odd_sizes(pod):
         path = re.sub("^spec", spec, where)
-        yield Mistake(path, f"{path}: {message}", is_refused=False)
+        yield Mistake(MistakeCode.ODD_SIZE, path, f"{path}: {message}", is_refused=False)
 
 
 def _refusals(pod: Pod) -> Iterable[Refusal]:
@@ -114,12 +126,12 @@ def odd_size(resource: str, quantity: Quantity, unit: str = "Mi") -> str:
     """
     text = str(quantity)
     number = text.rstrip("numkKMGTPEi")
-    if resource == MEMORY and 0 < quantity.milli_value() < _LEAST_MEMORY * 1000:
+    if resource == MEMORY and 0 < quantity.milli_value() < LEAST_MEMORY * 1000:
         size = f"{quantity.milli_value() / 1000:,.3f}".rstrip("0").rstrip(".")
         return f"{text} is {size} bytes; {number}{unit} was meant?"
     if resource == CPU and quantity.format is Format.BINARY_SI and quantity.sign > 0:
         return f"{text} is {quantity.value():,} cores; is it a size of memory?"
-    if resource == CPU and quantity.milli_value() >= _MOST_CPU_MILLI:
+    if resource == CPU and quantity.milli_value() >= MOST_CPU_MILLI:
         return f"{text} is {quantity.value():,} cores; {number}m was meant?"
     return ""
 

@@ -90,11 +90,13 @@ class ApiStruct(msgspec.Struct, frozen=True, rename="camel", gc=False, kw_only=T
 
 
 class Annotations(ApiStruct, frozen=True):
-    """The annotations that change where a pod's cgroup is and who made the pod."""
+    """The annotations that change where a pod's cgroup is and who made the pod, and ours for `check`."""
 
     config_source: str | None = msgspec.field(name="kubernetes.io/config.source", default=None)
     config_mirror: str | None = msgspec.field(name="kubernetes.io/config.mirror", default=None)
     config_hash: str | None = msgspec.field(name="kubernetes.io/config.hash", default=None)
+    required_class: str | None = msgspec.field(name="kubectl-qos/class", default=None)
+    waived: str | None = msgspec.field(name="kubectl-qos/waive", default=None)
 
 
 NO_ANNOTATIONS: Final = Annotations()

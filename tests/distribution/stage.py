@@ -66,6 +66,9 @@ def build(folder: Path) -> FakeNode:
     (folder / "dump.json").write_text(dump(), encoding="utf-8")
     for name in ("deployment.yaml", "deploy.yaml"):
         (folder / name).write_text(json.dumps(single(deployment("web"))), encoding="utf-8")
+    (folder / "manifests").mkdir()
+    for name in ("manifests/web.yaml", "web.yaml"):
+        (folder / name).write_text(json.dumps(single(deployment("web"))), encoding="utf-8")
     written = single(pod("web-0", request="512Mi", limit="1Gi"))
     (folder / "pod.yaml").write_text(json.dumps(written), encoding="utf-8")
     changed = single(pod("notebook-0", namespace="ml", request="4Gi", limit="8Gi"))

@@ -94,7 +94,7 @@ class Stage:
         source = parse_options(SourceOptions, options)
         if getattr(options, "what_if", None) == "":
             return words if source.demo else [*words, "--demo"]
-        if not source.is_cluster:
+        if not source.is_cluster or getattr(options, "paths", None):
             return words
         return [*words, "-f", "dump.json"]
 

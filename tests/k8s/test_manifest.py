@@ -82,7 +82,7 @@ def mistakes(raw: dict[str, Any]) -> list[tuple[str, bool]]:
     kind = raw["kind"]
     raw = {"apiVersion": "v1" if kind == "Pod" else "apps/v1", **raw}
     pod = convert(raw, Pod) if kind == "Pod" else pod_from_workload(kind, raw)
-    return [(message, is_refused) for _, message, is_refused in manifest_mistakes(raw, pod)]
+    return [(one.message, one.is_refused) for one in manifest_mistakes(raw, pod)]
 
 
 def container(**resources: Any) -> dict[str, Any]:

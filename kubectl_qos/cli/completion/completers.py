@@ -382,6 +382,12 @@ OF_COMMAND: Final[Mapping[str, Mapping[str, Completer]]] = {
         "sort_by": columns,
         "label_columns": label_keys,
     },
+    "check": {
+        "paths": files_ending_in("yaml", "yml", "json"),
+        "release": releases,
+        "config": files_ending_in("yaml"),
+        "baseline": files_ending_in("json"),
+    },
     "explain": {"target": TargetCompleter(POD, *WORKLOADS, max_targets=None)},
     "tree": {"target": TargetCompleter(*KINDS)},
     "compare": {"target": TargetCompleter(*KINDS), "release": releases},

@@ -1,0 +1,238 @@
+"""What is checked, against what, and what is found: pods with their objects, settings and findings.
+
+Not here: the rules (rules.py), and the files that settings and manifests are read from.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from functools import cached_property
+from typing import Final, NamedTuple
+
+from kubectl_qos.check.settings import Exemption, Level, RuleId, Settings, matches, waiver
+from kubectl_qos.k8s.defaulting import SYSTEM_PRIORITIES, default_pod
+from kubectl_qos.k8s.kinds import dotted, find_workload, object_name, spec_path, template_path
+from kubectl_qos.k8s.kubelet import NodeSetup
+from kubectl_qos.k8s.objects import EMPTY_RESOURCES, Json, Pod, ResourceList, ResourceRequirements, nested
+from kubectl_qos.k8s.quantity import Quantity
+from kubectl_qos.k8s.quota import LimitRange, ResourceQuota
+from kubectl_qos.k8s.snapshot import Snapshot
+from kubectl_qos.qos.qos_class import QosClass, computed_class
+from kubectl_qos.qos.ranking import ContainerKind, container_kinds
+
+POD_LEVEL: Final = "spec.resources"
+"""The owner of what a pod's containers share."""
+CLASS_MARK: Final = "kubectl-qos/class"
+WAIVER_MARK: Final = "kubectl-qos/waive"
+MARKS: Final = ("annotations", "labels")
+_KIND_WORDS: Final = {
+    ContainerKind.INIT: "init container",
+    ContainerKind.SIDECAR: "sidecar",
+    ContainerKind.APP: "container",
+    ContainerKind.EPHEMERAL: "ephemeral container",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A pod, or that of a template, with its object as it is written, which is empty for one of a cluster.
+
+    `duplicates` are the paths of fields that the object has twice.
+    """
+
+    pod: Pod
+    raw: Json = field(default_factory=dict)
+    duplicates: tuple[str, ...] = ()
+
+    @property
+    def kind_and_name(self) -> tuple[str, str]:
+        """The object, or the workload of a running pod, whose own name is made up."""
+        workload = find_workload(self.pod)
+        return workload.kind, object_name(self.pod) if workload.kind == self.pod.kind else workload.name
+
+    def metadata(self) -> Iterator[Json]:
+        """The metadata of the template and that of the object."""
+        yield nested(self.raw, *template_path(self.pod.kind), "metadata")
+        yield nested(self.raw, "metadata")
+
+    def mark(self, name: str) -> str:
+        """One of our annotations, of the template or the object; a label counts too."""
+        own = self.pod.annotations.required_class if name == CLASS_MARK else self.pod.annotations.waived
+        labels: Mapping[str, str] = self.pod.metadata.labels or {}
+        values = [
+            own,
+            labels.get(name),
+            *(nested(one, side).get(name) for one in self.metadata() for side in MARKS),
+        ]
+        return next((str(value) for value in values if value), "")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a rule found: `path` is that of the field in the object, `owner` the container or spec.resources.
+
+    `facts` are what its sentence names, as text.
+    """
+
+    rule: RuleId
+    level: Level
+    subject: Subject
+    path: str
+    facts: Mapping[str, str]
+    owner: str = ""
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What stays the same when other lines of a file change: a baseline has these."""
+        kind, name = self.subject.kind_and_name
+        field_ = re.sub(r"\[\d+\]", "", self.path)
+        return (self.rule, self.subject.pod.namespace, kind, name, self.owner, field_)
+
+
+@dataclass(frozen=True)
+class Context:
+    """What pods are checked against; the objects of namespaces have theirs in their metadata.
+
+    `priorities` are those of PriorityClasses by name, the global default under an empty one. `injecting` are
+    namespaces with what adds containers to their pods. `release` is the one of --to.
+    """
+
+    snapshot: Snapshot
+    settings: Settings
+    limit_ranges: Sequence[LimitRange] = ()
+    quotas: Sequence[ResourceQuota] = ()
+    priorities: Mapping[str, int] = field(default_factory=dict)
+    injecting: Mapping[str, str] = field(default_factory=dict)
+    after: Callable[[NodeSetup], NodeSetup] | None = None
+    _setups: dict[str, NodeSetup] = field(default_factory=dict)
+
+    def setup(self, node: str) -> NodeSetup:
+        """What predictions for pods of a node depend on."""
+        if node not in self._setups:
+            self._setups[node] = self.snapshot.setup(node)
+        return self._setups[node]
+
+
+class Hit(NamedTuple):
+    """What a rule yields: a finding without what all findings of a pod share."""
+
+    rule: RuleId
+    path: str
+    facts: Mapping[str, str] = {}
+    owner: str = ""
+
+
+class Owner(NamedTuple):
+    """What has requests and limits: a container or the pod; `label` is what sentences call it."""
+
+    name: str
+    label: str
+    path: str
+    resources: ResourceRequirements
+    is_ephemeral: bool = False
+
+    def amounts(self, side: str) -> ResourceList:
+        """Its requests or limits."""
+        return getattr(self.resources, side) or EMPTY_RESOURCES
+
+    def request(self, resource: str) -> Quantity | None:
+        """The request, which is the limit where there is none."""
+        return self.amounts("requests").get(resource, self.amounts("limits").get(resource))
+
+
+class Case:
+    """A subject with what several rules need of it."""
+
+    def __init__(self, subject: Subject, context: Context) -> None:
+        self.subject, self.context, self.settings = subject, context, context.settings
+        self.pod = subject.pod
+        self.prefix = dotted(spec_path(self.pod))
+        self.setup = context.setup(self.pod.node_name)
+        self.release = self.setup.release
+        self.is_stored = bool(self.pod.metadata.uid)
+
+    @cached_property
+    def defaulted(self) -> Pod:
+        """The pod as a server stores it."""
+        return default_pod(self.pod, self.release)
+
+    @cached_property
+    def qos(self) -> QosClass:
+        """The class of the spec."""
+        return computed_class(self.defaulted, self.release)
+
+    @cached_property
+    def owners(self) -> list[Owner]:
+        """Init, app and ephemeral containers, then the pod itself if it has resources."""
+        kinds = {id(one): kind for one, kind in container_kinds(self.pod, self.release)}
+        found = [
+            Owner(
+                one.name,
+                f"{_KIND_WORDS[kinds[id(one)]]} {one.name}".rstrip(),
+                f"{self.prefix}.{list_}[{index}]",
+                one.resources,
+                list_ == "ephemeralContainers",
+            )
+            for list_, containers in (
+                ("initContainers", self.pod.init_containers),
+                ("containers", self.pod.containers),
+                ("ephemeralContainers", self.pod.ephemeral_containers),
+            )
+            for index, one in enumerate(containers)
+        ]
+        if self.defaulted.spec.resources is not None:
+            found.append(Owner(POD_LEVEL, POD_LEVEL, self.prefix, self.defaulted.spec.resources))
+        return found
+
+    @cached_property
+    def priority(self) -> int:
+        """What admission computes; 0 for a class that is not known."""
+        spec, known = self.pod.spec, {**self.context.priorities, **SYSTEM_PRIORITIES}
+        return spec.priority if spec.priority is not None else known.get(spec.priority_class_name, 0)
+
+    def hit(self, rule: RuleId, owner: Owner, field_: str = "", **facts: object) -> Hit:
+        """Something about one owner."""
+        texts = {name: str(fact) for name, fact in facts.items()}
+        path = f"{owner.path}.{field_}" if field_ else owner.path
+        return Hit(rule, path, {"owner": owner.label, **texts}, owner.name)
+
+
+class Selection(NamedTuple):
+    """The findings that count, and those that are waived, each with the reason."""
+
+    open: list[Finding]
+    waived: list[tuple[Finding, str]]
+
+
+def select(
+    findings: Iterable[Finding], settings: Settings, today: date, baseline: Iterable[tuple[str, ...]] = ()
+) -> Selection:
+    """Sort out what an annotation or an exception waives, and leave out what a baseline has."""
+    selection, known = Selection([], []), Counter(baseline)
+    for finding in findings:
+        reason = waiver(finding.subject.mark(WAIVER_MARK), finding.rule)
+        reason = reason or next(
+            (one.reason for one in settings.exceptions if _covers(one, finding, today)), ""
+        )
+        if reason:
+            selection.waived.append((finding, reason))
+        elif known[finding.key]:
+            known[finding.key] -= 1
+        else:
+            selection.open.append(finding)
+    return selection
+
+
+def _covers(exemption: Exemption, finding: Finding, today: date) -> bool:
+    kind, name = finding.subject.kind_and_name
+    return (
+        (exemption.until is None or today <= exemption.until)
+        and matches(exemption.rules, finding.rule)
+        and matches([exemption.object], f"{kind.lower()}/{name}")
+        and matches([exemption.namespace], finding.subject.pod.namespace)
+        and matches([exemption.container], finding.owner)
+    )

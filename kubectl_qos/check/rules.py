@@ -1,0 +1,380 @@
+"""The rules of `check` as pure functions: what is wrong with pods, where in their objects, with which facts.
+
+Of all containers: init, sidecar and ephemeral ones too. catalogue.yaml has the words, policy.py the same
+rules in CEL. Sources: pkg/apis/core/validation/validation.go (through k8s/manifest.py),
+plugin/pkg/admission/limitranger and resourcequota (k8s/quota.py), pkg/apis/core/v1/helper/qos/qos.go
+(qos/qos_class.py), pkg/kubelet/qos/policy.go (qos/oom_score.py).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Final
+
+import msgspec
+
+from kubectl_qos.check.findings import CLASS_MARK, MARKS, POD_LEVEL, Case, Context, Finding, Hit, Subject
+from kubectl_qos.check.settings import RuleId, matches
+from kubectl_qos.errors import QosError
+from kubectl_qos.k8s.defaulting import SYSTEM_NODE_CRITICAL, SYSTEM_PRIORITIES, default_pod
+from kubectl_qos.k8s.kinds import template_path
+from kubectl_qos.k8s.manifest import LEAST_MEMORY, MOST_CPU_MILLI, MistakeCode, manifest_mistakes
+from kubectl_qos.k8s.objects import CPU, MEMORY, NO_RESOURCES, Container, Json, Pod, ResourceList, nested
+from kubectl_qos.k8s.quantity import ZERO, Quantity
+from kubectl_qos.k8s.quota import (
+    QuotaPod,
+    charges,
+    crosses_namespaces,
+    is_terminating,
+    limit_range_refusals,
+    quota_refusals,
+    with_limit_ranges,
+)
+from kubectl_qos.k8s.releases import Gate, Release
+from kubectl_qos.k8s.resources import pod_requests, resources_of_pod
+from kubectl_qos.k8s.validation import pod_refusals
+from kubectl_qos.qos.cgroup.values import UNWRITTEN
+from kubectl_qos.qos.prediction import Prediction, predict_running
+from kubectl_qos.qos.qos_class import QosClass, computed_class, is_decided_at_pod_level, qos_class
+from kubectl_qos.qos.ranking import ContainerKind, Profiles
+
+INJECTORS: Final[Mapping[str, tuple[str, str]]] = {
+    "sidecar.istio.io/inject": ("true", "Istio"),
+    "istio-injection": ("enabled", "Istio"),
+    "linkerd.io/inject": ("enabled", "Linkerd"),
+    "kuma.io/sidecar-injection": ("enabled", "Kuma"),
+    "consul.hashicorp.com/connect-inject": ("true", "Consul"),
+    "dapr.io/enabled": ("true", "Dapr"),
+    "vault.hashicorp.com/agent-inject": ("true", "the Vault agent injector"),
+}
+"""Labels and annotations, of pods or namespaces, with which something adds containers, and what that is."""
+
+
+def _mistakes(case: Case) -> Iterator[Hit]:
+    """What a strict server refuses of a manifest, duplicate fields, and resources of ephemeral containers."""
+    for owner in case.owners:
+        if owner.is_ephemeral and owner.resources != NO_RESOURCES:
+            text = f"{owner.path}.resources: Forbidden: cannot be set for an Ephemeral Container"
+            yield Hit(RuleId.REFUSED, f"{owner.path}.resources", {"text": text}, owner.name)
+    if case.is_stored:
+        return
+    for path in case.subject.duplicates:
+        yield Hit(RuleId.DUPLICATE_FIELD, path, {"field": path})
+    for mistake in manifest_mistakes(case.subject.raw, case.pod):
+        if mistake.code is MistakeCode.UNKNOWN_FIELD:
+            yield Hit(RuleId.UNKNOWN_FIELD, mistake.path, {"field": mistake.path})
+        elif mistake.code is not MistakeCode.ODD_SIZE:
+            is_above = mistake.path.endswith(".requests") and "less than or equal" in mistake.message
+            rule = RuleId.REQUEST_ABOVE_LIMIT if is_above else RuleId.REFUSED
+            yield Hit(rule, mistake.path, {"text": mistake.message})
+
+
+ODD_MEMORY: Final = "less than a process needs to start; Mi was meant?"
+ODD_CPU: Final = "more cores than a container is ever given; m was meant?"
+
+
+def _odd_sizes(case: Case) -> Iterator[Hit]:
+    for owner in case.owners:
+        for side in ("limits", "requests"):
+            amounts = owner.amounts(side)
+            memory, cpu = amounts.get(MEMORY, ZERO), amounts.get(CPU, ZERO)
+            where = f"resources.{side}"
+            if 0 < memory.milli_value() < LEAST_MEMORY * 1000:
+                facts = {"side": side, "resource": MEMORY, "value": memory, "problem": ODD_MEMORY}
+                yield case.hit(RuleId.ODD_SIZE, owner, f"{where}[{MEMORY}]", **facts)
+            if cpu.milli_value() >= MOST_CPU_MILLI:
+                facts = {"side": side, "resource": CPU, "value": cpu, "problem": ODD_CPU}
+                yield case.hit(RuleId.ODD_SIZE, owner, f"{where}[{CPU}]", **facts)
+
+
+def _missing_requests(case: Case) -> Iterator[Hit]:
+    """Ephemeral containers cannot have any."""
+    shared: set[str] = set()
+    if case.release.enabled(Gate.POD_LEVEL_RESOURCES):
+        shared = {*resources_of_pod(case.pod, "requests"), *resources_of_pod(case.pod, "limits")}
+    for owner in case.owners:
+        if owner.name == POD_LEVEL or owner.is_ephemeral:
+            continue
+        resources = [
+            name for name in case.settings.resources if name not in shared and owner.request(name) is None
+        ]
+        if resources:
+            yield case.hit(RuleId.REQUEST_MISSING, owner, "resources", resources=" and ".join(resources))
+
+
+def _limits_alone(case: Case) -> Iterator[Hit]:
+    for owner in case.owners if not case.is_stored else ():
+        limits, requests = owner.amounts("limits"), owner.amounts("requests")
+        resources = [name for name in (CPU, MEMORY) if name in limits and name not in requests]
+        if resources and owner.name != POD_LEVEL:
+            yield case.hit(
+                RuleId.LIMIT_WITHOUT_REQUEST, owner, "resources.limits", resources=" and ".join(resources)
+            )
+
+
+def _far_limits(case: Case) -> Iterator[Hit]:
+    ratio, where = case.settings.ratio, f"resources.limits[{MEMORY}]"
+    for owner in case.owners:
+        limit, request = owner.amounts("limits").get(MEMORY, ZERO), owner.request(MEMORY) or ZERO
+        if request.sign > 0 and limit.nano > ratio * request.nano:
+            facts = {"limit": limit, "request": request, "ratio": ratio}
+            yield case.hit(RuleId.LIMIT_FAR_ABOVE_REQUEST, owner, where, **facts)
+
+
+def _small_limits(case: Case) -> Iterator[Hit]:
+    minimum, where = case.settings.minimum, f"resources.limits[{MEMORY}]"
+    for owner in case.owners:
+        limit = owner.amounts("limits").get(MEMORY, ZERO)
+        if limit.milli_value() >= LEAST_MEMORY * 1000 and limit < minimum:
+            yield case.hit(RuleId.LIMIT_TOO_SMALL, owner, where, limit=limit, minimum=minimum)
+
+
+def _class(case: Case) -> Iterator[Hit]:
+    required = _required_class(case)
+    if required and required != case.qos:
+        yield Hit(RuleId.OTHER_CLASS, case.prefix, {"becomes": case.qos, "required": required})
+
+
+def _required_class(case: Case) -> str:
+    own = case.subject.mark(CLASS_MARK)
+    return own or case.settings.required_class(case.pod.namespace)
+
+
+def _best_effort(case: Case) -> Iterator[Hit]:
+    """The kernel spares node-critical pods, whatever their class."""
+    least, most = case.settings.priority, SYSTEM_PRIORITIES[SYSTEM_NODE_CRITICAL]
+    if case.qos is QosClass.BEST_EFFORT and least <= case.priority < most:
+        name = case.pod.spec.priority_class_name
+        priority = f"PriorityClass {name}" if name else f"priority {case.priority}"
+        field_ = "priorityClassName" if name else "priority"
+        yield Hit(RuleId.BEST_EFFORT_WITH_PRIORITY, f"{case.prefix}.{field_}", {"priority": priority})
+
+
+def _init_costs(case: Case) -> Iterator[Hit]:
+    pod, release = case.defaulted, case.release
+    if case.qos is QosClass.GUARANTEED or not pod.init_containers or is_decided_at_pod_level(pod, release):
+        return
+    if _class_of(pod, release, init=()) is not QosClass.GUARANTEED:
+        return
+    for owner, container in zip(case.owners, pod.init_containers, strict=False):
+        if _class_of(pod, release, init=(container,)) is not QosClass.GUARANTEED:
+            yield case.hit(RuleId.INIT_COSTS_CLASS, owner, "resources")
+
+
+def _class_of(pod: Pod, release: Release, init: tuple[Container, ...]) -> QosClass:
+    spec = msgspec.structs.replace(pod.spec, init_containers=init)
+    return computed_class(msgspec.structs.replace(pod, spec=spec), release)
+
+
+def _injected(case: Case) -> Iterator[Hit]:
+    """Of a stored pod nothing: what was added to it is in it."""
+    if case.is_stored or case.qos is not QosClass.GUARANTEED:
+        return
+    found = injector(case.subject.metadata()) or case.context.injecting.get(case.pod.namespace)
+    if found:
+        yield Hit(RuleId.INJECTED, case.prefix, {"injector": found})
+
+
+def injector(metadata: Iterable[Json]) -> str:
+    """What adds containers to pods with this metadata, or to those of a namespace; empty for nothing."""
+    marks = [nested(one, side) for one in metadata for side in MARKS]
+    for name, (value, who) in INJECTORS.items():
+        if any(str(mark.get(name)).lower() == value for mark in marks):
+            return who
+    return ""
+
+
+def _fits_no_node(case: Case) -> Iterator[Hit]:
+    requests, settings = pod_requests(case.defaulted, case.release), case.settings
+    nodes = [node.status.allocatable for node in case.context.snapshot.nodes.values()]
+    for resource in (CPU, MEMORY):
+        known = [one[resource] for one in nodes if one is not None and resource in one]
+        if not known and resource == MEMORY and settings.node_memory_bytes is not None:
+            known = [Quantity.parse(f"{settings.node_memory_bytes >> 10}Ki")]
+        amount = requests.get(resource, ZERO)
+        if known and amount > max(known) and not case.is_stored:
+            facts = {"resource": resource, "amount": str(amount), "largest": str(max(known))}
+            yield Hit(RuleId.FITS_NO_NODE, case.prefix, facts)
+
+
+def _limit_ranges(case: Case) -> Iterator[Hit]:
+    ranges = [one for one in case.context.limit_ranges if one.metadata.namespace == case.pod.namespace]
+    if not ranges:
+        return
+    created = with_limit_ranges(case.defaulted, ranges)
+    for one in ranges:
+        for text in dict.fromkeys(limit_range_refusals(created, [one], case.release)):
+            yield Hit(RuleId.LIMIT_RANGE_REFUSES, case.prefix, {"name": one.metadata.name, "text": text})
+    becomes = computed_class(created, case.release)
+    if becomes is not case.qos:
+        facts = {"becomes": becomes.value, "expected": case.qos.value}
+        yield Hit(RuleId.LIMIT_RANGE_CHANGES_CLASS, case.prefix, facts)
+
+
+def _release(case: Case) -> Iterator[Hit]:
+    """What a kubelet and a server of another release do otherwise (k8s/releases.py)."""
+    if case.context.after is None:
+        return
+    after = case.context.after(case.setup)
+    known = set(pod_refusals(case.defaulted, case.release))
+    refused = [
+        one for one in pod_refusals(default_pod(case.pod, after.release), after.release) if one not in known
+    ]
+    if refused and not case.is_stored:
+        changes = [f"refuses it: {refused[0]}"]
+    else:
+        try:
+            changes = list(_changes(predict_running(case.pod, case.setup), predict_running(case.pod, after)))
+        except QosError:
+            return
+    if changes:
+        yield Hit(
+            RuleId.RELEASE_CHANGES,
+            case.prefix,
+            {"release": str(after.release), "changes": "; ".join(changes)},
+        )
+
+
+def _changes(old: Prediction, new: Prediction) -> Iterator[str]:
+    if old.computed_class is not new.computed_class:
+        yield f"the class is {new.computed_class}, not {old.computed_class}"
+    files: Counter[str] = Counter()
+    files.update(_differing(old.cgroup.files, new.cgroup.files))
+    for before, after in zip(old.containers, new.containers, strict=True):
+        if before.oom_score_adj_range != after.oom_score_adj_range:
+            yield f"another oom_score_adj of container {after.name}"
+        files.update(_differing(before.cgroup.files, after.cgroup.files))
+    if files:
+        yield f"another value of {', '.join(sorted(files))}"
+
+
+def _differing(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
+    """The files whose content differs; one that is not written has its default."""
+    old, new = {**UNWRITTEN, **old}, {**UNWRITTEN, **new}
+    return (name for name in {**old, **new} if old.get(name) != new.get(name))
+
+
+_POD_RULES: Final[Sequence[Callable[[Case], Iterator[Hit]]]] = (
+    _mistakes,
+    _odd_sizes,
+    _missing_requests,
+    _limits_alone,
+    _far_limits,
+    _small_limits,
+    _class,
+    _best_effort,
+    _init_costs,
+    _injected,
+    _fits_no_node,
+    _limit_ranges,
+    _release,
+)
+
+
+def _inversions(cases: Sequence[Case]) -> Iterator[tuple[Case, Hit]]:
+    """Pods that die before one of a lower priority: the kernel does not look at priority.
+
+    Pods without a node are compared on one of the given size, each as what it is killed for, its worst
+    container.
+    """
+    nodes: dict[str, list[Case]] = {}
+    for case in cases:
+        nodes.setdefault(case.pod.node_name, []).append(case)
+    for node, group in nodes.items():
+        memory = group[0].setup.node.memory_capacity_bytes or group[0].settings.node_memory_bytes
+        if not memory:
+            continue
+        profiles = Profiles(memory, group[0].release)
+        ranked: list[tuple[int, int, Case]] = []
+        for case in group:
+            containers = profiles.profile_for(case.defaulted).containers
+            adjs = [
+                one.adj for one in containers if one.kind is not ContainerKind.INIT and one.adj is not None
+            ]
+            ranked.append((case.priority, max(adjs, default=0), case))
+        ranked.sort(key=lambda row: row[0])
+        safest: tuple[int, int, Case] | None = None
+        below: tuple[int, int, Case] | None = None
+        for index, (priority, adj, case) in enumerate(ranked):
+            if index and priority > ranked[index - 1][0]:
+                safest = min(filter(None, (safest, below)), key=lambda row: row[1])
+                below = None
+            below = min(filter(None, (below, ranked[index])), key=lambda row: row[1])
+            if safest is not None and adj > safest[1]:
+                kind, name = safest[2].subject.kind_and_name
+                facts = {"adj": str(adj), "other_adj": str(safest[1]), "other": f"{kind.lower()}/{name}"}
+                facts["place"] = f"node {node}" if node else "one node"
+                yield case, Hit(RuleId.PRIORITY_INVERSION, case.prefix, facts)
+
+
+def _quotas(cases: Sequence[Case]) -> Iterator[tuple[Case, Hit]]:
+    """Quotas of files as if just created, filled with all replicas of the given objects in their order."""
+    quotas = {}
+    for quota in cases[0].context.quotas if cases else ():
+        if not quota.status.hard:
+            none = ResourceList(dict.fromkeys(quota.spec.hard, ZERO))
+            status = msgspec.structs.replace(quota.status, hard=quota.spec.hard, used=none)
+            quota = msgspec.structs.replace(quota, status=status)  # noqa: PLW2901 - the same quota, counted
+        quotas[quota.metadata.namespace, quota.name] = quota
+    for case in cases:
+        keys = [key for key in quotas if key[0] == case.pod.namespace]
+        if not keys or case.is_stored:
+            continue
+        raw = nested(case.subject.raw, *template_path(case.pod.kind), "spec")
+        ranges = [one for one in case.context.limit_ranges if one.metadata.namespace == case.pod.namespace]
+        pod = with_limit_ranges(case.defaulted, ranges)
+        best_effort = qos_class(pod, case.release) is QosClass.BEST_EFFORT
+        claim = QuotaPod(pod, best_effort, is_terminating(raw), crosses_namespaces(raw))
+        for key in keys:
+            for _ in range(_replicas(case)):
+                quota = quotas[key]
+                refusal = next(quota_refusals(claim, [quota], case.release), None)
+                if refusal is not None:
+                    facts = {"name": refusal.quota, "text": refusal.message}
+                    yield case, Hit(RuleId.QUOTA_REFUSES, case.prefix, facts)
+                    break
+                used = dict(quota.status.used)
+                for charge in charges(claim, [quota], case.release):
+                    used[charge.resource] = charge.used + charge.added
+                status = msgspec.structs.replace(quota.status, used=ResourceList(used))
+                quotas[key] = msgspec.structs.replace(quota, status=status)
+
+
+_MOST_REPLICAS: Final = 1000
+"""More than one namespace counts in a moment."""
+
+
+def _replicas(case: Case) -> int:
+    """How many pods run at once; 1 for a DaemonSet, whose nodes are not known."""
+    job = ("jobTemplate", "spec") if case.pod.kind == "CronJob" else ()
+    spec = nested(case.subject.raw, "spec", *job)
+    number = spec.get("replicas", spec.get("parallelism", 1))
+    return min(number, _MOST_REPLICAS) if isinstance(number, int) else 1
+
+
+def check(subjects: Iterable[Subject], context: Context) -> list[Finding]:
+    """Every finding on the pods, each once: the pods of a workload share theirs."""
+    settings = context.settings
+    is_checked = [
+        subject
+        for subject in subjects
+        if not subject.pod.is_terminal
+        and (not settings.namespaces or matches(settings.namespaces, subject.pod.namespace))
+    ]
+    cases = [Case(subject, context) for subject in is_checked]
+    hits = chain(
+        ((case, hit) for case in cases for rule in _POD_RULES for hit in rule(case)),
+        _inversions(cases),
+        _quotas(cases),
+    )
+    found: dict[object, Finding] = {}
+    for case, hit in hits:
+        level = settings.level(hit.rule)
+        if level is not None:
+            finding = Finding(hit.rule, level, case.subject, hit.path, hit.facts, hit.owner)
+            # An object of a file is its own, whatever it is called.
+            whose = None if case.is_stored else id(case.subject)
+            found.setdefault((finding.key, hit.path, tuple(hit.facts.values()), whose), finding)
+    return list(found.values())

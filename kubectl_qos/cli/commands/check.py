@@ -1,0 +1,283 @@
+"""`kubectl qos check`: rules for manifests before they run, and for the pods of a cluster."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from kubectl_qos import __version__
+from kubectl_qos.cli import output, resources
+from kubectl_qos.cli.flags import add_output, add_switch
+from kubectl_qos.errors import InputError, QosError
+
+if TYPE_CHECKING:
+    from kubectl_qos.check.findings import Context, Subject
+    from kubectl_qos.check.settings import Settings
+    from kubectl_qos.cli.options import SourceOptions
+    from kubectl_qos.cluster.documents import DocumentLocation, ReadObject
+    from kubectl_qos.k8s.quota import LimitRange
+    from kubectl_qos.k8s.snapshot import Snapshot
+    from kubectl_qos.present.check import Place, Report
+
+DESCRIPTION: Final = """\
+What is wrong with the requests, limits and classes of manifests before they run, or of
+the pods of a cluster: what a server refuses, what nobody means, and what costs a pod its
+class or its life. Every container counts, init, sidecar and ephemeral ones too.
+
+Settings are those of .kubectl-qos.yaml beside the manifests, or in a folder above them.
+An annotation waives a rule with a reason: kubectl-qos/waive: "QOS006: batch job".
+"""
+EXAMPLES: Final = """\
+examples:
+  kubectl qos check manifests/ -R                        every manifest below a folder
+  kubectl qos check -k overlays/prod --fail-on warning   what kustomize builds
+  kubectl qos check web.yaml --node-memory 16Gi          and who is killed before whom
+  kubectl qos check -n shop                              the pods of a cluster
+  kubectl qos check manifests/ -o json > baseline.json   accept what is there
+  kubectl qos check manifests/ --baseline baseline.json  only what is new
+  kubectl qos check manifests/ -o sarif > check.sarif    for code scanning
+  kubectl qos check --to-policy > policies.yaml          the same rules for the API server
+"""
+EXIT_FAILED: Final = 1
+EXIT_TROUBLE: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What is checked, by which settings, and how it is printed."""
+
+    source: SourceOptions
+    paths: tuple[str, ...]
+    release: str | None
+    config: str | None
+    baseline: str | None
+    fail_on: str
+    to_policy: bool
+    output: str | None
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `check`."""
+    parser.add_argument("paths", nargs="*", metavar="FILE", help="as -f: a file, a folder, a URL or -")
+    parser.add_argument(
+        "--to", dest="release", metavar="RELEASE", help="also what another release changes, such as 1.37"
+    )
+    parser.add_argument("--config", metavar="FILE", help="settings other than those beside the manifests")
+    parser.add_argument(
+        "--baseline", metavar="FILE", help="leave out what an earlier -o json has: only what is new"
+    )
+    parser.add_argument(
+        "--fail-on",
+        choices=("error", "warning", "note"),
+        default="error",
+        metavar="error|warning|note",
+        help="the exit code is 1 from findings of this level on (default: error)",
+    )
+    add_switch(
+        parser,
+        "--to-policy",
+        help="print the rules that CEL can express as ValidatingAdmissionPolicies with bindings, for 1.30 and"
+        " later; nothing is checked",
+    )
+    add_output(parser, "text", "json", "yaml", "sarif", "junit", "github")
+
+
+def run(options: Options) -> int:
+    """Print the findings; 1 if one is as serious as --fail-on. Every error ends in exit code 2."""
+    try:
+        return _run(options)
+    except QosError as error:
+        error.exit_code = EXIT_TROUBLE
+        raise
+
+
+def _run(options: Options) -> int:
+    from pathlib import Path
+
+    from kubectl_qos.check.settings import Settings
+    from kubectl_qos.config.check_settings import find_check_settings, read_check_settings
+
+    source = replace(options.source, files=(*options.source.files, *options.paths))
+    paths = [*source.files, *([source.kustomize] if source.kustomize is not None else [])]
+    file = Path(options.config) if options.config is not None else find_check_settings(paths or ["."])
+    settings = read_check_settings(file) if file is not None else Settings()
+    if source.node_memory is not None:
+        size = resources.parse_size(source.node_memory, "--node-memory", "16Gi")
+        settings = replace(settings, node_memory_bytes=size)
+    if options.to_policy:
+        _print_policies(settings, options.release)
+        return 0
+    resolved = resources.resolve_source(source.without_usage(), keep_objects=True)
+    report, notes = _check(resolved, settings, options)
+    _print(report, options.output, notes)
+    resolved.print_notes()
+    if report.has_failed:
+        return EXIT_FAILED
+    return EXIT_TROUBLE if resolved.failed else 0
+
+
+def _check(
+    resolved: resources.ResolvedSource, settings: Settings, options: Options
+) -> tuple[Report, tuple[str, ...]]:
+    from kubectl_qos.check.findings import Subject, select
+    from kubectl_qos.check.rules import check
+    from kubectl_qos.check.settings import Level
+    from kubectl_qos.cluster.files import FileSource
+    from kubectl_qos.present.check import Place, Report
+    from kubectl_qos.present.reasons import missing_sentence
+
+    scope, files = resolved.scope, resolved.source if isinstance(resolved.source, FileSource) else None
+    snapshot = resolved.source.snapshot(scope)
+    locations: dict[int, DocumentLocation] = {}
+    subjects: list[Subject] = []
+    if files is not None and files.objects:
+        for one in files.objects:
+            for pod in filter(scope.matches, one.pods):
+                subjects.append(Subject(pod, one.raw, tuple(_duplicates(one))))
+                locations[id(subjects[-1])] = one.location
+    else:
+        subjects += map(Subject, filter(scope.matches, snapshot.pods))
+    lines: dict[str, list[str]] = {}
+
+    def place(subject: Subject, path: str = "") -> Place:
+        location = locations.get(id(subject))
+        if location is None or files is None:
+            return Place(resolved.source.title)
+        position = location.position(path)
+        if position is None:
+            return Place(str(location))
+        if location.name not in lines:
+            lines[location.name] = files.texts[location.name].decode("utf-8-sig", "replace").split("\n")
+        # YAML has more line breaks than files have lines.
+        (text,) = lines[location.name][position[0] - 1 : position[0]] or [""]
+        return Place(location.name, *position, text.rstrip("\r"))
+
+    findings = check(subjects, _context(resolved, snapshot, settings, options))
+    selection = select(findings, settings, resolved.source.now().date(), _baseline(options.baseline))
+    rows = [(finding, place(finding.subject, finding.path)) for finding in selection.open]
+    rows.sort(key=lambda row: (row[1].file, row[1].line or 0, row[1].column or 0, row[0].rule))
+    report = Report(
+        [(subject, place(subject).file) for subject in subjects],
+        rows,
+        [(finding, place(finding.subject, finding.path), reason) for finding, reason in selection.waived],
+        Level(options.fail_on),
+    )
+    return report, tuple(map(missing_sentence, snapshot.missing))
+
+
+def _duplicates(one: ReadObject) -> Iterator[str]:
+    """The paths of the fields that an object of a file has twice, below the object."""
+    prefix = f"{one.location.path}." if one.location.path else ""
+    for path, _ in one.location.yaml.duplicates() if one.location.yaml is not None else ():
+        if path.startswith(prefix):
+            yield path.removeprefix(prefix)
+
+
+def _context(
+    resolved: resources.ResolvedSource, snapshot: Snapshot, settings: Settings, options: Options
+) -> Context:
+    """What the pods are checked against: of files what is in them, of a cluster each namespace's objects."""
+    from kubectl_qos.check.findings import Context
+    from kubectl_qos.check.rules import injector
+    from kubectl_qos.cluster.files import FileSource
+    from kubectl_qos.edit.related import LIMIT_RANGES, QUOTAS, convert_all
+    from kubectl_qos.k8s.node_overrides import apply_overrides
+    from kubectl_qos.k8s.objects import nested
+    from kubectl_qos.k8s.releases import Release
+    from kubectl_qos.present.reasons import missing_sentence
+
+    after = None
+    if options.release is not None:
+        resources.flag_value(Release.of, options.release)
+        after = partial(apply_overrides, overrides=(), release=options.release)
+    context = Context(snapshot, settings, after=after)
+    if isinstance(resolved.source, FileSource) and resolved.source.objects:
+        objects = [{**one.raw, "kind": one.kind} for one in resolved.source.objects]
+        namespaces = [nested(raw, "metadata") for raw in objects if raw.get("kind") == "Namespace"]
+        classes = [raw for raw in objects if raw.get("kind") == "PriorityClass"]
+        numbers = [(raw.get("value"), raw.get("globalDefault"), nested(raw, "metadata")) for raw in classes]
+        return replace(
+            context,
+            limit_ranges=convert_all(objects, LIMIT_RANGES),
+            quotas=convert_all(objects, QUOTAS),
+            injecting={str(one.get("name")): injector([one]) for one in namespaces},
+            priorities={
+                "" if is_default else str(metadata.get("name")): value
+                for value, is_default, metadata in numbers
+                if isinstance(value, int)
+            },
+        )
+    first = {pod.namespace: pod for pod in snapshot.pods if resolved.scope.matches(pod)}
+    ranges: list[LimitRange] = []
+    for namespace, pod in first.items():
+        try:
+            related = resolved.source.related(pod)
+            ranges += related.limit_ranges
+            output.notes(missing_sentence(one) for one in related.missing if "LimitRange" in one.what)
+        except QosError as error:
+            output.note(f"the LimitRanges of namespace {namespace} are not known: {error}")
+    return replace(context, limit_ranges=ranges)
+
+
+def _baseline(path: str | None) -> Iterator[tuple[str, ...]]:
+    """The keys of the findings in an earlier output. Raises InputError for anything else."""
+    import json
+    import re
+    from pathlib import Path
+
+    if path is None:
+        return
+    hint = "kubectl qos check -o json > FILE writes one"
+    try:
+        items = json.loads(Path(path).read_text(encoding="utf-8"))["items"]
+        for item in items:
+            about, field = item["object"], re.sub(r"\[\d+\]", "", item["path"])
+            namespace, owner = about["namespace"] or "", item["container"] or ""
+            yield (item["rule"], namespace, about["kind"], about["name"], owner, field)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}", hint) from None
+    except (ValueError, LookupError, TypeError, AttributeError):
+        raise InputError(f"{path}: not a baseline", hint) from None
+
+
+def _print(report: Report, format_: str | None, notes: tuple[str, ...]) -> None:
+    from kubectl_qos.present import check as present
+
+    printers: dict[str, Callable[[Report], Iterable[str]]] = {
+        "text": present.text_lines,
+        "github": present.github_lines,
+        "junit": lambda report: [present.junit(report)],
+        "sarif": lambda report: [json_text(present.sarif(report, __version__))],
+    }
+    if format_ is not None and format_ not in printers:
+        from kubectl_qos.present.values.findings import finding_list_values
+
+        output.print_document(finding_list_values(report, notes), format_)
+    else:
+        output.print_lines(printers[format_ or "text"](report))
+    output.notes([*notes, present.summary(report)])
+
+
+def json_text(values: object) -> str:
+    """A document of another's schema."""
+    import json
+
+    return json.dumps(values, indent=2)
+
+
+def _print_policies(settings: Settings, release: str | None) -> None:
+    from kubectl_qos.check.policy import policies
+    from kubectl_qos.k8s.releases import Release
+    from kubectl_qos.present.check import rule_texts
+    from kubectl_qos.present.output import to_yaml
+
+    texts = rule_texts()
+    messages = {rule: text.message for rule, text in texts.items()}
+    made = policies(settings, resources.flag_value(Release.of, release or "1.36"), messages)
+    output.print_text("---\n".join(to_yaml(one) for one in made))
+    output.notes(f"{rule} has no policy: {text.no_policy}" for rule, text in texts.items() if text.no_policy)
+    if settings.exceptions:
+        output.note("exceptions of the settings are not in the policies: annotate the objects instead")

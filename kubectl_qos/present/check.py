@@ -1,0 +1,192 @@
+"""Findings of `check` in words: as text, SARIF, JUnit, annotations of GitHub; and what each rule is about."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote
+
+import msgspec
+
+from kubectl_qos.check.findings import Finding, Subject
+from kubectl_qos.check.settings import Level, RuleId
+from kubectl_qos.present.format import count, escape
+from kubectl_qos.yaml_loader import read_yaml
+
+PAGES: Final = "https://kubectl-qos.github.io/kubectl-qos/check-rules"
+SARIF_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+_CATALOGUE: Final = Path(__file__).with_name("check_rules.yaml")
+
+
+class RuleText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The words of a rule; `no_policy` is why CEL cannot express it, empty where it can."""
+
+    title: str
+    message: str
+    why: str
+    mend: str
+    parameter: str = ""
+    no_policy: str = ""
+
+
+@cache
+def rule_texts() -> Mapping[RuleId, RuleText]:
+    """The words of every rule, in the order of their ids."""
+    document = read_yaml(_CATALOGUE.read_bytes())
+    texts = msgspec.convert(document.value if document is not None else {}, dict[str, RuleText])
+    return {rule: texts[rule] for rule in RuleId}
+
+
+class Place(NamedTuple):
+    """Where a finding is: a file, and its line and column from 1 with the line's text, as far as known."""
+
+    file: str
+    line: int | None = None
+    column: int | None = None
+    text: str = ""
+
+    def __str__(self) -> str:
+        return ":".join(map(str, filter(None, (escape(self.file), self.line, self.column))))
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What was found where; `waived` has the reasons. A finding of the level `fails` or more is a failure."""
+
+    subjects: Sequence[tuple[Subject, str]]
+    findings: Sequence[tuple[Finding, Place]]
+    waived: Sequence[tuple[Finding, Place, str]] = ()
+    fails: Level = Level.ERROR
+
+    def is_failure(self, finding: Finding) -> bool:
+        """Whether a finding is as serious as --fail-on says."""
+        order = list(Level)
+        return order.index(finding.level) <= order.index(self.fails)
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether there is a failure."""
+        return any(self.is_failure(finding) for finding, _ in self.findings)
+
+
+def sentence(finding: Finding) -> str:
+    """What is wrong, with the facts put in."""
+    return escape(rule_texts()[finding.rule].message.format(**finding.facts))
+
+
+def reference(subject: Subject) -> str:
+    """What a finding is about: `shop/deployment/web`."""
+    kind, name = subject.kind_and_name
+    return escape("/".join(filter(None, (subject.pod.namespace, kind.lower(), name))))
+
+
+def text_lines(report: Report) -> Iterator[str]:
+    """A line for each finding, as compilers write it, and below it the line of the file."""
+    for finding, place in report.findings:
+        about = f"{reference(finding.subject)}: {sentence(finding)} [{finding.rule}]"
+        yield f"{place}: {finding.level}: {about}"
+        if place.text.strip():
+            yield f"    {escape(place.text.strip())}"
+
+
+def summary(report: Report) -> str:
+    """How many findings of each level there are, in how many objects."""
+    levels = [finding.level for finding, _ in report.findings]
+    found = ", ".join(count(levels.count(one), one.value) for one in Level if one in levels)
+    waived = f", {len(report.waived)} waived" if report.waived else ""
+    return f"{found or 'nothing found'} in {count(len(report.subjects), 'object')}{waived}"
+
+
+def github_lines(report: Report) -> Iterator[str]:
+    """Workflow commands that GitHub shows beside the lines of a pull request."""
+    for finding, place in report.findings:
+        level = "notice" if finding.level is Level.NOTE else finding.level
+        title = f"{finding.rule} {rule_texts()[finding.rule].title}"
+        given = {"file": place.file, "line": place.line, "col": place.column, "title": title}
+        properties = ",".join(f"{key}={_property(str(value))}" for key, value in given.items() if value)
+        yield f"::{level} {properties}::{_data(f'{reference(finding.subject)}: {sentence(finding)}')}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def sarif(report: Report, version: str) -> dict[str, Any]:
+    """One run of SARIF 2.1.0, with every rule and its help; waived findings are suppressed ones."""
+    found = [_result(finding, place) for finding, place in report.findings]
+    for finding, place, reason in report.waived:
+        suppression = {"kind": "external", "justification": reason}
+        found.append({**_result(finding, place), "suppressions": [suppression]})
+    driver = {
+        "name": "kubectl-qos",
+        "version": version,
+        "informationUri": PAGES.rpartition("/")[0],
+        "rules": [_sarif_rule(rule, text) for rule, text in rule_texts().items()],
+    }
+    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": found}
+    return {"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _sarif_rule(rule: RuleId, text: RuleText) -> dict[str, Any]:
+    return {
+        "id": rule.value,
+        "name": rule.name.title().replace("_", ""),
+        "shortDescription": {"text": text.title},
+        "fullDescription": {"text": text.why},
+        "help": {"text": text.mend, "markdown": text.mend},
+        "helpUri": f"{PAGES}/{rule}.html",
+        "defaultConfiguration": {"level": rule.level.value},
+    }
+
+
+def _result(finding: Finding, place: Place) -> dict[str, Any]:
+    physical: dict[str, Any] = {"artifactLocation": {"uri": quote(place.file.replace("\\", "/"))}}
+    if place.line is not None:
+        region = {"startLine": place.line, "startColumn": place.column, "snippet": {"text": place.text}}
+        physical["region"] = region
+    logical = {"fullyQualifiedName": reference(finding.subject), "kind": "resource"}
+    key = hashlib.sha256("\0".join(finding.key).encode()).hexdigest()[:32]
+    return {
+        "ruleId": finding.rule.value,
+        "ruleIndex": list(RuleId).index(finding.rule),
+        "level": finding.level.value,
+        "message": {"text": f"{reference(finding.subject)}: {sentence(finding)}"},
+        "locations": [{"physicalLocation": physical, "logicalLocations": [logical]}],
+        "partialFingerprints": {"kubectlQos/v1": key},
+    }
+
+
+def junit(report: Report) -> str:
+    """A test suite with a case for each object, which fails by its failures and prints its other findings."""
+    from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+    suite, failed = Element("testsuite", name="kubectl qos check"), 0
+    for subject, file in report.subjects:
+        case = SubElement(suite, "testcase", classname=_xml(file), name=_xml(reference(subject)))
+        mine = [(finding, place) for finding, place in report.findings if finding.subject is subject]
+        failures = [(finding, place) for finding, place in mine if report.is_failure(finding)]
+        failed += bool(failures)
+        for finding, place in failures:
+            message = _xml(f"{finding.rule}: {sentence(finding)}")
+            failure = SubElement(case, "failure", type=finding.rule.value, message=message)
+            failure.text = _xml(f"{place}: {place.text.strip()}")
+        others = [
+            f"{place}: {one.level}: {sentence(one)}" for one, place in mine if not report.is_failure(one)
+        ]
+        if others:
+            SubElement(case, "system-out").text = _xml("\n".join(others))
+    suite.attrib.update(tests=str(len(report.subjects)), failures=str(failed), errors="0")
+    indent(suite)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(suite, encoding="unicode")}'
+
+
+def _xml(text: str) -> str:
+    return "\n".join(map(escape, text.split("\n")))

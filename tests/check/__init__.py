@@ -1,0 +1,1 @@
+"""The rules of `check`, its outputs, its settings and its policies."""

@@ -1,0 +1,77 @@
+"""Each rule on a manifest that fails it and on one that just passes; and the words and pages of all."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from pathlib import Path
+from string import Formatter
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from kubectl_qos.check.policy import policies
+from kubectl_qos.check.settings import PARAMETERS, RuleId, Settings
+from kubectl_qos.k8s.releases import Release
+from kubectl_qos.present.check import rule_texts
+from tests.end_to_end.command import Run
+
+EXAMPLES: Final[dict[str, dict[str, Any]]] = yaml.safe_load(
+    Path(__file__).with_name("rules.yaml").read_text(encoding="utf-8")
+)
+PAGES: Final = Path(__file__).parents[2] / "docs" / "check-rules"
+each = pytest.mark.parametrize("rule", RuleId, ids=str)
+
+
+def found(run: Run, manifest: str, *flags: str) -> list[dict[str, Any]]:
+    """What is found in a manifest."""
+    (run.home / "x.yaml").write_text(manifest, encoding="utf-8")
+    done = run("check", "-f", "x.yaml", "-o", "json", *flags)
+    assert done.code in {0, 1}, done.err
+    items: list[dict[str, Any]] = json.loads(done.out)["items"]
+    return items
+
+
+@each
+def test_one_manifest_fails_and_one_just_passes(rule: RuleId, run: Run) -> None:
+    example = EXAMPLES[rule]
+    flags = example.get("flags", ())
+    (failing, *others) = [one for one in found(run, example["fails"], *flags) if one["rule"] == rule]
+    assert not others
+    assert failing["level"] == rule.level
+    assert failing["line"] is not None
+    assert failing["message"].strip()
+    assert not [one for one in found(run, example["passes"], *flags) if one["rule"] == rule]
+
+
+@each
+def test_a_rule_that_is_off_finds_nothing(rule: RuleId, run: Run) -> None:
+    (run.home / ".kubectl-qos.yaml").write_text(f"rules: {{{rule}: off}}\n", encoding="utf-8")
+    example = EXAMPLES[rule]
+    assert rule not in {one["rule"] for one in found(run, example["fails"], *example.get("flags", ()))}
+
+
+@each
+def test_a_rule_has_a_policy_or_the_reason_why_none(rule: RuleId) -> None:
+    messages = {one: text.message for one, text in rule_texts().items()}
+    names = {one["metadata"]["name"] for one in policies(Settings(), Release.of("1.36"), messages)}
+    assert (f"kubectl-qos-{rule.lower()}" in names) is not bool(rule_texts()[rule].no_policy)
+
+
+def test_every_rule_has_its_page() -> None:
+    kept = {path.name: path.read_text(encoding="utf-8") for path in PAGES.iterdir()}
+    assert kept == runpy.run_path(str(PAGES.with_name("make_checks.py")))["pages"](), (
+        "make reference renews them"
+    )
+
+
+def test_every_parameter_is_described() -> None:
+    assert {rule for rule, text in rule_texts().items() if text.parameter} == set(PARAMETERS)
+
+
+def test_no_message_has_another_format_than_the_policies_know() -> None:
+    for text in rule_texts().values():
+        for _, _, format_, conversion in Formatter().parse(text.message):
+            assert not format_
+            assert conversion is None

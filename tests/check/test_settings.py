@@ -1,0 +1,193 @@
+"""Settings beside manifests, waivers and baselines: what counts, and what is wrong with them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kubectl_qos.check.settings import RuleId, waiver
+from kubectl_qos.config.check_settings import find_check_settings, read_check_settings
+from kubectl_qos.errors import InputError
+from tests.check.test_rules import EXAMPLES, found
+from tests.end_to_end.command import Run
+
+BARE = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop}
+spec: {template: {spec: {containers: [{name: app}, {name: log}]}}}
+"""
+
+
+def settle(run: Run, text: str) -> None:
+    (run.home / ".kubectl-qos.yaml").write_text(text, encoding="utf-8")
+
+
+def test_every_setting_is_read(tmp_path: Path) -> None:
+    file = tmp_path / ".kubectl-qos.yaml"
+    file.write_text("""\
+rules:
+  QOS006: {level: error, resources: [memory]}
+  QOS007: off
+  QOS008: {ratio: 2}
+  QOS009: {minimum: 16Mi}
+  QOS010: {classes: {payments: Guaranteed, "team-*": Burstable}}
+  QOS011: {priority: 1000}
+  QOS012: note
+  QOS013: true
+namespaces: [shop, "team-*"]
+nodeMemory: 16Gi
+exceptions:
+- rules: [QOS006]
+  object: deployment/web
+  reason: moves in March
+  until: 2027-03-31
+""")
+    read = read_check_settings(file)
+    assert [read.level(rule) for rule in (RuleId.REQUEST_MISSING, RuleId.LIMIT_WITHOUT_REQUEST)] == [
+        "error",
+        None,
+    ]
+    assert (read.level(RuleId.INIT_COSTS_CLASS), read.level(RuleId.INJECTED)) == ("note", "warning")
+    assert (read.resources, read.ratio, read.minimum.value(), read.priority) == (
+        ("memory",),
+        2,
+        16 << 20,
+        1000,
+    )
+    assert (read.required_class("team-a"), read.required_class("x")) == ("Burstable", "")
+    assert (read.namespaces, read.node_memory_bytes) == (("shop", "team-*"), 16 << 30)
+    (exception,) = read.exceptions
+    assert (exception.reason, exception.container, str(exception.until)) == (
+        "moves in March",
+        "*",
+        "2027-03-31",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("rules:\n  QOS099: off\n", "line 2: there is no rule 'QOS099'"),
+        ("rules:\n  QOS006: {ratio: 2}\n", "line 2: QOS006 has no ratio"),
+        ("rules:\n  QOS008: {ratio: 0}\n", "line 1: rules[...]"),
+        ("\nruls: {}\n", "unknown field `ruls`"),
+        ("exceptions:\n- rules: [QOS006]\n", "missing required field `reason`"),
+        ("exceptions:\n- {rules: [QOS06], reason: x}\n", "line 1: there is no rule 'QOS06'"),
+        ("nodeMemory: 16GB\n", "line 1: nodeMemory: "),
+        ("rules: [\n", "line 2: "),
+        ("- a\n", "line 1: Expected `object`"),
+    ],
+)
+def test_a_mistake_is_said_with_its_line(text: str, said: str, tmp_path: Path) -> None:
+    file = tmp_path / ".kubectl-qos.yaml"
+    file.write_text(text)
+    with pytest.raises(InputError, match=r"kubectl-qos\.yaml, line \d+: ") as raised:
+        read_check_settings(file)
+    assert said in str(raised.value)
+
+
+def test_the_nearest_file_above_counts_up_to_the_repository(tmp_path: Path) -> None:
+    folder = tmp_path / "repository" / "manifests" / "web"
+    folder.mkdir(parents=True)
+    (tmp_path / ".kubectl-qos.yaml").touch()
+    assert find_check_settings([str(folder)]) == tmp_path / ".kubectl-qos.yaml"
+    (tmp_path / "repository" / ".git").mkdir()
+    assert find_check_settings([str(folder)]) is None
+    (folder.parent / ".kubectl-qos.yaml").touch()
+    assert find_check_settings(["-", str(folder)]) == folder.parent / ".kubectl-qos.yaml"
+
+
+def test_the_settings_of_a_folder_are_no_manifest(run: Run) -> None:
+    (run.home / "web.yaml").write_text(BARE)
+    settle(run, "rules: {QOS006: off}\n")
+    done = run("check", "-f", ".")
+    assert (done.code, done.out, done.err) == (0, "", "nothing found in 1 object\n")
+
+
+@pytest.mark.parametrize(
+    ("until", "left"), [("", 1), ("  until: 2026-11-22\n", 2), ("  until: 9999-01-01\n", 1)]
+)
+def test_an_exception_has_a_reason_and_an_end(until: str, left: int, run: Run) -> None:
+    settle(
+        run, f'exceptions:\n- rules: ["QOS*"]\n  object: "*/web"\n  container: log\n  reason: soon\n{until}'
+    )
+    assert len(found(run, BARE)) == left
+    done = run("check", "-f", "x.yaml", "-o", "json")
+    assert [one["reason"] for one in json.loads(done.out)["waived"]] == ["soon"] * (2 - left)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("QOS006: batch job", "batch job"),
+        ("QOS008,QOS006: both ; QOS001: x", "both"),
+        ("QOS008: other\nQOS006:  mine", "mine"),
+        ("QOS006", ""),
+        ("QOS006: ", ""),
+        ("QOS0061: x", ""),
+        ("see QOS008: about QOS006", ""),
+    ],
+)
+def test_a_waiver_needs_a_reason(text: str, reason: str) -> None:
+    assert waiver(text, RuleId.REQUEST_MISSING) == reason
+
+
+@pytest.mark.parametrize("where", ["metadata", "template"])
+def test_an_annotation_waives_a_rule(where: str, run: Run) -> None:
+    raw = yaml.safe_load(BARE)
+    mark = {"annotations": {"kubectl-qos/waive": "QOS006: tried out"}}
+    owner = raw if where == "metadata" else raw["spec"]["template"]
+    owner["metadata"] = {**owner.get("metadata", {}), **mark}
+    assert found(run, yaml.safe_dump(raw)) == []
+
+
+def test_only_what_is_new_counts_with_a_baseline(run: Run) -> None:
+    assert len(found(run, BARE)) == 2
+    (run.home / "baseline.json").write_text(run("check", "-f", "x.yaml", "-o", "json").out)
+    moved = f"# a comment\n{BARE}".replace("{name: app}, ", "{name: new}, {name: app}, ")
+    (new,) = found(run, moved, "--baseline", "baseline.json")
+    assert new["container"] == "new"
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"items": [{}]}', '{"items": 1}'])
+def test_what_is_no_baseline_is_said(text: str, run: Run) -> None:
+    (run.home / "x.yaml").write_text(BARE)
+    (run.home / "baseline.json").write_text(text)
+    done = run("check", "-f", "x.yaml", "--baseline", "baseline.json")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("error: baseline.json: not a baseline\n")
+
+
+@pytest.mark.parametrize(("fail_on", "code"), [("error", 0), ("warning", 1), ("note", 1)])
+def test_the_exit_code_follows_the_level(fail_on: str, code: int, run: Run) -> None:
+    (run.home / "x.yaml").write_text(BARE)
+    assert run("check", "-f", "x.yaml", "--fail-on", fail_on).code == code
+
+
+def test_what_cannot_be_read_is_trouble(run: Run) -> None:
+    (run.home / "x.yaml").write_text(f"{BARE}---\n- a list\n")
+    done = run("check", "-f", "x.yaml")
+    assert done.code == 2
+    assert "an object was expected, not a list" in done.err
+    assert run("check", "-f", "gone.yaml").code == 2
+
+
+def test_a_file_without_pods_has_nothing_to_find(run: Run) -> None:
+    (run.home / "x.yaml").write_text("apiVersion: v1\nkind: ConfigMap\n")
+    done = run("check", "-f", "x.yaml")
+    assert (done.code, done.out, done.err) == (0, "", "nothing found in 0 objects\n")
+
+
+def test_only_some_namespaces_are_checked(run: Run) -> None:
+    settle(run, "namespaces: ['data*']\n")
+    assert found(run, BARE) == []
+
+
+def test_parameters_change_what_is_found(run: Run) -> None:
+    settle(run, "rules: {QOS008: {ratio: 5}, QOS011: {priority: 3000000000}}\n")
+    for rule in (RuleId.LIMIT_FAR_ABOVE_REQUEST, RuleId.BEST_EFFORT_WITH_PRIORITY):
+        assert rule not in {one["rule"] for one in found(run, EXAMPLES[rule]["fails"])}
