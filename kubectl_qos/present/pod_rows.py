@@ -266,7 +266,7 @@ def _rank_node(
 
 
 def to_own_limit(row: RankedPod) -> int | None:
-    """How much more memory until a limit of its own, of a container or the pod; None without one."""
+    """How many more bytes of memory until a limit of its own, of a container or the pod; None without one."""
     limits = {container.name: container.limit_bytes for container in row.profile.containers}
     used = {score.name: _frees(score) or 0 for score in row.alive()}
     left = [limits[name] - amount for name, amount in used.items() if limits.get(name)]

@@ -57,7 +57,7 @@ def test_flags_come_only_behind_a_dash() -> None:
         (["top", "--output=c"], ["csv"]),
         (["top", "--min-risk", "n"], ["none", "next"]),
         (["tree", "--assume", "cgroupVersion="], ["cgroupVersion=1", "cgroupVersion=2"]),
-        (["--usage="], ["metrics", "summary", "none"]),
+        (["--usage="], ["metrics", "summary", "prometheus", "none"]),
         (["set", "--class", "g"], ["guaranteed"]),
         (["set", "--by", ""], ["in-place", "template"]),
         (["undo", "--dry-run="], ["none", "client", "server"]),

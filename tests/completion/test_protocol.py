@@ -38,7 +38,7 @@ def test_the_script_answers_as_the_program_does(installed: Bin, words: list[str]
 def test_the_program_of_pip_answers_the_same(installed: Bin) -> None:
     main = "import sys; from kubectl_qos.cli.completion import main; sys.exit(main())"
     installed.program("kubectl_complete-qos", f'#!/bin/sh\nexec "{sys.executable}" -c "{main}" "$@"\n')
-    assert installed.run("kubectl_complete-qos", "ex").stdout.splitlines() == lines("ex")
+    assert installed.run("kubectl_complete-qos", "expl").stdout.splitlines() == lines("expl")
 
 
 @needs_kubectl
@@ -46,7 +46,7 @@ def test_the_program_of_pip_answers_the_same(installed: Bin) -> None:
     ("words", "expected"),
     [
         (["simulate", "--demo", ""], ["node/", ":6"]),
-        (["ex"], ["explain\twhy this class, score, cgroup values and eviction rank", ":4"]),
+        (["expl"], ["explain\twhy this class, score, cgroup values and eviction rank", ":4"]),
         (["top", "-o", "w"], ["wide", ":4"]),
         (["top", "-o=w"], ["wide", ":4"]),
         (["explain", "--demo", "pod/db-1"], ["pod/db-1\tworker-1", ":4"]),

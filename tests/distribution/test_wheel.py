@@ -154,7 +154,7 @@ def test_what_it_says_of_itself(metadata: Message) -> None:
     assert metadata["Requires-Python"] == ">=3.11"
     assert metadata["License-Expression"] == "Apache-2.0"
     assert metadata.get_all("License-File") == ["LICENSE"]
-    assert metadata.get_all("Provides-Extra") == ["web"]
+    assert metadata.get_all("Provides-Extra") == ["exporter", "web"]
     assert metadata["Description-Content-Type"] == "text/markdown"
     assert {
         "Typing :: Typed",

@@ -99,7 +99,7 @@ def test_of_a_cluster(run: Run, serve: Serve, tmp_path: Path) -> None:
         "trusts": "its own CA",
         "proxy": "no",
         "server": "v1.36.2",
-        "rights": "namespace yes, cluster yes, nodes no, metrics yes, workloads no, events no,"
+        "rights": "namespace yes, cluster yes, nodes no, metrics yes, history no, workloads no, events no,"
         " logs yes, policy no, kubelet no, exec yes, write partly",
         "nodes": "2",
         "kubelets": "v1.36.2 (2 nodes)",
