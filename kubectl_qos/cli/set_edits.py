@@ -31,6 +31,7 @@ from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.effects import change_section, goal_section, never_sentence, preview_sections
 from kubectl_qos.present.findings import answer_sentence, finding_line, obstacle_remedy, obstacle_sentence
+from kubectl_qos.present.moments import deaths_section
 from kubectl_qos.present.output import marked_lines
 from kubectl_qos.present.reasons import capacity_sentence, missing_sentence, pod_subject, step_sentence
 from kubectl_qos.qos.qos_class import SPEC_RESOURCES, QosClass
@@ -222,7 +223,9 @@ def print_preview(
     else:
         sections = [change_section(pod, effects.edits, with_flags=request.has_goal), *goal]
         if effects.edits:
-            sections += preview_sections(effects)
+            own = snapshot.own_bytes(pod.node_name)
+            deaths = deaths_section(effects.effects, own) if snapshot.usage_of(pod) is not None else None
+            sections += [*([deaths] if deaths is not None else []), *preview_sections(effects)]
         output.print_sections(pod_subject(effects.before), sections)
 
 

@@ -260,7 +260,7 @@ def _room(preview: Preview) -> Iterator[Section]:
 
 def _server(preview: Preview) -> Section:
     refusals = sentences(*(escape(str(refusal)) for refusal in preview.refusals))
-    answer = "would refuse these values" if refusals else "would accept these values"
+    answer = "would refuse these values" if refusals else "these values are valid"
     return Section("Server", answer, refusals, warns=bool(refusals))
 
 

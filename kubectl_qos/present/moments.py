@@ -13,6 +13,8 @@ from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.present.effects import moment
 from kubectl_qos.present.format import UNKNOWN, escape
+from kubectl_qos.present.next_death import distance, killed_by, victim
+from kubectl_qos.present.output import ARROW, Line, Section
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import RankedPod, Ranking, with_adj
 from kubectl_qos.qos.simulation.next_death import OF_NODE, NextDeath, next_deaths
@@ -182,6 +184,29 @@ def deaths_at_moments(effects: Effects, own_bytes: int) -> tuple[DeathsAt, ...]:
     return tuple(
         one for number, one in enumerate(found) if not number or one.deaths != found[number - 1].deaths
     )
+
+
+def deaths_section(effects: Effects, own_bytes: int) -> Section | None:
+    """The nearest deaths of a changed pod's node, its own among them, before and from each moment on.
+
+    None where nothing is known of them.
+    """
+    found = deaths_at_moments(effects, own_bytes)
+    if not found:
+        return None
+    pod = effects.before.pod
+    mine = [next((one for one in at.deaths if one.key == (pod.namespace, pod.name)), None) for at in found]
+    steps = [distance(one) if one is not None else "none" for one in mine]
+    answer = f"of this pod {steps[0]}, stays"
+    if len(found) > 1:
+        answer = f"of this pod {f' {ARROW} '.join(steps)} {found[-1].heading}"
+    lines, known = [], set[NextDeath]()
+    for at in found:
+        new = [f"{distance(one)} {victim(one)}, {killed_by(one)}" for one in at.deaths if one not in known]
+        rest = ["the others as before"] if len(new) < len(at.deaths) else []
+        lines.append(Line(f"{at.heading}: {'; '.join([*new, *rest])}"))
+        known = set(at.deaths)
+    return Section("Next death", answer, tuple(lines), changed=len(found) > 1)
 
 
 def _ranking_at(effects: Effects, at: When) -> Ranking:

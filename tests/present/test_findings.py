@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kubectl_qos.edit.findings import Finding, FindingCode, Severity
-from kubectl_qos.k8s.managers import Manager, ManagerKind
+from kubectl_qos.k8s.managers import Manager, ManagerKind, UtilizationTarget
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.quota import QuotaCharge
 from kubectl_qos.present.findings import finding_line, findings_section
@@ -39,6 +39,10 @@ FACTS: dict[str, Any] = {
     "resources": (HOSTILE,),
     "restarts": True,
     "side": "limits",
+    "target": UtilizationTarget(HOSTILE, HOSTILE, HOSTILE, 70),
+    "before": None,
+    "after": Quantity.parse("1"),
+    "alone": True,
     "used": 1 << 29,
     "value": Quantity.parse("1"),
     "total": 3,

@@ -4,7 +4,7 @@ import pytest
 
 from kubectl_qos.edit.edits import Edit, Side, parse_quantity
 from kubectl_qos.edit.preview import Effects, StrategyKind, When, preview
-from kubectl_qos.present.moments import deaths_at_moments, ladder, moment_table, moments
+from kubectl_qos.present.moments import deaths_at_moments, deaths_section, ladder, moment_table, moments
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import next_deaths
 from kubectl_qos.qos.simulation.node_state import build_node_state
@@ -86,3 +86,13 @@ def test_the_next_deaths_before_and_after() -> None:
     assert victims[0] == victims[1] == pod.name
     assert victims[2] != pod.name, "another is first after the restart"
     assert len(deaths_at_moments(effects(), 0)) == 1
+
+
+def test_a_preview_says_what_becomes_of_the_next_death() -> None:
+    section = deaths_section(effects(limits="3Gi"), 0)
+    assert section is not None
+    assert section.answer == "of this pod +118Mi → +687Mi now", "by the kubepods limit, before its own"
+    before, after = (line.text for line in section.lines)
+    assert before.startswith("before: +118Mi shop/api-7d9c5b6f8-x2mzq:c, own limit 94%; ")
+    assert after == "now: +1142Mi shop/api-7d9c5b6f8-x2mzq:c, own limit 63%; the others as before"
+    assert deaths_section(effects("huge-0"), 0) is None

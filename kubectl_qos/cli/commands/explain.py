@@ -51,7 +51,8 @@ def run(options: Options) -> int:
             "You must provide one or more resources by argument or filename.",
             hint="kubectl qos explain pod/web-0, or kubectl qos explain -f pod.yaml",
         )
-    resolved = resolve_source(options.source)
+    # Only the demo that lives has workloads.
+    resolved = resolve_source(options.source, lives=any(one.kind != "Pod" for one in references))
     explanations, at = _explain(resolved, references)
     if options.output is not None:
         from kubectl_qos.present.values.pods import explanation_values

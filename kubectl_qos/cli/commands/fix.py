@@ -133,7 +133,7 @@ def run(options: Options) -> int:
         resolved, settings = resolve_cluster(like_set.source, options.apply)
         shell = ApplyShell(resolved, options.apply, settings, options.output)
     else:
-        resolved = resources.resolve_source(like_set.source, lives=like_set.tree is not None)
+        resolved = resources.resolve_source(like_set.source, lives=True)
     found, snapshot = _find(reference, node, resolved, options)
     if options.number is None and (options.output != "patch" or not isinstance(found, FixList)):
         _print(found, snapshot, options)

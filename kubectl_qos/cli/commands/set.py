@@ -217,7 +217,7 @@ def _set(options: Options) -> tuple[bool, bool]:
         resolved, settings = resolve_cluster(options.source, options.apply)
         shell = ApplyShell(resolved, options.apply, settings, options.output, request.kill_rank)
     else:
-        resolved = resources.resolve_source(options.source, lives=options.tree is not None)
+        resolved = resources.resolve_source(options.source, lives=True)
     snapshot = resolved.source.snapshot(resolved.named(references))
     pod = _find_one(references, snapshot, resolved)
     edits = set_edits.build_edits(request, pod, snapshot)
@@ -258,6 +258,8 @@ def change(
         write_to_tree(pod, edits, resolved, options)
     elif options.writes:
         output.note(_write(effects, pod, resolved))
+    elif effects.edits and shell is None and options.source.demo and options.output is None:
+        output.note("nothing is changed: --yes applies it to the demo")
     return bool(effects.edits)
 
 
