@@ -72,11 +72,34 @@ exceptions:
     ("text", "said"),
     [
         ("rules:\n  QOS099: off\n", "line 2: there is no rule 'QOS099'"),
-        ("rules:\n  QOS006: {ratio: 2}\n", "line 2: QOS006 has no ratio"),
-        ("rules:\n  QOS008: {ratio: 0}\n", "line 1: rules[...]"),
-        ("\nruls: {}\n", "unknown field `ruls`"),
+        ("rules:\n  QOS006:\n    ratio: 2\n", "line 3: QOS006 has no ratio: level, resources"),
+        (
+            "rules:\n  QOS008:\n    ratio: 0\n",
+            "line 3: rules.QOS008.ratio: Expected `int` >= 1; allowed: a whole number from 1",
+        ),
+        (
+            "rules:\n  QOS007: off\n  QOS006: fatal\n",
+            "line 3: rules.QOS006: Invalid enum value 'fatal'; allowed: off, ",
+        ),
+        (
+            "rules:\n  QOS006: {\n    level: fatal}\n",
+            "line 3: rules.QOS006.level: Invalid enum value 'fatal'; allowed: off, ",
+        ),
+        (
+            "rules:\n  QOS010:\n    classes:\n      a: Burstable\n      b: Best\n",
+            "line 5: rules.QOS010.classes.b: Invalid enum value 'Best'; allowed: Guaranteed, Burstable, ",
+        ),
+        (
+            "rules:\n  QOS006:\n    resources:\n    - gpu\n",
+            "line 4: rules.QOS006.resources[0]: Invalid enum value 'gpu'; ",
+        ),
+        (
+            "\nruls: {}\n",
+            "line 2: ruls: Object contains unknown field `ruls`; allowed: rules, namespaces, nodeMemory, ",
+        ),
+        ("exceptions:\n- rules: [QOS006]\n  raison: x\n", "line 3: exceptions[0].raison: "),
         ("exceptions:\n- rules: [QOS006]\n", "missing required field `reason`"),
-        ("exceptions:\n- {rules: [QOS06], reason: x}\n", "line 1: there is no rule 'QOS06'"),
+        ("exceptions:\n- reason: x\n  rules: [QOS06]\n", "line 3: there is no rule 'QOS06'"),
         ("nodeMemory: 16GB\n", "line 1: nodeMemory: "),
         ("rules: [\n", "line 2: "),
         ("- a\n", "line 1: Expected `object`"),
