@@ -93,10 +93,16 @@ def read_check_settings(path: Path) -> Settings:
         raise InputError(f"{path}, line {line}: {error.problem}") from None
     except yaml.YAMLError as error:
         raise InputError(f"{path}: {error}") from None
-    return _settings(document, lambda field, message: _error(path, document, field, message))
+    return _settings(path, document)
 
 
-def _settings(document: YamlDocument | None, error: _Error) -> Settings:
+def _settings(path: Path, document: YamlDocument | None) -> Settings:
+    def line(field: str) -> int:
+        return document.position(field)[0] + 1 if document is not None else 1
+
+    def error(field: str, message: str) -> InputError:
+        return InputError(f"{path}, line {line(field)}: {message}")
+
     file: _File = _convert(document.value if document is not None else {}, _File, "", error)
     levels: dict[RuleId, Level | None] = {}
     parameters: dict[str, Any] = {}
@@ -119,7 +125,10 @@ def _settings(document: YamlDocument | None, error: _Error) -> Settings:
         levels=levels,
         namespaces=file.namespaces,
         node_memory_bytes=file.node_memory.value() if file.node_memory is not None else None,
-        exceptions=tuple(Exemption(**msgspec.structs.asdict(one)) for one in file.exceptions),
+        exceptions=tuple(
+            Exemption(**msgspec.structs.asdict(one), place=f"{path}:{line(f'exceptions[{index}]')}")
+            for index, one in enumerate(file.exceptions)
+        ),
         **parameters,
     )
 
@@ -162,8 +171,3 @@ def _convert(value: object, type_: Any, where: str, error: _Error, allowed: str 
 
 
 _IDS: Final[Mapping[str, RuleId]] = {rule.value: rule for rule in RuleId}
-
-
-def _error(path: Path, document: YamlDocument | None, field: str, message: str) -> InputError:
-    line = document.position(field)[0] if document is not None else 0
-    return InputError(f"{path}, line {line + 1}: {message}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -12,8 +13,8 @@ from urllib.parse import quote
 
 import msgspec
 
-from kubectl_qos.check.findings import Finding, Subject
-from kubectl_qos.check.settings import Level, RuleId
+from kubectl_qos.check.findings import WAIVER_MARK, Finding, Subject
+from kubectl_qos.check.settings import Exemption, Level, RuleId, waiver_mistakes
 from kubectl_qos.present.format import count, escape
 from kubectl_qos.yaml_loader import read_yaml
 
@@ -85,12 +86,29 @@ def reference(subject: Subject) -> str:
 
 
 def text_lines(report: Report) -> Iterator[str]:
-    """A line for each finding, as compilers write it, and below it the line of the file."""
+    """A line for each finding, as compilers write it, above the line of the file; then what is waived."""
     for finding, place in report.findings:
         about = f"{reference(finding.subject)}: {sentence(finding)} [{finding.rule}]"
         yield f"{place}: {finding.level}: {about}"
         if place.text.strip():
             yield f"    {escape(place.text.strip())}"
+    for finding, place, reason in report.waived:
+        about = f"{reference(finding.subject)}: {sentence(finding)} [{finding.rule}]"
+        yield f"{place}: waived: {about}: {escape(reason)}"
+
+
+def waiver_lines(subject: Subject, place: Place) -> Iterator[str]:
+    """What of an object's annotation waives nothing."""
+    for mistake in waiver_mistakes(subject.mark(WAIVER_MARK)):
+        yield f"{place}: {reference(subject)}: {WAIVER_MARK}: {escape(mistake)}"
+
+
+def idle_line(exemption: Exemption, today: date) -> str:
+    """Why an exception waives nothing."""
+    about = f"{exemption.place}: the exception of {', '.join(exemption.rules)} for {exemption.object}"
+    if exemption.has_expired(today):
+        return escape(f"{about} has expired: it was until {exemption.until}")
+    return escape(f"{about} waives nothing: nothing that was found matches it")
 
 
 def summary(report: Report) -> str:

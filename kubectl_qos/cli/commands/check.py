@@ -122,11 +122,11 @@ def _run(options: Options) -> int:
 def _check(
     resolved: resources.ResolvedSource, settings: Settings, options: Options
 ) -> tuple[Report, tuple[str, ...]]:
-    from kubectl_qos.check.findings import Subject, select
+    from kubectl_qos.check.findings import WAIVER_MARK, Subject, select
     from kubectl_qos.check.rules import check
     from kubectl_qos.check.settings import Level
     from kubectl_qos.cluster.files import FileSource
-    from kubectl_qos.present.check import Place, Report
+    from kubectl_qos.present.check import Place, Report, idle_line, waiver_lines
     from kubectl_qos.present.reasons import missing_sentence
 
     scope, files = resolved.scope, resolved.source if isinstance(resolved.source, FileSource) else None
@@ -156,7 +156,8 @@ def _check(
         return Place(location.name, *position, text.rstrip("\r"))
 
     findings = check(subjects, _context(resolved, snapshot, settings, options))
-    selection = select(findings, settings, resolved.source.now().date(), _baseline(options.baseline))
+    today = resolved.source.now().date()
+    selection = select(findings, settings, today, _baseline(options.baseline))
     rows = [(finding, place(finding.subject, finding.path)) for finding in selection.open]
     rows.sort(key=lambda row: (row[1].file, row[1].line or 0, row[1].column or 0, row[0].rule))
     report = Report(
@@ -165,7 +166,12 @@ def _check(
         [(finding, place(finding.subject, finding.path), reason) for finding, reason in selection.waived],
         Level(options.fail_on),
     )
-    return report, tuple(map(missing_sentence, snapshot.missing))
+    notes = [
+        *(line for one in subjects for line in waiver_lines(one, place(one, one.mark_path(WAIVER_MARK)))),
+        *(idle_line(one, today) for one in selection.idle),
+        *map(missing_sentence, snapshot.missing),
+    ]
+    return report, tuple(dict.fromkeys(notes))
 
 
 def _duplicates(one: ReadObject) -> Iterator[str]:
