@@ -95,9 +95,11 @@ def run(options: Options) -> int:
 
 
 def _run(options: Options) -> int:
+    import re
     from pathlib import Path
 
     from kubectl_qos.check.settings import Settings
+    from kubectl_qos.cluster.inputs import STANDARD_INPUT, existing, is_url
     from kubectl_qos.config.check_settings import find_check_settings, read_check_settings
 
     source = replace(options.source, files=(*options.source.files, *options.paths))
@@ -108,6 +110,11 @@ def _run(options: Options) -> int:
         size = resources.parse_size(source.node_memory, "--node-memory", "16Gi")
         settings = replace(settings, node_memory_bytes=size)
     if options.to_policy:
+        for path in paths:
+            # What kustomize fetches has a host or a query: github.com/x/y//prod?ref=v1.
+            is_fetched = path == source.kustomize and re.search(r"[:?]|//|^\w[\w-]*\.", path)
+            if path != STANDARD_INPUT and not is_url(path) and not is_fetched:
+                existing(path)
         _print_policies(settings, options.release)
         return 0
     resolved = resources.resolve_source(source.without_usage(), keep_objects=True)
