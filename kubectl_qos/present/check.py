@@ -43,12 +43,20 @@ def rule_texts() -> Mapping[RuleId, RuleText]:
 
 
 class Place(NamedTuple):
-    """Where a finding is: a file, and its line and column from 1 with the line's text, as far as known."""
+    """Where a finding is: a file, and its line and column from 1 with the line's text, as far as known.
+
+    `origin` is the file that something else was built of, where `file` is only what that is called.
+    """
 
     file: str
     line: int | None = None
     column: int | None = None
     text: str = ""
+    origin: str = ""
+
+    def in_repository(self) -> Place:
+        """Where services show it: at a file that exists, in its first line where it was built."""
+        return Place(self.origin, 1, 1, origin=self.origin) if self.origin else self
 
     def __str__(self) -> str:
         return ":".join(map(str, filter(None, (escape(self.file), self.line, self.column))))
@@ -121,7 +129,8 @@ def summary(report: Report) -> str:
 
 def github_lines(report: Report) -> Iterator[str]:
     """Workflow commands that GitHub shows beside the lines of a pull request."""
-    for finding, place in report.findings:
+    for finding, built in report.findings:
+        place = built.in_repository()
         level = "notice" if finding.level is Level.NOTE else finding.level
         title = f"{finding.rule} {rule_texts()[finding.rule].title}"
         given = {"file": place.file, "line": place.line, "col": place.column, "title": title}
@@ -166,10 +175,11 @@ def _sarif_rule(rule: RuleId, text: RuleText) -> dict[str, Any]:
 
 
 def _result(finding: Finding, place: Place) -> dict[str, Any]:
+    place = place.in_repository()
     physical: dict[str, Any] = {"artifactLocation": {"uri": quote(place.file.replace("\\", "/"))}}
     if place.line is not None:
-        region = {"startLine": place.line, "startColumn": place.column, "snippet": {"text": place.text}}
-        physical["region"] = region
+        snippet = {} if place.origin else {"snippet": {"text": place.text}}
+        physical["region"] = {"startLine": place.line, "startColumn": place.column, **snippet}
     logical = {"fullyQualifiedName": reference(finding.subject), "kind": "resource"}
     key = hashlib.sha256("\0".join(finding.key).encode()).hexdigest()[:32]
     return {

@@ -148,6 +148,7 @@ def _check(
     else:
         subjects += map(Subject, filter(scope.matches, snapshot.pods))
     lines: dict[str, list[str]] = {}
+    origin = _kustomization(options.source.kustomize)
 
     def place(subject: Subject, path: str = "") -> Place:
         location = locations.get(id(subject))
@@ -155,12 +156,12 @@ def _check(
             return Place(resolved.source.title)
         position = location.position(path)
         if position is None:
-            return Place(str(location))
+            return Place(str(location), origin=origin)
         if location.name not in lines:
             lines[location.name] = files.texts[location.name].decode("utf-8-sig", "replace").split("\n")
         # YAML has more line breaks than files have lines.
         (text,) = lines[location.name][position[0] - 1 : position[0]] or [""]
-        return Place(location.name, *position, text.rstrip("\r"))
+        return Place(location.name, *position, text.rstrip("\r"), origin)
 
     findings = check(subjects, _context(resolved, snapshot, settings, options))
     today = resolved.source.now().date()
@@ -179,6 +180,16 @@ def _check(
         *map(missing_sentence, snapshot.missing),
     ]
     return report, tuple(dict.fromkeys(notes))
+
+
+def _kustomization(folder: str | None) -> str:
+    """The file of a folder's kustomization; empty for none, and for one that was fetched."""
+    from pathlib import Path
+
+    from kubectl_qos.cluster.kustomize import NAMES
+
+    names = [Path(folder, name) for name in NAMES] if folder is not None else []
+    return next((str(path) for path in names if path.is_file()), "")
 
 
 def _duplicates(one: ReadObject) -> Iterator[str]:
