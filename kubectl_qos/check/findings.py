@@ -70,6 +70,15 @@ class Subject:
         ]
         return next((str(value) for value in values if value), "")
 
+    def mark_path(self, name: str) -> str:
+        """Where the object has the one that counts."""
+        for owner in (template_path(self.pod.kind), ()):
+            for side in MARKS:
+                where = (*owner, "metadata", side)
+                if nested(self.raw, *where).get(name):
+                    return f"{dotted(where)}[{name}]"
+        return ""
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -202,22 +211,26 @@ class Case:
 
 
 class Selection(NamedTuple):
-    """The findings that count, and those that are waived, each with the reason."""
+    """The findings that count, and those that are waived, each with the reason.
+
+    `idle` are the exceptions of the settings that have expired or waive nothing that was found.
+    """
 
     open: list[Finding]
     waived: list[tuple[Finding, str]]
+    idle: list[Exemption]
 
 
 def select(
     findings: Iterable[Finding], settings: Settings, today: date, baseline: Iterable[tuple[str, ...]] = ()
 ) -> Selection:
     """Sort out what an annotation or an exception waives, and leave out what a baseline has."""
-    selection, known = Selection([], []), Counter(baseline)
+    selection, known = Selection([], [], list(settings.exceptions)), Counter(baseline)
     for finding in findings:
+        covering = [one for one in settings.exceptions if _covers(one, finding, today)]
+        selection.idle[:] = [one for one in selection.idle if one not in covering]
         reason = waiver(finding.subject.mark(WAIVER_MARK), finding.rule)
-        reason = reason or next(
-            (one.reason for one in settings.exceptions if _covers(one, finding, today)), ""
-        )
+        reason = reason or next((one.reason for one in covering), "")
         if reason:
             selection.waived.append((finding, reason))
         elif known[finding.key]:
@@ -230,7 +243,7 @@ def select(
 def _covers(exemption: Exemption, finding: Finding, today: date) -> bool:
     kind, name = finding.subject.kind_and_name
     return (
-        (exemption.until is None or today <= exemption.until)
+        not exemption.has_expired(today)
         and matches(exemption.rules, finding.rule)
         and matches([exemption.object], f"{kind.lower()}/{name}")
         and matches([exemption.namespace], finding.subject.pod.namespace)

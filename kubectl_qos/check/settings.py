@@ -6,7 +6,7 @@ config/check_settings.py reads a file of them. Not here: what the rules do (rule
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
@@ -77,7 +77,10 @@ LEAST_TO_START: Final = Quantity.parse("6Mi")
 
 @dataclass(frozen=True, slots=True)
 class Exemption:
-    """Findings that are accepted, by patterns with `*`; after the day `until` they count again."""
+    """Findings that are accepted, by patterns with `*`; after the day `until` they count again.
+
+    `place` is its file and line, for what is said of it.
+    """
 
     rules: tuple[str, ...]
     object: str
@@ -85,6 +88,11 @@ class Exemption:
     container: str
     reason: str
     until: date | None = None
+    place: str = ""
+
+    def has_expired(self, today: date) -> bool:
+        """Whether the day is over until which it counts."""
+        return self.until is not None and today > self.until
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,3 +140,14 @@ def waiver(text: str | None, rule: RuleId) -> str:
     """The reason for which an annotation waives a rule; empty where it does not, or has no reason."""
     found = re.search(waiver_form(rule), text) if text else None
     return found[1] if found is not None else ""
+
+
+def waiver_mistakes(text: str) -> Iterator[str]:
+    """What of an annotation waives nothing: what has no reason, and ids that no rule has."""
+    for part in filter(str.strip, re.split(r"[;\n]", text)):
+        ids, _, reason = part.partition(":")
+        if not reason.strip():
+            yield f"{part.strip()!r} waives nothing without a reason, as in 'QOS006: a batch job'"
+        for name in re.split(r"[,\s]+", ids.strip()) if reason.strip() else ():
+            if name not in list(RuleId):
+                yield f"there is no rule {name!r} to waive: {', '.join(RuleId)}"

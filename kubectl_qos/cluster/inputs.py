@@ -27,14 +27,19 @@ def is_url(path: str) -> bool:
     return path.startswith(("http://", "https://"))
 
 
+def existing(path: str) -> Path:
+    """A file or folder that is there. Raises InputError."""
+    if not Path(path).exists():
+        raise InputError(f'the path "{path}" does not exist')
+    return Path(path)
+
+
 def read_path(path: str, *, recursive: bool) -> Iterator[tuple[str, bytes]]:
     """The name and content of each file of a path or URL. Raises InputError."""
     if is_url(path):
         yield path, _read_url(path)
         return
-    place = Path(path)
-    if not place.exists():
-        raise InputError(f'the path "{path}" does not exist')
+    place = existing(path)
     if not place.is_dir():
         yield path, _read_bytes(place)
         return

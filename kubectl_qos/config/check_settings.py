@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import fnmatch
+import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date
-from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, get_args
 
 import msgspec
 
@@ -19,6 +19,22 @@ from kubectl_qos.yaml_loader import YamlDocument, read_yaml
 _Class = Literal["Guaranteed", "Burstable", "BestEffort"]
 _Level = bool | Literal["off", "note", "warning", "error"]
 _Text = Annotated[str, msgspec.Meta(min_length=1)]
+_Error = Callable[[str, str], InputError]
+"""Makes an error of a field's path and a message."""
+_LEVELS: Final = "off, note, warning, error"
+_ALLOWED: Final[Mapping[str, str]] = {
+    "rules": "a mapping of rules by their ids",
+    "level": _LEVELS,
+    "resources": "a list of cpu, memory",
+    "ratio": "a whole number from 1",
+    "minimum": "a quantity such as 16Mi",
+    "classes": ", ".join(get_args(_Class)),
+    "priority": "a whole number",
+    "namespaces": "a list of names or patterns",
+    "nodeMemory": "a quantity such as 16Gi",
+    "exceptions": "a list of mappings with rules and reason",
+    "until": "a day such as 2027-03-31",
+}
 
 
 class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -30,7 +46,7 @@ class _Rule(_Strict, frozen=True):
     resources: Annotated[tuple[Literal["cpu", "memory"], ...], msgspec.Meta(min_length=1)] | None = None
     ratio: Annotated[int, msgspec.Meta(ge=1)] | None = None
     minimum: Quantity | None = None
-    classes: dict[str, _Class] | None = None
+    classes: dict[str, Any] | None = None
     priority: int | None = None
 
 
@@ -44,7 +60,7 @@ class _Exception(_Strict, frozen=True):
 
 
 class _File(_Strict, frozen=True):
-    rules: dict[str, _Level | _Rule] = {}
+    rules: dict[str, Any] = {}
     namespaces: tuple[str, ...] = ()
     node_memory: Quantity | None = None
     exceptions: tuple[_Exception, ...] = ()
@@ -70,7 +86,6 @@ def read_check_settings(path: Path) -> Settings:
 
     try:
         document = read_yaml(path.read_bytes())
-        file = _convert(document)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
     except yaml.MarkedYAMLError as error:
@@ -78,54 +93,81 @@ def read_check_settings(path: Path) -> Settings:
         raise InputError(f"{path}, line {line}: {error.problem}") from None
     except yaml.YAMLError as error:
         raise InputError(f"{path}: {error}") from None
-    except msgspec.ValidationError as error:
-        message, _, where = str(error).partition(" - at `$")
-        field = where.rstrip("`").lstrip(".")
-        # msgspec writes [...] for any key of a mapping and any item of a list.
-        line = document.position(field.partition("[...]")[0])[0] if document is not None else 0
-        place = f"{field}: " if field else ""
-        raise InputError(f"{path}, line {line + 1}: {place}{message}") from None
-    return _settings(file, lambda field, message: _error(path, document, field, message))
+    return _settings(path, document)
 
 
-def _settings(file: _File, error: Callable[[str, str], InputError]) -> Settings:
+def _settings(path: Path, document: YamlDocument | None) -> Settings:
+    def line(field: str) -> int:
+        return document.position(field)[0] + 1 if document is not None else 1
+
+    def error(field: str, message: str) -> InputError:
+        return InputError(f"{path}, line {line(field)}: {message}")
+
+    file: _File = _convert(document.value if document is not None else {}, _File, "", error)
     levels: dict[RuleId, Level | None] = {}
     parameters: dict[str, Any] = {}
     for name, entry in file.rules.items():
+        where = f"rules.{name}"
         if name not in _IDS:
-            raise error(f"rules.{name}", f"there is no rule {name!r}: {', '.join(_IDS)}")
-        rule, own = _IDS[name], entry if isinstance(entry, _Rule) else _Rule(level=entry)
+            raise error(where, f"there is no rule {name!r}: {', '.join(_IDS)}")
+        rule = _IDS[name]
+        own = _rule(entry, rule, where, error)
         if own.level is not None and own.level is not True:
             levels[rule] = None if own.level in {False, "off"} else Level(str(own.level))
         given = {key: value for key, value in msgspec.structs.asdict(own).items() if value is not None}
-        for parameter in given.keys() - {"level", PARAMETERS.get(rule)}:
-            raise error(f"rules.{name}.{parameter}", f"{name} has no {parameter}")
         parameters |= {key: value for key, value in given.items() if key != "level"}
-    for pattern in chain.from_iterable(one.rules for one in file.exceptions):
-        if not fnmatch.filter(_IDS, pattern):
-            raise error("exceptions", f"there is no rule {pattern!r}: {', '.join(_IDS)}")
+    for index, one in enumerate(file.exceptions):
+        for number, pattern in enumerate(one.rules):
+            if not fnmatch.filter(_IDS, pattern):
+                where = f"exceptions[{index}].rules[{number}]"
+                raise error(where, f"there is no rule {pattern!r}: {', '.join(_IDS)}")
     return Settings(
         levels=levels,
         namespaces=file.namespaces,
         node_memory_bytes=file.node_memory.value() if file.node_memory is not None else None,
-        exceptions=tuple(Exemption(**msgspec.structs.asdict(one)) for one in file.exceptions),
+        exceptions=tuple(
+            Exemption(**msgspec.structs.asdict(one), place=f"{path}:{line(f'exceptions[{index}]')}")
+            for index, one in enumerate(file.exceptions)
+        ),
         **parameters,
     )
 
 
-def _convert(document: YamlDocument | None) -> _File:
+def _rule(entry: object, rule: RuleId, where: str, error: _Error) -> _Rule:
+    names = [name for name in ("level", PARAMETERS.get(rule)) if name is not None]
+    for key in entry if isinstance(entry, dict) else ():
+        if key not in names:
+            raise error(f"{where}.{key}", f"{rule} has no {key}: {', '.join(names)}")
+    own = _convert(entry, _Level | _Rule, where, error)
+    own = own if isinstance(own, _Rule) else _Rule(level=own)
+    for pattern, qos in (own.classes or {}).items():
+        _convert(qos, _Class, f"{where}.classes.{pattern}", error, "classes")
+    return own
+
+
+def _convert(value: object, type_: Any, where: str, error: _Error, allowed: str = "") -> Any:
+    """A value as its type; the error names the field, and what `_ALLOWED` has of it or of `allowed`."""
+
     def hook(_: Any, value: object) -> Quantity:
         try:
             return Quantity.from_json(value)
-        except QuantityError as error:
-            raise ValueError(str(error)) from None
+        except QuantityError as wrong:
+            raise ValueError(str(wrong)) from None
 
-    return msgspec.convert(document.value if document is not None else {}, _File, dec_hook=hook)
+    try:
+        return msgspec.convert(value, type_, dec_hook=hook)
+    except msgspec.ValidationError as wrong:
+        message, _, inner = str(wrong).partition(" - at `$")
+        # msgspec writes [...] for any key of a mapping.
+        field = f"{where}{inner.rstrip('`')}".lstrip(".").partition("[...]")[0]
+        last = field.rpartition(".")[2].partition("[")[0]
+        values = _LEVELS if last in _IDS else _ALLOWED.get(allowed or last, "")
+        if unknown := re.search("unknown field `(.*)`$", message):
+            struct = _Exception if field else _File
+            values = ", ".join(one.encode_name for one in msgspec.structs.fields(struct))
+            field = f"{field}.{unknown[1]}".lstrip(".")
+        place = f"{field}: " if field else ""
+        raise error(field, f"{place}{message}{f'; allowed: {values}' if values else ''}") from None
 
 
 _IDS: Final[Mapping[str, RuleId]] = {rule.value: rule for rule in RuleId}
-
-
-def _error(path: Path, document: YamlDocument | None, field: str, message: str) -> InputError:
-    line = document.position(field)[0] if document is not None else 0
-    return InputError(f"{path}, line {line + 1}: {message}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -12,8 +13,8 @@ from urllib.parse import quote
 
 import msgspec
 
-from kubectl_qos.check.findings import Finding, Subject
-from kubectl_qos.check.settings import Level, RuleId
+from kubectl_qos.check.findings import WAIVER_MARK, Finding, Subject
+from kubectl_qos.check.settings import Exemption, Level, RuleId, waiver_mistakes
 from kubectl_qos.present.format import count, escape
 from kubectl_qos.yaml_loader import read_yaml
 
@@ -42,12 +43,20 @@ def rule_texts() -> Mapping[RuleId, RuleText]:
 
 
 class Place(NamedTuple):
-    """Where a finding is: a file, and its line and column from 1 with the line's text, as far as known."""
+    """Where a finding is: a file, and its line and column from 1 with the line's text, as far as known.
+
+    `origin` is the file that something else was built of, where `file` is only what that is called.
+    """
 
     file: str
     line: int | None = None
     column: int | None = None
     text: str = ""
+    origin: str = ""
+
+    def in_repository(self) -> Place:
+        """Where services show it: at a file that exists, in its first line where it was built."""
+        return Place(self.origin, 1, 1, origin=self.origin) if self.origin else self
 
     def __str__(self) -> str:
         return ":".join(map(str, filter(None, (escape(self.file), self.line, self.column))))
@@ -85,12 +94,29 @@ def reference(subject: Subject) -> str:
 
 
 def text_lines(report: Report) -> Iterator[str]:
-    """A line for each finding, as compilers write it, and below it the line of the file."""
+    """A line for each finding, as compilers write it, above the line of the file; then what is waived."""
     for finding, place in report.findings:
         about = f"{reference(finding.subject)}: {sentence(finding)} [{finding.rule}]"
         yield f"{place}: {finding.level}: {about}"
         if place.text.strip():
             yield f"    {escape(place.text.strip())}"
+    for finding, place, reason in report.waived:
+        about = f"{reference(finding.subject)}: {sentence(finding)} [{finding.rule}]"
+        yield f"{place}: waived: {about}: {escape(reason)}"
+
+
+def waiver_lines(subject: Subject, place: Place) -> Iterator[str]:
+    """What of an object's annotation waives nothing."""
+    for mistake in waiver_mistakes(subject.mark(WAIVER_MARK)):
+        yield f"{place}: {reference(subject)}: {WAIVER_MARK}: {escape(mistake)}"
+
+
+def idle_line(exemption: Exemption, today: date) -> str:
+    """Why an exception waives nothing."""
+    about = f"{exemption.place}: the exception of {', '.join(exemption.rules)} for {exemption.object}"
+    if exemption.has_expired(today):
+        return escape(f"{about} has expired: it was until {exemption.until}")
+    return escape(f"{about} waives nothing: nothing that was found matches it")
 
 
 def summary(report: Report) -> str:
@@ -103,7 +129,8 @@ def summary(report: Report) -> str:
 
 def github_lines(report: Report) -> Iterator[str]:
     """Workflow commands that GitHub shows beside the lines of a pull request."""
-    for finding, place in report.findings:
+    for finding, built in report.findings:
+        place = built.in_repository()
         level = "notice" if finding.level is Level.NOTE else finding.level
         title = f"{finding.rule} {rule_texts()[finding.rule].title}"
         given = {"file": place.file, "line": place.line, "col": place.column, "title": title}
@@ -148,10 +175,11 @@ def _sarif_rule(rule: RuleId, text: RuleText) -> dict[str, Any]:
 
 
 def _result(finding: Finding, place: Place) -> dict[str, Any]:
+    place = place.in_repository()
     physical: dict[str, Any] = {"artifactLocation": {"uri": quote(place.file.replace("\\", "/"))}}
     if place.line is not None:
-        region = {"startLine": place.line, "startColumn": place.column, "snippet": {"text": place.text}}
-        physical["region"] = region
+        snippet = {} if place.origin else {"snippet": {"text": place.text}}
+        physical["region"] = {"startLine": place.line, "startColumn": place.column, **snippet}
     logical = {"fullyQualifiedName": reference(finding.subject), "kind": "resource"}
     key = hashlib.sha256("\0".join(finding.key).encode()).hexdigest()[:32]
     return {

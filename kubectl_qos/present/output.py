@@ -317,14 +317,17 @@ def to_json(values: Any, *, ascii_only: bool = False) -> str:
 
 
 def to_yaml(values: Any, *, ascii_only: bool = False) -> str:
-    """Block-style YAML in the order of the values."""
+    """Block-style YAML in the order of the values, without anchors."""
     import yaml
 
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    text = str(yaml.dump(values, Dumper=dumper, sort_keys=False, allow_unicode=not ascii_only))
+    class Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+        def ignore_aliases(self, _: object) -> bool:
+            return True
+
+    text = str(yaml.dump(values, Dumper=Dumper, sort_keys=False, allow_unicode=not ascii_only))
     if _CONTROLS.search(text) is None:
         return text
-    return str(yaml.dump(values, Dumper=dumper, sort_keys=False, allow_unicode=False))
+    return str(yaml.dump(values, Dumper=Dumper, sort_keys=False, allow_unicode=False))
 
 
 def to_csv(rows: Iterable[RowT], columns: Sequence[Column[RowT]]) -> str:

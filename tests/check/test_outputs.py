@@ -17,6 +17,7 @@ from jsonschema import Draft7Validator
 
 from tests.check.test_rules import EXAMPLES
 from tests.cluster.cluster_objects import node, pod
+from tests.cluster.kubectl import needs_kubectl
 from tests.cluster.object_server import ObjectServer
 from tests.end_to_end.command import Run
 from tests.end_to_end.conftest import Live
@@ -113,6 +114,22 @@ def test_an_item_of_a_list_is_found_at_its_own_line(run: Run) -> None:
     assert [one["message"] for one in json.loads(dumped.out)["items"]] == [
         one["message"] for one in json.loads(done.out)["items"]
     ]
+
+
+@needs_kubectl
+@pytest.mark.parametrize("name", ["kustomization.yaml", "Kustomization"])
+def test_what_is_built_is_shown_at_the_kustomization(name: str, run: Run) -> None:
+    (run.home / "prod").mkdir()
+    (run.home / "prod" / name).write_text("resources: [pod.yaml]\n")
+    (run.home / "prod" / "pod.yaml").write_text(EXAMPLES["QOS006"]["fails"])
+    log = json.loads(run("check", "-k", "prod", "-o", "sarif").out)
+    assert list(sarif_schema().iter_errors(log)) == []
+    places = [one["locations"][0]["physicalLocation"] for one in log["runs"][0]["results"]]
+    region = {"startLine": 1, "startColumn": 1}
+    assert places == [{"artifactLocation": {"uri": f"prod/{name}"}, "region": region}]
+    (line,) = run("check", "-k", "prod", "-o", "github").lines
+    assert line.startswith(f"::warning file=prod/{name},line=1,col=1,")
+    assert run("check", "-k", "prod").lines[0].startswith("kustomize prod:")
 
 
 def test_pods_of_a_workload_share_their_findings(run: Run) -> None:

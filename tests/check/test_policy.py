@@ -189,9 +189,22 @@ def test_levels_are_actions_and_rules_that_are_off_have_no_policy() -> None:
     assert (names["operator"], names["values"]) == ("In", ["shop", "data"])
 
 
+@pytest.mark.parametrize("flags", [("gone",), ("-f", "gone"), ("-k", "gone")])
+def test_a_path_that_does_not_exist_has_no_policies(flags: tuple[str, ...], run: Run) -> None:
+    done = run("check", "--to-policy", *flags)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith('error: the path "gone" does not exist\n')
+
+
+@pytest.mark.parametrize("path", ["github.com/x/y//prod?ref=v1", "https://example.com/x"])
+def test_a_kustomization_to_be_fetched_is_not_looked_for(path: str, run: Run) -> None:
+    assert run("check", "--to-policy", "-k", path).code == 0
+
+
 def test_the_command_prints_them_and_what_has_none(run: Run) -> None:
     done = run("check", "--to-policy")
     assert done.code == 0
+    assert "&id001" not in done.out
     assert list(yaml.safe_load_all(done.out)) == json.loads(json.dumps(manifests(Settings())))
     assert len(done.err.splitlines()) == len(RuleId) - len(RULES)
     assert "QOS015 has no policy: a policy does not know the nodes" in done.err

@@ -72,11 +72,34 @@ exceptions:
     ("text", "said"),
     [
         ("rules:\n  QOS099: off\n", "line 2: there is no rule 'QOS099'"),
-        ("rules:\n  QOS006: {ratio: 2}\n", "line 2: QOS006 has no ratio"),
-        ("rules:\n  QOS008: {ratio: 0}\n", "line 1: rules[...]"),
-        ("\nruls: {}\n", "unknown field `ruls`"),
+        ("rules:\n  QOS006:\n    ratio: 2\n", "line 3: QOS006 has no ratio: level, resources"),
+        (
+            "rules:\n  QOS008:\n    ratio: 0\n",
+            "line 3: rules.QOS008.ratio: Expected `int` >= 1; allowed: a whole number from 1",
+        ),
+        (
+            "rules:\n  QOS007: off\n  QOS006: fatal\n",
+            "line 3: rules.QOS006: Invalid enum value 'fatal'; allowed: off, ",
+        ),
+        (
+            "rules:\n  QOS006: {\n    level: fatal}\n",
+            "line 3: rules.QOS006.level: Invalid enum value 'fatal'; allowed: off, ",
+        ),
+        (
+            "rules:\n  QOS010:\n    classes:\n      a: Burstable\n      b: Best\n",
+            "line 5: rules.QOS010.classes.b: Invalid enum value 'Best'; allowed: Guaranteed, Burstable, ",
+        ),
+        (
+            "rules:\n  QOS006:\n    resources:\n    - gpu\n",
+            "line 4: rules.QOS006.resources[0]: Invalid enum value 'gpu'; ",
+        ),
+        (
+            "\nruls: {}\n",
+            "line 2: ruls: Object contains unknown field `ruls`; allowed: rules, namespaces, nodeMemory, ",
+        ),
+        ("exceptions:\n- rules: [QOS006]\n  raison: x\n", "line 3: exceptions[0].raison: "),
         ("exceptions:\n- rules: [QOS006]\n", "missing required field `reason`"),
-        ("exceptions:\n- {rules: [QOS06], reason: x}\n", "line 1: there is no rule 'QOS06'"),
+        ("exceptions:\n- reason: x\n  rules: [QOS06]\n", "line 3: there is no rule 'QOS06'"),
         ("nodeMemory: 16GB\n", "line 1: nodeMemory: "),
         ("rules: [\n", "line 2: "),
         ("- a\n", "line 1: Expected `object`"),
@@ -134,6 +157,59 @@ def test_an_exception_has_a_reason_and_an_end(until: str, left: int, run: Run) -
 )
 def test_a_waiver_needs_a_reason(text: str, reason: str) -> None:
     assert waiver(text, RuleId.REQUEST_MISSING) == reason
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("QOS006", "'QOS006' waives nothing without a reason, as in 'QOS006: a batch job'"),
+        ("QOS007: x; QOS006: ", "'QOS006:' waives nothing without a reason, as in 'QOS006: a batch job'"),
+        ("QOS06: a job", "there is no rule 'QOS06' to waive: QOS001, QOS002"),
+    ],
+)
+@pytest.mark.parametrize("where", ["metadata", "template"])
+def test_a_waiver_that_waives_nothing_is_said_with_its_line(
+    text: str, said: str, where: str, run: Run
+) -> None:
+    raw = yaml.safe_load(BARE)
+    owner = raw if where == "metadata" else raw["spec"]["template"]
+    owner["metadata"] = {**owner.get("metadata", {}), "annotations": {"kubectl-qos/waive": text}}
+    manifest = yaml.safe_dump(raw)
+    (run.home / "x.yaml").write_text(manifest)
+    done = run("check", "-f", "x.yaml")
+    (line,) = [number for number, one in enumerate(manifest.split("\n"), 1) if "kubectl-qos/waive" in one]
+    (note,) = [one for one in done.err.splitlines() if "waive" in one]
+    assert note.startswith(f"x.yaml:{line}:")
+    assert f" shop/deployment/web: kubectl-qos/waive: {said}" in note
+
+
+def test_what_is_waived_is_printed_with_its_reason(run: Run) -> None:
+    settle(run, "exceptions:\n- rules: [QOS006]\n  container: log\n  reason: it logs\n")
+    (run.home / "x.yaml").write_text(BARE)
+    done = run("check", "-f", "x.yaml")
+    assert done.lines[-1] == (
+        "x.yaml:4:52: waived: shop/deployment/web: container log has no request for cpu and memory [QOS006]:"
+        " it logs"
+    )
+    assert done.err == "1 warning in 1 object, 1 waived\n"
+
+
+@pytest.mark.parametrize(
+    ("rest", "said"),
+    [
+        ("until: 2026-11-22", "for * has expired: it was until 2026-11-22"),
+        ("object: job/*", "for job/* waives nothing: nothing that was found matches it"),
+    ],
+)
+def test_an_exception_that_waives_nothing_is_said_with_its_line(rest: str, said: str, run: Run) -> None:
+    settle(
+        run,
+        "exceptions:\n- rules: [QOS006]\n  reason: a\n  container: log\n"
+        f"- rules: [QOS006]\n  reason: b\n  {rest}\n",
+    )
+    (run.home / "x.yaml").write_text(BARE)
+    (note, _) = run("check", "-f", "x.yaml").err.splitlines()
+    assert note.endswith(f".kubectl-qos.yaml:5: the exception of QOS006 {said}")
 
 
 @pytest.mark.parametrize("where", ["metadata", "template"])

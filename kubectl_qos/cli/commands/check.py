@@ -95,9 +95,11 @@ def run(options: Options) -> int:
 
 
 def _run(options: Options) -> int:
+    import re
     from pathlib import Path
 
     from kubectl_qos.check.settings import Settings
+    from kubectl_qos.cluster.inputs import STANDARD_INPUT, existing, is_url
     from kubectl_qos.config.check_settings import find_check_settings, read_check_settings
 
     source = replace(options.source, files=(*options.source.files, *options.paths))
@@ -108,6 +110,11 @@ def _run(options: Options) -> int:
         size = resources.parse_size(source.node_memory, "--node-memory", "16Gi")
         settings = replace(settings, node_memory_bytes=size)
     if options.to_policy:
+        for path in paths:
+            # What kustomize fetches has a host or a query: github.com/x/y//prod?ref=v1.
+            is_fetched = path == source.kustomize and re.search(r"[:?]|//|^\w[\w-]*\.", path)
+            if path != STANDARD_INPUT and not is_url(path) and not is_fetched:
+                existing(path)
         _print_policies(settings, options.release)
         return 0
     resolved = resources.resolve_source(source.without_usage(), keep_objects=True)
@@ -122,11 +129,11 @@ def _run(options: Options) -> int:
 def _check(
     resolved: resources.ResolvedSource, settings: Settings, options: Options
 ) -> tuple[Report, tuple[str, ...]]:
-    from kubectl_qos.check.findings import Subject, select
+    from kubectl_qos.check.findings import WAIVER_MARK, Subject, select
     from kubectl_qos.check.rules import check
     from kubectl_qos.check.settings import Level
     from kubectl_qos.cluster.files import FileSource
-    from kubectl_qos.present.check import Place, Report
+    from kubectl_qos.present.check import Place, Report, idle_line, waiver_lines
     from kubectl_qos.present.reasons import missing_sentence
 
     scope, files = resolved.scope, resolved.source if isinstance(resolved.source, FileSource) else None
@@ -141,6 +148,7 @@ def _check(
     else:
         subjects += map(Subject, filter(scope.matches, snapshot.pods))
     lines: dict[str, list[str]] = {}
+    origin = _kustomization(options.source.kustomize)
 
     def place(subject: Subject, path: str = "") -> Place:
         location = locations.get(id(subject))
@@ -148,15 +156,16 @@ def _check(
             return Place(resolved.source.title)
         position = location.position(path)
         if position is None:
-            return Place(str(location))
+            return Place(str(location), origin=origin)
         if location.name not in lines:
             lines[location.name] = files.texts[location.name].decode("utf-8-sig", "replace").split("\n")
         # YAML has more line breaks than files have lines.
         (text,) = lines[location.name][position[0] - 1 : position[0]] or [""]
-        return Place(location.name, *position, text.rstrip("\r"))
+        return Place(location.name, *position, text.rstrip("\r"), origin)
 
     findings = check(subjects, _context(resolved, snapshot, settings, options))
-    selection = select(findings, settings, resolved.source.now().date(), _baseline(options.baseline))
+    today = resolved.source.now().date()
+    selection = select(findings, settings, today, _baseline(options.baseline))
     rows = [(finding, place(finding.subject, finding.path)) for finding in selection.open]
     rows.sort(key=lambda row: (row[1].file, row[1].line or 0, row[1].column or 0, row[0].rule))
     report = Report(
@@ -165,7 +174,22 @@ def _check(
         [(finding, place(finding.subject, finding.path), reason) for finding, reason in selection.waived],
         Level(options.fail_on),
     )
-    return report, tuple(map(missing_sentence, snapshot.missing))
+    notes = [
+        *(line for one in subjects for line in waiver_lines(one, place(one, one.mark_path(WAIVER_MARK)))),
+        *(idle_line(one, today) for one in selection.idle),
+        *map(missing_sentence, snapshot.missing),
+    ]
+    return report, tuple(dict.fromkeys(notes))
+
+
+def _kustomization(folder: str | None) -> str:
+    """The file of a folder's kustomization; empty for none, and for one that was fetched."""
+    from pathlib import Path
+
+    from kubectl_qos.cluster.kustomize import NAMES
+
+    names = [Path(folder, name) for name in NAMES] if folder is not None else []
+    return next((str(path) for path in names if path.is_file()), "")
 
 
 def _duplicates(one: ReadObject) -> Iterator[str]:
