@@ -122,8 +122,6 @@ def _collect(
     for search, death in deaths:
         if found and only_nearest:
             break
-        if search.missing(death) <= 0 and death.mechanism not in OF_NODE:
-            continue
         reason = search.obstacle(death)
         fixes = [] if reason else [fix for fix in search.fixes(death) if all(o.bears(fix) for o in searches)]
         for fix in fixes:
@@ -156,10 +154,12 @@ class _Search:
         pod = self.pods.get(death.key)
         if pod is None:
             return NoFixReason.PROCESS
-        if is_static(pod) or is_mirror(pod):
-            return NoFixReason.STATIC
-        is_own = death.mechanism not in OF_NODE
-        return NoFixReason.LEAK if is_own and self._evidence(death).grows_without_end else None
+        if death.mechanism not in OF_NODE:
+            if self._evidence(death).grows_without_end:
+                return NoFixReason.LEAK
+            if self.missing(death) <= 0:
+                return NoFixReason.HAS_ROOM
+        return NoFixReason.STATIC if is_static(pod) or is_mirror(pod) else None
 
     def missing(self, death: NextDeath) -> int:
         """How much nearer a limit is than it should be: at the peak, with the headroom above it."""

@@ -160,6 +160,7 @@ class NoFixReason(StrEnum):
     PROCESS = "a process of the node"
     STATIC = "a static pod"
     LEAK = "grows without end"
+    HAS_ROOM = "has room enough"
     NOT_BY_EDITS = "no request, limit or class puts it off"
 
 

@@ -199,6 +199,7 @@ _REASONS: Final = {
     NoFixReason.PROCESS: "a process of the node has no requests and limits",
     NoFixReason.STATIC: "a static pod is changed by its file on the node",
     NoFixReason.LEAK: "it grows without end, so that no limit is enough: look for the leak",
+    NoFixReason.HAS_ROOM: "its limit leaves room enough above what was seen",
     NoFixReason.NOT_BY_EDITS: "no memory request puts it off",
 }
 
@@ -207,6 +208,17 @@ def unfixed_sentence(unfixed: Unfixed) -> str:
     """A death without a fix, and why."""
     death = unfixed.death
     return f"{victim(death)}: {killed_by(death)}, {distance(death)}: {_REASONS[unfixed.reason]}"
+
+
+def unfixed_lines(found: FixList) -> Iterator[str]:
+    """The deaths without a fix, those whose limits have room last, and how many are left out."""
+    listed = sorted(
+        found.unfixed, key=lambda one: (one.reason is NoFixReason.HAS_ROOM, one.death.distance_bytes)
+    )
+    yield from map(unfixed_sentence, listed[:MOST_ROWS])
+    if len(listed) > MOST_ROWS:
+        more = count(len(listed) - MOST_ROWS, "more death")
+        yield f"{more} without a fix: -o json lists them"
 
 
 COLUMNS: Final[tuple[Column[FixRow], ...]] = (
@@ -235,7 +247,7 @@ def notes(found: FixList) -> Iterator[str]:
     more = len(found.fixes) - MOST_ROWS
     if more > 0:
         yield f"{count(more, 'more fix', 'more fixes')} for deaths that are further away: -o json lists them"
-    yield from map(unfixed_sentence, found.unfixed[:MOST_ROWS])
+    yield from unfixed_lines(found)
     yield from found.notes
     if found.kubelet is not None:
         yield f"{kubelet_sentence(found.kubelet)}: -o kubelet-config prints the settings"

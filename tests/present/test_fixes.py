@@ -134,6 +134,16 @@ def test_what_is_left_out_and_what_has_no_fix(found: FixList) -> None:
         assert unfixed_sentence(Unfixed("n", fix.death, reason))
 
 
+def test_a_limit_with_room_for_more_is_no_fix_and_comes_last(snapshot: Snapshot) -> None:
+    own = fixes_for_pods(snapshot, [("sandboxed", "vm-runner-0")]).unfixed[0]
+    room = "its limit leaves room enough above what was seen"
+    assert unfixed_sentence(own) == f"sandboxed/vm-runner-0:c: own limit 75%, +8Mi: {room}"
+    leak = own._replace(reason=NoFixReason.LEAK, death=own.death._replace(distance_bytes=1 << 40))
+    first, *_, last = notes(FixList((), (own,) * MOST_ROWS + (leak,), ()))
+    assert first.endswith(LEAK)
+    assert last == "1 more death without a fix: -o json lists them"
+
+
 def test_a_node_of_unknown_size_is_an_error_alone_and_a_note_among_others(snapshot: Snapshot) -> None:
     nodes = {name: node for name, node in snapshot.nodes.items() if name != "worker-2"}
     unknown = replace(snapshot, nodes=nodes)

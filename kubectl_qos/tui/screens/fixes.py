@@ -29,7 +29,7 @@ from kubectl_qos.present.fixes import (
     fixes_for_pods,
     fixes_on_nodes,
     node_model,
-    unfixed_sentence,
+    unfixed_lines,
 )
 from kubectl_qos.present.output import Column, column
 from kubectl_qos.tui.actions import BindingGroup
@@ -111,7 +111,7 @@ class FixDialog(Dialog[Fix | None], group=BindingGroup.SELECT):
         table.load(fixes, partial(_fitting, fixes), datetime.now(UTC), empty="Nothing to change.")
         table.styles.height = _LINES * max(len(fixes), 1) + HEADER
         if not fixes:
-            why = "\n".join(map(unfixed_sentence, found.unfixed)) or "No limit is near, and no killer waits."
+            why = "\n".join(unfixed_lines(found)) or "No limit is near, and no killer waits."
             self.query_one(Label).update(why)
 
     @on(LineTable.Highlighted)
