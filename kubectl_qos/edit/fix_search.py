@@ -7,6 +7,7 @@ deaths wait (qos/simulation/next_death.py).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, effective_edits
@@ -406,8 +407,9 @@ class _Search:
         if not claim.is_kept(later) or not self._is_safe(death.key, after):
             return None
         fix = self._build(kind, death, pod, claim, (edits, minimal), self._evidence(death), later)
-        is_unasked = fix is not None and fix.kind is FixKind.CLASS and kind is FixKind.LIMIT
-        return None if is_unasked else fix
+        if fix is not None and kind is FixKind.LIMIT:
+            return replace(fix, sooner=_sooner(after, later)) if fix.kind is FixKind.LIMIT else None
+        return fix
 
     def _build(
         self,
@@ -448,6 +450,14 @@ def _is_after(most: int, state: NodeState, death: NextDeath, container: str) -> 
             return False
         others += step.key != death.key
     return True
+
+
+def _sooner(state: NodeState, death: NextDeath | None) -> NextDeath | None:
+    """How a killer of the node ends the pod before it meets its own limit."""
+    if death is None:
+        return None
+    waiting = (one for one in deaths_of(state, death.key) if one.mechanism in OF_NODE)
+    return next((one for one in waiting if one.distance_bytes < death.distance_bytes), None)
 
 
 def _ends(state: NodeState, container: int, to_bytes: int, key: PodKey, *, evicts: bool) -> bool:

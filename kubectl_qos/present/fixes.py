@@ -137,7 +137,7 @@ def fix_change(fix: Fix) -> str:
 
 
 def fix_effect(fix: Fix) -> str:
-    """What becomes of the death, and of the class where that changes."""
+    """What becomes of the death, who kills before it all the same, and of the class where that changes."""
     death, after = fix.death, fix.after
     words = f"{killed_by(death)}: "
     if fix.kind is FixKind.NEIGHBOUR:
@@ -146,6 +146,9 @@ def fix_effect(fix: Fix) -> str:
     words += f"{distance(death)} {ARROW} {distance(after) if after is not None else 'never'}"
     if after is not None and death.mechanism in OF_NODE:
         words += f", after {count(after.before, 'other')}"
+    if fix.sooner is not None:
+        where = f"at {distance(fix.sooner)}" if fix.sooner.distance_bytes > 0 else "now"
+        words += f", but {killed_by(fix.sooner)} {where} before that"
     before, changed = fix.effects.before.qos_class, fix.effects.after.qos_class
     return f"{words}; {before.value} {ARROW} {changed.value}" if fix.kind is FixKind.CLASS else words
 

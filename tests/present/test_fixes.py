@@ -58,6 +58,14 @@ def test_a_raised_limit(found: FixList) -> None:
     assert fix_change(guaranteed) == "a limits.memory and a requests.memory 4Gi → 4608Mi (least 4425Mi)"
 
 
+def test_a_raised_limit_that_another_killer_does_not_wait_for(found: FixList) -> None:
+    fix = next(one for one in found.fixes if one.kind is FixKind.LIMIT and "api" in one.pod.name)
+    assert fix.sooner is not None
+    assert fix_effect(fix) == ("own limit 94%: +118Mi → +1142Mi, but kubepods limit at +687Mi before that")
+    due = replace(fix, sooner=fix.sooner._replace(distance_bytes=0))
+    assert fix_effect(due).endswith(", but kubepods limit now before that")
+
+
 def test_a_raised_request_and_its_moment(found: FixList) -> None:
     fix = first(found, FixKind.REQUEST)
     assert fix_effect(fix) == "kubepods limit: +687Mi → +1927Mi, after 1 other"
