@@ -158,16 +158,16 @@ def fix_when(fix: Fix) -> str:
     return moment(fix.when, fix.effects.restarting_later, fix.effects.when)
 
 
-def fix_costs(fix: Fix) -> str:
-    """What it takes of the node's room: `nothing`, `+64Mi of 1.2Gi free`."""
+def fix_requests(fix: Fix) -> str:
+    """What it requests of the node's allocatable memory: `no more`, `+64Mi of 1.2Gi free`."""
     free = max(fix.room.free - fix.room.needed + fix.more_bytes, 0) if fix.room is not None else None
-    return costs_text(fix.more_bytes, free, " each" if fix.workload else "")
+    return requests_text(fix.more_bytes, free, " each" if fix.workload else "")
 
 
-def costs_text(more_bytes: int, free_bytes: int | None, each: str = "") -> str:
+def requests_text(more_bytes: int, free_bytes: int | None, each: str = "") -> str:
     """What further requests take of what a node has free, None where that is unknown."""
     if more_bytes <= 0:
-        return "nothing" if not more_bytes else f"-{binary(-more_bytes)}"
+        return "no more" if not more_bytes else f"-{binary(-more_bytes)}"
     if free_bytes is None:
         return f"+{binary(more_bytes)}{each}"
     no_room = ": no room" if more_bytes > free_bytes else ""
@@ -224,13 +224,17 @@ def unfixed_lines(found: FixList) -> Iterator[str]:
         yield f"{more} without a fix: -o json lists them"
 
 
+_NODE: Final[Column[FixRow]] = column(
+    "node", lambda row: row.fix.effects.after.setup.node.name, "the node, where several have fixes"
+)
 COLUMNS: Final[tuple[Column[FixRow], ...]] = (
     column("number", lambda row: row.number, "the number for --apply", NUMBER, header="N"),
+    _NODE,
     column("object", lambda row: fix_object(row.fix), "what is changed"),
     column("change", lambda row: fix_change(row.fix), "each value before and after"),
     column("effect", lambda row: fix_effect(row.fix), "how far away the death is, before and after"),
     column("when", lambda row: fix_when(row.fix), "when it takes effect"),
-    column("costs", lambda row: fix_costs(row.fix), "what it takes of the node's allocatable memory"),
+    column("requests", lambda row: fix_requests(row.fix), "how much more, of the node's allocatable memory"),
     column("how", lambda row: fix_how(row.fix), "how it is applied"),
     column("evidence", lambda row: fix_evidence(row.fix), "how the need is known"),
 )
@@ -242,7 +246,8 @@ def lines(found: FixList, *, headers: bool = True) -> Iterator[str]:
         yield ("no fix" if found.unfixed else "nothing to fix: no limit is near, and no killer waits")
         return
     rows = [FixRow(number, fix) for number, fix in enumerate(found.fixes[:MOST_ROWS], start=1)]
-    yield from table(rows, COLUMNS, headers=headers)
+    is_of_one = len({_NODE.value(row) for row in rows}) == 1
+    yield from table(rows, [one for one in COLUMNS if not is_of_one or one is not _NODE], headers=headers)
 
 
 def notes(found: FixList) -> Iterator[str]:

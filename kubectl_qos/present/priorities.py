@@ -16,7 +16,7 @@ from kubectl_qos.k8s.kinds import find_workload
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.effects import edits_text, moment
 from kubectl_qos.present.findings import obstacle_sentence
-from kubectl_qos.present.fixes import costs_text, how_to_apply, keys_in_scope, node_model
+from kubectl_qos.present.fixes import how_to_apply, keys_in_scope, node_model, requests_text
 from kubectl_qos.present.format import count, escape, first_few, full_name
 from kubectl_qos.present.output import NUMBER, Column, column, table
 from kubectl_qos.qos.reason import Mechanism
@@ -84,8 +84,8 @@ def _how(move: Move) -> str:
     return how_to_apply(move.strategy, *find_workload(move.pod)[::2])
 
 
-def _costs(row: MoveRow) -> str:
-    return costs_text(row.move.more_bytes, row.plan.free_bytes)
+def _requests(row: MoveRow) -> str:
+    return requests_text(row.move.more_bytes, row.plan.free_bytes)
 
 
 def _when(move: Move) -> str:
@@ -100,7 +100,7 @@ COLUMNS: Final[tuple[Column[MoveRow], ...]] = (
     column("change", lambda row: edits_text(row.move.pod, row.move.edits), "each value before and after"),
     column("outlives", lambda row: _by_killer(row.move.solves), "pods of lower priority, by killer"),
     column("when", lambda row: _when(row.move), "when it takes effect"),
-    column("costs", _costs, "what it takes of the node's allocatable memory"),
+    column("requests", _requests, "how much more, of the node's allocatable memory"),
     column("how", lambda row: _how(row.move), "how it is applied"),
 )
 

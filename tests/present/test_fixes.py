@@ -16,10 +16,10 @@ from kubectl_qos.present.fixes import (
     PRIORITY,
     FixList,
     fix_change,
-    fix_costs,
     fix_effect,
     fix_evidence,
     fix_how,
+    fix_requests,
     fix_sentence,
     fix_when,
     fixes_for_pods,
@@ -53,7 +53,7 @@ def test_a_raised_limit(found: FixList) -> None:
         "data/importer-5f7b9c-2vtxk c limits.memory 123456789 → 144Mi, in place, now"
     )
     assert fix_effect(fix) == "own limit 98%: +2Mi → +29Mi"
-    assert (fix_costs(fix), fix_evidence(fix)) == ("nothing", "one sample: 115Mi")
+    assert (fix_requests(fix), fix_evidence(fix)) == ("no more", "one sample: 115Mi")
     guaranteed = next(fix for fix in found.fixes if fix.pod.name == "db-0")
     assert fix_change(guaranteed) == "a limits.memory and a requests.memory 4Gi → 4608Mi (least 4425Mi)"
 
@@ -69,7 +69,7 @@ def test_a_raised_limit_that_another_killer_does_not_wait_for(found: FixList) ->
 def test_a_raised_request_and_its_moment(found: FixList) -> None:
     fix = first(found, FixKind.REQUEST)
     assert fix_effect(fix) == "kubepods limit: +687Mi → +1927Mi, after 1 other"
-    assert (fix_when(fix), fix_costs(fix)) == ("when c restarts", "+209Mi of 1.6Gi free")
+    assert (fix_when(fix), fix_requests(fix)) == ("when c restarts", "+209Mi of 1.6Gi free")
     assert fix_effect(replace(fix, after=None)) == "kubepods limit: +687Mi → never"
 
 
@@ -92,8 +92,8 @@ def test_what_does_not_fit_is_said(found: FixList) -> None:
     fix = first(found, FixKind.REQUEST)
     memory = next(one for one in fix.preview.node_fit if one.resource == "memory")
     full = memory._replace(used=memory.capacity - memory.needed + 1)
-    assert fix_costs(replace(fix, preview=replace(fix.preview, node_fit=(full,)))).endswith(": no room")
-    assert fix_costs(replace(fix, preview=replace(fix.preview, node_fit=()))) == "+209Mi"
+    assert fix_requests(replace(fix, preview=replace(fix.preview, node_fit=(full,)))).endswith(": no room")
+    assert fix_requests(replace(fix, preview=replace(fix.preview, node_fit=()))) == "+209Mi"
 
 
 def test_evidence_in_words(found: FixList) -> None:
@@ -121,6 +121,8 @@ def test_several_nodes_show_the_nearest_and_a_namespace_its_own(snapshot: Snapsh
         "worker-3",
         "control-1",
     ]
+    header, nearest, *_ = lines(of_all)
+    assert (header.split()[1], nearest.split()[1]) == ("NODE", "worker-2")
     in_shop = fixes_on_nodes(snapshot, nodes, Scope(namespace="shop"))
     assert {fix.death.key[0] for fix in in_shop.fixes} == {"shop"}
     assert list(lines(fixes_on_nodes(snapshot, nodes, Scope(namespace="nobody")))) == [

@@ -20,10 +20,10 @@ from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.fixes import (
     FixList,
     fix_change,
-    fix_costs,
     fix_effect,
     fix_evidence,
     fix_object,
+    fix_requests,
     fix_sentence,
     fix_when,
     fixes_for_pods,
@@ -120,7 +120,7 @@ class FixDialog(Dialog[Fix | None], group=BindingGroup.SELECT):
             fix: Fix = event.row
             effect = "" if self.app.size.height >= _ROOMY else f"{fix_effect(fix)}\n"
             self.query_one(Label).update(
-                f"{fix_sentence(fix)}\n{effect}takes {fix_costs(fix)}; known from {fix_evidence(fix)}"
+                f"{fix_sentence(fix)}\n{effect}requests {fix_requests(fix)}; known from {fix_evidence(fix)}"
             )
 
     @on(LineTable.Selected)
