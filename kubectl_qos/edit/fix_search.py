@@ -7,6 +7,7 @@ deaths wait (qos/simulation/next_death.py).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, effective_edits
@@ -122,8 +123,6 @@ def _collect(
     for search, death in deaths:
         if found and only_nearest:
             break
-        if search.missing(death) <= 0 and death.mechanism not in OF_NODE:
-            continue
         reason = search.obstacle(death)
         fixes = [] if reason else [fix for fix in search.fixes(death) if all(o.bears(fix) for o in searches)]
         for fix in fixes:
@@ -156,10 +155,12 @@ class _Search:
         pod = self.pods.get(death.key)
         if pod is None:
             return NoFixReason.PROCESS
-        if is_static(pod) or is_mirror(pod):
-            return NoFixReason.STATIC
-        is_own = death.mechanism not in OF_NODE
-        return NoFixReason.LEAK if is_own and self._evidence(death).grows_without_end else None
+        if death.mechanism not in OF_NODE:
+            if self._evidence(death).grows_without_end:
+                return NoFixReason.LEAK
+            if self.missing(death) <= 0:
+                return NoFixReason.HAS_ROOM
+        return NoFixReason.STATIC if is_static(pod) or is_mirror(pod) else None
 
     def missing(self, death: NextDeath) -> int:
         """How much nearer a limit is than it should be: at the peak, with the headroom above it."""
@@ -406,8 +407,9 @@ class _Search:
         if not claim.is_kept(later) or not self._is_safe(death.key, after):
             return None
         fix = self._build(kind, death, pod, claim, (edits, minimal), self._evidence(death), later)
-        is_unasked = fix is not None and fix.kind is FixKind.CLASS and kind is FixKind.LIMIT
-        return None if is_unasked else fix
+        if fix is not None and kind is FixKind.LIMIT:
+            return replace(fix, sooner=_sooner(after, later)) if fix.kind is FixKind.LIMIT else None
+        return fix
 
     def _build(
         self,
@@ -448,6 +450,14 @@ def _is_after(most: int, state: NodeState, death: NextDeath, container: str) -> 
             return False
         others += step.key != death.key
     return True
+
+
+def _sooner(state: NodeState, death: NextDeath | None) -> NextDeath | None:
+    """How a killer of the node ends the pod before it meets its own limit."""
+    if death is None:
+        return None
+    waiting = (one for one in deaths_of(state, death.key) if one.mechanism in OF_NODE)
+    return next((one for one in waiting if one.distance_bytes < death.distance_bytes), None)
 
 
 def _ends(state: NodeState, container: int, to_bytes: int, key: PodKey, *, evicts: bool) -> bool:

@@ -104,6 +104,7 @@ class Fix:
 
     `claim` is kept by `minimal` and by no less; `edits` may add to it, up to a friendly size. `death` is put
     off, `after` is the same death then, None where it no longer waits: of a limited neighbour it is its own.
+    `sooner` is what a killer of the node does to the pod then before a raised limit is reached.
     `preview` is of `pod` on its node.
     """
 
@@ -118,6 +119,7 @@ class Fix:
     preview: Preview = field(repr=False)
     strategy: StrategyKind
     workload: tuple[str, str] | None = None
+    sooner: NextDeath | None = None
 
     @property
     def effects(self) -> Effects:
@@ -160,6 +162,7 @@ class NoFixReason(StrEnum):
     PROCESS = "a process of the node"
     STATIC = "a static pod"
     LEAK = "grows without end"
+    HAS_ROOM = "has room enough"
     NOT_BY_EDITS = "no request, limit or class puts it off"
 
 

@@ -137,7 +137,7 @@ def fix_change(fix: Fix) -> str:
 
 
 def fix_effect(fix: Fix) -> str:
-    """What becomes of the death, and of the class where that changes."""
+    """What becomes of the death, who kills before it all the same, and of the class where that changes."""
     death, after = fix.death, fix.after
     words = f"{killed_by(death)}: "
     if fix.kind is FixKind.NEIGHBOUR:
@@ -146,6 +146,9 @@ def fix_effect(fix: Fix) -> str:
     words += f"{distance(death)} {ARROW} {distance(after) if after is not None else 'never'}"
     if after is not None and death.mechanism in OF_NODE:
         words += f", after {count(after.before, 'other')}"
+    if fix.sooner is not None:
+        where = f"at {distance(fix.sooner)}" if fix.sooner.distance_bytes > 0 else "now"
+        words += f", but {killed_by(fix.sooner)} {where} before that"
     before, changed = fix.effects.before.qos_class, fix.effects.after.qos_class
     return f"{words}; {before.value} {ARROW} {changed.value}" if fix.kind is FixKind.CLASS else words
 
@@ -155,16 +158,16 @@ def fix_when(fix: Fix) -> str:
     return moment(fix.when, fix.effects.restarting_later, fix.effects.when)
 
 
-def fix_costs(fix: Fix) -> str:
-    """What it takes of the node's room: `nothing`, `+64Mi of 1.2Gi free`."""
+def fix_requests(fix: Fix) -> str:
+    """What it requests of the node's allocatable memory: `no more`, `+64Mi of 1.2Gi free`."""
     free = max(fix.room.free - fix.room.needed + fix.more_bytes, 0) if fix.room is not None else None
-    return costs_text(fix.more_bytes, free, " each" if fix.workload else "")
+    return requests_text(fix.more_bytes, free, " each" if fix.workload else "")
 
 
-def costs_text(more_bytes: int, free_bytes: int | None, each: str = "") -> str:
+def requests_text(more_bytes: int, free_bytes: int | None, each: str = "") -> str:
     """What further requests take of what a node has free, None where that is unknown."""
     if more_bytes <= 0:
-        return "nothing" if not more_bytes else f"-{binary(-more_bytes)}"
+        return "no more" if not more_bytes else f"-{binary(-more_bytes)}"
     if free_bytes is None:
         return f"+{binary(more_bytes)}{each}"
     no_room = ": no room" if more_bytes > free_bytes else ""
@@ -199,6 +202,7 @@ _REASONS: Final = {
     NoFixReason.PROCESS: "a process of the node has no requests and limits",
     NoFixReason.STATIC: "a static pod is changed by its file on the node",
     NoFixReason.LEAK: "it grows without end, so that no limit is enough: look for the leak",
+    NoFixReason.HAS_ROOM: "its limit leaves room enough above what was seen",
     NoFixReason.NOT_BY_EDITS: "no memory request puts it off",
 }
 
@@ -209,13 +213,28 @@ def unfixed_sentence(unfixed: Unfixed) -> str:
     return f"{victim(death)}: {killed_by(death)}, {distance(death)}: {_REASONS[unfixed.reason]}"
 
 
+def unfixed_lines(found: FixList) -> Iterator[str]:
+    """The deaths without a fix, those whose limits have room last, and how many are left out."""
+    listed = sorted(
+        found.unfixed, key=lambda one: (one.reason is NoFixReason.HAS_ROOM, one.death.distance_bytes)
+    )
+    yield from map(unfixed_sentence, listed[:MOST_ROWS])
+    if len(listed) > MOST_ROWS:
+        more = count(len(listed) - MOST_ROWS, "more death")
+        yield f"{more} without a fix: -o json lists them"
+
+
+_NODE: Final[Column[FixRow]] = column(
+    "node", lambda row: row.fix.effects.after.setup.node.name, "the node, where several have fixes"
+)
 COLUMNS: Final[tuple[Column[FixRow], ...]] = (
     column("number", lambda row: row.number, "the number for --apply", NUMBER, header="N"),
+    _NODE,
     column("object", lambda row: fix_object(row.fix), "what is changed"),
     column("change", lambda row: fix_change(row.fix), "each value before and after"),
     column("effect", lambda row: fix_effect(row.fix), "how far away the death is, before and after"),
     column("when", lambda row: fix_when(row.fix), "when it takes effect"),
-    column("costs", lambda row: fix_costs(row.fix), "what it takes of the node's allocatable memory"),
+    column("requests", lambda row: fix_requests(row.fix), "how much more, of the node's allocatable memory"),
     column("how", lambda row: fix_how(row.fix), "how it is applied"),
     column("evidence", lambda row: fix_evidence(row.fix), "how the need is known"),
 )
@@ -227,7 +246,8 @@ def lines(found: FixList, *, headers: bool = True) -> Iterator[str]:
         yield ("no fix" if found.unfixed else "nothing to fix: no limit is near, and no killer waits")
         return
     rows = [FixRow(number, fix) for number, fix in enumerate(found.fixes[:MOST_ROWS], start=1)]
-    yield from table(rows, COLUMNS, headers=headers)
+    is_of_one = len({_NODE.value(row) for row in rows}) == 1
+    yield from table(rows, [one for one in COLUMNS if not is_of_one or one is not _NODE], headers=headers)
 
 
 def notes(found: FixList) -> Iterator[str]:
@@ -235,7 +255,7 @@ def notes(found: FixList) -> Iterator[str]:
     more = len(found.fixes) - MOST_ROWS
     if more > 0:
         yield f"{count(more, 'more fix', 'more fixes')} for deaths that are further away: -o json lists them"
-    yield from map(unfixed_sentence, found.unfixed[:MOST_ROWS])
+    yield from unfixed_lines(found)
     yield from found.notes
     if found.kubelet is not None:
         yield f"{kubelet_sentence(found.kubelet)}: -o kubelet-config prints the settings"

@@ -12,17 +12,22 @@ from kubectl_qos.edit.patch import build_patch, kubectl_command
 from kubectl_qos.edit.preview import StrategyKind
 from kubectl_qos.edit.priorities import Inversion, Move, PriorityPlan, Unsolved, plan_priorities, priority_of
 from kubectl_qos.errors import InputError
-from kubectl_qos.k8s.kinds import find_workload
+from kubectl_qos.k8s.kinds import WORKLOADS, find_workload
+from kubectl_qos.k8s.objects import MEMORY
+from kubectl_qos.k8s.quantity import ZERO
+from kubectl_qos.k8s.resources import pod_requests
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.effects import edits_text, moment
 from kubectl_qos.present.findings import obstacle_sentence
-from kubectl_qos.present.fixes import costs_text, how_to_apply, keys_in_scope, node_model
+from kubectl_qos.present.fixes import how_to_apply, keys_in_scope, node_model, requests_text
 from kubectl_qos.present.format import count, escape, first_few, full_name
 from kubectl_qos.present.output import NUMBER, Column, column, table
 from kubectl_qos.qos.reason import Mechanism
 
 KILLERS: Final = {Mechanism.NODE: "kernel", Mechanism.EVICTION: "kubelet"}
 MOST_UNSOLVED: Final = 10
+MANY_TIMES: Final = 10
+"""A request that grows to as many times what it was is worth a look."""
 
 
 class MoveRow(NamedTuple):
@@ -81,11 +86,15 @@ def move_sentence(move: Move) -> str:
 
 
 def _how(move: Move) -> str:
-    return how_to_apply(move.strategy, *find_workload(move.pod)[::2])
+    kind, _, name = find_workload(move.pod)
+    how = how_to_apply(move.strategy, kind, name)
+    if move.strategy is StrategyKind.IN_PLACE and kind in WORKLOADS.keys() - {"Job"}:
+        return f"{how}, undone by the next rollout of {kind.lower()}/{escape(name)}"
+    return how
 
 
-def _costs(row: MoveRow) -> str:
-    return costs_text(row.move.more_bytes, row.plan.free_bytes)
+def _requests(row: MoveRow) -> str:
+    return requests_text(row.move.more_bytes, row.plan.free_bytes)
 
 
 def _when(move: Move) -> str:
@@ -100,7 +109,7 @@ COLUMNS: Final[tuple[Column[MoveRow], ...]] = (
     column("change", lambda row: edits_text(row.move.pod, row.move.edits), "each value before and after"),
     column("outlives", lambda row: _by_killer(row.move.solves), "pods of lower priority, by killer"),
     column("when", lambda row: _when(row.move), "when it takes effect"),
-    column("costs", _costs, "what it takes of the node's allocatable memory"),
+    column("requests", _requests, "how much more, of the node's allocatable memory"),
     column("how", lambda row: _how(row.move), "how it is applied"),
 )
 
@@ -126,9 +135,44 @@ def unsolved_sentences(plan: PriorityPlan) -> Iterator[str]:
         yield f"{name} still dies before others ({before}): {obstacle_sentence(first.obstacle)}"
 
 
+def _much(rows: Sequence[MoveRow]) -> Iterator[str]:
+    """The changes that take much of what is free, or are many times the request."""
+    for number, plan, move in rows:
+        more, free = move.more_bytes, plan.free_bytes
+        now = move.preview.before.pod
+        requested = pod_requests(now, move.preview.before.setup.release).get(MEMORY, ZERO).value()
+        texts = []
+        if requested and more + requested >= MANY_TIMES * requested:
+            texts.append(f"requests {(more + requested) // requested} times as much as before")
+        if free and more * 2 > free:
+            texts.append(f"takes {100 * more // free}% of what {escape(plan.node)} has free for requests")
+        if texts:
+            yield f"{number}: {full_name(move.pod.namespace, move.pod.name)} {' and '.join(texts)}"
+
+
+def _replicas(rows: Sequence[MoveRow]) -> Iterator[str]:
+    """The workloads of which several pods get different values, as their template has one for all."""
+    of_workload = dict[tuple[str, str, str], list[MoveRow]]()
+    for row in rows:
+        kind, _, name = find_workload(row.move.pod)
+        if kind in WORKLOADS:
+            of_workload.setdefault((row.move.pod.namespace, kind, name), []).append(row)
+    for (namespace, kind, name), some in of_workload.items():
+        if len({row.move.edits for row in some}) > 1:
+            numbers = ", ".join(str(row.number) for row in some)
+            owner = full_name(namespace, f"{kind.lower()}/{name}")
+            yield f"{numbers}: pods of {owner}, whose template has one value for all: take the largest there"
+
+
 def notes(found: Plans) -> Iterator[str]:
     """What stays and why, and what the plan is based on."""
     yield from found.problems
+    solved = sum(len(row.move.solves) for row in found.rows)
+    inversions = solved + sum(len(plan.unsolved) for plan in found.plans)
+    if inversions:
+        yield f"solves {solved} of {count(inversions, 'inversion')}"
+    yield from _much(found.rows)
+    yield from _replicas(found.rows)
     unsolved = [text for plan in found.plans for text in unsolved_sentences(plan)]
     yield from unsolved[:MOST_UNSOLVED]
     if len(unsolved) > MOST_UNSOLVED:

@@ -16,10 +16,10 @@ from kubectl_qos.present.fixes import (
     PRIORITY,
     FixList,
     fix_change,
-    fix_costs,
     fix_effect,
     fix_evidence,
     fix_how,
+    fix_requests,
     fix_sentence,
     fix_when,
     fixes_for_pods,
@@ -53,15 +53,23 @@ def test_a_raised_limit(found: FixList) -> None:
         "data/importer-5f7b9c-2vtxk c limits.memory 123456789 → 144Mi, in place, now"
     )
     assert fix_effect(fix) == "own limit 98%: +2Mi → +29Mi"
-    assert (fix_costs(fix), fix_evidence(fix)) == ("nothing", "one sample: 115Mi")
+    assert (fix_requests(fix), fix_evidence(fix)) == ("no more", "one sample: 115Mi")
     guaranteed = next(fix for fix in found.fixes if fix.pod.name == "db-0")
     assert fix_change(guaranteed) == "a limits.memory and a requests.memory 4Gi → 4608Mi (least 4425Mi)"
+
+
+def test_a_raised_limit_that_another_killer_does_not_wait_for(found: FixList) -> None:
+    fix = next(one for one in found.fixes if one.kind is FixKind.LIMIT and "api" in one.pod.name)
+    assert fix.sooner is not None
+    assert fix_effect(fix) == ("own limit 94%: +118Mi → +1142Mi, but kubepods limit at +687Mi before that")
+    due = replace(fix, sooner=fix.sooner._replace(distance_bytes=0))
+    assert fix_effect(due).endswith(", but kubepods limit now before that")
 
 
 def test_a_raised_request_and_its_moment(found: FixList) -> None:
     fix = first(found, FixKind.REQUEST)
     assert fix_effect(fix) == "kubepods limit: +687Mi → +1927Mi, after 1 other"
-    assert (fix_when(fix), fix_costs(fix)) == ("when c restarts", "+209Mi of 1.6Gi free")
+    assert (fix_when(fix), fix_requests(fix)) == ("when c restarts", "+209Mi of 1.6Gi free")
     assert fix_effect(replace(fix, after=None)) == "kubepods limit: +687Mi → never"
 
 
@@ -84,8 +92,8 @@ def test_what_does_not_fit_is_said(found: FixList) -> None:
     fix = first(found, FixKind.REQUEST)
     memory = next(one for one in fix.preview.node_fit if one.resource == "memory")
     full = memory._replace(used=memory.capacity - memory.needed + 1)
-    assert fix_costs(replace(fix, preview=replace(fix.preview, node_fit=(full,)))).endswith(": no room")
-    assert fix_costs(replace(fix, preview=replace(fix.preview, node_fit=()))) == "+209Mi"
+    assert fix_requests(replace(fix, preview=replace(fix.preview, node_fit=(full,)))).endswith(": no room")
+    assert fix_requests(replace(fix, preview=replace(fix.preview, node_fit=()))) == "+209Mi"
 
 
 def test_evidence_in_words(found: FixList) -> None:
@@ -113,6 +121,8 @@ def test_several_nodes_show_the_nearest_and_a_namespace_its_own(snapshot: Snapsh
         "worker-3",
         "control-1",
     ]
+    header, nearest, *_ = lines(of_all)
+    assert (header.split()[1], nearest.split()[1]) == ("NODE", "worker-2")
     in_shop = fixes_on_nodes(snapshot, nodes, Scope(namespace="shop"))
     assert {fix.death.key[0] for fix in in_shop.fixes} == {"shop"}
     assert list(lines(fixes_on_nodes(snapshot, nodes, Scope(namespace="nobody")))) == [
@@ -132,6 +142,16 @@ def test_what_is_left_out_and_what_has_no_fix(found: FixList) -> None:
     assert list(lines(FixList((), many.unfixed, ()))) == ["no fix"]
     for reason in NoFixReason:
         assert unfixed_sentence(Unfixed("n", fix.death, reason))
+
+
+def test_a_limit_with_room_for_more_is_no_fix_and_comes_last(snapshot: Snapshot) -> None:
+    own = fixes_for_pods(snapshot, [("sandboxed", "vm-runner-0")]).unfixed[0]
+    room = "its limit leaves room enough above what was seen"
+    assert unfixed_sentence(own) == f"sandboxed/vm-runner-0:c: own limit 75%, +8Mi: {room}"
+    leak = own._replace(reason=NoFixReason.LEAK, death=own.death._replace(distance_bytes=1 << 40))
+    first, *_, last = notes(FixList((), (own,) * MOST_ROWS + (leak,), ()))
+    assert first.endswith(LEAK)
+    assert last == "1 more death without a fix: -o json lists them"
 
 
 def test_a_node_of_unknown_size_is_an_error_alone_and_a_note_among_others(snapshot: Snapshot) -> None:

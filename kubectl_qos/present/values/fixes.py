@@ -39,6 +39,8 @@ class FixEvidence(Values, frozen=True, kw_only=True):
 class FixValues(Values, frozen=True, kw_only=True):
     """A change that puts off `death`, which is `after` then, null where it no longer waits.
 
+    `sooner` is what a killer of the node does before a raised limit is reached, null where nothing is.
+
     `minimum` are the least values with the effect; those of `changes` may be rounded up to a friendly size.
     Of a pod of a workload the changes are the same for all of its pods. `requestedBytes` is how much more
     memory each pod requests.
@@ -53,6 +55,7 @@ class FixValues(Values, frozen=True, kw_only=True):
     minimum: tuple[EditValues, ...]
     death: DeathValues
     after: DeathValues | None
+    sooner: DeathValues | None
     qos_class: TextChange
     rank: RankValues
     when: When
@@ -135,6 +138,7 @@ def _fix_values(number: int, fix: Fix) -> FixValues:
         minimum=_edits(pod, fix.minimal),
         death=death_values(DeathRow(node, fix.death)),
         after=death_values(DeathRow(node, fix.after)) if fix.after is not None else None,
+        sooner=death_values(DeathRow(node, fix.sooner)) if fix.sooner is not None else None,
         qos_class=TextChange(before=effects.before.qos_class.value, after=effects.after.qos_class.value),
         rank=rank_values(effects),
         requested_bytes=fix.more_bytes,

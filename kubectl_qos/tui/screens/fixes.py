@@ -20,16 +20,16 @@ from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.fixes import (
     FixList,
     fix_change,
-    fix_costs,
     fix_effect,
     fix_evidence,
     fix_object,
+    fix_requests,
     fix_sentence,
     fix_when,
     fixes_for_pods,
     fixes_on_nodes,
     node_model,
-    unfixed_sentence,
+    unfixed_lines,
 )
 from kubectl_qos.present.output import Column, column
 from kubectl_qos.tui.actions import BindingGroup
@@ -111,7 +111,7 @@ class FixDialog(Dialog[Fix | None], group=BindingGroup.SELECT):
         table.load(fixes, partial(_fitting, fixes), datetime.now(UTC), empty="Nothing to change.")
         table.styles.height = _LINES * max(len(fixes), 1) + HEADER
         if not fixes:
-            why = "\n".join(map(unfixed_sentence, found.unfixed)) or "No limit is near, and no killer waits."
+            why = "\n".join(unfixed_lines(found)) or "No limit is near, and no killer waits."
             self.query_one(Label).update(why)
 
     @on(LineTable.Highlighted)
@@ -120,7 +120,7 @@ class FixDialog(Dialog[Fix | None], group=BindingGroup.SELECT):
             fix: Fix = event.row
             effect = "" if self.app.size.height >= _ROOMY else f"{fix_effect(fix)}\n"
             self.query_one(Label).update(
-                f"{fix_sentence(fix)}\n{effect}takes {fix_costs(fix)}; known from {fix_evidence(fix)}"
+                f"{fix_sentence(fix)}\n{effect}requests {fix_requests(fix)}; known from {fix_evidence(fix)}"
             )
 
     @on(LineTable.Selected)
