@@ -103,7 +103,7 @@ def test_the_preview_of_set_has_all_that_its_text_has(run: Run) -> None:
     assert found["kubelet"]["status"] == "Error"
     assert {one["when"] for one in found["effects"]["files"]} == {"retried"}
     in_place, template = found["strategies"]
-    assert (in_place["possible"], template["possible"]) == (True, False)
+    assert (in_place["possible"], template["possible"]) == (True, True)
     assert in_place["request"]["body"]["spec"] == found["patch"]["spec"]
     assert found["patch"] == yaml.safe_load(run(*words, "-o", "patch").out)
     assert found["manifest"] == yaml.safe_load(run(*words, "-o", "manifest").out)

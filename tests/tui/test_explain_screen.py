@@ -350,6 +350,7 @@ async def test_a_pod_that_is_gone_stays_as_it_was_last() -> None:
     before = demo()
     source = ScriptedSource(before, without(before, API), without(before, API), before)
     async with explaining(source) as pilot:
+        await pilot.until(lambda: "outlives" in documents(pilot))
         said, shown = subject(pilot), documents(pilot)
         source.later(65)
         await renew(pilot)
