@@ -287,8 +287,8 @@ def preview_notes(effects: Preview, snapshot: Snapshot) -> Iterator[str]:
 
 
 def refusals_in_files(effects: Preview, resolved: ResolvedSource, snapshot: Snapshot) -> list[str]:
-    """What else refuses the change, such as a LimitRange in the same files; a live server says so itself."""
-    if resolved.source.is_live or not effects.edits:
+    """What else refuses the change, such as a LimitRange in the same files; a server says so itself."""
+    if (resolved.source.is_live and resolved.lasts) or not effects.edits:
         return []
     pod = effects.before.pod
     findings = find_findings(effects, resolved.source.related(pod), effects.strategy_kind, None)

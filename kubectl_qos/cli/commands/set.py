@@ -246,7 +246,7 @@ def change(
     output.notes(set_edits.preview_notes(effects, snapshot))
     resolved.print_notes()
     if effects.edits:
-        others = set_edits.refusals_in_files(effects, resolved, snapshot)
+        others = set_edits.refusals_in_files(effects, resolved, snapshot) if shell is None else ()
         set_edits.check_possible(effects, others, options)
         if shell is not None:
             _apply(shell, effects, pod, snapshot, options)
