@@ -28,7 +28,8 @@ def _open_ui(options: EditOptions) -> int:
     from dataclasses import replace
     from functools import partial
 
-    from kubectl_qos.cli.resources import find_pod, list_contexts, parse_references, resolve_source
+    from kubectl_qos.cli.resources import find_pod, parse_references
+    from kubectl_qos.cli.sources import list_contexts, resolve_source
     from kubectl_qos.errors import UsageError
 
     references = parse_references(options.target, any_kind=options.source.has_files)

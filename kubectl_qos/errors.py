@@ -14,8 +14,13 @@ No IO and no formatting beyond the sentence here. The shells turn these into exi
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 EXIT_ERROR = 1
 EXIT_USAGE = 2
+EXIT_TROUBLE = 2
+"""What an error ends with where 1 is an answer, as in `kubectl diff`."""
 EXIT_REVERTED = 3
 EXIT_DID_NOT_HOLD = 4
 EXIT_INTERRUPTED = 130
@@ -29,6 +34,16 @@ class QosError(Exception):
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
         self.hint = hint
+
+
+@contextmanager
+def trouble() -> Iterator[None]:
+    """Every error in it ends with EXIT_TROUBLE or more."""
+    try:
+        yield
+    except QosError as error:
+        error.exit_code = max(error.exit_code, EXIT_TROUBLE)
+        raise
 
 
 class UsageError(QosError):

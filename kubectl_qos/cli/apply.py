@@ -12,7 +12,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from kubectl_qos.cli import output
-from kubectl_qos.cli.resources import ResolvedSource, reference, resolve_source
+from kubectl_qos.cli.resources import reference
+from kubectl_qos.cli.sources import ResolvedSource, resolve_source
 from kubectl_qos.config.history_file import HistoryFile, history_path
 from kubectl_qos.edit.apply import (
     Apply,

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kubectl_qos.cli import output
-from kubectl_qos.cli.resources import ResolvedSource, parse_kind, reference
+from kubectl_qos.cli.resources import parse_kind, reference
+from kubectl_qos.cli.sources import ResolvedSource
 from kubectl_qos.edit.edits import (
     POD_LEVEL,
     Amount,

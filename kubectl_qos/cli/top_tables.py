@@ -9,7 +9,8 @@ from http import HTTPStatus
 
 from kubectl_qos.cli.commands.top import Options
 from kubectl_qos.cli.options import TableFormat
-from kubectl_qos.cli.resources import Reference, ResolvedSource, not_found
+from kubectl_qos.cli.resources import Reference, not_found
+from kubectl_qos.cli.sources import ResolvedSource
 from kubectl_qos.cli.watch import TableView
 from kubectl_qos.errors import ApiError, UsageError
 from kubectl_qos.k8s.kinds import belongs_to

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.options import TableFormat
-from kubectl_qos.cli.resources import ResolvedSource
+from kubectl_qos.cli.sources import ResolvedSource
 from kubectl_qos.cluster.source import Update, UpdateStream
 from kubectl_qos.errors import QosError, UsageError
 from kubectl_qos.present.format import escape

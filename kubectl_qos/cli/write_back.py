@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from kubectl_qos.cli import output, resources
+from kubectl_qos.cli import output, resources, sources
 from kubectl_qos.cluster.working_tree import WorkingTree
 from kubectl_qos.edit.edits import Edit
 from kubectl_qos.edit.strategy import topmost_workload
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def write_to_tree(
-    pod: Pod, edits: Sequence[Edit], resolved: resources.ResolvedSource, options: Options
+    pod: Pod, edits: Sequence[Edit], resolved: sources.ResolvedSource, options: Options
 ) -> None:
     """Write edits to where the object, or the workload that owns the pod, comes from. Raises QosError."""
     related = resolved.source.related(pod)

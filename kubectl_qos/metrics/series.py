@@ -33,7 +33,7 @@ POD: Final = ("exported_pod", "pod", "pod_name")
 CONTAINER: Final = ("exported_container", "container", "container_name")
 NODE: Final = ("exported_node", "node", "kubernetes_io_hostname", "instance")
 BY: Final = ",".join((*NAMESPACE, *POD, *CONTAINER, *NODE, "cluster"))
-"""What series are told apart by: replicas of a Prometheus, jobs and old cgroups of a container are not."""
+"""What distinguishes series: replicas of a Prometheus, jobs and old cgroups of a container are not."""
 
 WORKING_SET: Final = "container_memory_working_set_bytes"
 _MEMORY: Final = (WORKING_SET, "container_memory_rss", "container_memory_swap")

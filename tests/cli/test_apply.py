@@ -13,7 +13,7 @@ import pytest
 from kubectl_qos.cli import output
 from kubectl_qos.cli.apply import ApplyShell
 from kubectl_qos.cli.options import ApplyOptions
-from kubectl_qos.cli.resources import ResolvedSource
+from kubectl_qos.cli.sources import ResolvedSource
 from kubectl_qos.config.settings import Settings
 from kubectl_qos.edit.apply import Apply, Phase
 from kubectl_qos.edit.edits import Side

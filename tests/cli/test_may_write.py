@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kubectl_qos.cli.options import SourceOptions
-from kubectl_qos.cli.resources import resolve_source
+from kubectl_qos.cli.sources import resolve_source
 from kubectl_qos.config.settings import ContextSettings, Settings
 from kubectl_qos.errors import QosError
 from kubectl_qos.transport import ConnectionOptions

@@ -110,4 +110,8 @@ def test_only_the_module_of_the_command_is_imported(words: list[str], expected: 
     done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
     loaded = set(done.stderr.split())
     assert {name for name in COMMANDS if module_name(name) in loaded} <= expected
-    assert loaded.isdisjoint({"dataclasses", "kubectl_qos.cli.resources"} if not expected else {"msgspec"})
+    assert loaded.isdisjoint(
+        {"dataclasses", "kubectl_qos.cli.resources", "kubectl_qos.cli.sources"}
+        if not expected
+        else {"msgspec"}
+    )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from kubectl_qos.cli.main import parse
 from kubectl_qos.cli.options import SourceOptions, parse_options
-from kubectl_qos.cli.resources import open_connection
+from kubectl_qos.cli.sources import open_connection
 from kubectl_qos.transport.client import Connection
 
 

@@ -313,7 +313,7 @@ def test_the_demo_in_a_loop(run: Run, monkeypatch: pytest.MonkeyPatch, version: 
 
     clock = SimpleNamespace(sleep=sleep, monotonic=lambda: float(demo.seconds))
     monkeypatch.setattr("kubectl_qos.cli.apply.time", clock)
-    monkeypatch.setattr("kubectl_qos.cli.resources._demo", lambda *_, **__: demo)
+    monkeypatch.setattr("kubectl_qos.cli.sources._demo", lambda *_, **__: demo)
     importer = (f"pod/{IMPORTER}", "-n", "data", "--demo")
     trial = ("--yes", "--for", "5m", "--undo-if", "restarts,oom")
     assert how in run("fix", *importer).out

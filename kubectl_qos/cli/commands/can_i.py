@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_output
-from kubectl_qos.cli.resources import open_connection
+from kubectl_qos.cli.sources import open_connection
 from kubectl_qos.errors import EXIT_ERROR, UsageError
 
 if TYPE_CHECKING:

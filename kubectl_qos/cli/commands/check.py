@@ -9,9 +9,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos import __version__
-from kubectl_qos.cli import output, resources
+from kubectl_qos.cli import output, sources
 from kubectl_qos.cli.flags import add_output, add_switch
-from kubectl_qos.errors import InputError, QosError
+from kubectl_qos.errors import EXIT_TROUBLE, InputError, QosError, trouble
 
 if TYPE_CHECKING:
     from kubectl_qos.check.findings import Context, Subject
@@ -42,7 +42,6 @@ examples:
   kubectl qos check --to-policy > policies.yaml          the same rules for the API server
 """
 EXIT_FAILED: Final = 1
-EXIT_TROUBLE: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +86,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: Options) -> int:
     """Print the findings; 1 if one is as serious as --fail-on. Every error ends in exit code 2."""
-    try:
+    with trouble():
         return _run(options)
-    except QosError as error:
-        error.exit_code = EXIT_TROUBLE
-        raise
 
 
 def _run(options: Options) -> int:
@@ -107,7 +103,7 @@ def _run(options: Options) -> int:
     file = Path(options.config) if options.config is not None else find_check_settings(paths or ["."])
     settings = read_check_settings(file) if file is not None else Settings()
     if source.node_memory is not None:
-        size = resources.parse_size(source.node_memory, "--node-memory", "16Gi")
+        size = sources.parse_size(source.node_memory, "--node-memory", "16Gi")
         settings = replace(settings, node_memory_bytes=size)
     if options.to_policy:
         for path in paths:
@@ -117,7 +113,7 @@ def _run(options: Options) -> int:
                 existing(path)
         _print_policies(settings, options.release)
         return 0
-    resolved = resources.resolve_source(source.without_usage(), keep_objects=True)
+    resolved = sources.resolve_source(source.without_usage(), keep_objects=True)
     report, notes = _check(resolved, settings, options)
     _print(report, options.output, notes)
     resolved.print_notes()
@@ -127,7 +123,7 @@ def _run(options: Options) -> int:
 
 
 def _check(
-    resolved: resources.ResolvedSource, settings: Settings, options: Options
+    resolved: sources.ResolvedSource, settings: Settings, options: Options
 ) -> tuple[Report, tuple[str, ...]]:
     from kubectl_qos.check.findings import WAIVER_MARK, Subject, select
     from kubectl_qos.check.rules import check
@@ -201,7 +197,7 @@ def _duplicates(one: ReadObject) -> Iterator[str]:
 
 
 def _context(
-    resolved: resources.ResolvedSource, snapshot: Snapshot, settings: Settings, options: Options
+    resolved: sources.ResolvedSource, snapshot: Snapshot, settings: Settings, options: Options
 ) -> Context:
     """What the pods are checked against: of files what is in them, of a cluster each namespace's objects."""
     from kubectl_qos.check.findings import Context
@@ -215,7 +211,7 @@ def _context(
 
     after = None
     if options.release is not None:
-        resources.flag_value(Release.of, options.release)
+        sources.flag_value(Release.of, options.release)
         after = partial(apply_overrides, overrides=(), release=options.release)
     context = Context(snapshot, settings, after=after)
     if isinstance(resolved.source, FileSource) and resolved.source.objects:
@@ -300,7 +296,7 @@ def _print_policies(settings: Settings, release: str | None) -> None:
 
     texts = rule_texts()
     messages = {rule: text.message for rule, text in texts.items()}
-    made = policies(settings, resources.flag_value(Release.of, release or "1.36"), messages)
+    made = policies(settings, sources.flag_value(Release.of, release or "1.36"), messages)
     output.print_text("---\n".join(to_yaml(one) for one in made))
     output.notes(f"{rule} has no policy: {text.no_policy}" for rule, text in texts.items() if text.no_policy)
     if settings.exceptions:

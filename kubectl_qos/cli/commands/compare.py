@@ -9,14 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_output, add_target
-from kubectl_qos.cli.resources import (
-    find_pod,
-    flag_value,
-    parse_node_or_reference,
-    parse_settings,
-    require_places,
-    resolve_source,
-)
+from kubectl_qos.cli.resources import find_pod, parse_node_or_reference, require_places
+from kubectl_qos.cli.sources import flag_value, parse_settings, resolve_source
 from kubectl_qos.errors import InputError, UsageError
 
 if TYPE_CHECKING:

@@ -8,14 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_at, add_output, add_target
-from kubectl_qos.cli.resources import (
-    Reference,
-    ResolvedSource,
-    find_pod,
-    parse_references,
-    require_places,
-    resolve_source,
-)
+from kubectl_qos.cli.resources import Reference, find_pod, parse_references, require_places
+from kubectl_qos.cli.sources import ResolvedSource, resolve_source
 from kubectl_qos.errors import InputError, UsageError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
-from kubectl_qos.cli.resources import resolve_source
+from kubectl_qos.cli.sources import resolve_source
 from kubectl_qos.errors import QosError, UsageError
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import argparse
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
-from kubectl_qos.cli import output, resources
+from kubectl_qos.cli import output, resources, sources
 from kubectl_qos.cli.commands import set as set_command
 from kubectl_qos.cli.flags import (
     add_apply_flags,
@@ -133,7 +133,7 @@ def run(options: Options) -> int:
         resolved, settings = resolve_cluster(like_set.source, options.apply)
         shell = ApplyShell(resolved, options.apply, settings, options.output)
     else:
-        resolved = resources.resolve_source(like_set.source, lives=True)
+        resolved = sources.resolve_source(like_set.source, lives=True)
     found, snapshot = _find(reference, node, resolved, options)
     if options.number is None and (options.output != "patch" or not isinstance(found, FixList)):
         _print(found, snapshot, options)
@@ -193,7 +193,7 @@ def _set_options(options: Options, node: str | None) -> set_command.Options:
 def _find(
     reference: resources.Reference | None,
     node: str | None,
-    resolved: resources.ResolvedSource,
+    resolved: sources.ResolvedSource,
     options: Options,
 ) -> tuple[FixList | Plans, Snapshot]:
     """The fixes of what is named, and what they are of. Raises QosError."""
@@ -221,7 +221,7 @@ def _find(
         if node is not None:
             from kubectl_qos.edit.kubelet_settings import fix_kubelet
 
-            growth = resources.parse_size(options.growth, "--growth", "20Mi") if options.growth else 0
+            growth = sources.parse_size(options.growth, "--growth", "20Mi") if options.growth else 0
             model = present.node_model(snapshot, node)
             found = replace(found, kubelet=fix_kubelet(model, growth))
             if options.output == KUBELET_CONFIG and found.kubelet is None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_no_headers, add_output, add_switch
-from kubectl_qos.cli.resources import resolve_source
+from kubectl_qos.cli.sources import resolve_source
 from kubectl_qos.errors import InputError, QosError, UsageError
 
 if TYPE_CHECKING:

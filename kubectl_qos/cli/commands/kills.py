@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from kubectl_qos.cli import output, resources
+from kubectl_qos.cli import output, resources, sources
 from kubectl_qos.cli.flags import (
     add_at,
     add_no_headers,
@@ -191,7 +191,7 @@ def _read_facts(
     from kubectl_qos.k8s.snapshot import Scope, Snapshot
 
     try:
-        resolved = resources.resolve_source(source)
+        resolved = sources.resolve_source(source)
         # A workload's pods have other names.
         only_pods = references and all(reference.kind == "Pod" for reference in references)
         scope = resolved.named(references) if only_pods else resolved.scope
@@ -261,7 +261,7 @@ def _with_store(
     pods = {pod.name for pod in facts.snapshot.pods if references and _is_referenced(pod, references)}
     names = pods | {one.name for one in references}
     end, kills = facts.now.timestamp(), list(found)
-    for kill in read_kills(resources.open_store(source), end - seconds, end):
+    for kill in read_kills(sources.open_store(source), end - seconds, end):
         if facts.scope.namespace not in {None, kill.namespace} or kill.pod not in (names or {kill.pod}):
             continue
         near = timedelta(seconds=NEAR_SECONDS + (2 * seconds / STEPS if kill.time_is_estimated else 0))

@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from kubectl_qos.cli import output, resources
+from kubectl_qos.cli import output, resources, sources
 from kubectl_qos.cli.flags import add_at, add_no_headers, add_output, add_target
 from kubectl_qos.errors import InputError
 
@@ -58,7 +58,7 @@ def run(options: Options) -> int:
         options.target, "one node or pod can be asked about at a time"
     )
     node = node or options.source.node
-    resolved = resources.resolve_source(options.source.on_node(node))
+    resolved = sources.resolve_source(options.source.on_node(node))
     # Who dies depends on all pods of a node: namespace and labels only say whose deaths are shown.
     namespace = options.source.namespace if reference is None else resolved.scope.namespace
     wanted = replace(resolved.scope, namespace=namespace, node=node, names=frozenset())

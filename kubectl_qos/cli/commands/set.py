@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
-from kubectl_qos.cli import output, resources
+from kubectl_qos.cli import output, resources, sources
 from kubectl_qos.cli.flags import (
     add_apply_flags,
     add_output,
@@ -19,7 +19,7 @@ from kubectl_qos.cli.flags import (
     add_trial_flags,
     add_write_flags,
 )
-from kubectl_qos.errors import EXIT_ERROR, InputError, QosError, UsageError
+from kubectl_qos.errors import EXIT_ERROR, EXIT_TROUBLE, InputError, UsageError, trouble
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.apply import ApplyShell
@@ -63,8 +63,6 @@ examples:
 CLASSES: Final = ("guaranteed", "burstable", "besteffort")
 EXIT_CHANGES: Final = 1
 """With --exit-code, as `kubectl diff` ends where something differs."""
-EXIT_TROUBLE: Final = 2
-"""With --exit-code, the least of an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,11 +191,8 @@ def run(options: Options) -> int:
     """Print what the change does, or apply it; 1 where it cannot be made, or the code of --exit-code."""
     if not options.exit_code:
         return EXIT_ERROR if _set(options)[1] else 0
-    try:
+    with trouble():
         changes, failed = _set(options)
-    except QosError as error:
-        error.exit_code = max(error.exit_code, EXIT_TROUBLE)
-        raise
     if failed:
         return EXIT_TROUBLE
     return EXIT_CHANGES if changes else 0
@@ -217,7 +212,7 @@ def _set(options: Options) -> tuple[bool, bool]:
         resolved, settings = resolve_cluster(options.source, options.apply)
         shell = ApplyShell(resolved, options.apply, settings, options.output, request.kill_rank)
     else:
-        resolved = resources.resolve_source(options.source, lives=True)
+        resolved = sources.resolve_source(options.source, lives=True)
     snapshot = resolved.source.snapshot(resolved.named(references))
     pod = _find_one(references, snapshot, resolved)
     edits = set_edits.build_edits(request, pod, snapshot)
@@ -229,7 +224,7 @@ def change(
     pod: Pod,
     edits: Sequence[Edit],
     snapshot: Snapshot,
-    resolved: resources.ResolvedSource,
+    resolved: sources.ResolvedSource,
     shell: ApplyShell | None,
     options: Options,
     request: EditRequest,
@@ -312,7 +307,7 @@ def check_flags(options: Options) -> None:
 
 
 def _find_one(
-    references: Sequence[resources.Reference], snapshot: Snapshot, resolved: resources.ResolvedSource
+    references: Sequence[resources.Reference], snapshot: Snapshot, resolved: sources.ResolvedSource
 ) -> Pod:
     """The pod or workload to change. Raises InputError where that could be several."""
     from kubectl_qos.k8s.kinds import is_named
@@ -345,7 +340,7 @@ def _find_one(
     return matching[0]
 
 
-def _write(effects: Preview, pod: Pod, resolved: resources.ResolvedSource) -> str:
+def _write(effects: Preview, pod: Pod, resolved: sources.ResolvedSource) -> str:
     name = resources.reference(pod)
     if not effects.edits:
         return f"nothing is written: {name} has these values already in {resolved.source.title}"

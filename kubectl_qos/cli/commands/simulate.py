@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kubectl_qos.cli import output, resources
+from kubectl_qos.cli import output, resources, sources
 from kubectl_qos.cli.flags import add_at, add_output, add_switch
 from kubectl_qos.errors import InputError, UsageError
 
@@ -138,13 +138,13 @@ def run(options: Options) -> int:
     changes, problems = _read_changes(options)
     if options.what_if == SAME_FILES:
         source = replace(source, files=())
-    resolved = resources.resolve_source(source)
+    resolved = sources.resolve_source(source)
     # All pods of the node: a namespace only restricts them where the others may not be listed.
     snapshot = resolved.source.snapshot(Scope(namespace=resolved.scope.namespace, node=name))
     resources.require_node(name, snapshot)
     pods = snapshot.by_node().get(name, ())
     rules = ImportanceRules(
-        resources.flag_value(Selector.parse, options.important) if options.important else None,
+        sources.flag_value(Selector.parse, options.important) if options.important else None,
         options.important,
         tuple(resolved.source.disruption_budgets()),
     )
@@ -194,7 +194,7 @@ def _parse_question(options: Options) -> _Question:
             hint="kubectl qos simulate node/worker-1 --free 4Gi",
         )
     scenario = Scenario(
-        free_bytes=resources.parse_size(options.free, "--free", "4Gi") if options.free is not None else None,
+        free_bytes=sources.parse_size(options.free, "--free", "4Gi") if options.free is not None else None,
         until_oom=options.until_oom,
         all_at_limit=options.all_at_limit,
         eviction=options.eviction,
@@ -215,7 +215,7 @@ def _parse_growth(text: str) -> _Growth:
             f"--grow {text!r} does not say what grows to which size",
             hint="write pod/web-0=2Gi, pod/web-0:app=+512Mi, or node=4Gi for the node's own processes",
         )
-    size_bytes = resources.parse_size(size.removeprefix("+"), "--grow", "4Gi")
+    size_bytes = sources.parse_size(size.removeprefix("+"), "--grow", "4Gi")
     return _Growth("" if of_node else name, container, size_bytes, size.startswith("+"))
 
 
@@ -256,7 +256,7 @@ def _simulate(
     return _Outcome(state, simulate(state, scenario))
 
 
-def _notes(now: _Outcome, snapshot: Snapshot, resolved: resources.ResolvedSource) -> list[str]:
+def _notes(now: _Outcome, snapshot: Snapshot, resolved: sources.ResolvedSource) -> list[str]:
     from kubectl_qos.present.reasons import missing_sentence
     from kubectl_qos.present.simulation import BUDGETS_NOT_READ, simulation_notes
 

@@ -6,7 +6,7 @@ import argparse
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from kubectl_qos.cli import output
+from kubectl_qos.cli import output, sources
 from kubectl_qos.cli.flags import add_at, add_no_headers, add_output, add_switch
 from kubectl_qos.errors import EXIT_ERROR
 
@@ -108,7 +108,7 @@ def run(options: Options) -> int:
         source = source.on_node(names[0])
     # Pods of a workload have other names.
     pod_names = () if workloads and not source.selector else names
-    resolved = resources.resolve_source(
+    resolved = sources.resolve_source(
         source, pod_names, only_ranking=command.only_ranking, lives=options.watch
     )
     if options.watch:

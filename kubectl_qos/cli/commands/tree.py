@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from kubectl_qos.cli import output, resources
+from kubectl_qos.cli import output, resources, sources
 from kubectl_qos.cli.flags import add_at, add_output, add_switch, add_target
 from kubectl_qos.errors import InputError, UsageError
 
@@ -54,7 +54,7 @@ def run(options: Options) -> int:
     node, reference = resources.parse_node_or_reference(
         options.target, "one node or pod can be shown at a time"
     )
-    resolved = resources.resolve_source(options.source.without_usage().on_node(node))
+    resolved = sources.resolve_source(options.source.without_usage().on_node(node))
     if reference is None and options.source.namespace is None:
         # A node's tree is of all its pods; the context's own namespace restricts single pods only.
         resolved = resolved._replace(scope=replace(resolved.scope, namespace=None))
@@ -71,7 +71,7 @@ def run(options: Options) -> int:
     return resolved.print_notes()
 
 
-def _node_trees(resolved: resources.ResolvedSource) -> _Trees:
+def _node_trees(resolved: sources.ResolvedSource) -> _Trees:
     """The tree of one node or of each; of pods without any node, that of an assumed one."""
     from kubectl_qos.qos.cgroup.tree import cgroup_tree
 
@@ -92,7 +92,7 @@ def _node_trees(resolved: resources.ResolvedSource) -> _Trees:
     return _Trees(trees, snapshot, len(unbound) if names else 0)
 
 
-def _pod_tree(reference: resources.Reference, resolved: resources.ResolvedSource) -> _Trees:
+def _pod_tree(reference: resources.Reference, resolved: sources.ResolvedSource) -> _Trees:
     from kubectl_qos.qos.cgroup.tree import path_to
 
     snapshot = resolved.source.snapshot(resolved.named([reference]))

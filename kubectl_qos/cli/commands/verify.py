@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from kubectl_qos.cli import output, resources
+from kubectl_qos.cli import output, resources, sources
 from kubectl_qos.cli.flags import add_dry_run, add_output, add_switch, add_target
-from kubectl_qos.errors import InputError, QosError, UsageError
+from kubectl_qos.errors import EXIT_TROUBLE, InputError, UsageError, trouble
 from kubectl_qos.present.format import escape
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from kubectl_qos.qos.verification import Verified
 
 EXIT_DRIFT: Final = 1
-EXIT_TROUBLE: Final = 2
 DESCRIPTION: Final = """\
 Read oom_score_adj and cgroup files where they are, and show what differs from
 what was computed, with a cause where one is plausible.
@@ -85,11 +84,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: Options) -> int:
     """Print what differs. Every error ends in exit code 2, as that of `kubectl diff`."""
-    try:
+    with trouble():
         return _run(options)
-    except QosError as error:
-        error.exit_code = EXIT_TROUBLE
-        raise
 
 
 def _run(options: Options) -> int:
@@ -101,7 +97,7 @@ def _run(options: Options) -> int:
             f"a {reference.kind.lower()} has no cgroups: its pods have", hint="name one of them: pod/web-0"
         )
     reader = _choose_reader(options)
-    resolved = resources.resolve_source(options.source.without_usage().on_node(node))
+    resolved = sources.resolve_source(options.source.without_usage().on_node(node))
     pods = _find_pods(node, reference, resolved)
     node_object = pods.snapshot.nodes.get(pods.node)
     if node_object is not None and node_object.status.node_info.operating_system == "windows":
@@ -141,7 +137,7 @@ def _choose_reader(options: Options) -> Callable[[VerifiedPods], Readings]:
             return partial(read_from_dump, options.from_dump)
         return partial(read_local, options.proc_root, options.cgroup_root)
     if options.source.is_cluster:
-        return partial(read_by_exec, resources.open_connection(options.source))
+        return partial(read_by_exec, sources.open_connection(options.source))
     if options.dry_run == "client":
         return lambda _: ((), {})
     raise UsageError(
@@ -151,7 +147,7 @@ def _choose_reader(options: Options) -> Callable[[VerifiedPods], Readings]:
 
 
 def _find_pods(
-    node: str | None, reference: resources.Reference | None, resolved: resources.ResolvedSource
+    node: str | None, reference: resources.Reference | None, resolved: sources.ResolvedSource
 ) -> VerifiedPods:
     """The pod of a reference, else every pod of a node that is in scope and has not ended."""
     from kubectl_qos.cli.verify_readers import VerifiedPods

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kubectl_qos import __version__
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_output, add_switch
-from kubectl_qos.cli.resources import open_connection, resolve_source
+from kubectl_qos.cli.sources import open_connection, resolve_source
 from kubectl_qos.errors import EXIT_ERROR, ApiError, InputError, QosError, UsageError
 from kubectl_qos.present.format import count, escape
 

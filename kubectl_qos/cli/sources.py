@@ -1,0 +1,360 @@
+"""From typed options to the source that a command works on, and its scope.
+
+Every command imports this module, also for its --help, so it imports slow ones inside of functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+
+from kubectl_qos.cli import output
+from kubectl_qos.errors import EXIT_ERROR, InputError, QosError, QuantityError, UsageError
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from kubectl_qos.cli.options import SourceOptions
+    from kubectl_qos.cli.resources import Reference
+    from kubectl_qos.cluster.source import Source
+    from kubectl_qos.cluster.usage import UsageReader
+    from kubectl_qos.config.settings import Settings
+    from kubectl_qos.k8s.node_overrides import NodeOverride
+    from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
+    from kubectl_qos.metrics.prometheus import Prometheus
+    from kubectl_qos.transport.client import Connection
+
+
+T = TypeVar("T")
+
+
+class ResolvedSource(NamedTuple):
+    """What a command works on, and what is wrong with its files: `notes`, as kubectl marks it.
+
+    `unreadable` is whether a document could not be read, `failed` whether that or a server would refuse one.
+    Without `has_namespace_flag` the scope's namespace is that of the context. What `lasts` is there for
+    the next command.
+    """
+
+    source: Source
+    scope: Scope
+    notes: tuple[str, ...] = ()
+    unreadable: bool = False
+    failed: bool = False
+    has_namespace_flag: bool = False
+    lasts: bool = True
+
+    def named(self, references: Iterable[Reference]) -> Scope:
+        """The scope with the names of some references."""
+        return replace(self.scope, names=frozenset(reference.name for reference in references))
+
+    def print_notes(self) -> int:
+        """Print what is wrong with the files; returns the exit code."""
+        output.notes(self.notes)
+        return EXIT_ERROR if self.failed else 0
+
+
+def resolve_source(
+    options: SourceOptions,
+    names: Iterable[str] = (),
+    *,
+    write_settings: Settings | None = None,
+    progress: bool = True,
+    only_ranking: bool = False,
+    keep_ids: bool = True,
+    refresh_seconds: float | None = None,
+    lives: bool = False,
+    keep_objects: bool = False,
+) -> ResolvedSource:
+    """The source and scope of some options.
+
+    Args:
+        options: the flags.
+        names: names of pods to which the scope is restricted.
+        write_settings: the person's settings, to allow changes unless they forbid them for the context.
+        progress: show how many pods have been loaded.
+        only_ranking: leave out what a ranking does not need: uids and kubelets' configurations.
+        keep_ids: keep the uids of pods and the ids of containers, which kernel logs and cgroup paths have.
+        refresh_seconds: how often what cannot be watched is read again.
+        lives: the demo goes on after its first moment, and can be changed.
+        keep_objects: keep the objects of files as they are written.
+
+    Raises:
+        QosError: the options contradict each other, or there is no such source.
+    """
+    _require_one_source(options)
+    overrides, has_flag = _parse_overrides(options), options.namespace is not None
+    source: Source
+    if options.at is not None:
+        source = _past(options)
+    elif options.demo:
+        source = _demo(overrides, write_settings, lives=lives)
+    elif options.has_files:
+        from kubectl_qos.cluster.files import FileSource
+
+        files = FileSource(
+            options.files,
+            kustomize=options.kustomize,
+            recursive=options.recursive,
+            overrides=overrides,
+            keep_objects=keep_objects,
+        )
+        scope, failed = _build_scope(options, files, names), files.is_unreadable or files.is_refused
+        return ResolvedSource(files, scope, files.notes, files.is_unreadable, failed, has_flag)
+    else:
+        source = _live(
+            options,
+            overrides,
+            write_settings,
+            only_ranking=only_ranking,
+            keep_ids=keep_ids,
+            refresh_seconds=refresh_seconds,
+            progress=progress,
+        )
+    scope = _build_scope(options, source, names)
+    return ResolvedSource(source, scope, has_namespace_flag=has_flag, lasts=not options.demo)
+
+
+def _live(
+    options: SourceOptions,
+    overrides: NodeOverrides,
+    write_settings: Settings | None,
+    *,
+    only_ranking: bool,
+    keep_ids: bool,
+    refresh_seconds: float | None,
+    progress: bool,
+) -> Source:
+    from kubectl_qos.cluster.live import LiveSource
+    from kubectl_qos.cluster.usage import UsageChoice
+
+    connection = open_connection(options)
+    own = write_settings.for_context(connection.context) if write_settings is not None else None
+    return LiveSource(
+        connection,
+        may_write=own is not None and not own.readonly,
+        usage=UsageChoice(options.usage),
+        reader=_usage_reader(options, connection),
+        ids=keep_ids and not only_ranking,
+        configz=not only_ranking,
+        overrides=overrides,
+        refresh_seconds=refresh_seconds,
+        progress=output.progress() if progress else None,
+    )
+
+
+def _require_one_source(options: SourceOptions) -> None:
+    history = "--at" if options.at is not None else "--usage=prometheus" if options.has_history else ""
+    if history and not options.is_cluster:
+        other = "--demo" if options.demo else "-f" if options.files else "-k"
+        raise UsageError(f"{history} and {other} cannot be used together: only a cluster has a Prometheus")
+    if options.has_files and options.demo:
+        raise UsageError(f"--demo and {'-f' if options.files else '-k'} cannot be used together")
+    if options.files and options.kustomize is not None:
+        raise UsageError("only one of -f or -k can be specified")
+    if options.files.count("-") > 1:
+        raise UsageError("standard input cannot be used for multiple arguments")
+
+
+def open_store(options: SourceOptions, connection: Connection | None = None) -> Prometheus:
+    """The store of --prometheus, of the settings of the context, or of the cluster. Raises QosError."""
+    from kubectl_qos.config import config_file
+    from kubectl_qos.config.settings import read_settings
+    from kubectl_qos.metrics.prometheus import Prometheus, parse_selector
+    from kubectl_qos.transport import StoreOptions
+    from kubectl_qos.transport.client import connect_store
+    from kubectl_qos.transport.proxy import without_credentials
+
+    context = connection.context if connection is not None else ""
+    known = read_settings(config_file()).for_context(context).prometheus or StoreOptions("auto")
+    # Credentials of the settings are for their own URL.
+    store = StoreOptions(options.prometheus) if options.prometheus not in {None, known.url} else known
+    matchers = parse_selector(options.prometheus_selector or known.selector)
+    if store.url != "auto":
+        name = without_credentials(store.url)
+        return Prometheus(connect_store(store, options.connection.request_timeout), name, matchers)
+    from kubectl_qos.metrics.discovery import find_store
+
+    return find_store(connection if connection is not None else open_connection(options), matchers)
+
+
+def _usage_reader(options: SourceOptions, connection: Connection) -> UsageReader | None:
+    """Reads usage from the store, which may not be there: then usage is missing, and all else stands."""
+    if not options.has_history:
+        return None
+    from functools import cache
+
+    from kubectl_qos.k8s.snapshot import Missing, Usage
+    from kubectl_qos.metrics.prometheus import parse_selector
+    from kubectl_qos.metrics.series import UsageHistory
+
+    parse_selector(options.prometheus_selector)
+    opened = cache(lambda: UsageHistory(open_store(options, connection), options.over_seconds, options.stat))
+
+    def read() -> Usage:
+        try:
+            return opened().read()
+        except QosError as error:
+            return Usage({}, Missing("memory usage", str(error), error.hint))
+
+    return read
+
+
+_CLOCK_SECONDS: Final = 120.0
+"""VictoriaMetrics answers for half a minute ago, and that is no wrong clock."""
+
+
+def _past(options: SourceOptions) -> Source:
+    """The cluster of --at, with a note on stderr that it is the past. Raises QosError."""
+    from time import time
+
+    from kubectl_qos.cluster.source import PastSource
+    from kubectl_qos.metrics.past import read_snapshot
+    from kubectl_qos.metrics.series import rfc3339
+
+    connection = None
+    try:
+        connection = open_connection(options)
+    except QosError:
+        if options.prometheus in {None, "auto"}:
+            raise
+    store = open_store(options, connection)
+    now = store.now()
+    at, ahead = _parse_at(str(options.at), now), time() - now
+    output.note(
+        f"THE PAST: this is {rfc3339(at)}, rebuilt from {store.name}, and not the cluster as it is now"
+    )
+    if abs(ahead) > _CLOCK_SECONDS:
+        where = "ahead of" if ahead > 0 else "behind"
+        output.note(f"this machine's clock is {abs(ahead):.0f} s {where} the store's, which counts here")
+    stat = options.stat if options.has_history else ""
+    usage, overrides = options.usage != "none", _parse_overrides(options)
+
+    def read() -> Snapshot:
+        found = read_snapshot(store, at, options.over_seconds, stat, usage=usage)
+        return replace(found, overrides=overrides)
+
+    context, namespace = (
+        (connection.context, connection.namespace) if connection is not None else ("", "default")
+    )
+    return PastSource(context, namespace, at, read)
+
+
+def _parse_at(text: str, now: float) -> datetime:
+    """The time of --at by the store's clock. Raises UsageError."""
+    from datetime import UTC, datetime, timedelta
+
+    from kubectl_qos.k8s.quantity import parse_duration, parse_time
+
+    at, present = parse_time(text), datetime.fromtimestamp(now, UTC)
+    if at is None:
+        try:
+            at = present - timedelta(microseconds=parse_duration(text.removesuffix(" ago"), days=True) / 1000)
+        except (InputError, OverflowError):
+            hint = "write 2h for two hours ago, or 2026-11-20T14:59:00Z"
+            raise UsageError(f"--at {text!r} is not a time", hint=hint) from None
+    if at > present:
+        raise UsageError(f"--at {text} has not come yet: the store's clock says {present:%Y-%m-%dT%H:%M:%SZ}")
+    return at
+
+
+def _demo(overrides: NodeOverrides, write_settings: Settings | None, *, lives: bool) -> Source:
+    if lives:
+        from kubectl_qos.demo.source import LivingDemo
+
+        may_write = write_settings is not None and not write_settings.for_context(LivingDemo.title).readonly
+        return LivingDemo(overrides, may_write=may_write)
+    from kubectl_qos.cluster.files import DemoSource
+
+    return DemoSource(overrides)
+
+
+def _build_scope(options: SourceOptions, source: Source, names: Iterable[str]) -> Scope:
+    """Which pods are selected, in the source's own namespace where none is given. Raises UsageError."""
+    from kubectl_qos.k8s.selectors import FieldSelector, Selector
+    from kubectl_qos.k8s.snapshot import Scope
+
+    names = frozenset(names)
+    if names and options.selector:
+        raise UsageError("only one of NAME or selector can be provided")
+    namespace = options.namespace
+    if namespace is None and options.node is None:
+        namespace = source.default_namespace
+    return Scope(
+        namespace=None if options.all_namespaces else namespace,
+        names=names,
+        node=options.node,
+        selector=flag_value(Selector.parse, options.selector),
+        selector_text=options.selector,
+        fields=flag_value(FieldSelector.parse, options.field_selector),
+    )
+
+
+def open_connection(options: SourceOptions) -> Connection:
+    """The connection that the flags name; nothing is sent yet. Raises QosError."""
+    from kubectl_qos.transport.client import connect
+
+    return connect(options.connection)
+
+
+def list_contexts(options: SourceOptions) -> tuple[str, ...]:
+    """The contexts that the UI can switch to.
+
+    None where flags name the server or user, which would hold in every context. Raises QosError for a
+    kubeconfig that cannot be used.
+    """
+    connection = options.connection
+    if not options.is_cluster or any(
+        (connection.server, connection.cluster, connection.user, connection.token)
+    ):
+        return ()
+    from kubectl_qos.transport.kubeconfig import entry_names
+
+    return entry_names(connection)["contexts"]
+
+
+def parse_settings(options: SourceOptions) -> tuple[NodeOverride, ...]:
+    """The settings of --assume, and of --feature-gates in the kubelet's form. Raises UsageError."""
+    from kubectl_qos.k8s.node_overrides import FEATURE_GATES, NodeOverride
+
+    gates = [gate for gates in options.feature_gates for gate in gates.split(",") if gate]
+    settings = (*options.assume, *(f"{FEATURE_GATES}{gate}" for gate in gates))
+    return tuple(map(NodeOverride.parse, settings))
+
+
+def _parse_overrides(options: SourceOptions) -> NodeOverrides:
+    """The facts about nodes in the flags. Raises UsageError."""
+    from kubectl_qos.k8s.snapshot import NodeOverrides
+
+    overrides = NodeOverrides(settings=parse_settings(options))
+    if options.node_memory is None:
+        return overrides
+    return replace(overrides, memory_bytes=parse_size(options.node_memory, "--node-memory", "16Gi"))
+
+
+def parse_size(text: str, flag: str, example: str) -> int:
+    """The bytes of a flag's value. Raises UsageError."""
+    from kubectl_qos.k8s.manifest import odd_size
+    from kubectl_qos.k8s.objects import MEMORY
+    from kubectl_qos.k8s.quantity import Quantity
+
+    hint = f"write a size such as {example}"
+    try:
+        size = Quantity.parse(text)
+    except QuantityError as error:
+        raise UsageError(f"{flag} {text!r}: {error}", hint=hint) from None
+    if size.sign <= 0:
+        raise UsageError(f"{flag} {text!r} must be positive", hint=hint)
+    odd = odd_size(MEMORY, size, "Gi" if text.isdecimal() else "Mi")
+    if odd:
+        raise UsageError(f"{flag} {text!r}: {odd}", hint=hint)
+    return size.value()
+
+
+def flag_value(parse: Callable[[str], T], text: str) -> T:
+    """The value of a flag. Raises UsageError where it cannot be read."""
+    try:
+        return parse(text)
+    except InputError as error:
+        raise UsageError(str(error), hint=error.hint) from None
