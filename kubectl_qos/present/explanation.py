@@ -215,10 +215,11 @@ def _cgroup(prediction: Prediction) -> Section | None:
 
 def _cgroup_lines(title: str, cgroup: CgroupPrediction, depth: int) -> Iterable[Line]:
     yield Line(f"{short_path(cgroup.path)}/", title, depth)
+    found = cgroup.reasons
     for name, value in cgroup.files.items():
         if is_noise(name, value):
             continue
-        reason = cgroup.reasons.get(name)
+        reason = found.get(name)
         yield Line(f"{name} = {value}", reasons.sentence(reason) if reason is not None else "", depth + 1)
 
 

@@ -5,8 +5,8 @@ This is the public API of the predictions (`kubectl_qos.predict`). The rules are
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -36,14 +36,19 @@ NO_ID: Final = "<id>"
 
 @dataclass(frozen=True, slots=True)
 class CgroupPrediction:
-    """One directory of the cgroup tree: its path below the mount, its files, and why."""
+    """One directory of the cgroup tree: its path below the mount and its files."""
 
     path: str
     files: Mapping[str, str]
-    reasons: Mapping[str, Reason]
+    _explain: Callable[[Mapping[str, str]], Mapping[str, Reason]] = field(repr=False, compare=False)
+
+    @property
+    def reasons(self) -> Mapping[str, Reason]:
+        """Why each file has its content; made when it is asked for, as few predictions are explained."""
+        return self._explain(self.files)
 
 
-NO_CGROUP: Final = CgroupPrediction("", {}, {})
+NO_CGROUP: Final = CgroupPrediction("", {}, lambda _: {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +162,7 @@ def predict(
         mirror=oom_score.is_mirror(pod),
         totals=totals,
         containers=tuple(_containers(pod, qos, path, setup)),
-        cgroup=CgroupPrediction(path, files, pod_reasons(files, totals, qos, setup)),
+        cgroup=CgroupPrediction(path, files, partial(pod_reasons, totals=totals, qos=qos, setup=setup)),
         class_cgroup_path=names.literal(names.class_name(qos, setup.kubelet), setup.kubelet.cgroup_driver),
     )
     return _without_linux(prediction) if setup.node.is_windows else prediction
@@ -197,10 +202,10 @@ def _containers(pod: Pod, qos: QosClass, pod_path: str, setup: NodeSetup) -> Ite
             container_reasons, pod=pod, container=container, resources=resources, setup=setup
         )
         files = values.container_files(resources, setup)
-        cgroup = process_cgroup = CgroupPrediction(path, files, reasons_of(files, is_scope=is_scope))
+        cgroup = process_cgroup = CgroupPrediction(path, files, partial(reasons_of, is_scope=is_scope))
         if is_scope:
             files = values.process_files(resources, setup)
-            process_cgroup = CgroupPrediction(f"{path}/container", files, reasons_of(files, is_scope=False))
+            process_cgroup = CgroupPrediction(f"{path}/container", files, partial(reasons_of, is_scope=False))
         value = reason = None
         if steps is not None:
             value = oom_score.restrict_adj(steps.adj, node.runtime_oom_score_adj)
