@@ -291,6 +291,7 @@ def _switch(text: str) -> bool:
 _bytes = _checked(
     lambda text: Quantity.parse(text).value(), lambda size: size > 0, "a size above zero, such as 16Gi"
 )
+_memory = _checked(_bytes, lambda size: size >= 1 << 20, "a size of at least 1Mi, such as 16Gi")
 _page_size = _checked(
     _bytes, lambda size: size >= DEFAULT_PAGE_SIZE and size.bit_count() == 1, "a power of two, 4Ki or more"
 )
@@ -393,7 +394,7 @@ _NODE: Final[Mapping[str, Field]] = {
     "osImage": Field("os_image", str),
     "operatingSystem": _one_of("operating_system", LINUX, WINDOWS),
     "userspaceOOMKiller": Field("userspace_oom_killer", _oom_killer, ("none", "systemd-oomd", "talos")),
-    "memory": Field("memory_capacity_bytes", _bytes),
+    "memory": Field("memory_capacity_bytes", _memory),
     "swap": Field("swap_capacity_bytes", _bytes),
     "pageSize": Field("page_size_bytes", _page_size, ("4Ki", "16Ki", "64Ki")),
 }
