@@ -87,7 +87,7 @@ table { border-collapse: collapse; font-size: 0.85rem; font-variant-numeric: tab
 th, td { padding: 0.25rem 0.7rem; border-bottom: 1px solid var(--line); }
 th, td { text-align: left; vertical-align: top; }
 th { background: var(--soft); } .right { text-align: right; } td:first-child { white-space: nowrap; }
-p, li, td, h3 { overflow-wrap: anywhere; }
+p, li, h1, h3 { overflow-wrap: anywhere; }
 """
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
@@ -10,13 +11,15 @@ from typing import TYPE_CHECKING, Final
 from kubectl_qos import __version__
 from kubectl_qos.cli import output, resources, sources
 from kubectl_qos.cli.commands import kills as kills_command
-from kubectl_qos.cli.flags import add_output, add_target
+from kubectl_qos.cli.flags import add_at, add_output, add_target
 from kubectl_qos.errors import EXIT_ERROR, QosError, UsageError
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
     from kubectl_qos.k8s.snapshot import Snapshot
-    from kubectl_qos.present.incident import Incident, Past
+    from kubectl_qos.present.incident import Incident
+    from kubectl_qos.qos.kills.analyze import Kill
+    from kubectl_qos.qos.kills.report import KernelLog
 
 DAY_SECONDS: Final = 86_400
 DESCRIPTION: Final = """\
@@ -55,6 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser, "the time before now: 30m, 2h, 7d (default: 1d; of files all that they have)"
     )
     add_output(parser, "markdown", "html", "json", "yaml", help_="output format (default: markdown)")
+    add_at(parser)
 
 
 def run(options: Options) -> int:
@@ -78,43 +82,55 @@ def run(options: Options) -> int:
     kills, facts = kills_command.find_shown(facts, logs, references, source, seconds)
     missing = kills_command.find_missing(references, facts)
     if kills or not missing:
-        from kubectl_qos.present.incident import About, build
-
-        scope = facts.scope
-        about = About("Namespace", "", scope.namespace) if scope.namespace is not None else About("Cluster")
-        if source.node is not None:
-            about = About("Node", "", source.node)
-        if reference is not None:
-            about = About("Pod", _namespace_of(reference, facts), reference.name)
-        since = facts.now - timedelta(seconds=seconds) if seconds is not None else None
-        incident = build(
-            about,
-            facts.snapshot,
-            facts.event_list,
-            kills,
-            scope,
-            title=resolved.source.title,
-            now=facts.now,
-            since=since,
-            past=_reader(source),
-            doubts=tuple(kills_command.doubt_notes(kills)),
-            notes=tuple(kills_command.source_notes(facts, logs)),
+        _print(
+            _incident(facts, kills, logs, resolved.source.title, seconds, source, reference), options.output
         )
-        _print(incident, options.output)
     for error in missing:
         output.print_error(error)
     return EXIT_ERROR if facts.failed or missing else 0
 
 
-def _namespace_of(reference: resources.Reference, facts: kills_command.Facts) -> str:
-    """That of the flags or the context; of files and the demo that of the first pod with this name."""
-    found = (pod.namespace for pod in facts.snapshot.pods if pod.name == reference.name)
-    return facts.scope.namespace or next(found, "")
+def _incident(
+    facts: kills_command.Facts,
+    kills: Sequence[Kill],
+    logs: Sequence[KernelLog],
+    title: str,
+    seconds: int | None,
+    source: SourceOptions,
+    reference: resources.Reference | None,
+) -> Incident:
+    from kubectl_qos.present import incident as present
+
+    scope, snapshot = facts.scope, facts.snapshot
+    about = present.About("Namespace", "", scope.namespace) if scope.namespace else present.About("Cluster")
+    if reference is not None:
+        # Files and the demo have no namespace of their own: that of the first pod with this name.
+        found = (pod.namespace for pod in snapshot.pods if pod.name == reference.name)
+        about = present.About("Pod", scope.namespace or next(found, ""), reference.name)
+    elif source.node is not None:
+        about = present.About("Node", "", source.node)
+    since = facts.now - timedelta(seconds=seconds) if seconds is not None else None
+    coming, fixes = present.coming(about, snapshot, scope)
+    return present.Incident(
+        about=about,
+        source=title,
+        now=facts.now,
+        since=since,
+        snapshot=snapshot,
+        nodes=present.selected(snapshot, scope, about)[1],
+        kills=tuple(kills),
+        timeline=present.timeline(kills, snapshot, facts.event_list, scope, about, since, facts.now),
+        deaths=tuple(present.deaths_in_detail(kills, snapshot, _past(source))),
+        next=coming,
+        fixes=fixes,
+        doubts=tuple(kills_command.doubt_notes(kills)),
+        notes=tuple(kills_command.source_notes(facts, logs)),
+    )
 
 
-def _reader(source: SourceOptions) -> Past:
+def _past(source: SourceOptions) -> Callable[[datetime], Snapshot | None]:
     """Reads the cluster of a time from the store, None without one, or where it does not go back so far."""
-    if source.prometheus is None:
+    if source.prometheus is None and source.at is None:
         return lambda _: None
     from functools import cache
 
@@ -142,5 +158,5 @@ def _print(incident: Incident, format_: str | None) -> None:
 
     blocks = report.blocks(incident, __version__)
     output.print_text(
-        page.html_page(report.title(incident), blocks) if format_ == "html" else page.markdown(blocks)
+        page.html_page(report.title(incident.about), blocks) if format_ == "html" else page.markdown(blocks)
     )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from typing import Any
 
-from kubectl_qos.present.fixes import FixList
 from kubectl_qos.present.incident import Death, Incident
-from kubectl_qos.present.pod_rows import PodRow
-from kubectl_qos.present.report import others_sentence, prevention_sentence, rivals, summary
+from kubectl_qos.present.output import row_values
+from kubectl_qos.present.pod_columns import VALUE_COLUMNS
+from kubectl_qos.present.report import clock, others_sentence, prevention_sentence, summary
 from kubectl_qos.present.values import Document, Values
 from kubectl_qos.present.values.changes import ObjectValues
 from kubectl_qos.present.values.fixes import FixValues, UnfixedValues, fix_values, unfixed_values
@@ -24,42 +24,29 @@ class HappeningValues(Values, frozen=True, kw_only=True):
     times: int
 
 
-class PodThen(Values, frozen=True, kw_only=True):
-    """A pod in the order of its node: of the kernel, or of the kubelet for an eviction."""
-
-    namespace: str
-    pod: str
-    rank: int | None
-    eviction_rank: int | None
-    oom_score_adj: int | None
-    oom_score: int | None
-    memory_bytes: int | None
-    request_bytes: int | None
-    limit_bytes: int | None
-
-
 class IncidentDeath(Values, frozen=True, kw_only=True):
-    """A death, with `earlier` ones of the same container in the same way.
+    """A death; `kills` are its places in `kills`, the newest first, from 0: a container may die repeatedly.
 
     `others` says whom the killer chose among, `rivals` are those pods in its order at `stateTime`, null for
-    now; `before` is the pod itself then, null without a history. `fix` is the first change against it.
+    now, as in `top`; `before` is the pod itself a minute before, null without a history. `fix` is the first
+    change against it in the state of `fixTime`, null for now, and where its pod has ended.
     """
 
-    death: KillValues
-    earlier: tuple[KillValues, ...]
+    kills: tuple[int, ...]
     others: str | None
-    rivals: tuple[PodThen, ...]
+    rivals: tuple[dict[str, Any], ...]
     state_time: str | None
-    before: PodThen | None
+    before: dict[str, Any] | None
     fix: FixValues | None
     unfixed: UnfixedValues | None
+    fix_time: str | None
     prevention: str | None
 
 
-class IncidentValues(Document, frozen=True, kw_only=True, tag="IncidentReport"):
+class IncidentReportValues(Document, frozen=True, kw_only=True, tag="IncidentReport"):
     """What happened over a time: `report`. `object` is null for all namespaces, `sinceTime` for all times.
 
-    `kills` are all deaths, `deaths` the newest ones in detail, `next` what stands now.
+    `kills` are all deaths, `deaths` the newest ones in detail, `next` and `fixes` what stands now.
     """
 
     object: ObjectValues | None
@@ -76,58 +63,34 @@ class IncidentValues(Document, frozen=True, kw_only=True, tag="IncidentReport"):
     notes: tuple[str, ...]
 
 
-def incident_values(incident: Incident) -> IncidentValues:
+def incident_values(incident: Incident) -> IncidentReportValues:
     """A report."""
     kind, namespace, name = incident.about
-    return IncidentValues(
+    return IncidentReportValues(
         object=ObjectValues(kind=kind, namespace=namespace or None, name=name, uid=None) if name else None,
         cluster=incident.source,
-        time=_time(incident.now),
-        since_time=_time(incident.since) if incident.since is not None else None,
+        time=clock(incident.now),
+        since_time=clock(incident.since) if incident.since is not None else None,
         summary=" ".join(summary(incident)),
         timeline=tuple(HappeningValues.of(one, message=one.text) for one in incident.timeline),
         kills=tuple(map(kill_values, incident.kills)),
-        deaths=tuple(map(_death, incident.deaths)),
+        deaths=tuple(_death(one, incident) for one in incident.deaths),
         next=tuple(map(death_values, incident.next.rows)),
-        fixes=_fixes(incident.fixes),
+        fixes=tuple(fix_values(number, fix) for number, fix in enumerate(incident.fixes.fixes, start=1)),
         unfixed=tuple(map(unfixed_values, incident.fixes.unfixed)),
         notes=tuple(dict.fromkeys((*incident.doubts, *incident.notes, *incident.next.notes))),
     )
 
 
-def _time(moment: datetime) -> str:
-    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
-
-
-def _fixes(found: FixList) -> tuple[FixValues, ...]:
-    return tuple(fix_values(number, fix) for number, fix in enumerate(found.fixes, start=1))
-
-
-def _death(death: Death) -> IncidentDeath:
-    state = death.state
-    is_past = state is not None and bool(state.at)
-    return IncidentDeath(
-        death=kill_values(death.kill),
-        earlier=tuple(map(kill_values, death.earlier)),
+def _death(death: Death, incident: Incident) -> IncidentDeath:
+    before = row_values(death.row, VALUE_COLUMNS) if death.state_time and death.row is not None else None
+    return IncidentDeath.of(
+        death,
+        kills=tuple(map(incident.kills.index, (death.kill, *death.earlier))),
         others=others_sentence(death) or None,
-        rivals=tuple(map(_pod, rivals(death))),
-        state_time=state.at or None if state is not None else None,
-        before=_pod(death.row) if is_past and death.row is not None else None,
-        fix=fix_values(1, death.fix) if death.fix is not None else None,
+        rivals=tuple(row_values(row, VALUE_COLUMNS) for row in death.rivals),
+        before=before,
+        fix=fix_values(1, death.fix) if death.fix is not None and not death.has_ended else None,
         unfixed=unfixed_values(death.unfixed) if death.unfixed is not None else None,
         prevention=prevention_sentence(death) or None,
-    )
-
-
-def _pod(row: PodRow) -> PodThen:
-    return PodThen(
-        namespace=row.pod.namespace,
-        pod=row.name,
-        rank=row.rank,
-        eviction_rank=row.eviction_rank,
-        oom_score_adj=row.adj,
-        oom_score=row.score,
-        memory_bytes=row.memory,
-        request_bytes=row.request,
-        limit_bytes=row.limit,
     )
