@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import cached_property
+from math import inf
 from typing import Final, NamedTuple
 
 from msgspec import structs
@@ -36,7 +38,7 @@ from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import OF_NODE
 
 MOST_DEATHS: Final = 10
-"""That are told in detail, the newest ones: the timeline has them all."""
+"""In detail, the newest ones: the timeline has them all."""
 MOST_STATES: Final = 5
 """How many states of the past are read, of the newest deaths: each takes the store some queries."""
 BEFORE: Final = timedelta(minutes=1)
@@ -55,7 +57,7 @@ class About(NamedTuple):
     name: str = ""
 
 
-class Happening(NamedTuple):
+class TimelineEntry(NamedTuple):
     """One line of the timeline; `time` is RFC 3339 or empty, `times` how often it happened until then."""
 
     time: str
@@ -101,81 +103,105 @@ class Death:
         return sorted(evictable, key=lambda row: row.eviction_rank or 0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Incident:
     """A report; `since` is None for all that is known, `kills` are all deaths, the newest first.
 
-    `doubts` say what would make deaths certain, `notes` what is missing or assumed.
+    `past` is the cluster of a time, None where no store has it. `doubts` say what would make deaths certain,
+    `notes` what is missing or assumed.
     """
 
     about: About
     source: str
     now: datetime
     since: datetime | None
+    scope: Scope
     snapshot: Snapshot
-    nodes: tuple[str, ...]
+    event_list: EventList
     kills: tuple[Kill, ...]
-    timeline: tuple[Happening, ...]
-    deaths: tuple[Death, ...]
-    next: Deaths
-    fixes: FixList
-    doubts: tuple[str, ...]
-    notes: tuple[str, ...]
+    past: Callable[[datetime], Snapshot | None] = lambda _: None
+    doubts: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
+    @cached_property
+    def _pods(self) -> list[Pod]:
+        return [pod for pod in self.snapshot.pods if pod.kind == "Pod" and self.scope.matches(pod)]
 
-def selected(snapshot: Snapshot, scope: Scope, about: About) -> tuple[list[Pod], tuple[str, ...]]:
-    """The pods that a report is about, and their nodes."""
-    pods = [pod for pod in snapshot.pods if pod.kind == "Pod" and scope.matches(pod)]
-    own = {about.name} if about.kind == "Node" else set()
-    return pods, tuple(sorted(({pod.node_name for pod in pods} | own) - {""}))
+    @cached_property
+    def nodes(self) -> tuple[str, ...]:
+        """The nodes of its pods."""
+        own = {self.about.name} if self.about.kind == "Node" else set()
+        return tuple(sorted(({pod.node_name for pod in self._pods} | own) - {""}))
 
+    @cached_property
+    def coming(self) -> tuple[Deaths, FixList]:
+        """What `next` and `fix` say; nothing of a pod that has ended, or of a node of unknown memory."""
+        kind, namespace, name = self.about
+        snapshot, pod = self.snapshot, _find_pod(self.snapshot, namespace, name)
+        nodes = [name] if kind == "Node" else sorted(snapshot.by_node().keys() - {""})
+        try:
+            if kind != "Pod":
+                fixes = fixes_on_nodes(snapshot, nodes, self.scope)
+                if kind == "Node":
+                    fixes = replace(fixes, kubelet=fix_kubelet(node_model(snapshot, name), 0))
+                return deaths_on_nodes(snapshot, nodes, self.scope), fixes
+            if pod is not None and pod.node_name and not pod.is_terminal:
+                return deaths_of_pod(snapshot, pod), fixes_for_pods(snapshot, [(namespace, name)])
+            why = "the pod does not run: nothing waits for it"
+        except InputError as error:
+            why = str(error)
+        return Deaths((), (why,)), FixList((), (), ())
 
-def coming(about: About, snapshot: Snapshot, scope: Scope) -> tuple[Deaths, FixList]:
-    """What `next` and `fix` say of it; nothing of a pod that has ended, or of a node of unknown memory."""
-    nodes = [about.name] if about.kind == "Node" else sorted(snapshot.by_node().keys() - {""})
-    pod = _find_pod(snapshot, about.namespace, about.name)
-    try:
-        if about.kind != "Pod":
-            fixes = fixes_on_nodes(snapshot, nodes, scope)
-            if about.kind == "Node":
-                fixes = replace(fixes, kubelet=fix_kubelet(node_model(snapshot, about.name), 0))
-            return deaths_on_nodes(snapshot, nodes, scope), fixes
-        if pod is not None and pod.node_name and not pod.is_terminal:
-            return deaths_of_pod(snapshot, pod), fixes_for_pods(snapshot, [(pod.namespace, pod.name)])
-        why = "the pod does not run: nothing waits for it"
-    except InputError as error:
-        why = str(error)
-    return Deaths((), (why,)), FixList((), (), ())
+    @cached_property
+    def deaths(self) -> tuple[Death, ...]:
+        """The newest deaths, those of a container that died in the same way several times as one."""
+        groups: dict[object, list[Kill]] = {}
+        for kill in self.kills:
+            who = (kill.namespace, kill.pod or kill.pod_uid or kill.node, kill.container or kill.cgroup)
+            groups.setdefault((who, kill.diagnosis.mechanism, kill.diagnosis.confidence), []).append(kill)
+        newest = list(groups.values())[:MOST_DEATHS]
+        return tuple(self._death(each, reads_past=place < MOST_STATES) for place, each in enumerate(newest))
 
-
-def _find_pod(snapshot: Snapshot, namespace: str, name: str) -> Pod | None:
-    key = ("Pod", namespace, name)
-    return next((pod for pod in snapshot.pods if (pod.kind, pod.namespace, pod.name) == key), None)
-
-
-def deaths_in_detail(
-    kills: Iterable[Kill], snapshot: Snapshot, past: Callable[[datetime], Snapshot | None]
-) -> Iterator[Death]:
-    """The newest deaths, those of a container that died in the same way several times as one."""
-    groups: dict[object, list[Kill]] = {}
-    for kill in kills:
-        who = (kill.namespace, kill.pod, kill.container or kill.cgroup, kill.pod_uid, kill.node)
-        groups.setdefault((who, kill.diagnosis.mechanism, kill.diagnosis.confidence), []).append(kill)
-    for number, (kill, *earlier) in enumerate(list(groups.values())[:MOST_DEATHS]):
-        moment, mechanism = parse_time(kill.time), kill.diagnosis.mechanism
-        then = past(moment - BEFORE) if moment is not None and number < MOST_STATES else None
+    def _death(self, kills: Sequence[Kill], *, reads_past: bool) -> Death:
+        kill, snapshot, mechanism = kills[0], self.snapshot, kills[0].diagnosis.mechanism
+        moment = parse_time(kill.time)
+        then = self.past(moment - BEFORE) if moment is not None and reads_past else None
         # The status of today says that it was OOMKilled; a choice among pods depends on those of then.
-        states = [
-            one for one in ((snapshot, then) if mechanism in OWN else (then, snapshot)) if one is not None
-        ]
-        tried = ((one, *_prevention(kill, one)) for one in states)
+        states = (snapshot, then) if mechanism in OWN else (then, snapshot)
+        tried = ((one, *_prevention(kill, one)) for one in states if one is not None)
         at, fix, unfixed = next((one for one in tried if one[1] or one[2]), (snapshot, None, None))
         rows, time = (_rows(kill.node, then), then.at) if then is not None else ((), "")
         if not rows and mechanism in OF_NODE:
             rows, time = _rows(kill.node, snapshot), ""
         pod = _find_pod(at, kill.namespace, kill.pod)
         has_ended, fix_time = pod is not None and pod.is_terminal, "" if at is snapshot else at.at
-        yield Death(kill, tuple(earlier), rows, time, fix, unfixed, fix_time, has_ended)
+        return Death(kill, tuple(kills[1:]), rows, time, fix, unfixed, fix_time, has_ended)
+
+    @cached_property
+    def timeline(self) -> tuple[TimelineEntry, ...]:
+        """What is known to have happened, the newest last, and after it what has no known time.
+
+        With `since` conditions that are younger than `now`, by another clock, are left out.
+        """
+        since, now = self.since, self.now
+        found = [*_ends(self._pods, self.kills), *_new_pods(self._pods)]
+        found += _conditions(self._pods, self.nodes, self.snapshot)
+        if since is not None:
+            found = [one for one in found if (parse_time(one.time) or now) <= now]
+        found += [*map(_killed, self.kills), *_events(self.event_list.events, self._pods, self.nodes)]
+        times = [(parse_time(one.time), one) for one in found]
+        merged: dict[object, TimelineEntry] = {}
+        for moment, one in sorted(times, key=lambda each: each[0].timestamp() if each[0] else inf):
+            if since is None or moment is None or moment >= since:
+                key = one if one.what in DEATHS else one[1:4]
+                before = merged.pop(key, None)
+                merged[key] = one._replace(times=one.times + (before.times if before is not None else 0))
+        return tuple(merged.values())
+
+
+def _find_pod(snapshot: Snapshot, namespace: str, name: str) -> Pod | None:
+    key = ("Pod", namespace, name)
+    return next((pod for pod in snapshot.pods if (pod.kind, pod.namespace, pod.name) == key), None)
 
 
 def _rows(node: str, snapshot: Snapshot) -> tuple[PodRow, ...]:
@@ -190,10 +216,9 @@ def _prevention(kill: Kill, snapshot: Snapshot) -> tuple[Fix | None, Unfixed | N
     by = OWN if mechanism in OWN else OF_NODE & {mechanism}
     if pod is None or not by or not pod.node_name or (pod.is_terminal and by is not OWN):
         return None, None
+    state = _as_running(snapshot, pod) if pod.is_terminal else snapshot
     try:
-        found = fixes_for_pods(
-            _as_running(snapshot, pod) if pod.is_terminal else snapshot, [(pod.namespace, pod.name)], by=by
-        )
+        found = fixes_for_pods(state, [(pod.namespace, pod.name)], by=by)
     except InputError:
         return None, None
     names = {"", kill.container} if by is OWN else {"", *(one.name for one in all_containers(pod))}
@@ -214,41 +239,13 @@ def _as_running(snapshot: Snapshot, pod: Pod) -> Snapshot:
     return replace(snapshot, pods=tuple(runs if one is pod else one for one in snapshot.pods), usage=usage)
 
 
-def timeline(
-    kills: Sequence[Kill],
-    snapshot: Snapshot,
-    event_list: EventList,
-    scope: Scope,
-    about: About,
-    since: datetime | None,
-    now: datetime,
-) -> tuple[Happening, ...]:
-    """What is known to have happened, the newest last, and after it what has no known time.
-
-    With `since` conditions that are younger than `now`, by another clock, are left out.
-    """
-    pods, nodes = selected(snapshot, scope, about)
-    found = [*_ends(pods, kills), *_new_pods(pods), *_conditions(pods, nodes, snapshot)]
-    if since is not None:
-        found = [one for one in found if (parse_time(one.time) or now) <= now]
-    found += [*map(_killed, kills), *_events(event_list.events, pods, nodes)]
-    merged: dict[object, Happening] = {}
-    times = [(parse_time(one.time), one) for one in found]
-    for moment, one in sorted(times, key=lambda each: each[0].timestamp() if each[0] else float("inf")):
-        if since is None or moment is None or moment >= since:
-            key = one if one.what in DEATHS else one[1:4]
-            before = merged.pop(key, None)
-            merged[key] = one._replace(times=one.times + (before.times if before is not None else 0))
-    return tuple(merged.values())
-
-
-def _killed(kill: Kill) -> Happening:
+def _killed(kill: Kill) -> TimelineEntry:
     mechanism, sure = kill.diagnosis.mechanism, kill.diagnosis.confidence.value
     text = f"{MECHANISMS[mechanism]} ({sure})"
-    return Happening(kill.time, _BY_KUBELET.get(mechanism, "killed"), subject(kill), text)
+    return TimelineEntry(kill.time, _BY_KUBELET.get(mechanism, "killed"), subject(kill), text)
 
 
-def _ends(pods: Iterable[Pod], kills: Iterable[Kill]) -> Iterator[Happening]:
+def _ends(pods: Iterable[Pod], kills: Iterable[Kill]) -> Iterator[TimelineEntry]:
     """How containers ended that nothing killed for memory, where that is no success."""
     known = {(kill.namespace, kill.pod, kill.container, kill.time) for kill in kills}
     for pod in pods:
@@ -257,12 +254,12 @@ def _ends(pods: Iterable[Pod], kills: Iterable[Kill]) -> Iterator[Happening]:
                 time = end.finished_at or ""
                 if end.exit_code and (pod.namespace, pod.name, status.name, time) not in known:
                     about = f"pod {full_name(pod.namespace, pod.name)}, container {escape(status.name)}"
-                    yield Happening(
+                    yield TimelineEntry(
                         time, "ended", about, evidence_sentence(next(ended_evidence(end, "state")))
                     )
 
 
-def _new_pods(pods: Iterable[Pod]) -> Iterator[Happening]:
+def _new_pods(pods: Iterable[Pod]) -> Iterator[TimelineEntry]:
     """When the pods of each ReplicaSet began: a rollout, or the first pods of a workload."""
     created: dict[tuple[Workload, str], list[str]] = {}
     for pod in pods:
@@ -272,29 +269,29 @@ def _new_pods(pods: Iterable[Pod]) -> Iterator[Happening]:
     for (workload, name), times in created.items():
         about = f"{workload.kind.lower()} {full_name(workload.namespace, workload.name)}"
         text = f"replicaset {escape(name)} begins, {count(len(times), 'pod')} here"
-        yield Happening(min(times), "rollout", about, text)
+        yield TimelineEntry(min(times), "rollout", about, text)
 
 
-def _conditions(pods: Iterable[Pod], nodes: Iterable[str], snapshot: Snapshot) -> Iterator[Happening]:
+def _conditions(pods: Iterable[Pod], nodes: Iterable[str], snapshot: Snapshot) -> Iterator[TimelineEntry]:
     """Resizes that are not finished, and when memory pressure and readiness of nodes last changed."""
 
-    def happening(one: Condition, what: str, about: str) -> Happening:
+    def entry(one: Condition, what: str, about: str) -> TimelineEntry:
         text = f"{one.type} is {one.status}" + (f", {one.reason}" if one.reason else "")
         text += f": {one.message}" if one.message else ""
-        return Happening(one.last_transition_time or "", what, about, escape(text))
+        return TimelineEntry(one.last_transition_time or "", what, about, escape(text))
 
     for pod in pods:
         for one in pod.status.conditions or ():
             if one.type in {RESIZE_PENDING, RESIZE_IN_PROGRESS} and one.status == "True":
-                yield happening(one, "resize", f"pod {full_name(pod.namespace, pod.name)}")
+                yield entry(one, "resize", f"pod {full_name(pod.namespace, pod.name)}")
     for name in nodes:
         raw = snapshot.nodes.get(name)
         for one in (raw.status.conditions or ()) if raw is not None else ():
             if one.type in {"MemoryPressure", "Ready"} and one.last_transition_time:
-                yield happening(one, "node", f"node {escape(name)}")
+                yield entry(one, "node", f"node {escape(name)}")
 
 
-def _events(events: Iterable[Event], pods: Iterable[Pod], nodes: Sequence[str]) -> Iterator[Happening]:
+def _events(events: Iterable[Event], pods: Iterable[Pod], nodes: Sequence[str]) -> Iterator[TimelineEntry]:
     """Events about memory, resizes and rollouts; those of pods that ended are evidence of their deaths."""
     about = {Workload("Pod", pod.namespace, pod.name) for pod in pods} | set(map(find_workload, pods))
     for event in events:
@@ -305,4 +302,4 @@ def _events(events: Iterable[Event], pods: Iterable[Pod], nodes: Sequence[str]) 
             name = full_name("" if event.is_of_node else involved.namespace, involved.name)
             text = escape(" ".join(event.message.split())) if event.is_of_node else event_text(event)
             who = f"{escape(involved.kind.lower())} {name}"
-            yield Happening(event.last, escape(event.reason), who, text, event.times)
+            yield TimelineEntry(event.last, escape(event.reason), who, text, event.times)

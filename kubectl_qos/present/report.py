@@ -12,30 +12,10 @@ from typing import Any, Final
 
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.usage import sampled
-from kubectl_qos.present.fixes import (
-    NO_FIX,
-    fix_change,
-    fix_effect,
-    fix_object,
-    fix_sentence,
-    kubelet_sentence,
-    unfixed_lines,
-)
+from kubectl_qos.present import fixes as of_fixes
+from kubectl_qos.present import kills as of_kills
 from kubectl_qos.present.format import UNKNOWN, binary, count, duration, escape, first_few, full_name
 from kubectl_qos.present.incident import DEATHS, OWN, About, Death, Incident
-from kubectl_qos.present.kills import (
-    MECHANISMS,
-    RIGHT,
-    TASK_HEADERS,
-    candidates,
-    choice_sentences,
-    evidence_sentence,
-    need_sentence,
-    nothing_sentence,
-    subject,
-    victim_sentences,
-    when,
-)
 from kubectl_qos.present.next_death import COLUMNS, distance, killed_by, victim
 from kubectl_qos.present.output import NO_AGES, Align, Column
 from kubectl_qos.present.page import Block, Bullets, Grid, Heading, Paragraph
@@ -77,7 +57,8 @@ def blocks(incident: Incident, version: str) -> Iterator[Block]:
     at, since, window = "as of" if incident.snapshot.at else "written at", incident.since, "all that is known"
     if since is not None:
         window = f"the {duration(round((incident.now - since).total_seconds()))} since {clock(since)}"
-    where = f"From {escape(incident.source)}, {at} {clock(incident.now)} by kubectl-qos {version}"
+    labels = f", pods with {escape(incident.scope.selector_text)}" if incident.scope.selector_text else ""
+    where = f"From {escape(incident.source)}{labels}, {at} {clock(incident.now)} by kubectl-qos {version}"
     yield Paragraph(f"{where}, about {window}.")
     yield Heading(2, "What happened")
     yield Paragraph(" ".join(summary(incident)))
@@ -86,9 +67,9 @@ def blocks(incident: Incident, version: str) -> Iterator[Block]:
         yield from _timeline(incident)
     if incident.deaths:
         yield Heading(2, "Each death")
-        told: dict[object, int] = {}
+        first_at: dict[object, int] = {}
         for number, death in enumerate(incident.deaths, start=1):
-            yield from _death(number, death, told)
+            yield from _death(number, death, first_at)
         left = len(incident.kills) - sum(1 + len(death.earlier) for death in incident.deaths)
         if left:
             yield Paragraph(f"{count(left, 'older death')} only in the timeline: --since shortens it.")
@@ -103,9 +84,9 @@ def summary(incident: Incident) -> Iterator[str]:
     kills, about = incident.kills, incident.about
     if not kills:
         namespace = about.name if about.kind == "Namespace" else None
-        yield f"{nothing_sentence(namespace).rstrip('.')}."
+        yield f"{of_kills.nothing_sentence(namespace).rstrip('.')}."
     else:
-        by = Counter(MECHANISMS[kill.diagnosis.mechanism] for kill in kills).most_common()
+        by = Counter(of_kills.MECHANISMS[kill.diagnosis.mechanism] for kill in kills).most_common()
         ways = f", {by[0][0]}" if len(by) == 1 else f": {', '.join(f'{number} {way}' for way, number in by)}"
         yield f"{count(len(kills), 'death')} that memory may explain{ways}."
         names = Counter(
@@ -120,8 +101,7 @@ def summary(incident: Incident) -> Iterator[str]:
     if texts:
         yield f"Also in that time: {', '.join(texts)}."
     yield from (f"{one}." for one in incident.doubts)
-    if incident.next.rows:
-        node, death, _ = incident.next.rows[0]
+    for node, death, _ in incident.coming[0].rows[:1]:
         where = f" on {escape(node)}" if len(incident.nodes) > 1 else ""
         away = " away" if death.distance_bytes > 0 else ""
         yield f"Next to die{where} is {victim(death)}: {killed_by(death)}, {distance(death)}{away}."
@@ -139,28 +119,32 @@ def _timeline(incident: Incident) -> Iterator[Block]:
     yield from _more(len(lines) - len(kept), ": -o json has them all")
 
 
-def _death(number: int, death: Death, told: dict[object, int]) -> Iterator[Block]:
-    """What is known of a death; `told` are needs and orders with the number of the death that has them."""
+def _death(number: int, death: Death, first_at: dict[object, int]) -> Iterator[Block]:
+    """What is known of a death; `first_at` are needs and orders by the first death that has them."""
     kill, diagnosis = death.kill, death.kill.diagnosis
-    yield Heading(3, f"{number}. {subject(kill)}")
-    text = f"{MECHANISMS[diagnosis.mechanism]}, {when(kill)}"
+    yield Heading(3, f"{number}. {of_kills.subject(kill)}")
+    text = f"{of_kills.MECHANISMS[diagnosis.mechanism]}, {of_kills.when(kill)}"
     if death.earlier:
-        text += f", before that {first_few(list(map(when, death.earlier)), _MOST)}"
+        text += f", before that {first_few(list(map(of_kills.when, death.earlier)), _MOST)}"
     yield Paragraph(f"{text}.", f"{diagnosis.confidence.value.title()}:")
-    yield Bullets(tuple(map(evidence_sentence, diagnosis.evidence)))
-    if diagnosis.needs is not None and told.setdefault((diagnosis.needs, kill.node), number) == number:
-        yield Paragraph(f"{need_sentence(diagnosis.needs, kill.node)}.", "To be certain:")
+    yield Bullets(tuple(map(of_kills.evidence_sentence, diagnosis.evidence)))
+    if diagnosis.needs is not None and first_at.setdefault((diagnosis.needs, kill.node), number) == number:
+        yield Paragraph(f"{of_kills.need_sentence(diagnosis.needs, kill.node)}.", "To be certain:")
     if others_sentence(death):
         yield Paragraph(f"{others_sentence(death)}.", "Who else could have died:")
     if kill.report is not None:
-        yield Bullets((*victim_sentences(kill.report), *choice_sentences(kill)))
-        cells, rest = candidates(kill)
+        yield Bullets((*of_kills.victim_sentences(kill.report), *of_kills.choice_sentences(kill)))
+        cells, rest = of_kills.candidates(kill)
         # At an own limit the pause container is the other candidate.
         if len(cells) > (2 if diagnosis.mechanism in OWN else 1):
-            yield Grid(TASK_HEADERS, cells, frozenset(map(TASK_HEADERS.index, RIGHT)))
+            yield Grid(
+                of_kills.TASK_HEADERS, cells, frozenset(map(of_kills.TASK_HEADERS.index, of_kills.RIGHT))
+            )
             yield from _more(rest)
     is_eviction = diagnosis.mechanism is Mechanism.EVICTION
-    first = told.setdefault((kill.node, death.state_time, is_eviction), number) if death.rivals else number
+    first = (
+        first_at.setdefault((kill.node, death.state_time, is_eviction), number) if death.rivals else number
+    )
     if first != number:
         yield Paragraph(f"Their order stands at death {first}.")
     elif death.rivals:
@@ -224,41 +208,42 @@ def prevention_sentence(death: Death) -> str:
     fix = death.fix
     if fix is not None:
         at = f"; by the state of {clock(death.fix_time)}" if death.fix_time else ""
-        change = fix_sentence(fix)
+        change = of_fixes.fix_sentence(fix)
         if death.has_ended:
-            change = f"{fix_object(fix)} {fix_change(fix)}, in the pod that follows"
-        return f"{change}; {fix_effect(fix)}{at}"
+            change = f"{of_fixes.fix_object(fix)} {of_fixes.fix_change(fix)}, in the pod that follows"
+        return f"{change}; {of_fixes.fix_effect(fix)}{at}"
     if death.unfixed is not None:
-        return f"no change is offered: {NO_FIX[death.unfixed.reason]}"
+        return f"no change is offered: {of_fixes.NO_FIX[death.unfixed.reason]}"
     if death.kill.diagnosis.mechanism in OWN | OF_NODE:
         return "nothing can be tried: the pod does not run any more, and its node then is not known"
     return ""
 
 
 def _next(incident: Incident) -> Iterator[Block]:
-    rows, fixes, kind = incident.next.rows, incident.fixes, incident.about.kind
+    (coming, fixes), about = incident.coming, incident.about
+    rows = coming.rows
     if not rows:
-        why = next(iter(incident.next.notes), NOTHING)
+        why = next(iter(coming.notes), NOTHING)
         yield Paragraph(f"{why[:1].upper()}{why[1:]}.")
         return
-    shown = foremost([row.death for row in rows], _MOST) if incident.next.state is not None else ()
+    shown = foremost([row.death for row in rows], _MOST) if coming.state is not None else ()
     shown_rows = [row for row in rows if not shown or row.death in shown][:_MOST]
     hidden = {"node"} if len({row.node for row in rows}) == 1 else set()
     hidden |= set() if any(row.seconds for row in shown_rows) else {"eta"}
     hidden |= set() if any(row.death.before for row in shown_rows) else {"before"}
-    name = {"Node": f" node/{incident.about.name}", "Pod": f" pod/{incident.about.name}"}.get(kind, "")
-    namespace = incident.about.name if kind == "Namespace" else incident.about.namespace
-    what = escape(name + (f" -n {namespace}" if namespace else ""))
+    namespace = about.name if about.kind == "Namespace" else about.namespace
+    what = f" {about.kind.lower()}/{about.name}" if about.kind in {"Node", "Pod"} else ""
+    what = escape(what + (f" -n {namespace}" if namespace else ""))
     yield Paragraph("Who dies next, by whom, and how much more memory until then:")
     yield _grid([one for one in COLUMNS if one.key not in hidden], shown_rows)
     yield from _more(len(rows) - len(shown_rows), f": kubectl qos next{what}")
     for fix in fixes.fixes[:1]:
-        yield Paragraph(f"{fix_sentence(fix)}; {fix_effect(fix)}.", "The first change:")
+        yield Paragraph(f"{of_fixes.fix_sentence(fix)}; {of_fixes.fix_effect(fix)}.", "The first change:")
     yield from _more(len(fixes.fixes) - 1, f": kubectl qos fix{what}")
-    for line in [] if fixes.fixes else list(unfixed_lines(fixes))[:1]:
+    for line in [] if fixes.fixes else list(of_fixes.unfixed_lines(fixes))[:1]:
         yield Paragraph(f"{line}.", "No change:")
     if fixes.kubelet is not None:
-        yield Paragraph(f"{kubelet_sentence(fixes.kubelet)}.", "The kubelet:")
+        yield Paragraph(f"{of_fixes.kubelet_sentence(fixes.kubelet)}.", "The kubelet:")
 
 
 def _facts(incident: Incident) -> Iterator[str]:
@@ -279,5 +264,5 @@ def _facts(incident: Incident) -> Iterator[str]:
     usage = sampled(snapshot.usage)
     if usage is not None:
         yield usage_sentence(usage, incident.now, snapshot.history)
-    notes = incident.next.notes if incident.next.rows else ()
-    yield from dict.fromkeys((*incident.notes, *notes, *incident.fixes.notes))
+    coming, fixes = incident.coming
+    yield from dict.fromkeys((*incident.notes, *(coming.notes if coming.rows else ()), *fixes.notes))

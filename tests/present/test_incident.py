@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,7 +12,7 @@ from kubectl_qos.k8s.events import Event, EventList
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present import incident
-from kubectl_qos.present.incident import About, Happening, deaths_in_detail, timeline
+from kubectl_qos.present.incident import About, Incident, TimelineEntry
 from kubectl_qos.qos.kills.analyze import Kill, find_kills
 from kubectl_qos.qos.kills.evidence import Diagnosis
 from kubectl_qos.qos.reason import Confidence, Mechanism
@@ -43,24 +44,28 @@ def an_event(kind: str, name: str, reason: str, message: str, hour: int, count: 
     return convert({**raw, "lastTimestamp": time(hour)}, Event)
 
 
-def happenings(
+def incident_of(kills: Iterable[Kill] = (), **fields: Any) -> Incident:
+    known = {"snapshot": Snapshot(), "event_list": EventList(), "since": None, **fields}
+    about = About("Node", "", "worker-1")
+    return Incident(about=about, source="x", now=NOW, scope=Scope(), kills=tuple(kills), **known)
+
+
+def entries(
     pod: Pod, events: tuple[Event, ...] = (), since: datetime | None = None, conditions: tuple[Any, ...] = ()
-) -> list[Happening]:
+) -> tuple[TimelineEntry, ...]:
     raw = node_object()
     raw["status"]["conditions"] = list(conditions)
-    node = convert(raw, NodeObject)
+    node, event_list = convert(raw, NodeObject), EventList(events)
     snapshot = Snapshot(pods=(pod,), nodes={node.name: node})
-    kills = find_kills(snapshot, EventList(events))
-    return list(
-        timeline(kills, snapshot, EventList(events), Scope(), About("Node", "", node.name), since, NOW)
-    )
+    kills = find_kills(snapshot, event_list)
+    return incident_of(kills, snapshot=snapshot, event_list=event_list, since=since).timeline
 
 
 def status(**states: Any) -> dict[str, Any]:
     return {"name": "app", "restartCount": 1, **states}
 
 
-def test_all_kinds_of_happenings_in_order() -> None:
+def test_all_kinds_of_entries_in_order() -> None:
     pod = a_pod(
         containerStatuses=[status(state=ended(11, 3, "Error"), lastState=ended(10, 137, "OOMKilled"))],
         conditions=[{"type": "PodResizePending", "status": "True", "lastTransitionTime": time(8)}],
@@ -74,7 +79,7 @@ def test_all_kinds_of_happenings_in_order() -> None:
     )
     pressure = {"type": "MemoryPressure", "status": "False", "lastTransitionTime": time(4), "message": "fine"}
     later = {"type": "Ready", "status": "True", "lastTransitionTime": time(23)}
-    found = happenings(pod, events, NOW - timedelta(days=1), (pressure, later))
+    found = entries(pod, events, NOW - timedelta(days=1), (pressure, later))
     assert [(one.time, one.what, one.times) for one in found] == [
         (time(4), "node", 1),
         (time(6), "SystemOOM", 3),
@@ -95,15 +100,15 @@ def test_what_is_older_is_left_out_and_what_has_no_time_stands_last() -> None:
         containerStatuses=[status(state=ended(11, 3, "Error"))],
         conditions=[{"type": "PodResizePending", "status": "True"}],
     )
-    found = happenings(pod, since=NOW - timedelta(hours=2))
+    found = entries(pod, since=NOW - timedelta(hours=2))
     assert [one.what for one in found] == ["ended", "resize"]
 
 
-def test_an_eviction_is_told_once() -> None:
+def test_an_eviction_is_listed_once() -> None:
     pod = a_pod(phase="Failed", reason="Evicted", message="The node was low on resource: memory.")
     event = an_event("Pod", "web-7f-x", "Evicted", "The node was low on resource: memory.", 11)
-    assert [one.what for one in happenings(pod, (event,))].count("evicted") == 1
-    assert "Evicted" not in [one.what for one in happenings(pod, (event,))]
+    assert [one.what for one in entries(pod, (event,))].count("evicted") == 1
+    assert "Evicted" not in [one.what for one in entries(pod, (event,))]
 
 
 def a_kill(minute: int, mechanism: Mechanism, container: str = "app") -> Kill:
@@ -114,7 +119,7 @@ def a_kill(minute: int, mechanism: Mechanism, container: str = "app") -> Kill:
 def test_deaths_of_one_container_in_one_way_are_one() -> None:
     kills = [a_kill(minute, Mechanism.CONTAINER_LIMIT) for minute in (9, 8, 7)]
     kills += [a_kill(6, Mechanism.SIGKILL), a_kill(5, Mechanism.CONTAINER_LIMIT, "log")]
-    found = list(deaths_in_detail(kills, Snapshot(), lambda _: None))
+    found = incident_of(kills).deaths
     assert [(one.kill, one.earlier) for one in found] == [
         (kills[0], (kills[1], kills[2])),
         (kills[3], ()),
@@ -127,6 +132,5 @@ def test_the_past_is_read_of_the_newest_deaths_a_minute_before_each(monkeypatch:
     monkeypatch.setattr(incident, "MOST_DEATHS", 3)
     kills = [a_kill(minute, Mechanism.NODE, f"c{minute}") for minute in (9, 8, 7, 6)]
     read: list[datetime] = []
-    found = list(deaths_in_detail(kills, Snapshot(), read.append))  # type: ignore[arg-type,func-returns-value]
-    assert len(found) == 3
+    assert len(incident_of(kills, past=read.append).deaths) == 3
     assert [f"{one:%H:%M}" for one in read] == ["11:08", "11:07"]

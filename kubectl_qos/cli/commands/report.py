@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
@@ -17,9 +17,7 @@ from kubectl_qos.errors import EXIT_ERROR, QosError, UsageError
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
     from kubectl_qos.k8s.snapshot import Snapshot
-    from kubectl_qos.present.incident import Incident
-    from kubectl_qos.qos.kills.analyze import Kill
-    from kubectl_qos.qos.kills.report import KernelLog
+    from kubectl_qos.present.incident import About, Incident
 
 DAY_SECONDS: Final = 86_400
 DESCRIPTION: Final = """\
@@ -82,50 +80,37 @@ def run(options: Options) -> int:
     kills, facts = kills_command.find_shown(facts, logs, references, source, seconds)
     missing = kills_command.find_missing(references, facts)
     if kills or not missing:
-        _print(
-            _incident(facts, kills, logs, resolved.source.title, seconds, source, reference), options.output
+        from kubectl_qos.present.incident import Incident
+
+        incident = Incident(
+            about=_about(facts, source.node, reference),
+            source=resolved.source.title,
+            now=facts.now,
+            since=facts.now - timedelta(seconds=seconds) if seconds is not None else None,
+            scope=facts.scope,
+            snapshot=facts.snapshot,
+            event_list=facts.event_list,
+            kills=tuple(kills),
+            past=_past(source),
+            doubts=tuple(kills_command.doubt_notes(kills)),
+            notes=tuple(kills_command.source_notes(facts, logs)),
         )
+        _print(incident, options.output)
     for error in missing:
         output.print_error(error)
     return EXIT_ERROR if facts.failed or missing else 0
 
 
-def _incident(
-    facts: kills_command.Facts,
-    kills: Sequence[Kill],
-    logs: Sequence[KernelLog],
-    title: str,
-    seconds: int | None,
-    source: SourceOptions,
-    reference: resources.Reference | None,
-) -> Incident:
-    from kubectl_qos.present import incident as present
+def _about(facts: kills_command.Facts, node: str | None, reference: resources.Reference | None) -> About:
+    from kubectl_qos.present.incident import About
 
-    scope, snapshot = facts.scope, facts.snapshot
-    about = present.About("Namespace", "", scope.namespace) if scope.namespace else present.About("Cluster")
-    if reference is not None:
-        # Files and the demo have no namespace of their own: that of the first pod with this name.
-        found = (pod.namespace for pod in snapshot.pods if pod.name == reference.name)
-        about = present.About("Pod", scope.namespace or next(found, ""), reference.name)
-    elif source.node is not None:
-        about = present.About("Node", "", source.node)
-    since = facts.now - timedelta(seconds=seconds) if seconds is not None else None
-    coming, fixes = present.coming(about, snapshot, scope)
-    return present.Incident(
-        about=about,
-        source=title,
-        now=facts.now,
-        since=since,
-        snapshot=snapshot,
-        nodes=present.selected(snapshot, scope, about)[1],
-        kills=tuple(kills),
-        timeline=present.timeline(kills, snapshot, facts.event_list, scope, about, since, facts.now),
-        deaths=tuple(present.deaths_in_detail(kills, snapshot, _past(source))),
-        next=coming,
-        fixes=fixes,
-        doubts=tuple(kills_command.doubt_notes(kills)),
-        notes=tuple(kills_command.source_notes(facts, logs)),
-    )
+    if node is not None:
+        return About("Node", "", node)
+    if reference is None:
+        return About("Namespace", "", facts.scope.namespace) if facts.scope.namespace else About("Cluster")
+    # Files and the demo have no namespace of their own: that of the first pod with this name.
+    found = (pod.namespace for pod in facts.snapshot.pods if pod.name == reference.name)
+    return About("Pod", facts.scope.namespace or next(found, ""), reference.name)
 
 
 def _past(source: SourceOptions) -> Callable[[datetime], Snapshot | None]:

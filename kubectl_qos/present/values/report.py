@@ -14,7 +14,7 @@ from kubectl_qos.present.values.fixes import FixValues, UnfixedValues, fix_value
 from kubectl_qos.present.values.incidents import DeathValues, KillValues, death_values, kill_values
 
 
-class HappeningValues(Values, frozen=True, kw_only=True):
+class TimelineEntryValues(Values, frozen=True, kw_only=True):
     """One line of the timeline; `times` is how often it happened until then."""
 
     time: str | None
@@ -54,7 +54,7 @@ class IncidentReportValues(Document, frozen=True, kw_only=True, tag="IncidentRep
     time: str
     since_time: str | None
     summary: str
-    timeline: tuple[HappeningValues, ...]
+    timeline: tuple[TimelineEntryValues, ...]
     kills: tuple[KillValues, ...]
     deaths: tuple[IncidentDeath, ...]
     next: tuple[DeathValues, ...]
@@ -65,20 +65,20 @@ class IncidentReportValues(Document, frozen=True, kw_only=True, tag="IncidentRep
 
 def incident_values(incident: Incident) -> IncidentReportValues:
     """A report."""
-    kind, namespace, name = incident.about
+    (kind, namespace, name), (coming, fixes) = incident.about, incident.coming
     return IncidentReportValues(
         object=ObjectValues(kind=kind, namespace=namespace or None, name=name, uid=None) if name else None,
         cluster=incident.source,
         time=clock(incident.now),
         since_time=clock(incident.since) if incident.since is not None else None,
         summary=" ".join(summary(incident)),
-        timeline=tuple(HappeningValues.of(one, message=one.text) for one in incident.timeline),
+        timeline=tuple(TimelineEntryValues.of(one, message=one.text) for one in incident.timeline),
         kills=tuple(map(kill_values, incident.kills)),
         deaths=tuple(_death(one, incident) for one in incident.deaths),
-        next=tuple(map(death_values, incident.next.rows)),
-        fixes=tuple(fix_values(number, fix) for number, fix in enumerate(incident.fixes.fixes, start=1)),
-        unfixed=tuple(map(unfixed_values, incident.fixes.unfixed)),
-        notes=tuple(dict.fromkeys((*incident.doubts, *incident.notes, *incident.next.notes))),
+        next=tuple(map(death_values, coming.rows)),
+        fixes=tuple(fix_values(number, fix) for number, fix in enumerate(fixes.fixes, start=1)),
+        unfixed=tuple(map(unfixed_values, fixes.unfixed)),
+        notes=tuple(dict.fromkeys((*incident.doubts, *incident.notes, *coming.notes))),
     )
 
 
