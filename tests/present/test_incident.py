@@ -67,7 +67,10 @@ def status(**states: Any) -> dict[str, Any]:
 
 def test_all_kinds_of_entries_in_order() -> None:
     pod = a_pod(
-        containerStatuses=[status(state=ended(11, 3, "Error"), lastState=ended(10, 137, "OOMKilled"))],
+        containerStatuses=[
+            status(state=ended(11, 3, "Error"), lastState=ended(10, 137, "OOMKilled")),
+            {**status(state=ended(11, 0, "Completed")), "name": "done"},
+        ],
         conditions=[{"type": "PodResizePending", "status": "True", "lastTransitionTime": time(8)}],
     )
     events = (
