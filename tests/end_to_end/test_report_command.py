@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -17,7 +17,9 @@ from kubectl_qos.present.kills import evidence_sentence
 from kubectl_qos.qos.kills.analyze import find_kills
 from tests.cluster.cluster_objects import node as node_object
 from tests.cluster.cluster_objects import pod as pod_object
+from tests.cluster.object_server import ObjectServer
 from tests.end_to_end.command import Run
+from tests.end_to_end.conftest import Live
 
 PARSER = MarkdownIt("commonmark").enable("table")
 
@@ -118,3 +120,23 @@ def test_where_nothing_died_it_says_so_and_what_is_next(run: Run) -> None:
     assert (done.code, "No kills found that memory may explain." in done.out) == (0, True)
     assert "## Each death" not in done.out
     assert "## What stands now" in done.out
+
+
+@pytest.mark.parametrize("about", [(), ("pod/web",), ("node/worker-1",)])
+def test_a_cluster_whose_events_may_not_be_read(run: Run, live: Live, about: tuple[str, ...]) -> None:
+    died = pod_object("web")
+    end = {"exitCode": 137, "reason": "OOMKilled", "finishedAt": f"{datetime.now(UTC):%FT%TZ}"}
+    statuses = [{"name": "app", "lastState": {"terminated": end}}]
+    died["status"] = {"phase": "Running", "containerStatuses": statuses}
+    cluster = ObjectServer(pods=[died], nodes=[node_object()])
+    cluster.forbidden = {
+        f"/api/v1/{where}events" for where in ("", "namespaces/shop/", "namespaces/default/")
+    }
+    live(cluster, namespace="shop")
+    done = run("report", *about)
+    assert (done.code, done.err) == (0, "")
+    title = {(): "namespace shop", ("pod/web",): "pod shop/web"}.get(about, "node worker-1")
+    assert done.lines[0] == f"# Memory report: {title}"
+    assert "1 death that memory may explain" in done.out
+    assert "the list of events is missing: " in done.out
+    assert "memory usage is missing: " in done.out
