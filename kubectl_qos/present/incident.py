@@ -288,7 +288,7 @@ def _conditions(pods: Iterable[Pod], nodes: Iterable[str], snapshot: Snapshot) -
         raw = snapshot.nodes.get(name)
         for one in (raw.status.conditions or ()) if raw is not None else ():
             if one.type in {"MemoryPressure", "Ready"} and one.last_transition_time:
-                yield entry(one, "node", f"node {escape(name)}")
+                yield entry(one, one.type, f"node {escape(name)}")
 
 
 def _events(events: Iterable[Event], pods: Iterable[Pod], nodes: Sequence[str]) -> Iterator[TimelineEntry]:

@@ -84,7 +84,7 @@ def test_all_kinds_of_entries_in_order() -> None:
     later = {"type": "Ready", "status": "True", "lastTransitionTime": time(23)}
     found = entries(pod, events, NOW - timedelta(days=1), (pressure, later))
     assert [(one.time, one.what, one.times) for one in found] == [
-        (time(4), "node", 1),
+        (time(4), "MemoryPressure", 1),
         (time(6), "SystemOOM", 3),
         (time(7), "ScalingReplicaSet", 1),
         (time(8), "resize", 1),
