@@ -15,12 +15,22 @@ import msgspec
 
 from kubectl_qos.present import groups, host, node_columns, pod_columns
 from kubectl_qos.present.output import Column, ColumnType
-from kubectl_qos.present.values import API_VERSION, Document, changes, facts, findings, fixes, incidents, pods
+from kubectl_qos.present.values import (
+    API_VERSION,
+    Document,
+    changes,
+    facts,
+    findings,
+    fixes,
+    incidents,
+    pods,
+    report,
+)
 from kubectl_qos.qos.process_order import HostView
 
 FOLDER: Final = Path(__file__).parent / "schema"
 SITE: Final = "https://kubectl-qos.github.io/kubectl-qos/schema"
-MODULES: Final = (changes, facts, findings, fixes, incidents, pods)
+MODULES: Final = (changes, facts, findings, fixes, incidents, pods, report)
 TABLES: Final[Mapping[str, tuple[str, Iterable[Column[Any]]]]] = {
     "PodRank": ("A pod or container by OOM kill priority: `top`", pod_columns.VALUE_COLUMNS),
     "NodeMemory": ("A node by memory: `top nodes`", node_columns.NODE_COLUMNS.values()),

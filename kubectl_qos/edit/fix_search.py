@@ -75,9 +75,12 @@ def fixes_of_node(
 
 
 def fixes_of_pods(
-    models: Sequence[NodeModel], keys: Collection[PodKey], workload: tuple[str, str] | None = None
+    models: Sequence[NodeModel],
+    keys: Collection[PodKey],
+    workload: tuple[str, str] | None = None,
+    by: Collection[Mechanism] = frozenset(Mechanism),
 ) -> Fixes:
-    """What can be done about the deaths that wait for some pods.
+    """What can be done about the deaths that wait for some pods by these mechanisms.
 
     With `workload`, its kind and name, all of them get the same edits: against each kind of death what the
     pod needs that is worst off. Raises InputError where the memory of a node is unknown.
@@ -90,7 +93,7 @@ def fixes_of_pods(
         if key in search.pods
         for death in deaths_of(search.before, key)
     ]
-    deaths = [*_loops(models, keys, workload), *deaths]
+    deaths = [one for one in (*_loops(models, keys, workload), *deaths) if one[1].mechanism in by]
     if workload is not None:
         worst: dict[object, tuple[_Search, NextDeath]] = {}
         for search, death in sorted(deaths, key=lambda one: one[0].missing(one[1]), reverse=True):

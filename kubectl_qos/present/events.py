@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from kubectl_qos.errors import QosError
-from kubectl_qos.k8s.events import Event
+from kubectl_qos.k8s.events import NODE_MEMORY_REASONS, Event
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import Missing
 from kubectl_qos.present.format import NONE, age, count, escape
@@ -56,14 +56,14 @@ def _merge(newest_first: Iterable[Event]) -> Iterator[_MergedEvent]:
     """Events with the same text as one, in place of the newest."""
     groups: dict[tuple[str, str, str], list[Event]] = {}
     for event in newest_first:
-        groups.setdefault((event.type, event.reason, _message(event)), []).append(event)
+        groups.setdefault((event.type, event.reason, event_text(event)), []).append(event)
     for key, equal in groups.items():
         oldest = min((event.first for event in equal if event.first), default="")
         yield _MergedEvent(*key, sum(event.times for event in equal), oldest, equal[0].last)
 
 
-def _message(event: Event) -> str:
-    """On one line, with the container or node that it is about."""
+def event_text(event: Event) -> str:
+    """Its message on one line, with the container or node that it is about."""
     text = escape(" ".join(event.message.split()))
     node = escape(event.involved_object.name)
     if event.is_of_node:
@@ -83,6 +83,13 @@ def _table(events: Sequence[_MergedEvent], now: datetime) -> Iterator[Line]:
         yield Line(text.ljust(width), message)
 
 
+def is_of_memory(event: Event) -> bool:
+    """Whether it is about memory, a resize or a rollout."""
+    if event.reason in _NOT_ONLY_MEMORY and "memory" not in event.message.lower():
+        return False
+    return event.reason in _MEANINGS.keys() | NODE_MEMORY_REASONS | _CHANGES
+
+
 def _meaning(event: _MergedEvent) -> str:
     if event.reason in _NOT_ONLY_MEMORY and "memory" not in event.message.lower():
         return ""
@@ -92,6 +99,8 @@ def _meaning(event: _MergedEvent) -> str:
 
 _NOT_ONLY_MEMORY: Final = frozenset({"Evicted", "EvictionThresholdMet", "FailedScheduling"})
 """Reasons that may also be about disk, CPU or process ids: the message says which."""
+
+_CHANGES: Final = frozenset({"ScalingReplicaSet", "ResizeStarted", "ResizeCompleted"})
 
 _MEANINGS: Final = {
     "SystemOOM": "the node itself ran out of memory and the kernel killed by oom_score; no limit causes it",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -75,16 +75,21 @@ def fixes_on_nodes(snapshot: Snapshot, nodes: Sequence[str], scope: Scope) -> Fi
 
 
 def fixes_for_pods(
-    snapshot: Snapshot, keys: Sequence[PodKey], workload: tuple[str, str] | None = None
+    snapshot: Snapshot,
+    keys: Sequence[PodKey],
+    workload: tuple[str, str] | None = None,
+    by: Collection[Mechanism] = frozenset(Mechanism),
 ) -> FixList:
-    """Against what kills some pods; of a workload, its kind and name, all of them get the same edits.
+    """Against what kills some pods, if by these mechanisms.
+
+    Of a workload, its kind and name, all of its pods get the same edits.
 
     Raises InputError where nothing can be said of their nodes.
     """
     wanted = set(keys)
     nodes = {pod.node_name for pod in snapshot.pods if (pod.namespace, pod.name) in wanted} - {""}
     models = [node_model(snapshot, name) for name in sorted(nodes)]
-    found = fixes_of_pods(models, keys, workload)
+    found = fixes_of_pods(models, keys, workload, by)
     return FixList(found.fixes, found.unfixed, tuple(_notes(found.fixes, models)))
 
 
@@ -198,7 +203,7 @@ def fix_sentence(fix: Fix) -> str:
     return f"{fix_object(fix)} {fix_change(fix)}, {fix_how(fix)}, {fix_when(fix)}"
 
 
-_REASONS: Final = {
+NO_FIX: Final = {
     NoFixReason.PROCESS: "a process of the node has no requests and limits",
     NoFixReason.STATIC: "a static pod is changed by its file on the node",
     NoFixReason.LEAK: "it grows without end, so that no limit is enough: look for the leak",
@@ -210,7 +215,7 @@ _REASONS: Final = {
 def unfixed_sentence(unfixed: Unfixed) -> str:
     """A death without a fix, and why."""
     death = unfixed.death
-    return f"{victim(death)}: {killed_by(death)}, {distance(death)}: {_REASONS[unfixed.reason]}"
+    return f"{victim(death)}: {killed_by(death)}, {distance(death)}: {NO_FIX[unfixed.reason]}"
 
 
 def unfixed_lines(found: FixList) -> Iterator[str]:

@@ -34,12 +34,10 @@ def nothing_sentence(namespace: str | None) -> str:
 
 def detail_lines(kill: Kill, width: int = _WIDTH) -> Iterator[str]:
     """One kill: the diagnosis, its evidence, and why this process; only sentences are wrapped at `width`."""
-    yield _kill_subject(kill)
+    yield subject(kill)
     yield ""
-    diagnosis, when = kill.diagnosis, "at an unknown time"
-    if kill.time:
-        when = f"{'about ' if kill.time_is_estimated else ''}{escape(kill.time)}"
-    yield f"{diagnosis.confidence.value}: {MECHANISMS[diagnosis.mechanism]}, {when}"
+    diagnosis = kill.diagnosis
+    yield f"{diagnosis.confidence.value}: {MECHANISMS[diagnosis.mechanism]}, {when(kill)}"
     yield from _wrapped(map(evidence_sentence, diagnosis.evidence), width)
     if diagnosis.needs is not None:
         yield ""
@@ -47,8 +45,13 @@ def detail_lines(kill: Kill, width: int = _WIDTH) -> Iterator[str]:
     if kill.report is not None:
         yield ""
         yield "why this process"
-        yield from _wrapped(_victim_sentences(kill.report), width)
-        yield from _choice_lines(kill)
+        yield from _wrapped(victim_sentences(kill.report), width)
+        yield from (f"  {text}" for text in choice_sentences(kill))
+        cells, rest = candidates(kill)
+        for line in cell_table(cells, TASK_HEADERS, right=RIGHT) if cells else ():
+            yield f"    {line}"
+        if rest > 0:
+            yield f"    and {rest} more"
 
 
 def _wrapped(texts: Iterable[str], width: int) -> Iterator[str]:
@@ -63,7 +66,15 @@ def _wrapped(texts: Iterable[str], width: int) -> Iterator[str]:
         )
 
 
-def _kill_subject(kill: Kill) -> str:
+def when(kill: Kill) -> str:
+    """Its time, as far as it is known."""
+    if not kill.time:
+        return "at an unknown time"
+    return f"{'about ' if kill.time_is_estimated else ''}{escape(kill.time)}"
+
+
+def subject(kill: Kill) -> str:
+    """What died: `pod shop/web-0, container app on worker-2`."""
     node = f" on {escape(kill.node)}" if kill.node else ""
     short_id = f"{escape(kill.container_id[:12])}…"
     if kill.pod:
@@ -201,7 +212,8 @@ _FACTS: Final[Mapping[Fact, str | Callable[[Details], str]]] = {
 }
 
 
-def _victim_sentences(report: OomReport) -> Iterator[str]:
+def victim_sentences(report: OomReport) -> Iterator[str]:
+    """Whom the kernel killed, and what triggered that."""
     victim, invoker = report.victim, report.invoker
     if victim is not None:
         adj = f", oom_score_adj {victim.adj}" if victim.adj is not None else ""
@@ -218,25 +230,19 @@ def _victim_sentences(report: OomReport) -> Iterator[str]:
         yield "the log has only part of the kernel's report"
 
 
-def _choice_lines(kill: Kill) -> Iterator[str]:
+def candidates(kill: Kill) -> tuple[list[tuple[str, ...]], int]:
+    """The cells of the victim and of those with the most points beside it, and how many more there are."""
     choice = kill.choice
-    if isinstance(choice, Unranked):
-        yield f"  the other candidates are unknown: {choice.value}"
     if not isinstance(choice, VictimChoice):
-        return
-    for text in _choice_sentences(kill, choice):
-        yield f"  {text}"
+        return [], 0
     chosen = choice.chosen
     shown = [chosen, *choice.runners_up[:_RUNNERS_UP]]
     shown.sort(key=lambda one: (one.place, one is not chosen))
-    for line in cell_table(map(_task_cells, shown), _TASK_HEADERS, right={*_TASK_HEADERS} - {"PROCESS"}):
-        yield f"    {line}"
-    rest = len(choice.ranked) - len(shown)
-    if rest > 0:
-        yield f"    and {rest} more"
+    return list(map(_task_cells, shown)), len(choice.ranked) - len(shown)
 
 
-_TASK_HEADERS: Final = ("PLACE", "PROCESS", "PID", "ADJ", "MEMORY_PAGES", "POINTS", "SCORE")
+TASK_HEADERS: Final = ("PLACE", "PROCESS", "PID", "ADJ", "MEMORY_PAGES", "POINTS", "SCORE")
+RIGHT: Final = frozenset(TASK_HEADERS) - {"PROCESS"}
 
 
 def _task_cells(one: ScoredTask) -> tuple[str, ...]:
@@ -246,7 +252,13 @@ def _task_cells(one: ScoredTask) -> tuple[str, ...]:
     return (str(one.place), escape(task.name) or NONE, *map(str, numbers), score)
 
 
-def _choice_sentences(kill: Kill, choice: VictimChoice) -> Iterator[str]:
+def choice_sentences(kill: Kill) -> Iterator[str]:
+    """Why this process and no other, by the kernel's report."""
+    choice = kill.choice
+    if isinstance(choice, Unranked):
+        yield f"the other candidates are unknown: {choice.value}"
+    if not isinstance(choice, VictimChoice):
+        return
     chosen, candidates = choice.chosen, len(choice.ranked)
     share = choice.total_pages // 1000
     yield (

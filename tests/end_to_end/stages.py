@@ -256,6 +256,7 @@ STAGES: Final[Mapping[str, Callable[[Path, Serve], Any]]] = MappingProxyType(
         "can-i": rights,
         "host": small_node,
         "kills": node_oom,
+        "report": node_oom,
         "undo": Cluster,
         "verify": measured,
         "version": versions,

@@ -22,6 +22,8 @@ DEMO = (
     "compare --to 1.37",
     "compare pod/db-0 -n data --assume cgroupDriver=cgroupfs",
     "kills -A",
+    "report node/worker-2",
+    "report pod/etl-28930-9xw2c",
     "simulate node/worker-2 --free 4Gi",
     "simulate node/worker-2 --until-oom --eviction",
     "simulate node/worker-2 --grow node=4Gi --important app=db",

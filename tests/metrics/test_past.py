@@ -175,3 +175,33 @@ def test_a_statistic_of_the_time_before_the_past(run: Run, store: Store) -> None
     done = run("top", "-A", *at(store, CRUNCH_DIES + 900), *flags[-2:])
     (crunch,) = [row for row in json.loads(done.out)["items"] if row["pod"] == "crunch"]
     assert crunch["memoryBytes"] == 200 << 20
+
+
+@pytest.mark.parametrize(
+    ("node", "second", "mechanism", "victim", "prevention"),
+    [
+        ("worker-1", API_DIES, "pod limit", "api-0", "limits.memory 1073741824 → "),
+        ("worker-2", CRUNCH_DIES, "node", "crunch", "no memory request puts it off"),
+        ("worker-3", CACHE_DIES, "kubelet eviction", "cache", "requests.memory 5368709120 → "),
+    ],
+)
+def test_a_report_has_the_state_a_minute_before_each_death(
+    run: Run, store: Store, node: str, second: int, mechanism: str, victim: str, prevention: str
+) -> None:
+    past = ["report", f"node/{node}", "--since", "25h", *at(store, CACHE_DIES + 3600)]
+    done = run(*past, "-o", "json")
+    assert done.code == 0, done.err
+    report = json.loads(done.out)
+    (death,) = report["deaths"]
+    assert report["kills"][death["kills"][0]]["mechanism"] == mechanism
+    moment = datetime.fromisoformat(death["stateTime"]).timestamp() - store.begin
+    assert second - 60 <= moment <= second
+    before = death["before"]
+    assert before["pod"] == victim
+    top = json.loads(run("top", "-A", "--node", node, "-o", "json", *at(store, int(moment))).out)["items"]
+    assert before == next(row for row in top if row["pod"] == victim)
+    # Only a killer of the node chooses among its pods, and its victim is the first of them.
+    assert [row["pod"] for row in death["rivals"]][:1] == ([] if mechanism == "pod limit" else [victim])
+    assert prevention in death["prevention"]
+    text = run(*past).out
+    assert f"**A minute before, at {death['stateTime']}:** it used " in text

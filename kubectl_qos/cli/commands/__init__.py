@@ -22,6 +22,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "set": "change requests and limits, with what that does shown first",
     "undo": "revert what set or the UI changed",
     "kills": "what was killed, by which mechanism, and why it was chosen",
+    "report": "what happened to a node, a pod or a namespace, as a page for the day after",
     "simulate": "who dies, in which order, as a node's memory fills",
     "verify": "compare computed values with measured ones",
     "host": "on a node: its processes in kill order",
@@ -47,6 +48,7 @@ _ON_TRIAL: Final[Mapping[int, str]] = {
 }
 _OWN: Final[Mapping[str, Mapping[int, str]]] = {
     "kills": {0: "done, whether something was killed or not"},
+    "report": {0: "written, whether something died or not"},
     "set": {
         0: "shown, or applied and settled; with --exit-code: nothing would change",
         1: "a server would refuse it, it can never be actuated, or it is not applied or has not settled; with"

@@ -66,7 +66,7 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class _Facts:
+class Facts:
     """What deaths are judged by, and the time that `--since` counts from."""
 
     snapshot: Snapshot
@@ -80,6 +80,21 @@ class _Facts:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `kills`."""
     add_target(parser, "pod/web-0, deployment/web, node/worker-1; a name alone is a pod's")
+    add_death_flags(parser, "only deaths of the last 30m, 2h, 1d12h, and those of unknown time")
+    add_output(
+        parser,
+        "table",
+        "wide",
+        "json",
+        "yaml",
+        help_="output format; wide has more columns, and the evidence of each death below",
+    )
+    add_no_headers(parser)
+    add_at(parser)
+
+
+def add_death_flags(parser: argparse.ArgumentParser, since_help: str) -> None:
+    """Add the flags that say which deaths there are, of `kills` and `report`."""
     parser.add_argument(
         "--kernel-log",
         dest="kernel_logs",
@@ -95,50 +110,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="since_seconds",
         type=parse_past_seconds,
         metavar="DURATION",
-        help="only deaths of the last 30m, 2h, 1d12h, and those of unknown time",
+        help=since_help,
     )
-    add_output(
-        parser,
-        "table",
-        "wide",
-        "json",
-        "yaml",
-        help_="output format; wide has more columns, and the evidence of each death below",
-    )
-    add_no_headers(parser)
-    add_at(parser)
 
 
 def run(options: Options) -> int:
     """Print the deaths; exit code 1 if a document could not be read or a named object was not found."""
-    from kubectl_qos.k8s.snapshot import Missing
-    from kubectl_qos.present.reasons import missing_sentence
-    from kubectl_qos.qos.kills.analyze import find_kills
-
     node = resources.parse_node(options.target)
     references = _parse_references(options.target) if node is None else []
     source = options.source.without_usage().on_node(node)
-    logs = _read_logs(options, source)
+    logs = read_logs(options.kernel_logs, source, local=options.local)
     facts = _read_facts(source, references, has_logs=bool(logs))
-    missing = _find_missing(references, facts)
-    found = find_kills(
-        facts.snapshot,
-        facts.event_list,
-        logs,
-        is_included=lambda pod: facts.scope.matches(pod) and _is_referenced(pod, references),
-        outside_pods=not (facts.scope.namespace or facts.scope.selector_text or references),
-    )
-    if source.prometheus is not None or source.at is not None:
-        seconds = options.since_seconds or source.over_seconds
-        try:
-            found = _with_store(found, source, references, facts, seconds)
-        except QosError as problem:
-            why = missing_sentence(Missing("the list of older deaths", str(problem), problem.hint))
-            facts = replace(facts, notes=(*facts.notes, why))
-    kills = [kill for kill in found if _is_shown(kill, facts, options.since_seconds)]
+    missing = find_missing(references, facts)
+    kills, facts = find_shown(facts, logs, references, source, options.since_seconds)
     format_ = options.format.output
     in_detail = format_ == "wide" or (format_ is None and bool(references))
-    notes = (*_source_notes(facts, logs), *(() if in_detail else _doubt_notes(kills)))
+    notes = (*source_notes(facts, logs), *(() if in_detail else doubt_notes(kills)))
     if options.format.has_values or format_ == "name":
         if kills or not missing:
             from kubectl_qos.present.values.incidents import kill_list_values
@@ -158,16 +145,45 @@ def _parse_references(words: Sequence[str]) -> list[resources.Reference]:
     return [one for one in resources.parse_references_or_names(words) if one.name]
 
 
-def _read_logs(options: Options, source: SourceOptions) -> list[KernelLog]:
-    files = [_split(text) for text in options.kernel_logs]
+def find_shown(
+    facts: Facts,
+    logs: Sequence[KernelLog],
+    references: Sequence[resources.Reference],
+    source: SourceOptions,
+    since_seconds: int | None,
+) -> tuple[list[Kill], Facts]:
+    """The deaths of what is named, also those that only a store has; the facts with what is missing then."""
+    from kubectl_qos.k8s.snapshot import Missing
+    from kubectl_qos.present.reasons import missing_sentence
+    from kubectl_qos.qos.kills.analyze import find_kills
+
+    found = find_kills(
+        facts.snapshot,
+        facts.event_list,
+        logs,
+        is_included=lambda pod: facts.scope.matches(pod) and _is_referenced(pod, references),
+        outside_pods=not (facts.scope.namespace or facts.scope.selector_text or references),
+    )
+    if source.prometheus is not None or source.at is not None:
+        try:
+            found = _with_store(found, source, references, facts, since_seconds or source.over_seconds)
+        except QosError as problem:
+            why = missing_sentence(Missing("the list of older deaths", str(problem), problem.hint))
+            facts = replace(facts, notes=(*facts.notes, why))
+    return [kill for kill in found if _is_shown(kill, facts, since_seconds)], facts
+
+
+def read_logs(words: Sequence[str], source: SourceOptions, *, local: bool) -> list[KernelLog]:
+    """The kernel logs of --kernel-log and --local. Raises QosError."""
+    files = [_split(text) for text in words]
     if [path for _, path in files].count("-") + source.files.count("-") > 1:
         raise UsageError("standard input cannot be used for multiple arguments")
-    if not files and not options.local:
+    if not files and not local:
         return []
     from kubectl_qos.host.kernel_log import read_file, read_kmsg
 
     logs = [read_file(path, node) for node, path in files]
-    return [*logs, read_kmsg(node=source.node or "")] if options.local else logs
+    return [*logs, read_kmsg(node=source.node or "")] if local else logs
 
 
 def _split(text: str) -> tuple[str, str]:
@@ -184,32 +200,34 @@ def _split(text: str) -> tuple[str, str]:
     return node, path
 
 
-def _read_facts(
-    source: SourceOptions, references: Sequence[resources.Reference], *, has_logs: bool
-) -> _Facts:
+def _read_facts(source: SourceOptions, references: Sequence[resources.Reference], *, has_logs: bool) -> Facts:
     """Pods, nodes and events. Without a cluster, kernel logs still show what was killed. Raises QosError."""
-    from kubectl_qos.k8s.snapshot import Scope, Snapshot
-
     try:
-        resolved = sources.resolve_source(source)
-        # A workload's pods have other names.
-        only_pods = references and all(reference.kind == "Pod" for reference in references)
-        scope = resolved.named(references) if only_pods else resolved.scope
-        snapshot = resolved.source.snapshot(scope)
-        if not references and not has_logs:
-            resources.require_places(resolved, snapshot)
+        return facts_of(sources.resolve_source(source), references, has_logs=has_logs)
     except QosError as error:
         if isinstance(error, UsageError) or references or not (has_logs and source.is_cluster):
             raise
         from datetime import UTC
 
         from kubectl_qos.k8s.events import EventList
-        from kubectl_qos.k8s.snapshot import Missing
+        from kubectl_qos.k8s.snapshot import Missing, Scope, Snapshot
         from kubectl_qos.present.reasons import missing_sentence
 
         missing = missing_sentence(Missing("the list of pods", str(error), error.hint))
-        return _Facts(Snapshot(), EventList(of_nodes=False), Scope(), datetime.now(UTC), (missing,))
-    return _Facts(
+        return Facts(Snapshot(), EventList(of_nodes=False), Scope(), datetime.now(UTC), (missing,))
+
+
+def facts_of(
+    resolved: sources.ResolvedSource, references: Sequence[resources.Reference], *, has_logs: bool
+) -> Facts:
+    """Pods, nodes and events of a source. Raises QosError."""
+    # A workload's pods have other names.
+    only_pods = references and all(reference.kind == "Pod" for reference in references)
+    scope = resolved.named(references) if only_pods else resolved.scope
+    snapshot = resolved.source.snapshot(scope)
+    if not references and not has_logs:
+        resources.require_places(resolved, snapshot)
+    return Facts(
         snapshot,
         resolved.source.event_list(resolved.scope.namespace),
         scope,
@@ -225,7 +243,8 @@ def _is_referenced(pod: Pod, references: Sequence[resources.Reference]) -> bool:
     return not references or any(belongs_to(pod, reference.kind, reference.name) for reference in references)
 
 
-def _find_missing(references: Sequence[resources.Reference], facts: _Facts) -> list[ApiError]:
+def find_missing(references: Sequence[resources.Reference], facts: Facts) -> list[ApiError]:
+    """An error for each name without pods."""
     pods = [pod for pod in facts.snapshot.pods if facts.scope.matches(pod)]
     missing: list[ApiError] = []
     for reference in references:
@@ -242,7 +261,7 @@ def _with_store(
     found: Sequence[Kill],
     source: SourceOptions,
     references: Sequence[resources.Reference],
-    facts: _Facts,
+    facts: Facts,
     seconds: int,
 ) -> list[Kill]:
     """With the deaths of so many seconds that no status has any more, but the store.
@@ -277,7 +296,7 @@ def _with_store(
     return sorted(kills, key=newest_first)
 
 
-def _is_shown(kill: Kill, facts: _Facts, since_seconds: int | None) -> bool:
+def _is_shown(kill: Kill, facts: Facts, since_seconds: int | None) -> bool:
     from kubectl_qos.k8s.quantity import parse_time
 
     node = facts.scope.node
@@ -287,7 +306,8 @@ def _is_shown(kill: Kill, facts: _Facts, since_seconds: int | None) -> bool:
     return since_seconds is None or time is None or time >= facts.now - timedelta(seconds=since_seconds)
 
 
-def _source_notes(facts: _Facts, logs: Sequence[KernelLog]) -> Iterator[str]:
+def source_notes(facts: Facts, logs: Sequence[KernelLog]) -> Iterator[str]:
+    """What could not be read, and what logs do not have."""
     from kubectl_qos.k8s.snapshot import OTHER_PODS
     from kubectl_qos.present.reasons import missing_sentence
 
@@ -306,7 +326,7 @@ def _source_notes(facts: _Facts, logs: Sequence[KernelLog]) -> Iterator[str]:
             yield f"{log.title} line {line}: an OOM report breaks off before its cause and its victim"
 
 
-def _doubt_notes(kills: Sequence[Kill]) -> Iterator[str]:
+def doubt_notes(kills: Sequence[Kill]) -> Iterator[str]:
     """Which kernel logs would make more deaths certain."""
     from kubectl_qos.qos.kills.evidence import Need
 
@@ -317,7 +337,7 @@ def _doubt_notes(kills: Sequence[Kill]) -> Iterator[str]:
         yield f"{len(uncertain)} of {len(kills)} not certain: add kernel logs of {names} (--kernel-log)"
 
 
-def _print(kills: Sequence[Kill], facts: _Facts, format_: TableFormat, *, in_detail: bool) -> None:
+def _print(kills: Sequence[Kill], facts: Facts, format_: TableFormat, *, in_detail: bool) -> None:
     from kubectl_qos.present.kills import columns, detail_lines, nothing_sentence
     from kubectl_qos.present.output import table
 

@@ -407,6 +407,11 @@ OF_COMMAND: Final[Mapping[str, Mapping[str, Completer]]] = {
         "kernel_logs": only(FILES),
         "since_seconds": free,
     },
+    "report": {
+        "target": TargetCompleter(POD, NODE),
+        "kernel_logs": only(FILES),
+        "since_seconds": free,
+    },
     "next": {"target": TargetCompleter(POD, NODE)},
     "fix": {
         "target": TargetCompleter(POD, NODE, *WORKLOADS),

@@ -108,8 +108,8 @@ class FixListValues(Document, frozen=True, kw_only=True, tag="FixList"):
 def fix_list_values(found: FixList) -> FixListValues:
     """Fixes with their effects."""
     return FixListValues(
-        items=tuple(_fix_values(number, fix) for number, fix in enumerate(found.fixes, start=1)),
-        unfixed=tuple(map(_unfixed_values, found.unfixed)),
+        items=tuple(fix_values(number, fix) for number, fix in enumerate(found.fixes, start=1)),
+        unfixed=tuple(map(unfixed_values, found.unfixed)),
         notes=found.notes,
         kubelet=_kubelet_values(found.kubelet) if found.kubelet is not None else None,
     )
@@ -119,7 +119,8 @@ def _kubelet_values(fix: KubeletFix) -> KubeletValues:
     return KubeletValues.of(fix, assumptions=tuple(kubelet_notes(fix)))
 
 
-def _fix_values(number: int, fix: Fix) -> FixValues:
+def fix_values(number: int, fix: Fix) -> FixValues:
+    """A fix with its number in a list."""
     effects, pod = fix.effects, fix.pod
     node = effects.after.setup.node.name
     kind, name = fix.workload or (pod.kind, pod.name)
@@ -152,7 +153,8 @@ def _edits(pod: Pod, edits: tuple[Edit, ...]) -> tuple[EditValues, ...]:
     return tuple(edit_values(edit, current_value(pod, *edit.target), edit.quantity) for edit in edits)
 
 
-def _unfixed_values(unfixed: Unfixed) -> UnfixedValues:
+def unfixed_values(unfixed: Unfixed) -> UnfixedValues:
+    """A death without a fix."""
     death = death_values(DeathRow(unfixed.node, unfixed.death))
     return UnfixedValues(death=death, reason=unfixed.reason, message=unfixed_sentence(unfixed))
 

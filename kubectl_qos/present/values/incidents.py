@@ -255,10 +255,11 @@ def death_values(row: DeathRow) -> DeathValues:
 
 def kill_list_values(kills: Sequence[Kill], notes: Sequence[str]) -> KillListValues:
     """Kills with their evidence."""
-    return KillListValues(items=tuple(map(_kill_values, kills)), notes=tuple(notes))
+    return KillListValues(items=tuple(map(kill_values, kills)), notes=tuple(notes))
 
 
-def _kill_values(kill: Kill) -> KillValues:
+def kill_values(kill: Kill) -> KillValues:
+    """A kill with its evidence."""
     diagnosis = kill.diagnosis
     return KillValues.of(
         kill,

@@ -1,0 +1,147 @@
+"""`kubectl qos report`: what happened to a node, a pod or a namespace, for the day after the incident."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from kubectl_qos import __version__
+from kubectl_qos.cli import output, resources, sources
+from kubectl_qos.cli.commands import kills as kills_command
+from kubectl_qos.cli.flags import add_at, add_output, add_target
+from kubectl_qos.errors import EXIT_ERROR, QosError, UsageError
+
+if TYPE_CHECKING:
+    from kubectl_qos.cli.options import SourceOptions
+    from kubectl_qos.k8s.snapshot import Snapshot
+    from kubectl_qos.present.incident import About, Incident
+
+DAY_SECONDS: Final = 86_400
+DESCRIPTION: Final = """\
+One page about an incident, to file or to send: what died, by which mechanism and how
+sure that is, what happened around it, who else could have died and why not, what would
+have prevented it, and what stands now. Every statement is that of kills, next or fix.
+
+It is Markdown on stdout, or HTML that needs no other file. With --prometheus also deaths
+that no status has any more, and the state of the node a minute before each death.
+"""
+EXAMPLES: Final = """\
+examples:
+  kubectl qos report node/worker-2 > incident.md       the last day of a node
+  kubectl qos report -n shop --since 2h -o html > incident.html
+  kubectl qos report pod/api-0 -n shop --prometheus auto --since 7d
+  kubectl qos report node/worker-2 --kernel-log worker-2=w2.log   with what its kernel says
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Of what, over which time, and the kernel logs that explain it."""
+
+    source: SourceOptions
+    target: tuple[str, ...]
+    kernel_logs: tuple[str, ...]
+    local: bool
+    since_seconds: int | None
+    output: str | None
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `report`."""
+    add_target(parser, "node/worker-2 or pod/web-0; without it the namespace")
+    kills_command.add_death_flags(
+        parser, "the time before now: 30m, 2h, 7d (default: 1d; of files all that they have)"
+    )
+    add_output(parser, "markdown", "html", "json", "yaml", help_="output format (default: markdown)")
+    add_at(parser)
+
+
+def run(options: Options) -> int:
+    """Print the report, also where nothing died; 1 if a document could not be read. Raises QosError."""
+    node, reference = resources.parse_node_or_reference(
+        options.target, "one node or pod can be reported at a time"
+    )
+    if reference is not None and reference.kind != "Pod":
+        raise UsageError(
+            f"a report takes a node or pod, not {reference}", hint="-n reports a whole namespace"
+        )
+    references = [reference] if reference is not None else []
+    source = options.source.on_node(node)
+    logs = kills_command.read_logs(options.kernel_logs, source, local=options.local)
+    resolved = sources.resolve_source(source)
+    facts = kills_command.facts_of(resolved, references, has_logs=False)
+    if source.node is not None:
+        resources.require_node(source.node, facts.snapshot)
+    seconds = options.since_seconds or (None if source.has_files else DAY_SECONDS)
+    logs += resolved.source.kernel_logs()
+    kills, facts = kills_command.find_shown(facts, logs, references, source, seconds)
+    missing = kills_command.find_missing(references, facts)
+    if kills or not missing:
+        from kubectl_qos.present.incident import Incident
+
+        incident = Incident(
+            about=_about(facts, source.node, reference),
+            source=resolved.source.title,
+            now=facts.now,
+            since=facts.now - timedelta(seconds=seconds) if seconds is not None else None,
+            scope=facts.scope,
+            snapshot=facts.snapshot,
+            event_list=facts.event_list,
+            kills=tuple(kills),
+            past=_past(source),
+            doubts=tuple(kills_command.doubt_notes(kills)),
+            notes=tuple(kills_command.source_notes(facts, logs)),
+        )
+        _print(incident, options.output)
+    for error in missing:
+        output.print_error(error)
+    return EXIT_ERROR if facts.failed or missing else 0
+
+
+def _about(facts: kills_command.Facts, node: str | None, reference: resources.Reference | None) -> About:
+    from kubectl_qos.present.incident import About
+
+    if node is not None:
+        return About("Node", "", node)
+    if reference is None:
+        return About("Namespace", "", facts.scope.namespace) if facts.scope.namespace else About("Cluster")
+    # Files and the demo have no namespace of their own: that of the first pod with this name.
+    found = (pod.namespace for pod in facts.snapshot.pods if pod.name == reference.name)
+    return About("Pod", facts.scope.namespace or next(found, ""), reference.name)
+
+
+def _past(source: SourceOptions) -> Callable[[datetime], Snapshot | None]:
+    """Reads the cluster of a time from the store, None without one, or where it does not go back so far."""
+    if source.prometheus is None and source.at is None:
+        return lambda _: None
+    from functools import cache
+
+    from kubectl_qos.metrics.past import read_snapshot
+
+    opened = cache(lambda: sources.open_store(source))
+
+    @cache
+    def read(at: datetime) -> Snapshot | None:
+        try:
+            return read_snapshot(opened(), at, source.over_seconds, "", usage=True)
+        except QosError:
+            return None
+
+    return read
+
+
+def _print(incident: Incident, format_: str | None) -> None:
+    if format_ not in {None, "markdown", "html"}:
+        from kubectl_qos.present.values.report import incident_values
+
+        output.print_document(incident_values(incident), str(format_))
+        return
+    from kubectl_qos.present import page, report
+
+    blocks = report.blocks(incident, __version__)
+    output.print_text(
+        page.html_page(report.title(incident.about), blocks) if format_ == "html" else page.markdown(blocks)
+    )

@@ -1,0 +1,305 @@
+"""What happened to a node, a pod or a namespace over a time, as values: `report`.
+
+Deaths are those of `kills`, coming ones those of `next`, changes those of `fix`: here they are put together.
+Not here: the words (report.py), and the same for programs (values/report.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import cached_property
+from math import inf
+from typing import Final, NamedTuple
+
+from msgspec import structs
+
+from kubectl_qos.edit.edits import Side
+from kubectl_qos.edit.fixes import Fix, Unfixed, memory_value
+from kubectl_qos.edit.kubelet_settings import fix_kubelet
+from kubectl_qos.errors import InputError
+from kubectl_qos.k8s.allocation import RESIZE_IN_PROGRESS, RESIZE_PENDING
+from kubectl_qos.k8s.events import Event, EventList, is_of_node_memory
+from kubectl_qos.k8s.kinds import Workload, find_workload
+from kubectl_qos.k8s.objects import Condition, ContainerState, Pod, all_containers
+from kubectl_qos.k8s.quantity import parse_time
+from kubectl_qos.k8s.snapshot import PodsByNode, Scope, Snapshot
+from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
+from kubectl_qos.present.events import event_text, is_of_memory
+from kubectl_qos.present.fixes import FixList, fixes_for_pods, fixes_on_nodes, node_model
+from kubectl_qos.present.format import count, escape, full_name
+from kubectl_qos.present.kills import MECHANISMS, evidence_sentence, subject
+from kubectl_qos.present.next_death import Deaths, deaths_of_pod, deaths_on_nodes
+from kubectl_qos.present.pod_rows import PodRow, build_rows
+from kubectl_qos.qos.kills.analyze import Kill
+from kubectl_qos.qos.kills.evidence import ended_evidence
+from kubectl_qos.qos.reason import Mechanism
+from kubectl_qos.qos.simulation.next_death import OF_NODE
+
+MOST_DEATHS: Final = 10
+"""In detail, the newest ones: the timeline has them all."""
+MOST_STATES: Final = 5
+"""How many states of the past are read, of the newest deaths: each takes the store some queries."""
+BEFORE: Final = timedelta(minutes=1)
+"""How long before a death the state of the past is looked at."""
+OWN: Final = frozenset({Mechanism.CONTAINER_LIMIT, Mechanism.POD_LIMIT})
+_BY_KUBELET: Final = {Mechanism.EVICTION: "evicted", Mechanism.PREEMPTION: "preempted"}
+DEATHS: Final = frozenset({"killed", *_BY_KUBELET.values()})
+"""What happens to those that die: each is a line of its own in the timeline."""
+
+
+class About(NamedTuple):
+    """Of what: kind (Node, Pod, Namespace, Cluster), namespace and name."""
+
+    kind: str
+    namespace: str = ""
+    name: str = ""
+
+
+class TimelineEntry(NamedTuple):
+    """One line of the timeline; `time` is RFC 3339 or empty, `times` how often it happened until then."""
+
+    time: str
+    what: str
+    about: str
+    text: str
+    times: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """One death, with `earlier` ones of the same container in the same way, the newest first.
+
+    `rows` are the pods of its node in kill order at `state_time`, a minute before; where no store has that,
+    and the choice was among all of them, those of the report. `fix` is the first change against such a death
+    in the state of `fix_time`, `unfixed` why there is none. Both times are empty for that of the report.
+    With `has_ended` the fix is of the pod as if it ran again.
+    """
+
+    kill: Kill
+    earlier: tuple[Kill, ...]
+    rows: tuple[PodRow, ...]
+    state_time: str
+    fix: Fix | None
+    unfixed: Unfixed | None
+    fix_time: str
+    has_ended: bool
+
+    @property
+    def row(self) -> PodRow | None:
+        """Its pod among the rows."""
+        return next((row for row in self.rows if row.key[:2] == (self.kill.namespace, self.kill.pod)), None)
+
+    @property
+    def rivals(self) -> list[PodRow]:
+        """The pods among which a killer of the node chose, in that killer's order."""
+        mechanism = self.kill.diagnosis.mechanism
+        if mechanism not in OF_NODE or self.kill.report is not None:
+            return []
+        if mechanism is not Mechanism.EVICTION:
+            return [row for row in self.rows if row.rank is not None]
+        evictable = (row for row in self.rows if row.eviction_rank is not None)
+        return sorted(evictable, key=lambda row: row.eviction_rank or 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Incident:
+    """A report; `since` is None for all that is known, `kills` are all deaths, the newest first.
+
+    `past` is the cluster of a time, None where no store has it. `doubts` say what would make deaths certain,
+    `notes` what is missing or assumed.
+    """
+
+    about: About
+    source: str
+    now: datetime
+    since: datetime | None
+    scope: Scope
+    snapshot: Snapshot
+    event_list: EventList
+    kills: tuple[Kill, ...]
+    past: Callable[[datetime], Snapshot | None] = lambda _: None
+    doubts: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def _pods(self) -> list[Pod]:
+        return [pod for pod in self.snapshot.pods if pod.kind == "Pod" and self.scope.matches(pod)]
+
+    @cached_property
+    def nodes(self) -> tuple[str, ...]:
+        """The nodes of its pods."""
+        own = {self.about.name} if self.about.kind == "Node" else set()
+        return tuple(sorted(({pod.node_name for pod in self._pods} | own) - {""}))
+
+    @cached_property
+    def coming(self) -> tuple[Deaths, FixList]:
+        """What `next` and `fix` say; nothing of a pod that has ended, or of a node of unknown memory."""
+        kind, namespace, name = self.about
+        snapshot, pod = self.snapshot, _find_pod(self.snapshot, namespace, name)
+        nodes = [name] if kind == "Node" else sorted(snapshot.by_node().keys() - {""})
+        try:
+            if kind != "Pod":
+                fixes = fixes_on_nodes(snapshot, nodes, self.scope)
+                if kind == "Node":
+                    fixes = replace(fixes, kubelet=fix_kubelet(node_model(snapshot, name), 0))
+                return deaths_on_nodes(snapshot, nodes, self.scope), fixes
+            if pod is not None and pod.node_name and not pod.is_terminal:
+                return deaths_of_pod(snapshot, pod), fixes_for_pods(snapshot, [(namespace, name)])
+            why = "the pod does not run: nothing waits for it"
+        except InputError as error:
+            why = str(error)
+        return Deaths((), (why,)), FixList((), (), ())
+
+    @cached_property
+    def deaths(self) -> tuple[Death, ...]:
+        """The newest deaths, those of a container that died in the same way several times as one."""
+        groups: dict[object, list[Kill]] = {}
+        for kill in self.kills:
+            who = (kill.namespace, kill.pod or kill.pod_uid or kill.node, kill.container or kill.cgroup)
+            groups.setdefault((who, kill.diagnosis.mechanism, kill.diagnosis.confidence), []).append(kill)
+        newest = list(groups.values())[:MOST_DEATHS]
+        return tuple(self._death(each, reads_past=place < MOST_STATES) for place, each in enumerate(newest))
+
+    def _death(self, kills: Sequence[Kill], *, reads_past: bool) -> Death:
+        kill, snapshot, mechanism = kills[0], self.snapshot, kills[0].diagnosis.mechanism
+        moment = parse_time(kill.time)
+        then = self.past(moment - BEFORE) if moment is not None and reads_past else None
+        # The status of today says that it was OOMKilled; a choice among pods depends on those of then.
+        states = (snapshot, then) if mechanism in OWN else (then, snapshot)
+        tried = ((one, *_prevention(kill, one)) for one in states if one is not None)
+        at, fix, unfixed = next((one for one in tried if one[1] or one[2]), (snapshot, None, None))
+        rows, time = (_rows(kill.node, then), then.at) if then is not None else ((), "")
+        if not rows and mechanism in OF_NODE:
+            rows, time = _rows(kill.node, snapshot), ""
+        pod = _find_pod(at, kill.namespace, kill.pod)
+        has_ended, fix_time = pod is not None and pod.is_terminal, "" if at is snapshot else at.at
+        return Death(kill, tuple(kills[1:]), rows, time, fix, unfixed, fix_time, has_ended)
+
+    @cached_property
+    def timeline(self) -> tuple[TimelineEntry, ...]:
+        """What is known to have happened, the newest last, and after it what has no known time.
+
+        With `since` conditions that are younger than `now`, by another clock, are left out.
+        """
+        since, now = self.since, self.now
+        found = [*_ends(self._pods, self.kills), *_new_pods(self._pods)]
+        found += _conditions(self._pods, self.nodes, self.snapshot)
+        if since is not None:
+            found = [one for one in found if (parse_time(one.time) or now) <= now]
+        found += [*map(_killed, self.kills), *_events(self.event_list.events, self._pods, self.nodes)]
+        times = [(parse_time(one.time), one) for one in found]
+        merged: dict[object, TimelineEntry] = {}
+        for moment, one in sorted(times, key=lambda each: each[0].timestamp() if each[0] else inf):
+            if since is None or moment is None or moment >= since:
+                key = one if one.what in DEATHS else one[1:4]
+                before = merged.pop(key, None)
+                merged[key] = one._replace(times=one.times + (before.times if before is not None else 0))
+        return tuple(merged.values())
+
+
+def _find_pod(snapshot: Snapshot, namespace: str, name: str) -> Pod | None:
+    key = ("Pod", namespace, name)
+    return next((pod for pod in snapshot.pods if (pod.kind, pod.namespace, pod.name) == key), None)
+
+
+def _rows(node: str, snapshot: Snapshot) -> tuple[PodRow, ...]:
+    pods = {node: snapshot.by_node().get(node, ())}
+    return build_rows(replace(snapshot, pods=PodsByNode(pods)), Scope()).rows if node else ()
+
+
+def _prevention(kill: Kill, snapshot: Snapshot) -> tuple[Fix | None, Unfixed | None]:
+    """The first change of `fix` against such a death, or why there is none; both None if nothing is tried."""
+    mechanism = kill.diagnosis.mechanism
+    pod = _find_pod(snapshot, kill.namespace, kill.pod)
+    by = OWN if mechanism in OWN else OF_NODE & {mechanism}
+    if pod is None or not by or not pod.node_name or (pod.is_terminal and by is not OWN):
+        return None, None
+    state = _as_running(snapshot, pod) if pod.is_terminal else snapshot
+    try:
+        found = fixes_for_pods(state, [(pod.namespace, pod.name)], by=by)
+    except InputError:
+        return None, None
+    names = {"", kill.container} if by is OWN else {"", *(one.name for one in all_containers(pod))}
+    fix = next((one for one in found.fixes if one.death.container in names), None)
+    return fix, next((one for one in found.unfixed if fix is None and one.death.container in names), None)
+
+
+def _as_running(snapshot: Snapshot, pod: Pod) -> Snapshot:
+    """As if a pod that has ended ran again, and used what it was killed at: its limits."""
+    statuses = tuple(
+        structs.replace(one, state=None, last_state=one.state or ContainerState())
+        for one in pod.status.container_statuses or ()
+    )
+    status = structs.replace(pod.status, phase="Running", container_statuses=statuses)
+    limits = {one.name: ContainerUsage(memory_value(pod, one.name, Side.LIMITS)) for one in pod.containers}
+    runs = structs.replace(pod, status=status)
+    usage = {**snapshot.usage, (pod.namespace, pod.name): PodUsage.of_containers(limits)}
+    return replace(snapshot, pods=tuple(runs if one is pod else one for one in snapshot.pods), usage=usage)
+
+
+def _killed(kill: Kill) -> TimelineEntry:
+    mechanism, sure = kill.diagnosis.mechanism, kill.diagnosis.confidence.value
+    text = f"{MECHANISMS[mechanism]} ({sure})"
+    return TimelineEntry(kill.time, _BY_KUBELET.get(mechanism, "killed"), subject(kill), text)
+
+
+def _ends(pods: Iterable[Pod], kills: Iterable[Kill]) -> Iterator[TimelineEntry]:
+    """How containers ended that nothing killed for memory, where that is no success."""
+    known = {(kill.namespace, kill.pod, kill.container, kill.time) for kill in kills}
+    for pod in pods:
+        for status in pod.status.every_container:
+            for end in status.ends:
+                time = end.finished_at or ""
+                if end.exit_code and (pod.namespace, pod.name, status.name, time) not in known:
+                    about = f"pod {full_name(pod.namespace, pod.name)}, container {escape(status.name)}"
+                    yield TimelineEntry(
+                        time, "ended", about, evidence_sentence(next(ended_evidence(end, "state")))
+                    )
+
+
+def _new_pods(pods: Iterable[Pod]) -> Iterator[TimelineEntry]:
+    """When the pods of each ReplicaSet began: a rollout, or the first pods of a workload."""
+    created: dict[tuple[Workload, str], list[str]] = {}
+    for pod in pods:
+        for one in pod.metadata.owner_references or ():
+            if one.kind == "ReplicaSet" and pod.metadata.creation_timestamp:
+                created.setdefault((find_workload(pod), one.name), []).append(pod.metadata.creation_timestamp)
+    for (workload, name), times in created.items():
+        about = f"{workload.kind.lower()} {full_name(workload.namespace, workload.name)}"
+        text = f"replicaset {escape(name)} begins, {count(len(times), 'pod')} here"
+        yield TimelineEntry(min(times), "rollout", about, text)
+
+
+def _conditions(pods: Iterable[Pod], nodes: Iterable[str], snapshot: Snapshot) -> Iterator[TimelineEntry]:
+    """Resizes that are not finished, and when memory pressure and readiness of nodes last changed."""
+
+    def entry(one: Condition, what: str, about: str) -> TimelineEntry:
+        text = f"{one.type} is {one.status}" + (f", {one.reason}" if one.reason else "")
+        text += f": {one.message}" if one.message else ""
+        return TimelineEntry(one.last_transition_time or "", what, about, escape(text))
+
+    for pod in pods:
+        for one in pod.status.conditions or ():
+            if one.type in {RESIZE_PENDING, RESIZE_IN_PROGRESS} and one.status == "True":
+                yield entry(one, "resize", f"pod {full_name(pod.namespace, pod.name)}")
+    for name in nodes:
+        raw = snapshot.nodes.get(name)
+        for one in (raw.status.conditions or ()) if raw is not None else ():
+            if one.type in {"MemoryPressure", "Ready"} and one.last_transition_time:
+                yield entry(one, one.type, f"node {escape(name)}")
+
+
+def _events(events: Iterable[Event], pods: Iterable[Pod], nodes: Sequence[str]) -> Iterator[TimelineEntry]:
+    """Events about memory, resizes and rollouts; those of pods that ended are evidence of their deaths."""
+    about = {Workload("Pod", pod.namespace, pod.name) for pod in pods} | set(map(find_workload, pods))
+    for event in events:
+        involved = event.involved_object
+        is_mine = Workload(involved.kind, involved.namespace, involved.name) in about
+        is_mine |= any(is_of_node_memory(event, node) for node in nodes)
+        if is_mine and is_of_memory(event) and event.reason not in {"Evicted", "Preempting"}:
+            name = full_name("" if event.is_of_node else involved.namespace, involved.name)
+            text = escape(" ".join(event.message.split())) if event.is_of_node else event_text(event)
+            who = f"{escape(involved.kind.lower())} {name}"
+            yield TimelineEntry(event.last, escape(event.reason), who, text, event.times)

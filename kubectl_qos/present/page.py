@@ -1,0 +1,128 @@
+"""A page of headings, paragraphs, lists and tables, as Markdown or as HTML in one file.
+
+All text is data, escaped here: Markdown of GitHub and CommonMark, HTML without scripts or anything from
+elsewhere. Not here: what stands on a page (report.py).
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from kubectl_qos.present.format import escape
+
+
+class Heading(NamedTuple):
+    """A title; level 1 is that of the page."""
+
+    level: int
+    text: str
+
+
+class Paragraph(NamedTuple):
+    """A text, after a `lead` that stands out."""
+
+    text: str
+    lead: str = ""
+
+
+class Bullets(NamedTuple):
+    """A list."""
+
+    items: tuple[str, ...]
+
+
+class Grid(NamedTuple):
+    """A table; columns of the numbers in `right` are aligned to the right."""
+
+    headers: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    right: frozenset[int] = frozenset()
+
+
+Block = Heading | Paragraph | Bullets | Grid
+
+_ACTIVE: Final = re.compile(r"[\\`*\[\]<>|~&$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
+_AT_START: Final = re.compile(r"^(\d*)([#+=.)-])")
+
+
+def markdown(blocks: Iterable[Block]) -> str:
+    """The page as Markdown, tables as GitHub's."""
+    return "\n\n".join("\n".join(_markdown_lines(block)) for block in blocks) + "\n"
+
+
+def _markdown_lines(block: Block) -> Iterator[str]:
+    if isinstance(block, Heading):
+        yield f"{'#' * block.level} {_plain(block.text)}"
+    elif isinstance(block, Paragraph):
+        yield f"**{_plain(block.lead)}** {_plain(block.text)}" if block.lead else _at_start(block.text)
+    elif isinstance(block, Bullets):
+        yield from (f"- {_at_start(item)}" for item in block.items)
+    else:
+        yield f"| {' | '.join(map(_plain, block.headers))} |"
+        rules = ("---:" if number in block.right else "---" for number in range(len(block.headers)))
+        yield f"| {' | '.join(rules)} |"
+        yield from (f"| {' | '.join(map(_plain, row))} |" for row in block.rows)
+
+
+def _plain(text: str) -> str:
+    """A text that Markdown shows as it is, inside of a line."""
+    return _ACTIVE.sub(lambda match: f"\\{match[0]}", escape(text))
+
+
+def _at_start(text: str) -> str:
+    """The same at the beginning of a line, where more is active."""
+    return _AT_START.sub(lambda match: f"{match[1]}\\{match[2]}", _plain(text), count=1)
+
+
+_STYLE: Final = """\
+:root { color-scheme: light dark; --line: #8885; --soft: #8881; }
+body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem; font: 16px/1.5 system-ui, sans-serif; }
+h1 { font-size: 1.7rem; } h2 { font-size: 1.3rem; margin-top: 2.2rem; border-bottom: 1px solid var(--line); }
+h3 { font-size: 1.05rem; margin-top: 1.8rem; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; font-size: 0.85rem; font-variant-numeric: tabular-nums; }
+th, td { padding: 0.25rem 0.7rem; border-bottom: 1px solid var(--line); }
+th, td { text-align: left; vertical-align: top; }
+th { background: var(--soft); } .right { text-align: right; } td:first-child { white-space: nowrap; }
+p, li, h1, h3 { overflow-wrap: anywhere; }
+"""
+
+
+def html_page(title: str, blocks: Iterable[Block]) -> str:
+    """The page as HTML that needs nothing else, readable in light and dark."""
+    body = "\n".join(_html(block) for block in blocks)
+    return (
+        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{_text(title)}</title>\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<style>\n{_STYLE}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
+    )
+
+
+def _html(block: Block) -> str:
+    if isinstance(block, Heading):
+        return f"<h{block.level}>{_text(block.text)}</h{block.level}>"
+    if isinstance(block, Paragraph):
+        lead = f"<strong>{_text(block.lead)}</strong> " if block.lead else ""
+        return f"<p>{lead}{_text(block.text)}</p>"
+    if isinstance(block, Bullets):
+        return "<ul>\n" + "\n".join(f"<li>{_text(item)}</li>" for item in block.items) + "\n</ul>"
+    rows = [
+        _html_row("th", block.headers, block.right),
+        *(_html_row("td", row, block.right) for row in block.rows),
+    ]
+    return '<div class="wide"><table>\n' + "\n".join(rows) + "\n</table></div>"
+
+
+def _html_row(tag: str, cells: Sequence[str], right: frozenset[int]) -> str:
+    marked = (
+        f'<{tag} class="right">{_text(cell)}</{tag}>' if number in right else f"<{tag}>{_text(cell)}</{tag}>"
+        for number, cell in enumerate(cells)
+    )
+    return f"<tr>{''.join(marked)}</tr>"
+
+
+def _text(text: str) -> str:
+    return html.escape(escape(text))

@@ -1,0 +1,268 @@
+"""A report of an incident as a person reads it: its blocks, each sentence that of `kills`, `next` or `fix`.
+
+Not here: what is in it (incident.py), and what Markdown and HTML make of the blocks (page.py).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from kubectl_qos.k8s.quantity import parse_time
+from kubectl_qos.k8s.usage import sampled
+from kubectl_qos.present import fixes as of_fixes
+from kubectl_qos.present import kills as of_kills
+from kubectl_qos.present.format import UNKNOWN, binary, count, duration, escape, first_few, full_name
+from kubectl_qos.present.incident import DEATHS, OWN, About, Death, Incident
+from kubectl_qos.present.next_death import COLUMNS, distance, killed_by, victim
+from kubectl_qos.present.output import NO_AGES, Align, Column
+from kubectl_qos.present.page import Block, Bullets, Grid, Heading, Paragraph
+from kubectl_qos.present.pod_columns import BY_KEY
+from kubectl_qos.present.reasons import assumption_sentence, usage_sentence
+from kubectl_qos.present.timeline import NOTHING, foremost
+from kubectl_qos.qos.prediction import assumptions
+from kubectl_qos.qos.reason import Confidence, Mechanism
+from kubectl_qos.qos.simulation.next_death import OF_NODE
+
+_MOST_LINES: Final = 40
+"""Of the timeline, whose deaths are never left out for others; -o json has all."""
+_MOST: Final = 5
+_PLACES: Final = ("namespace", "pod", "qos", "oom_score_adj", "oom_score", "memory", "request")
+_OTHERS: Final = {
+    "ended": ("container that failed", "containers that failed"),
+    "rollout": ("rollout",),
+    "resize": ("unfinished resize",),
+}
+
+
+def title(about: About) -> str:
+    """The title of the page: `Memory report: node worker-2`."""
+    name = full_name(about.namespace, about.name)
+    return f"Memory report: {f'{about.kind.lower()} {name}' if about.name else 'all namespaces'}"
+
+
+def clock(time: datetime | str) -> str:
+    """In UTC, as the API writes it."""
+    moment = parse_time(time) if isinstance(time, str) else time
+    return (
+        f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if moment is not None else escape(str(time)) or UNKNOWN
+    )
+
+
+def blocks(incident: Incident, version: str) -> Iterator[Block]:
+    """The page."""
+    yield Heading(1, title(incident.about))
+    at, since, window = "as of" if incident.snapshot.at else "written at", incident.since, "all that is known"
+    if since is not None:
+        window = f"the {duration(round((incident.now - since).total_seconds()))} since {clock(since)}"
+    labels = f", pods with {escape(incident.scope.selector_text)}" if incident.scope.selector_text else ""
+    where = f"From {escape(incident.source)}{labels}, {at} {clock(incident.now)} by kubectl-qos {version}"
+    yield Paragraph(f"{where}, about {window}.")
+    yield Heading(2, "What happened")
+    yield Paragraph(" ".join(summary(incident)))
+    if incident.timeline:
+        yield Heading(2, "Timeline")
+        yield from _timeline(incident)
+    if incident.deaths:
+        yield Heading(2, "Each death")
+        first_at: dict[object, int] = {}
+        for number, death in enumerate(incident.deaths, start=1):
+            yield from _death(number, death, first_at)
+        left = len(incident.kills) - sum(1 + len(death.earlier) for death in incident.deaths)
+        if left:
+            yield Paragraph(f"{count(left, 'older death')} only in the timeline: --since shortens it.")
+    yield Heading(2, "What stands now")
+    yield from _next(incident)
+    yield Heading(2, "Versions and assumptions")
+    yield Bullets(tuple(_facts(incident)))
+
+
+def summary(incident: Incident) -> Iterator[str]:
+    """What happened, in sentences counted from the values."""
+    kills, about = incident.kills, incident.about
+    if not kills:
+        namespace = about.name if about.kind == "Namespace" else None
+        yield f"{of_kills.nothing_sentence(namespace).rstrip('.')}."
+    else:
+        by = Counter(of_kills.MECHANISMS[kill.diagnosis.mechanism] for kill in kills).most_common()
+        ways = f", {by[0][0]}" if len(by) == 1 else f": {', '.join(f'{number} {way}' for way, number in by)}"
+        yield f"{count(len(kills), 'death')} that memory may explain{ways}."
+        names = Counter(
+            full_name(one.namespace, one.pod) if one.pod else "a process outside pods" for one in kills
+        )
+        hits = [f"{name} {number} times" if number > 1 else name for name, number in names.most_common()]
+        yield f"It hit {first_few(hits, _MOST)}."
+        sure = Counter(kill.diagnosis.confidence for kill in kills)
+        yield f"Confidence: {', '.join(f'{sure[one]} {one.value}' for one in Confidence if sure[one])}."
+    others = Counter(one.what for one in incident.timeline for _ in range(one.times))
+    texts = [count(others[what], *words) for what, words in _OTHERS.items() if others[what]]
+    if texts:
+        yield f"Also in that time: {', '.join(texts)}."
+    yield from (f"{one}." for one in incident.doubts)
+    for node, death, _ in incident.coming[0].rows[:1]:
+        where = f" on {escape(node)}" if len(incident.nodes) > 1 else ""
+        away = " away" if death.distance_bytes > 0 else ""
+        yield f"Next to die{where} is {victim(death)}: {killed_by(death)}, {distance(death)}{away}."
+
+
+def _timeline(incident: Incident) -> Iterator[Block]:
+    lines = incident.timeline
+    newest = sorted(range(len(lines)), key=lambda place: (lines[place].what not in DEATHS, -place))
+    kept = [lines[place] for place in sorted(newest[:_MOST_LINES])]
+    rows = [
+        (clock(one.time), one.what + (f" ×{one.times}" if one.times > 1 else ""), one.about, one.text)
+        for one in kept
+    ]
+    yield Grid(("Time", "What", "Where", "How"), rows)
+    yield from _more(len(lines) - len(kept), ": -o json has them all")
+
+
+def _death(number: int, death: Death, first_at: dict[object, int]) -> Iterator[Block]:
+    """What is known of a death; `first_at` are needs and orders by the first death that has them."""
+    kill, diagnosis = death.kill, death.kill.diagnosis
+    yield Heading(3, f"{number}. {of_kills.subject(kill)}")
+    text = f"{of_kills.MECHANISMS[diagnosis.mechanism]}, {of_kills.when(kill)}"
+    if death.earlier:
+        text += f", before that {first_few(list(map(of_kills.when, death.earlier)), _MOST)}"
+    yield Paragraph(f"{text}.", f"{diagnosis.confidence.value.title()}:")
+    yield Bullets(tuple(map(of_kills.evidence_sentence, diagnosis.evidence)))
+    if diagnosis.needs is not None and first_at.setdefault((diagnosis.needs, kill.node), number) == number:
+        yield Paragraph(f"{of_kills.need_sentence(diagnosis.needs, kill.node)}.", "To be certain:")
+    if others_sentence(death):
+        yield Paragraph(f"{others_sentence(death)}.", "Who else could have died:")
+    if kill.report is not None:
+        yield Bullets((*of_kills.victim_sentences(kill.report), *of_kills.choice_sentences(kill)))
+        cells, rest = of_kills.candidates(kill)
+        # At an own limit the pause container is the other candidate.
+        if len(cells) > (2 if diagnosis.mechanism in OWN else 1):
+            yield Grid(
+                of_kills.TASK_HEADERS, cells, frozenset(map(of_kills.TASK_HEADERS.index, of_kills.RIGHT))
+            )
+            yield from _more(rest)
+    is_eviction = diagnosis.mechanism is Mechanism.EVICTION
+    first = (
+        first_at.setdefault((kill.node, death.state_time, is_eviction), number) if death.rivals else number
+    )
+    if first != number:
+        yield Paragraph(f"Their order stands at death {first}.")
+    elif death.rivals:
+        columns = [BY_KEY[key] for key in ("eviction" if is_eviction else "rank", *_PLACES)]
+        yield _grid(columns, death.rivals[:_MOST])
+        yield from _more(len(death.rivals) - _MOST)
+    if state_sentence(death):
+        yield Paragraph(f"{state_sentence(death)}.", f"A minute before, at {clock(death.state_time)}:")
+    if prevention_sentence(death):
+        effect = "put it off" if diagnosis.mechanism in OF_NODE else "prevented it"
+        yield Paragraph(f"{prevention_sentence(death)}.", f"What would have {effect}:")
+
+
+def _more(rest: int, where: str = "") -> Iterator[Block]:
+    if rest > 0:
+        yield Paragraph(f"And {rest} more{where}.")
+
+
+def _grid(columns: Sequence[Column[Any]], rows: Iterable[Any]) -> Grid:
+    right = frozenset(number for number, one in enumerate(columns) if one.align is Align.RIGHT)
+    cells = [[one.cell(row, NO_AGES) for one in columns] for row in rows]
+    return Grid([one.header for one in columns], cells, right)
+
+
+def others_sentence(death: Death) -> str:
+    """Whom the killer chose among, and why not the others; empty where it did not choose by memory."""
+    mechanism = death.kill.diagnosis.mechanism
+    if mechanism is Mechanism.CONTAINER_LIMIT:
+        return "nobody outside of this container: at its limit the kernel chooses among its processes"
+    if mechanism is Mechanism.POD_LIMIT:
+        return "nobody outside of this pod: at its limit the kernel chooses among its containers"
+    if mechanism not in OF_NODE:
+        return ""
+    why = "the kernel kills the highest oom_score first"
+    if mechanism is Mechanism.EVICTION:
+        why = "the kubelet evicts those first that use more than they request, of these the lowest priority"
+    order = "now, as that of then is not known"
+    if death.state_time:
+        order = f"a minute before, at {clock(death.state_time)}"
+    order = f"their order is that of {order}" if death.rivals else "their order is not known"
+    if death.kill.report is not None:
+        order = "these are the numbers of its own report"
+    return f"any pod of {escape(death.kill.node)}, but {why}; {order}"
+
+
+def state_sentence(death: Death) -> str:
+    """Its pod a minute before: what it used, and its place; empty where that is not known."""
+    row = death.row
+    if not death.state_time or row is None:
+        return ""
+    used = f"it used {binary(row.memory)}" if row.memory is not None else "its usage is not known"
+    limit = f"a limit of {binary(row.limit)}" if row.limit else "no limit"
+    request = f"a request of {binary(row.request)}" if row.request else "no request"
+    whole = f"the pods of {escape(row.node)} used {binary(sum(one.memory or 0 for one in death.rows))}"
+    place = f", where it was number {row.rank} in the kill order" if row.rank is not None else ""
+    return f"{used}, with {request} and {limit}; {whole}{place}"
+
+
+def prevention_sentence(death: Death) -> str:
+    """The first change against such a death with its effect and when, or why none; may be empty."""
+    fix = death.fix
+    if fix is not None:
+        at = f"; by the state of {clock(death.fix_time)}" if death.fix_time else ""
+        change = of_fixes.fix_sentence(fix)
+        if death.has_ended:
+            change = f"{of_fixes.fix_object(fix)} {of_fixes.fix_change(fix)}, in the pod that follows"
+        return f"{change}; {of_fixes.fix_effect(fix)}{at}"
+    if death.unfixed is not None:
+        return f"no change is offered: {of_fixes.NO_FIX[death.unfixed.reason]}"
+    if death.kill.diagnosis.mechanism in OWN | OF_NODE:
+        return "nothing can be tried: the pod does not run any more, and its node then is not known"
+    return ""
+
+
+def _next(incident: Incident) -> Iterator[Block]:
+    (coming, fixes), about = incident.coming, incident.about
+    rows = coming.rows
+    if not rows:
+        why = next(iter(coming.notes), NOTHING)
+        yield Paragraph(f"{why[:1].upper()}{why[1:]}.")
+        return
+    shown = foremost([row.death for row in rows], _MOST) if coming.state is not None else ()
+    shown_rows = [row for row in rows if not shown or row.death in shown][:_MOST]
+    hidden = {"node"} if len({row.node for row in rows}) == 1 else set()
+    hidden |= set() if any(row.seconds for row in shown_rows) else {"eta"}
+    hidden |= set() if any(row.death.before for row in shown_rows) else {"before"}
+    namespace = about.name if about.kind == "Namespace" else about.namespace
+    what = f" {about.kind.lower()}/{about.name}" if about.kind in {"Node", "Pod"} else ""
+    what = escape(what + (f" -n {namespace}" if namespace else ""))
+    yield Paragraph("Who dies next, by whom, and how much more memory until then:")
+    yield _grid([one for one in COLUMNS if one.key not in hidden], shown_rows)
+    yield from _more(len(rows) - len(shown_rows), f": kubectl qos next{what}")
+    for fix in fixes.fixes[:1]:
+        yield Paragraph(f"{of_fixes.fix_sentence(fix)}; {of_fixes.fix_effect(fix)}.", "The first change:")
+    yield from _more(len(fixes.fixes) - 1, f": kubectl qos fix{what}")
+    for line in [] if fixes.fixes else list(of_fixes.unfixed_lines(fixes))[:1]:
+        yield Paragraph(f"{line}.", "No change:")
+    if fixes.kubelet is not None:
+        yield Paragraph(f"{of_fixes.kubelet_sentence(fixes.kubelet)}.", "The kubelet:")
+
+
+def _facts(incident: Incident) -> Iterator[str]:
+    """Versions, what is assumed of which nodes, how usage is known, and what is missing."""
+    snapshot, by_text = incident.snapshot, dict[str, list[str]]()
+    for name in incident.nodes:
+        raw = snapshot.nodes.get(name)
+        if raw is not None:
+            info = raw.status.node_info
+            parts = {"kubelet ": info.kubelet_version, "": info.container_runtime_version}
+            parts |= {"kernel ": info.kernel_version, "OS ": info.os_image}
+            known = ", ".join(what + escape(value) for what, value in parts.items() if value)
+            by_text.setdefault(known or "versions unknown", []).append(escape(name))
+        texts = [assumption_sentence(one) for one in assumptions(snapshot.setup(name))]
+        if texts:
+            by_text.setdefault(f"not measured, assumed: {', '.join(texts)}", []).append(escape(name))
+    yield from (f"{first_few(names)}: {text}" for text, names in by_text.items())
+    usage = sampled(snapshot.usage)
+    if usage is not None:
+        yield usage_sentence(usage, incident.now, snapshot.history)
+    coming, fixes = incident.coming
+    yield from dict.fromkeys((*incident.notes, *(coming.notes if coming.rows else ()), *fixes.notes))

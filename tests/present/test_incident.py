@@ -1,0 +1,139 @@
+"""What a report is made of: the timeline, deaths of one kind as one, and what is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from kubectl_qos.k8s.events import Event, EventList
+from kubectl_qos.k8s.objects import NodeObject, Pod, convert
+from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.present import incident
+from kubectl_qos.present.incident import About, Incident, TimelineEntry
+from kubectl_qos.qos.kills.analyze import Kill, find_kills
+from kubectl_qos.qos.kills.evidence import Diagnosis
+from kubectl_qos.qos.reason import Confidence, Mechanism
+from tests.cluster.cluster_objects import node as node_object
+from tests.cluster.cluster_objects import pod as pod_object
+
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+
+
+def time(hour: int, minute: int = 0) -> str:
+    return f"2026-11-20T{hour:02}:{minute:02}:00Z"
+
+
+def a_pod(name: str = "web-7f-x", **status: Any) -> Pod:
+    raw = pod_object(name)
+    raw["metadata"] |= {"creationTimestamp": time(9), "labels": {"pod-template-hash": "7f"}}
+    raw["metadata"] |= {"ownerReferences": [{"kind": "ReplicaSet", "name": "web-7f", "controller": True}]}
+    raw["status"] = {"phase": "Running", **status}
+    return convert(raw, Pod)
+
+
+def ended(hour: int, exit_code: int, reason: str) -> dict[str, Any]:
+    return {"terminated": {"exitCode": exit_code, "reason": reason, "finishedAt": time(hour)}}
+
+
+def an_event(kind: str, name: str, reason: str, message: str, hour: int, count: int = 1) -> Event:
+    involved = {"kind": kind, "name": name, **({"namespace": "shop"} if kind != "Node" else {})}
+    raw = {"involvedObject": involved, "reason": reason, "message": message, "count": count}
+    return convert({**raw, "lastTimestamp": time(hour)}, Event)
+
+
+def incident_of(kills: Iterable[Kill] = (), **fields: Any) -> Incident:
+    known = {"snapshot": Snapshot(), "event_list": EventList(), "since": None, **fields}
+    about = About("Node", "", "worker-1")
+    return Incident(about=about, source="x", now=NOW, scope=Scope(), kills=tuple(kills), **known)
+
+
+def entries(
+    pod: Pod, events: tuple[Event, ...] = (), since: datetime | None = None, conditions: tuple[Any, ...] = ()
+) -> tuple[TimelineEntry, ...]:
+    raw = node_object()
+    raw["status"]["conditions"] = list(conditions)
+    node, event_list = convert(raw, NodeObject), EventList(events)
+    snapshot = Snapshot(pods=(pod,), nodes={node.name: node})
+    kills = find_kills(snapshot, event_list)
+    return incident_of(kills, snapshot=snapshot, event_list=event_list, since=since).timeline
+
+
+def status(**states: Any) -> dict[str, Any]:
+    return {"name": "app", "restartCount": 1, **states}
+
+
+def test_all_kinds_of_entries_in_order() -> None:
+    pod = a_pod(
+        containerStatuses=[
+            status(state=ended(11, 3, "Error"), lastState=ended(10, 137, "OOMKilled")),
+            {**status(state=ended(11, 0, "Completed")), "name": "done"},
+        ],
+        conditions=[{"type": "PodResizePending", "status": "True", "lastTransitionTime": time(8)}],
+    )
+    events = (
+        an_event("Deployment", "web", "ScalingReplicaSet", "Scaled up", 7),
+        an_event("Deployment", "other", "ScalingReplicaSet", "Scaled up", 7),
+        an_event("Node", "worker-1", "SystemOOM", "victim", 6, 2),
+        an_event("Node", "worker-1", "SystemOOM", "victim", 5),
+        an_event("Pod", "web-7f-x", "Started", "no matter of memory", 5),
+    )
+    pressure = {"type": "MemoryPressure", "status": "False", "lastTransitionTime": time(4), "message": "fine"}
+    later = {"type": "Ready", "status": "True", "lastTransitionTime": time(23)}
+    found = entries(pod, events, NOW - timedelta(days=1), (pressure, later))
+    assert [(one.time, one.what, one.times) for one in found] == [
+        (time(4), "MemoryPressure", 1),
+        (time(6), "SystemOOM", 3),
+        (time(7), "ScalingReplicaSet", 1),
+        (time(8), "resize", 1),
+        (time(9), "rollout", 1),
+        (time(10), "killed", 1),
+        (time(11), "ended", 1),
+    ]
+    assert found[0].text == "MemoryPressure is False: fine"
+    assert (found[4].about, found[4].text) == ("deployment shop/web", "replicaset web-7f begins, 1 pod here")
+    assert found[5].about == "pod shop/web-7f-x, container app on worker-1"
+    assert found[6].text == "it ended with exit code 3 and Error"
+
+
+def test_what_is_older_is_left_out_and_what_has_no_time_stands_last() -> None:
+    pod = a_pod(
+        containerStatuses=[status(state=ended(11, 3, "Error"))],
+        conditions=[{"type": "PodResizePending", "status": "True"}],
+    )
+    found = entries(pod, since=NOW - timedelta(hours=2))
+    assert [one.what for one in found] == ["ended", "resize"]
+
+
+def test_an_eviction_is_listed_once() -> None:
+    pod = a_pod(phase="Failed", reason="Evicted", message="The node was low on resource: memory.")
+    event = an_event("Pod", "web-7f-x", "Evicted", "The node was low on resource: memory.", 11)
+    assert [one.what for one in entries(pod, (event,))].count("evicted") == 1
+    assert "Evicted" not in [one.what for one in entries(pod, (event,))]
+
+
+def a_kill(minute: int, mechanism: Mechanism, container: str = "app") -> Kill:
+    diagnosis = Diagnosis(mechanism, Confidence.LIKELY, ())
+    return Kill(diagnosis=diagnosis, time=time(11, minute), namespace="shop", pod="web", container=container)
+
+
+def test_deaths_of_one_container_in_one_way_are_one() -> None:
+    kills = [a_kill(minute, Mechanism.CONTAINER_LIMIT) for minute in (9, 8, 7)]
+    kills += [a_kill(6, Mechanism.SIGKILL), a_kill(5, Mechanism.CONTAINER_LIMIT, "log")]
+    found = incident_of(kills).deaths
+    assert [(one.kill, one.earlier) for one in found] == [
+        (kills[0], (kills[1], kills[2])),
+        (kills[3], ()),
+        (kills[4], ()),
+    ]
+
+
+def test_the_past_is_read_of_the_newest_deaths_a_minute_before_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(incident, "MOST_STATES", 2)
+    monkeypatch.setattr(incident, "MOST_DEATHS", 3)
+    kills = [a_kill(minute, Mechanism.NODE, f"c{minute}") for minute in (9, 8, 7, 6)]
+    read: list[datetime] = []
+    assert len(incident_of(kills, past=read.append).deaths) == 3
+    assert [f"{one:%H:%M}" for one in read] == ["11:08", "11:07"]
