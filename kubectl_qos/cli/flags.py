@@ -209,6 +209,24 @@ def add_readonly(
     add_switch(parser, "--readonly", default=argparse.SUPPRESS, help=help_)
 
 
+def add_bundle(parser: argparse.ArgumentParser) -> None:
+    """Add --bundle and --anonymize."""
+    parser.add_argument(
+        "--bundle",
+        type=_parse_bundle,
+        metavar="FILE.tar.gz",
+        help="also write all that the answers come from to FILE.tar.gz, redacted: every command that reads"
+        " answers the same with -f FILE.tar.gz, as of now",
+    )
+    add_switch(parser, "--anonymize", help="replace the words of names in the bundle, each by the same one")
+
+
+def _parse_bundle(path: str) -> str:
+    if not path.endswith(".tar.gz"):
+        raise UsageError(f"--bundle {path!r}: the name of a bundle ends in .tar.gz")
+    return path
+
+
 def add_target(parser: argparse.ArgumentParser, help_: str, nargs: str = "*") -> None:
     """Add what a command is about: pods, workloads and nodes."""
     parser.add_argument("target", nargs=nargs, metavar="TYPE/NAME", help=help_)

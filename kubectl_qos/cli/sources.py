@@ -5,7 +5,7 @@ Every command imports this module, also for its --help, so it imports slow ones 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from kubectl_qos.k8s.node_overrides import NodeOverride
     from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
     from kubectl_qos.metrics.prometheus import Prometheus
+    from kubectl_qos.qos.kills.report import KernelLog
     from kubectl_qos.transport.client import Connection
 
 
@@ -92,14 +93,26 @@ def resolve_source(
         source = _demo(overrides, write_settings, lives=lives)
     elif options.has_files:
         from kubectl_qos.cluster.files import FileSource
+        from kubectl_qos.cluster.inputs import is_bundle
 
-        files = FileSource(
-            options.files,
-            kustomize=options.kustomize,
-            recursive=options.recursive,
-            overrides=overrides,
-            keep_objects=keep_objects,
-        )
+        if is_bundle(options.files):
+            from kubectl_qos.cluster.bundle import BundleSource
+
+            files: FileSource = BundleSource(
+                options.files[0],
+                usage=options.usage != "none",
+                configz=not only_ranking,
+                overrides=overrides,
+                keep_objects=keep_objects,
+            )
+        else:
+            files = FileSource(
+                options.files,
+                kustomize=options.kustomize,
+                recursive=options.recursive,
+                overrides=overrides,
+                keep_objects=keep_objects,
+            )
         scope, failed = _build_scope(options, files, names), files.is_unreadable or files.is_refused
         return ResolvedSource(files, scope, files.notes, files.is_unreadable, failed, has_flag)
     else:
@@ -289,6 +302,19 @@ def _build_scope(options: SourceOptions, source: Source, names: Iterable[str]) -
         selector_text=options.selector,
         fields=flag_value(FieldSelector.parse, options.field_selector),
     )
+
+
+def save_bundle(
+    path: str, resolved: ResolvedSource, kernel_logs: Sequence[KernelLog] = (), *, anonymize: bool
+) -> None:
+    """Write what a source has in scope, and say so on stderr. Raises QosError."""
+    from pathlib import Path
+
+    from kubectl_qos.cluster.bundle import collect, write_bundle
+
+    write_bundle(Path(path), collect(resolved.source, resolved.scope, kernel_logs), anonymize=anonymize)
+    names = "without names" if anonymize else "with names, which --anonymize replaces"
+    output.note(f"wrote {path}, {names}: look through it before you give it away")
 
 
 def open_connection(options: SourceOptions) -> Connection:

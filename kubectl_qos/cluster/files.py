@@ -46,7 +46,7 @@ class FileSource(Source):
     """Manifests and dumps, read once. Raises InputError without objects."""
 
     is_live = False
-    default_namespace = None
+    default_namespace: str | None = None
 
     def __init__(
         self,
@@ -134,11 +134,11 @@ class FileSource(Source):
 
     def raw(self, pod: Pod) -> dict[str, Any]:
         """The object as it is written, read again. Raises InputError where it is gone."""
-        return self._find_raw((raw for *_, raw in self._objects()), pod)
+        return self._find_raw(self.raw_objects(), pod)
 
     def raw_node(self, name: str) -> dict[str, Any]:
         """The node as it is written. Raises InputError where the files have none."""
-        nodes = (raw for *_, raw in self._objects() if raw.get("kind") == "Node")
+        nodes = (raw for raw in self.raw_objects() if raw.get("kind") == "Node")
         raw = next((raw for raw in nodes if metadata_text(raw, "name") == name), None)
         if raw is None:
             raise InputError(f"node {name} is not in {self.title}")
@@ -162,14 +162,14 @@ class FileSource(Source):
         """The object with its owners and the limits of its namespace in the same files. Raises InputError."""
         from kubectl_qos.edit.related import related_in_files
 
-        objects = [raw for *_, raw in self._objects()]
+        objects = [*self.raw_objects()]
         return related_in_files(self._find_raw(objects, pod), objects, pod.namespace)
 
     def disruption_budgets(self) -> Sequence[DisruptionBudget]:
         """Those in the files."""
         from kubectl_qos.k8s.selectors import find_budgets
 
-        return tuple(find_budgets(raw for *_, raw in self._objects()))
+        return tuple(find_budgets(self.raw_objects()))
 
     def locations(self, pods: Collection[Pod]) -> list[str]:
         """File, document and item."""
@@ -218,6 +218,10 @@ class FileSource(Source):
             for document in plain_documents(content, name):
                 for numbers, raw in document.objects():
                     yield content, document, numbers, raw
+
+    def raw_objects(self) -> Iterator[dict[str, Any]]:
+        """Every object as it is written."""
+        return (raw for *_, raw in self._objects())
 
     def _find_raw(self, objects: Iterable[dict[str, Any]], pod: Pod) -> dict[str, Any]:
         raw = next((raw for raw in objects if _is_object_of(raw, pod)), None)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 import time
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 from kubectl_qos.check.settings import FILE_NAME
-from kubectl_qos.errors import InputError
+from kubectl_qos.errors import InputError, UsageError
 
 EXTENSIONS: Final = (".json", ".yaml", ".yml")
+BUNDLES: Final = (".tar.gz", ".tgz")
 STANDARD_INPUT: Final = "-"
 MAX_URL_BYTES: Final = 64 << 20
 URL_SECONDS: Final = 30.0
@@ -25,6 +26,14 @@ _LOGGED_ERROR: Final = re.compile(r' err="(.+)"$')
 def is_url(path: str) -> bool:
     """Whether a -f names a URL, as kubectl decides it."""
     return path.startswith(("http://", "https://"))
+
+
+def is_bundle(paths: Sequence[str]) -> bool:
+    """Whether -f names a bundle (bundle.py). Raises UsageError where it does not name it alone."""
+    bundles = [path for path in paths if path.endswith(BUNDLES)]
+    if bundles and len(paths) > 1:
+        raise UsageError(f"{bundles[0]} is a bundle, which has everything", hint="give it alone")
+    return bool(bundles)
 
 
 def existing(path: str) -> Path:

@@ -112,6 +112,11 @@ class Source(Protocol):
     def default_namespace(self) -> str | None:
         """The namespace of commands that name none; None for all of them."""
 
+    @property
+    def has_budgets(self) -> bool:
+        """Whether its PodDisruptionBudgets are known, and not only those of files."""
+        return not self.is_live
+
     def now(self) -> datetime:
         """The time that ages are counted from."""
 

@@ -85,7 +85,7 @@ def nested_list(raw: Any, *keys: str) -> list[Json]:
     return [item for item in items if isinstance(item, Mapping)] if isinstance(items, list) else []
 
 
-class ApiStruct(msgspec.Struct, frozen=True, rename="camel", gc=False, kw_only=True):
+class ApiStruct(msgspec.Struct, frozen=True, rename="camel", gc=False, kw_only=True, omit_defaults=True):
     """Anything that is decoded from an API: frozen, camelCase in JSON, unknown fields skipped."""
 
 

@@ -75,6 +75,7 @@ class Facts:
     now: datetime
     notes: tuple[str, ...] = ()
     failed: bool = False
+    kernel_logs: Sequence[KernelLog] = ()
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -121,6 +122,7 @@ def run(options: Options) -> int:
     source = options.source.without_usage().on_node(node)
     logs = read_logs(options.kernel_logs, source, local=options.local)
     facts = _read_facts(source, references, has_logs=bool(logs))
+    logs += facts.kernel_logs
     missing = find_missing(references, facts)
     kills, facts = find_shown(facts, logs, references, source, options.since_seconds)
     format_ = options.format.output
@@ -234,6 +236,7 @@ def facts_of(
         resolved.source.now(),
         resolved.notes,
         resolved.failed,
+        resolved.source.kernel_logs(),
     )
 
 

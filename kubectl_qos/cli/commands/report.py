@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from kubectl_qos import __version__
 from kubectl_qos.cli import output, resources, sources
 from kubectl_qos.cli.commands import kills as kills_command
-from kubectl_qos.cli.flags import add_at, add_output, add_target
+from kubectl_qos.cli.flags import add_at, add_bundle, add_output, add_target
 from kubectl_qos.errors import EXIT_ERROR, QosError, UsageError
 
 if TYPE_CHECKING:
@@ -46,6 +46,8 @@ class Options:
     kernel_logs: tuple[str, ...]
     local: bool
     since_seconds: int | None
+    bundle: str | None
+    anonymize: bool
     output: str | None
 
 
@@ -57,6 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_output(parser, "markdown", "html", "json", "yaml", help_="output format (default: markdown)")
     add_at(parser)
+    add_bundle(parser)
 
 
 def run(options: Options) -> int:
@@ -76,7 +79,7 @@ def run(options: Options) -> int:
     if source.node is not None:
         resources.require_node(source.node, facts.snapshot)
     seconds = options.since_seconds or (None if source.has_files else DAY_SECONDS)
-    logs += resolved.source.kernel_logs()
+    logs += facts.kernel_logs
     kills, facts = kills_command.find_shown(facts, logs, references, source, seconds)
     missing = kills_command.find_missing(references, facts)
     if kills or not missing:
@@ -96,6 +99,8 @@ def run(options: Options) -> int:
             notes=tuple(kills_command.source_notes(facts, logs)),
         )
         _print(incident, options.output)
+        if options.bundle is not None:
+            sources.save_bundle(options.bundle, resolved, logs, anonymize=options.anonymize)
     for error in missing:
         output.print_error(error)
     return EXIT_ERROR if facts.failed or missing else 0

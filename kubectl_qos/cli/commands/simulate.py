@@ -261,7 +261,7 @@ def _notes(now: _Outcome, snapshot: Snapshot, resolved: sources.ResolvedSource) 
     from kubectl_qos.present.simulation import BUDGETS_NOT_READ, simulation_notes
 
     notes = [*map(missing_sentence, snapshot.missing), *simulation_notes(*now)]
-    return [*notes, BUDGETS_NOT_READ] if resolved.source.is_live else notes
+    return notes if resolved.source.has_budgets else [*notes, BUDGETS_NOT_READ]
 
 
 def _print(now: _Outcome, then: _Outcome | None, format_: str | None, at: str) -> None:

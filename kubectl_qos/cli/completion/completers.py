@@ -79,13 +79,17 @@ class Names:
 
     def _read_files(self) -> Snapshot:
         from kubectl_qos.cluster.files import DEMO_FILE, FileSource
-        from kubectl_qos.cluster.inputs import STANDARD_INPUT, is_url
+        from kubectl_qos.cluster.inputs import STANDARD_INPUT, is_bundle, is_url
         from kubectl_qos.k8s.snapshot import Scope, Snapshot
 
         files = self.options.files
         if STANDARD_INPUT in files or self.options.kustomize is not None or any(map(is_url, files)):
             # Stdin is the shell's, and nothing is built or fetched for a key.
             return Snapshot()
+        if is_bundle(files):
+            from kubectl_qos.cluster.bundle import BundleSource
+
+            return BundleSource(files[0]).snapshot(Scope())
         return FileSource(files or (str(DEMO_FILE),), recursive=self.options.recursive).snapshot(Scope())
 
     def _is_in_scope(self, pod: Pod) -> bool:
@@ -411,6 +415,7 @@ OF_COMMAND: Final[Mapping[str, Mapping[str, Completer]]] = {
         "target": TargetCompleter(POD, NODE),
         "kernel_logs": only(FILES),
         "since_seconds": free,
+        "bundle": only(FILES),
     },
     "next": {"target": TargetCompleter(POD, NODE)},
     "fix": {

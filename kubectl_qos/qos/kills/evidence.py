@@ -175,6 +175,8 @@ _MEMORY: Final = re.compile(r"low on resource: \[?memory", re.IGNORECASE)
 _CRITICAL: Final = re.compile(r"Preempted in order to admit|preempted by Kubelet to accommodate a critical")
 _SHUTDOWN: Final = re.compile(r"imminent node shutdown|^Node is shutting")
 _EMPTY_DIR: Final = re.compile(r'Usage of EmptyDir volume "(?P<name>[^"]*)" exceeds')
+MESSAGE_PATTERNS: Final = (_OOM_AT_START, _MEMORY, _CRITICAL, _SHUTDOWN, _EMPTY_DIR)
+"""What is looked for in messages."""
 
 
 @dataclass(frozen=True, slots=True)

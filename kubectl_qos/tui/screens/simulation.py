@@ -295,7 +295,7 @@ class SimulationScreen(BuiltScreen[NodeState | None], group=BindingGroup.SIMULAT
         if self._node_state is not None and self._shown is not None:
             key = self.qos.keys.first("simulation.restarts")
             notes += present.simulation_notes(self._node_state, self._shown[1], key)
-            notes += [present.BUDGETS_NOT_READ] if self.qos.source.is_live else []
+            notes += [] if self.qos.source.has_budgets else [present.BUDGETS_NOT_READ]
         return [escape_lines(note) for note in notes]
 
     def _notes_layout(self, width: int) -> list[TextLine]:

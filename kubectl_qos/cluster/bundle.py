@@ -1,0 +1,374 @@
+"""Bundles: everything that answers come from, in one archive, to get the same answers elsewhere and later.
+
+`bundle.json` has the time, usage, kubelets' configurations and the kernels' reports, `objects.json` a List.
+All is made of our own types, which have only the fields that are read: no environment, no command, no image,
+no name of a secret, no other annotation. Not here: which texts and names are in it (redaction.py).
+"""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import time
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, Final, NamedTuple, Never
+
+import msgspec
+
+from kubectl_qos import __version__
+from kubectl_qos.atomic_file import replace_file
+from kubectl_qos.cluster.files import FileSource
+from kubectl_qos.cluster.inputs import existing, is_url, read_path
+from kubectl_qos.cluster.redaction import Redactor
+from kubectl_qos.cluster.source import Source
+from kubectl_qos.edit.related import AUTOSCALERS, LIMIT_RANGES, QUOTAS, SCALERS, RelatedKind
+from kubectl_qos.errors import InputError, QosError
+from kubectl_qos.k8s.events import NODE_EVENTS_NAMESPACE, Event, EventList
+from kubectl_qos.k8s.kinds import WORKLOADS, find_workload
+from kubectl_qos.k8s.kubelet import Kubelet
+from kubectl_qos.k8s.objects import (
+    ApiStruct,
+    Json,
+    ObjectMeta,
+    Pod,
+    PodTemplate,
+    convert,
+    json_decoder,
+    nested,
+)
+from kubectl_qos.k8s.selectors import DisruptionBudget
+from kubectl_qos.k8s.snapshot import Missing, NodeOverrides, Scope, Snapshot
+from kubectl_qos.k8s.usage import ContainerHistory, History, PodKey, PodUsage, Pressure
+from kubectl_qos.qos.kills.report import KernelLog
+
+VERSION: Final = 1
+MAX_BYTES: Final = 64 << 20
+MAX_UNPACKED_BYTES: Final = 512 << 20
+_MAX_MEMBERS: Final = 16
+_FACTS: Final = "bundle.json"
+_OBJECTS: Final = "objects.json"
+_MOST_WORKLOADS: Final = 100
+_MOST_SECONDS: Final = 20.0
+"""Of so many, and for so long, owners and limits are read: some requests each."""
+
+
+class _Strategy(ApiStruct, frozen=True):
+    """How pods are replaced; what is below `rolling_update` has its own fields of these."""
+
+    type: str = ""
+    rolling_update: _Strategy | None = None
+    max_surge: int | str | None = None
+    max_unavailable: int | str | None = None
+    partition: int | None = None
+
+
+class _WorkloadSpec(ApiStruct, frozen=True):
+    replicas: int | None = None
+    parallelism: int | None = None
+    paused: bool | None = None
+    strategy: _Strategy | None = None
+    update_strategy: _Strategy | None = None
+    template: PodTemplate | None = None
+    job_template: _Workload | None = None
+
+
+class _WorkloadStatus(ApiStruct, frozen=True):
+    desired_number_scheduled: int | None = None
+
+
+class _Workload(ApiStruct, frozen=True):
+    """A workload, or the template of a CronJob's Jobs."""
+
+    api_version: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+    spec: _WorkloadSpec = _WorkloadSpec()
+    status: _WorkloadStatus = _WorkloadStatus()
+
+
+_AROUND: Final[tuple[RelatedKind[Any], ...]] = (LIMIT_RANGES, QUOTAS, AUTOSCALERS, SCALERS)
+_TYPES: Final[Mapping[str, type[ApiStruct]]] = {
+    **dict.fromkeys(WORKLOADS, _Workload),
+    **{kind.kind: kind.item_type for kind in _AROUND},
+    "PodDisruptionBudget": DisruptionBudget,
+}
+"""What is kept beside pods, nodes and events."""
+
+
+class _PodFacts(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What was measured of a pod: as it is shown, now where that is something else, and over a time."""
+
+    namespace: str
+    name: str
+    usage: PodUsage | None = None
+    now: PodUsage | None = None
+    history: dict[str, ContainerHistory] = {}
+
+
+class _Written(msgspec.Struct, frozen=True):
+    """The part of bundle.json that every version has."""
+
+    version: int
+    written_by: str = "a newer kubectl-qos"
+
+
+class Facts(_Written, frozen=True, kw_only=True):
+    """bundle.json. `from_files` is whether the source was no cluster: then templates are ranked too."""
+
+    taken: Annotated[datetime, msgspec.Meta(tz=True)]
+    from_files: bool
+    namespace: str | None
+    server_version: str
+    at: str
+    over: str
+    stat: str
+    pods: tuple[_PodFacts, ...]
+    pressure: Mapping[str, Pressure]
+    node_usage: Mapping[str, int]
+    kubelets: Mapping[str, Kubelet]
+    overrides: NodeOverrides
+    missing: tuple[Missing, ...]
+    events_of_nodes: bool
+    events_missing: Missing | None
+    kernel_logs: tuple[KernelLog, ...]
+
+
+class Contents(NamedTuple):
+    """What a bundle is made of: its facts, and objects as plain JSON of only the fields that are read."""
+
+    facts: Facts
+    objects: Sequence[Json]
+
+
+def collect(source: Source, scope: Scope, kernel_logs: Sequence[KernelLog] = ()) -> Contents:
+    """Everything that commands read of these pods, their nodes and neighbours. Raises QosError."""
+    snapshot, taken, events = source.snapshot(scope), source.now(), source.event_list(scope.namespace)
+    nodes = {pod.node_name for pod in snapshot.pods if scope.matches(pod)} - {""}
+    pods = [pod for pod in snapshot.pods if pod.node_name in nodes or scope.matches(pod)]
+
+    def is_in_place(namespace: object) -> bool:
+        return scope.namespace is None or namespace in {None, "", scope.namespace}
+
+    objects: list[tuple[str, ApiStruct]] = [
+        *(("Pod", pod) for pod in pods if pod.kind == "Pod"),
+        *(("Node", node) for node in snapshot.nodes.values()),
+        *(("Event", event) for event in events.events if is_in_place(event.involved_object.namespace)),
+    ]
+    raws = source.raw_objects() if isinstance(source, FileSource) else _around(source, snapshot, scope)
+    seen = set()
+    for raw in raws:
+        kind, metadata = str(raw.get("kind")), nested(raw, "metadata")
+        key = kind, str(metadata.get("namespace")), str(metadata.get("name"))
+        if kind in _TYPES and key not in seen and is_in_place(metadata.get("namespace")):
+            seen.add(key)
+            with suppress(msgspec.ValidationError, QosError):
+                objects.append((kind, convert(raw, _TYPES[kind])))
+    facts = Facts(
+        version=VERSION,
+        written_by=f"kubectl-qos {__version__}",
+        taken=taken,
+        from_files=source.has_budgets,
+        namespace=scope.namespace or source.default_namespace,
+        server_version=snapshot.server_version,
+        at=snapshot.at,
+        over=snapshot.history.over,
+        stat=snapshot.history.stat,
+        pods=tuple(_pod_facts(snapshot, pods)),
+        pressure=snapshot.pressure,
+        node_usage=snapshot.node_usage,
+        kubelets=snapshot.kubelets,
+        overrides=snapshot.overrides,
+        missing=snapshot.missing,
+        events_of_nodes=events.of_nodes,
+        events_missing=events.missing,
+        kernel_logs=tuple(replace(log, first_line="") for log in kernel_logs),
+    )
+    return Contents(facts, [{"apiVersion": "v1", **_plain(one), "kind": kind} for kind, one in objects])
+
+
+def _pod_facts(snapshot: Snapshot, pods: Iterable[Pod]) -> Iterator[_PodFacts]:
+    history = snapshot.history
+    by_pod: dict[PodKey, dict[str, ContainerHistory]] = {}
+    for (pod, container), known in history.containers.items():
+        by_pod.setdefault(pod, {})[container] = known
+    for key in dict.fromkeys((pod.namespace, pod.name) for pod in pods):
+        yield _PodFacts(*key, snapshot.usage.get(key), history.now.get(key), by_pod.get(key, {}))
+
+
+def _around(source: Source, snapshot: Snapshot, scope: Scope) -> Iterator[Json]:
+    """The owners of the requested pods, and what limits them."""
+    pods = {find_workload(pod): pod for pod in reversed(snapshot.pods) if scope.matches(pod)}
+    end = time.monotonic() + _MOST_SECONDS
+    for workload in sorted(pods)[:_MOST_WORKLOADS]:
+        if time.monotonic() > end:
+            return
+        with suppress(QosError):
+            related = source.related(pods[workload])
+            yield from (owner.raw for owner in related.owners)
+            lists = related.limit_ranges, related.quotas, related.autoscalers, related.scalers
+            for kind, found in zip(_AROUND, lists, strict=True):
+                yield from ({"kind": kind.kind, **_plain(one)} for one in found)
+
+
+_plain = partial(msgspec.to_builtins, enc_hook=str)
+
+
+def write_bundle(path: Path, contents: Contents, *, anonymize: bool = False) -> None:
+    """Write the archive, whose bytes depend on the contents alone. Raises InputError.
+
+    To `anonymize` replaces each word of the names of objects, everywhere by the same one.
+    """
+    facts, objects = _plain(contents.facts), {"apiVersion": "v1", "kind": "List", "items": contents.objects}
+    redacted = Redactor(names=anonymize)
+    if anonymize:
+        redacted([objects, facts])  # the names that messages may have
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+        for name, value in ((_FACTS, facts), (_OBJECTS, objects)):
+            content = msgspec.json.format(msgspec.json.encode(redacted(value), order="sorted"), indent=1)
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    packer = zlib.compressobj(wbits=31)  # with a gzip header that has no time
+    packed = packer.compress(archive.getbuffer()) + packer.flush()
+    if len(packed) > MAX_BYTES or archive.tell() > MAX_UNPACKED_BYTES:
+        raise InputError(f"{path}: the bundle is too large", hint="select less with -n or --node")
+    try:
+        replace_file(path, packed)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+class BundleSource(FileSource):
+    """A bundle, as of its own time. Raises InputError for what is none.
+
+    Without `usage` or `configz` nothing is missing where a cluster would not have been asked for it.
+    """
+
+    locations = Source.locations
+    change_file = Source.change_file
+
+    def __init__(self, path: str, *, usage: bool = True, configz: bool = True, **options: Any) -> None:
+        self._path, self._usage, self._configz = path, usage, configz
+        self._members = _read_members(path)
+        self._facts = _read_facts(self._members[_FACTS], path)
+        self.default_namespace = self._facts.namespace
+        super().__init__([path], **options)
+        own, stored = self._overrides, self._facts.overrides
+        memory_bytes = own.memory_bytes or stored.memory_bytes
+        self._overrides = NodeOverrides(memory_bytes, (*stored.settings, *own.settings))
+
+    @property
+    def title(self) -> str:
+        """The file, and of when it is."""
+        return f"{self._path} at {self._facts.taken:%Y-%m-%d %H:%M:%S %Z}"
+
+    @property
+    def has_budgets(self) -> bool:
+        """As of the source that it was made of."""
+        return self._facts.from_files
+
+    def now(self) -> datetime:
+        """When it was made."""
+        return self._facts.taken
+
+    def snapshot(self, scope: Scope) -> Snapshot:
+        """Everything, whatever the scope."""
+        facts, found = self._facts, super().snapshot(scope)
+        if not facts.from_files:
+            found = replace(found, pods=tuple(pod for pod in found.pods if pod.kind == "Pod"))
+        pods = {(one.namespace, one.name): one for one in facts.pods}
+        history = History(
+            {(pod, name): known for pod, one in pods.items() for name, known in one.history.items()},
+            {pod: one.now for pod, one in pods.items() if one.now is not None},
+            facts.over,
+            facts.stat,
+        )
+        return replace(
+            found,
+            usage={pod: one.usage for pod, one in pods.items() if one.usage is not None},
+            kubelets=facts.kubelets if self._configz else {},
+            missing=tuple(one for one in facts.missing if self._usage or "memory usage" not in one.what),
+            server_version=facts.server_version,
+            pressure=facts.pressure,
+            node_usage=facts.node_usage,
+            history=history,
+            at=facts.at,
+        )
+
+    def event_list(self, namespace: str | None) -> EventList:
+        """Those that a cluster would have given then: of a namespace, and of nodes."""
+        facts, found = self._facts, super().event_list(namespace)
+
+        def is_requested(event: Event) -> bool:
+            place = event.metadata.namespace
+            return place == namespace or (place == NODE_EVENTS_NAMESPACE and event.is_of_node)
+
+        is_whole = namespace is None or facts.from_files
+        events = found.events if is_whole else tuple(filter(is_requested, found.events))
+        return EventList(events, facts.events_of_nodes, facts.events_missing)
+
+    def kernel_logs(self) -> Sequence[KernelLog]:
+        """The kernels' reports in it."""
+        return self._facts.kernel_logs
+
+    def writer(self) -> Never:
+        """Nothing. Raises QosError."""
+        raise QosError(f"nothing is sent: {self.title} is the past")
+
+    def _contents(self) -> Iterator[tuple[str, bytes]]:
+        yield f"{self._path}: {_OBJECTS}", self._members[_OBJECTS]
+
+
+def _read_members(path: str) -> dict[str, bytes]:
+    """The files of an archive, in memory alone, whatever their names. Raises InputError."""
+    if not is_url(path) and existing(path).stat().st_size > MAX_BYTES:
+        raise InputError(f"{path}: more than {MAX_BYTES >> 20} MiB")
+    packed = b"".join(content for _, content in read_path(path, recursive=False))
+    hint = "kubectl qos report --bundle FILE.tar.gz writes one"
+    decoder = zlib.decompressobj(wbits=31)
+    try:
+        content = decoder.decompress(packed, MAX_UNPACKED_BYTES + 1)
+    except zlib.error:
+        what = "damaged" if packed.startswith(b"\x1f\x8b") else "not a bundle: not compressed by gzip"
+        raise InputError(f"{path}: {what}", hint) from None
+    if len(content) > MAX_UNPACKED_BYTES:
+        raise InputError(f"{path}: more than {MAX_UNPACKED_BYTES >> 20} MiB when it is unpacked")
+    if not decoder.eof:
+        raise InputError(f"{path}: the archive is cut off", hint="copy it again")
+    members: dict[str, bytes] = {}
+    try:
+        with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as tar:
+            for number, member in enumerate(tar):
+                if number == _MAX_MEMBERS or not member.isreg() or member.issparse():
+                    raise InputError(f"{path}: not a bundle: it has more than plain files of facts", hint)
+                file = tar.extractfile(member)
+                members[member.name] = file.read() if file is not None else b""
+    except (tarfile.TarError, OSError, ValueError):
+        raise InputError(f"{path}: not a bundle: no tar archive", hint) from None
+    for name in (_FACTS, _OBJECTS):
+        if name not in members:
+            raise InputError(f"{path}: not a bundle: {name} is missing", hint)
+    return members
+
+
+_facts_decoder = json_decoder(Facts)
+
+
+def _read_facts(content: bytes, path: str) -> Facts:
+    """Raise InputError for facts that are damaged, or of a newer version."""
+    try:
+        written = msgspec.json.decode(content, type=_Written)
+        if written.version <= VERSION:
+            return _facts_decoder.decode(content)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError, QosError) as error:
+        raise InputError(f"{path}: {_FACTS}: {' '.join(str(error).split())}") from None
+    raise InputError(
+        f"{path}: version {written.version} of bundles is newer than {VERSION}, which is read here",
+        hint=f"update kubectl-qos: it was written by {written.written_by}",
+    )

@@ -1,0 +1,94 @@
+"""What of texts and names is in a bundle. Not here: which fields are (bundle.py)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kubectl_qos.qos.kills.evidence import MESSAGE_PATTERNS
+
+REDACTED: Final = "<redacted>"
+_KNOWN_TEXTS: Final = re.compile(
+    r"^(?:System OOM encountered|Memory cgroup out of memory|Out of memory: Kill|Attempting to reclaim memory"
+    r"|Node \S+ status is now: |Node didn't have enough (?:resource|capacity)|cannot decrease memory limits"
+    r"|In-place |Pod resize (?:started|completed|error|OutOf)|\d+/\d+ nodes are available: "
+    r"|Successfully assigned |Stopping container |Container \S+ (?:resize requires restart$|failed \S+ probe)"
+    r"|Container (?:created|started)$|Created container |Started container |Created? [Pp]od"
+    r"|[Bb]ack-off \S+ ?restarting failed container|Back-off restarting failed container"
+    r"|containers with (?:incomplete|unready) status: |kubelet (?:is posting|has) "
+    r"|Pod was rejected: |Pod was terminated in response to |Preempted (?:by|in order to) |Eviction API: "
+    r"|Scaled (?:up|down) replica set |Taint manager: |PodGC: "
+    r"|\S+: preempting to accommodate a higher priority pod$)"
+)
+"""How the messages begin that Kubernetes itself makes of names and numbers."""
+
+
+_LABELS: Final = frozenset({"labels", "matchLabels"})
+_NAMES: Final = frozenset(
+    {"name", "names", "namespace", "nodeName", "node", "priorityClassName", "runtimeClassName"}
+    | {"title", "comm", "values", "container", *_LABELS}
+)
+"""Keys of names."""
+_BY_NAME: Final = frozenset({"pressure", "node_usage", "kubelets", "history"})
+"""Keys of objects whose keys are names."""
+_NAMED_IN: Final = frozenset({"message", "what", "fieldPath", "uid", "group_kill", "oom_memcg", "task_memcg"})
+_KEPT: Final = (
+    *("kube", "system", "default", "public", "node", "critical", "cluster", "memory", "container"),
+    *("the", "log", "of"),
+)
+_WORD: Final = re.compile(r"[A-Za-z0-9]+")
+_NUMBER_AT_END: Final = re.compile(r"(?<=-)(?:\d{1,3}|\d{8})$", re.ASCII)
+"""Of a StatefulSet's pod, and the time in the name of a CronJob's Job."""
+_NAME_IN_TEXT: Final = re.compile(r"[A-Za-z0-9]+(?:[-.][A-Za-z0-9]+)*")
+
+
+class Redactor:
+    """Takes what is none of the known messages out of JSON, and replaces names if they are to be.
+
+    Each word of a name has a substitute: `web-6c7f-x2k9f` and the label `6c7f` still go together. Messages
+    may have names that come later, so JSON with `names` is given twice.
+    """
+
+    def __init__(self, *, names: bool) -> None:
+        self._words = {word: word for word in _KEPT}
+        self._names: dict[str, str] | None = {} if names else None
+
+    def __call__(self, value: Any, key: str = "") -> Any:
+        """A value that is under a key, or in the list there."""
+        if isinstance(value, Mapping):
+            of_labels = key in _LABELS
+            return {
+                self._key(name, key): self(inner, key if of_labels else name) for name, inner in value.items()
+            }
+        if isinstance(value, list | tuple):
+            # Volumes that only have a name are such as those of secrets.
+            return [self(inner, key) for inner in value if key != "volumes" or len(inner) > 1]
+        return self._text(value, key) if isinstance(value, str) and value else value
+
+    def _key(self, name: str, key: str) -> str:
+        is_known = name.endswith("-hash") or "kubernetes.io/" in name
+        return self._name(name) if key in _BY_NAME or (key in _LABELS and not is_known) else name
+
+    def _text(self, text: str, key: str) -> str:
+        patterns = _KNOWN_TEXTS, *MESSAGE_PATTERNS
+        if key == "message" and ("\n" in text.strip() or not any(known.search(text) for known in patterns)):
+            return REDACTED
+        if self._names is None:
+            return text
+        if key in {"why", "remedy", "kubectl-qos/waive"}:
+            return REDACTED
+        if key in _NAMED_IN:
+            return _NAME_IN_TEXT.sub(lambda match: (self._names or {}).get(match[0], match[0]), text)
+        return self._name(text) if key in _NAMES else text
+
+    def _name(self, name: str) -> str:
+        if self._names is None:
+            return name
+        if name not in self._names:
+            head = _NUMBER_AT_END.sub("", name)
+            self._names[name] = _WORD.sub(self._word, head) + name[len(head) :]
+        return self._names[name]
+
+    def _word(self, match: re.Match[str]) -> str:
+        return self._words.setdefault(match[0], f"x{len(self._words) - len(_KEPT) + 1}")

@@ -1,0 +1,194 @@
+"""With -f, a bundle answers as its source did: the demo after its kill, recorded nodes live and as dumps."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubectl_qos.cli import sources
+from kubectl_qos.cluster.bundle import BundleSource
+from kubectl_qos.cluster.files import FileSource
+from kubectl_qos.cluster.live import LiveSource
+from kubectl_qos.k8s.snapshot import Scope
+from tests.cluster.cluster_objects import node
+from tests.cluster.https_server import Answer
+from tests.cluster.object_server import ObjectServer
+from tests.demo.living import FULL_AT, IMPORTER, Stepped
+from tests.end_to_end.command import Run
+from tests.end_to_end.conftest import Live
+from tests.host.kernel_logs import recorded_run
+
+RECORDINGS = Path(__file__).parents[1] / "recordings"
+COMMANDS = [
+    ["top", "-A"],
+    ["top", "-A", "--containers", "-o", "json"],
+    ["top", "nodes"],
+    ["explain", "{pod}"],
+    ["kills", "-A", "-o", "wide"],
+    ["kills", "-A", "-o", "json"],
+    ["next"],
+    ["next", "{node}"],
+    ["simulate", "{node}", "--until-oom"],
+    ["simulate", "{node}", "--eviction", "--all-at-limit", "-o", "json"],
+    ["tree"],
+    ["fix", "{node}"],
+]
+
+
+def assert_same(
+    run: Run, pod: str, node: str, *, given: list[str], bundle: Path, commands: list[list[str]] = COMMANDS
+) -> None:
+    """Every command writes the same to both streams and ends alike."""
+    for command in commands:
+        words = [word.format(pod=pod, node=node) for word in command]
+        expected, done = run(*words, *given), run(*words, "-f", bundle)
+        assert done == expected, words
+        assert "kills" in words or words[0] == "fix" or done.out, words
+
+
+def test_the_demo_after_its_kill(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    demo, bundle = Stepped(FULL_AT + 20, may_write=False), run.home / "demo.tar.gz"
+    monkeypatch.setattr(sources, "_demo", lambda *_, **__: demo)
+    done = run("report", "-A", "--demo", "--bundle", bundle)
+    assert IMPORTER in done.out
+    assert done.err.splitlines()[-1].startswith(f"wrote {bundle}, with names, which --anonymize replaces: ")
+    assert_same(run, f"pod/{IMPORTER}", "node/worker-2", given=["--demo"], bundle=bundle)
+    workload = ["explain", "deployment/importer"]
+    assert run(*workload, "-f", bundle) == run(*workload, "--demo")
+    assert run(*workload, "-f", bundle).code == 0
+
+
+class Recorded(ObjectServer):
+    """The second recorded node with its kubelet's own endpoints."""
+
+    def __init__(self) -> None:
+        folder = RECORDINGS / "node-1.36-b"
+        pods, nodes = (
+            json.loads((folder / f"{name}.json").read_bytes())["items"] for name in ("pods", "nodes")
+        )
+        super().__init__(pods=pods, nodes=nodes)
+        for path, file in (("configz", "configz"), ("stats/summary", "stats-summary")):
+            self.faults[f"/api/v1/nodes/node1/proxy/{path}"] = Answer(
+                body=(folder / f"{file}.json").read_bytes()
+            )
+
+
+def test_a_recorded_node_of_a_cluster(run: Run, live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its kubelet's configuration and summary, as of the server's time then."""
+    live(Recorded(), namespace="default")
+    then = datetime(2026, 11, 23, 2, tzinfo=UTC)
+    monkeypatch.setattr(LiveSource, "now", lambda _: then)
+    bundle = run.home / "node.tar.gz"
+    done = run("report", "-A", "--usage", "summary", "--bundle", bundle)
+    assert done.code == 0, done.err
+    assert BundleSource(str(bundle)).now() == then
+    assert_same(run, "pod/rz-pl", "node/node1", given=["--usage", "summary"], bundle=bundle)
+    assert run("report", "-A", "--bundle", "bare.tar.gz").code == 0
+    assert "memory usage is missing" in run("top", "-A").err
+    for words in (["tree"], ["top", "-A"]):
+        assert run(*words, "-f", "bare.tar.gz") == run(*words)
+
+
+def dump(name: str) -> list[dict[str, Any]]:
+    """The objects of a recorded node after an OOM, with made-up usage, no two containers alike."""
+    if name == "global-A":
+        said = recorded_run(name)
+        pods, others = said["pods_after"].values(), [said["node_after"]]
+        others += [{**event, "kind": "Event"} for event in said["events"]]
+    else:
+        pods = json.loads(gzip.decompress((RECORDINGS / f"node-1.36-c/{name}-pods.json.gz").read_bytes()))[
+            "items"
+        ]
+        others = [node("node1", memory="3984140Ki")]
+    used = count(20)
+    samples = [
+        {
+            "kind": "PodMetrics",
+            "metadata": {key: one["metadata"][key] for key in ("name", "namespace")},
+            "timestamp": "2026-11-20T21:00:00Z",
+            "containers": [
+                {"name": container["name"], "usage": {"memory": f"{next(used)}Mi"}}
+                for container in one["spec"]["containers"]
+            ],
+        }
+        for one in pods
+    ]
+    return [*({**one, "kind": "Pod"} for one in pods), *others, *samples]
+
+
+@pytest.mark.parametrize(
+    ("name", "log", "pod"),
+    [
+        ("global-A", "node-1.36/oom-global-A.dmesg.txt", "pod/oa-bu-over"),
+        ("pending-resize", "node-1.36-c/pending-resize-oom.dmesg.txt", "pod/bu-over"),
+    ],
+)
+def test_a_recorded_node_as_a_dump_with_its_kernel_log(
+    run: Run, monkeypatch: pytest.MonkeyPatch, name: str, log: str, pod: str
+) -> None:
+    then = datetime(2026, 11, 23, 2, tzinfo=UTC)
+    monkeypatch.setattr(FileSource, "now", lambda _: then)
+    (run.home / "dump.json").write_text(json.dumps({"kind": "List", "items": dump(name)}))
+    given, logs = ["-f", "dump.json"], ["--kernel-log", f"node1={RECORDINGS / log}"]
+    for anonymize in ([], ["--anonymize"]):
+        bundle = Path(f"{name}{''.join(anonymize)}.tar.gz")
+        assert run("report", "-A", *given, *logs, "--bundle", bundle, *anonymize).code == 0
+    for words in (["-o", "wide"], ["-o", "json"], [pod]):
+        expected = run("kills", "-A", *words, *given, *logs)
+        assert run("kills", "-A", *words, "-f", f"{name}.tar.gz") == expected
+    assert "certain" in expected.out
+    with_log = [words for words in COMMANDS if words[0] != "kills"]
+    assert_same(run, pod, "node/node1", given=given, bundle=Path(f"{name}.tar.gz"), commands=with_log)
+    table = run("kills", "-A", *given, *logs).lines
+    nameless = run("kills", "-A", "-f", bundle).lines
+    assert [line.split()[0] for line in nameless] == [line.split()[0] for line in table]
+    assert [re.findall(r"certain|likely|\d+Mi", line) for line in nameless] == [
+        re.findall(r"certain|likely|\d+Mi", line) for line in table
+    ]
+
+
+def test_a_bundle_of_a_namespace_has_its_pods_and_their_neighbours(run: Run) -> None:
+    assert run("report", "-n", "shop", "--demo", "--bundle", "b.tar.gz").code == 0
+    assert run("top", "-n", "shop", "--demo") == run("top", "-f", "b.tar.gz")
+    everything, found = (
+        run("top", "-A", *source, "-o", "name").lines for source in (["--demo"], ["-f", "b.tar.gz"])
+    )
+    assert set(found) < set(everything)
+    source = BundleSource(str(run.home / "b.tar.gz"))
+    pods = source.snapshot(Scope()).pods
+    nodes = {pod.node_name for pod in pods if pod.namespace == "shop"}
+    assert {pod.node_name for pod in pods} == nodes
+    assert {one.involved_object.namespace for one in source.event_list(None).events} <= {"", "shop"}
+    assert {
+        one["metadata"].get("namespace") for one in source.raw_objects() if one["kind"] == "Deployment"
+    } <= {"shop"}
+
+
+def test_a_bundle_is_not_changed_and_stands_alone(run: Run) -> None:
+    assert run("report", "-A", "--demo", "--bundle", "b.tar.gz").code == 0
+    before = (run.home / "b.tar.gz").read_bytes()
+    words = ["set", "pod/api-7d9c5b6f8-x2mzq", "-n", "shop", "--requests", "memory=1Gi", "-f", "b.tar.gz"]
+    done = run(*words, "--write")
+    assert (done.code, done.err.splitlines()[-1]) == (
+        1,
+        "error: b.tar.gz at 2026-11-20 12:00:00 UTC has no manifest to change",
+    )
+    assert (run.home / "b.tar.gz").read_bytes() == before
+    done = run("top", "-f", "b.tar.gz", "-f", "other.yaml")
+    assert (done.code, done.err) == (
+        2,
+        "error: b.tar.gz is a bundle, which has everything\nhint: give it alone\n",
+    )
+    done = run("report", "-A", "--demo", "--bundle", "b.zip")
+    assert (done.code, done.err.splitlines()[-1]) == (
+        2,
+        "error: --bundle 'b.zip': the name of a bundle ends in .tar.gz",
+    )
+    assert run("top", "-f", "none.tar.gz").err == 'error: the path "none.tar.gz" does not exist\n'
