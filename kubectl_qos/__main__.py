@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.commands.edit import Options as EditOptions
+    from kubectl_qos.cli.options import SourceOptions
     from kubectl_qos.cluster.source import Source
 
 
@@ -26,10 +27,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _open_ui(options: EditOptions) -> int:
     """Open the terminal UI on the source of the flags; with a target, on its edit screen."""
     from dataclasses import replace
-    from functools import partial
+    from functools import cache, partial
 
     from kubectl_qos.cli.resources import find_pod, parse_references
-    from kubectl_qos.cli.sources import list_contexts, resolve_source
+    from kubectl_qos.cli.sources import Past, list_contexts, resolve_source
     from kubectl_qos.errors import UsageError
 
     references = parse_references(options.target, any_kind=options.source.has_files)
@@ -53,8 +54,15 @@ def _open_ui(options: EditOptions) -> int:
         lives=True,
     )
 
-    def open_context(name: str) -> Source:
-        return resolve(options.source.in_context(name)).source
+    def in_context(name: str | None) -> SourceOptions:
+        return replace(options.source if name is None else options.source.in_context(name), at=None)
+
+    @cache
+    def open_past(name: str | None) -> Past:
+        return Past(in_context(name))
+
+    def open_context(name: str | None) -> Source:
+        return resolve(in_context(name)).source
 
     resolved = resolve(options.source)
     scope, source = resolved.scope, options.source
@@ -71,7 +79,7 @@ def _open_ui(options: EditOptions) -> int:
         notes=resolved.notes,
         readonly=options.readonly,
         keeps_history=not source.demo,
-        contexts=ContextSwitch(partial(list_contexts, options.source), open_context),
+        contexts=ContextSwitch(partial(list_contexts, source), open_context, open_past),
     )
 
 

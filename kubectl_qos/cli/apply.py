@@ -177,8 +177,8 @@ class ApplyShell:
         state, _ = state.choose(choose_strategy(state.strategies, kind))
         assert state.strategy is not None
         assert state.related is not None
-        usage = snapshot.usage_of(state.pod)
-        findings = find_findings(state.preview, state.related, state.strategy.kind, usage)
+        usage, seen = snapshot.usage_now(state.pod), snapshot.seen_of(state.pod)
+        findings = find_findings(state.preview, state.related, state.strategy.kind, usage, seen)
         self._findings = findings
         sections = [
             findings_section(findings),

@@ -103,7 +103,8 @@ def _add_facts(group: argparse._ArgumentGroup) -> None:
         "--prometheus",
         metavar="URL|auto",
         help="the store for --usage=prometheus and --at: Prometheus, Thanos, Mimir, VictoriaMetrics; auto"
-        " looks for a service in the cluster (default: prometheus in the settings, else auto)",
+        " looks for a service in the cluster (default: prometheus in the settings, else auto). Given alone,"
+        " usage is that of its present, with peaks and growth",
     )
     group.add_argument(
         "--prometheus-selector",
@@ -332,9 +333,10 @@ def add_write_flags(group: argparse._ActionsContainer) -> None:
 
 
 def add_at(parser: argparse.ArgumentParser) -> None:
-    """Add --at, of commands that can look at the past."""
+    """Add --at, of the terminal UI and of commands that can look at the past; also before their name."""
     parser.add_argument(
         "--at",
+        default=argparse.SUPPRESS,
         metavar="TIME",
         help="the cluster as it was, rebuilt from Prometheus: 2h (ago), 2026-11-20T14:59:00Z",
     )

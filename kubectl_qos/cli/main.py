@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from kubectl_qos import __version__
 from kubectl_qos.cli import output
 from kubectl_qos.cli.commands import COMMANDS, module_name
-from kubectl_qos.cli.flags import Formats, Switch, add_readonly, add_shared_flags, add_switch
+from kubectl_qos.cli.flags import Formats, Switch, add_at, add_readonly, add_shared_flags, add_switch
 from kubectl_qos.errors import EXIT_INTERRUPTED, QosError, UsageError
 
 if TYPE_CHECKING:
@@ -167,6 +167,7 @@ def build_parser() -> Parser:
     add_shared_flags(parser)
     add_switch(parser, "--version", help="print the version and exit")
     add_readonly(parser)
+    add_at(parser)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=CommandParser)
     for name, summary in COMMANDS.items():
         commands.add_parser(name, help=summary, allow_abbrev=False).command = name
@@ -193,6 +194,12 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     parser = build_parser()
     namespace = argparse.Namespace(readonly=False)
     parser.take(parser.parse_known_args(words, namespace)[1], namespace)
+    command = namespace.command
+    if "at" in namespace and command and "--at" not in subcommands(parser)[command]._option_string_actions:  # noqa: SLF001
+        raise UsageError(
+            f"{command} knows no past",
+            hint="--at is for the UI and for what looks, such as top, next, explain, kills",
+        )
     if namespace.command is None and not namespace.version and not sys.stdout.isatty():
         parser.parse_args(["top"], namespace)
     return namespace

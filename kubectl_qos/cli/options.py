@@ -60,6 +60,16 @@ class SourceOptions:
         return self.usage == "prometheus"
 
     @property
+    def reads_store(self) -> bool:
+        """Whether usage is that of a store: a statistic, or the present of the one that is given."""
+        return self.has_history or (self.prometheus is not None and self.usage == "metrics")
+
+    @property
+    def used_stat(self) -> str:
+        """The statistic that usage is; empty where it is that of a moment."""
+        return self.stat if self.has_history else ""
+
+    @property
     def has_files(self) -> bool:
         """Whether -f or -k is given."""
         return bool(self.files) or self.kustomize is not None

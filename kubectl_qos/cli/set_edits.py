@@ -255,7 +255,8 @@ def _preview_values(
             notes += map(missing_sentence, related.missing)
             strategies = find_strategies(pod, effects.edits, effects, related)
             chosen = strategies[choose_strategy(strategies, options.strategy)]
-            findings = find_findings(effects, related, chosen.kind, snapshot.usage_of(pod))
+            usage, seen = snapshot.usage_now(pod), snapshot.seen_of(pod)
+            findings = find_findings(effects, related, chosen.kind, usage, seen)
     return preview_values(
         effects,
         findings,

@@ -7,21 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from kubectl_qos.cli import output
 from kubectl_qos.errors import EXIT_ERROR, InputError, QosError, QuantityError, UsageError
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
     from kubectl_qos.cli.options import SourceOptions
     from kubectl_qos.cli.resources import Reference
-    from kubectl_qos.cluster.source import Source
+    from kubectl_qos.cluster.source import PastSource, Source
     from kubectl_qos.cluster.usage import UsageReader
     from kubectl_qos.config.settings import Settings
     from kubectl_qos.k8s.node_overrides import NodeOverride
     from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
+    from kubectl_qos.metrics.deaths import Track
     from kubectl_qos.metrics.prometheus import Prometheus
     from kubectl_qos.qos.kills.report import KernelLog
     from kubectl_qos.transport.client import Connection
@@ -194,7 +196,7 @@ def open_store(options: SourceOptions, connection: Connection | None = None) -> 
 
 def _usage_reader(options: SourceOptions, connection: Connection) -> UsageReader | None:
     """Reads usage from the store, which may not be there: then usage is missing, and all else stands."""
-    if not options.has_history:
+    if not options.reads_store:
         return None
     from functools import cache
 
@@ -203,7 +205,9 @@ def _usage_reader(options: SourceOptions, connection: Connection) -> UsageReader
     from kubectl_qos.metrics.series import UsageHistory
 
     parse_selector(options.prometheus_selector)
-    opened = cache(lambda: UsageHistory(open_store(options, connection), options.over_seconds, options.stat))
+    opened = cache(
+        lambda: UsageHistory(open_store(options, connection), options.over_seconds, options.used_stat)
+    )
 
     def read() -> Usage:
         try:
@@ -218,49 +222,87 @@ _CLOCK_SECONDS: Final = 120.0
 """VictoriaMetrics answers for half a minute ago, and that is no wrong clock."""
 
 
+class Past:
+    """The past of a cluster, as its store has it; what is opened once lasts. Raises QosError."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
+
+    @cached_property
+    def _opened(self) -> tuple[Prometheus, str, str]:
+        """The store, and the context with its namespace, which are not needed where a store is named."""
+        connection = None
+        if not self._options.is_cluster:
+            raise QosError("only a cluster has a past: --demo, -f and -k have no Prometheus")
+        try:
+            connection = open_connection(self._options)
+        except QosError:
+            if self._options.prometheus in {None, "auto"}:
+                raise
+        store = open_store(self._options, connection)
+        return (store, connection.context, connection.namespace) if connection else (store, "", "default")
+
+    @cached_property
+    def ahead(self) -> timedelta:
+        """How far this machine's clock is ahead of the store's."""
+        from datetime import UTC, datetime
+
+        return datetime.now(UTC) - datetime.fromtimestamp(self._opened[0].now(), UTC)
+
+    def present(self) -> datetime:
+        """The present by the store's clock."""
+        from datetime import UTC, datetime
+
+        return datetime.now(UTC) - self.ahead
+
+    @property
+    def store(self) -> str:
+        """What sentences call the store."""
+        return self._opened[0].name
+
+    def source(self, at: datetime) -> PastSource:
+        """The cluster of a time; nothing of it is read yet."""
+        from kubectl_qos.cluster.source import PastSource
+        from kubectl_qos.metrics.past import read_snapshot
+
+        options, (store, context, namespace) = self._options, self._opened
+        usage, overrides = options.usage != "none", _parse_overrides(options)
+
+        def read() -> Snapshot:
+            found = read_snapshot(store, at, options.over_seconds, options.used_stat, usage=usage)
+            return replace(found, overrides=overrides)
+
+        return PastSource(context, namespace, at, read, self.present)
+
+    def track(self) -> Track:
+        """The last hours that the store has, and who died in them."""
+        from kubectl_qos.metrics.deaths import read_track
+
+        return read_track(self._opened[0], self.present().timestamp())
+
+
 def _past(options: SourceOptions) -> Source:
     """The cluster of --at, with a note on stderr that it is the past. Raises QosError."""
-    from time import time
-
-    from kubectl_qos.cluster.source import PastSource
-    from kubectl_qos.metrics.past import read_snapshot
     from kubectl_qos.metrics.series import rfc3339
 
-    connection = None
-    try:
-        connection = open_connection(options)
-    except QosError:
-        if options.prometheus in {None, "auto"}:
-            raise
-    store = open_store(options, connection)
-    now = store.now()
-    at, ahead = _parse_at(str(options.at), now), time() - now
+    past = Past(options)
+    ahead, at = past.ahead.total_seconds(), _parse_at(str(options.at), past.present())
     output.note(
-        f"THE PAST: this is {rfc3339(at)}, rebuilt from {store.name}, and not the cluster as it is now"
+        f"THE PAST: this is {rfc3339(at)}, rebuilt from {past.store}, and not the cluster as it is now"
     )
     if abs(ahead) > _CLOCK_SECONDS:
         where = "ahead of" if ahead > 0 else "behind"
         output.note(f"this machine's clock is {abs(ahead):.0f} s {where} the store's, which counts here")
-    stat = options.stat if options.has_history else ""
-    usage, overrides = options.usage != "none", _parse_overrides(options)
-
-    def read() -> Snapshot:
-        found = read_snapshot(store, at, options.over_seconds, stat, usage=usage)
-        return replace(found, overrides=overrides)
-
-    context, namespace = (
-        (connection.context, connection.namespace) if connection is not None else ("", "default")
-    )
-    return PastSource(context, namespace, at, read)
+    return past.source(at)
 
 
-def _parse_at(text: str, now: float) -> datetime:
+def _parse_at(text: str, present: datetime) -> datetime:
     """The time of --at by the store's clock. Raises UsageError."""
-    from datetime import UTC, datetime, timedelta
+    from datetime import timedelta
 
     from kubectl_qos.k8s.quantity import parse_duration, parse_time
 
-    at, present = parse_time(text), datetime.fromtimestamp(now, UTC)
+    at = parse_time(text)
     if at is None:
         try:
             at = present - timedelta(microseconds=parse_duration(text.removesuffix(" ago"), days=True) / 1000)

@@ -57,6 +57,14 @@ class Update:
     arrived: Arrived | None = None
 
 
+class PastTime(NamedTuple):
+    """A time of a context, and how many seconds ago it is."""
+
+    context: str
+    at: datetime
+    ago_seconds: int
+
+
 class UpdateStream(Protocol):
     """The updates of a source that is followed."""
 
@@ -107,6 +115,11 @@ class Source(Protocol):
     @property
     def is_live(self) -> bool:
         """Whether its facts change."""
+
+    @property
+    def past(self) -> PastTime | None:
+        """Which time it shows; None for the present."""
+        return None
 
     @property
     def default_namespace(self) -> str | None:
@@ -182,20 +195,34 @@ class Source(Protocol):
 
 
 class PastSource(Source):
-    """A cluster as it was `at` a time: `read` has its snapshot. It has no events, and nothing is written."""
+    """A cluster as it was `at` a time: `read` has its snapshot. It has no events, and nothing is written.
+
+    `present` is the present by the clock of the store.
+    """
 
     is_live = False
 
     def __init__(
-        self, context: str, default_namespace: str, at: datetime, read: Callable[[], Snapshot]
+        self,
+        context: str,
+        default_namespace: str,
+        at: datetime,
+        read: Callable[[], Snapshot],
+        present: Callable[[], datetime],
     ) -> None:
-        self._context, self._at, self._read = context, at, read
+        self._context, self._at, self._read, self._present = context, at, read, present
         self._default_namespace = default_namespace
 
     @property
     def title(self) -> str:
         """The context, and which time."""
         return f"{self._context or 'the store'} at {self._at:%Y-%m-%d %H:%M:%S %Z}"
+
+    @property
+    def past(self) -> PastTime:
+        """That time."""
+        ago = int((self._present() - self._at).total_seconds())
+        return PastTime(self._context or "the store", self._at, max(ago, 0))
 
     @property
     def default_namespace(self) -> str | None:

@@ -51,6 +51,8 @@ def read_usage(
         usage = NO_USAGE
     elif reader is not None:
         usage = reader()
+        if not usage.by_pod and choice is UsageChoice.METRICS:
+            usage = _from_metrics(api, namespace)._replace(missing=usage.missing)
     else:
         by_metrics = choice is UsageChoice.METRICS
         usage = _from_metrics(api, namespace) if by_metrics else _from_summaries(api, nodes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, Final
 
 from kubectl_qos.edit.edits import POD_LEVEL, Side
@@ -35,7 +36,7 @@ from kubectl_qos.k8s.quantity import ZERO, Quantity
 from kubectl_qos.k8s.quota import with_limit_ranges
 from kubectl_qos.k8s.releases import Change, Gate, Release
 from kubectl_qos.k8s.resources import eviction_request, is_sidecar
-from kubectl_qos.k8s.usage import PodUsage
+from kubectl_qos.k8s.usage import ContainerHistory, PodUsage
 from kubectl_qos.k8s.validation import Refusal, pod_refusals
 from kubectl_qos.qos.flags import NEAR_LIMIT_PERCENT
 from kubectl_qos.qos.qos_class import computed_class
@@ -73,6 +74,7 @@ class FindingCode(StrEnum):
     LIMIT_BELOW_USAGE = "limit below usage"
     LIMIT_NEAR_USAGE = "limit near usage"
     REQUEST_BELOW_USAGE = "request below usage"
+    LIMIT_BELOW_PEAK = "limit below peak"
     NODE_CRITICAL = "node critical"
     LOW_PRIORITY = "low priority"
     PRIORITY_UNKNOWN = "priority class without its number"
@@ -102,12 +104,16 @@ _SERVER: Final = "API server"
 
 
 def find_findings(
-    preview: Preview, related: RelatedObjects, kind: StrategyKind, usage: PodUsage | None
+    preview: Preview,
+    related: RelatedObjects,
+    kind: StrategyKind,
+    usage: PodUsage | None,
+    seen: Mapping[str, ContainerHistory] = MappingProxyType({}),
 ) -> tuple[Finding, ...]:
     """The findings on a change that is applied with a strategy, the most serious first.
 
     `preview` is of a pod, or of a workload under its own kind. `usage` is the pod's memory; None where it is
-    unknown, or the object is a workload.
+    unknown, or the object is a workload. `seen` is what a store of metrics knows of both.
     """
     if not preview.edits:
         return ()
@@ -128,8 +134,7 @@ def find_findings(
             findings.append(Finding(Severity.NOTE, "container runtime", FindingCode.RUNTIME_MAY_REFUSE))
     if kind is not StrategyKind.IN_PLACE or preview.restarts:
         findings += _creation(preview)
-    if usage is not None:
-        findings += _memory(preview, kind, target, usage)
+    findings += _memory(preview, kind, target, usage, seen)
     findings += _no_room(preview, kind, target)
     findings += _managers(related, kind, target)
     findings += _utilization(related, kind, target, preview.before.setup.release)
@@ -295,26 +300,37 @@ _TAKEN_BY_CREATION: Final = 32 << 20
 
 
 def _memory(
-    preview: Preview, kind: StrategyKind, target: ChangedObject, usage: PodUsage
+    preview: Preview,
+    kind: StrategyKind,
+    target: ChangedObject,
+    usage: PodUsage | None,
+    seen: Mapping[str, ContainerHistory],
 ) -> Iterator[Finding]:
+    """By what is used now, and where that says nothing by what was seen before."""
     release = preview.before.setup.release
     old, new = default_pod(target.old, release), default_pod(target.new, release)
     is_new_pod = kind is not StrategyKind.IN_PLACE
     for before, after in zip(all_containers(old), all_containers(new), strict=True):
-        used, old_limit, limit = usage.of(after.name), before.limits.get(MEMORY), after.limits.get(MEMORY)
-        if used is None or limit is None or limit == old_limit:
+        now, past = usage.of(after.name) if usage is not None else None, seen.get(after.name)
+        old_limit, limit = before.limits.get(MEMORY), after.limits.get(MEMORY)
+        if limit is None or limit == old_limit:
             continue
+        subject, used = f"container {after.name}", now.working_set_bytes if now is not None else 0
         is_lowered = old_limit is None or limit < old_limit
-        is_below = limit.value() < used.working_set_bytes
-        is_near = limit.value() * NEAR_LIMIT_PERCENT < used.working_set_bytes * 100
+        is_below = limit.value() < used
+        is_near = limit.value() * NEAR_LIMIT_PERCENT < used * 100
         if is_below or (is_near and is_lowered):
             code = FindingCode.LIMIT_BELOW_USAGE if is_below else FindingCode.LIMIT_NEAR_USAGE
-            facts = {"used": used.working_set_bytes, "limit": limit.value(), "new_pod": is_new_pod}
+            facts = {"used": used, "limit": limit.value(), "new_pod": is_new_pod}
             facts["restarts"] = is_new_pod or after.name in preview.restarts
-            yield Finding(Severity.WARNING, f"container {after.name}", code, facts=facts)
+            yield Finding(Severity.WARNING, subject, code, facts=facts)
+        if past is not None and not is_below and limit.value() < past.peak_bytes:
+            of_past = {"used": past.peak_bytes, "limit": limit.value(), "over": past.over}
+            yield Finding(Severity.WARNING, subject, FindingCode.LIMIT_BELOW_PEAK, facts=of_past)
+    used = usage.working_set_bytes if usage is not None else 0
     old_request, request = (eviction_request(pod, release, MEMORY).value() for pod in (old, new))
-    if request < usage.working_set_bytes <= old_request:
-        facts = {"used": usage.working_set_bytes, "request": request}
+    if request < used <= old_request:
+        facts = {"used": used, "request": request}
         yield Finding(Severity.NOTE, "memory request", FindingCode.REQUEST_BELOW_USAGE, facts=facts)
 
 

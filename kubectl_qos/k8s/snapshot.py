@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
+from kubectl_qos.k8s.kinds import find_workload
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, node_from_object
 from kubectl_qos.k8s.node_overrides import NodeOverride, apply_overrides
 from kubectl_qos.k8s.objects import NO_NODE_INFO, NodeObject, Pod
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.selectors import FieldSelector, Selector
-from kubectl_qos.k8s.usage import NO_HISTORY, History, PodKey, PodUsage, Pressure
+from kubectl_qos.k8s.usage import NO_HISTORY, ContainerHistory, History, PodKey, PodUsage, Pressure
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +141,20 @@ class Snapshot:
     def usage_of(self, pod: Pod) -> PodUsage | None:
         """A pod's usage; workloads have none."""
         return self.usage.get((pod.namespace, pod.name)) if pod.kind == "Pod" else None
+
+    def usage_now(self, pod: Pod) -> PodUsage | None:
+        """A pod's last usage, also where `usage` is a statistic of a time."""
+        now = self.history.now.get((pod.namespace, pod.name)) if pod.kind == "Pod" else None
+        return now or self.usage_of(pod)
+
+    def seen_of(self, pod: Pod) -> Mapping[str, ContainerHistory]:
+        """What a store of metrics has of a pod's containers; of a workload the most of its pods."""
+        pods = [pod]
+        if pod.kind != "Pod" and self.history.containers:
+            mine = find_workload(pod)
+            pods = [one for one in self.pods if find_workload(one) == mine]
+        known = sorted(self.history.of(pods).items(), key=lambda one: one[1].peak_bytes)
+        return {name: seen for (_, name), seen in known}
 
     def by_node(self) -> Mapping[str, Sequence[Pod]]:
         """Pods by the node they are bound to; those not bound yet under the empty name."""

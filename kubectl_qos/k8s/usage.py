@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple, TypeVar
 
@@ -133,13 +133,15 @@ class ContainerHistory(NamedTuple):
     """A container's memory over a time: the most, and the 99th percentile, in bytes.
 
     `rate` is how many bytes a second it grows by if it has grown in a straight line until now, else 0;
-    `is_leak` is whether it has done so for most of that time, and most of what it uses came so.
+    `is_leak` is whether it has done so for most of that time, and most of what it uses came so. `over` is
+    which time that is, such as `7d`.
     """
 
     peak_bytes: int
     p99_bytes: int | None = None
     rate: float = 0.0
     is_leak: bool = False
+    over: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,13 +149,15 @@ class History:
     """What a store of metrics knows of containers, `over` a time such as `7d` until now.
 
     `now` is the last usage of pods; `stat` says which statistic of that time `Snapshot.usage` is, empty where
-    that is the last usage too.
+    that is the last usage too. `lines` are what pods used in equal steps of a day at most, in KiB, the newest
+    last, 0 where nothing is known.
     """
 
     containers: Mapping[ContainerKey, ContainerHistory]
     now: Mapping[PodKey, PodUsage]
     over: str = ""
     stat: str = ""
+    lines: Mapping[PodKey, Sequence[int]] = field(default_factory=dict)
 
     def of(self, pods: Iterable[Pod]) -> dict[ContainerKey, ContainerHistory]:
         """What is known of the containers of these pods."""

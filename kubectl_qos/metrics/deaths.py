@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from kubectl_qos.k8s.usage import ContainerKey
 from kubectl_qos.metrics.prometheus import Labels, Prometheus
 from kubectl_qos.metrics.series import (
     BY,
     CONTAINERS,
+    INFO,
     NODE,
     WORKING_SET,
     by_container,
@@ -33,6 +34,7 @@ _LIMITS: Final = "kube_pod_container_resource_limits"
 STEPS: Final = 1_440
 """Of the queries for deaths: a minute each for a day."""
 _LEAST_STEP: Final = 60
+_DAY: Final = 86_400
 _BEFORE: Final = "10m"
 _NEAR_LIMIT: Final = 0.9
 """A container that was seen to use less of its limit may have died of something else."""
@@ -69,7 +71,7 @@ def read_kills(store: Prometheus, start: float, end: float) -> list[Kill]:
     if not ends:
         return []
     over = f"[{round(end - start)}s]"
-    infos = store.query(f"last_over_time({select(store, ['kube_pod_info'])}{over})", end)
+    infos = store.query(f"last_over_time({select(store, [INFO])}{over})", end)
     nodes = {pod_of(one.labels): label(one.labels, NODE[:2]) for one in infos}
     limits: dict[ContainerKey, float] = {}
     for series in (select(store, [_LIMITS], 'resource="memory"'), select(store, [f"{_LIMITS}_memory_bytes"])):
@@ -87,6 +89,22 @@ def read_kills(store: Prometheus, start: float, end: float) -> list[Kill]:
         )
         for one in ends
     ]
+
+
+class Track(NamedTuple):
+    """The last hours that a store has, as Unix times, and who died in them, the oldest first."""
+
+    begin: float
+    end: float
+    kills: tuple[Kill, ...] = ()
+
+
+def read_track(store: Prometheus, end: float) -> Track:
+    """At most a day until a Unix time, from the first time at which pods are known. Raises QosError."""
+    begin = end - _DAY
+    known = store.query_range(f"count({select(store, [INFO])})", begin, end, _DAY / 96)
+    begin = min((at for series in known for at, _ in series.points), default=begin)
+    return Track(begin, end, tuple(reversed(read_kills(store, begin, end))))
 
 
 def _newest_first(one: _End) -> float:

@@ -17,11 +17,10 @@ from kubectl_qos.k8s.objects import CPU, MEMORY, NodeObject, Pod, convert
 from kubectl_qos.k8s.snapshot import NO_USAGE, Missing, Snapshot
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.metrics.prometheus import Labels, Prometheus, Sample
-from kubectl_qos.metrics.series import NODE, UsageHistory, container_of, label, pod_of, rfc3339, select
+from kubectl_qos.metrics.series import INFO, NODE, UsageHistory, container_of, label, pod_of, rfc3339, select
 
-_INFO: Final = "kube_pod_info"
 _AMOUNTS: Final = (
-    _INFO,
+    INFO,
     "kube_pod_container_info",
     "kube_pod_init_container_info",
     "kube_pod_(init_)?container_resource_(requests|limits)(_memory_bytes|_cpu_cores)?",
@@ -108,7 +107,7 @@ def read_snapshot(store: Prometheus, at: datetime, over_seconds: int, stat: str,
     pods, nodes = _Builder().build(found)
     if not pods:
         raise InputError(
-            f"{store.name} has no {_INFO} at {rfc3339(at)}",
+            f"{store.name} has no {INFO} at {rfc3339(at)}",
             hint="kube-state-metrics was not scraped then, the store does not go back so far, or a"
             " --prometheus-selector leaves it out",
         )
@@ -151,7 +150,7 @@ class _Builder:
         """Those that kube-state-metrics has; series may come in any order."""
         samples = list(found)
         for sample in samples:
-            if sample.labels["__name__"] == _INFO:
+            if sample.labels["__name__"] == INFO:
                 self._add_pod(sample.labels)
         for sample in samples:
             name = sample.labels["__name__"]

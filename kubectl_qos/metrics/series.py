@@ -8,6 +8,7 @@ docs/metrics of kube-state-metrics. Not here: pods and nodes of the past (past.p
 from __future__ import annotations
 
 import time
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -35,6 +36,7 @@ NODE: Final = ("exported_node", "node", "kubernetes_io_hostname", "instance")
 BY: Final = ",".join((*NAMESPACE, *POD, *CONTAINER, *NODE, "cluster"))
 """What distinguishes series: replicas of a Prometheus, jobs and old cgroups of a container are not."""
 
+INFO: Final = "kube_pod_info"
 WORKING_SET: Final = "container_memory_working_set_bytes"
 _MEMORY: Final = (WORKING_SET, "container_memory_rss", "container_memory_swap")
 CONTAINERS: Final = 'container!="POD",container_name!="POD",id!="/"'
@@ -46,6 +48,8 @@ _HOUR: Final = 3600
 _DAY: Final = 86_400
 _POINTS: Final = 144
 """Of a line of growth: one for every ten minutes of a day."""
+_STEPS: Final = 32
+"""Of a line that is drawn: of 45 minutes each for a day."""
 _LEAST_POINTS: Final = 6
 _FALL: Final = 0.8
 """Memory below so much of its value before was freed, or its container restarted: a new line begins."""
@@ -172,12 +176,13 @@ class UsageHistory:
             end = self._store.now() if self._at is None else self._at
             most = self._over_time("max", end)
             p99 = self._amounts(WORKING_SET, "p99", end)
-            lines = self._growth(end)
+            lines, drawn = self._growth(end)
             containers = {
                 (key, name): ContainerHistory(
                     (pod.of(name) or ContainerUsage(0)).kernel_bytes,
                     int(p99[key, name]) if (key, name) in p99 else None,
-                    *lines.get((key, name), ()),
+                    *lines.get((key, name), (0.0, False)),
+                    _duration(self._over),
                 )
                 for key, pod in most.items()
                 for name in pod.names
@@ -185,7 +190,7 @@ class UsageHistory:
             usage = (
                 {} if not self._stat else most if self._stat == "max" else self._over_time(self._stat, end)
             )
-            history = History(containers, {}, _duration(self._over), self._stat)
+            history = History(containers, {}, _duration(self._over), self._stat, drawn)
             known = self._known = time.monotonic(), history, usage
         return known[1:]
 
@@ -199,15 +204,29 @@ class UsageHistory:
         )
         return by_container(self._store.query(f"max by ({BY}) ({function})", end))
 
-    def _growth(self, end: float) -> dict[ContainerKey, tuple[float, bool]]:
-        """Bytes a second of what grows in a straight line, and whether it is a leak."""
+    def _growth(
+        self, end: float
+    ) -> tuple[dict[ContainerKey, tuple[float, bool]], Mapping[PodKey, Sequence[int]]]:
+        """Bytes a second of what grows in a straight line and whether it is a leak; `History.lines`."""
         seconds = min(self._over, _DAY)
         expression = f"max by ({BY}) ({select(self._store, [WORKING_SET], CONTAINERS)})"
         found = self._store.query_range(expression, end - seconds, end, seconds / _POINTS)
-        keys = ((container_of(series.labels), series.points) for series in found)
-        return {
-            key: one for key, points in keys if key is not None if (one := growth_line(points)) is not None
-        }
+        named = [(key, one.points) for one in found if (key := container_of(one.labels)) is not None]
+        grows = {key: one for key, points in named if (one := growth_line(points)) is not None}
+        return grows, _drawn(named, end, seconds)
+
+
+def _drawn(
+    named: Iterable[tuple[ContainerKey, Sequence[tuple[float, float]]]], end: float, seconds: int
+) -> Mapping[PodKey, Sequence[int]]:
+    """What pods used at the end of each of some equal steps, in KiB."""
+    pods: dict[PodKey, array[int]] = {}
+    for (pod, _), points in named:
+        steps = {_STEPS - 1 - int((end - at) * _STEPS / seconds): int(value) // 1024 for at, value in points}
+        line = pods.setdefault(pod, array("Q", [0] * _STEPS))
+        for step, used in steps.items():
+            line[max(step, 0)] += used
+    return pods
 
 
 def growth_line(points: Sequence[tuple[float, float]]) -> tuple[float, bool] | None:

@@ -235,6 +235,10 @@ _SENTENCES: Final[Mapping[FindingCode, str | Callable[[str, Facts], str]]] = {
     FindingCode.LIMIT_BELOW_USAGE: _limit_below_usage,
     FindingCode.LIMIT_NEAR_USAGE: _limit_near_usage,
     FindingCode.REQUEST_BELOW_USAGE: _request_below_usage,
+    FindingCode.LIMIT_BELOW_PEAK: lambda _, facts: (
+        f"used {binary(facts['used'])} at most in {facts['over']}, more than the new memory limit of"
+        f" {binary(facts['limit'])}: it is OOM killed once it needs as much again"
+    ),
     FindingCode.NODE_CRITICAL: "neither its oom_score_adj nor its eviction depends on requests",
     FindingCode.LOW_PRIORITY: _low_priority,
     FindingCode.PRIORITY_UNKNOWN: (

@@ -38,6 +38,7 @@ class BindingGroup(StrEnum):
     SAVE = "In the dialog for a file name"
     CONFIRM = "In a confirmation"
     NUMBER = "In the dialog for a number"
+    PAST = "In the dialog for a time"
     SEARCH = "In a search"
     COLUMNS = "In the dialog for columns"
     SELECT = "In the dialog for contexts or fixes"
@@ -105,6 +106,10 @@ def _sort(key: str, by: str, what: str) -> Action:
     return Action("sort_by", (key,), what, f"sort by {by}", palette=False, yields=True, argument=by)
 
 
+def _move(where: str, keys: str, what: str) -> Action:
+    return Action("move", tuple(keys.split()), what, where.replace("_", " "), argument=where)
+
+
 def _scrolling(first: str, last: str) -> tuple[Action, ...]:
     return (
         _action("up", "up k", "one line up"),
@@ -125,6 +130,9 @@ _BY_GROUP: Final = {
         _action("compare", "u", "what an upgrade or another setting would change", "what if"),
         _action("simulate", "o", "what is killed next on the node, as its memory fills", footer=True),
         _action("kills", "K", "what was killed, by which mechanism, and how sure that is", footer=True),
+        _action(
+            "past", "at", "another time of the last day, from Prometheus, where deaths are marked", "time"
+        ),
         _action("yaml", "y", "the object as the server has it", "YAML", footer=3, yields=True),
         _action("logs", "l", "the last lines of a container that has died", footer=3, yields=True),
         _action("owner", "J", "the workload of the pod", yields=True),
@@ -293,6 +301,18 @@ _BY_GROUP: Final = {
     BindingGroup.SELECT: (_action("leave", "escape q", "cancel; enter takes the line"),),
     BindingGroup.CONFIRM: (_action("yes", "y", "yes"), _action("no", "n escape", "no; nothing happens")),
     BindingGroup.NUMBER: (_action("leave", "escape", "cancel; enter takes the number"),),
+    BindingGroup.PAST: (
+        _move("earlier", "left h", "five minutes"),
+        _move("later", "right l", "five minutes"),
+        _move("far_earlier", "shift+left H", "an hour"),
+        _move("far_later", "shift+right L", "an hour"),
+        _move("begin", "home g", "the first time that the store has"),
+        _move("next_death", "tab down j", "the minute before it"),
+        _move("previous_death", "shift+tab up k", "the minute before it"),
+        _action("take", "enter", "go to that time", "go there"),
+        _action("present", "end G", "back to the cluster as it is", "the present"),
+        _action("leave", "escape q", "cancel"),
+    ),
     BindingGroup.SAVE: (_action("leave", "escape", "cancel without saving"),),
     BindingGroup.READ: (
         _action("copy", "c", "copy all of it", footer=True),
@@ -390,6 +410,7 @@ def bindings(group: BindingGroup) -> list[BindingType]:
 _SHOWN: Final = {
     "slash": "/",
     "colon": ":",
+    "at": "@",
     "question_mark": "?",
     "left_square_bracket": "[",
     "right_square_bracket": "]",

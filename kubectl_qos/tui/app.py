@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol
 
 from textual import events
 from textual.app import App
@@ -43,6 +43,7 @@ from kubectl_qos.tui.view import (
     Navigation,
     View,
     freshness,
+    past_words,
     title_words,
     view_from_values,
     view_values,
@@ -52,8 +53,11 @@ from kubectl_qos.tui.widgets.text_view import escape_lines
 from kubectl_qos.tui.write_service import WriteService
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from kubectl_qos.edit.edits import Edit
     from kubectl_qos.edit.fixes import Fix
+    from kubectl_qos.metrics.deaths import Track
 
 NO_SETTINGS: Final = Settings()
 NO_STATE: Final = UiState()
@@ -63,17 +67,31 @@ AGE_SECONDS: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class ContextSwitch:
-    """`names` reads the contexts, `open` connects to one, which may take time. Both raise QosError."""
+    """`names` reads the contexts, `open` connects to one, which may take time. Both raise QosError.
+
+    `past` is that of a context. Without a name it is that of the command line.
+    """
 
     names: Callable[[], tuple[str, ...]]
-    open: Callable[[str], Source]
+    open: Callable[[str | None], Source]
+    past: Callable[[str | None], Past]
 
 
-def _no_context(name: str) -> Source:
+class Past(Protocol):
+    """The past of a cluster. Raises QosError."""
+
+    def track(self) -> Track:
+        """The last hours that a store of metrics has, which may take time."""
+
+    def source(self, at: datetime) -> Source:
+        """The cluster of a time of the track."""
+
+
+def _no_context(name: str | None) -> Any:
     raise QosError(f'context "{name}" does not exist')
 
 
-NO_CONTEXTS: Final = ContextSwitch(tuple, _no_context)
+NO_CONTEXTS: Final = ContextSwitch(tuple, _no_context, _no_context)
 
 
 class QosApp(App[QosError]):
@@ -112,6 +130,8 @@ class QosApp(App[QosError]):
         self.writing = WriteService(self, settings, history or HistoryFile(None), readonly=readonly)
         self.lists = ListCache()
         self._contexts = contexts
+        self._context_name: str | None = None
+        self._live = source if source.past is None else None
         self._scope = scope
         self.navigation = Navigation(Location(self._first_view()))
         self.trends = Trends()
@@ -163,7 +183,7 @@ class QosApp(App[QosError]):
         self.status = replace(self.status, loading=True)
         self._follower.start()
         self.app_resume_signal.subscribe(self, self._repaint)
-        if self.source.is_live:
+        if self.source.is_live or self.source.past is not None:
             self.set_interval(AGE_SECONDS, self.show_title)
 
     def on_unmount(self) -> None:
@@ -204,10 +224,13 @@ class QosApp(App[QosError]):
         self.show_title()
 
     def show_title(self) -> None:
-        words = title_words(self.source.title, self.view_model, self.source.now(), readonly=self.readonly)
+        title, past, state = self.source.title, self.source.past, freshness(self.view_model, self.status)
+        if past is not None:
+            title, state = past.context, f"-- {past_words(past)} --  {state}"
+        words = title_words(title, self.view_model, self.source.now(), readonly=self.readonly)
         for screen in self.screen_stack:
             for line in screen.query(TitleLine):
-                line.show(words, freshness(self.view_model, self.status))
+                line.show(words, state)
 
     def exit(self, *arguments: Any, **options: Any) -> None:
         self._save_state()
@@ -217,7 +240,9 @@ class QosApp(App[QosError]):
         main = self.main
         theme = self.theme if self.theme != self._first_theme else self.state.theme
         state = main.saved(replace(self.state, theme=theme, wide=main.view.wide))
-        self.state = state.with_view(self.source.title, view_values(main.view))
+        if self.source.past is None:
+            state = state.with_view(self.source.title, view_values(main.view))
+        self.state = state
 
     def _first_view(self) -> View:
         """The first view of a source: that of the settings, else the last one that was shown of it."""
@@ -236,7 +261,7 @@ class QosApp(App[QosError]):
         """Go to another cluster; without a name, one is selected in a dialog."""
         if name is not None:
             self.notify(f"going to {name} …")
-            run_in_background(self, partial(self._contexts.open, name), self._context_opened)
+            run_in_background(self, partial(self._contexts.open, name), partial(self._context_opened, name))
             return
         try:
             names = self._contexts.names()
@@ -251,17 +276,53 @@ class QosApp(App[QosError]):
             lambda name: self.go_to_context(name) if name is not None else None,
         )
 
-    def _context_opened(self, source: Source | QosError) -> None:
+    def _context_opened(self, name: str, source: Source | QosError) -> None:
+        if not isinstance(source, QosError):
+            self._save_state()
+            self._context_name = name
+        self._go_to_source(source)
+
+    def choose_time(self) -> None:
+        """Go to another time of the cluster, which is selected on a track of the last hours."""
+        from kubectl_qos.tui.screens.past import TimeSlider
+
+        past = partial(self._contexts.past, self._context_name)
+
+        def go(chosen: datetime | Literal["present"] | None) -> None:
+            if chosen == "present":
+                self.go_to_present()
+            elif chosen is not None:
+                self._go_to_source(past().source(chosen), self.main.view)
+
+        self.push_screen(TimeSlider(lambda: past().track(), self.source.past), go)
+
+    def go_to_present(self) -> None:
+        """Back from the past, with what is shown now."""
+        live = self._live
+        work = partial(self._contexts.open, self._context_name) if live is None else lambda: live
+        if self.source.past is not None:
+            run_in_background(self, work, partial(self._go_to_source, view=self.main.view))
+
+    def refuses_change(self) -> bool:
+        """Whether the past is shown, where nothing can be changed; a notification says so."""
+        past, key = self.source.past, self.keys.first("main.past")
+        if past is not None:
+            why = f"this is the past, {past_words(past)}: nothing can be changed"
+            self.notify(f"{why}; {key} leads to the present", severity="warning")
+        return past is not None
+
+    def _go_to_source(self, source: Source | QosError, view: View | None = None) -> None:
+        """Follow another source: a cluster with its own first view, or another time with the view of now."""
         if isinstance(source, QosError):
             hint = f"; {source.hint}" if source.hint else ""
             self.notify(f"{source}{hint}", severity="warning")
             return
-        self._save_state()
         self._follower.close()
         self.trends.clear()
         self.source = source
+        self._live = source if source.past is None else self._live
         self.notes = ()
-        self.navigation = Navigation(Location(self._first_view()))
+        self.navigation = Navigation(Location(view or self._first_view()))
         self.view_model = None
         self.status = FollowStatus(is_live=source.is_live, loading=True)
         self.main.view = self.navigation.location.view
@@ -291,6 +352,8 @@ class QosApp(App[QosError]):
         return None
 
     def open(self, detail: Detail, pod: Pod, edits: tuple[Edit, ...] = ()) -> None:
+        if detail is Detail.EDIT and self.refuses_change():
+            return
         self.navigation.go(Location(self.main.view, detail, pod, edits))
         self._open(self.navigation.location)
 
@@ -299,6 +362,8 @@ class QosApp(App[QosError]):
 
     def edit_workload(self, workload: Workload, pod: Pod, edits: tuple[Edit, ...] = ()) -> None:
         """Edit all pods of a workload through its template; one `pod` of it where that cannot be read."""
+        if self.refuses_change():
+            return
         if workload.kind not in WORKLOADS:
             self.edit(pod, edits)
             return
@@ -360,6 +425,8 @@ class QosApp(App[QosError]):
             location = self.navigation.back()
             if location is not None:
                 self.screen.return_to(location)
+            elif self.source.past is not None:
+                self.go_to_present()
             else:
                 self.notify("there is no previous location")
         elif isinstance(self.screen, QosScreen):
@@ -448,8 +515,13 @@ class QosApp(App[QosError]):
             self.push_screen(HelpScreen(help_sections(self.keys, here)))
 
     def action_refresh(self) -> None:
-        self.status = replace(self.status, loading=True)
-        self._follower.refresh()
+        if self.source.past is not None and self.view_model is not None:
+            self.notify("the past does not change: nothing is read again")
+        elif self.source.past is not None:
+            self._go_to_source(self.source, self.main.view)
+        else:
+            self.status = replace(self.status, loading=True)
+            self._follower.refresh()
 
     def action_pause(self) -> None:
         if not self.source.is_live:
@@ -461,6 +533,8 @@ class QosApp(App[QosError]):
     def action_undo(self) -> None:
         from kubectl_qos.tui.screens.undo import UndoScreen
 
+        if self.refuses_change():
+            return
         is_open = any(isinstance(screen, UndoScreen) for screen in self.screen_stack)
         view_model = self.whole_view_model()
         if view_model is not None and isinstance(self.screen, QosScreen) and not is_open:

@@ -6,6 +6,7 @@ Not here: the edits themselves (edit/), applying it (write_service.py).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from operator import attrgetter
 from typing import Any, Final
 
 from kubectl_qos.cluster.source import Source
@@ -48,7 +49,7 @@ class EditTarget:
         self.view_model = view_model
         self.source = source
         self.setup = snapshot.setup(pod.node_name)
-        self.usage = snapshot.usage.get((pod.namespace, pod.name)) if pod.kind == "Pod" else None
+        self.usage, self.seen = snapshot.usage_now(pod), snapshot.seen_of(pod)
         self.missing = [missing_sentence(missing) for missing in snapshot.missing]
         self._neighbours = [one for one in snapshot.pods if one.node_name == pod.node_name]
         mine = find_workload(pod) if pod.kind in WORKLOADS else None
@@ -63,12 +64,18 @@ class EditTarget:
     def uses(self, trends: Trends) -> dict[str, MemoryUse]:
         """What each container uses and has used at most, and the pod as POD_LEVEL.
 
-        Of a workload it is that of the pod that uses most.
+        Of a workload it is that of the pod that uses most. What a store of metrics has comes first.
         """
         if self.pods:
             of_pods = [pod.uses(trends) for pod in self.pods]
             names = dict.fromkeys(name for uses in of_pods for name in uses)
-            return {name: max(uses[name] for uses in of_pods if name in uses) for name in names}
+            each = {name: [uses[name] for uses in of_pods if name in uses] for name in names}
+            most = {name: max(uses, key=attrgetter("used")) for name, uses in each.items()}
+        else:
+            most = self._sampled(trends)
+        return {name: use._replace(seen=self.seen.get(name)) for name, use in most.items()}
+
+    def _sampled(self, trends: Trends) -> dict[str, MemoryUse]:
         if self.usage is None:
             return {}
         key = self.pod.namespace, self.pod.name
@@ -149,7 +156,7 @@ def finding_sections(
     preview: Preview, subject: EditTarget, around: RelatedObjects, strategy: StrategyKind
 ) -> Iterator[Section]:
     """One part for each finding that the preview does not show itself, the most severe first."""
-    for finding in find_findings(preview, around, strategy, subject.usage):
+    for finding in find_findings(preview, around, strategy, subject.usage, subject.seen):
         if not finding.in_preview:
             title, warns = _TITLES[finding.severity], finding.severity is not Severity.NOTE
             yield Section(title, finding_line(finding), warns=warns)

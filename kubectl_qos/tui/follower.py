@@ -146,7 +146,7 @@ class Follower:
             began = time.monotonic()
             self._requested.clear()
             if update.snapshot is not None:
-                self._trends.add(update.snapshot.usage)
+                self._trends.add(update.snapshot.usage, update.snapshot.history)
             message = message_for_update(update, self._view_model, self._find)
             if isinstance(message, Updated):
                 is_first = self._view_model is None or self._view_model.arrived is not None

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from rich.cells import cell_len
 
-from kubectl_qos.cluster.source import Arrived
+from kubectl_qos.cluster.source import Arrived, PastTime
 from kubectl_qos.edit.edits import Edit
 from kubectl_qos.k8s.kinds import Workload, find_workload
 from kubectl_qos.k8s.objects import Pod
@@ -26,6 +26,7 @@ from kubectl_qos.tui.follower import FollowStatus
 from kubectl_qos.tui.view_model import ViewModel, living_pods, oldest_usage
 
 _BAR: Final = 6
+_DAY: Final = 86_400
 
 EVERYTHING: Final = RowFilter()
 """The filter that selects every row."""
@@ -235,7 +236,7 @@ def title_words(
         sampled = oldest_usage(view_model)
         if sampled is None:
             words.append("no usage" if not snapshot.usage else "usage of unknown age")
-        else:
+        elif not snapshot.at:
             words.append(
                 f"{_measure(view_model)} {duration(max(int((now - sampled).total_seconds()), 0))} old"
             )
@@ -255,6 +256,12 @@ def freshness(view_model: ViewModel | None, status: FollowStatus) -> str:
     if not status.is_live:
         return "not live"
     return "paused" if status.paused else "live"
+
+
+def past_words(past: PastTime) -> str:
+    """Which time it is, for people who must not take it for the present: `2h ago, 14:02:10 UTC`."""
+    date = "" if past.ago_seconds < _DAY else "%Y-%m-%d "
+    return f"{duration(past.ago_seconds)} ago, {past.at:{date}%H:%M:%S %Z}"
 
 
 def bar(percent: int) -> str:

@@ -17,7 +17,7 @@ from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.k8s.usage import PodKey, PodUsage
+from kubectl_qos.k8s.usage import NO_HISTORY, History, PodKey, PodUsage
 from kubectl_qos.present.groups import grouped, known_sum
 from kubectl_qos.present.next_death import NodeDeaths, deaths_on_node
 from kubectl_qos.present.node_rows import is_in_trouble, troubles
@@ -25,7 +25,7 @@ from kubectl_qos.present.pod_rows import PodRow, PodRows, build_rows
 from kubectl_qos.qos.eviction import to_hard_eviction
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Mechanism
-from kubectl_qos.qos.simulation.next_death import NO_GROWTH, Growth, seconds_until
+from kubectl_qos.qos.simulation.next_death import NO_GROWTH, Growth, growth_of, seconds_until
 
 BARS: Final = "▁▂▃▄▅▆▇█"
 MOST: Final = 32
@@ -38,9 +38,13 @@ _KIB: Final = 1024
 
 
 class Trends:
-    """The samples of each pod, the newest last, and how fast it grows. A thread adds, widgets read."""
+    """The samples of each pod, the newest last, and how fast it grows. A thread adds, widgets read.
+
+    What a store of metrics has of the last hours comes before the samples since the UI was opened.
+    """
 
     def __init__(self) -> None:
+        self._history = NO_HISTORY
         self._last: Mapping[PodKey, PodUsage] = {}
         self._samples: dict[PodKey, array[int]] = {}
         self._since: dict[PodKey, array[int]] = {}
@@ -48,11 +52,12 @@ class Trends:
         self._peaks: dict[PodKey, array[int]] = {}
         """The same, with the most that each of several containers has used."""
 
-    def add(self, usage: Mapping[PodKey, PodUsage]) -> None:
+    def add(self, usage: Mapping[PodKey, PodUsage], history: History = NO_HISTORY) -> None:
         """Add the new samples of pods; pods without usage are forgotten.
 
         The first call costs nothing: a pod's first sample is kept when its second one comes.
         """
+        self._history = history
         last, old_samples, old_since, old_peaks = self._last, self._samples, self._since, self._peaks
         if usage is last:
             return
@@ -83,10 +88,12 @@ class Trends:
 
     def clear(self) -> None:
         self._last, self._samples, self._since, self._peaks = {}, {}, {}, {}
+        self._history = NO_HISTORY
 
     def of(self, key: PodKey) -> Sequence[int]:
-        """What a pod used, in KiB, the newest last; nothing before its second sample."""
-        return self._samples.get(key, ())
+        """What a pod used, in KiB, the newest last; without a history nothing before its second sample."""
+        lines = self._history.lines
+        return lines[key] if key in lines else self._samples.get(key, ())
 
     def peaks(self, key: PodKey) -> Mapping[str, int]:
         """The most that each of several containers of a pod has used, in bytes, from its second sample on."""
@@ -99,14 +106,23 @@ class Trends:
 
     def total(self, keys: Iterable[PodKey]) -> Sequence[int]:
         """What pods used together, in KiB, the newest last."""
-        known = [samples for key in keys if (samples := self._samples.get(key))]
+        known = [samples for key in keys if (samples := self.of(key))]
         most = max(map(len, known), default=0)
         return [
             sum([samples[max(len(samples) - back, 0)] for samples in known]) for back in range(most, 0, -1)
         ]
 
     def growth(self, keys: Iterable[PodKey]) -> Growth:
-        """How fast pods of one node grow; what varies by less than STEADY of itself does not grow."""
+        """How fast pods of one node grow; what varies by less than STEADY of itself does not grow.
+
+        Where usage is a statistic, nothing is reached from there at the growth of today.
+        """
+        if self._history.stat:
+            return NO_GROWTH
+        if self._history.containers:
+            names = ((key, name) for key in keys if key in self._last for name in self._last[key].names)
+            past = self._history.containers
+            return growth_of({name: past[name] for name in names if name in past})
         containers: dict[tuple[PodKey, str], float] = {}
         pods: dict[PodKey, float] = {}
         for key in keys:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
@@ -22,7 +24,7 @@ from kubectl_qos.k8s.objects import Pod, convert, resource_list
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.quota import LimitRange, ResourceQuota
 from kubectl_qos.k8s.releases import OciRuntime, Release
-from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
+from kubectl_qos.k8s.usage import ContainerHistory, ContainerUsage, PodUsage
 from kubectl_qos.present.findings import finding_line, findings_section
 from kubectl_qos.qos.resize import ResizeStatus
 from tests.qos.corner import GI, spec
@@ -77,14 +79,15 @@ def of(
     kind: StrategyKind = StrategyKind.IN_PLACE,
     usage: int | None = None,
     neighbours: tuple[Pod, ...] = (),
+    seen: Mapping[str, ContainerHistory] = MappingProxyType({}),
     **more: Any,
 ) -> tuple[Finding, ...]:
-    """The findings on edits of a pod with this memory usage."""
+    """The findings on edits of a pod with this memory usage, and what a store has seen of it."""
     subject = subject or pod()
     used = PodUsage.of_containers({"app": ContainerUsage(usage)}) if usage is not None else None
     held = {(subject.namespace, subject.name): used} if used is not None else {}
     found = preview(subject, edits, SETUP, neighbours, held)
-    return find_findings(found, related(subject, **more), kind, used)
+    return find_findings(found, related(subject, **more), kind, used, seen)
 
 
 def said(found: tuple[Finding, ...]) -> list[tuple[Severity, str, FindingCode]]:
@@ -411,6 +414,23 @@ def test_a_request_that_falls_below_usage_is_a_note() -> None:
     [found] = of(edit("requests", "memory", "100Mi"), usage=200 * MI)
     assert said((found,)) == [(Severity.NOTE, "memory request", FindingCode.REQUEST_BELOW_USAGE)]
     assert of(edit("requests", "memory", "100Mi"), usage=300 * MI) == (), "it was below before"
+
+
+WEEK: Final = {"app": ContainerHistory(700 * MI, 600 * MI, over="7d")}
+
+
+def test_a_limit_below_the_peak_of_a_week_is_warned_of_with_the_number_and_the_time() -> None:
+    [found] = of(LESS, usage=100 * MI, seen=WEEK)
+    assert said((found,)) == [(Severity.WARNING, "container app", FindingCode.LIMIT_BELOW_PEAK)]
+    assert finding_line(found) == (
+        "container app: used 700Mi at most in 7d, more than the new memory limit of 512Mi: it is OOM killed"
+        " once it needs as much again"
+    )
+    assert of(LESS, seen=WEEK) == (found,), "also where its usage is not known, as of a workload"
+    assert of(edit("limits", "memory", "700Mi"), usage=100 * MI, seen=WEEK) == ()
+    assert of(MORE, seen=WEEK) == (), "the limit stays"
+    [now] = of(LESS, usage=600 * MI, seen=WEEK, kind=StrategyKind.RECREATE)
+    assert now.code is FindingCode.LIMIT_BELOW_USAGE, "said once"
 
 
 def test_no_room_is_deferred_in_place_and_pending_or_refused_as_a_new_pod() -> None:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kubectl_qos.cli.options import SourceOptions
+from kubectl_qos.cli.sources import Past
+from kubectl_qos.k8s.snapshot import Scope
+from kubectl_qos.transport import ConnectionOptions
 from tests.end_to_end.command import Run
 from tests.metrics.conftest import Store
-from tests.metrics.history import API_DIES, CACHE_DIES, CRUNCH_DIES
+from tests.metrics.history import API_DIES, CACHE_DIES, CRUNCH_DIES, DAY
 
 
 @pytest.fixture
@@ -159,6 +164,41 @@ def test_what_has_no_past(run: Run, words: tuple[str, ...], code: int, problem: 
     done = run(*words)
     assert problem in done.err
     assert (done.code, done.out) == (code, "")
+
+
+def test_the_track_of_the_slider_has_the_day_and_its_deaths(store: Store) -> None:
+    options = SourceOptions(prometheus=store.url, connection=ConnectionOptions(context="none"))
+    track = Past(options).track()
+    assert track.end - track.begin <= DAY
+    assert store.begin - 60 <= track.begin <= store.begin + 1000, "the store begins no earlier"
+    assert [(kill.pod, kill.diagnosis.mechanism.value) for kill in track.kills] == [
+        ("api-0", "container limit"),
+        ("crunch", "node"),
+        ("cache", "kubelet eviction"),
+    ]
+
+
+def test_the_past_is_a_source_whose_lines_end_then(store: Store) -> None:
+    past = Past(SourceOptions(prometheus=store.url, over_seconds=DAY // 4))
+    at = datetime.fromtimestamp(store.begin + API_DIES - 60, UTC)
+    snapshot = past.source(at).snapshot(Scope())
+    line = snapshot.history.lines["shop", "api-0"]
+    assert len(line) == 32
+    assert list(line) == sorted(line), "a leak grows"
+    assert line[-1] == pytest.approx(snapshot.usage["shop", "api-0"].working_set_bytes >> 10, rel=0.1)
+    shown = past.source(at).past
+    assert (shown.context, shown.at) == ("the store", at)
+    assert shown.ago_seconds == pytest.approx(time.time() - at.timestamp(), abs=120), "stores lag"
+
+
+def test_the_ui_without_a_terminal_lists_the_past(run: Run, store: Store) -> None:
+    past = at(store, API_DIES - 60)
+    done = run(*past, "-A")
+    assert done.lines[1:] == run("top", "-A", *past).lines[1:]
+    assert "THE PAST" in done.err
+    refused = run(*past, "set", "pod/api-0", "--limits", "memory=1Gi")
+    assert (refused.code, refused.out) == (2, "")
+    assert "set knows no past" in refused.err
 
 
 def test_labels_select_nothing_in_the_past(run: Run, store: Store) -> None:

@@ -54,6 +54,8 @@ class ProxyingServer(ObjectServer):
 
 def pod(namespace: str, name: str, node: str, memory: dict[str, Any]) -> dict[str, Any]:
     return {
+        "apiVersion": "v1",
+        "kind": "Pod",
         "metadata": {"name": name, "namespace": namespace, "uid": f"{name}-uid"},
         "spec": {"nodeName": node, "containers": [{"name": "app", "resources": memory}]},
         "status": {"phase": "Running"},
@@ -123,3 +125,12 @@ def test_without_a_store_the_rest_of_an_answer_stands(run: Run, cluster: Proxyin
     assert done.code == 0
     assert "api-0" in done.out
     assert "memory usage is missing: no service of this cluster is labelled" in done.err
+
+
+@pytest.mark.parametrize("usage", ["--prometheus=auto", "--usage=prometheus"])
+def test_set_warns_of_a_limit_below_the_peak(run: Run, cluster: ProxyingServer, usage: str) -> None:
+    limit = ("--limits", "memory=600Mi", "-o", "json", "--over", "25h")
+    done = run("set", "pod/api-0", "-n", "shop", *limit, usage)
+    assert done.code == 0, done.err
+    found = [one["message"] for one in json.loads(done.out)["findings"]]
+    assert any("used 1019Mi at most in 25h, more than the new memory limit of 600Mi" in one for one in found)

@@ -37,6 +37,7 @@ from kubectl_qos.tui.screens.fixes import FixDialog
 from kubectl_qos.tui.screens.kills import KillsScreen
 from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.screens.node import CompareScreen, TreeScreen
+from kubectl_qos.tui.screens.past import TimeSlider
 from kubectl_qos.tui.screens.patch import PatchScreen
 from kubectl_qos.tui.screens.read import ReadScreen
 from kubectl_qos.tui.screens.search import ColumnsScreen, Finder, Menu, Palette, SelectDialog
@@ -65,6 +66,7 @@ CLASSES: dict[BindingGroup, tuple[type[DOMNode], ...]] = {
     BindingGroup.KILLS: (KillsScreen,),
     BindingGroup.CONFIRM: (ConfirmDialog, ConfirmWrite),
     BindingGroup.NUMBER: (NumberDialog,),
+    BindingGroup.PAST: (TimeSlider,),
     BindingGroup.SAVE: (SaveAs,),
     BindingGroup.HELP: (TextScreen,),
     BindingGroup.SEARCH: (Finder, Palette),

@@ -14,6 +14,7 @@ from kubectl_qos.tui.app import ContextSwitch, QosApp
 from kubectl_qos.tui.screens.search import SelectDialog
 from kubectl_qos.tui.view import ListKind, View, view_values
 from tests.tui.sources import Run, ScriptedSource, demo, running, with_usage, without
+from tests.tui.test_past import Store
 
 
 def source(title: str, snapshot: Snapshot) -> ScriptedSource:
@@ -34,13 +35,13 @@ class Clusters:
     def names(self) -> tuple[str, ...]:
         return ("gone", "prod", "test")
 
-    def open(self, name: str) -> Source:
+    def open(self, name: str | None) -> Source:
         if name not in self.sources:
             raise QosError(f'context "{name}" does not exist', hint="--context takes one of: prod, test")
         return self.sources[name]
 
     def app(self, **options: Any) -> QosApp:
-        contexts = ContextSwitch(self.names, self.open)
+        contexts = ContextSwitch(self.names, self.open, lambda _: Store())
         return QosApp(self.sources["prod"], Scope(), contexts=contexts, **options)
 
 

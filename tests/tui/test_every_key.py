@@ -36,6 +36,7 @@ from kubectl_qos.tui.widgets.prompt import Prompt
 from kubectl_qos.tui.widgets.table import GAP, GUTTER
 from kubectl_qos.tui.widgets.text_view import TextScroll, TextView
 from tests.tui.sources import API, Run, ScriptedSource, demo, node_after_node, running, with_usage
+from tests.tui.test_past import Store
 
 Steps = Callable[[Run], Awaitable[None]]
 See = Callable[[Run], Any]
@@ -356,7 +357,7 @@ def app() -> QosApp:
         Scope(),
         notes=NOTES,
         state=UiState(filters=("older", "newer"), places=("ns shop",)),
-        contexts=ContextSwitch(lambda: ("prod", "test"), lambda _: source),
+        contexts=ContextSwitch(lambda: ("prod", "test"), lambda _: source, lambda _: Store()),
     )
 
 
@@ -460,6 +461,7 @@ OWN_TESTS: Final = {
     BindingGroup.PROGRESS: "apply_screen",
     BindingGroup.EDIT: "edit_screen",
     BindingGroup.NUMBER: "edit_screen",
+    BindingGroup.PAST: "past",
     BindingGroup.CONFIRM: "edit_screen",
     BindingGroup.PATCH: "edit_screen",
     BindingGroup.UNDO: "undo_screen",
@@ -696,6 +698,8 @@ tour(
             Step("guide.close", FOCUS, ("MainScreen", "pods"), key=key),
         )
     ),
+    Step("main.past", screen_name, "TimeSlider"),
+    leave("past.leave"),
     Step("main.menu", FOCUS, ("Menu", "LineTable")),
     leave("select.leave"),
 )

@@ -46,6 +46,7 @@ from tests.tui.sources import (
     with_usage,
     without,
 )
+from tests.tui.test_past import Store
 from tests.tui.writers import around
 
 SMALL: Final = (80, 24)
@@ -122,7 +123,9 @@ REFUSED: Final = ServerUnreachable(
     "The connection to the server 127.0.0.1:6443 was refused - did you specify the right host or port?",
     hint="kubectl config get-contexts lists the clusters that are configured",
 )
-CONTEXTS: Final = ContextSwitch(lambda: ("demo", "prod-eu", "prod-us", "staging"), lambda _: DemoSource())
+CONTEXTS: Final = ContextSwitch(
+    lambda: ("demo", "prod-eu", "prod-us", "staging"), lambda _: DemoSource(), lambda _: Store()
+)
 NO_NODES: Final = replace(demo(), nodes={}, missing=PARTLY)
 NO_USAGE: Final = replace(demo(), usage={}, missing=NO_METRICS)
 SINGLE: Final = (

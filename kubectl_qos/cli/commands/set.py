@@ -213,7 +213,9 @@ def _set(options: Options) -> tuple[bool, bool]:
         shell = ApplyShell(resolved, options.apply, settings, options.output, request.kill_rank)
     else:
         resolved = sources.resolve_source(options.source, lives=True)
-    snapshot = resolved.source.snapshot(resolved.named(references))
+    # What pods of a workload have used is known by their names.
+    scope = resolved.scope if options.source.reads_store else resolved.named(references)
+    snapshot = resolved.source.snapshot(scope)
     pod = _find_one(references, snapshot, resolved)
     edits = set_edits.build_edits(request, pod, snapshot)
     changes = change(pod, edits, snapshot, resolved, shell, options, request)

@@ -15,7 +15,7 @@ from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.format import NONE, UNKNOWN, escape, eta
 from kubectl_qos.present.next_death import distance, killed_by, victim
 from kubectl_qos.present.output import NUMBER, Align, column, largest_first
-from kubectl_qos.present.pod_columns import ALL_COLUMNS, BY_KEY, WIDE_KEYS, PodColumn
+from kubectl_qos.present.pod_columns import ALL_COLUMNS, BY_KEY, HISTORY_COLUMNS, WIDE_KEYS, PodColumn
 from kubectl_qos.present.pod_rows import PodRow, PodRows, build_rows, is_at_risk
 from kubectl_qos.present.reasons import CLASSES, why_lines
 from kubectl_qos.qos.flags import Flag
@@ -49,8 +49,8 @@ CHIPS: Final = {
 }
 """Flags in two letters; the panel spells them out."""
 IMPORTANCE: Final = (
-    "rank eviction pod memory qos oom_score flags namespace eta frees oom_score_adj node limit_percent dies"
-    " trend pod flags request limit node namespace restarts age priority"
+    "rank eviction pod memory qos oom_score flags namespace eta peak frees oom_score_adj growth node p99"
+    " limit_percent dies trend pod flags request limit node namespace restarts age priority"
 )
 """The columns that stay the longest first; see fitting_columns."""
 
@@ -65,7 +65,10 @@ _FIRST: Final = ("rank", "namespace", "pod", "node")
 _OTHERS: Final = tuple(key for key in WIDE_KEYS if key not in {*_FIRST, "dies", "frees", "eviction"})
 _AFTER_MEMORY: Final = _OTHERS.index("memory") + 1
 _DEATH: Final = ("frees", "eta", "dies")
-_ORDER: Final = (*_FIRST, *_OTHERS[:_AFTER_MEMORY], "trend", *_DEATH, *_OTHERS[_AFTER_MEMORY:])
+_ORDER: Final = (
+    *(*_FIRST, *_OTHERS[:_AFTER_MEMORY], "trend", "peak", "p99", "growth"),
+    *(*_DEATH, *_OTHERS[_AFTER_MEMORY:]),
+)
 NO_RANK_YET: Final = "its rank among the pods of its node is known once all pods have arrived"
 TREND: Final = 8
 """The cells of a trend: one for each of the last samples."""
@@ -122,7 +125,7 @@ _COMPACT: Final = {
     "oom_score": replace(_dashed(BY_KEY["oom_score"]), header="SCORE", width=5),
     "frees": replace(_dashed(BY_KEY["frees"]), width=6),
 }
-_ONLY_KNOWN: Final = frozenset({"trend", "eta", "flags"})
+_ONLY_KNOWN: Final = frozenset({"trend", "growth", "eta", "flags"})
 """Columns that are left out where no row has anything in them."""
 MANY: Final = 50
 """Rows whose cells decide that."""
@@ -141,8 +144,11 @@ class _RankedList(ListDefinition[PodRow]):
         self._newest = newest
 
     def default_columns(self, view: View) -> Sequence[str]:
-        """Not those that say the same in every row."""
-        same: dict[str, Any] = {
+        """Not those that say the same in every row, or that only a store of metrics knows."""
+        view_model = self._newest()
+        has_history = view_model is not None and view_model.snapshot.history.containers
+        of_store = [one.key for one in HISTORY_COLUMNS if self.columns.get(one.key) is one]
+        same: dict[str, Any] = dict.fromkeys(of_store, None if has_history else "unknown") | {
             "node": view.node,
             "namespace": view.namespace or view.workload or view.pod,
             "pod": view.pod,
@@ -161,7 +167,7 @@ class _RankedList(ListDefinition[PodRow]):
         columns = [
             looks.get(column.key, column if available >= COMPACT_BELOW else _dashed(column))
             for column in columns
-            if column.key not in _ONLY_KNOWN or any(column.cell(row, now) for row in some)
+            if column.key not in _ONLY_KNOWN or any(column.value(row) for row in some)
         ]
         return super().fit(columns, rows, now, available)
 
@@ -311,6 +317,8 @@ def _in_order(rows: Sequence[PodRow], view: View) -> Sequence[PodRow]:
 
 def _eta_column(trends: Trends, newest: Callable[[], ViewModel | None]) -> PodColumn:
     def seconds(row: PodRow) -> float | None:
+        if row.growth is not None:
+            return row.eta
         view_model = newest()
         return None if view_model is None else view_model.times(row.node, trends).get(row.key[:2])
 
@@ -336,7 +344,8 @@ def _trend_column(trends: Trends) -> PodColumn:
     return column(
         "trend",
         lambda row: list(samples(row)),
-        "memory in use since the UI was opened, scaled from 0 to the limit, else to the peak",
+        "memory in use since the UI was opened, with --prometheus in the last hours; scaled from 0 to the"
+        " limit, else to the peak",
         width=TREND,
         cell=lambda row: sparkline(samples(row), row.limit and row.limit // 1024, TREND),
         sort_key=lambda row: largest_first(growth(row)),
@@ -344,8 +353,8 @@ def _trend_column(trends: Trends) -> PodColumn:
 
 
 _CONTAINER_KEYS: Final = (
-    "rank namespace pod container node qos oom_score_adj oom_score memory request limit limit_percent"
-    " restarts age"
+    "rank namespace pod container node qos oom_score_adj oom_score memory peak p99 growth eta request limit"
+    " limit_percent restarts age"
 )
 _OF_PODS: Final = {"flags", "eviction", "risk", "limit_container"}
 
@@ -356,12 +365,12 @@ class ContainerList(_RankedList):
     kind = ListKind.CONTAINERS
     name = "container"
     importance = (
-        "rank container pod qos oom_score node oom_score_adj memory container pod namespace limit_percent"
-        " request limit node namespace restarts trend priority eviction age"
+        "rank container pod qos oom_score node oom_score_adj memory container pod namespace eta limit_percent"
+        " peak growth request limit p99 node namespace restarts trend priority eviction age"
     )
     order = _CONTAINER_KEYS.split()
     columns: Mapping[str, PodColumn] = {
-        column.key: column for column in ALL_COLUMNS if column.key not in _OF_PODS
+        column.key: column for column in (*ALL_COLUMNS, *HISTORY_COLUMNS) if column.key not in _OF_PODS
     }
 
     def __init__(self, pods: PodList, newest: Callable[[], ViewModel | None] = lambda: None) -> None:

@@ -123,7 +123,10 @@ def fitting_keys(
 
 
 class TitleLine(Widget):
-    """The first line: words to the left, the state to the right, which is never cut off."""
+    """The first line: words to the left, the state to the right, which is never cut off.
+
+    It has a colour of its own where the state says that it is the past: `-- 2h ago, 14:02:10 UTC --`.
+    """
 
     DEFAULT_CSS = "TitleLine { height: 1; }"
 
@@ -135,6 +138,7 @@ class TitleLine(Widget):
     def show(self, words: Sequence[str], state: str) -> None:
         if (tuple(words), state) != (self._words, self._state):
             self._words, self._state = tuple(words), state
+            self.set_class(state.startswith("--"), "-past")
             self.refresh()
 
     def render(self) -> Content:
@@ -143,11 +147,11 @@ class TitleLine(Widget):
         room = max(width - cell_len(self._words[0]) - cell_len(self._state) - 1, 0)
         if cell_len(rest) > room:
             rest = set_cell_size(rest, max(room - 1, 0)) + "…"
-        style = "bold $error" if self._state.startswith("!") else "bold $accent"
+        colour = {"!": " $error", "-": ""}.get(self._state[:1], " $accent")
         return Content.assemble(
             Content.styled(self._words[0], "bold"),
             Content(set_cell_size(rest, room + 1)),
-            Content.styled(self._state, style),
+            Content.styled(self._state, f"bold{colour}"),
         )
 
 

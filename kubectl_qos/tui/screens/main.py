@@ -184,6 +184,9 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
             self._go_to_awaited_row()
             self._focus_list()
 
+    def action_past(self) -> None:
+        self.qos.choose_time()
+
     def action_compare(self) -> None:
         self._with_pod(Detail.COMPARE)
 

@@ -5,7 +5,7 @@ Not here: what a change does (edit/) and how that is shown.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -22,6 +22,7 @@ from kubectl_qos.errors import QuantityError
 from kubectl_qos.k8s.objects import CPU, MEMORY, Pod
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.releases import Release
+from kubectl_qos.k8s.usage import ContainerHistory
 from kubectl_qos.present.format import NONE, binary, escape
 from kubectl_qos.qos.ranking import ContainerKind, container_kinds
 
@@ -30,10 +31,24 @@ RESOURCES: Final = (MEMORY, CPU)
 
 
 class MemoryUse(NamedTuple):
-    """What a container or pod uses, and the most that was seen of it, None without several samples. Bytes."""
+    """What a container or pod uses, and the most that was seen of it, None without several samples. Bytes.
+
+    `seen` is what a store of metrics has of it, which comes before that.
+    """
 
     used: int
     peak: int | None = None
+    seen: ContainerHistory | None = None
+
+    @property
+    def words(self) -> Sequence[str]:
+        """Each number with its name, in fewer and fewer words."""
+        peak = self.peak if self.seen is None else max(self.seen.peak_bytes, self.used)
+        words = [f"{binary(self.used)} used{f', peak {binary(peak)}' if peak is not None else ''}"]
+        if self.seen is not None and self.seen.p99_bytes is not None:
+            words.insert(0, f"{words[0]}, p99 {binary(self.seen.p99_bytes)}")
+            words.insert(0, f"{words[0]} in {self.seen.over}")
+        return words
 
 
 NO_USE: Final[Mapping[str, MemoryUse]] = MappingProxyType({})
@@ -97,19 +112,19 @@ class UsageBar(Widget):
         self.refresh()
 
     def render(self) -> Content:
-        used, peak = self._use
-        words = f" {binary(used)} used"
-        if peak is not None:
-            words += f", peak {binary(peak)}"
-        whole = self._limit or self._request
+        width, whole = self.content_size.width, self._limit or self._request
+        rest = "nothing requested, no limit"
+        if whole:
+            rest = f"{100 * self._use.used // whole}% of {'limit' if self._limit else 'request'}"
+        lines = [f"{words}, {rest}" for words in self._use.words]
+        words = next((line for line in lines if len(line) < width), lines[-1])
         if not whole:
-            return Content(f"{words[1:]}, nothing requested, no limit")
-        words += f", {100 * used // whole}% of {'limit' if self._limit else 'request'}"
-        cells = min(self.content_size.width - len(words), self._MOST)
-        return Content.assemble(*self._bar(max(cells, 0)), words)
+            return Content(words)
+        cells = min(width - len(words) - 1, self._MOST)
+        return Content.assemble(*self._bar(max(cells, 0)), f" {words}")
 
     def _bar(self, cells: int) -> Iterator[tuple[str, str]]:
-        used, peak = self._use
+        used, peak, _ = self._use
         most = max(self._limit, self._request, used, peak or 0, 1)
         filled, mark = (min(round(cells * part / most), cells) for part in (used, self._request))
         rest = "░" if self._limit else "·"

@@ -25,8 +25,6 @@ from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.table import Layout
 from kubectl_qos.tui.widgets.text_view import STYLES
 
-_LEFT: Final = "0 "
-
 
 class NodeBar(Widget):
     """A node's memory: a segment for each container, the next victim at the end of what is used.
@@ -92,7 +90,10 @@ def _segments(
 
 
 class Slider(Widget):
-    """An amount between 0 and a maximum, set by mouse; keys are the screen's. Marks are where one dies."""
+    """An amount between 0 and a maximum, set by mouse; keys are the screen's. Marks are where one dies.
+
+    The words at its ends are 0 and the maximum in bytes unless others are given.
+    """
 
     DEFAULT_CSS = "Slider { height: 1; width: 1fr; }"
 
@@ -102,8 +103,9 @@ class Slider(Widget):
 
         amount: int
 
-    def __init__(self) -> None:
+    def __init__(self, left: str = "0", right: str = "") -> None:
         super().__init__()
+        self._left, self._given_right = f"{left} ", right
         self._amount, self._top, self._step = 0, 1, 1
         self._marks: tuple[int, ...] = ()
         self._held = False
@@ -116,11 +118,11 @@ class Slider(Widget):
 
     @property
     def _right(self) -> str:
-        return f" {binary(self._top)}"
+        return f" {self._given_right or binary(self._top)}"
 
     @property
     def _cells(self) -> int:
-        return max(self.content_size.width - cell_len(_LEFT) - cell_len(self._right), 2)
+        return max(self.content_size.width - cell_len(self._left) - cell_len(self._right), 2)
 
     def _cell(self, amount: int) -> int:
         return round((self._cells - 1) * min(amount, self._top) / self._top)
@@ -130,7 +132,7 @@ class Slider(Widget):
         past = "".join("◆" if cell in marks else "━" for cell in range(knob))
         later = "".join("◇" if cell in marks else "─" for cell in range(knob + 1, self._cells))
         return Content.assemble(
-            Content.styled(_LEFT, "$secondary"),
+            Content.styled(self._left, "$secondary"),
             Content.styled(past, "$accent"),
             Content.styled("●", "bold $accent"),
             Content.styled(later, "$secondary"),
@@ -151,7 +153,7 @@ class Slider(Widget):
         self.release_mouse()
 
     def _go_to(self, event: events.MouseEvent) -> None:
-        cell = event.screen_x - self.content_region.x - cell_len(_LEFT)
+        cell = event.screen_x - self.content_region.x - cell_len(self._left)
         part = max(min(cell, self._cells - 1), 0) / (self._cells - 1)
         amount = self._top if part == 1 else round(part * self._top / self._step) * self._step
         if amount != self._amount:

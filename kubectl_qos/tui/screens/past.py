@@ -1,0 +1,164 @@
+"""Another time of the cluster: a track of the last hours on which deaths are marked, and a knob on it.
+
+Not here: the cluster of a time (cluster/source.py), and reading the track (metrics/deaths.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Final, Literal
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.widgets import Label, Static
+
+from kubectl_qos.cluster.source import PastTime
+from kubectl_qos.errors import QosError
+from kubectl_qos.k8s.quantity import parse_time
+from kubectl_qos.metrics.deaths import Track
+from kubectl_qos.present.format import duration, escape, full_name
+from kubectl_qos.qos.kills.analyze import Kill
+from kubectl_qos.tui.actions import BindingGroup, actions_in_group
+from kubectl_qos.tui.follower import run_in_background
+from kubectl_qos.tui.screens.dialogs import InputDialog
+from kubectl_qos.tui.view import past_words
+from kubectl_qos.tui.widgets.simulation import Slider
+from kubectl_qos.tui.widgets.text_view import TextLine, TextView, escape_lines
+
+STEP, FAR, _HOUR = 300, 3600, 3600
+"""Seconds of a step and of a large one."""
+BEFORE: Final = 60
+"""A death is looked at so many seconds before it."""
+_LABEL: Final = 8
+"""The cells that the hour below the track takes, with a gap."""
+_DEATHS: Final = 7
+NO_DEATHS: Final = "no death is known in this time that memory may explain"
+
+
+@dataclass(frozen=True)
+class Times:
+    """A track with a knob: `chosen` is in seconds from the begin, at the end it is the present."""
+
+    track: Track
+    chosen: int
+
+    @property
+    def top(self) -> int:
+        """The length of the track."""
+        return max(int(self.track.end - self.track.begin), 1)
+
+    @property
+    def words(self) -> str:
+        """The time in words."""
+        past = PastTime("", self.moment(self.chosen), self.top - self.chosen)
+        return past_words(past) if past.ago_seconds else "the present"
+
+    @cached_property
+    def deaths(self) -> tuple[tuple[int, Kill], ...]:
+        """Those whose time is known, with it."""
+        known = ((parse_time(kill.time), kill) for kill in self.track.kills)
+        return tuple((round(at.timestamp() - self.track.begin), kill) for at, kill in known if at is not None)
+
+    def moment(self, seconds: int) -> datetime:
+        """So many seconds from the begin."""
+        return datetime.fromtimestamp(round(self.track.begin + seconds), UTC)
+
+    def at(self, chosen: int) -> Times:
+        """The knob elsewhere, between the ends."""
+        return Times(self.track, max(min(chosen, self.top), 0))
+
+    def moved(self, where: str) -> Times:
+        """By a step, to the minute before another death, or to the begin."""
+        steps = {"earlier": -STEP, "later": STEP, "far_earlier": -FAR, "far_later": FAR, "begin": -self.top}
+        if where in steps:
+            return self.at(self.chosen + steps[where])
+        places = [max(at - BEFORE, 0) for at, _ in self.deaths]
+        if where == "next_death":
+            return self.at(min((at for at in places if at > self.chosen), default=self.chosen))
+        return self.at(max((at for at in places if at < self.chosen), default=self.chosen))
+
+    def ticks(self, cells: int) -> str:
+        """The hours below a track of so many cells, in UTC."""
+        hours = next((one for one in (1, 2, 3, 4, 6) if cells * one * _HOUR >= _LABEL * self.top), 12)
+        line, step, end = "", hours * _HOUR, self.top - self.top * _LABEL // cells
+        for at in range(-int(self.track.begin) % step, end, step):
+            line = f"{line:<{round((cells - 1) * at / self.top)}}{self.moment(at):%H:%M}"
+        return line
+
+    def death_lines(self, most: int = _DEATHS) -> Iterator[TextLine]:
+        """The deaths around the knob, the next one after it marked."""
+        ahead = sum(at < self.chosen for at, _ in self.deaths)
+        first = max(min(ahead - most // 2, len(self.deaths) - most), 0)
+        width = max((len(full_name(kill.namespace, kill.pod)) for _, kill in self.deaths), default=0)
+        for place, (at, kill) in list(enumerate(self.deaths))[first : first + most]:
+            time = f"{'~' if kill.time_is_estimated else ' '}{self.moment(at):%H:%M:%S}"
+            by = f"{kill.diagnosis.mechanism.value}, {kill.diagnosis.confidence.value}"
+            by += f", on {escape(kill.node)}" if kill.node else ""
+            after = f"  {duration(at - self.chosen)} later" if place == ahead else ""
+            text = f"{time}  {full_name(kill.namespace, kill.pod):<{width}}  {by}{after}"
+            token = "changed" if place == ahead else "muted" if place < ahead else ""
+            yield TextLine(f"{'▸' if place == ahead else ' '} {text}", token)
+        if not self.deaths:
+            yield TextLine(NO_DEATHS, "muted")
+
+
+class TimeSlider(InputDialog[datetime | Literal["present"] | None], group=BindingGroup.PAST):
+    """The track is read in a thread; enter takes the time under the knob."""
+
+    def __init__(self, read: Callable[[], Track], past: PastTime | None) -> None:
+        super().__init__()
+        self._read, self._past = read, past
+        self._times: Times | None = None
+
+    def compose(self) -> ComposeResult:
+        keys = self.qos.keys.first
+        with Vertical(classes="dialog track") as dialog:
+            dialog.border_title = "Another time"
+            yield Label("reading the last day from Prometheus …", id="finding", markup=False)
+            yield Slider("", "now")
+            yield TextView(id="deaths")
+            shown = [f"{keys(one.name)} {one.label}" for one in actions_in_group(BindingGroup.PAST)]
+            yield Static("   ".join(shown), markup=False)
+
+    def on_mount(self) -> None:
+        run_in_background(self, self._read, self._take)
+
+    def _take(self, track: Track | QosError) -> None:
+        if isinstance(track, QosError):
+            self.query_one(Slider).display = False
+            self.show_status(escape_lines(f"! {track}\n{track.hint}".rstrip()))
+            return
+        times, past = Times(track, 0), self._past
+        self._go(times.at(times.top if past is None else round(past.at.timestamp() - track.begin)))
+
+    def _go(self, times: Times) -> None:
+        self._times = times
+        self.show_status(times.words)
+        self.query_one(Slider).show(times.chosen, times.top, STEP, [at for at, _ in times.deaths])
+        deaths = [TextLine(""), *times.death_lines()]
+
+        def layout(width: int) -> list[TextLine]:
+            return [TextLine(f" {times.ticks(width - len('  now'))}", "muted"), *deaths]
+
+        self.query_one("#deaths", TextView).show(layout)
+
+    @on(Slider.Moved)
+    def _slid(self, event: Slider.Moved) -> None:
+        if self._times is not None:
+            self._go(self._times.at(event.amount))
+
+    def action_move(self, where: str) -> None:
+        if self._times is not None:
+            self._go(self._times.moved(where))
+
+    def action_take(self) -> None:
+        times = self._times
+        if times is not None:
+            self.dismiss("present" if times.chosen == times.top else times.moment(times.chosen))
+
+    def action_present(self) -> None:
+        self.dismiss("present")
