@@ -187,7 +187,7 @@ class Script:
             elif pods + own > capacity * 9 // 10:
                 left = to_hard_eviction(self.world.snapshot().setup(name), pods, pods + own)
                 if left is not None and left <= 0:
-                    self._evict(name, capacity - pods - own)
+                    self._evict(name, left)
             if self._pressed.get(name) == second - PRESSURE_SECONDS:
                 self._report_pressure(name, is_low=False)
 
@@ -216,16 +216,18 @@ class Script:
         self._kill(killed)
         self._used[killed] = self._first[killed] = self._used[killed] // 4
 
-    def _evict(self, node: str, available: int) -> None:
-        """The kubelet evicts a pod because its node has too little memory left."""
+    def _evict(self, node: str, left: int) -> None:
+        """The kubelet evicts a pod: so much is left before its threshold, which is less than nothing."""
         self._report_pressure(node, is_low=True)
         victim = self._next(node, Mechanism.EVICTION)
         if victim is None:
             return
         raw = self.world.api.get("Pod", *victim.key)
         assert raw is not None
-        left = f"Threshold quantity: 100Mi, available: {available // _KIB}Ki. "
-        message = f"The node was low on resource: memory. {left}"
+        available = max(100 * _MIB + left, 0) // _KIB
+        message = (
+            f"The node was low on resource: memory. Threshold quantity: 100Mi, available: {available}Ki. "
+        )
         for one in raw["spec"]["containers"]:
             request = one.get("resources", {}).get("requests", {}).get("memory", "0")
             used = self._used.get(Container(*victim.key, one["name"]), 0)
