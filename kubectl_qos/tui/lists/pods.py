@@ -22,7 +22,7 @@ from kubectl_qos.qos.flags import Flag
 from kubectl_qos.qos.prediction import predict_running
 from kubectl_qos.qos.simulation.next_death import OF_NODE
 from kubectl_qos.tui.filters import PODS
-from kubectl_qos.tui.lists.base import ListDefinition, ListRows, newest_row
+from kubectl_qos.tui.lists.base import ListDefinition, ListRows, fitting_columns, newest_row
 from kubectl_qos.tui.view import ListKind, View, group_name
 from kubectl_qos.tui.view_model import Trends, ViewModel, sparkline
 from kubectl_qos.tui.widgets.line_table import Spans
@@ -49,8 +49,8 @@ CHIPS: Final = {
 }
 """Flags in two letters; the panel spells them out."""
 IMPORTANCE: Final = (
-    "rank eviction pod memory qos oom_score flags namespace eta peak frees oom_score_adj growth node p99"
-    " limit_percent dies trend pod flags request limit node namespace restarts age priority"
+    "rank eviction pod memory qos oom_score flags namespace eta pod peak frees oom_score_adj growth node p99"
+    " limit_percent dies trend flags request limit node namespace restarts age priority"
 )
 """The columns that stay the longest first; see fitting_columns."""
 
@@ -169,7 +169,9 @@ class _RankedList(ListDefinition[PodRow]):
             for column in columns
             if column.key not in _ONLY_KNOWN or any(column.value(row) for row in some)
         ]
-        return super().fit(columns, rows, now, available)
+        # No heading names the node: a rank without its node says nothing.
+        importance = self.importance.replace(self.name, f"{self.name} node", 1)
+        return fitting_columns(columns, importance, rows, now, available, self.squeezed)
 
     def key(self, row: PodRow) -> Hashable:
         return row.key
@@ -204,7 +206,8 @@ class _RankedList(ListDefinition[PodRow]):
             spans.append((f"─ next {distance(death)} ", "muted"))
             spans.append((f"{victim(death)} ", "victim" if in_trouble else ""))
             spans.append((f"{killed_by(death)} ", "muted"))
-        rest = width - sum(cell_len(text) for text, _ in spans)
+        while (rest := width - sum(cell_len(text) for text, _ in spans)) < 0:
+            spans.pop()
         return (*spans, ("─" * max(rest - 1, 0), "faint"))
 
     def is_at_risk(self, row: PodRow) -> bool:
