@@ -22,9 +22,10 @@ from kubectl_qos.qos.flags import Flag
 from kubectl_qos.qos.prediction import predict_running
 from kubectl_qos.qos.simulation.next_death import OF_NODE
 from kubectl_qos.tui.filters import PODS
-from kubectl_qos.tui.lists.base import ListDefinition, ListRows, fitting_columns, newest_row
+from kubectl_qos.tui.lists.base import ListDefinition, ListRows, newest_row
 from kubectl_qos.tui.view import ListKind, View, group_name
 from kubectl_qos.tui.view_model import Trends, ViewModel, sparkline
+from kubectl_qos.tui.widgets.column_layout import moved
 from kubectl_qos.tui.widgets.line_table import Spans
 from kubectl_qos.tui.widgets.table import Layout, Token
 from kubectl_qos.tui.widgets.text_view import TextLayout, paragraphs, stacked
@@ -156,7 +157,12 @@ class _RankedList(ListDefinition[PodRow]):
         return [key for key in self.order if same.get(key) is None]
 
     def fit(
-        self, columns: Sequence[PodColumn], rows: Sequence[PodRow], now: datetime, available: int
+        self,
+        columns: Sequence[PodColumn],
+        rows: Sequence[PodRow],
+        now: datetime,
+        available: int,
+        importance: str,
     ) -> Layout[PodRow]:
         looks = {
             **_SHOWN,
@@ -170,8 +176,7 @@ class _RankedList(ListDefinition[PodRow]):
             if column.key not in _ONLY_KNOWN or any(column.value(row) for row in some)
         ]
         # No heading names the node: a rank without its node says nothing.
-        importance = self.importance.replace(self.name, f"{self.name} node", 1)
-        return fitting_columns(columns, importance, rows, now, available, self.squeezed)
+        return super().fit(columns, rows, now, available, moved(importance, "node", self.name))
 
     def key(self, row: PodRow) -> Hashable:
         return row.key

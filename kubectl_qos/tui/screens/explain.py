@@ -106,7 +106,8 @@ class ExplainScreen(BuiltScreen[_Explained], group=BindingGroup.EXPLAIN):
         pod = newest(view_model, self._pod)
         if pod is None:
             return None
-        explanation = explain_pod(pod, view_model.snapshot, view_model.taken)
+        known = view_model.rows.sampled
+        explanation = explain_pod(pod, view_model.snapshot, view_model.taken, known)
         return pod, explanation, cheapest_section(pod, explanation.row, view_model.snapshot)
 
     def show_built(self, built: _Explained | QosError) -> None:
