@@ -184,7 +184,7 @@ class Script:
             capacity = self._capacities[name]
             if pods + own >= capacity:
                 self._fill(name, containers)
-            elif pods + own > capacity * 9 // 10:
+            elif pods + own > capacity * 19 // 20:
                 left = to_hard_eviction(self.world.snapshot().setup(name), pods, pods + own)
                 if left is not None and left <= 0:
                     self._evict(name, left)
@@ -199,22 +199,20 @@ class Script:
     def _fill(self, node: str, containers: list[Container]) -> None:
         """The kernel kills a container because its node is full; the process of the node ends then."""
         victim = self._next(node, Mechanism.NODE)
-        if victim is None:
+        killed = Container(*victim.key, victim.container) if victim is not None else None
+        if killed not in containers:  # it has ended since the last sample
             return
         processes = {}
         for one in containers:
             raw = self._pod(one)
             processes[one] = self._kernels.process(raw, _status_of(raw, one.name), self._used[one])
-        killed = Container(*victim.key, victim.container)
-        pid, own = self._kernels.pid(_BACKUP), self._own.pop(node, 0)
-        invoker = Process(_BACKUP, pid, 0, own) if own else processes[killed]
-        self._kernels.node_full(node, invoker, processes[killed], processes.values())
-        message = (
-            f"System OOM encountered, victim process: {processes[killed].name}, pid: {processes[killed].pid}"
-        )
+        process, own = processes[killed], self._own.pop(node, 0)
+        invoker = Process(_BACKUP, self._kernels.pid(_BACKUP), 0, own) if own else process
+        self._kernels.node_full(node, invoker, process, processes.values())
+        message = f"System OOM encountered, victim process: {process.name}, pid: {process.pid}"
         self.world.event(self._node(node), "SystemOOM", message)
+        self._used[killed] = self._first[killed] = process.used_bytes // 4
         self._kill(killed)
-        self._used[killed] = self._first[killed] = self._used[killed] // 4
 
     def _evict(self, node: str, left: int) -> None:
         """The kubelet evicts a pod: so much is left before its threshold, which is less than nothing."""
@@ -222,12 +220,8 @@ class Script:
         victim = self._next(node, Mechanism.EVICTION)
         if victim is None:
             return
-        raw = self.world.api.get("Pod", *victim.key)
-        assert raw is not None
-        available = max(100 * _MIB + left, 0) // _KIB
-        message = (
-            f"The node was low on resource: memory. Threshold quantity: 100Mi, available: {available}Ki. "
-        )
+        raw, amount = self._pod(Container(*victim.key, "")), max(100 * _MIB + left, 0) // _KIB
+        message = f"The node was low on resource: memory. Threshold quantity: 100Mi, available: {amount}Ki. "
         for one in raw["spec"]["containers"]:
             request = one.get("resources", {}).get("requests", {}).get("memory", "0")
             used = self._used.get(Container(*victim.key, one["name"]), 0)

@@ -214,6 +214,17 @@ def test_on_a_node_dies_whom_it_has_predicted(
     assert new >= reasons
 
 
+def test_a_pod_that_is_not_restarted_has_failed_once_its_node_was_full() -> None:
+    demo = Stepped(1)
+    raw = demo._advanced().world.api.get("Pod", "data", "warehouse-0")
+    assert raw is not None
+    raw["spec"]["restartPolicy"] = "Never"
+    demo._advanced().world.api.save(raw)
+    demo.later(NODE_FULL_AT + SAMPLE_SECONDS)
+    pod = demo.pod("warehouse-0")
+    assert (pod.status.phase, demo.snapshot(Scope()).usage_of(pod)) == ("Failed", None)
+
+
 def test_an_evicted_pod_and_its_node_say_why() -> None:
     demo = Stepped(THUMBS_EVICTED_AT)
     status = demo.pod("thumbs-28934-d5k8p").status
