@@ -325,7 +325,7 @@ class ListTable(LineTable[Any]):
         self.natural_shown = self.definition.natural_key(view)
 
         def fitting(available: int) -> Layout[Any]:
-            by, _ = self.sorted_by
+            by = "" if is_natural else self.sorted_by[0]
             return self.definition.layout(
                 view, self.chosen, self.rows, now, available, by=by, has_headings=groups
             )
