@@ -116,6 +116,7 @@ image:  ## a container image of the Linux archives in dist/, by buildah
 
 pictures: $(VENV)/.installed  ## the pictures of docs/ and its table of keys
 	$(BIN)/python docs/make_pictures.py
+	$(BIN)/python docs/make_animation.py
 	$(BIN)/python docs/make_keys.py
 
 reference: $(VENV)/.installed  ## docs/reference, docs/schema, docs/check-rules and the dashboard of deploy/ from the program

@@ -100,6 +100,12 @@ class ObjectApi:
         with self.lock:
             return self._put(object_path(found), copy.deepcopy(dict(found)))
 
+    def save_node(self, found: Json) -> None:
+        """Store a node under a new revision."""
+        with self.lock:
+            self.revision += 1
+            self.nodes = [found if place(one) == place(found) else one for one in self.nodes]
+
     def remove(self, kind: str, namespace: str, name: str) -> None:
         """Delete a pod or workload."""
         with self.lock:

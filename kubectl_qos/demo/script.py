@@ -1,26 +1,29 @@
-"""What happens in the demo by itself: memory creeps, containers are killed at their limits, a rollout.
+"""What happens in the demo by itself: memory creeps, a rollout, deaths by each of the three killers.
 
-Each second of the demo's clock is one step: everything follows from the seed, the clock and the writes.
-Not here: threads, and what time it is.
+Each second of the demo's clock is one step: everything follows from the seed, the clock and the writes. Who
+is killed on a node is whom `next_deaths` names. Not here: threads, what time it is, what kernels print.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from kubectl_qos.demo.api import object_path, patched
 from kubectl_qos.demo.controllers import Controllers, Kubelets
+from kubectl_qos.demo.kernel import Kernels, Process
 from kubectl_qos.demo.world import World, container_statuses, memory_limit, report_resources
-from kubectl_qos.k8s.allocation import is_resizing, running_pod
-from kubectl_qos.k8s.objects import Json, Pod, convert
+from kubectl_qos.k8s.allocation import is_resizing
+from kubectl_qos.k8s.objects import DISRUPTION_TARGET, Json, Pod, convert
 from kubectl_qos.k8s.quantity import Quantity
-from kubectl_qos.qos.cgroup.names import container_path, literal, pod_name
-from kubectl_qos.qos.kills.evidence import memory_limits
-from kubectl_qos.qos.oom_score import PodAdj
-from kubectl_qos.qos.qos_class import computed_class
+from kubectl_qos.qos.eviction import to_hard_eviction
+from kubectl_qos.qos.kills.evidence import BY_KUBELET, EVICTED, OOM_KILLED
 from kubectl_qos.qos.reason import Mechanism
+from kubectl_qos.qos.simulation.next_death import NextDeath, next_deaths
+from kubectl_qos.qos.simulation.node_state import state_of_node
 
 SAMPLE_SECONDS: Final = 5
 """How often the metrics server measures; a real one takes 15 s."""
@@ -33,21 +36,25 @@ MOST_BACKOFF_SECONDS: Final = 300
 BACKOFF_FORGOTTEN: Final = 600
 """How long a kubelet waits before it starts a container for the third time, then twice as long each time,
 and after how many seconds of running it begins again (MaxContainerBackOff in pkg/kubelet/kubelet.go)."""
+PRESSURE_SECONDS: Final = 300
+"""For how long a node that had too little memory says so (evictionPressureTransitionPeriod)."""
 _KIB: Final = 1 << 10
 _MIB: Final = 1 << 20
+_GIB: Final = 1 << 30
 _UNKNOWN: Final = 24 * _MIB
 """What a container uses that the pod before did not have."""
-_PAGE: Final = 4096
-_PAUSE: Final = "[  29839] 65535 29839      247        1    28672        0          -998 pause"
-"""The other process of a pod of one container."""
 
 
 class Creep(NamedTuple):
-    """A container's memory: bytes that are added each second from `least` on; at `most` its work is done."""
+    """Memory that grows: bytes that are added each second from `least` on; at `most` the work is done.
+
+    `since` is the second of the demo in which that begins.
+    """
 
     rate: int
     least: int
     most: int
+    since: int = 0
 
 
 CREEPS: Final[Mapping[tuple[str, str], Creep]] = {
@@ -56,8 +63,15 @@ CREEPS: Final[Mapping[tuple[str, str], Creep]] = {
     ("shop", "api"): Creep(180 * _KIB, 640 * _MIB, 2000 * _MIB),
     ("batch", "crunch"): Creep(400 * _KIB, 1240 * _MIB, 1330 * _MIB),
     ("ml", "notebook"): Creep(120 * _KIB, 1090 * _MIB, 1180 * _MIB),
+    ("batch", "thumbs"): Creep(60 * _MIB, 96 * _MIB, 12 * _GIB, since=100),
 }
-"""By namespace and beginning of the pod's name; importer and promo need more than their limits."""
+"""By namespace and beginning of the pod's name; importer and promo need more than their limits, and thumbs
+more than its node has."""
+BACKUP_NODE: Final = "worker-3"
+BACKUP_AT: Final = 270
+_BACKUP: Final = "restic"
+_BACKUP_RATE: Final = 400 * _MIB
+"""A process outside of pods, which from then on fills its node faster than the kubelet notices."""
 
 
 class Container(NamedTuple):
@@ -76,12 +90,16 @@ class Container(NamedTuple):
 class Script:
     """Moves a cluster along with the clock; `logs` are the lines of each node's kernel log.
 
-    `version` is another one whenever an object or a sample is.
+    `version` is another one whenever an object or a sample is; `node_usage` is the sample of whole nodes, of
+    those whose own processes use something.
     """
 
     def __init__(self, items: list[dict[str, Any]], began: datetime, seed: int = 0) -> None:
         self.world = World(items, began, seed)
-        self.logs: dict[str, list[str]] = {}
+        self._kernels = Kernels(self.world)
+        self.logs = self._kernels.logs
+        self.node_usage: dict[str, int] = {}
+        self._own: dict[str, int] = {}
         self.version = (0, 0)
         self._kubelets, self._controllers = Kubelets(self.world), Controllers(self.world)
         self._used = {
@@ -92,6 +110,11 @@ class Script:
         self._first = dict(self._used)
         self._starts: dict[Container, int] = {}
         self._backoff: dict[Container, tuple[int, int]] = {}
+        self._pressed: dict[str, int] = {}
+        self._capacities = {
+            raw["metadata"]["name"]: Quantity.parse(raw["status"]["capacity"]["memory"]).value()
+            for raw in self.world.api.nodes
+        }
 
     def advance(self, now: datetime) -> None:
         """Do everything that happens until then."""
@@ -102,6 +125,7 @@ class Script:
                 world.second += 1
                 before = api.revision
                 self._grow()
+                self._watch_nodes()
                 if world.second % RESTART_EVERY == RESTART_AT:
                     self._restart()
                 self._kubelets.step()
@@ -114,16 +138,18 @@ class Script:
             self.version = (api.revision, world.second // SAMPLE_SECONDS)
 
     def _grow(self) -> None:
-        for container, used in self._used.items():
+        for container, used in list(self._used.items()):
             creep = container.creep
             if container in self._starts:
                 if self.world.second >= self._starts[container]:
                     self._start(container)
-            elif creep is not None:
+            elif creep is not None and self.world.second >= creep.since:
                 grown = used + creep.rate
                 limit = self._limit(container)
                 if limit is not None and grown >= limit:
-                    self._kill(container, limit)
+                    raw = self._pod(container)
+                    self._kernels.at_limit(raw, _status_of(raw, container.name), limit)
+                    self._kill(container)
                     grown = min(creep.least, limit * 9 // 10)
                 self._used[container] = creep.least if grown >= creep.most else grown
 
@@ -133,6 +159,118 @@ class Script:
         limit = memory_limit(_status_of(raw, container.name))
         kept = self._kubelets.kept_limits.get(object_path(raw))
         return limit if limit is None or kept is None else min(limit, kept)
+
+    def _pod(self, container: Container) -> dict[str, Any]:
+        raw = self.world.api.get("Pod", *container[:2])
+        assert raw is not None
+        return raw
+
+    def _by_node(self) -> dict[str, list[Container]]:
+        """The running containers of each node."""
+        nodes = {_place(raw): raw["spec"].get("nodeName", "") for raw in self.world.api.pods}
+        found: dict[str, list[Container]] = {raw["metadata"]["name"]: [] for raw in self.world.api.nodes}
+        for container in self._used:
+            if container not in self._starts:
+                found[nodes[container[:2]]].append(container)
+        return found
+
+    def _watch_nodes(self) -> None:
+        """Kill on nodes that are full, and evict from those that nearly are."""
+        second = self.world.second
+        if second == BACKUP_AT or BACKUP_NODE in self._own:
+            self._own[BACKUP_NODE] = self._own.get(BACKUP_NODE, 0) + _BACKUP_RATE
+        for name, containers in self._by_node().items():
+            pods, own = sum(self._used[one] for one in containers), self._own.get(name, 0)
+            capacity = self._capacities[name]
+            if pods + own >= capacity:
+                self._fill(name, containers)
+            elif pods + own > capacity * 19 // 20:
+                left = to_hard_eviction(self.world.snapshot().setup(name), pods, pods + own)
+                if left is not None and left <= 0:
+                    self._evict(name, left)
+            if self._pressed.get(name) == second - PRESSURE_SECONDS:
+                self._report_pressure(name, is_low=False)
+
+    def _next(self, node: str, mechanism: Mechanism) -> NextDeath | None:
+        """Whom this killer of a node kills next, by the last sample."""
+        state = state_of_node(replace(self.world.snapshot(), node_usage=self.node_usage), node)
+        return next((death for death in next_deaths(state) if death.mechanism is mechanism), None)
+
+    def _fill(self, node: str, containers: list[Container]) -> None:
+        """The kernel kills a container because its node is full; the process of the node ends then."""
+        victim = self._next(node, Mechanism.NODE)
+        killed = Container(*victim.key, victim.container) if victim is not None else None
+        if killed not in containers:  # it has ended since the last sample
+            return
+        processes = {}
+        for one in containers:
+            raw = self._pod(one)
+            processes[one] = self._kernels.process(raw, _status_of(raw, one.name), self._used[one])
+        process, own = processes[killed], self._own.pop(node, 0)
+        invoker = Process(_BACKUP, self._kernels.pid(_BACKUP), 0, own) if own else process
+        self._kernels.node_full(node, invoker, process, processes.values())
+        message = f"System OOM encountered, victim process: {process.name}, pid: {process.pid}"
+        self.world.event(self._node(node), "SystemOOM", message)
+        self._used[killed] = self._first[killed] = process.used_bytes // 4
+        self._kill(killed)
+
+    def _evict(self, node: str, left: int) -> None:
+        """The kubelet evicts a pod: so much is left before its threshold, which is less than nothing."""
+        self._report_pressure(node, is_low=True)
+        victim = self._next(node, Mechanism.EVICTION)
+        if victim is None:
+            return
+        raw, amount = self._pod(Container(*victim.key, "")), max(100 * _MIB + left, 0) // _KIB
+        message = f"The node was low on resource: memory. Threshold quantity: 100Mi, available: {amount}Ki. "
+        for one in raw["spec"]["containers"]:
+            request = one.get("resources", {}).get("requests", {}).get("memory", "0")
+            used = self._used.get(Container(*victim.key, one["name"]), 0)
+            if used > Quantity.parse(request).value():
+                message += (
+                    f"Container {one['name']} was using {used // _KIB}Ki, request is {request},"
+                    " has larger consumption of memory. "
+                )
+        disrupted = {"type": DISRUPTION_TARGET, "status": "True", "reason": BY_KUBELET, "message": message}
+        disrupted["lastTransitionTime"] = self.world.now
+        raw["status"].setdefault("conditions", []).append(disrupted)
+        self._fail(raw, {"exitCode": 143, "reason": "Error"}, {"reason": EVICTED, "message": message})
+        self.world.event(raw, EVICTED, message)
+        for one in raw["spec"]["containers"]:
+            self.world.event(raw, "Killing", f"Stopping container {one['name']}", container=one["name"])
+
+    def _fail(self, raw: dict[str, Any], end: Json, why: Json) -> None:
+        """A pod whose containers are not started again."""
+        place = _place(raw)
+        raw["status"] |= {"phase": "Failed", **why}
+        for _, status in container_statuses(raw):
+            if "running" in status["state"]:
+                times = {"startedAt": status["state"]["running"]["startedAt"], "finishedAt": self.world.now}
+                status["state"] = {"terminated": {**end, **times, "containerID": status["containerID"]}}
+        self.world.api.save(raw)
+        self._used = {one: used for one, used in self._used.items() if one[:2] != place}
+        for one in [one for one in self._starts if one[:2] == place]:
+            del self._starts[one]
+
+    def _node(self, name: str) -> Json:
+        return next(raw for raw in self.world.api.nodes if raw["metadata"]["name"] == name)
+
+    def _report_pressure(self, name: str, *, is_low: bool) -> None:
+        """The kubelet's condition MemoryPressure, with its events where that changes."""
+        was_low = name in self._pressed
+        self._pressed.pop(name, None)
+        if is_low:
+            self._pressed[name] = self.world.second
+            self.world.event(self._node(name), "EvictionThresholdMet", "Attempting to reclaim memory")
+        if was_low == is_low:
+            return
+        word = "Insufficient" if is_low else "Sufficient"
+        raw = copy.deepcopy(dict(self._node(name)))
+        (condition,) = (one for one in raw["status"]["conditions"] if one["type"] == "MemoryPressure")
+        condition["status"], condition["reason"] = str(is_low), f"KubeletHas{word}Memory"
+        condition["message"] = f"kubelet has {word.lower()} memory available"
+        condition["lastTransitionTime"] = self.world.now
+        self.world.api.save_node(raw)
+        self.world.event(raw, f"NodeHas{word}Memory", f"Node {name} status is now: NodeHas{word}Memory")
 
     def _measure(self) -> None:
         """A new sample: what creeps, and of the others a quarter, a percent more or less than at first."""
@@ -153,6 +291,11 @@ class Script:
             }
             for (namespace, name), containers in sorted(pods.items())
         ]
+        self.node_usage = {
+            node: self._own[node] + sum(self._used[one] for one in containers)
+            for node, containers in self._by_node().items()
+            if node in self._own
+        }
 
     def _restart(self) -> None:
         raw = self.world.api.get(*RESTARTED)
@@ -175,16 +318,17 @@ class Script:
                 self._used[begun] = begun.creep.least if begun.creep is not None else now * 7 // 10
         self._controllers.replaced.clear()
 
-    def _kill(self, container: Container, limit: int) -> None:
-        """The kernel kills it and says why in its log; the kubelet starts it again, each time later."""
-        world = self.world
-        raw = world.api.get("Pod", *container[:2])
-        assert raw is not None
+    def _kill(self, container: Container) -> None:
+        """The kernel has killed it; the kubelet starts it again where it may, each time later."""
+        world, raw = self.world, self._pod(container)
+        end = {"exitCode": 137, "reason": OOM_KILLED}
+        if raw["spec"].get("restartPolicy") == "Never":
+            self._fail(raw, end, {})
+            return
         status = _status_of(raw, container.name)
-        self._report(raw, status, limit)
         begun, id_ = status["state"]["running"]["startedAt"], status["containerID"]
-        end = {"exitCode": 137, "reason": "OOMKilled", "startedAt": begun, "finishedAt": world.now}
-        status["lastState"] = {"terminated": {**end, "containerID": id_}}
+        times = {"startedAt": begun, "finishedAt": world.now}
+        status["lastState"] = {"terminated": {**end, **times, "containerID": id_}}
         wait, killed = self._backoff.get(container, (0, world.second))
         wait = 0 if world.second - killed >= BACKOFF_FORGOTTEN else wait
         longer = min(2 * wait, MOST_BACKOFF_SECONDS) or BACKOFF_SECONDS
@@ -212,48 +356,6 @@ class Script:
             )
         world.api.save(raw)
         world.event(raw, "Started", "Container started", container=container.name)
-
-    def _report(self, raw: Json, status: Json, limit: int) -> None:
-        """The report of a 6.1 kernel about a container at its limit (recordings/node-1.36, oom-memcg-*)."""
-        pod = convert(raw, Pod)
-        setup = self.world.snapshot().setup(pod.node_name)
-        running, kubelet = running_pod(pod, setup.release), setup.kubelet
-        qos = computed_class(running, setup.release)
-        above = literal(pod_name(pod.metadata.uid, qos, kubelet), kubelet.cgroup_driver)
-        path = container_path(above, status["containerID"], kubelet, "")
-        full = above if memory_limits(pod, status["name"], setup).nearest is Mechanism.POD_LIMIT else path
-        adjs = PodAdj(running, qos, setup.node.memory_capacity_bytes, setup.release)
-        adj = next(adjs.steps_for(one).adj for one in running.containers if one.name == status["name"])
-        name, pid = pod.name.partition("-")[0], 20_000 + int(self.world.digest(path)[:4], 16) % 20_000
-        kib, pages = limit // _KIB, limit // _PAGE
-        tables = pages * 8 // _PAGE * _PAGE
-        killed = (
-            f"Memory cgroup out of memory: Killed process {pid} ({name}) total-vm:{kib + 2048}kB,"
-            f" anon-rss:{kib - 900}kB, file-rss:644kB, shmem-rss:0kB, UID:0 pgtables:{tables // _KIB}kB"
-            f" oom_score_adj:{adj}"
-        )
-        scope = path.rpartition("/")[2]
-        chosen = (
-            f"oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset={scope},mems_allowed=0,"
-            f"oom_memcg={full},task_memcg={path},task={name},pid={pid},uid=0"
-        )
-        lines = (
-            f"{name} invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj={adj}",
-            f"CPU: 0 PID: {pid} Comm: {name} Not tainted 6.1.0-50-cloud-amd64 #1  Debian 6.1.176-1",
-            f"memory: usage {kib}kB, limit {kib}kB, failcnt 18",
-            "swap: usage 0kB, limit 0kB, failcnt 0",
-            f"Memory cgroup stats for {full}:",
-            "Tasks state (memory values in pages):",
-            "[  pid  ]   uid  tgid total_vm      rss pgtables_bytes swapents oom_score_adj name",
-            *([_PAUSE] if full == above else []),
-            f"[{pid:7}]     0 {pid:5} {pages + 512:8} {pages - 64:8} {tables:8}        0 {adj:13} {name}",
-            chosen,
-            killed,
-            f"Tasks in {path} are going to be killed due to memory.oom.group set",
-            killed,
-        )
-        head = f"{self.world.now.replace('Z', '+00:00')} {pod.node_name} kernel: "
-        self.logs.setdefault(pod.node_name, []).extend(head + line for line in lines)
 
 
 def _place(raw: Json) -> tuple[str, str]:

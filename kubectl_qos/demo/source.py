@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, Final
 from kubectl_qos.cluster.files import DEMO_FILE, DEMO_TIME, DemoSource
 from kubectl_qos.cluster.source import LIVE, Source, Update, UpdateStream
 from kubectl_qos.k8s.events import Event, EventList
-from kubectl_qos.k8s.objects import Pod, convert
+from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.snapshot import NO_OVERRIDES, NodeOverrides, Scope, Snapshot
 
 if TYPE_CHECKING:
     from kubectl_qos.cluster.live import LiveSource
     from kubectl_qos.cluster.writer import Writer
-    from kubectl_qos.demo.api import ObjectApi, Reply
+    from kubectl_qos.demo.api import Reply
     from kubectl_qos.demo.script import Script
     from kubectl_qos.edit.related import RelatedObjects
     from kubectl_qos.qos.kills.report import KernelLog
@@ -68,6 +68,7 @@ class LivingDemo(Source):
         self._first = self._last = DemoSource(overrides).snapshot(Scope())
         self._version: object = None
         self._metrics: object = None
+        self._nodes: object = None
         self._decoded = {(pod.namespace, pod.name): (FIRST_REVISION, pod) for pod in self._first.pods}
         self._now = now or running_clock()
         self.tick_seconds = tick_seconds
@@ -86,10 +87,11 @@ class LivingDemo(Source):
         script = self._advanced()
         with self._lock, script.world.api.lock:
             if script.version != self._version:
-                self._version, self._last = script.version, self._decode(script.world.api)
+                self._version, self._last = script.version, self._decode(script)
             return self._last
 
-    def _decode(self, api: ObjectApi) -> Snapshot:
+    def _decode(self, script: Script) -> Snapshot:
+        api = script.world.api
         from kubectl_qos.k8s.usage import PodMetrics, usage_by_pod
 
         before, self._decoded, usage = self._decoded, {}, self._last.usage
@@ -102,8 +104,12 @@ class LivingDemo(Source):
         if api.metrics is not self._metrics:
             self._metrics = api.metrics
             usage = usage_by_pod(convert(one, PodMetrics) for one in api.metrics or ())
+        nodes = self._last.nodes
+        if api.nodes is not self._nodes:
+            self._nodes = api.nodes
+            nodes = {one.name: one for one in (convert(raw, NodeObject) for raw in api.nodes)}
         pods = tuple(pod for _, pod in self._decoded.values())
-        return Snapshot(pods=pods, nodes=self._first.nodes, usage=usage, overrides=self._overrides)
+        return replace(self._last, pods=pods, nodes=nodes, usage=usage, node_usage=script.node_usage)
 
     def follow(self, scope: Scope) -> UpdateStream:
         """The first moment at once, then what changes."""
@@ -178,7 +184,8 @@ class LivingDemo(Source):
 
             if self._script is None:
                 self._script = Script(json.loads(DEMO_FILE.read_bytes())["items"], DEMO_TIME)
-                self._metrics = self._script.world.api.metrics
+                api = self._script.world.api
+                self._metrics, self._nodes = api.metrics, api.nodes
             self._script.advance(self.now())
             return self._script
 

@@ -30,6 +30,7 @@ QUOTA: Final = {
 }
 """It has room for a fix of the importer, and refuses a request of some GiB more."""
 _OF_ONE_POD: Final = frozenset({"nodeName", "priority", "ephemeralContainers"})
+_WARNINGS: Final = frozenset({"Evicted", "EvictionThresholdMet", "SystemOOM"})
 _MOST_EVENTS: Final = 500
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 """Those of k8s.io/apimachinery/pkg/util/rand, which make no words."""
@@ -97,15 +98,17 @@ class World:
     ) -> None:
         """Report what happened to an object."""
         metadata = about["metadata"]
-        involved = {"kind": about["kind"], **{key: metadata[key] for key in ("namespace", "name", "uid")}}
+        namespace = metadata.get("namespace")
+        involved = {"kind": about["kind"], "name": metadata["name"], "uid": metadata["uid"]}
+        involved |= {"namespace": namespace} if namespace is not None else {}
         involved |= {"fieldPath": f"spec.containers{{{container}}}"} if container else {}
         name = f"{metadata['name']}.{self.digest(metadata['uid'], reason, self.second)[:16]}"
         event = {
             "kind": "Event",
             "apiVersion": "v1",
-            "metadata": {"namespace": metadata["namespace"], "name": name},
+            "metadata": {"namespace": namespace or "default", "name": name},
             "involvedObject": involved,
-            "type": "Normal",
+            "type": "Warning" if reason in _WARNINGS else "Normal",
             "reason": reason,
             "message": message,
             "source": {"component": component},

@@ -20,7 +20,7 @@ from kubectl_qos.k8s.quantity import Quantity, parse_time
 from kubectl_qos.k8s.releases import Gate
 from kubectl_qos.k8s.resources import eviction_request
 from kubectl_qos.k8s.snapshot import PodsByNode, Scope, Snapshot
-from kubectl_qos.k8s.usage import PodUsage, Pressure
+from kubectl_qos.k8s.usage import PodUsage, Pressure, Sampled
 from kubectl_qos.present import reasons
 from kubectl_qos.present.format import age, binary, count, duration, escape, first_few, full_name, short_path
 from kubectl_qos.present.output import ARROW, Line, Section, ValueChange, sentences, spaced_lines
@@ -58,12 +58,13 @@ class Explanation:
     score: ScoreParts | None = None
 
 
-def explain_pod(pod: Pod, snapshot: Snapshot, now: datetime) -> Explanation:
-    """A pod of a snapshot, with its rank on its node."""
+def explain_pod(pod: Pod, snapshot: Snapshot, now: datetime, known: Sampled | None = None) -> Explanation:
+    """A pod of a snapshot, with its rank on its node; `known` is what is known of its usage already."""
     setup = snapshot.setup(pod.node_name)
     prediction = predict_running(pod, setup)
     neighbours = {pod.node_name: snapshot.by_node().get(pod.node_name, ())}
-    rows = build_rows(replace(snapshot, pods=PodsByNode(neighbours)), Scope())
+    before = PodRows((), sampled=known)
+    rows = build_rows(replace(snapshot, pods=PodsByNode(neighbours)), Scope(), before=before)
     row = next((one for one in rows.rows if one.pod.metadata == pod.metadata), None)
     usage = snapshot.usage.get((pod.namespace, pod.name))
     waits = {"pod": usage.pressure if usage else None, "node": snapshot.pressure.get(pod.node_name)}

@@ -279,7 +279,7 @@ def _step_notes(row: VictimRow) -> str:
 def _reason(reason: ImportanceReason) -> str:
     what = escape(reason.what)
     if reason.why is Importance.PRIORITY:
-        return f"priority {what}"
+        return f"priority {what}" if what.isdecimal() else what
     if reason.why is Importance.BUDGET:
         return f"PodDisruptionBudget {what} is violated"
     return f"labels {what}" if reason.why is Importance.LABELS else reason.why.value

@@ -25,6 +25,10 @@ from kubectl_qos.qos.restart import oom_loops
 IMPORTER = "importer-5f7b9c-2vtxk"
 FULL_AT = 41
 """The second in which the importer reaches its limit for the first time."""
+THUMBS_EVICTED_AT = 239
+"""The second in which the kubelet of worker-1 evicts."""
+NODE_FULL_AT = 321
+"""The second in which worker-3 is full."""
 
 
 def limit(text: str, owner: str = "c") -> Edit:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import threading
@@ -15,7 +16,13 @@ import pytest
 
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.demo.controllers import RESIZE_SECONDS
-from kubectl_qos.demo.script import BACKOFF_SECONDS, RESTART_AT, RESTARTED, SAMPLE_SECONDS
+from kubectl_qos.demo.script import (
+    BACKOFF_SECONDS,
+    PRESSURE_SECONDS,
+    RESTART_AT,
+    RESTARTED,
+    SAMPLE_SECONDS,
+)
 from kubectl_qos.demo.source import running_clock
 from kubectl_qos.edit.apply import ConflictError
 from kubectl_qos.edit.edits import Edit
@@ -24,11 +31,14 @@ from kubectl_qos.edit.status import Stage
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.allocation import is_resizing
 from kubectl_qos.k8s.snapshot import Scope
+from kubectl_qos.present.node_rows import troubles
 from kubectl_qos.qos.kills.evidence import memory_limits
-from kubectl_qos.qos.reason import Confidence
+from kubectl_qos.qos.reason import Confidence, Mechanism
 from kubectl_qos.qos.restart import oom_loops
+from kubectl_qos.qos.simulation.next_death import next_deaths
+from kubectl_qos.qos.simulation.node_state import state_of_node
 from kubectl_qos.tui.view_model import Trends
-from tests.demo.living import FULL_AT, IMPORTER, Stepped, limit, request
+from tests.demo.living import FULL_AT, IMPORTER, NODE_FULL_AT, THUMBS_EVICTED_AT, Stepped, limit, request
 
 PLACE = attrgetter("namespace", "name")
 
@@ -167,6 +177,70 @@ def test_a_higher_limit_in_place_ends_a_loop_on_new_kubelets_alone(version: str,
         before = demo.restarts()
         demo.later(300)
         assert demo.restarts() == before, "changed while it runs, the limit of its pod follows"
+
+
+@pytest.mark.parametrize(
+    ("node", "before", "mechanism", "key", "reasons"),
+    [
+        (
+            "worker-1",
+            THUMBS_EVICTED_AT - 1,
+            Mechanism.EVICTION,
+            ("batch", "thumbs-28934-d5k8p"),
+            {"Evicted", "Killing", "EvictionThresholdMet", "NodeHasInsufficientMemory"},
+        ),
+        ("worker-3", NODE_FULL_AT - 1, Mechanism.NODE, ("data", "warehouse-0"), {"SystemOOM", "Started"}),
+    ],
+)
+def test_on_a_node_dies_whom_it_has_predicted(
+    node: str, before: int, mechanism: Mechanism, key: tuple[str, str], reasons: set[str]
+) -> None:
+    demo = Stepped(before)
+    assert demo.kills(key[1]) == []
+    deaths = next_deaths(state_of_node(demo.snapshot(Scope()), node))
+    predicted = next(death for death in deaths if death.mechanism is mechanism)
+    assert (predicted.key, predicted.distance_bytes < 3 << 30) == (key, True)
+    demo.later(1)
+    (kill,) = demo.kills(key[1])
+    assert (kill.diagnosis.mechanism, kill.diagnosis.confidence) == (mechanism, Confidence.CERTAIN)
+    assert (kill.namespace, kill.pod, kill.node, kill.container) == (*key, node, predicted.container or "c")
+    if mechanism is Mechanism.NODE:
+        assert kill.report is not None
+        assert kill.report.invoker is not None
+        assert kill.report.invoker.comm == "restic"
+        assert kill.choice is not None
+        assert kill.freed_bytes == pytest.approx(predicted.frees_bytes, rel=0.02)
+    new = {event.reason for event in demo.event_list(None).events if event.last == kill.time}
+    assert new >= reasons
+
+
+def test_a_pod_that_is_not_restarted_has_failed_once_its_node_was_full() -> None:
+    demo = Stepped(1)
+    raw = demo._advanced().world.api.get("Pod", "data", "warehouse-0")
+    assert raw is not None
+    raw["spec"]["restartPolicy"] = "Never"
+    demo._advanced().world.api.save(raw)
+    demo.later(NODE_FULL_AT + SAMPLE_SECONDS)
+    pod = demo.pod("warehouse-0")
+    assert (pod.status.phase, demo.snapshot(Scope()).usage_of(pod)) == ("Failed", None)
+
+
+def test_an_evicted_pod_and_its_node_say_why() -> None:
+    demo = Stepped(THUMBS_EVICTED_AT)
+    status = demo.pod("thumbs-28934-d5k8p").status
+    assert (status.phase, status.reason) == ("Failed", "Evicted")
+    said = re.fullmatch(
+        r"The node was low on resource: memory. Threshold quantity: 100Mi, available: (\d+)Ki. Container c"
+        r" was using \d+Ki, request is 0, has larger consumption of memory. ",
+        status.message,
+    )
+    assert said is not None
+    assert int(said[1]) < 100 << 10
+    pressure = [troubles(demo.snapshot(Scope()).nodes["worker-1"])]
+    pressure.append(troubles(demo.later(PRESSURE_SECONDS - 1).nodes["worker-1"]))
+    pressure.append(troubles(demo.later(1).nodes["worker-1"]))
+    assert pressure == [("memory",), ("memory",), ()]
+    assert demo.snapshot(Scope()).usage_of(demo.pod("thumbs-28934-d5k8p")) is None
 
 
 def test_only_the_clock_decides_not_how_often_it_is_looked_at() -> None:

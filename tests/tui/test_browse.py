@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
 from textual.widgets import Input
 
 from kubectl_qos.k8s.snapshot import Scope
+from kubectl_qos.present.explanation import Explanation, explain_pod
 from kubectl_qos.present.pod_rows import build_rows
 from kubectl_qos.tui.lists.panes import ExplanationPanel
+from kubectl_qos.tui.screens import browse
 from kubectl_qos.tui.screens.main import MainScreen
 from tests.tui.sources import API, Run, demo, node_after_node, running
 
@@ -30,6 +35,26 @@ async def test_the_cursor_is_explained_and_another_node_begins_with_its_next_vic
         assert pilot.names == [row.name for row in build_rows(demo(), Scope(node="worker-2")).rows]
         await pilot.keys("G")
         assert pilot.names == ["huge-0"], "the last line are the pods without a node"
+
+
+async def test_letters_of_a_filter_do_not_explain_the_same_pod_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside the list of a wide screen is the explanation, which for 150,000 pods takes longer than a key."""
+    requests: list[tuple[Any, ...]] = []
+
+    def explain(*arguments: Any) -> Explanation:
+        requests.append(arguments)
+        return explain_pod(*arguments)
+
+    monkeypatch.setattr(browse, "explain_pod", explain)
+    async with running(size=(200, 50)) as pilot:
+        await pilot.listed()
+        await pilot.keys("slash")
+        await pilot.type("api-7d9c")
+        assert "Class: Burstable, oom_score_adj 969" in pilot.words
+        view_model = pilot.qos.view_model
+        assert view_model is not None
+        assert [arguments[0].name for arguments in requests] == [API]
+        assert requests[0][3] is view_model.rows.sampled, "nor is the usage of all pods gone through"
 
 
 async def test_a_filter_works_while_it_is_typed_and_can_be_typed_on() -> None:
@@ -99,12 +124,16 @@ async def test_the_command_line_works_as_it_is_typed_and_has_a_history_of_its_ow
 async def test_sorting_goes_through_the_columns_and_begins_again() -> None:
     async with running() as pilot:
         table = pilot.main.table
-        seen = []
-        for _ in table.columns.columns:
+        seen: list[str] = []
+        while seen[-1:] != ["rank"]:
             await pilot.keys("s")
-            seen.append(table.sorted_by)
-        keys = [column.key for column in table.columns.columns]
-        assert seen == [(key, False) for key in (*keys[1:], keys[0])]
+            key, is_reversed = table.sorted_by
+            assert table.columns.column(key) is not None, "it stays in sight"
+            assert table.columns.column("node" if key != "rank" else "namespace") is not None
+            assert not is_reversed
+            seen.append(key)
+        assert set(seen) >= {"namespace", "pod", "node", "qos", "oom_score", "memory", "rank"}
+        assert len(set(seen)) == len(seen)
         assert pilot.names == ALL
 
 

@@ -12,7 +12,14 @@ from kubectl_qos.present.output import Align
 from kubectl_qos.present.pod_columns import HISTORY_KEYS, WIDE_KEYS
 from kubectl_qos.present.pod_rows import PodRow, build_rows
 from kubectl_qos.tui.lists.panes import NAMESPACE_COLUMNS, NODE_COLUMNS, group_layout, group_token
-from kubectl_qos.tui.lists.pods import BARS_FROM, COMPACT_BELOW, IMPORTANCE, PodList, pod_token
+from kubectl_qos.tui.lists.pods import (
+    BARS_FROM,
+    COMPACT_BELOW,
+    IMPORTANCE,
+    ContainerList,
+    PodList,
+    pod_token,
+)
 from kubectl_qos.tui.screens.browse import list_definitions
 from kubectl_qos.tui.view import ListKind, View
 from kubectl_qos.tui.view_model import Trends, build_view_model
@@ -27,7 +34,7 @@ def rows() -> tuple[PodRow, ...]:
 
 
 def keys(view: View, available: int) -> list[str]:
-    layout = PODS.layout(view, None, rows(), DEMO_TIME, available)
+    layout = PODS.layout(view, None, rows(), DEMO_TIME, available, has_headings=view.node is None)
     return [column.key for column in layout.columns]
 
 
@@ -42,7 +49,7 @@ def test_the_more_important_a_column_the_longer_it_stays() -> None:
         shown = [set(keys(View(), available)) for available in widths]
         assert all(narrower <= wider for narrower, wider in pairwise(shown))
     assert set(IMPORTANCE.split()) == {*WIDE_KEYS, "trend", *HISTORY_KEYS}
-    assert shown[-1] == {*WIDE_KEYS} - {"eviction"}, "what nothing is known of takes no room"
+    assert shown[-1] == {*WIDE_KEYS} - {"eviction", "node"}, "what nothing is known of takes no room"
 
 
 def test_at_80_columns_rank_pod_class_score_and_memory_are_there() -> None:
@@ -52,7 +59,7 @@ def test_at_80_columns_rank_pod_class_score_and_memory_are_there() -> None:
 
 
 def test_in_one_namespace_what_a_death_frees_takes_the_place_of_its_name() -> None:
-    chosen = ["rank", "pod", "qos", "oom_score_adj", "oom_score", "memory", "frees", "flags"]
+    chosen = ["rank", "pod", "qos", "oom_score", "memory", "frees", "flags"]
     assert keys(View(namespace="shop"), 79) == chosen
     assert "namespace" not in keys(View(namespace="shop"), 250)
 
@@ -145,6 +152,13 @@ def test_the_score_stays_beside_a_long_name_at_80_columns() -> None:
 )
 def test_a_name_is_cut_in_its_middle_for_nodes_begin_alike(name: str, width: int, shown: str) -> None:
     assert fitted(shortened(name, width), width, Align.LEFT) == shown
+
+
+@pytest.mark.parametrize("width", [59, 79, 140])
+def test_without_headings_a_rank_has_its_node(width: int) -> None:
+    for listing in (PODS, ContainerList(PODS)):
+        shown = listing.layout(View(), None, rows(), DEMO_TIME, width, has_headings=False).by_key
+        assert {"rank", "node", listing.name} <= set(shown)
 
 
 @pytest.mark.parametrize("width", [60, 83, 101, 140])

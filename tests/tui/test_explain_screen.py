@@ -444,6 +444,10 @@ async def test_the_summary_and_the_cheapest_changes_come_first() -> None:
         assert "c requests.memory 512Mi → 705Mi outlives batch/crunch-x2k9f" in shown
         left, right = (pilot.app.screen.query_one(name).region for name in ("#left", "#right"))
         assert (left.y, left.right) == (right.y, right.x), "beside each other"
+        await pilot.resize_terminal(200, 40)
+        await pilot.pause()
+        left, right = (pilot.app.screen.query_one(name).region for name in ("#left", "#right"))
+        assert (left.y, left.right) == (right.y, right.x)
         await pilot.resize_terminal(100, 30)
         await pilot.pause()
         left, right = (pilot.app.screen.query_one(name).region for name in ("#left", "#right"))

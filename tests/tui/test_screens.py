@@ -5,6 +5,8 @@ One application shows several screens, and each of them in several sizes: starti
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -34,7 +36,7 @@ from kubectl_qos.tui.screens import browse
 from kubectl_qos.tui.screens.explain import ExplainScreen
 from kubectl_qos.tui.themes import THEMES
 from kubectl_qos.tui.widgets import line_table
-from tests.tui.conftest import Picture, Size
+from tests.tui.conftest import SNAPSHOTS, Picture, Size
 from tests.tui.sources import (
     API,
     Answer,
@@ -626,3 +628,40 @@ async def test_kills_that_are_not_known(picture: Picture) -> None:
         async with shown(QosApp(source, Scope())) as pilot:
             await work_out(pilot, "K", until_gone="Reading …")
             await picture(pilot, name)
+
+
+_SPAN: Final = re.compile(r'<text class="terminal-r\d+" x="([\d.]+)" y="([\d.]+)"[^>]*>(.*?)</text>')
+_CUT: Final = re.compile(r"[^\s…]+ ?…(?= |$)")
+_SHORTENED: Final = re.compile(r"(?:Loading|Reading|Simulating).*…|\w+….(?:slice|scope)|[\w/]+…[-\w]+")
+"""What is not cut: work under way, and names in the middle, as is done to long ones on purpose."""
+_FRAMES: Final = frozenset("│╭╮╰╯─━▁▔▕▏ ")
+_SCROLLED: Final = frozenset("▁▂▃▄▅▆▇")
+
+
+def lines_of(picture: str, width: int, height: int) -> list[str]:
+    """The text of a picture, line by line."""
+    cells = [[" "] * width for _ in range(height)]
+    for x, y, text in _SPAN.findall(picture):
+        begin = round(float(x) / 12.2)
+        line = cells[round((float(y) - 20) / 24.4)]
+        for place, sign in enumerate(html.unescape(text).replace("\xa0", " "), start=begin):
+            line[min(place, width - 1)] = sign
+    return ["".join(line) for line in cells]
+
+
+@pytest.mark.parametrize(("width", "height"), [MIDDLE, ALL[-1]])
+def test_nothing_is_cut_while_a_quarter_of_the_screen_is_blank(width: int, height: int) -> None:
+    pictures = sorted((SNAPSHOTS / "test_screens").glob(f"*{width}x{height}]*"))
+    assert len(pictures) > 8
+    wasted = {}
+    for path in pictures:
+        lines = lines_of(path.read_text(encoding="utf-8"), width, height)
+        halves = [lines[: height // 2], lines[height // 2 :]]
+        columns = [slice(width // 2), slice(width // 2, width)]
+        quarters = ["".join(line[part] for line in half) for half in halves for part in columns]
+        used = min(sum(sign not in _FRAMES for sign in quarter) for quarter in quarters)
+        cut = [line for line in lines if _CUT.search(_SHORTENED.sub("", line))]
+        scrolled = any(_SCROLLED & {*line[-3:]} for line in lines)
+        if used < width * height // 4 * 0.03 and (cut or scrolled):
+            wasted[path.name] = cut
+    assert wasted == {}

@@ -24,8 +24,9 @@ from kubectl_qos.tui.filters import Fields, RowFilter
 from kubectl_qos.tui.follower import attempt
 from kubectl_qos.tui.view import ListKind, View
 from kubectl_qos.tui.view_model import ViewModel
+from kubectl_qos.tui.widgets.column_layout import fitting_columns, moved
 from kubectl_qos.tui.widgets.line_table import LineTable, Spans
-from kubectl_qos.tui.widgets.table import GAP, GUTTER, MAX_WIDTH, Layout, Token, measured
+from kubectl_qos.tui.widgets.table import Layout, Token, measured
 from kubectl_qos.tui.widgets.text_view import TextLayout
 
 RowT = TypeVar("RowT")
@@ -101,12 +102,13 @@ class ListDefinition(ABC, Generic[RowT]):
         now: datetime,
         available: int,
         *,
+        by: str = "",
         has_headings: bool = False,
     ) -> Layout[RowT]:
         """The columns for a width in cells; `chosen` are those that a person chose.
 
-        All columns may be wider; those up to the name stay when the others scroll sideways. Where headings
-        name the node no column repeats it.
+        All columns may be wider; those up to the name stay when the others scroll sideways. The one that the
+        rows are sorted `by` stays in sight. Where headings name the node no column repeats it.
         """
         wanted = self.default_columns(view) if chosen is None else chosen
         repeated = "node" if has_headings and chosen is None and not view.wide else None
@@ -115,17 +117,22 @@ class ListDefinition(ABC, Generic[RowT]):
         if chosen is not None or view.wide:
             fixed = keys.index(self.name) + 1 if self.name in keys else 0
             return Layout(columns, measured(columns, rows, now), fixed=fixed)
-        return self.fit(columns, rows, now, available)
+        return self.fit(columns, rows, now, available, moved(self.importance, by, self.name))
 
     def default_columns(self, view: View) -> Sequence[str]:
         """The keys of the columns that are shown where there is room."""
         return [key for key in self.columns if key != "namespace" or view.namespace is None]
 
     def fit(
-        self, columns: Sequence[Column[RowT]], rows: Sequence[RowT], now: datetime, available: int
+        self,
+        columns: Sequence[Column[RowT]],
+        rows: Sequence[RowT],
+        now: datetime,
+        available: int,
+        importance: str,
     ) -> Layout[RowT]:
         """The most important columns that fit."""
-        return fitting_columns(columns, self.importance, rows, now, available, self.squeezed)
+        return fitting_columns(columns, importance, rows, now, available, self.squeezed)
 
     @abstractmethod
     def key(self, row: RowT) -> Hashable:
@@ -318,7 +325,10 @@ class ListTable(LineTable[Any]):
         self.natural_shown = self.definition.natural_key(view)
 
         def fitting(available: int) -> Layout[Any]:
-            return self.definition.layout(view, self.chosen, self.rows, now, available, has_headings=groups)
+            by = "" if is_natural else self.sorted_by[0]
+            return self.definition.layout(
+                view, self.chosen, self.rows, now, available, by=by, has_headings=groups
+            )
 
         self.load(rows, fitting, now, empty=empty, narrowed=selection)
 
@@ -412,47 +422,3 @@ def export_rows(
     raise InputError(
         f"{path.name}: the extension chooses the format", hint="end it in .csv, .json, .yaml or .txt"
     )
-
-
-def fitting_columns(
-    columns: Sequence[Column[RowT]],
-    importance: str,
-    rows: Sequence[RowT],
-    now: datetime,
-    available: int,
-    squeezed: Mapping[str, int],
-) -> Layout[RowT]:
-    """The columns that fit.
-
-    Args:
-        columns: in the order in which they are shown.
-        importance: their keys, those first that stay the longest.
-        rows: what is listed.
-        now: for ages.
-        available: the width in cells.
-        squeezed: the keys of those that may be cut, with their least widths; each is twice in `importance`,
-            cut and whole. They share the remaining width.
-    """
-    widths = dict(zip([column.key for column in columns], measured(columns, rows, now), strict=True))
-    kept: dict[str, int] = {}
-    room = available - GUTTER
-    for key in importance.split():
-        if key not in widths:
-            continue
-        if key in kept:
-            width, needed = widths[key], widths[key] - kept[key]
-        else:
-            width = min(widths[key], squeezed.get(key, MAX_WIDTH))
-            # The sign of the sorted column stands in the gap; the last column can go without when it is cut.
-            needed = width if key in squeezed and key == columns[-1].key else width + GAP
-        if needed > room:
-            break
-        kept[key] = width
-        room -= needed
-    for key in squeezed:
-        if key in kept:
-            more = min(widths[key] - kept[key], room)
-            kept[key] += more
-            room -= more
-    chosen = [column for column in columns if column.key in kept]
-    return Layout(chosen, [kept[column.key] for column in chosen])

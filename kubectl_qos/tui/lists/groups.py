@@ -260,9 +260,14 @@ class NodeList(ListDefinition[NodeRow]):
         return ListRows(nodes.rows, nodes.notes, nodes)
 
     def fit(
-        self, columns: Sequence[NodeColumn], rows: Sequence[NodeRow], now: datetime, available: int
+        self,
+        columns: Sequence[NodeColumn],
+        rows: Sequence[NodeRow],
+        now: datetime,
+        available: int,
+        importance: str,
     ) -> Layout[NodeRow]:
-        layout = super().fit(columns, rows, now, available)
+        layout = super().fit(columns, rows, now, available, importance)
         if not any(row.memory.used is not None and row.capacity for row in rows):
             return layout
         room = max(available - layout.line_width - GAP, 0)

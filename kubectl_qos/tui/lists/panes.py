@@ -15,12 +15,15 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
 
+from kubectl_qos.errors import QosError
 from kubectl_qos.present.format import binary, escape, mebibytes
+from kubectl_qos.present.next_death import NodeDeaths
 from kubectl_qos.present.node_columns import memory_bar, memory_ticks
 from kubectl_qos.present.node_rows import NodeRow, build_node_row
 from kubectl_qos.present.output import NUMBER, Align, Column, column
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.simulation.next_death import NO_GROWTH
+from kubectl_qos.tui.follower import run_in_background
 from kubectl_qos.tui.view import View, bar, group_name
 from kubectl_qos.tui.view_model import PodGroup, Trends, ViewModel, namespaces_on
 from kubectl_qos.tui.widgets.line_table import LineTable
@@ -247,6 +250,8 @@ class NodePanel(Vertical):
     def __init__(self) -> None:
         super().__init__()
         self._shown: tuple[ViewModel, str] | None = None
+        self._suggested: dict[str, tuple[NodeDeaths, str]] = {}
+        self._is_suggesting = False
         self.border_title = "Next deaths"
 
     def compose(self) -> ComposeResult:
@@ -254,9 +259,11 @@ class NodePanel(Vertical):
         yield Timeline()
         yield Static(id="fix", markup=False)
 
-    def show(self, view_model: ViewModel | None, node: str, trends: Trends) -> None:
+    def show(self, view_model: ViewModel | None, node: str, trends: Trends, fix_key: str) -> None:
         """Show a node; without one, nothing."""
         self.set_class(view_model is None or not node, "-empty")
+        if view_model is None:
+            self._suggested = {}
         if view_model is None or not node:
             self._shown = None
             self.query_one(MemoryLine).show(None)
@@ -270,8 +277,29 @@ class NodePanel(Vertical):
             in_trouble = view_model.is_in_trouble(node)
             self.query_one(Timeline).show(deaths, growth=growth, in_trouble=in_trouble)
 
-    def show_fixes(self, fixes: str) -> None:
-        """Show the suggested fixes in a line below the picture; without any it takes no room."""
+        self._show_suggestion(fix_key)
+
+    def _show_suggestion(self, fix_key: str) -> None:
+        """What would help the node, as it was known last; found in a thread when that has changed."""
+        view_model, node = self._shown or (None, "")
+        deaths = view_model.deaths(node) if view_model is not None else None
+        known = self._suggested.get(node) if deaths is not None else None
         line = self.query_one("#fix", Static)
-        line.display = bool(fixes)
-        line.update(fixes)
+        line.display = known is not None and bool(known[1])
+        line.update(f"{fix_key} fix  {known[1]}" if known is not None else "")
+        if view_model is None or deaths is None or self._is_suggesting or (known and known[0] is deaths):
+            return
+        self._is_suggesting = True
+        snapshot, suggested = view_model.snapshot, self._suggested
+
+        def find() -> str:
+            from kubectl_qos.tui.screens.fixes import suggested_line
+
+            return suggested_line(snapshot, node)
+
+        def take(found: str | QosError) -> None:
+            self._is_suggesting = False
+            suggested[node] = deaths, "" if isinstance(found, QosError) else found
+            self._show_suggestion(fix_key)
+
+        run_in_background(self, find, take)

@@ -25,6 +25,7 @@ from kubectl_qos.tui.filters import PODS
 from kubectl_qos.tui.lists.base import ListDefinition, ListRows, newest_row
 from kubectl_qos.tui.view import ListKind, View, group_name
 from kubectl_qos.tui.view_model import Trends, ViewModel, sparkline
+from kubectl_qos.tui.widgets.column_layout import moved
 from kubectl_qos.tui.widgets.line_table import Spans
 from kubectl_qos.tui.widgets.table import Layout, Token
 from kubectl_qos.tui.widgets.text_view import TextLayout, paragraphs, stacked
@@ -49,8 +50,8 @@ CHIPS: Final = {
 }
 """Flags in two letters; the panel spells them out."""
 IMPORTANCE: Final = (
-    "rank eviction pod memory qos oom_score flags namespace eta peak frees oom_score_adj growth node p99"
-    " limit_percent dies trend pod flags request limit node namespace restarts age priority"
+    "rank eviction pod memory qos oom_score flags namespace eta pod peak frees oom_score_adj growth node p99"
+    " limit_percent dies trend flags request limit node namespace restarts age priority"
 )
 """The columns that stay the longest first; see fitting_columns."""
 
@@ -156,7 +157,12 @@ class _RankedList(ListDefinition[PodRow]):
         return [key for key in self.order if same.get(key) is None]
 
     def fit(
-        self, columns: Sequence[PodColumn], rows: Sequence[PodRow], now: datetime, available: int
+        self,
+        columns: Sequence[PodColumn],
+        rows: Sequence[PodRow],
+        now: datetime,
+        available: int,
+        importance: str,
     ) -> Layout[PodRow]:
         looks = {
             **_SHOWN,
@@ -169,7 +175,8 @@ class _RankedList(ListDefinition[PodRow]):
             for column in columns
             if column.key not in _ONLY_KNOWN or any(column.value(row) for row in some)
         ]
-        return super().fit(columns, rows, now, available)
+        # No heading names the node: a rank without its node says nothing.
+        return super().fit(columns, rows, now, available, moved(importance, "node", self.name))
 
     def key(self, row: PodRow) -> Hashable:
         return row.key
@@ -204,7 +211,8 @@ class _RankedList(ListDefinition[PodRow]):
             spans.append((f"─ next {distance(death)} ", "muted"))
             spans.append((f"{victim(death)} ", "victim" if in_trouble else ""))
             spans.append((f"{killed_by(death)} ", "muted"))
-        rest = width - sum(cell_len(text) for text, _ in spans)
+        while (rest := width - sum(cell_len(text) for text, _ in spans)) < 0:
+            spans.pop()
         return (*spans, ("─" * max(rest - 1, 0), "faint"))
 
     def is_at_risk(self, row: PodRow) -> bool:

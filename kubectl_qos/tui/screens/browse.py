@@ -17,7 +17,6 @@ from kubectl_qos.config.state import UiState
 from kubectl_qos.errors import QosError
 from kubectl_qos.present.explanation import explain_pod
 from kubectl_qos.present.format import arrived_text, escape
-from kubectl_qos.present.next_death import NodeDeaths
 from kubectl_qos.present.pod_rows import PodRow
 from kubectl_qos.tui.filters import filter_completions
 from kubectl_qos.tui.follower import run_in_background
@@ -76,7 +75,8 @@ _FOLDED: Final = frozenset({"cgroup", "Assumed"})
 
 def explained(row: PodRow, view_model: ViewModel) -> TextLayout:
     """The explanation of a pod for a column beside the list."""
-    sections = explain_pod(view_model.pod_of(row), view_model.snapshot, view_model.taken).sections
+    pod, known = view_model.pod_of(row), view_model.rows.sampled
+    sections = explain_pod(pod, view_model.snapshot, view_model.taken, known).sections
     shown = [section for section in sections if section.title not in _FOLDED]
     titles = (paragraphs(("", ""), (f"{one.title}: {one.answer}", "title")) for one in shown)
     return stacked(*chain.from_iterable(zip(titles, map(section_layout, shown), strict=True)))
@@ -96,8 +96,7 @@ class BrowseScreen(QosScreen):
         self._definitions = list_definitions(trends, lambda: self.qos.view_model)
         self._rows: ListRows | None = None
         self._awaited_row: Hashable = None
-        self._suggested: dict[str, tuple[NodeDeaths, str]] = {}
-        self._is_suggesting = False
+        self._explained: tuple[int, ViewModel | None, TextLayout] = 0, None, no_text
         self._moves_in_sidebar = False
         """All moves through a pane of the sidebar are one step of the navigation."""
 
@@ -172,7 +171,6 @@ class BrowseScreen(QosScreen):
     def _show_view_model(self, before: ViewModel | None, view_model: ViewModel | None) -> None:
         if view_model is None:
             self.qos.lists.clear()
-            self._suggested = {}
         else:
             self._leave_removed_node(view_model)
             self._fit_side()
@@ -299,39 +297,12 @@ class BrowseScreen(QosScreen):
         arriving = view_model is not None and view_model.arrived is not None
         if view_model is not None and row is not None and self.has_class("-huge"):
             pod = None if arriving else self.definition.pod_of(row, view_model)
-            self.query_one("#explained", TextView).show(
-                layout if pod is None else stacked(layout, explained(pod, view_model))
-            )
-        self.query_one(NodePanel).show(view_model, "" if arriving else self._node_in_focus(), self._trends)
-        self._show_suggestion()
-
-    def _show_suggestion(self) -> None:
-        """What would help the node in focus, as it was known last; found in a thread when it has changed."""
-        view_model, node = self.qos.view_model, self._node_in_focus()
-        deaths = None
-        if view_model is not None and view_model.arrived is None:
-            deaths = view_model.deaths(node)
-        known = self._suggested.get(node) if deaths is not None else None
-        key = self.qos.keys.first("main.fix")
-        self.query_one(NodePanel).show_fixes(
-            f"{key} fix  {known[1]}" if known is not None and known[1] else ""
-        )
-        if view_model is None or deaths is None or self._is_suggesting or (known and known[0] is deaths):
-            return
-        self._is_suggesting = True
-        snapshot, suggested = view_model.snapshot, self._suggested
-
-        def find() -> str:
-            from kubectl_qos.tui.screens.fixes import suggested_line
-
-            return suggested_line(snapshot, node)
-
-        def take(found: str | QosError) -> None:
-            self._is_suggesting = False
-            suggested[node] = deaths, "" if isinstance(found, QosError) else found
-            self._show_suggestion()
-
-        run_in_background(self, find, take)
+            if pod is not None and self._explained[:2] != (id(pod), view_model):
+                self._explained = id(pod), view_model, explained(pod, view_model)
+            beside = layout if pod is None else stacked(layout, self._explained[2])
+            self.query_one("#explained", TextView).show(beside)
+        node, key = "" if arriving else self._node_in_focus(), self.qos.keys.first("main.fix")
+        self.query_one(NodePanel).show(view_model, node, self._trends, key)
 
     def notes_now(self) -> list[str]:
         view_model, rows = self.qos.view_model, self._rows

@@ -38,10 +38,9 @@ _Explained = tuple[Pod, Explanation, Section | None] | None
 """The pod, why it is where it is, and what would change that at the least cost."""
 TWO_COLUMNS: Final = 120
 """From this width on there are two columns."""
-_ANSWERS: Final = frozenset({"Class", "OOM", "Eviction", "Pressure"})
-"""The sections of the first column; the others are proof."""
-_PROOF: Final = frozenset({"Assumed"})
-_PROOF_IF_NARROW: Final = _PROOF | {"cgroup"}
+_LEFT: Final = frozenset({"Class", "Pressure"})
+"""The sections below the summary and the cheapest changes; with the others both columns are about as long."""
+_PROOF: Final = frozenset({"cgroup", "Assumed"})
 """What is folded at first."""
 _BAR: Final = 60
 
@@ -91,8 +90,7 @@ class ExplainScreen(BuiltScreen[_Explained], group=BindingGroup.EXPLAIN):
         return (self._new_fold(section) for section in sections if _place(section) == place)
 
     def _new_fold(self, section: Section) -> Collapsible:
-        is_roomy = self.app.size.width >= TWO_COLUMNS
-        fold = Collapsible(section.title, folded=section.title in (_PROOF if is_roomy else _PROOF_IF_NARROW))
+        fold = Collapsible(section.title, folded=section.title in _PROOF)
         self._folds[section.title] = fold
         return fold
 
@@ -108,7 +106,8 @@ class ExplainScreen(BuiltScreen[_Explained], group=BindingGroup.EXPLAIN):
         pod = newest(view_model, self._pod)
         if pod is None:
             return None
-        explanation = explain_pod(pod, view_model.snapshot, view_model.taken)
+        known = view_model.rows.sampled
+        explanation = explain_pod(pod, view_model.snapshot, view_model.taken, known)
         return pod, explanation, cheapest_section(pod, explanation.row, view_model.snapshot)
 
     def show_built(self, built: _Explained | QosError) -> None:
@@ -255,7 +254,7 @@ class ExplainScreen(BuiltScreen[_Explained], group=BindingGroup.EXPLAIN):
 
 def _place(section: Section) -> str:
     """Where a section is: events are a table, which needs the whole width."""
-    return "left" if section.title in _ANSWERS else "below" if section.title == LOADING.title else "right"
+    return "left" if section.title in _LEFT else "below" if section.title == LOADING.title else "right"
 
 
 def score_lines(score: ScoreParts | None, width: int) -> list[text_view.TextLine]:

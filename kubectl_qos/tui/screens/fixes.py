@@ -34,8 +34,8 @@ from kubectl_qos.present.fixes import (
 from kubectl_qos.present.output import Column, column
 from kubectl_qos.tui.actions import BindingGroup
 from kubectl_qos.tui.follower import run_in_background
-from kubectl_qos.tui.lists.base import fitting_columns
 from kubectl_qos.tui.screens.base import Dialog
+from kubectl_qos.tui.widgets.column_layout import fitting_columns
 from kubectl_qos.tui.widgets.line_table import HEADER, LineTable, Spans
 from kubectl_qos.tui.widgets.table import GAP, GUTTER, Layout
 

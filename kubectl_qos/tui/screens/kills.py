@@ -28,10 +28,10 @@ from kubectl_qos.qos.kills.analyze import Kill, find_kills
 from kubectl_qos.qos.reason import Confidence
 from kubectl_qos.tui.actions import BindingGroup
 from kubectl_qos.tui.follower import FollowStatus, run_in_background
-from kubectl_qos.tui.lists.base import fitting_columns
 from kubectl_qos.tui.screens.base import QosScreen
 from kubectl_qos.tui.view import Detail
 from kubectl_qos.tui.view_model import ViewModel, pod_named
+from kubectl_qos.tui.widgets.column_layout import fitting_columns
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.table import Layout
 from kubectl_qos.tui.widgets.text_view import (

@@ -22,10 +22,10 @@ from kubectl_qos.present.output import Column, column
 from kubectl_qos.present.pod_columns import BY_KEY
 from kubectl_qos.present.pod_rows import PodRow
 from kubectl_qos.tui.actions import BindingGroup, actions_in_group
-from kubectl_qos.tui.lists.base import fitting_columns
 from kubectl_qos.tui.lists.pods import pod_token
 from kubectl_qos.tui.matching import LONGEST_QUERY, fuzzy_matches
 from kubectl_qos.tui.screens.base import Dialog
+from kubectl_qos.tui.widgets.column_layout import fitting_columns
 from kubectl_qos.tui.widgets.line_table import HEADER, LineTable
 from kubectl_qos.tui.widgets.table import GAP, GUTTER, Layout, measured
 

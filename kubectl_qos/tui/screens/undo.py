@@ -24,11 +24,11 @@ from kubectl_qos.tui.actions import BindingGroup
 from kubectl_qos.tui.apply_lines import error_lines
 from kubectl_qos.tui.edit_target import EditTarget
 from kubectl_qos.tui.follower import run_in_background
-from kubectl_qos.tui.lists.base import fitting_columns
 from kubectl_qos.tui.running_change import RunningChange
 from kubectl_qos.tui.screens.apply import ApplyOutcome, ApplyScreen
 from kubectl_qos.tui.screens.base import QosScreen
 from kubectl_qos.tui.view_model import ViewModel
+from kubectl_qos.tui.widgets.column_layout import fitting_columns
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.table import Layout
 from kubectl_qos.tui.widgets.text_view import TextLine, TextView, layout_lines
