@@ -18,7 +18,7 @@ from kubectl_qos.transport.kubeconfig import context_names
 T = TypeVar("T")
 
 CLUSTERS_AT_ONCE: Final = 4
-"""How many clusters are asked at a time: each takes up to three connections and the memory of its pods."""
+"""How many are asked at a time: each takes two connections for its lists, and the memory of its pods."""
 _WILDCARDS: Final = frozenset("*?[")
 
 

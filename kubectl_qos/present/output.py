@@ -265,11 +265,11 @@ def table(
 
 
 def cell_table(
-    cells: Iterable[Sequence[str]], headers: Sequence[str], right: Collection[str] = ()
+    cells: Iterable[Sequence[str]], headers: Sequence[str], right: Collection[str] = (), *, shown: bool = True
 ) -> Iterator[str]:
     """The lines of a table of ready cells; the columns of the headers in `right` are aligned to the right."""
     aligns = [Align.RIGHT if header in right else Align.LEFT for header in headers]
-    return _Cells(aligns, headers).lines(cells)
+    return _Cells(aligns, headers if shown else None).lines(cells)
 
 
 def aligned(cells: Sequence[Sequence[str]]) -> list[str]:
