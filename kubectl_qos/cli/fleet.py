@@ -52,14 +52,14 @@ def refuse(source: SourceOptions, flags: Mapping[str, object]) -> None:
             raise UsageError(f"{flag} and {name} cannot be used together", hint="--context names one cluster")
 
 
-def ask_each(
+def read_clusters(
     source: SourceOptions, work: Callable[[SourceOptions], T]
 ) -> tuple[dict[str, T], dict[str, QosError]]:
     """What each cluster answered and why others did not, in the kubeconfig's order.
 
     A failure is printed as it comes. Raises UsageError for flags that no cluster can answer.
     """
-    from kubectl_qos.cluster.fleet import ask, find_contexts
+    from kubectl_qos.cluster.fleet import find_contexts, read_each
 
     connection = source.connection
     refuse(source, {"--demo": source.demo, "-f": source.files, "-k": source.kustomize, "--at": source.at})
@@ -70,7 +70,7 @@ def ask_each(
     contexts = find_contexts(connection, patterns)
     answers: dict[str, T] = {}
     errors: dict[str, QosError] = {}
-    for name, answer in ask(contexts, lambda name: work(replace(source, connection=contexts[name]))):
+    for name, answer in read_each(contexts, lambda name: work(replace(source, connection=contexts[name]))):
         if isinstance(answer, UsageError):
             raise answer
         if isinstance(answer, QosError):
@@ -87,7 +87,7 @@ def print_tables(
     source: SourceOptions, format_: TableFormat, kind: str, read: Callable[[SourceOptions], TableView[Any]]
 ) -> int:
     """Print the tables of all clusters as one; exit code 1 if some cluster failed or lacks what is named."""
-    answers, errors = ask_each(source, lambda one: _reduced(read(one), format_))
+    answers, errors = read_clusters(source, lambda one: _reduced(read(one), format_))
     for name, answer in answers.items():
         for error in answer.missing:
             errors.setdefault(name, error)

@@ -45,7 +45,7 @@ def find_contexts(
     return {name: replace(options, context=name) for name in known if name in chosen}
 
 
-def ask(contexts: Iterable[str], work: Callable[[str], T]) -> Iterator[tuple[str, T | QosError]]:
+def read_each(contexts: Iterable[str], work: Callable[[str], T]) -> Iterator[tuple[str, T | QosError]]:
     """What work makes of each context, as it comes; a QosError where it raised that, so that the rest go on.
 
     What is kept is what `work` returns: it reduces a snapshot before the next cluster begins.

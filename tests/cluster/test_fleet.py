@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_qos.cluster.fleet import CLUSTERS_AT_ONCE, ask, find_contexts
+from kubectl_qos.cluster.fleet import CLUSTERS_AT_ONCE, find_contexts, read_each
 from kubectl_qos.errors import QosError, UsageError
 from kubectl_qos.transport import ConnectionOptions, auth
 from kubectl_qos.transport.kubeconfig import ResolvedContext
@@ -70,7 +70,7 @@ def test_what_is_not_there_is_one_sentence_with_what_is(
     )
 
 
-def test_few_are_asked_at_a_time_and_a_failure_is_a_value() -> None:
+def test_few_are_read_at_a_time_and_a_failure_is_a_value() -> None:
     """The first ones wait for one another, so all of them run at once, and no other has begun by then."""
     begun: list[str] = []
     full = threading.Barrier(CLUSTERS_AT_ONCE, lambda: most.append(len(begun)))
@@ -84,16 +84,14 @@ def test_few_are_asked_at_a_time_and_a_failure_is_a_value() -> None:
             raise QosError("no route to host")
         return name.upper()
 
-    answers = dict(ask(names, work))
+    answers = dict(read_each(names, work))
     assert most[0] == CLUSTERS_AT_ONCE
     assert str(answers.pop("c1")) == "no route to host"
     assert answers == {name: name.upper() for name in names if name != "c1"}
 
 
 @pytest.mark.parametrize(("mode", "is_alone"), [("IfAvailable", True), ("Never", False)])
-def test_a_plugin_that_may_ask_a_person_runs_alone(
-    monkeypatch: pytest.MonkeyPatch, mode: str, is_alone: bool
-) -> None:
+def test_an_interactive_plugin_runs_alone(monkeypatch: pytest.MonkeyPatch, mode: str, is_alone: bool) -> None:
     held: list[bool] = []
 
     def run(*_: Any, **__: Any) -> subprocess.CompletedProcess[bytes]:

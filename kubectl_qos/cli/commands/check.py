@@ -134,7 +134,7 @@ def _run_fleet(source: SourceOptions, settings: Settings, options: Options) -> i
     from kubectl_qos.cli import fleet
     from kubectl_qos.present.check import Report
 
-    answers, errors = fleet.ask_each(
+    answers, errors = fleet.read_clusters(
         source.without_usage(), lambda one: _check(sources.resolve_source(one), settings, options)
     )
     reports = [report for report, _ in answers.values()]

@@ -88,9 +88,9 @@ def test_documents_have_each_items_cluster_and_why_others_did_not_answer(fleet: 
     errors = {one["cluster"]: one["error"] for one in document["clusters"]}
     assert [f"{name}: {errors[name]}" for name in ("broken", "gone")] == FAILURES
     assert errors["prod-us"] is errors["prod-eu"] is None
-    tabled = fleet(*words, "--all-contexts", "--no-headers") if not line.startswith("check") else None
-    if tabled is not None:
-        assert [row.split()[0] for row in tabled.lines] == [item["cluster"] for item in document["items"]]
+    table = fleet(*words, "--all-contexts", "--no-headers") if not line.startswith("check") else None
+    if table is not None:
+        assert [row.split()[0] for row in table.lines] == [item["cluster"] for item in document["items"]]
 
 
 def test_clusters_that_all_answer_end_well_and_say_alike_notes_once(fleet: Run) -> None:
