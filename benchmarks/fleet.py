@@ -2,9 +2,9 @@
 
     python benchmarks/fleet.py [--clusters 20] [--pods 5000] [--nodes 50] [--times 3]
 
-One answers slowly, two are broken and one refuses connections; the others are alike. Yardstick: the wall
-time of `top nodes` on the slow one, plus the CPU time that the fleet took. Every failure has to be named,
-and all others to be there.
+One answers slowly, two are broken and one refuses connections; the others are alike. Yardstick: one and a
+half times the wall time of `top nodes` on the slow one, plus the CPU time that the fleet took. Every failure
+has to be named, and all others to be there. On a busy machine the wall time says nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from benchmarks.measure import Run, interleaved, run
 from benchmarks.server import BROKEN, GARBLED, KUBECONFIG_FILE, SLOW
 
 HERE = Path(__file__).parent
-MOST_RATIO = 1.5
+OF_SLOW = 1.5
 MOST_BYTES = 150 * 1000 * 1000
 FAILING = {"broken": BROKEN, "garbled": GARBLED}
 REFUSING = "refusing"
@@ -93,12 +93,11 @@ def _measure(folder: Path, names: list[str], nodes: int, times: int) -> bool:
     found = [run([*command, "--all-contexts"], exit_code=1) for _ in range(times - 1)]
     fleet = min([fleet, *found], key=lambda one: one.wall_seconds)
     slow: Run = interleaved({"slow": [*command, "--context", "slow"]}, times)["slow"]
-    most = MOST_RATIO * (slow.wall_seconds + fleet.cpu_seconds)
+    most = OF_SLOW * slow.wall_seconds + fleet.cpu_seconds
     print(
-        f"top nodes --all-contexts wall {fleet.wall_seconds:.2f} s, cpu {fleet.cpu_seconds:.2f} s;"
-        f" the slow one alone {slow.wall_seconds:.2f} s;"
-        f" {fleet.wall_seconds / (slow.wall_seconds + fleet.cpu_seconds):.2f} of both"
-        f" (target at most {MOST_RATIO});"
+        f"top nodes --all-contexts wall {fleet.wall_seconds / most:.2f} of the yardstick"
+        f" ({fleet.wall_seconds:.2f} s to {OF_SLOW} * {slow.wall_seconds:.2f} s + {fleet.cpu_seconds:.2f} s,"
+        f" target at most 1);"
         f" peak {fleet.peak_bytes / 1e6:.0f} MB (target under {MOST_BYTES / 1e6:.0f})"
     )
     return not is_right or fleet.wall_seconds > most or fleet.peak_bytes >= MOST_BYTES

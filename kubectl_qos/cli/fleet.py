@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kubectl_qos.cli import output
 from kubectl_qos.errors import EXIT_ERROR, QosError, UsageError
@@ -23,19 +24,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class _Row(NamedTuple):
-    """A row's place among those of other clusters, and its cells as one text, its values or its name."""
-
-    order: Any
-    content: Any
-
-
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What a cluster answered; `headers` are the columns that its cells are of."""
+    """What a cluster answered. `headers` are the columns that its cells are of.
+
+    A row is its place among those of other clusters, and its cells as one text, its values or its name.
+    """
 
     headers: Mapping[str, Align]
-    rows: list[_Row]
+    rows: list[tuple[Any, Any]]
     notes: tuple[str, ...]
     facts: Mapping[str, Any]
     nothing: str
@@ -82,21 +79,31 @@ def read_clusters(
 
 
 def print_tables(
-    source: SourceOptions, format_: TableFormat, kind: str, read: Callable[[SourceOptions], TableView[Any]]
+    source: SourceOptions,
+    format_: TableFormat,
+    kind: str,
+    read: Callable[[SourceOptions], TableView[Any]],
+    facts: Mapping[str, Any] = MappingProxyType({}),
 ) -> int:
-    """Print the tables of all clusters as one; exit code 1 if some cluster failed or lacks what is named."""
+    """Print the tables of all clusters as one; exit code 1 if some cluster failed or lacks what is named.
+
+    `facts` are what documents have besides: where one is a list, those of all clusters.
+    """
     answers, errors = read_clusters(source, lambda one: _reduced(read(one), format_))
     for name, answer in answers.items():
         for error in answer.missing:
             errors.setdefault(name, error)
             output.note(f"{name}: {error}")
-    rows = [(row.order, name, row.content) for name, answer in answers.items() for row in answer.rows]
+    rows = [(order, name, content) for name, answer in answers.items() for order, content in answer.rows]
     rows.sort(key=lambda row: row[0])
     notes = merged_notes({name: answer.notes for name, answer in answers.items()})
     found = [row[1:] for row in rows]
     if format_.has_values or (format_.output == "name" and found and not isinstance(found[0][1], str)):
-        items = [{"cluster": name, **_plain(content)} for name, content in found]
-        document = {"kind": f"{kind}List", "items": items, "notes": list(notes), **_merged_facts(answers)}
+        document = {"kind": f"{kind}List", "items": _items(found), "notes": list(notes), **facts}
+        for key in (key for key, value in facts.items() if isinstance(value, list)):
+            document[key] = _items(
+                (name, one) for name, answer in answers.items() for one in answer.facts[key]
+            )
         document["clusters"] = clusters(answers, errors)
         output.print_document(document, str(format_.output), headers=format_.headers)
     elif format_.output == "csv":
@@ -112,24 +119,11 @@ def print_tables(
     return EXIT_ERROR if errors else 0
 
 
-def _plain(content: Any) -> dict[str, Any]:
+def _items(found: Iterable[tuple[str, Any]]) -> list[dict[str, Any]]:
+    """Values with their clusters."""
     import msgspec
 
-    plain: dict[str, Any] = msgspec.to_builtins(content)
-    return plain
-
-
-def _merged_facts(answers: Mapping[str, _Answer]) -> dict[str, Any]:
-    """Lists of all clusters, each item with its cluster; what is of one cluster is null."""
-    merged: dict[str, Any] = {}
-    for name, answer in answers.items():
-        for key, value in answer.facts.items():
-            if isinstance(value, tuple):
-                items = [{"cluster": name, **_plain(one)} for one in value]
-                merged[key] = [*merged.get(key, ()), *items]
-            else:
-                merged[key] = None
-    return merged
+    return [{"cluster": name, **msgspec.to_builtins(values)} for name, values in found]
 
 
 def _print_csv(found: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
@@ -207,7 +201,7 @@ def _reduced(view: TableView[Any], format_: TableFormat) -> _Answer:
         content = lambda row: SEPARATOR.join(column.cell(row, now) for column in columns)  # noqa: E731
     return _Answer(
         {column.header: column.align for column in columns},
-        [_Row(view.order(row), content(row)) for row in view.rows],
+        [(view.order(row), content(row)) for row in view.rows],
         (*view.ages, *view.notes),
         view.facts,
         view.nothing,

@@ -79,6 +79,13 @@ def test_rows_of_all_clusters_in_one_order_and_a_line_for_each_failure(fleet: Ru
     assert done.code == (2 if line.startswith("check") else 1), "something was not answered"
 
 
+@pytest.mark.parametrize("command", ["top", "next", "fix", "kills", "check"])
+def test_a_document_without_any_answer_has_the_errors(fleet: Run, command: str) -> None:
+    document = json.loads(fleet(command, "--contexts", "gone", "-o", "json").out)
+    assert [f"{one['cluster']}: {one['error']}" for one in document["clusters"]] == FAILURES[1:]
+    assert document["items"] == []
+
+
 @pytest.mark.parametrize("line", [*ORDERED, "top -A --containers --show-labels"])
 def test_documents_have_each_items_cluster_and_why_others_did_not_answer(fleet: Run, line: str) -> None:
     """That they are as the schema says is checked where commands are run."""

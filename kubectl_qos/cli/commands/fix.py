@@ -194,12 +194,13 @@ def _run_fleet(
             key=lambda row: row.number,
             reference=lambda row: present.fix_object(row.fix),
             nothing=present.nothing_sentence(found),
-            facts={"unfixed": tuple(map(unfixed_values, found.unfixed)), "kubelet": None},
+            facts={"unfixed": list(map(unfixed_values, found.unfixed))},
             order=lambda row: order_of_fixes(row.fix),
             values=lambda row: fix_values(*row),
         )
 
-    return fleet.print_tables(options.source, TableFormat(options.output, options.headers), "Fix", read)
+    format_ = TableFormat(options.output, options.headers)
+    return fleet.print_tables(options.source, format_, "Fix", read, {"unfixed": [], "kubelet": None})
 
 
 def _check_flags(options: Options, node: str | None, reference: resources.Reference | None) -> None:
