@@ -88,6 +88,7 @@ golden: $(VENV)/.installed  ## predictions against every golden vector in tests/
 bench: binary  ## speed as ratios against named yardsticks
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/list.py
+	$(BIN)/python benchmarks/fleet.py
 	$(BIN)/python benchmarks/manifests.py
 	$(BIN)/python benchmarks/check.py
 	$(BIN)/python benchmarks/predict.py

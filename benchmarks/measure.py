@@ -22,8 +22,8 @@ class Run(NamedTuple):
     peak_bytes: int
 
 
-def run(command: Sequence[str], environment: Mapping[str, str] | None = None) -> Run:
-    """The measurements of one run. Raises CalledProcessError if the command failed."""
+def run(command: Sequence[str], environment: Mapping[str, str] | None = None, *, exit_code: int = 0) -> Run:
+    """The measurements of one run. Raises CalledProcessError if it ended with another exit code."""
     started = time.perf_counter()
     process = subprocess.Popen(
         command,
@@ -34,7 +34,7 @@ def run(command: Sequence[str], environment: Mapping[str, str] | None = None) ->
     _, status, used = os.wait4(process.pid, 0)
     wall = time.perf_counter() - started
     process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
+    if process.returncode != exit_code:
         raise subprocess.CalledProcessError(process.returncode, command)
     unit = 1 if sys.platform == "darwin" else 1024
     return Run(wall, used.ru_utime + used.ru_stime, used.ru_maxrss * unit)

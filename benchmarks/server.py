@@ -6,6 +6,8 @@ Writes a kubeconfig and the CA into FOLDER, then prints `ready` and the bytes of
 its input ends. Like a real one it answers a list from its watch cache (resourceVersion=0) in one piece and
 any other in pages, in whole objects or as the tables that kubectl requests; with discovery, for kubectl.
 With --events a watch of pods gets that many changes, at --rate per second.
+
+Below SLOW each answer is late, below BROKEN it is an error, and below GARBLED no JSON.
 """
 
 from __future__ import annotations
@@ -35,6 +37,8 @@ NODES_PATH = "/api/v1/nodes"
 METRICS_PATH = "/apis/metrics.k8s.io/v1beta1/pods"
 SENT_PATH = "/sent"
 """How many changes have been sent: a machine may be too busy for the rate."""
+SLOW, BROKEN, GARBLED = "/slow", "/broken", "/garbled"
+SLOW_SECONDS = 0.5
 CA_FILE = "ca.crt"
 KUBECONFIG_FILE = "kubeconfig"
 REVISION = "20000"
@@ -250,8 +254,13 @@ def listen(answering: Answering, folder: Path, *, zipped: bool) -> ThreadingHTTP
             parts = urlsplit(self.path)
             query = parse_qs(parts.query)
             accept = self.headers.get("Accept", "")
-            pieces = answering.body(parts.path, query, accept)
-            self.send_response(200 if pieces is not None else 422 if "watch" in query else 404)
+            fault = next((one for one in (SLOW, BROKEN, GARBLED) if parts.path.startswith(f"{one}/")), "")
+            time.sleep(SLOW_SECONDS if fault == SLOW else 0)
+            pieces = answering.body(parts.path.removeprefix(fault), query, accept)
+            if fault in {BROKEN, GARBLED}:
+                pieces = iter([b"{]" if fault == GARBLED else b"{}"])
+            failed = 422 if "watch" in query else 404
+            self.send_response(500 if fault == BROKEN else 200 if pieces is not None else failed)
             self.send_header("Content-Type", "application/json")
             if pieces is not None and zipped and "gzip" in self.headers.get("Accept-Encoding", ""):
                 key = parts.path, parts.query, "as=Table" in accept

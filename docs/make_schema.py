@@ -17,6 +17,7 @@ from kubectl_qos.present import groups, host, node_columns, pod_columns
 from kubectl_qos.present.output import Column, ColumnType
 from kubectl_qos.present.values import (
     API_VERSION,
+    ClusterValues,
     Document,
     changes,
     facts,
@@ -40,7 +41,7 @@ TABLES: Final[Mapping[str, tuple[str, Iterable[Column[Any]]]]] = {
 }
 """The kinds of rows, each with a list of them."""
 LABELLED: Final = frozenset({"PodRank", "NodeMemory"})
-"""Those that have labels with --show-labels, and a time with --at."""
+"""Those that have labels with --show-labels, a time with --at, and clusters with --contexts."""
 TYPES: Final[Mapping[ColumnType, Any]] = {
     ColumnType.NUMBER: int | None,
     ColumnType.BYTES: int | None,
@@ -71,9 +72,12 @@ def schemas() -> dict[str, dict[str, Any]]:
             (one.field, Annotated[_column_type(one), msgspec.Meta(description=one.help)]) for one in columns
         ]
         row += labels
+        row += [("cluster", str | msgspec.UnsetType, msgspec.UNSET)] if kind in LABELLED else []
         found[kind] = _schema(kind, text, [("kind", Literal[kind]), *row])
         items = msgspec.defstruct("Row", row, namespace={"__doc__": text})
         more: list[Any] = [("at", str | msgspec.UnsetType, msgspec.UNSET)] if kind in LABELLED else []
+        clusters = list[ClusterValues] | msgspec.UnsetType
+        more += [("clusters", clusters, msgspec.UNSET)] if kind in LABELLED else []
         more += [("usage", Usage | None, None)] if kind == "PodRank" else []
         fields = [("kind", Literal[f"{kind}List"]), ("items", list[items]), ("notes", list[str]), *more]
         found[f"{kind}List"] = _schema(f"{kind}List", f"{text}, in order", fields)

@@ -332,6 +332,18 @@ def add_write_flags(group: argparse._ActionsContainer) -> None:
     )
 
 
+def add_contexts(parser: argparse.ArgumentParser) -> None:
+    """Add --contexts and --all-contexts, of commands that can ask several clusters."""
+    parser.add_argument(
+        "--contexts",
+        action="append",
+        default=[],
+        metavar="NAME,…",
+        help="several clusters side by side: contexts of the kubeconfig, also as patterns such as 'prod-*'",
+    )
+    add_switch(parser, "--all-contexts", help="every cluster of the kubeconfig")
+
+
 def add_at(parser: argparse.ArgumentParser) -> None:
     """Add --at, of the terminal UI and of commands that can look at the past; also before their name."""
     parser.add_argument(

@@ -30,6 +30,8 @@ class SourceOptions:
     """
 
     connection: ConnectionOptions = field(default_factory=ConnectionOptions)
+    contexts: tuple[str, ...] = ()
+    all_contexts: bool = False
     namespace: str | None = None
     all_namespaces: bool = False
     selector: str = ""
@@ -53,6 +55,11 @@ class SourceOptions:
     def is_cluster(self) -> bool:
         """Whether the source is a cluster, now or then: neither --demo nor -f nor -k is given."""
         return not self.demo and not self.has_files
+
+    @property
+    def is_fleet(self) -> bool:
+        """Whether several clusters are asked, of which this may be one."""
+        return bool(self.contexts) or self.all_contexts
 
     @property
     def has_history(self) -> bool:

@@ -155,7 +155,7 @@ def _live(
         configz=not only_ranking,
         overrides=overrides,
         refresh_seconds=refresh_seconds,
-        progress=output.progress() if progress else None,
+        progress=output.progress() if progress and not options.is_fleet else None,
     )
 
 

@@ -20,9 +20,9 @@ from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import UsageOrigin
 from kubectl_qos.present import node_columns, pod_columns
 from kubectl_qos.present.format import NONE, escape
-from kubectl_qos.present.node_rows import NodeRow, build_node_rows
+from kubectl_qos.present.node_rows import NodeRow, build_node_rows, trouble_first
 from kubectl_qos.present.output import Column, RowT, column, find_column
-from kubectl_qos.present.pod_rows import PodRow, PodRows, build_rows, row_risk
+from kubectl_qos.present.pod_rows import PodRow, PodRows, build_rows, kill_order, row_risk
 from kubectl_qos.present.reasons import usage_sentence, usage_values
 from kubectl_qos.qos.flags import Risk
 
@@ -58,6 +58,8 @@ class PodTable:
         if min_risk is not None:
             rows = [row for row in rows if row_risk(row) >= Risk[min_risk.upper()]]
         sampled = found.sampled if any(row.memory is not None for row in rows) else None
+        if sampled is not None and self._options.source.is_fleet:
+            sampled = replace(sampled, oldest="", newest="")  # clusters differ by seconds: one note for all
         nothing = f"No resources of risk {min_risk} or higher found" if min_risk else "No resources found"
         return TableView(
             kind="PodRank",
@@ -83,6 +85,7 @@ class PodTable:
             ages=(usage_sentence(sampled, now, snapshot.history),) if sampled is not None else (),
             facts={"usage": usage_values(sampled) if sampled is not None else None},
             at=snapshot.at,
+            order=self._sort_column.sort_key if self._sort_column is not None else kill_order,
         )
 
     def _is_named(self, row: PodRow) -> bool:
@@ -99,7 +102,8 @@ class PodTable:
             keys = list(pod_columns.EVICTION_KEYS)
         if self._options.containers:
             keys.insert(keys.index("pod") + 1, "container")
-        if len(rows.nodes) > 1 and scope.node is None and "node" not in keys:
+        several = len(rows.nodes) > 1 or self._options.source.is_fleet
+        if several and scope.node is None and "node" not in keys:
             keys.insert(keys.index("qos"), "node")
         others = (
             [] if rows.sampled is None or rows.sampled.origin is UsageOrigin.METRICS_API else ["rss", "swap"]
@@ -202,6 +206,7 @@ class NodeTable:
             nothing="No resources found",
             missing=not_found("nodes", self._names, (row.name for row in found.rows)),
             at=snapshot.at,
+            order=self._sort_column.sort_key if self._sort_column is not None else trouble_first,
         )
 
     def _is_shown(self, name: str, node: NodeObject | None, scope: Scope) -> bool:

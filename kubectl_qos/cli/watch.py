@@ -37,7 +37,8 @@ class TableView(Generic[RowT]):
 
     `key` identifies a row, `reference` is its name for `-o name`, `nothing` the sentence where there are no
     rows. `ages` are notes that change with the time, for people; `facts` are the same for programs.
-    `at` is the time of a table of the past.
+    `at` is the time of a table of the past. Rows of several clusters are merged in `order`; `values` makes
+    an item of a document where the columns do not.
     """
 
     kind: str
@@ -51,6 +52,8 @@ class TableView(Generic[RowT]):
     ages: tuple[str, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
     at: str = ""
+    order: Callable[[RowT], Any] = lambda _: 0
+    values: Callable[[RowT], Any] | None = None
 
 
 def print_table(view: TableView[Any], format_: TableFormat, now: datetime) -> None:

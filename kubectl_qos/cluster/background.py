@@ -80,23 +80,38 @@ def ahead(items: Iterable[T], *, at_most: int = 1) -> Iterator[T]:
 
 def run_all(work: Callable[[K], T], items: Iterable[K], *, at_once: int) -> dict[K, T | QosError]:
     """What work makes of each item, `at_once` of them at a time; a QosError where it raised that."""
+    return dict(as_completed(work, items, at_once=at_once))
+
+
+def as_completed(
+    work: Callable[[K], T], items: Iterable[K], *, at_once: int
+) -> Iterator[tuple[K, T | QosError]]:
+    """The same, each item as soon as it is done. Raises what else work raised."""
     waiting: SimpleQueue[K] = SimpleQueue()
-    outcomes: dict[K, T | QosError] = {}
+    done: SimpleQueue[tuple[K, T | QosError] | BaseException] = SimpleQueue()
     for item in items:
         waiting.put(item)
+    count = waiting.qsize()
 
     def run() -> None:
-        with suppress(Empty):
-            while True:
-                item = waiting.get_nowait()
-                try:
-                    outcomes[item] = work(item)
-                except QosError as error:
-                    outcomes[item] = error
+        try:
+            with suppress(Empty):
+                while True:
+                    item = waiting.get_nowait()
+                    try:
+                        done.put((item, work(item)))
+                    except QosError as error:
+                        done.put((item, error))
+        except BaseException as error:  # noqa: BLE001 - raised again by the reader
+            done.put(error)
 
-    for worker in [Future(run) for _ in range(min(at_once, waiting.qsize()))]:
-        worker.result()
-    return outcomes
+    for _ in range(min(at_once, count)):
+        threading.Thread(target=run, daemon=True).start()
+    for _ in range(count):
+        one = _next(done)
+        if isinstance(one, BaseException):
+            raise one
+        yield one
 
 
 def _next(queue: SimpleQueue[T]) -> T:

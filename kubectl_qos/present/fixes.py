@@ -48,10 +48,12 @@ class FixList:
     kubelet: KubeletFix | None = None
 
 
-def fixes_on_nodes(snapshot: Snapshot, nodes: Sequence[str], scope: Scope) -> FixList:
+def fixes_on_nodes(
+    snapshot: Snapshot, nodes: Sequence[str], scope: Scope, *, only_nearest: bool = False
+) -> FixList:
     """Against all deaths that wait on one node, or the nearest on each of several, of the pods of a scope.
 
-    Raises InputError where nothing can be said of a single node.
+    With `only_nearest` also of one node. Raises InputError where nothing can be said of a single node.
     """
     fixes: list[Fix] = []
     unfixed: list[Unfixed] = []
@@ -60,7 +62,8 @@ def fixes_on_nodes(snapshot: Snapshot, nodes: Sequence[str], scope: Scope) -> Fi
     known = dict(models)
     for name, model in models.items():
         try:
-            found = fixes_of_node(model, keys_in_scope(model, scope), only_nearest=len(nodes) > 1)
+            keys = keys_in_scope(model, scope)
+            found = fixes_of_node(model, keys, only_nearest=only_nearest or len(nodes) > 1)
         except InputError as error:
             if len(nodes) == 1:
                 raise
@@ -126,6 +129,11 @@ class FixRow(NamedTuple):
 
     number: int
     fix: Fix
+
+
+def numbered(found: FixList) -> list[FixRow]:
+    """The fixes with their numbers."""
+    return [FixRow(number, fix) for number, fix in enumerate(found.fixes, start=1)]
 
 
 def fix_object(fix: Fix) -> str:
@@ -248,11 +256,16 @@ COLUMNS: Final[tuple[Column[FixRow], ...]] = (
 def lines(found: FixList, *, headers: bool = True) -> Iterator[str]:
     """The table, or that there is nothing to fix."""
     if not found.fixes:
-        yield ("no fix" if found.unfixed else "nothing to fix: no limit is near, and no killer waits")
+        yield nothing_sentence(found)
         return
-    rows = [FixRow(number, fix) for number, fix in enumerate(found.fixes[:MOST_ROWS], start=1)]
+    rows = numbered(found)[:MOST_ROWS]
     is_of_one = len({_NODE.value(row) for row in rows}) == 1
     yield from table(rows, [one for one in COLUMNS if not is_of_one or one is not _NODE], headers=headers)
+
+
+def nothing_sentence(found: FixList) -> str:
+    """That there is no fix."""
+    return "no fix" if found.unfixed else "nothing to fix: no limit is near, and no killer waits"
 
 
 def notes(found: FixList) -> Iterator[str]:

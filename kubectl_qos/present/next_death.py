@@ -52,12 +52,15 @@ def deaths_on_node(snapshot: Snapshot, node: str) -> NodeDeaths:
     return NodeDeaths(state, tuple(next_deaths(state)))
 
 
-def deaths_on_nodes(snapshot: Snapshot, nodes: Sequence[str], scope: Scope = EVERYWHERE) -> Deaths:
+def deaths_on_nodes(
+    snapshot: Snapshot, nodes: Sequence[str], scope: Scope = EVERYWHERE, *, only_next: bool = False
+) -> Deaths:
     """All that wait on one node, or the next one on each of several, of the pods of a scope.
 
-    Raises InputError where nothing can be said of a single node.
+    With `only_next` also of one node. Raises InputError where nothing can be said of a single node.
     """
     rows, problems, states = [], [], {}
+    only_next = only_next or len(nodes) > 1
     for name in nodes:
         try:
             states[name] = state_of_node(snapshot, name)
@@ -68,9 +71,9 @@ def deaths_on_nodes(snapshot: Snapshot, nodes: Sequence[str], scope: Scope = EVE
             continue
         of_scope = {pod.key for pod in states[name].pods if scope.matches(pod.pod)}
         is_whole = len(of_scope) == len(states[name].pods)
-        waiting = next_deaths(states[name], 1 if len(nodes) > 1 and is_whole else None)
+        waiting = next_deaths(states[name], 1 if only_next and is_whole else None)
         mine = [death for death in waiting if is_whole or death.key in of_scope]
-        rows += _rows(snapshot, name, mine if len(nodes) == 1 else mine[:1])
+        rows += _rows(snapshot, name, mine[:1] if only_next else mine)
     rows.sort(key=lambda row: row.death.distance_bytes)
     only = states[nodes[0]] if len(nodes) == 1 else None
     return Deaths(tuple(rows), (*problems, *state_notes(states), *_history_notes(snapshot)), only)
@@ -160,3 +163,9 @@ COLUMNS: Final[tuple[Column[DeathRow], ...]] = (
         "before", lambda row: row.death.before, "how many are killed before it by the same killer", NUMBER
     ),
 )
+
+
+def columns(rows: Iterable[DeathRow]) -> list[Column[DeathRow]]:
+    """The columns of the table: when, only where the growth of memory is known."""
+    has_times = any(row.seconds for row in rows)
+    return [one for one in COLUMNS if has_times or one.key != "eta"]

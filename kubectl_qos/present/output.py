@@ -265,11 +265,11 @@ def table(
 
 
 def cell_table(
-    cells: Iterable[Sequence[str]], headers: Sequence[str], right: Collection[str] = ()
+    cells: Iterable[Sequence[str]], headers: Sequence[str], right: Collection[str] = (), *, shown: bool = True
 ) -> Iterator[str]:
     """The lines of a table of ready cells; the columns of the headers in `right` are aligned to the right."""
     aligns = [Align.RIGHT if header in right else Align.LEFT for header in headers]
-    return _Cells(aligns, headers).lines(cells)
+    return _Cells(aligns, headers if shown else None).lines(cells)
 
 
 def aligned(cells: Sequence[Sequence[str]]) -> list[str]:
@@ -277,8 +277,8 @@ def aligned(cells: Sequence[Sequence[str]]) -> list[str]:
     return list(_Cells([Align.LEFT] * len(cells[0]), None, "  ").lines(cells)) if cells else []
 
 
-_SEPARATOR: Final = "\0"
-"""Is in no cell: cells are escaped."""
+SEPARATOR: Final = "\0"
+"""Of the cells of a row as one text: it is in no cell, because cells are escaped."""
 
 
 class _Cells:
@@ -294,14 +294,14 @@ class _Cells:
         for row in chain(headers, cells):
             widths = list(map(max, widths, map(len, row)))
             # One text a row takes a fifth of the memory of its cells.
-            joined_rows.append(_SEPARATOR.join(row))
+            joined_rows.append(SEPARATOR.join(row))
         self._widths = widths
         form = self._gap.join(
             f"{{:{align}{width}}}" if width else "{}"
             for align, width in zip(self._aligns, widths, strict=True)
         )
         for joined in joined_rows:
-            yield form.format(*joined.split(_SEPARATOR)).rstrip()
+            yield form.format(*joined.split(SEPARATOR)).rstrip()
 
 
 _CONTROLS: Final = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")

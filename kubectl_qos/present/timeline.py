@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.format import binary, count, escape, eta, mebibytes, shortened
-from kubectl_qos.present.next_death import COLUMNS, Deaths, distance, killed_by
+from kubectl_qos.present.next_death import Deaths, columns, distance, killed_by
 from kubectl_qos.present.output import table
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import NO_GROWTH, OF_NODE, Growth, NextDeath, seconds_until
@@ -51,17 +51,13 @@ def lines(found: Deaths, width: int, *, headers: bool = True) -> Iterator[str]:
     if not found.rows:
         yield NOTHING
         return
-    hidden = {
-        "node" if found.state is not None else "",
-        "" if any(row.seconds for row in found.rows) else "eta",
-    }
-    columns = [column for column in COLUMNS if column.key not in hidden]
+    shown = [one for one in columns(found.rows) if found.state is None or one.key != "node"]
     if found.state is not None:
         head = f"{escape(found.rows[0].node)}  {binary(found.state.used_bytes)}  "
         deaths = [row.death for row in found.rows]
         yield from map(text, timeline(deaths, width, head=head))
         yield ""
-    yield from table(found.rows, columns, headers=headers)
+    yield from table(found.rows, shown, headers=headers)
 
 
 def timeline(

@@ -18,6 +18,7 @@ import ssl
 import subprocess
 import threading
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -179,6 +180,10 @@ _INSTALL_HINT: Final = (
 )
 
 
+_TERMINAL: Final = threading.Lock()
+"""Held by a plugin that may ask a person: with several clusters, one question at a time."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Credential:
     authorization: str
@@ -235,14 +240,15 @@ class ExecPlugin:
             raise _failed(f"exec: executable {command} not found", hint)
         began = time.monotonic()
         try:
-            done = subprocess.run(  # noqa: S603 - the owner of the kubeconfig chose the program
-                [command, *(self._plugin.get("args") or ())],
-                env=self._environment(interactive=interactive),
-                stdin=None if interactive else subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=None if first else subprocess.PIPE,
-                check=False,
-            )
+            with _TERMINAL if interactive else nullcontext():
+                done = subprocess.run(  # noqa: S603 - the owner of the kubeconfig chose the program
+                    [command, *(self._plugin.get("args") or ())],
+                    env=self._environment(interactive=interactive),
+                    stdin=None if interactive else subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=None if first else subprocess.PIPE,
+                    check=False,
+                )
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise _failed(f"exec: fork/exec {command}: {reason.lower()}") from None

@@ -87,6 +87,11 @@ def entry_names(options: ConnectionOptions) -> dict[str, tuple[str, ...]]:
     return {"files": tuple(map(str, merged.files)), **names}
 
 
+def context_names(options: ConnectionOptions) -> tuple[str, ...]:
+    """The contexts as they stand in the files, one after the other. Raises QosError."""
+    return tuple(_merge_files(options).entries["contexts"])
+
+
 def _override_cluster(entry: Entry, options: ConnectionOptions) -> dict[str, Any]:
     """Flags about trust replace all that the entry says about it, and another server has another name."""
     trust = options.insecure_skip_tls_verify or options.certificate_authority
@@ -238,7 +243,8 @@ def _merge(merged: _MergedConfig, file: Path, config: Mapping[str, Any]) -> None
     merged.current = merged.current or config.get("current-context") or ""
     for kind in _PATH_FIELDS:
         entries = _entries(config, kind, file)
-        merged.entries[kind] = entries | merged.entries[kind]
+        known = merged.entries[kind]
+        merged.entries[kind] = known | entries | known  # the first one counts, in the order of the files
         if kind == "users":
             merged.user_files = dict.fromkeys(entries, file) | merged.user_files
 

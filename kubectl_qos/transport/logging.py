@@ -52,7 +52,9 @@ _SHOWN_PARAMETERS: Final = frozenset(
 def is_logged(level: int) -> bool:
     """Whether -v is this level or higher; `logging`, which takes time to import, is there only then."""
     logging = sys.modules.get("logging")
-    return logging is not None and logging.getLogger(LOGGER).isEnabledFor(logging.INFO - level)
+    # Another thread may be in the middle of importing it.
+    has_all = hasattr(logging, "getLogger")
+    return logging is not None and has_all and logging.getLogger(LOGGER).isEnabledFor(logging.INFO - level)
 
 
 def log(level: int, *lines: str, stacklevel: int = 2) -> None:

@@ -11,6 +11,7 @@ from kubectl_qos.cli.commands import COMMANDS
 from kubectl_qos.config.history_file import HistoryFile, history_path
 from kubectl_qos.edit.edits import Edit, Side
 from kubectl_qos.k8s.quantity import Quantity
+from tests.cluster.kubeconfigs import write
 from tests.completion.offers import directive, lines, values
 from tests.entries import entry
 
@@ -29,7 +30,7 @@ def test_commands_come_with_their_summaries() -> None:
         (["--vers"], ["--version"]),
         (["top", "--no"], ["--node", "--node-memory", "--no-headers"]),
         (["compare", "--to"], ["--token", "--to"]),
-        (["top", "-A", "--all"], []),
+        (["top", "-A", "--all"], ["--all-contexts"]),
         (["set", "-c", "app", "--co"], ["--context", "--containers", "--container"]),
         (["set", "--class", "guaranteed", "--class"], []),
         (["set", "--wait"], ["--wait"]),
@@ -190,6 +191,14 @@ def test_changes_that_can_be_undone_say_what_they_changed(
     assert oldest.startswith("1f3a9c02\t")
     assert values("undo", "--context", "prod", "") == ["1f3a9c02"]
     assert values("undo", "1f3a9c02", "") == []
+
+
+def test_contexts_are_completed_one_after_the_other(tmp_path: Path) -> None:
+    named = [{"name": name} for name in ("prod-us", "dev", "prod-eu")]
+    config = write(tmp_path / "config", {"kind": "Config", "contexts": named})
+    flags = ("--kubeconfig", str(config), "next", "--contexts")
+    assert values(*flags, "prod-") == ["prod-eu", "prod-us"]
+    assert values(*flags, "prod-eu,") == ["prod-eu,dev", "prod-eu,prod-us"]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from types import ModuleType
 from typing import Final
 
 import pytest
@@ -275,6 +276,11 @@ kubeconfig.entry_names(kubeconfig.ConnectionOptions())
 assert "logging" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_nothing_is_logged_while_another_thread_imports_logging(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "logging", ModuleType("logging"))
+    assert not log.is_logged(0)
 
 
 def test_a_server_cannot_act_on_the_terminal(

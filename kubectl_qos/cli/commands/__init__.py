@@ -42,12 +42,15 @@ _COMMON: Final[Mapping[int, str]] = {
     2: "the command line is wrong, or a value in it cannot be read",
     130: "ended by ctrl-c",
 }
+_OF_CLUSTERS: Final = f"{_COMMON[1]}; of several clusters, in one of them"
 _ON_TRIAL: Final[Mapping[int, str]] = {
     3: "with --undo-if: it did not hold, and is reverted",
     4: "with --for: it did not hold and stands: --undo-if does not say so, or someone else changed it since",
 }
 _OWN: Final[Mapping[str, Mapping[int, str]]] = {
-    "kills": {0: "done, whether something was killed or not"},
+    "top": {1: _OF_CLUSTERS},
+    "next": {1: _OF_CLUSTERS},
+    "kills": {0: "done, whether something was killed or not", 1: _OF_CLUSTERS},
     "report": {0: "written, whether something died or not"},
     "set": {
         0: "shown, or applied and settled; with --exit-code: nothing would change",
@@ -56,12 +59,15 @@ _OWN: Final[Mapping[str, Mapping[int, str]]] = {
         2: "the command line is wrong; with --exit-code: any error",
         **_ON_TRIAL,
     },
-    "fix": {1: "as for set, with --apply; or something named does not exist", **_ON_TRIAL},
+    "fix": {
+        1: "as for set, with --apply; or something named does not exist, or one of several clusters failed",
+        **_ON_TRIAL,
+    },
     "undo": {1: "not reverted, or not settled in time"},
     "check": {
         0: "nothing is found, or nothing as serious as --fail-on",
         1: "something is found",
-        2: "that is unknown: any error, or a document that cannot be read",
+        2: "that is unknown: any error, be it of one of several clusters, or a document that cannot be read",
     },
     "verify": {0: "nothing differs", 1: "something differs", 2: "that is unknown: any error"},
     "can-i": {0: "pods can be read", 1: "pods cannot be read, or the server does not answer"},

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from kubectl_qos import __version__
 from kubectl_qos.cli import output, sources
-from kubectl_qos.cli.flags import add_output, add_switch
+from kubectl_qos.cli.flags import add_contexts, add_output, add_switch
 from kubectl_qos.errors import EXIT_TROUBLE, InputError, QosError, trouble
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kubectl_qos.k8s.quota import LimitRange
     from kubectl_qos.k8s.snapshot import Snapshot
     from kubectl_qos.present.check import Place, Report
+    from kubectl_qos.present.values import ClusterValues
 
 DESCRIPTION: Final = """\
 What is wrong with the requests, limits and classes of manifests before they run, or of
@@ -36,6 +37,7 @@ examples:
   kubectl qos check -k overlays/prod --fail-on warning   what kustomize builds
   kubectl qos check web.yaml --node-memory 16Gi          and who is killed before whom
   kubectl qos check -n shop                              the pods of a cluster
+  kubectl qos check -A --contexts 'prod-*'               the pods of several clusters
   kubectl qos check manifests/ -o json > baseline.json   accept what is there
   kubectl qos check manifests/ --baseline baseline.json  only what is new
   kubectl qos check manifests/ -o sarif > check.sarif    for code scanning
@@ -81,6 +83,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="print the rules that CEL can express as ValidatingAdmissionPolicies with bindings, for 1.30 and"
         " later; nothing is checked",
     )
+    add_contexts(parser)
     add_output(parser, "text", "json", "yaml", "sarif", "junit", "github")
 
 
@@ -113,6 +116,8 @@ def _run(options: Options) -> int:
                 existing(path)
         _print_policies(settings, options.release)
         return 0
+    if source.is_fleet:
+        return _run_fleet(source, settings, options)
     resolved = sources.resolve_source(source.without_usage(), keep_objects=True)
     report, notes = _check(resolved, settings, options)
     _print(report, options.output, notes)
@@ -120,6 +125,30 @@ def _run(options: Options) -> int:
     if report.has_failed:
         return EXIT_FAILED
     return EXIT_TROUBLE if resolved.failed else 0
+
+
+def _run_fleet(source: SourceOptions, settings: Settings, options: Options) -> int:
+    from itertools import chain
+
+    from kubectl_qos.check.settings import Level
+    from kubectl_qos.cli import fleet
+    from kubectl_qos.present.check import Report
+
+    answers, errors = fleet.read_clusters(
+        source.without_usage(), lambda one: _check(sources.resolve_source(one), settings, options)
+    )
+    reports = [report for report, _ in answers.values()]
+    whole = Report(
+        list(chain.from_iterable(report.subjects for report in reports)),
+        list(chain.from_iterable(report.findings for report in reports)),
+        list(chain.from_iterable(report.waived for report in reports)),
+        Level(options.fail_on),
+    )
+    notes = fleet.merged_notes({name: notes for name, (_, notes) in answers.items()})
+    _print(whole, options.output, notes, fleet.clusters(answers, errors))
+    if whole.has_failed:
+        return EXIT_FAILED
+    return EXIT_TROUBLE if errors else 0
 
 
 def _check(
@@ -159,7 +188,8 @@ def _check(
         (text,) = lines[location.name][position[0] - 1 : position[0]] or [""]
         return Place(location.name, *position, text.rstrip("\r"), origin)
 
-    findings = check(subjects, _context(resolved, snapshot, settings, options))
+    context, unknown = _context(resolved, snapshot, settings, options)
+    findings = check(subjects, context)
     today = resolved.source.now().date()
     selection = select(findings, settings, today, _baseline(options.baseline))
     rows = [(finding, place(finding.subject, finding.path)) for finding in selection.open]
@@ -174,6 +204,7 @@ def _check(
         *(line for one in subjects for line in waiver_lines(one, place(one, one.mark_path(WAIVER_MARK)))),
         *(idle_line(one, today) for one in selection.idle),
         *map(missing_sentence, snapshot.missing),
+        *unknown,
     ]
     return report, tuple(dict.fromkeys(notes))
 
@@ -198,8 +229,11 @@ def _duplicates(one: ReadObject) -> Iterator[str]:
 
 def _context(
     resolved: sources.ResolvedSource, snapshot: Snapshot, settings: Settings, options: Options
-) -> Context:
-    """What the pods are checked against: of files what is in them, of a cluster each namespace's objects."""
+) -> tuple[Context, list[str]]:
+    """What the pods are checked against: of files what is in them, of a cluster each namespace's objects.
+
+    And what of it is not known, in sentences.
+    """
     from kubectl_qos.check.findings import Context
     from kubectl_qos.check.rules import injector
     from kubectl_qos.cluster.files import FileSource
@@ -219,7 +253,7 @@ def _context(
         namespaces = [nested(raw, "metadata") for raw in objects if raw.get("kind") == "Namespace"]
         classes = [raw for raw in objects if raw.get("kind") == "PriorityClass"]
         numbers = [(raw.get("value"), raw.get("globalDefault"), nested(raw, "metadata")) for raw in classes]
-        return replace(
+        context = replace(
             context,
             limit_ranges=convert_all(objects, LIMIT_RANGES),
             quotas=convert_all(objects, QUOTAS),
@@ -230,16 +264,18 @@ def _context(
                 if isinstance(value, int)
             },
         )
+        return context, []
     first = {pod.namespace: pod for pod in snapshot.pods if resolved.scope.matches(pod)}
     ranges: list[LimitRange] = []
+    unknown: list[str] = []
     for namespace, pod in first.items():
         try:
             related = resolved.source.related(pod)
             ranges += related.limit_ranges
-            output.notes(missing_sentence(one) for one in related.missing if "LimitRange" in one.what)
+            unknown += [missing_sentence(one) for one in related.missing if "LimitRange" in one.what]
         except QosError as error:
-            output.note(f"the LimitRanges of namespace {namespace} are not known: {error}")
-    return replace(context, limit_ranges=ranges)
+            unknown.append(f"the LimitRanges of namespace {namespace} are not known: {error}")
+    return replace(context, limit_ranges=ranges), unknown
 
 
 def _baseline(path: str | None) -> Iterator[tuple[str, ...]]:
@@ -263,7 +299,12 @@ def _baseline(path: str | None) -> Iterator[tuple[str, ...]]:
         raise InputError(f"{path}: not a baseline", hint) from None
 
 
-def _print(report: Report, format_: str | None, notes: tuple[str, ...]) -> None:
+def _print(
+    report: Report,
+    format_: str | None,
+    notes: tuple[str, ...],
+    clusters: tuple[ClusterValues, ...] | None = None,
+) -> None:
     from kubectl_qos.present import check as present
 
     printers: dict[str, Callable[[Report], Iterable[str]]] = {
@@ -275,7 +316,7 @@ def _print(report: Report, format_: str | None, notes: tuple[str, ...]) -> None:
     if format_ is not None and format_ not in printers:
         from kubectl_qos.present.values.findings import finding_list_values
 
-        output.print_document(finding_list_values(report, notes), format_)
+        output.print_document(finding_list_values(report, notes, clusters), format_)
     else:
         output.print_lines(printers[format_ or "text"](report))
     output.notes([*notes, present.summary(report)])

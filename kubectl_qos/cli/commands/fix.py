@@ -6,6 +6,7 @@ What a change does in full, and applying it, is that of `set` (commands/set.py).
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -13,6 +14,7 @@ from kubectl_qos.cli import output, resources, sources
 from kubectl_qos.cli.commands import set as set_command
 from kubectl_qos.cli.flags import (
     add_apply_flags,
+    add_contexts,
     add_no_headers,
     add_output,
     add_switch,
@@ -24,8 +26,9 @@ from kubectl_qos.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import ApplyOptions, SourceOptions
+    from kubectl_qos.cli.watch import TableView
     from kubectl_qos.k8s.snapshot import Snapshot
-    from kubectl_qos.present.fixes import FixList
+    from kubectl_qos.present.fixes import FixList, FixRow
     from kubectl_qos.present.priorities import Plans
 
 DESCRIPTION: Final = """\
@@ -47,6 +50,7 @@ confirmation.
 EXAMPLES: Final = """\
 examples:
   kubectl qos fix                              the nearest death of each node
+  kubectl qos fix --all-contexts               of each node of every cluster
   kubectl qos fix node/worker-2                all that wait on one node
   kubectl qos fix pod/api-0 -n shop            what kills this pod
   kubectl qos fix deploy/api -n shop           the same change for all of its pods
@@ -90,6 +94,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--growth", metavar="SIZE", help="of one node: how much its memory grows each second, such as 20Mi"
     )
     add_no_headers(parser)
+    add_contexts(parser)
     help_ = (
         "every fix with its proof, the strategic merge patch of one, or a KubeletConfiguration; nothing is"
         " sent without --yes"
@@ -122,6 +127,8 @@ def run(options: Options) -> int:
         *(("--dry-run",) if options.apply.dry_run != "none" else ()),
         *(("--write",) if options.write is not None else ()),
     )
+    if options.source.is_fleet:
+        return _run_fleet(options, node, reference, given)
     if options.number is None and given:
         raise UsageError(f"{given[0]} needs --apply N", hint="--apply 1 applies the first fix")
     _check_flags(options, node, reference)
@@ -155,6 +162,45 @@ def run(options: Options) -> int:
         like_set = replace(like_set, by=by.get(fix.strategy))
     set_command.change(pod, fix.edits, snapshot, resolved, shell, like_set, EditRequest((), (), False))
     return resolved.print_notes()
+
+
+def _run_fleet(
+    options: Options, node: str | None, reference: resources.Reference | None, given: Iterable[str]
+) -> int:
+    """Print the fixes of several clusters, each with its number there; a fix is applied to one cluster."""
+    from kubectl_qos.cli import fleet
+    from kubectl_qos.cli.options import TableFormat
+
+    of_one = {"--apply": options.number, "--priorities": options.priorities, "--growth": options.growth}
+    of_one |= {f"-o {name}": options.output == name for name in ("patch", KUBELET_CONFIG)}
+    fleet.refuse(options.source, {**of_one, **dict.fromkeys(given, True)})
+
+    def read(source: SourceOptions) -> TableView[FixRow]:
+        from kubectl_qos.cli.watch import TableView
+        from kubectl_qos.edit.fixes import order_of_fixes
+        from kubectl_qos.present import fixes as present
+        from kubectl_qos.present.reasons import missing_sentence
+        from kubectl_qos.present.values.fixes import fix_values, unfixed_values
+
+        resolved = sources.resolve_source(source.on_node(node))
+        found, snapshot = _find(reference, node, resolved, replace(options, source=source))
+        assert isinstance(found, present.FixList), "--priorities is refused"
+        rows = present.numbered(found)
+        return TableView(
+            kind="Fix",
+            rows=rows if options.output is not None else rows[: present.MOST_ROWS],
+            columns=present.COLUMNS,
+            notes=(*map(missing_sentence, snapshot.missing), *present.notes(found)),
+            key=lambda row: row.number,
+            reference=lambda row: present.fix_object(row.fix),
+            nothing=present.nothing_sentence(found),
+            facts={"unfixed": list(map(unfixed_values, found.unfixed))},
+            order=lambda row: order_of_fixes(row.fix),
+            values=lambda row: fix_values(*row),
+        )
+
+    format_ = TableFormat(options.output, options.headers)
+    return fleet.print_tables(options.source, format_, "Fix", read, {"unfixed": [], "kubelet": None})
 
 
 def _check_flags(options: Options, node: str | None, reference: resources.Reference | None) -> None:
@@ -211,13 +257,14 @@ def _find(
         if node is not None:
             resources.require_node(node, snapshot)
         nodes = [node] if node is not None else sorted(snapshot.by_node().keys() - {""})
-        if not nodes:
+        is_fleet = options.source.is_fleet
+        if not nodes and not is_fleet:
             raise InputError("no pods that are on a node", hint="kubectl qos explain shows pods without one")
         if options.priorities:
             from kubectl_qos.present.priorities import plans_of_nodes
 
             return plans_of_nodes(snapshot, nodes, scope), snapshot
-        found = present.fixes_on_nodes(snapshot, nodes, scope)
+        found = present.fixes_on_nodes(snapshot, nodes, scope, only_nearest=is_fleet and node is None)
         if node is not None:
             from kubectl_qos.edit.kubelet_settings import fix_kubelet
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from kubectl_qos.cli import output, resources, sources
 from kubectl_qos.cli.flags import (
     add_at,
+    add_contexts,
     add_no_headers,
     add_output,
     add_switch,
@@ -21,6 +22,7 @@ from kubectl_qos.errors import EXIT_ERROR, ApiError, QosError, UsageError
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions, TableFormat
+    from kubectl_qos.cli.watch import TableView
     from kubectl_qos.k8s.events import EventList
     from kubectl_qos.k8s.objects import Pod
     from kubectl_qos.k8s.snapshot import Scope, Snapshot
@@ -36,6 +38,7 @@ _MOST_FRAGMENTS: Final = 3
 EXAMPLES: Final = """\
 examples:
   kubectl qos kills -A --since 1h                    what was killed in the last hour
+  kubectl qos kills -A --since 1h --all-contexts     in every cluster
   kubectl qos kills pod/web-0 -n shop                the evidence, and what would make it certain
   kubectl qos kills node/worker-2                    of one node
   ssh worker-2 journalctl -k -o short-iso | kubectl qos kills -A --kernel-log worker-2=-
@@ -91,6 +94,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help_="output format; wide has more columns, and the evidence of each death below",
     )
     add_no_headers(parser)
+    add_contexts(parser)
     add_at(parser)
 
 
@@ -117,16 +121,16 @@ def add_death_flags(parser: argparse.ArgumentParser, since_help: str) -> None:
 
 def run(options: Options) -> int:
     """Print the deaths; exit code 1 if a document could not be read or a named object was not found."""
-    node = resources.parse_node(options.target)
-    references = _parse_references(options.target) if node is None else []
-    source = options.source.without_usage().on_node(node)
-    logs = read_logs(options.kernel_logs, source, local=options.local)
-    facts = _read_facts(source, references, has_logs=bool(logs))
-    logs += facts.kernel_logs
-    missing = find_missing(references, facts)
-    kills, facts = find_shown(facts, logs, references, source, options.since_seconds)
+    if options.source.is_fleet:
+        from kubectl_qos.cli import fleet
+
+        fleet.refuse(options.source, {"--kernel-log": options.kernel_logs, "--local": options.local})
+        return fleet.print_tables(
+            options.source, options.format, "Kill", lambda source: _view(replace(options, source=source))
+        )
+    kills, facts, missing, logs = _read(options)
     format_ = options.format.output
-    in_detail = format_ == "wide" or (format_ is None and bool(references))
+    in_detail = format_ == "wide" or (format_ is None and bool(_named(options)))
     notes = (*source_notes(facts, logs), *(() if in_detail else doubt_notes(kills)))
     if options.format.has_values or format_ == "name":
         if kills or not missing:
@@ -143,8 +147,45 @@ def run(options: Options) -> int:
     return EXIT_ERROR if facts.failed or missing else 0
 
 
-def _parse_references(words: Sequence[str]) -> list[resources.Reference]:
-    return [one for one in resources.parse_references_or_names(words) if one.name]
+def _view(options: Options) -> TableView[Kill]:
+    """The deaths of one of several clusters."""
+    from kubectl_qos.cli.watch import TableView
+    from kubectl_qos.present.kills import columns, nothing_sentence
+    from kubectl_qos.present.values.incidents import kill_values
+    from kubectl_qos.qos.kills.analyze import newest_first
+
+    kills, facts, missing, logs = _read(options)
+    return TableView(
+        kind="Kill",
+        rows=kills,
+        columns=columns(wide=options.format.output == "wide"),
+        notes=(*source_notes(facts, logs), *doubt_notes(kills)),
+        key=lambda kill: kill,
+        reference=lambda kill: kill.pod,
+        nothing=nothing_sentence(facts.scope.namespace),
+        missing=tuple(missing),
+        order=newest_first,
+        values=kill_values,
+    )
+
+
+def _read(options: Options) -> tuple[list[Kill], Facts, list[ApiError], list[KernelLog]]:
+    """The deaths that are shown, what they are judged by, and what is named and missing."""
+    references = _named(options)
+    source = options.source.without_usage().on_node(resources.parse_node(options.target))
+    logs = read_logs(options.kernel_logs, source, local=options.local)
+    facts = _read_facts(source, references, has_logs=bool(logs))
+    logs += facts.kernel_logs
+    missing = find_missing(references, facts)
+    kills, facts = find_shown(facts, logs, references, source, options.since_seconds)
+    return kills, facts, missing, logs
+
+
+def _named(options: Options) -> list[resources.Reference]:
+    """The pods and workloads that are named."""
+    if resources.parse_node(options.target) is not None:
+        return []
+    return [one for one in resources.parse_references_or_names(options.target) if one.name]
 
 
 def find_shown(

@@ -9,11 +9,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output, resources, sources
-from kubectl_qos.cli.flags import add_at, add_no_headers, add_output, add_target
+from kubectl_qos.cli.flags import add_at, add_contexts, add_no_headers, add_output, add_target
 from kubectl_qos.errors import InputError
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
+    from kubectl_qos.cli.watch import TableView
+    from kubectl_qos.k8s.snapshot import Snapshot
+    from kubectl_qos.present.next_death import DeathRow, Deaths
 
 WIDTH: Final = 100
 """Of the picture, where stdout is no terminal."""
@@ -27,6 +30,7 @@ examples:
   kubectl qos next node/worker-2         all that wait on one node
   kubectl qos next pod/api-0 -n shop     what kills this pod, and after which others
   kubectl qos next -n shop               the next deaths that hit a namespace
+  kubectl qos next --all-contexts        the next deaths of every cluster, the nearest first
 """
 
 
@@ -45,14 +49,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_target(parser, "node/worker-1, or pod/web-0; every node without it")
     add_no_headers(parser)
     add_output(parser, "json", "yaml")
+    add_contexts(parser)
     add_at(parser)
 
 
 def run(options: Options) -> int:
     """Print the deaths; exit code 1 if a document could not be read. Raises QosError."""
-    from kubectl_qos.present import next_death as present
+    if options.source.is_fleet:
+        from kubectl_qos.cli import fleet
+        from kubectl_qos.cli.options import TableFormat
+
+        format_ = TableFormat(options.output, options.headers)
+        return fleet.print_tables(
+            options.source,
+            format_,
+            "Death",
+            lambda source: _view(*_read(replace(options, source=source))[:2]),
+        )
     from kubectl_qos.present import timeline
     from kubectl_qos.present.reasons import missing_sentence
+
+    found, snapshot, resolved = _read(options)
+    if options.output is not None:
+        from kubectl_qos.present.values.incidents import death_list_values
+
+        output.print_document(death_list_values(found), options.output, at=snapshot.at)
+    else:
+        output.print_lines(timeline.lines(found, _width(), headers=options.headers))
+        output.notes([*map(missing_sentence, snapshot.missing), *found.notes])
+    return resolved.print_notes()
+
+
+def _read(options: Options) -> tuple[Deaths, Snapshot, sources.ResolvedSource]:
+    from kubectl_qos.present import next_death as present
 
     node, reference = resources.parse_node_or_reference(
         options.target, "one node or pod can be asked about at a time"
@@ -68,22 +97,36 @@ def run(options: Options) -> int:
     if reference is not None:
         pod = resources.find_pod(reference, snapshot, resolved)
         resources.require_cgroup(pod)
-        found = present.deaths_of_pod(snapshot, pod)
-    else:
-        if node is not None:
-            resources.require_node(node, snapshot)
-        nodes = [node] if node is not None else sorted(snapshot.by_node().keys() - {""})
-        if not nodes:
-            raise InputError("no pods that are on a node", hint="kubectl qos explain shows pods without one")
-        found = present.deaths_on_nodes(snapshot, nodes, wanted)
-    if options.output is not None:
-        from kubectl_qos.present.values.incidents import death_list_values
+        return present.deaths_of_pod(snapshot, pod), snapshot, resolved
+    if node is not None:
+        resources.require_node(node, snapshot)
+    nodes = [node] if node is not None else sorted(snapshot.by_node().keys() - {""})
+    is_fleet = options.source.is_fleet
+    if not nodes and not is_fleet:
+        raise InputError("no pods that are on a node", hint="kubectl qos explain shows pods without one")
+    found = present.deaths_on_nodes(snapshot, nodes, wanted, only_next=is_fleet and node is None)
+    return found, snapshot, resolved
 
-        output.print_document(death_list_values(found), options.output, at=snapshot.at)
-    else:
-        output.print_lines(timeline.lines(found, _width(), headers=options.headers))
-        output.notes([*map(missing_sentence, snapshot.missing), *found.notes])
-    return resolved.print_notes()
+
+def _view(found: Deaths, snapshot: Snapshot) -> TableView[DeathRow]:
+    """The deaths of one of several clusters."""
+    from kubectl_qos.cli.watch import TableView
+    from kubectl_qos.present.next_death import columns
+    from kubectl_qos.present.reasons import missing_sentence
+    from kubectl_qos.present.timeline import NOTHING
+    from kubectl_qos.present.values.incidents import death_values
+
+    return TableView(
+        kind="Death",
+        rows=found.rows,
+        columns=columns(found.rows),
+        notes=(*map(missing_sentence, snapshot.missing), *found.notes),
+        key=lambda row: row,
+        reference=lambda row: row.node,
+        nothing=NOTHING,
+        order=lambda row: row.death.distance_bytes,
+        values=death_values,
+    )
 
 
 def _width() -> int:

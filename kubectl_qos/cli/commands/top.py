@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
 
-from kubectl_qos.cli import output, sources
-from kubectl_qos.cli.flags import add_at, add_no_headers, add_output, add_switch
+from kubectl_qos.cli import output, resources, sources
+from kubectl_qos.cli.flags import add_at, add_contexts, add_no_headers, add_output, add_switch
 from kubectl_qos.errors import EXIT_ERROR
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions, TableFormat
+    from kubectl_qos.cli.top_tables import NodeTable, PodTable
+    from kubectl_qos.cli.watch import TableView
 
 OUTPUTS: Final = ("wide", "json", "yaml", "csv", "name")
 RISKS: Final = ("none", "low", "medium", "high", "next")
@@ -25,6 +28,7 @@ examples:
   kubectl qos top -A --min-risk next         the next victim of each node
   kubectl qos top nodes                      nodes: memory by class, requests, limits, worst case, pressure
   kubectl qos top nodes -o wide              and in Mi, with the kubelets' eviction thresholds
+  kubectl qos top nodes --contexts 'prod-*'  the nodes of several clusters, those in trouble first
   kubectl qos top nodes -l pool=a            nodes with this label, as in kubectl
   kubectl qos top deploy/web -L version      the pods of a Deployment, with a label
   kubectl qos top pod/nodes                  a pod that is called nodes
@@ -90,39 +94,73 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="COLUMN",
         help="any column, in wide output or not; of pods `eviction` shows the kubelet's order instead",
     )
+    add_contexts(parser)
     add_at(parser)
 
 
 def run(options: Options) -> int:
     """Print the table; exit code 1 if a document could not be read or a named object was not found."""
-    from kubectl_qos.cli import resources
-    from kubectl_qos.cli.top_tables import NodeTable, PodTable
     from kubectl_qos.cli.watch import print_table, watch
 
-    references, source = resources.parse_references_or_names(options.names), options.source
-    names = [one.name for one in references if one.name]
-    workloads = [one for one in references if one.kind not in {"Pod", "Node"}]
-    of_nodes = bool(references) and references[0].kind == "Node"
+    references = resources.parse_references_or_names(options.names)
+    if options.source.is_fleet:
+        from kubectl_qos.cli import fleet
+
+        fleet.refuse(options.source, {"-w": options.watch})
+        kind = "NodeMemory" if _is_of_nodes(references) else "PodRank"
+        return fleet.print_tables(
+            options.source,
+            options.format,
+            kind,
+            lambda source: _read(*_resolve(replace(options, source=source), references), references),
+        )
+    command, resolved = _resolve(options, references)
+    if options.watch:
+        return watch(command, resolved, options.format)
+    view = _read(command, resolved, references)
+    if view.rows or not (view.missing or resolved.failed):
+        print_table(view, options.format, resolved.source.now())
+    resolved.print_notes()
+    output.notes((*(view.ages if options.format.output != "name" else ()), *view.notes))
+    for error in view.missing:
+        output.print_error(error)
+    return EXIT_ERROR if resolved.failed or view.missing else 0
+
+
+def _is_of_nodes(references: Sequence[resources.Reference]) -> bool:
+    return bool(references) and references[0].kind == "Node"
+
+
+def _workloads(references: Iterable[resources.Reference]) -> list[resources.Reference]:
+    return [one for one in references if one.kind not in {"Pod", "Node"}]
+
+
+def _resolve(
+    options: Options, references: Sequence[resources.Reference]
+) -> tuple[PodTable | NodeTable, sources.ResolvedSource]:
+    from kubectl_qos.cli.top_tables import NodeTable, PodTable
+
+    source, names = options.source, [one.name for one in references if one.name]
+    of_nodes = _is_of_nodes(references)
     command = NodeTable(options, names) if of_nodes else PodTable(options, references)
     if of_nodes and len(names) == 1 and source.node is None:
         source = source.on_node(names[0])
     # Pods of a workload have other names.
-    pod_names = () if workloads and not source.selector else names
-    resolved = sources.resolve_source(
+    pod_names = () if _workloads(references) and not source.selector else names
+    return command, sources.resolve_source(
         source, pod_names, only_ranking=command.only_ranking, lives=options.watch
     )
-    if options.watch:
-        return watch(command, resolved, options.format)
-    now = resolved.source.now
+
+
+def _read(
+    command: PodTable | NodeTable, resolved: sources.ResolvedSource, references: Sequence[resources.Reference]
+) -> TableView[Any]:
+    """The table, with what is named and missing. Raises ApiError for a place that is not there."""
     snapshot = command.snapshot(resolved)
-    view = command.view(snapshot, command.scope(resolved), now())
-    missing = [*view.missing, *(resources.missing_workloads(workloads, resolved) if not view.rows else ())]
-    if not (view.rows or missing or resolved.failed):
-        resources.require_places(resolved, snapshot)
-    if view.rows or not (missing or resolved.failed):
-        print_table(view, options.format, now())
-    resolved.print_notes()
-    output.notes((*(view.ages if options.format.output != "name" else ()), *view.notes))
-    for error in missing:
-        output.print_error(error)
-    return EXIT_ERROR if resolved.failed or missing else 0
+    view: TableView[Any] = command.view(snapshot, command.scope(resolved), resolved.source.now())
+    if not view.rows:
+        missing = (*view.missing, *resources.missing_workloads(_workloads(references), resolved))
+        view = replace(view, missing=missing)
+        if not (missing or resolved.failed):
+            resources.require_places(resolved, snapshot)
+    return view

@@ -181,6 +181,13 @@ def in_kubeconfig(entries: str) -> Completer:
     return lambda _at, names: Completions.of(names.kubeconfig(entries))
 
 
+def contexts(at: Position, names: Names) -> Completions:
+    """The names of contexts, for the last of several."""
+    before, comma, _ = at.word.rpartition(",")
+    others = [name for name in names.kubeconfig("contexts") if name not in before.split(",")]
+    return Completions.of(f"{before}{comma}{name}" for name in others)
+
+
 def labels(at: Position, names: Names) -> Completions:
     """`KEY=`, and behind the sign the values that are in use, for the last of several."""
     values: dict[str, set[str]] = {}
@@ -450,4 +457,6 @@ def find_completer(command: str, name: str) -> Completer:
     """The completer of a flag or operand. Raises KeyError where the tables lack it."""
     if name in {"template", "at"}:  # of every command with -o json, and of those that know the past
         return free
+    if name == "contexts":  # of those that can ask several clusters
+        return contexts
     return OF_COMMAND.get(command, {}).get(name) or EVERY_COMMAND[name]

@@ -55,6 +55,20 @@ class ListValues(TimedDocument, frozen=True, kw_only=True, tag="List"):
     items: tuple[Any, ...]
 
 
+class ClusterValues(Values, frozen=True, kw_only=True):
+    """A cluster that was asked (--contexts, --all-contexts), and why it did not answer, if it did not."""
+
+    cluster: str
+    error: str | None
+    hint: str | None
+
+
+class OfCluster(Values, frozen=True, kw_only=True):
+    """An item that has its cluster, the context, where several were asked."""
+
+    cluster: str | msgspec.UnsetType = msgspec.UNSET
+
+
 class NumberChange(Values, frozen=True, kw_only=True):
     """A number before and after."""
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from msgspec import UNSET, UnsetType
+
 from kubectl_qos.check.findings import Finding
 from kubectl_qos.check.settings import Level
 from kubectl_qos.present.check import Place, Report, rule_texts, sentence
-from kubectl_qos.present.values import Document, Values
+from kubectl_qos.present.values import ClusterValues, Document, OfCluster
 from kubectl_qos.present.values.changes import ObjectValues
 
 
-class FindingValues(Values, frozen=True, kw_only=True):
+class FindingValues(OfCluster, frozen=True, kw_only=True):
     """One finding; `rule` is its stable id, `path` the field, `reason` why it is waived, if it is."""
 
     rule: str
@@ -32,20 +34,26 @@ class FindingListValues(Document, frozen=True, kw_only=True, tag="FindingList"):
     items: tuple[FindingValues, ...]
     waived: tuple[FindingValues, ...]
     notes: tuple[str, ...]
+    clusters: tuple[ClusterValues, ...] | UnsetType = UNSET
 
 
-def finding_list_values(report: Report, notes: tuple[str, ...]) -> FindingListValues:
-    """The findings that count and those that are waived."""
+def finding_list_values(
+    report: Report, notes: tuple[str, ...], clusters: tuple[ClusterValues, ...] | None = None
+) -> FindingListValues:
+    """The findings that count and those that are waived; of several clusters, each with its cluster."""
+    of_fleet = clusters is not None
     return FindingListValues(
-        items=tuple(_values(finding, place) for finding, place in report.findings),
-        waived=tuple(_values(finding, place, reason) for finding, place, reason in report.waived),
+        items=tuple(_values(finding, place, None, of_fleet) for finding, place in report.findings),
+        waived=tuple(_values(*waived, of_fleet) for waived in report.waived),
         notes=notes,
+        clusters=UNSET if clusters is None else clusters,
     )
 
 
-def _values(finding: Finding, place: Place, reason: str | None = None) -> FindingValues:
+def _values(finding: Finding, place: Place, reason: str | None, of_fleet: bool) -> FindingValues:
     pod, (kind, name) = finding.subject.pod, finding.subject.kind_and_name
     return FindingValues(
+        cluster=place.file if of_fleet else UNSET,
         rule=finding.rule.value,
         title=rule_texts()[finding.rule].title,
         level=finding.level,

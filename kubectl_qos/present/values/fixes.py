@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import UNSET, UnsetType
+
 from kubectl_qos.edit.edits import Edit, current_value
 from kubectl_qos.edit.fixes import EvidenceKind, Fix, FixKind, NoFixReason, Unfixed
 from kubectl_qos.edit.goals import Obstacle, ObstacleReason
@@ -15,7 +17,7 @@ from kubectl_qos.present.findings import obstacle_sentence
 from kubectl_qos.present.fixes import FixList, fix_sentence, kubelet_notes, unfixed_sentence
 from kubectl_qos.present.next_death import DeathRow
 from kubectl_qos.present.priorities import MoveRow, Plans, move_sentence, notes
-from kubectl_qos.present.values import Document, TextChange, Values
+from kubectl_qos.present.values import ClusterValues, Document, OfCluster, TextChange, Values
 from kubectl_qos.present.values.changes import (
     EditValues,
     FitValues,
@@ -36,7 +38,7 @@ class FixEvidence(Values, frozen=True, kw_only=True):
     peak_bytes: int
 
 
-class FixValues(Values, frozen=True, kw_only=True):
+class FixValues(OfCluster, frozen=True, kw_only=True):
     """A change that puts off `death`, which is `after` then, null where it no longer waits.
 
     `sooner` is what a killer of the node does before a raised limit is reached, null where nothing is.
@@ -67,7 +69,7 @@ class FixValues(Values, frozen=True, kw_only=True):
     message: str
 
 
-class UnfixedValues(Values, frozen=True, kw_only=True):
+class UnfixedValues(OfCluster, frozen=True, kw_only=True):
     """A death against which no change is offered."""
 
     death: DeathValues
@@ -103,6 +105,7 @@ class FixListValues(Document, frozen=True, kw_only=True, tag="FixList"):
     unfixed: tuple[UnfixedValues, ...]
     notes: tuple[str, ...]
     kubelet: KubeletValues | None
+    clusters: tuple[ClusterValues, ...] | UnsetType = UNSET
 
 
 def fix_list_values(found: FixList) -> FixListValues:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec import UNSET, UnsetType
+
 from kubectl_qos.present.kills import evidence_sentence, need_sentence
 from kubectl_qos.present.next_death import DeathRow, Deaths
 from kubectl_qos.present.simulation import simulation_notes, simulation_summary
-from kubectl_qos.present.values import TimedDocument, Values, camel, plain
+from kubectl_qos.present.values import ClusterValues, OfCluster, TimedDocument, Values, camel, plain
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.report import Constraint, OomReport, Unranked, VictimChoice
 from kubectl_qos.qos.qos_class import QosClass
@@ -77,7 +79,7 @@ class ChoiceValues(Values, frozen=True, kw_only=True):
     candidates: tuple[CandidateValues, ...] = ()
 
 
-class KillValues(Values, frozen=True, kw_only=True):
+class KillValues(OfCluster, frozen=True, kw_only=True):
     """One death of a container, a pod or a process outside of pods."""
 
     time: str | None
@@ -106,6 +108,7 @@ class KillListValues(TimedDocument, frozen=True, kw_only=True, tag="KillList"):
 
     items: tuple[KillValues, ...]
     notes: tuple[str, ...]
+    clusters: tuple[ClusterValues, ...] | UnsetType = UNSET
 
 
 class GrowthValues(Values, frozen=True, kw_only=True):
@@ -203,7 +206,7 @@ class SimulationComparisonValues(TimedDocument, frozen=True, kw_only=True, tag="
     then: SimulationValues
 
 
-class DeathValues(Values, frozen=True, kw_only=True):
+class DeathValues(OfCluster, frozen=True, kw_only=True):
     """A death to come. `distanceBytes` is growth until then, of the container, the pod, all pods or the node.
 
     `limitBytes` is the container's or pod's own limit, `before` how many this mechanism ends before;
@@ -231,6 +234,7 @@ class DeathListValues(TimedDocument, frozen=True, kw_only=True, tag="DeathList")
 
     items: tuple[DeathValues, ...]
     notes: tuple[str, ...]
+    clusters: tuple[ClusterValues, ...] | UnsetType = UNSET
 
 
 def death_list_values(deaths: Deaths) -> DeathListValues:

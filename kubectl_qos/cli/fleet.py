@@ -1,0 +1,209 @@
+"""Commands on several clusters: one table or document of what each of them answers, in one order.
+
+Each answer is reduced to the texts or values that are printed before the next cluster is asked. Not here:
+which contexts are meant and how many are asked at once (cluster/fleet.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from kubectl_qos.cli import output
+from kubectl_qos.errors import EXIT_ERROR, QosError, UsageError
+
+if TYPE_CHECKING:
+    from kubectl_qos.cli.options import SourceOptions, TableFormat
+    from kubectl_qos.cli.watch import TableView
+    from kubectl_qos.present.output import Align
+    from kubectl_qos.present.values import ClusterValues
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What a cluster answered. `headers` are the columns that its cells are of.
+
+    A row is its place among those of other clusters, and its cells as one text, its values or its name.
+    """
+
+    headers: Mapping[str, Align]
+    rows: list[tuple[Any, Any]]
+    notes: tuple[str, ...]
+    facts: Mapping[str, Any]
+    nothing: str
+    missing: tuple[QosError, ...]
+
+
+def refuse(source: SourceOptions, flags: Mapping[str, object]) -> None:
+    """Raise UsageError where one of these flags is given, which are of one cluster, with several clusters."""
+    for flag, value in flags.items():
+        if source.is_fleet and value:
+            name = "--all-contexts" if source.all_contexts else "--contexts"
+            raise UsageError(f"{flag} and {name} cannot be used together", hint="--context names one cluster")
+
+
+def read_clusters(
+    source: SourceOptions, work: Callable[[SourceOptions], T]
+) -> tuple[dict[str, T], dict[str, QosError]]:
+    """What each cluster answered and why others did not, in the kubeconfig's order.
+
+    A failure is printed as it comes. Raises UsageError for flags that no cluster can answer.
+    """
+    from kubectl_qos.cluster.fleet import find_contexts, read_each
+
+    connection = source.connection
+    refuse(source, {"--demo": source.demo, "-f": source.files, "-k": source.kustomize, "--at": source.at})
+    refuse(source, {"--contexts": source.contexts if source.all_contexts else ()})
+    of_one = ("context", "cluster", "user", "server", "token", "username", "password", "tls_server_name")
+    refuse(source, {f"--{name.replace('_', '-')}": getattr(connection, name) for name in of_one})
+    patterns = None if source.all_contexts else [name for text in source.contexts for name in text.split(",")]
+    contexts = find_contexts(connection, patterns)
+    answers: dict[str, T] = {}
+    errors: dict[str, QosError] = {}
+    for name, answer in read_each(contexts, lambda name: work(replace(source, connection=contexts[name]))):
+        if isinstance(answer, UsageError):
+            raise answer
+        if isinstance(answer, QosError):
+            errors[name] = answer
+            output.note(f"{name}: {answer}")
+        else:
+            answers[name] = answer
+    return {name: answers[name] for name in contexts if name in answers}, {
+        name: errors[name] for name in contexts if name in errors
+    }
+
+
+def print_tables(
+    source: SourceOptions,
+    format_: TableFormat,
+    kind: str,
+    read: Callable[[SourceOptions], TableView[Any]],
+    facts: Mapping[str, Any] = MappingProxyType({}),
+) -> int:
+    """Print the tables of all clusters as one; exit code 1 if some cluster failed or lacks what is named.
+
+    `facts` are what documents have besides: where one is a list, those of all clusters.
+    """
+    answers, errors = read_clusters(source, lambda one: _reduced(read(one), format_))
+    for name, answer in answers.items():
+        for error in answer.missing:
+            errors.setdefault(name, error)
+            output.note(f"{name}: {error}")
+    rows = [(order, name, content) for name, answer in answers.items() for order, content in answer.rows]
+    rows.sort(key=lambda row: row[0])
+    notes = merged_notes({name: answer.notes for name, answer in answers.items()})
+    found = [row[1:] for row in rows]
+    if format_.has_values or (format_.output == "name" and found and not isinstance(found[0][1], str)):
+        document = {"kind": f"{kind}List", "items": _items(found), "notes": list(notes), **facts}
+        for key in (key for key, value in facts.items() if isinstance(value, list)):
+            document[key] = _items(
+                (name, one) for name, answer in answers.items() for one in answer.facts[key]
+            )
+        document["clusters"] = clusters(answers, errors)
+        output.print_document(document, str(format_.output), headers=format_.headers)
+    elif format_.output == "csv":
+        _print_csv(found)
+    elif format_.output == "name":
+        output.print_lines(dict.fromkeys(content for _, content in found))
+    elif found:
+        _print_cells(found, answers, format_)
+    elif not errors:
+        output.note(next(iter(answers.values())).nothing)
+    if format_.output != "name":
+        output.notes(notes)
+    return EXIT_ERROR if errors else 0
+
+
+def _items(found: Iterable[tuple[str, Any]]) -> list[dict[str, Any]]:
+    """Values with their clusters."""
+    import msgspec
+
+    return [{"cluster": name, **msgspec.to_builtins(values)} for name, values in found]
+
+
+def _print_csv(found: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+    from kubectl_qos.present.output import Column, column, to_csv
+
+    def of_row(field: str) -> Column[tuple[str, Mapping[str, Any]]]:
+        return column(field, lambda row: row[1].get(field), field=field)
+
+    fields = dict.fromkeys(field for _, content in found for field in content)
+    output.print_text(to_csv(found, [column("cluster", lambda row: row[0]), *map(of_row, fields)]))
+
+
+def _print_cells(
+    found: Iterable[tuple[str, str]], answers: Mapping[str, _Answer], format_: TableFormat
+) -> None:
+    """The table with the columns of any cluster, in the order of the one that has most."""
+    from kubectl_qos.present.format import UNKNOWN, escape
+    from kubectl_qos.present.output import SEPARATOR, Align, cell_table
+
+    aligns: dict[str, Align] = {}
+    for answer in sorted(answers.values(), key=lambda one: -len(one.headers)):
+        aligns |= answer.headers
+
+    def cells(name: str, content: str) -> list[str]:
+        known = dict(zip(answers[name].headers, content.split(SEPARATOR), strict=True))
+        return [escape(name), *(known.get(header, UNKNOWN) for header in aligns)]
+
+    right = [header for header, align in aligns.items() if align is Align.RIGHT]
+    rows = (cells(*row) for row in found)
+    output.print_lines(cell_table(rows, ["CLUSTER", *aligns], right, shown=format_.headers))
+
+
+def merged_notes(notes: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
+    """Each note once, with the clusters that it is about where those are not all."""
+    about: dict[str, list[str]] = {}
+    for name, texts in notes.items():
+        for text in dict.fromkeys(texts):
+            about.setdefault(text, []).append(name)
+    return tuple(
+        text if len(names) == len(notes) > 1 else f"{_some(names)}: {text}" for text, names in about.items()
+    )
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
+
+
+def clusters(answered: Iterable[str], errors: Mapping[str, QosError]) -> tuple[ClusterValues, ...]:
+    """The clusters that were asked, as a document has them."""
+    from kubectl_qos.present.values import ClusterValues
+
+    known = [ClusterValues(cluster=name, error=None, hint=None) for name in answered if name not in errors]
+    failed = [
+        ClusterValues(cluster=name, error=str(error), hint=error.hint or None)
+        for name, error in errors.items()
+    ]
+    return (*known, *failed)
+
+
+def _reduced(view: TableView[Any], format_: TableFormat) -> _Answer:
+    from kubectl_qos.present.output import SEPARATOR, row_values
+
+    if view.missing and not view.rows:
+        raise view.missing[0]
+    now, columns = datetime.now(UTC), view.columns
+    content: Callable[[Any], Any]
+    if view.values is not None and (format_.has_values or format_.output == "name"):
+        content = view.values
+    elif format_.has_every_column:
+        content = lambda row: row_values(row, columns)  # noqa: E731
+    elif format_.output == "name":
+        content = view.reference
+    else:
+        content = lambda row: SEPARATOR.join(column.cell(row, now) for column in columns)  # noqa: E731
+    return _Answer(
+        {column.header: column.align for column in columns},
+        [(view.order(row), content(row)) for row in view.rows],
+        (*view.ages, *view.notes),
+        view.facts,
+        view.nothing,
+        view.missing,
+    )
