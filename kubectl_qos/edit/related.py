@@ -22,6 +22,7 @@ from kubectl_qos.k8s.managers import (
 )
 from kubectl_qos.k8s.objects import Json, ObjectMeta, Pod, convert, nested
 from kubectl_qos.k8s.quota import LimitRange, ResourceQuota
+from kubectl_qos.k8s.selectors import DisruptionBudget
 from kubectl_qos.k8s.snapshot import Missing
 
 MAX_OWNERS: Final = 5
@@ -66,6 +67,7 @@ class RelatedObjects:
     quotas: tuple[ResourceQuota, ...] = ()
     autoscalers: tuple[VerticalAutoscaler, ...] = ()
     scalers: tuple[HorizontalAutoscaler, ...] = ()
+    budgets: tuple[DisruptionBudget, ...] = ()
     missing: tuple[Missing, ...] = ()
 
 
@@ -93,6 +95,8 @@ SCALERS: Final = RelatedKind(
     "HorizontalPodAutoscaler", HorizontalAutoscaler, "/apis/autoscaling/v2", optional=True
 )
 
+BUDGETS: Final = RelatedKind("PodDisruptionBudget", DisruptionBudget, "/apis/policy/v1", optional=True)
+
 
 def related_in_files(raw: Json, objects: Sequence[Json], namespace: str) -> RelatedObjects:
     """What the files of an object have of it, where nothing is reported missing."""
@@ -113,6 +117,7 @@ def related_in_files(raw: Json, objects: Sequence[Json], namespace: str) -> Rela
         quotas=convert_all(near, QUOTAS),
         autoscalers=convert_all(near, AUTOSCALERS),
         scalers=convert_all(near, SCALERS),
+        budgets=convert_all(near, BUDGETS),
     )
 
 

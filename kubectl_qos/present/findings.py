@@ -205,6 +205,17 @@ def _utilization(_: str, facts: Facts) -> str:
     )
 
 
+def _budget(_: str, facts: Facts) -> str:
+    allowed = facts["allowed"]
+    known = "its count is not known" if allowed is None else f"allows {count(allowed, 'disruption')} now"
+    others = "kubectl drain and other evictions do"
+    if not facts["rollout"]:
+        return f"{known}: kubectl delete pod does not respect it, {others}"
+    missing = facts["missing"]
+    away = f", and takes up to {count(missing, 'pod')} away at a time" if missing else ""
+    return f"{known}: the rollout does not respect it{away}; {others}, and wait meanwhile"
+
+
 _SENTENCES: Final[Mapping[FindingCode, str | Callable[[str, Facts], str]]] = {
     FindingCode.INVALID: "would refuse this: {text}",
     FindingCode.IMMUTABLE: "does not allow changing this object",
@@ -221,6 +232,7 @@ _SENTENCES: Final[Mapping[FindingCode, str | Callable[[str, Facts], str]]] = {
     FindingCode.ROLLOUT_STALLS: _rollout_stalls,
     FindingCode.MANAGER: _manager,
     FindingCode.UTILIZATION: _utilization,
+    FindingCode.DISRUPTION_BUDGET: _budget,
     FindingCode.RESIZE_NOT_DONE: _answers,
     FindingCode.POD_LIMIT_STAYS: lambda _, facts: (
         f"leaves the memory limit of the whole pod at {binary(facts['limit'])} while"

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kubectl_qos.edit.edits import Edit
     from kubectl_qos.edit.preview import Preview, StrategyKind
     from kubectl_qos.k8s.objects import Pod
-    from kubectl_qos.k8s.snapshot import Snapshot
+    from kubectl_qos.k8s.snapshot import Scope, Snapshot
 
 DESCRIPTION: Final = """\
 Show what other requests and limits of one pod or workload do, then apply them:
@@ -214,7 +214,7 @@ def _set(options: Options) -> tuple[bool, bool]:
     else:
         resolved = sources.resolve_source(options.source, lives=True)
     # What pods of a workload have used is known by their names.
-    scope = resolved.scope if options.source.reads_store else resolved.named(references)
+    scope = resolved.scope if options.source.reads_store else _scope(references, resolved)
     snapshot = resolved.source.snapshot(scope)
     pod = _find_one(references, snapshot, resolved)
     edits = set_edits.build_edits(request, pod, snapshot)
@@ -234,13 +234,15 @@ def change(
     """Print what edits do, then apply them with a shell; whether something changes. Raises QosError."""
     from kubectl_qos.cli import set_edits
     from kubectl_qos.edit.preview import preview
+    from kubectl_qos.edit.replicas import recreate_all
 
     setup = snapshot.setup(pod.node_name)
     neighbours = snapshot.by_node().get(pod.node_name, ())
     effects = preview(pod, edits, setup, neighbours, snapshot.usage)
+    replicas = recreate_all(pod, effects.edits, snapshot) if pod.kind != "Pod" else ()
     if shell is None or options.output is None:
-        set_edits.print_preview(effects, pod, resolved, options, request, snapshot)
-    output.notes(set_edits.preview_notes(effects, snapshot))
+        set_edits.print_preview(effects, pod, resolved, options, request, snapshot, replicas)
+    output.notes(set_edits.preview_notes(effects, snapshot, replicas))
     resolved.print_notes()
     if effects.edits:
         others = set_edits.refusals_in_files(effects, resolved, snapshot) if shell is None else ()
@@ -258,6 +260,19 @@ def change(
     elif effects.edits and shell is None and options.source.demo and options.output is None:
         output.note("nothing is changed: --yes applies it to the demo")
     return bool(effects.edits)
+
+
+def _scope(references: Sequence[resources.Reference], resolved: sources.ResolvedSource) -> Scope:
+    """What is named, of a workload its pods: those with the labels of its template."""
+    from kubectl_qos.k8s.kinds import WORKLOADS
+    from kubectl_qos.k8s.selectors import Selector
+
+    scope = resolved.named(references)
+    if not (resolved.source.is_live and references and references[0].kind in WORKLOADS):
+        return scope
+    found = resolved.source.find(references[0].kind, scope.namespace, references[0].name)
+    labels = ",".join(f"{key}={value}" for key, value in (found.metadata.labels or {}).items())
+    return replace(scope, names=frozenset(), selector=Selector.parse(labels), selector_text=labels)
 
 
 def _parse_target(options: Options) -> list[resources.Reference]:
