@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,9 +42,15 @@ def test_a_recorded_deployment(run: Run, live: Live) -> None:
     replay = Replay()
 
     def answer(request: Request) -> Answer:
-        """No list of a single name was recorded, so the whole list answers."""
+        """No list of a node or a single name was recorded, so that of the pods answers, with a node."""
         query = {name: value for name, value in request.query.items() if name != "fieldSelector"}
-        return replay(replace(request, query=query))
+        path = request.path
+        if path == "/api/v1/pods":
+            path, query = "/api/v1/namespaces/rec/pods", {**query, "labelSelector": "app=web"}
+        found = replay(replace(request, path=path, query=query))
+        if "labelSelector" not in query:
+            return found
+        return replace(found, body=re.sub(rb'"spec": ?{', b'"spec":{"nodeName":"n1",', found.body))
 
     server = live(answer)
     flags = ("-n", "rec", "--limits", "memory=1Gi")
@@ -54,6 +61,7 @@ def test_a_recorded_deployment(run: Run, live: Live) -> None:
     assert "kubectl patch deployment web -n rec --patch-file FILE\n" in done.err
     shown = run("set", "deploy/web", *flags, "--dry-run=client")
     assert "  How to apply: new pods from the template" in shown.lines
+    assert "  Pods: 2 pods on 1 node, once all are recreated" in shown.lines
     assert {request.method for request in server.requests} == {"GET"}
 
 
