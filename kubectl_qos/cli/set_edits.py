@@ -234,7 +234,12 @@ def print_preview(
             own = snapshot.own_bytes(pod.node_name)
             deaths = deaths_section(effects.effects, own) if snapshot.usage_of(pod) is not None else None
             sections += [*([deaths] if deaths is not None else []), *preview_sections(effects)]
-        output.print_sections(pod_subject(effects.before), sections)
+        lines = [pod_subject(effects.before), *marked_lines(sections)]
+        if options.has_text_for_git:
+            for line in lines:
+                output.note(line)
+        else:
+            output.print_lines(lines)
 
 
 def _preview_values(
