@@ -15,6 +15,7 @@ from kubectl_qos.edit.fixes import (
     NEVER,
     Claim,
     Evidence,
+    EvidenceKind,
     Fix,
     Fixes,
     FixKind,
@@ -39,8 +40,10 @@ from kubectl_qos.edit.goals import (
     reach_class,
 )
 from kubectl_qos.edit.preview import Preview, StrategyKind, preview
+from kubectl_qos.edit.related import recommended_edits
 from kubectl_qos.k8s.kinds import WORKLOADS, find_workload
 from kubectl_qos.k8s.objects import MEMORY, Pod, all_containers
+from kubectl_qos.k8s.quantity import ZERO
 from kubectl_qos.k8s.releases import Gate
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.qos.oom_score import is_mirror, is_static
@@ -171,6 +174,7 @@ class _Search:
 
     def fixes(self, death: NextDeath) -> Iterator[Fix]:
         """The fixes against a death."""
+        yield from self._recommended(death)
         if death.mechanism not in OF_NODE:
             yield from self._raised_limit(death)
             return
@@ -212,6 +216,24 @@ class _Search:
             if self.before.pod_for(one).key == death.key and (of_pod or one.name == death.container)
         )
         return max(self._evidence(death).wanted_bytes - used, 0)
+
+    def _recommended(self, death: NextDeath) -> Iterator[Fix]:
+        """What a VerticalPodAutoscaler would set: it claims nothing, what becomes of the death is shown."""
+        found = self._model.recommending
+        if found is None:
+            return
+        pod = self.pods[death.key]
+        edits, names = list(recommended_edits(pod, found)), {one.name for one in all_containers(pod)}
+        mine = [one for one in found.recommended if one.container_name in names]
+        target, lower, upper = (
+            sum(getattr(one, side).get(MEMORY, ZERO).value() for one in mine)
+            for side in ("target", "lower_bound", "upper_bound")
+        )
+        evidence = Evidence(EvidenceKind.RECOMMENDED, target, lower_bytes=lower, upper_bytes=upper)
+        later, changes = self._later(death, edits), (edits, edits)
+        fix = self._build(FixKind.RECOMMENDED, death, pod, Claim(), changes, evidence, later)
+        if fix is not None:
+            yield fix
 
     def _raised_limit(self, death: NextDeath) -> Iterator[Fix]:
         """The limit at the peak with headroom: the pod's own where that is hit, else the container's."""
@@ -431,7 +453,7 @@ class _Search:
             return None
         workload = self._workload if pod_key(pod) in self._group else None
         strategy = strategy_for(pod, found) if workload is None else StrategyKind.TEMPLATE
-        if found.before.qos_class is not found.after.qos_class:
+        if found.before.qos_class is not found.after.qos_class and kind is not FixKind.RECOMMENDED:
             kind = FixKind.CLASS
         return Fix(kind, pod, edits, minimal, claim, death, after, evidence, found, strategy, workload)
 

@@ -121,6 +121,11 @@ def _manager(_: str, facts: Facts) -> str:
     return words
 
 
+def manager_line(manager: Manager) -> str:
+    """What a manager will do to other values: `VerticalPodAutoscaler api: sets the requests …`."""
+    return f"{manager.kind.value} {escape(manager.name)}: {_manager('', {'manager': manager})}"
+
+
 _THEN: Final[Mapping[ResizeStatus, str]] = {
     ResizeStatus.DEFERRED: "it retries whenever resources are freed",
     ResizeStatus.INFEASIBLE: "it will not happen on this node: undo it, or recreate the pod on another",

@@ -30,13 +30,17 @@ from kubectl_qos.edit.fixes import (
 )
 from kubectl_qos.edit.goals import in_bytes
 from kubectl_qos.edit.preview import StrategyKind, When
+from kubectl_qos.edit.related import RelatedObjects, recommended_edits
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup
+from kubectl_qos.k8s.managers import VerticalAutoscaler
 from kubectl_qos.k8s.objects import MEMORY, Pod, ResourceList, convert
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.resources import pod_requests
+from kubectl_qos.k8s.snapshot import NodeOverrides, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage
 from kubectl_qos.k8s.validation import pod_refusals
+from kubectl_qos.present.fixes import fix_evidence, fixes_for_pods
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.simulation.engine import simulate
 from kubectl_qos.qos.simulation.node_state import ContainerGrowth, NodeProcess, Scenario
@@ -413,3 +417,67 @@ def test_a_process_of_the_node_and_a_static_pod_have_no_fix() -> None:
     assert {one.reason for one in found.unfixed} == {NoFixReason.STATIC}
     process = replace(node(), own_bytes=GIB, own_processes=(NodeProcess("d", 0, GIB),))
     assert {one.reason for one in fixes_of_node(process).unfixed} == {NoFixReason.PROCESS}
+
+
+def recommending(policy: str = "", target: str = "2Gi", kind: str = "Pod", name: str = "mine") -> Any:
+    containers = [
+        {
+            "containerName": "a",
+            "target": {"cpu": "250m", "memory": target},
+            "lowerBound": {"memory": "1Gi"},
+            "upperBound": {"memory": "4Gi"},
+        },
+        {"containerName": "gone", "target": {"memory": "1Gi"}},
+    ]
+    spec: dict[str, Any] = {"targetRef": {"kind": kind, "name": name}}
+    if policy:
+        spec["resourcePolicy"] = {"containerPolicies": [{"containerName": "*", "controlledValues": policy}]}
+    return convert(
+        {
+            "metadata": {"name": "vpa"},
+            "spec": spec,
+            "status": {"recommendation": {"containerRecommendations": containers}},
+        },
+        VerticalAutoscaler,
+    )
+
+
+@pytest.mark.parametrize(
+    ("resources", "policy", "expected"),
+    [
+        ("requests: {cpu: 100m, memory: 1Gi}, limits: {cpu: 300m, memory: 3Gi}", "", "cpu=750m,memory=6Gi"),
+        ("limits: {cpu: 1, memory: 1Gi}", "", "cpu=250m,memory=2Gi"),
+        ("requests: {memory: 1Gi}, limits: {memory: 3Gi}", "RequestsOnly", ""),
+        ("requests: {memory: 1Gi}", "", ""),
+    ],
+)
+def test_an_autoscaler_moves_limits_in_proportion(resources: str, policy: str, expected: str) -> None:
+    edits = list(recommended_edits(pod("mine", resources), recommending(policy)))
+    requests = "-c a --requests cpu=250m,memory=2Gi"
+    assert as_flags(edits) == [f"{requests} --limits {expected}" if expected else requests]
+
+
+def test_what_an_autoscaler_recommends_is_one_of_the_fixes_with_what_becomes_of_the_death() -> None:
+    mine, other = pod("mine", "requests: {memory: 1Gi}"), pod("other", "requests: {memory: 10Gi}")
+    model = node(mine, other, mine=4, other=6)
+    found = fixes_of_pods([replace(model, recommending=recommending())], [KEY])
+    (fix,) = (one for one in found.fixes if one.kind is FixKind.RECOMMENDED)
+    assert fix.after == same_death(model.state({KEY}, fix.edits), fix.death)
+    others = [one for one in found.fixes if one is not fix]
+    assert [one.edits for one in others] == [one.edits for one in fixes_of_pods([model], [KEY]).fixes]
+    assert fix_evidence(fix) == "VPA recommends: 2Gi (1Gi to 4Gi)"
+
+
+def test_an_autoscaler_that_will_take_an_edit_back_is_named() -> None:
+    mine = pod("mine", "requests: {memory: 1Gi}")
+    raw = {"kind": "Pod", "metadata": {"name": "mine", "namespace": "n"}}
+    snapshot = Snapshot([mine], usage=using(mine=1), overrides=NodeOverrides(memory_bytes=16 * GIB))
+    related = RelatedObjects(raw, autoscalers=(recommending(),))
+    found = fixes_for_pods(snapshot, [KEY], related=related)
+    words = "sets the requests of these pods (mode Auto) and will overwrite these values"
+    assert found.notes[0].startswith(f"VerticalPodAutoscaler vpa: {words}")
+    assert FixKind.RECOMMENDED in {fix.kind for fix in found.fixes}
+    elsewhere = RelatedObjects(raw, autoscalers=(recommending(name="other"),))
+    others = fixes_for_pods(snapshot, [KEY], related=elsewhere)
+    assert not any("VerticalPodAutoscaler" in note for note in others.notes)
+    assert FixKind.RECOMMENDED not in {fix.kind for fix in others.fixes}

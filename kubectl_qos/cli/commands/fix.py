@@ -20,10 +20,12 @@ from kubectl_qos.cli.flags import (
     add_trial_flags,
     add_write_flags,
 )
-from kubectl_qos.errors import InputError, UsageError
+from kubectl_qos.errors import InputError, QosError, UsageError
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import ApplyOptions, SourceOptions
+    from kubectl_qos.edit.related import RelatedObjects
+    from kubectl_qos.k8s.objects import Pod
     from kubectl_qos.k8s.snapshot import Snapshot
     from kubectl_qos.present.fixes import FixList
     from kubectl_qos.present.priorities import Plans
@@ -230,7 +232,8 @@ def _find(
     if is_pod:
         pod = resources.find_pod(reference, snapshot, resolved)
         resources.require_cgroup(pod)
-        return present.fixes_for_pods(snapshot, [(pod.namespace, pod.name)]), snapshot
+        key = pod.namespace, pod.name
+        return present.fixes_for_pods(snapshot, [key], related=_related(pod, resolved)), snapshot
     mine = [
         (pod.namespace, pod.name)
         for pod in snapshot.pods
@@ -240,7 +243,17 @@ def _find(
     if not mine:
         resources.find_pod(reference, snapshot, resolved)
         raise InputError(f"{reference} has no pods on a node: nothing waits for them")
-    return present.fixes_for_pods(snapshot, mine, reference), snapshot
+    workload = resources.find_pod(reference, snapshot, resolved)
+    return present.fixes_for_pods(snapshot, mine, reference, _related(workload, resolved)), snapshot
+
+
+def _related(pod: Pod, resolved: sources.ResolvedSource) -> RelatedObjects | None:
+    """What is around a pod or workload, None where the object itself cannot be read."""
+    try:
+        return resolved.source.related(pod)
+    except QosError as error:
+        output.note(str(error))
+        return None
 
 
 def _print(found: FixList | Plans, snapshot: Snapshot, options: Options) -> None:

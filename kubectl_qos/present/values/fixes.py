@@ -30,10 +30,15 @@ from kubectl_qos.qos.reason import Mechanism
 
 
 class FixEvidence(Values, frozen=True, kw_only=True):
-    """How the container's need is known, and the most memory that was seen or follows from that."""
+    """How the container's need is known, and the most memory that was seen or follows from that.
+
+    Of a VerticalPodAutoscaler that is its target for the pod, with its lower and upper bound, else null.
+    """
 
     kind: EvidenceKind
     peak_bytes: int
+    lower_bytes: int | None
+    upper_bytes: int | None
 
 
 class FixValues(Values, frozen=True, kw_only=True):
