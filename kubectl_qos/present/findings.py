@@ -300,7 +300,11 @@ _OBSTACLES: Final[Mapping[ObstacleReason, str]] = {
     ObstacleReason.BEST_EFFORT: "it is BestEffort: a request would change its class",
     ObstacleReason.STATIC: "a static pod is changed by its file on the node",
     ObstacleReason.NOT_SELECTED: "it is not among the selected pods",
-    ObstacleReason.NO_ROOM: "its node has no room for the request",
+    ObstacleReason.NO_ROOM: ("its node, or that of another pod of its workload, has no room for the request"),
+    ObstacleReason.REPLICAS: (
+        "its template has one value for all pods of its workload, and on a node of theirs that has no room,"
+        " passes a pod of higher priority or changes the class"
+    ),
     ObstacleReason.ANOTHER_FIRST: "a pod of higher priority, which cannot follow, would be killed before it",
 }
 

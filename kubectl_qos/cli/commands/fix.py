@@ -149,6 +149,8 @@ def run(options: Options) -> int:
     pod = fix.pod
     if isinstance(fix, Fix) and fix.workload is not None:
         pod = resources.find_pod(resources.Reference(*fix.workload), snapshot, resolved)
+    elif not isinstance(fix, Fix) and fix.workload is not None:
+        pod = resolved.source.find(*fix.workload)
     if shell is not None:
         by: dict[StrategyKind, Literal["in-place", "template"]] = {
             StrategyKind.IN_PLACE: "in-place",
@@ -203,7 +205,8 @@ def _find(
     from kubectl_qos.present import fixes as present
 
     # Who dies depends on all pods of a node: namespace and labels only say whose deaths count.
-    scope = replace(resolved.scope, names=frozenset(), node=node)
+    # A template has pods on other nodes too.
+    scope = replace(resolved.scope, names=frozenset(), node=None if options.priorities else node)
     if reference is None:
         scope = replace(scope, namespace=options.source.namespace)
     is_pod = reference is not None and reference.kind == "Pod"
@@ -216,9 +219,10 @@ def _find(
         if not nodes:
             raise InputError("no pods that are on a node", hint="kubectl qos explain shows pods without one")
         if options.priorities:
-            from kubectl_qos.present.priorities import plans_of_nodes
+            from kubectl_qos.present.priorities import plans_of_nodes, with_refusals
 
-            return plans_of_nodes(snapshot, nodes, scope), snapshot
+            plans = plans_of_nodes(snapshot, nodes, scope)
+            return with_refusals(plans, lambda pod: _related(pod, resolved)), snapshot
         found = present.fixes_on_nodes(snapshot, nodes, scope)
         if node is not None:
             from kubectl_qos.edit.kubelet_settings import fix_kubelet
