@@ -46,8 +46,9 @@ from kubectl_qos.k8s.objects import MEMORY, Pod, all_containers
 from kubectl_qos.k8s.quantity import ZERO
 from kubectl_qos.k8s.releases import Gate
 from kubectl_qos.k8s.usage import PodKey
+from kubectl_qos.k8s.validation import pod_refusals
 from kubectl_qos.qos.oom_score import is_mirror, is_static
-from kubectl_qos.qos.qos_class import QosClass, is_decided_at_pod_level
+from kubectl_qos.qos.qos_class import QosClass, computed_class, is_decided_at_pod_level
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.resize import ResizeStatus
 from kubectl_qos.qos.restart import oom_loops
@@ -326,7 +327,15 @@ class _Search:
                 sizes[owner] = least(owner, size) or size
                 if is_late({one: units for one, units in sizes.items() if one != owner}):
                     del sizes[owner]
-        return drop_redundant(self._requests(pod, sizes), lambda some: self._holds(death, some, claim))
+        edits = self._requests(pod, sizes)
+        release, qos = self._model.setup.release, self._model.qos_class(pod, edits)
+
+        def suffice(some: Sequence[Edit]) -> bool:
+            changed = self._model.recreated(pod, some)
+            is_fine = computed_class(changed, release) is qos and not pod_refusals(changed, release)
+            return is_fine and self._holds(death, some, claim)
+
+        return drop_redundant(edits, suffice)
 
     def _request_owners(self, death: NextDeath) -> list[tuple[str, str]]:
         """Whose requests decide, and about the death of which container; about that of all where it is empty.
