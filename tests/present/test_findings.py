@@ -33,6 +33,8 @@ FACTS: dict[str, Any] = {
     "allowed": 0,
     "missing": 1,
     "rollout": True,
+    "over": "7d",
+    "peak": 1 << 30,
     "name": HOSTILE,
     "new_pod": True,
     "priority": -1,
