@@ -35,6 +35,7 @@ from kubectl_qos.edit.goals import RankGoal
 from kubectl_qos.edit.history import Entry, EntryState
 from kubectl_qos.edit.patch import PatchRequest
 from kubectl_qos.edit.preview import StrategyKind
+from kubectl_qos.edit.replicas import usage_of
 from kubectl_qos.edit.server_response import with_group
 from kubectl_qos.edit.status import Progress, Stage
 from kubectl_qos.edit.strategy import Strategy, choose_strategy
@@ -177,7 +178,7 @@ class ApplyShell:
         state, _ = state.choose(choose_strategy(state.strategies, kind))
         assert state.strategy is not None
         assert state.related is not None
-        usage, seen = snapshot.usage_now(state.pod), snapshot.seen_of(state.pod)
+        usage, seen = usage_of(state.pod, snapshot), snapshot.seen_of(state.pod)
         findings = find_findings(state.preview, state.related, state.strategy.kind, usage, seen)
         self._findings = findings
         sections = [

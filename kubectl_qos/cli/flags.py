@@ -321,7 +321,8 @@ def add_write_flags(group: argparse._ActionsContainer) -> None:
         const="",
         metavar="DIR",
         help="change the object's source in this working tree, a manifest or a Kustomize patch, and print a"
-        " commit message; without DIR the file of -f. Only its values change, comments and layout stay",
+        " commit message; without DIR the file of -f. Only its values change, comments and layout stay. The"
+        " preview goes to stderr; with --dry-run the diff is printed, and nothing is written",
     )
     group.add_argument(
         "--into",

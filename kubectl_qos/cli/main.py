@@ -133,15 +133,15 @@ class CommandParser(Parser):
     more_help: Callable[[], Iterable[str]] = staticmethod(tuple)
 
     def load(self) -> CommandParser:
-        """Add the shared flags and those of the command."""
+        """Add the flags of the command, then those that all share."""
         if self.command:
             module, self.command = import_module(module_name(self.command)), ""
             self.description, self.epilog = module.DESCRIPTION, getattr(module, "EXAMPLES", None)
             self.more_help = getattr(module, "more_help", tuple)
             if self.epilog:
                 self.formatter_class = argparse.RawDescriptionHelpFormatter
-            add_shared_flags(self)
             module.add_arguments(self)
+            add_shared_flags(self)
         return self
 
     def format_help(self) -> str:

@@ -23,6 +23,8 @@ from kubectl_qos.edit.findings import Severity, find_findings
 from kubectl_qos.edit.goals import Goal, RankGoal, outlive, rank_at_least, reach_class
 from kubectl_qos.edit.patch import build_manifest, build_patch, kubectl_command
 from kubectl_qos.edit.preview import Preview, StrategyKind
+from kubectl_qos.edit.replicas import NodeReplicas, usage_of
+from kubectl_qos.edit.strategy import choose_strategy, find_strategies, rollout_plan
 from kubectl_qos.errors import ApiError, InputError, QosError, UsageError
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import Pod
@@ -32,7 +34,7 @@ from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.effects import change_section, goal_section, never_sentence, preview_sections
 from kubectl_qos.present.findings import answer_sentence, finding_line, obstacle_remedy, obstacle_sentence
-from kubectl_qos.present.moments import deaths_section
+from kubectl_qos.present.moments import deaths_section, replicas_section, rollout_section
 from kubectl_qos.present.output import marked_lines
 from kubectl_qos.present.reasons import capacity_sentence, missing_sentence, pod_subject, step_sentence
 from kubectl_qos.qos.qos_class import SPEC_RESOURCES, QosClass
@@ -208,6 +210,7 @@ def print_preview(
     options: Options,
     request: EditRequest,
     snapshot: Snapshot,
+    replicas: Sequence[NodeReplicas],
 ) -> None:
     """Print the preview, or with -o the patch, the manifest or a document with all of them."""
     goal = [goal_section(effects)] if request.kill_rank is not None and effects.edits else []
@@ -219,15 +222,24 @@ def print_preview(
     elif options.output == "manifest":
         output.print_yaml(build_manifest(resolved.source.raw(pod), pod, effects.edits))
     elif options.output is not None:
-        values = _preview_values(effects, pod, resolved, options, request, snapshot)
+        values = _preview_values(effects, pod, resolved, options, request, snapshot, replicas)
         output.print_document(values, options.output)
     else:
         sections = [change_section(pod, effects.edits, with_flags=request.has_goal), *goal]
-        if effects.edits:
+        if effects.edits and replicas:
+            plan = rollout_plan(resolved.source.raw(pod))
+            sections += [replicas_section(replicas), *filter(None, [rollout_section(replicas, plan)])]
+            sections += preview_sections(effects, replicas[0].effects[0])
+        elif effects.edits:
             own = snapshot.own_bytes(pod.node_name)
             deaths = deaths_section(effects.effects, own) if snapshot.usage_of(pod) is not None else None
             sections += [*([deaths] if deaths is not None else []), *preview_sections(effects)]
-        output.print_sections(pod_subject(effects.before), sections)
+        lines = [pod_subject(effects.before), *marked_lines(sections)]
+        if options.has_text_for_git:
+            for line in lines:
+                output.note(line)
+        else:
+            output.print_lines(lines)
 
 
 def _preview_values(
@@ -237,15 +249,16 @@ def _preview_values(
     options: Options,
     request: EditRequest,
     snapshot: Snapshot,
+    replicas: Sequence[NodeReplicas],
 ) -> ChangePreviewValues:
     """The preview with findings and strategies, as far as the objects around the pod can be read."""
     from kubectl_qos.edit.findings import Finding, find_findings
-    from kubectl_qos.edit.strategy import Strategy, choose_strategy, find_strategies
+    from kubectl_qos.edit.strategy import Strategy
     from kubectl_qos.present.values.changes import preview_values
 
     strategies: tuple[Strategy, ...] = ()
     findings: tuple[Finding, ...] = ()
-    notes = [*preview_notes(effects, snapshot)]
+    notes = [*preview_notes(effects, snapshot, replicas)]
     if effects.edits:
         try:
             related = resolved.source.related(pod)
@@ -255,7 +268,7 @@ def _preview_values(
             notes += map(missing_sentence, related.missing)
             strategies = find_strategies(pod, effects.edits, effects, related)
             chosen = strategies[choose_strategy(strategies, options.strategy)]
-            usage, seen = snapshot.usage_now(pod), snapshot.seen_of(pod)
+            usage, seen = usage_of(pod, snapshot), snapshot.seen_of(pod)
             findings = find_findings(effects, related, chosen.kind, usage, seen)
     return preview_values(
         effects,
@@ -265,6 +278,7 @@ def _preview_values(
         patch=build_patch(pod, effects.edits) if effects.edits else None,
         manifest=build_manifest(resolved.source.raw(pod), pod, effects.edits),
         notes=notes,
+        replicas=replicas,
     )
 
 
@@ -276,16 +290,19 @@ def _how_to_apply(effects: Preview, pod: Pod) -> Iterator[str]:
         yield kubectl_command(pod, in_place=kind is StrategyKind.IN_PLACE)
 
 
-def preview_notes(effects: Preview, snapshot: Snapshot) -> Iterator[str]:
+def preview_notes(
+    effects: Preview, snapshot: Snapshot, replicas: Sequence[NodeReplicas] = ()
+) -> Iterator[str]:
     """What could not be read, and what is not known of the node."""
     yield from map(missing_sentence, snapshot.missing)
     for edit in effects.edits:
         if edit.warning:
             owner = edit.owner or SPEC_RESOURCES
             yield f"Warning: {owner}: {edit.side.value}.{edit.resource}: {edit.warning}"
-    node = effects.after.setup.node
-    if node.memory_capacity_bytes is None:
-        yield capacity_sentence([node.name])
+    nodes = [one.setup.node for one in replicas] or [effects.after.setup.node]
+    unknown = [node.name for node in nodes if node.memory_capacity_bytes is None]
+    if unknown:
+        yield capacity_sentence(unknown)
 
 
 def refusals_in_files(effects: Preview, resolved: ResolvedSource, snapshot: Snapshot) -> list[str]:

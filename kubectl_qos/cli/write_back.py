@@ -12,7 +12,7 @@ from kubectl_qos.edit.strategy import topmost_workload
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.managers import ManagedValue, find_managers
 from kubectl_qos.k8s.objects import Pod
-from kubectl_qos.present.apply import commit_message, write_back_lines
+from kubectl_qos.present.apply import commit_message, diff_lines, write_back_lines
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.commands.set import Options
@@ -34,7 +34,10 @@ def write_to_tree(
     template = pod if owner is None or owner.template is None else owner.template
     managers = find_managers(raw, [ManagedValue(*edit.target) for edit in edits])
     assert options.tree is not None
-    done = WorkingTree(options.tree).write(template, edits, managers, options.into)
-    output.notes(write_back_lines(done))
-    if done.edits:
+    dry_run = options.is_dry_write
+    done = WorkingTree(options.tree).write(template, edits, managers, options.into, dry_run=dry_run)
+    output.notes(write_back_lines(done, dry_run=dry_run))
+    if dry_run and options.output is None:
+        output.print_lines(diff_lines(done.files))
+    elif done.edits and not dry_run:
         (output.print_lines if options.output is None else output.notes)(commit_message(done))

@@ -33,6 +33,7 @@ from kubectl_qos.k8s.snapshot import NO_OVERRIDES, NodeOverrides, Scope, Snapsho
 if TYPE_CHECKING:
     from kubectl_qos.cluster.writer import Writer
     from kubectl_qos.edit.edits import Edit
+    from kubectl_qos.edit.patch import FileEdit
     from kubectl_qos.edit.related import RelatedObjects
     from kubectl_qos.k8s.selectors import DisruptionBudget
 
@@ -179,9 +180,10 @@ class FileSource(Source):
             if any(_is_object_of(raw, pod) for pod in pods)
         ]
 
-    def change_file(self, pod: Pod, edits: Sequence[Edit]) -> str:
-        """Make edits in an object's file; its name. Raises InputError if it is gone or not writable."""
+    def change_file(self, pod: Pod, edits: Sequence[Edit], *, dry_run: bool = False) -> FileEdit:
+        """Make edits in an object's file. Raises InputError if it is gone or not writable."""
         from kubectl_qos.cluster.yaml_patch import patch_object
+        from kubectl_qos.edit.patch import FileEdit
 
         matches = [
             (content, document, numbers)
@@ -193,8 +195,10 @@ class FileSource(Source):
             raise InputError(f"{pod.kind.lower()}/{pod.name} is {there}", hint="run the command again")
         content, document, numbers = matches[0]
         changed = patch_object(content, document, numbers, pod, edits)
-        replace_manifest(Path(document.location.name), changed, document.location.name)
-        return document.location.name
+        name = document.location.name
+        if not dry_run:
+            replace_manifest(Path(name), changed, name)
+        return FileEdit(name, content, changed)
 
     def writer(self) -> Writer:
         """Raise QosError: not supported for files."""

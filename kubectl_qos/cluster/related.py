@@ -13,6 +13,7 @@ from kubectl_qos.cluster.kube_api import list_path, read_object
 from kubectl_qos.cluster.pager import Pager
 from kubectl_qos.edit.related import (
     AUTOSCALERS,
+    BUDGETS,
     LIMIT_RANGES,
     OWNER,
     QUOTAS,
@@ -44,6 +45,7 @@ def read_related(client: RestClient, pod: Pod) -> RelatedObjects:
     quotas = lists.start(QUOTAS)
     autoscalers = lists.start(AUTOSCALERS)
     scalers = lists.start(SCALERS)
+    budgets = lists.start(BUDGETS)
     raw = read_object(client, pod.kind, pod.namespace, pod.name)
     chain = _OwnerChain(client, pod.namespace)
     done = Future(lambda: chain.read(raw)).wait(end - time.monotonic())
@@ -56,6 +58,7 @@ def read_related(client: RestClient, pod: Pod) -> RelatedObjects:
         quotas=lists.take(QUOTAS, quotas),
         autoscalers=lists.take(AUTOSCALERS, autoscalers),
         scalers=lists.take(SCALERS, scalers),
+        budgets=lists.take(BUDGETS, budgets),
         missing=(*chain.missing, *lists.missing),
     )
 

@@ -17,6 +17,7 @@ from kubectl_qos.k8s.snapshot import Missing, Scope, Snapshot
 if TYPE_CHECKING:
     from kubectl_qos.cluster.writer import Writer
     from kubectl_qos.edit.edits import Edit
+    from kubectl_qos.edit.patch import FileEdit
     from kubectl_qos.edit.related import RelatedObjects
     from kubectl_qos.k8s.selectors import DisruptionBudget
     from kubectl_qos.qos.kills.report import KernelLog
@@ -188,9 +189,9 @@ class Source(Protocol):
         """Where the objects behind pods are: `shop/web`, or file, document and item."""
         return [f"{pod.namespace}/{pod.name}" for pod in pods]
 
-    def change_file(self, pod: Pod, edits: Sequence[Edit]) -> str:
-        """Make edits in the manifest of an object; the file's name. Raises QosError without such a file."""
-        del pod, edits
+    def change_file(self, pod: Pod, edits: Sequence[Edit], *, dry_run: bool = False) -> FileEdit:
+        """Make edits in the manifest of an object. Raises QosError without such a file."""
+        del pod, edits, dry_run
         raise QosError(f"{self.title} has no manifest to change")
 
 

@@ -30,7 +30,7 @@ from kubectl_qos.cluster.kustomize import (
     with_options,
 )
 from kubectl_qos.edit.edits import Edit, effective_edits
-from kubectl_qos.edit.patch import WriteBack, edit_object
+from kubectl_qos.edit.patch import FileEdit, WriteBack, edit_object
 from kubectl_qos.edit.related import decode_pod
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kinds import CustomWorkload, object_name, pods_from_custom
@@ -88,7 +88,13 @@ class WorkingTree:
         self._named = list(self._find_named())
 
     def write(
-        self, pod: Pod, edits: Sequence[Edit], managers: Collection[Manager], into: Into | None
+        self,
+        pod: Pod,
+        edits: Sequence[Edit],
+        managers: Collection[Manager],
+        into: Into | None,
+        *,
+        dry_run: bool = False,
     ) -> WriteBack:
         """Make edits in the source of an object, for workloads given as the pod of its template.
 
@@ -108,7 +114,10 @@ class WorkingTree:
                 f"{', '.join(dict.fromkeys(places))} is shared, this would change too: {changes}",
                 hint="--into overlay adds a patch for this one alone, --into base changes them all",
             )
-        self._replace(files.changed)
+        known = self._files.known
+        changed = [FileEdit(name(path), known.get(path, b""), text) for path, text in files.changed.items()]
+        if not dry_run:
+            self._replace(files.changed)
         return WriteBack(
             pod=target.pod,
             edits=needed,
@@ -117,6 +126,7 @@ class WorkingTree:
             places=tuple(dict.fromkeys(places)),
             others=tuple((name(path), what) for path, what in others.items()),
             is_built=source.path.is_dir(),
+            files=tuple(changed),
         )
 
     def _find_root(self) -> Path:

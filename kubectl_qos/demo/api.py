@@ -26,7 +26,7 @@ from kubectl_qos.k8s.quota import quota_usage
 from kubectl_qos.k8s.snapshot import Snapshot
 
 _PATH: Final = re.compile(
-    r"/(?:api/v1|apis/(?P<group>metrics\.k8s\.io/v1beta1|autoscaling\.k8s\.io/v1|autoscaling/v2))"
+    r"/(?:api/v1|apis/(?P<group>metrics\.k8s\.io/v1beta1|autoscaling\.k8s\.io/v1|autoscaling/v2|policy/v1))"
     r"/(?:namespaces/(?P<namespace>[^/]+)/)?(?P<resource>[a-z]+)(?:/(?P<name>[^/]+))?"
 )
 _KINDS: Final = {
@@ -38,6 +38,7 @@ _KINDS: Final = {
     "resourcequotas": "ResourceQuota",
     "horizontalpodautoscalers.autoscaling": "HorizontalPodAutoscaler",
     "verticalpodautoscalers.autoscaling.k8s.io": "VerticalPodAutoscaler",
+    "poddisruptionbudgets.policy": "PodDisruptionBudget",
 }
 _BY_NAME: Final = frozenset({"containers", "initContainers", "ephemeralContainers", "volumes", "env"})
 """Lists that a strategic merge patch merges by the names of their items."""

@@ -20,7 +20,7 @@ from kubectl_qos.edit.server_response import (
     quota_pod,
     server_checks,
 )
-from kubectl_qos.edit.strategy import quota_room, rollout_plan, rollout_reach
+from kubectl_qos.edit.strategy import quota_room, replaced_pods, rollout_plan, rollout_reach
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kinds import WORKLOADS
 from kubectl_qos.k8s.managers import (
@@ -67,6 +67,7 @@ class FindingCode(StrEnum):
     ROLLOUT_STALLS = "rollout stalls"
     MANAGER = "manager"
     UTILIZATION = "utilization target"
+    DISRUPTION_BUDGET = "disruption budget"
     RESIZE_NOT_DONE = "resize not done"
     POD_LIMIT_STAYS = "pod limit stays"
     WEIGHT_DROPS = "cpu weight drops"
@@ -138,6 +139,8 @@ def find_findings(
     findings += _no_room(preview, kind, target)
     findings += _managers(related, kind, target)
     findings += _utilization(related, kind, target, preview.before.setup.release)
+    if kind in {StrategyKind.TEMPLATE, StrategyKind.RECREATE}:
+        findings += _budgets(related, target)
     findings += _priority(preview, target)
     return tuple(sorted(findings, key=lambda finding: _ORDER.index(finding.severity)))
 
@@ -373,6 +376,19 @@ def _utilization(
             subject = f"HorizontalPodAutoscaler {one.autoscaler}"
             severity = Severity.NOTE if after is not None else Severity.WARNING
             yield Finding(severity, subject, FindingCode.UTILIZATION, facts=facts)
+
+
+def _budgets(related: RelatedObjects, target: ChangedObject) -> Iterator[Finding]:
+    """PodDisruptionBudgets of the pods that are replaced: only the eviction API respects them."""
+    is_rolled_out = target.old.kind in WORKLOADS and replaced_pods(target.old.kind, target.raw) != 0
+    missing = rollout_plan(target.raw).missing if is_rolled_out else 0
+    for budget in related.budgets:
+        if budget.covers(target.old):
+            allowed = budget.status.disruptions_allowed
+            severity = Severity.WARNING if allowed is not None and missing > allowed else Severity.NOTE
+            facts = {"allowed": allowed, "missing": missing, "rollout": is_rolled_out}
+            subject = f"PodDisruptionBudget {budget.metadata.name}"
+            yield Finding(severity, subject, FindingCode.DISRUPTION_BUDGET, facts=facts)
 
 
 def _measured_request(pod: Pod, target: UtilizationTarget, release: Release) -> Quantity | None:

@@ -15,6 +15,7 @@ from kubectl_qos.edit.fixes import (
     NEVER,
     Claim,
     Evidence,
+    EvidenceKind,
     Fix,
     Fixes,
     FixKind,
@@ -39,12 +40,15 @@ from kubectl_qos.edit.goals import (
     reach_class,
 )
 from kubectl_qos.edit.preview import Preview, StrategyKind, preview
+from kubectl_qos.edit.related import recommended_edits
 from kubectl_qos.k8s.kinds import WORKLOADS, find_workload
 from kubectl_qos.k8s.objects import MEMORY, Pod, all_containers
+from kubectl_qos.k8s.quantity import ZERO
 from kubectl_qos.k8s.releases import Gate
 from kubectl_qos.k8s.usage import PodKey
+from kubectl_qos.k8s.validation import pod_refusals
 from kubectl_qos.qos.oom_score import is_mirror, is_static
-from kubectl_qos.qos.qos_class import QosClass, is_decided_at_pod_level
+from kubectl_qos.qos.qos_class import QosClass, computed_class, is_decided_at_pod_level
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.resize import ResizeStatus
 from kubectl_qos.qos.restart import oom_loops
@@ -171,6 +175,7 @@ class _Search:
 
     def fixes(self, death: NextDeath) -> Iterator[Fix]:
         """The fixes against a death."""
+        yield from self._recommended(death)
         if death.mechanism not in OF_NODE:
             yield from self._raised_limit(death)
             return
@@ -212,6 +217,24 @@ class _Search:
             if self.before.pod_for(one).key == death.key and (of_pod or one.name == death.container)
         )
         return max(self._evidence(death).wanted_bytes - used, 0)
+
+    def _recommended(self, death: NextDeath) -> Iterator[Fix]:
+        """What a VerticalPodAutoscaler would set: it claims nothing, what becomes of the death is shown."""
+        found = self._model.recommending
+        if found is None:
+            return
+        pod = self.pods[death.key]
+        edits, names = list(recommended_edits(pod, found)), {one.name for one in all_containers(pod)}
+        mine = [one for one in found.recommended if one.container_name in names]
+        target, lower, upper = (
+            sum(getattr(one, side).get(MEMORY, ZERO).value() for one in mine)
+            for side in ("target", "lower_bound", "upper_bound")
+        )
+        evidence = Evidence(EvidenceKind.RECOMMENDED, target, lower_bytes=lower, upper_bytes=upper)
+        later, changes = self._later(death, edits), (edits, edits)
+        fix = self._build(FixKind.RECOMMENDED, death, pod, Claim(), changes, evidence, later)
+        if fix is not None:
+            yield fix
 
     def _raised_limit(self, death: NextDeath) -> Iterator[Fix]:
         """The limit at the peak with headroom: the pod's own where that is hit, else the container's."""
@@ -304,7 +327,15 @@ class _Search:
                 sizes[owner] = least(owner, size) or size
                 if is_late({one: units for one, units in sizes.items() if one != owner}):
                     del sizes[owner]
-        return drop_redundant(self._requests(pod, sizes), lambda some: self._holds(death, some, claim))
+        edits = self._requests(pod, sizes)
+        release, qos = self._model.setup.release, self._model.qos_class(pod, edits)
+
+        def suffice(some: Sequence[Edit]) -> bool:
+            changed = self._model.recreated(pod, some)
+            is_fine = computed_class(changed, release) is qos and not pod_refusals(changed, release)
+            return is_fine and self._holds(death, some, claim)
+
+        return drop_redundant(edits, suffice)
 
     def _request_owners(self, death: NextDeath) -> list[tuple[str, str]]:
         """Whose requests decide, and about the death of which container; about that of all where it is empty.
@@ -431,7 +462,7 @@ class _Search:
             return None
         workload = self._workload if pod_key(pod) in self._group else None
         strategy = strategy_for(pod, found) if workload is None else StrategyKind.TEMPLATE
-        if found.before.qos_class is not found.after.qos_class:
+        if found.before.qos_class is not found.after.qos_class and kind is not FixKind.RECOMMENDED:
             kind = FixKind.CLASS
         return Fix(kind, pod, edits, minimal, claim, death, after, evidence, found, strategy, workload)
 

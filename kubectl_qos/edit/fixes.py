@@ -21,6 +21,7 @@ from kubectl_qos.edit.preview import Effects, Preview, StrategyKind, When, as_re
 from kubectl_qos.k8s.allocation import running_pod
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kubelet import NodeSetup
+from kubectl_qos.k8s.managers import VerticalAutoscaler
 from kubectl_qos.k8s.objects import MEMORY, Pod, all_containers
 from kubectl_qos.k8s.quantity import ZERO
 from kubectl_qos.k8s.resources import pod_requests
@@ -43,6 +44,7 @@ class EvidenceKind(StrEnum):
     SAMPLE = "one sample"
     OOM_KILLED = "OOMKilled before"
     HISTORY = "peak seen"
+    RECOMMENDED = "VPA recommends"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +52,15 @@ class Evidence:
     """The most memory that a container was seen to need, and how.
 
     One that was OOMKilled needs its limit at least. `grows_without_end` is known from a history alone: no
-    limit is enough then.
+    limit is enough then. Of what a VerticalPodAutoscaler recommends for a whole pod the peak is the target,
+    and the bounds are those between which it leaves a request as it is.
     """
 
     kind: EvidenceKind
     peak_bytes: int = 0
     grows_without_end: bool = False
+    lower_bytes: int | None = None
+    upper_bytes: int | None = None
 
     @property
     def wanted_bytes(self) -> int:
@@ -68,6 +73,7 @@ HEADROOM_PERCENT: Final = {
     EvidenceKind.SAMPLE: 25,
     EvidenceKind.OOM_KILLED: 50,
     EvidenceKind.HISTORY: 15,
+    EvidenceKind.RECOMMENDED: 0,
 }
 """How much room a limit leaves above the peak, in percent of it: the less is known, the more."""
 NEVER: Final = 1 << 62
@@ -81,6 +87,7 @@ class FixKind(StrEnum):
     REQUEST = "raise the request"
     NEIGHBOUR = "limit a neighbour"
     CLASS = "change the class"
+    RECOMMENDED = "as the VPA recommends"
 
 
 class Claim(NamedTuple):
@@ -129,10 +136,10 @@ class Fix:
     @property
     def when(self) -> When:
         """When the claim holds."""
-        effects = self.effects
+        effects, is_killed = self.effects, self.death.mechanism is not Mechanism.EVICTION
         if self.kind in {FixKind.LIMIT, FixKind.NEIGHBOUR}:
             moments = [file.when for file in effects.files if file.name.startswith("memory.")]
-        elif self.kind is FixKind.REQUEST and self.death.mechanism is not Mechanism.EVICTION:
+        elif self.kind in {FixKind.REQUEST, FixKind.RECOMMENDED} and is_killed:
             moments = [one.when for one in effects.containers if one.changed]
         else:
             moments = []
@@ -186,13 +193,15 @@ class Fixes:
 class NodeModel:
     """A node to try edits on: its pods as stored with their usage, and what the node itself uses.
 
-    `history` is what is known of containers beside their present usage.
+    `history` is what is known of containers beside their present usage, `recommending` the
+    VerticalPodAutoscaler of the pods whose deaths are asked for.
     """
 
     setup: NodeSetup
     pods: Sequence[Pod]
     usage: Mapping[PodKey, PodUsage]
     history: Mapping[ContainerKey, Evidence] = field(default_factory=dict)
+    recommending: VerticalAutoscaler | None = None
     own_bytes: int = 0
     own_processes: tuple[NodeProcess, ...] = ()
 

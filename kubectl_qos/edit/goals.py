@@ -55,6 +55,7 @@ class ObstacleReason(StrEnum):
     STATIC = "static"
     NOT_SELECTED = "not selected"
     NO_ROOM = "no room"
+    REPLICAS = "other pods of its workload"
     ANOTHER_FIRST = "another would be killed first"
 
 

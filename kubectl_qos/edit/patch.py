@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, current_value
 from kubectl_qos.errors import InputError
@@ -64,13 +64,21 @@ class PatchRequest:
         return {"dryRun": "All", **query} if dry_run else query
 
 
+class FileEdit(NamedTuple):
+    """A manifest before and after edits; there was none where `before` is empty."""
+
+    name: str
+    before: bytes
+    after: bytes
+
+
 @dataclass(frozen=True, slots=True)
 class WriteBack:
     """What was written to a working tree; nothing where there are no `edits` left to make.
 
     `pod` has the values before, `source` is the folder that is deployed or the manifest, `by` the Argo CD or
     Flux object that names it. `places` are manifests and patches, `others` the folders that change too, with
-    their objects. Only a kustomization `is_built`.
+    their objects, `files` those that change. Only a kustomization `is_built`.
     """
 
     pod: Pod
@@ -80,6 +88,7 @@ class WriteBack:
     places: tuple[str, ...]
     others: tuple[tuple[str, str], ...]
     is_built: bool
+    files: tuple[FileEdit, ...] = ()
 
 
 def build_request(raw: Mapping[str, Any], pod: Pod, edits: Iterable[Edit], *, in_place: bool) -> PatchRequest:

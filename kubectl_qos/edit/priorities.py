@@ -28,6 +28,7 @@ from kubectl_qos.edit.goals import (
 )
 from kubectl_qos.edit.preview import Effects, Preview, StrategyKind, When, preview
 from kubectl_qos.k8s.allocation import desired_pod
+from kubectl_qos.k8s.kinds import Workload
 from kubectl_qos.k8s.kubelet import MEMORY_AVAILABLE
 from kubectl_qos.k8s.objects import MEMORY, Pod
 from kubectl_qos.k8s.quantity import ZERO
@@ -62,7 +63,10 @@ class Exposure(NamedTuple):
 
 @dataclass(frozen=True)
 class Move:
-    """The edits of one pod, and the inversions that end with them; its class stays."""
+    """The edits of one pod, and the inversions that end with them; its class stays.
+
+    All pods of a `workload` have the same values, by its template.
+    """
 
     pod: Pod
     edits: tuple[Edit, ...]
@@ -70,6 +74,7 @@ class Move:
     more_bytes: int
     preview: Preview = field(repr=False)
     strategy: StrategyKind
+    workload: Workload | None = None
 
     @property
     def effects(self) -> Effects:
@@ -121,6 +126,13 @@ def exposure(model: NodeModel, pod: Pod, edits: Sequence[Edit] = ()) -> Exposure
     return Exposure(points, row.usage.working_set_bytes * _NANO > row.profile.eviction_request.nano)
 
 
+def free_requests(model: NodeModel) -> int | None:
+    """What a node has for further memory requests, in bytes; None where that is unknown."""
+    others = map(desired_pod, model.pods[1:])
+    fits = node_fit(model.pods[0], others, model.setup) if model.pods else ()
+    return next((max(one.free - one.needed, 0) for one in fits if one.resource == MEMORY), None)
+
+
 def inversions(priorities: Mapping[PodKey, int], exposures: Mapping[PodKey, Exposure]) -> list[Inversion]:
     """Every pair of pods of one node that a killer ends in the wrong order; a tie is none."""
     return [one for key in priorities for one in inverted(key, priorities, exposures)]
@@ -140,13 +152,20 @@ def inverted(
                 yield Inversion(Mechanism.EVICTION, higher, lower)
 
 
-def plan_priorities(model: NodeModel, keys: Collection[PodKey] | None = None) -> PriorityPlan:
-    """The fewest edits without any inversion left, of some pods of a node or of all.
+def plan_priorities(
+    model: NodeModel,
+    keys: Collection[PodKey] | None = None,
+    fixed: Mapping[PodKey, ObstacleReason] | None = None,
+    most: Mapping[PodKey, int] | None = None,
+) -> PriorityPlan:
+    """The fewest edits without any inversion left, of some pods of a node or of all but the `fixed` ones.
+
+    No pod requests more than its `most` further bytes, where it has that.
 
     Where the node has not enough room for all, those of the highest priority come first, and the number is
     not proven the least. No edit makes a new inversion.
     """
-    search = _PlanSearch(model, keys)
+    search = _PlanSearch(model, keys, fixed or {}, most or {})
     found = search.find()
     left = inversions(search.priorities, found.exposures)
     unsolved = [
@@ -226,7 +245,14 @@ class _Placed:
 
 
 class _PlanSearch:
-    def __init__(self, model: NodeModel, keys: Collection[PodKey] | None) -> None:
+    def __init__(
+        self,
+        model: NodeModel,
+        keys: Collection[PodKey] | None,
+        fixed: Mapping[PodKey, ObstacleReason],
+        most: Mapping[PodKey, int],
+    ) -> None:
+        self._most = most
         self.model = model
         self._release = model.setup.release
         alive = [pod for pod in model.pods if not pod.is_terminal]
@@ -242,13 +268,14 @@ class _PlanSearch:
             for key, pod in self.pods.items()
             if (reason := self._why_fixed(pod, is_selected=keys is None or key in keys)) is not None
         }
+        self._fixed = {**fixed, **self._fixed}
         groups = groupby(self.pods, key=self.priorities.__getitem__)
         self._groups = [list(group) for _, group in groups]
         self._reached: dict[tuple[PodKey, _Target], _Reached | Obstacle] = {}
         self.without_usage = sum(
             1 for key, found in self.before.items() if found.points is not None and key not in model.usage
         )
-        self.free_bytes = self._free()
+        self.free_bytes = free_requests(model)
 
     def _why_fixed(self, pod: Pod, *, is_selected: bool) -> ObstacleReason | None:
         if is_static(pod) or is_mirror(pod):
@@ -256,11 +283,6 @@ class _PlanSearch:
         if not is_selected:
             return ObstacleReason.NOT_SELECTED
         return _FIXED_CLASSES.get(self.model.qos_class(pod))
-
-    def _free(self) -> int | None:
-        others = map(desired_pod, self.model.pods[1:])
-        fits = node_fit(self.model.pods[0], others, self.model.setup) if self.model.pods else ()
-        return next((max(one.free - one.needed, 0) for one in fits if one.resource == MEMORY), None)
 
     def find(self) -> _Placed:
         """The places of all pods, without an inversion that was not there before."""
@@ -342,7 +364,8 @@ class _PlanSearch:
             found = self._reached[key, target] = self._search(key, target)
         if isinstance(found, Obstacle):
             return found
-        if bounds.more_bytes is not None and found.more_bytes > bounds.more_bytes:
+        room = [one for one in (bounds.more_bytes, self._most.get(key)) if one is not None]
+        if room and found.more_bytes > min(room):
             return Obstacle(ObstacleReason.NO_ROOM)
         (points, exceeds), least = found.exposure, bounds.least_points
         is_past_another = points is not None and least is not None and points < least

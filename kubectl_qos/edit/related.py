@@ -9,7 +9,7 @@ from typing import Final, Generic, TypeVar
 
 import msgspec
 
-from kubectl_qos.edit.edits import Edit
+from kubectl_qos.edit.edits import Edit, Side
 from kubectl_qos.edit.patch import FIELD_MANAGER, PatchRequest
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.kinds import WORKLOADS, find_controller, pod_from_workload
@@ -20,8 +20,10 @@ from kubectl_qos.k8s.managers import (
     managed_fields,
     owns_value,
 )
-from kubectl_qos.k8s.objects import Json, ObjectMeta, Pod, convert, nested
+from kubectl_qos.k8s.objects import CPU, Json, ObjectMeta, Pod, all_containers, convert, nested
+from kubectl_qos.k8s.quantity import Format, Quantity
 from kubectl_qos.k8s.quota import LimitRange, ResourceQuota
+from kubectl_qos.k8s.selectors import DisruptionBudget
 from kubectl_qos.k8s.snapshot import Missing
 
 MAX_OWNERS: Final = 5
@@ -66,6 +68,7 @@ class RelatedObjects:
     quotas: tuple[ResourceQuota, ...] = ()
     autoscalers: tuple[VerticalAutoscaler, ...] = ()
     scalers: tuple[HorizontalAutoscaler, ...] = ()
+    budgets: tuple[DisruptionBudget, ...] = ()
     missing: tuple[Missing, ...] = ()
 
 
@@ -93,6 +96,8 @@ SCALERS: Final = RelatedKind(
     "HorizontalPodAutoscaler", HorizontalAutoscaler, "/apis/autoscaling/v2", optional=True
 )
 
+BUDGETS: Final = RelatedKind("PodDisruptionBudget", DisruptionBudget, "/apis/policy/v1", optional=True)
+
 
 def related_in_files(raw: Json, objects: Sequence[Json], namespace: str) -> RelatedObjects:
     """What the files of an object have of it, where nothing is reported missing."""
@@ -113,7 +118,32 @@ def related_in_files(raw: Json, objects: Sequence[Json], namespace: str) -> Rela
         quotas=convert_all(near, QUOTAS),
         autoscalers=convert_all(near, AUTOSCALERS),
         scalers=convert_all(near, SCALERS),
+        budgets=convert_all(near, BUDGETS),
     )
+
+
+def recommended_edits(pod: Pod, autoscaler: VerticalAutoscaler) -> Iterator[Edit]:
+    """The requests that a VerticalPodAutoscaler recommends, and the limits in proportion, as it sets them.
+
+    A request that is not written counts as the limit. Source: kubernetes/autoscaler,
+    vertical-pod-autoscaler/pkg/utils/vpa/limit_and_request_scaling.go (getProportionalResourceLimit).
+    """
+    containers = {one.name: one for one in all_containers(pod)}
+    for one in autoscaler.recommended:
+        container = containers.get(one.container_name)
+        if container is None:
+            continue
+        for resource, target in one.target.items():
+            yield Edit(container.name, Side.REQUESTS, resource, target)
+            limit, request = container.limits.get(resource), container.requests.get(resource)
+            if limit is None or limit.is_zero or autoscaler.keeps_limits(container.name):
+                continue
+            scaled = target
+            if request is not None and not request.is_zero and request != limit:
+                nano = limit.nano * target.nano // request.nano
+                of_cpu, of_bytes = Quantity(nano // 10**6, -3), Quantity(nano // 10**9, 0, Format.BINARY_SI)
+                scaled = of_cpu if resource == CPU else of_bytes
+            yield Edit(container.name, Side.LIMITS, resource, scaled)
 
 
 def _text(raw: Json, field: str) -> str:

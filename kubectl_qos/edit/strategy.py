@@ -134,7 +134,7 @@ def _through_template(
     if reason:
         return Strategy(StrategyKind.TEMPLATE, None, reason)
     request = build_request(owner.raw, template, needed, in_place=False)
-    pods, note = _replaced_pods(owner.kind, owner.raw), unchanged_pods_note(owner.kind, owner.raw)
+    pods, note = replaced_pods(owner.kind, owner.raw), unchanged_pods_note(owner.kind, owner.raw)
     return Strategy(StrategyKind.TEMPLATE, request, pods=pods, note=note)
 
 
@@ -164,7 +164,8 @@ def _refusal(edits: tuple[Edit, ...], preview: Preview) -> str:
     return "; ".join(dict.fromkeys(map(str, preview.refusals)))
 
 
-def _replaced_pods(kind: str, workload: Json) -> int | None:
+def replaced_pods(kind: str, workload: Json) -> int | None:
+    """How many pods a change of the template replaces by itself, None where that is unknown."""
     is_paused = kind == "Deployment" and nested(workload, "spec").get("paused") is True
     is_kept = kind in {"ReplicaSet", "ReplicationController", "CronJob", "Job"}
     if is_kept or is_on_delete(workload) or is_paused:

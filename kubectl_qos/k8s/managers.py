@@ -15,7 +15,15 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from kubectl_qos.k8s.kinds import find_controller, template_path
-from kubectl_qos.k8s.objects import ApiStruct, Json, ObjectMeta, nested, nested_list
+from kubectl_qos.k8s.objects import (
+    EMPTY_RESOURCES,
+    ApiStruct,
+    Json,
+    ObjectMeta,
+    ResourceList,
+    nested,
+    nested_list,
+)
 
 
 class _TargetRef(ApiStruct, frozen=True):
@@ -29,9 +37,38 @@ class _UpdatePolicy(ApiStruct, frozen=True):
     update_mode: str | None = None
 
 
+class _ContainerPolicy(ApiStruct, frozen=True):
+    """`controlled_values`: RequestsOnly, or RequestsAndLimits, which is the default; `*` is any container."""
+
+    container_name: str = ""
+    controlled_values: str = ""
+
+
+class _ResourcePolicy(ApiStruct, frozen=True):
+    container_policies: tuple[_ContainerPolicy, ...] = ()
+
+
 class _VerticalAutoscalerSpec(ApiStruct, frozen=True):
     target_ref: _TargetRef = _TargetRef()
     update_policy: _UpdatePolicy | None = None
+    resource_policy: _ResourcePolicy | None = None
+
+
+class RecommendedResources(ApiStruct, frozen=True):
+    """What a VerticalPodAutoscaler recommends that a container requests, and the bounds it leaves it in."""
+
+    container_name: str = ""
+    target: ResourceList = EMPTY_RESOURCES
+    lower_bound: ResourceList = EMPTY_RESOURCES
+    upper_bound: ResourceList = EMPTY_RESOURCES
+
+
+class _Recommendation(ApiStruct, frozen=True):
+    container_recommendations: tuple[RecommendedResources, ...] = ()
+
+
+class _VerticalAutoscalerStatus(ApiStruct, frozen=True):
+    recommendation: _Recommendation | None = None
 
 
 class VerticalAutoscaler(ApiStruct, frozen=True):
@@ -39,6 +76,21 @@ class VerticalAutoscaler(ApiStruct, frozen=True):
 
     metadata: ObjectMeta = ObjectMeta()
     spec: _VerticalAutoscalerSpec = _VerticalAutoscalerSpec()
+    status: _VerticalAutoscalerStatus = _VerticalAutoscalerStatus()
+
+    @property
+    def recommended(self) -> tuple[RecommendedResources, ...]:
+        """By container; none before it has seen enough."""
+        found = self.status.recommendation
+        return found.container_recommendations if found is not None else ()
+
+    def keeps_limits(self, container: str) -> bool:
+        """Whether it sets requests alone; else limits grow and shrink with them."""
+        policy = self.spec.resource_policy
+        values = (
+            {one.container_name: one.controlled_values for one in policy.container_policies} if policy else {}
+        )
+        return values.get(container, values.get("*")) == "RequestsOnly"
 
     @property
     def mode(self) -> str:
@@ -157,6 +209,15 @@ def matching_autoscalers(
         for autoscaler in autoscalers
         if ((target := autoscaler.spec.target_ref).kind, target.name) in targets and autoscaler.mode != "Off"
     )
+
+
+def find_recommending(
+    chain: Sequence[Json], autoscalers: Iterable[VerticalAutoscaler]
+) -> VerticalAutoscaler | None:
+    """The VerticalPodAutoscaler of an object or one of its owners, in any mode, if it recommends anything."""
+    targets = _targets(chain)
+    refs = ((one, one.spec.target_ref) for one in autoscalers if one.recommended)
+    return next((one for one, ref in refs if (ref.kind, ref.name) in targets), None)
 
 
 def utilization_targets(

@@ -139,6 +139,14 @@ def crosses_namespaces(spec: Json) -> bool:
     return False
 
 
+def with_requests_added(quota: ResourceQuota, more_bytes: int) -> ResourceQuota:
+    """The quota once further memory requests are counted in it."""
+    more, used = Quantity(more_bytes), dict(quota.status.used)
+    used |= {name: used[name] + more for name in (MEMORY, f"requests.{MEMORY}") if name in used}
+    status = msgspec.structs.replace(quota.status, used=ResourceList(used))
+    return msgspec.structs.replace(quota, status=status)
+
+
 def quota_refusals(
     quota_pod: QuotaPod, quotas: Sequence[ResourceQuota], release: Release, before: QuotaPod | None = None
 ) -> Iterator[QuotaRefusal]:

@@ -150,6 +150,7 @@ TIERS: Final = (
             "list",
             "horizontalpodautoscalers.autoscaling",
             "verticalpodautoscalers.autoscaling.k8s.io",
+            "poddisruptionbudgets.policy",
             optional=True,
         ),
     ),

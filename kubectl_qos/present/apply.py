@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from kubectl_qos.edit.edits import Edit
 from kubectl_qos.edit.history import Entry, EntryState, ValueConflict
-from kubectl_qos.edit.patch import CONTENT_TYPE, METHOD, PatchRequest, WriteBack
+from kubectl_qos.edit.patch import CONTENT_TYPE, METHOD, FileEdit, PatchRequest, WriteBack
 from kubectl_qos.edit.preview import Effects, Preview, StrategyKind
 from kubectl_qos.edit.server_response import ServerRefusal
 from kubectl_qos.edit.status import Progress, Stage
@@ -243,15 +243,26 @@ def entry_when(entry: Entry, now: datetime) -> str:
 _LONGEST_SUBJECT: Final = 72
 
 
-def write_back_lines(done: WriteBack) -> list[str]:
-    """What was written to a working tree, what proves it, and what else changes."""
+def write_back_lines(done: WriteBack, *, dry_run: bool = False) -> list[str]:
+    """What was written to a working tree, or would be, what proves it, and what else changes."""
     name = _written_name(done)
     if not done.edits:
         return [f"nothing is written: {name} has these values already in {escape(done.source)}"]
     return [
-        f"{name} is changed in {', '.join(map(escape, done.places))}",
+        f"{name} {'would be' if dry_run else 'is'} changed in {', '.join(map(escape, done.places))}",
         *_written_facts(done),
     ]
+
+
+def diff_lines(files: Iterable[FileEdit]) -> Iterator[str]:
+    """A unified diff of files, as `git apply` takes it."""
+    from difflib import unified_diff
+
+    for name, before, after in files:
+        old, new = (text.decode(errors="replace").splitlines() for text in (before, after))
+        yield from map(
+            escape, unified_diff(old, new, f"a/{name}" if before else "/dev/null", f"b/{name}", lineterm="")
+        )
 
 
 def commit_message(done: WriteBack) -> list[str]:
@@ -261,7 +272,7 @@ def commit_message(done: WriteBack) -> list[str]:
     if len(subject) > _LONGEST_SUBJECT:
         subject = f"{_written_name(done)}: other requests and limits"
     places = ", ".join(map(escape, done.places))
-    return ["", subject, "", f"{values}, in {places}.", *(f"{fact}." for fact in _written_facts(done))]
+    return [subject, "", f"{values}, in {places}.", *(f"{fact}." for fact in _written_facts(done))]
 
 
 def _written_facts(done: WriteBack) -> Iterator[str]:

@@ -61,9 +61,12 @@ def edits_text(pod: Pod, edits: Sequence[Edit], minimal: Sequence[Edit] = ()) ->
     return ", ".join(f"{' and '.join(each)} {values}" for values, each in names.items())
 
 
-def preview_sections(preview: Preview) -> tuple[Section, ...]:
-    """Class, OOM, rank, cgroup files, room on the node, the server's answer and how to apply the change."""
-    return (*_effect_sections(preview.effects), *apply_sections(preview))
+def preview_sections(preview: Preview, effects: Effects | None = None) -> tuple[Section, ...]:
+    """Class, OOM, rank, cgroup files, room on the node, the server's answer and how to apply the change.
+
+    `effects` are those on a pod of the workload that the preview is of.
+    """
+    return (*_effect_sections(effects or preview.effects), *apply_sections(preview))
 
 
 def apply_sections(preview: Preview) -> tuple[Section, ...]:

@@ -121,6 +121,11 @@ def _manager(_: str, facts: Facts) -> str:
     return words
 
 
+def manager_line(manager: Manager) -> str:
+    """What a manager will do to other values: `VerticalPodAutoscaler api: sets the requests …`."""
+    return f"{manager.kind.value} {escape(manager.name)}: {_manager('', {'manager': manager})}"
+
+
 _THEN: Final[Mapping[ResizeStatus, str]] = {
     ResizeStatus.DEFERRED: "it retries whenever resources are freed",
     ResizeStatus.INFEASIBLE: "it will not happen on this node: undo it, or recreate the pod on another",
@@ -205,6 +210,17 @@ def _utilization(_: str, facts: Facts) -> str:
     )
 
 
+def _budget(_: str, facts: Facts) -> str:
+    allowed = facts["allowed"]
+    known = "its count is not known" if allowed is None else f"allows {count(allowed, 'disruption')} now"
+    others = "kubectl drain and other evictions do"
+    if not facts["rollout"]:
+        return f"{known}: kubectl delete pod does not respect it, {others}"
+    missing = facts["missing"]
+    away = f", and takes up to {count(missing, 'pod')} away at a time" if missing else ""
+    return f"{known}: the rollout does not respect it{away}; {others}, and wait meanwhile"
+
+
 _SENTENCES: Final[Mapping[FindingCode, str | Callable[[str, Facts], str]]] = {
     FindingCode.INVALID: "would refuse this: {text}",
     FindingCode.IMMUTABLE: "does not allow changing this object",
@@ -221,6 +237,7 @@ _SENTENCES: Final[Mapping[FindingCode, str | Callable[[str, Facts], str]]] = {
     FindingCode.ROLLOUT_STALLS: _rollout_stalls,
     FindingCode.MANAGER: _manager,
     FindingCode.UTILIZATION: _utilization,
+    FindingCode.DISRUPTION_BUDGET: _budget,
     FindingCode.RESIZE_NOT_DONE: _answers,
     FindingCode.POD_LIMIT_STAYS: lambda _, facts: (
         f"leaves the memory limit of the whole pod at {binary(facts['limit'])} while"
@@ -283,7 +300,11 @@ _OBSTACLES: Final[Mapping[ObstacleReason, str]] = {
     ObstacleReason.BEST_EFFORT: "it is BestEffort: a request would change its class",
     ObstacleReason.STATIC: "a static pod is changed by its file on the node",
     ObstacleReason.NOT_SELECTED: "it is not among the selected pods",
-    ObstacleReason.NO_ROOM: "its node has no room for the request",
+    ObstacleReason.NO_ROOM: ("its node, or that of another pod of its workload, has no room for the request"),
+    ObstacleReason.REPLICAS: (
+        "its template has one value for all pods of its workload, and on a node of theirs that has no room,"
+        " passes a pod of higher priority or changes the class"
+    ),
     ObstacleReason.ANOTHER_FIRST: "a pod of higher priority, which cannot follow, would be killed before it",
 }
 

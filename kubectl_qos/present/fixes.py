@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from kubectl_qos.edit.fix_search import fixes_of_node, fixes_of_pods
@@ -19,14 +19,17 @@ from kubectl_qos.edit.fixes import (
 )
 from kubectl_qos.edit.kubelet_settings import POLL_SECONDS, RESERVE_PERCENT, KubeletFix, evicts_first
 from kubectl_qos.edit.preview import StrategyKind
+from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.edit.strategy import loop_obstacles
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kinds import find_workload
 from kubectl_qos.k8s.kubelet import MEMORY_AVAILABLE, Origin
+from kubectl_qos.k8s.managers import Manager, find_recommending, matching_autoscalers
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.apply import strategy_name
 from kubectl_qos.present.effects import edits_text, moment
+from kubectl_qos.present.findings import manager_line
 from kubectl_qos.present.format import NONE, binary, count, escape, full_name
 from kubectl_qos.present.next_death import distance, killed_by, state_notes, victim
 from kubectl_qos.present.output import ARROW, NUMBER, Column, column, table
@@ -82,18 +85,27 @@ def fixes_for_pods(
     keys: Sequence[PodKey],
     workload: tuple[str, str] | None = None,
     by: Collection[Mechanism] = frozenset(Mechanism),
+    related: RelatedObjects | None = None,
 ) -> FixList:
     """Against what kills some pods, if by these mechanisms.
 
     Of a workload, its kind and name, all of its pods get the same edits.
+    `related` is what is around the pod or workload: a VerticalPodAutoscaler may recommend other values.
 
     Raises InputError where nothing can be said of their nodes.
     """
     wanted = set(keys)
     nodes = {pod.node_name for pod in snapshot.pods if (pod.namespace, pod.name) in wanted} - {""}
     models = [node_model(snapshot, name) for name in sorted(nodes)]
+    managers: tuple[Manager, ...] = ()
+    if related is not None:
+        chain = [related.raw, *(owner.raw for owner in related.owners)]
+        recommending = find_recommending(chain, related.autoscalers)
+        models = [replace(model, recommending=recommending) for model in models]
+        managers = matching_autoscalers(chain, related.autoscalers)
     found = fixes_of_pods(models, keys, workload, by)
-    return FixList(found.fixes, found.unfixed, tuple(_notes(found.fixes, models)))
+    notes = [*map(manager_line, managers), *_notes(found.fixes, models)]
+    return FixList(found.fixes, found.unfixed, tuple(notes))
 
 
 def node_model(snapshot: Snapshot, node: str) -> NodeModel:
@@ -163,7 +175,7 @@ def fix_effect(fix: Fix) -> str:
         where = f"at {distance(fix.sooner)}" if fix.sooner.distance_bytes > 0 else "now"
         words += f", but {killed_by(fix.sooner)} {where} before that"
     before, changed = fix.effects.before.qos_class, fix.effects.after.qos_class
-    return f"{words}; {before.value} {ARROW} {changed.value}" if fix.kind is FixKind.CLASS else words
+    return f"{words}; {before.value} {ARROW} {changed.value}" if before is not changed else words
 
 
 def fix_when(fix: Fix) -> str:
@@ -203,7 +215,9 @@ def how_to_apply(strategy: StrategyKind, kind: str, name: str) -> str:
 def fix_evidence(fix: Fix) -> str:
     """How the need is known: `one sample: 115Mi`."""
     kind, peak = fix.evidence.kind, fix.evidence.peak_bytes
-    return kind.value if kind is EvidenceKind.NONE else f"{kind.value}: {binary(peak)}"
+    lower, upper = fix.evidence.lower_bytes, fix.evidence.upper_bytes
+    between = f" ({binary(lower)} to {binary(upper)})" if lower and upper else ""
+    return kind.value if kind is EvidenceKind.NONE else f"{kind.value}: {binary(peak)}{between}"
 
 
 def fix_sentence(fix: Fix) -> str:

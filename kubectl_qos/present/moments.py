@@ -5,16 +5,18 @@ Not here: the sections of a preview (effects.py), and how any of it looks (tui/)
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple
 
 from kubectl_qos.edit.preview import Effects, When
+from kubectl_qos.edit.replicas import NodeReplicas
+from kubectl_qos.edit.strategy import RolloutPlan
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.present.effects import moment
-from kubectl_qos.present.format import UNKNOWN, escape
+from kubectl_qos.present.format import UNKNOWN, count, escape, full_name
 from kubectl_qos.present.next_death import distance, killed_by, victim
-from kubectl_qos.present.output import ARROW, Line, Section
+from kubectl_qos.present.output import ARROW, Line, Section, ValueChange, sentences
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import RankedPod, Ranking, with_adj
 from kubectl_qos.qos.simulation.next_death import OF_NODE, NextDeath, next_deaths
@@ -207,6 +209,73 @@ def deaths_section(effects: Effects, own_bytes: int) -> Section | None:
         lines.append(Line(f"{at.heading}: {'; '.join([*new, *rest])}"))
         known = set(at.deaths)
     return Section("Next death", answer, tuple(lines), changed=len(found) > 1)
+
+
+MOST_NODES: Final = 10
+"""Of those that run a workload's pods: the rest is in the JSON."""
+
+
+def replicas_section(nodes: Sequence[NodeReplicas]) -> Section:
+    """The kill ranks of a workload's pods, worst, best and by node, and the next deaths on their nodes."""
+    pods = sum(len(node.effects) for node in nodes)
+    changes = [_extreme("worst", min, nodes), _extreme("best", max, nodes)] if pods > 1 else []
+    changes += [change for node in nodes[:MOST_NODES] for change in _node_changes(node)]
+    mine = nodes[0].effects[0].before.pod
+    lines = [f"below: {full_name(mine.namespace, mine.name)}, the first of them to die"]
+    if len(nodes) > MOST_NODES:
+        lines.insert(0, f"{count(len(nodes) - MOST_NODES, 'more node')}: -o json has them")
+    answer = f"{count(pods, 'pod')} on {count(len(nodes), 'node')}, once all are recreated"
+    shown = tuple(change for change in changes if change is not None)
+    return Section("Pods", answer, sentences(*lines), shown, any(change.changed for change in shown))
+
+
+def _ranks(node: NodeReplicas) -> tuple[list[int], list[int]]:
+    """Those of the workload's pods on a node, before and after."""
+    before, after = ([getattr(one, side) for one in node.effects] for side in ("rank_before", "rank_after"))
+    return sorted(filter(None, before)), sorted(filter(None, after))
+
+
+def _extreme(
+    word: str, choose: Callable[..., tuple[int, str]], nodes: Sequence[NodeReplicas]
+) -> ValueChange | None:
+    sides = (
+        [(rank, node.setup.node.name) for node in nodes for rank in _ranks(node)[side]] for side in (0, 1)
+    )
+    texts = [f"{rank} on {escape(name)}" for side in sides if side for rank, name in [choose(side)]]
+    return ValueChange(f"{word} kill rank", *texts) if len(texts) == 2 else None
+
+
+def _node_changes(node: NodeReplicas) -> Iterator[ValueChange]:
+    name, (old, new) = escape(node.setup.node.name), _ranks(node)
+    if old and new:
+        label = "kill rank" if len(new) == 1 else "kill ranks"
+        before, after = (", ".join(map(str, ranks)) for ranks in (old, new))
+        yield ValueChange(f"{name}: {label} of {node.effects[0].ranked}", before, after)
+    deaths = node.deaths_before, node.deaths_after
+    mine = [next((one for one in side if one.key in node.keys), None) for side in deaths]
+    if any(mine):
+        texts = [f"{distance(one)} {killed_by(one)}" if one is not None else "none" for one in mine]
+        yield ValueChange(f"{name}: next death of these", *texts)
+    if all(deaths):
+        texts = [f"{distance(first)} {victim(first)}, {killed_by(first)}" for first, *_ in deaths]
+        yield ValueChange(f"{name}: next death", *texts)
+
+
+def rollout_section(nodes: Sequence[NodeReplicas], plan: RolloutPlan) -> Section | None:
+    """How many pods more and fewer a rollout has for a while, against the room on the nodes that run them."""
+    if not plan.running:
+        return None
+    known = [(node, node.room) for node in nodes if node.room is not None]
+    answer = f"up to {count(plan.surge, 'pod')} more and {plan.missing} fewer at a time"
+    lines = [
+        f"{escape(node.setup.node.name)}: requests of {count(room, 'such pod')} fit now, "
+        f"of {node.room_later} without the old ones"
+        for node, room in known[:MOST_NODES]
+    ]
+    needs_other = bool(known) and plan.surge > 0 and not plan.missing and not any(room for _, room in known)
+    if needs_other:
+        lines.append("none of these nodes has room for one more: it waits until another node has")
+    return Section("Rollout", answer, sentences(*lines), warns=needs_other)
 
 
 def _ranking_at(effects: Effects, at: When) -> Ranking:

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from kubectl_qos.edit.findings import FindingCode, find_findings
+from kubectl_qos.edit.fixes import NodeModel
 from kubectl_qos.edit.patch import build_patch, kubectl_command
 from kubectl_qos.edit.preview import StrategyKind
-from kubectl_qos.edit.priorities import Inversion, Move, PriorityPlan, Unsolved, plan_priorities, priority_of
+from kubectl_qos.edit.priorities import Inversion, Move, PriorityPlan, Unsolved, priority_of
+from kubectl_qos.edit.related import RelatedObjects
+from kubectl_qos.edit.workload_priorities import plan_nodes
 from kubectl_qos.errors import InputError
-from kubectl_qos.k8s.kinds import WORKLOADS, find_workload
-from kubectl_qos.k8s.objects import MEMORY
+from kubectl_qos.k8s.kinds import find_workload
+from kubectl_qos.k8s.objects import MEMORY, Pod
 from kubectl_qos.k8s.quantity import ZERO
+from kubectl_qos.k8s.quota import with_requests_added
 from kubectl_qos.k8s.resources import pod_requests
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.effects import edits_text, moment
-from kubectl_qos.present.findings import obstacle_sentence
+from kubectl_qos.present.findings import finding_line, obstacle_sentence
 from kubectl_qos.present.fixes import how_to_apply, keys_in_scope, node_model, requests_text
 from kubectl_qos.present.format import count, escape, first_few, full_name
 from kubectl_qos.present.output import NUMBER, Column, column, table
@@ -30,34 +35,60 @@ MANY_TIMES: Final = 10
 """A request that grows to as many times what it was is worth a look."""
 
 
-class MoveRow(NamedTuple):
-    """A pod's edits with their number, from 1, and the plan of its node."""
+class PlannedMove(NamedTuple):
+    """A pod's edits and the plan of its node."""
 
-    number: int
     plan: PriorityPlan
     move: Move
 
 
+class MoveRow(NamedTuple):
+    """The edits of a pod, or those of all pods of a workload, with their number, from 1."""
+
+    number: int
+    moves: tuple[PlannedMove, ...]
+
+    @property
+    def move(self) -> Move:
+        """The first of them, of the highest priority on its node."""
+        return self.moves[0].move
+
+    @property
+    def solves(self) -> list[Inversion]:
+        """All inversions that end."""
+        return [one for _, move in self.moves for one in move.solves]
+
+    @property
+    def tightest(self) -> PlannedMove:
+        """The one whose node has least left for its requests."""
+        return min(self.moves, key=lambda one: (one.plan.free_bytes or 0) - one.move.more_bytes)
+
+
 @dataclass(frozen=True, slots=True)
 class Plans:
-    """The plans of several nodes, and why there is none for others."""
+    """The plans of several nodes, why there is none for others, and what refuses a row, by its number."""
 
     plans: tuple[PriorityPlan, ...]
     problems: tuple[str, ...] = ()
+    refusals: tuple[tuple[int, str], ...] = ()
 
     @property
     def rows(self) -> list[MoveRow]:
-        """All moves, numbered through."""
-        moves = [(plan, move) for plan in self.plans for move in plan.moves]
-        return [MoveRow(number, *one) for number, one in enumerate(moves, start=1)]
+        """All moves, numbered through, the highest priority first: those of a workload have one number."""
+        rows = dict[object, list[PlannedMove]]()
+        for plan in self.plans:
+            for move in plan.moves:
+                rows.setdefault(move.workload or id(move), []).append(PlannedMove(plan, move))
+        ordered = sorted(rows.values(), key=lambda some: -priority_of(some[0].move.pod))
+        return [MoveRow(number, tuple(some)) for number, some in enumerate(ordered, start=1)]
 
 
 def plans_of_nodes(snapshot: Snapshot, nodes: Sequence[str], scope: Scope) -> Plans:
-    """A plan for each node, which edits only pods of the scope.
+    """A plan for each node, which edits only pods of the scope and the others of their workloads.
 
     Raises InputError where nothing can be said of a single node.
     """
-    plans, problems = [], []
+    models, problems = dict[str, NodeModel](), []
     for name in nodes:
         model = node_model(snapshot, name)
         try:
@@ -67,8 +98,40 @@ def plans_of_nodes(snapshot: Snapshot, nodes: Sequence[str], scope: Scope) -> Pl
                 raise
             problems.append(str(error))
             continue
-        plans.append(plan_priorities(model, keys_in_scope(model, scope)))
-    return Plans(tuple(plans), tuple(problems))
+        models[name] = model
+    keys = [keys_in_scope(model, scope) for model in models.values()]
+    workloads = {find_workload(pod) for model in models.values() for pod in model.pods}
+    for name, pods in snapshot.by_node().items():
+        if name and name not in nodes and not workloads.isdisjoint(map(find_workload, pods)):
+            models[name] = node_model(snapshot, name)
+            keys.append(set())
+    plans = plan_nodes(list(models.values()), keys)
+    return Plans(tuple(one for one in plans if one.moves or one.node in nodes), tuple(problems))
+
+
+_REFUSE: Final = {
+    FindingCode.LIMIT_RANGE_REFUSES,
+    FindingCode.QUOTA_REFUSES,
+    FindingCode.NEW_PODS_REFUSED,
+    FindingCode.ROLLOUT_STALLS,
+}
+
+
+def with_refusals(found: Plans, read: Callable[[Pod], RelatedObjects | None]) -> Plans:
+    """The plans with what LimitRanges and quotas say of each row, once those before it are applied."""
+    refusals, spent = [], dict[str, int]()
+    for row in found.rows:
+        pod, related = row.move.pod, read(row.move.pod)
+        if related is None:
+            continue
+        before = spent.get(pod.namespace, 0)
+        related = replace(
+            related, quotas=tuple(with_requests_added(quota, before) for quota in related.quotas)
+        )
+        findings = find_findings(row.move.preview, related, row.move.strategy, None)
+        refusals += [(row.number, finding_line(one)) for one in findings if one.code in _REFUSE]
+        spent[pod.namespace] = before + sum(one.move.more_bytes for one in row.moves)
+    return replace(found, refusals=tuple(refusals))
 
 
 def _by_killer(found: Sequence[Inversion]) -> str:
@@ -80,21 +143,27 @@ def _by_killer(found: Sequence[Inversion]) -> str:
 
 
 def move_sentence(move: Move) -> str:
-    """One line: `shop/api-0 c requests.memory 512Mi → 820Mi, in place, when c restarts`."""
+    """One line: `shop/api-0 c requests.memory 512Mi → 820Mi, through deployment/api, when recreated`."""
     name = full_name(move.pod.namespace, move.pod.name)
     return f"{name} {edits_text(move.pod, move.edits)}, {_how(move)}, {_when(move)}"
 
 
 def _how(move: Move) -> str:
     kind, _, name = find_workload(move.pod)
-    how = how_to_apply(move.strategy, kind, name)
-    if move.strategy is StrategyKind.IN_PLACE and kind in WORKLOADS.keys() - {"Job"}:
-        return f"{how}, undone by the next rollout of {kind.lower()}/{escape(name)}"
-    return how
+    return how_to_apply(move.strategy, kind, name)
+
+
+def _object(row: MoveRow) -> str:
+    workload = row.move.workload
+    if workload is None:
+        return full_name(row.move.pod.namespace, row.move.pod.name)
+    name = full_name(workload.namespace, f"{workload.kind.lower()}/{workload.name}")
+    return f"{name} ({count(len(row.moves), 'pod')})"
 
 
 def _requests(row: MoveRow) -> str:
-    return requests_text(row.move.more_bytes, row.plan.free_bytes)
+    plan, move = row.tightest
+    return requests_text(move.more_bytes, plan.free_bytes, " each" if move.workload is not None else "")
 
 
 def _when(move: Move) -> str:
@@ -103,11 +172,15 @@ def _when(move: Move) -> str:
 
 COLUMNS: Final[tuple[Column[MoveRow], ...]] = (
     column("number", lambda row: row.number, "the number for --apply", NUMBER, header="N"),
-    column("node", lambda row: row.plan.node, "the node's name"),
-    column("pod", lambda row: full_name(row.move.pod.namespace, row.move.pod.name), "the pod to change"),
+    column(
+        "node",
+        lambda row: first_few([*dict.fromkeys(one.plan.node for one in row.moves)]),
+        "the nodes' names",
+    ),
+    column("object", _object, "the pod to change, or the workload with so many pods"),
     column("priority", lambda row: priority_of(row.move.pod), "its priority", NUMBER),
     column("change", lambda row: edits_text(row.move.pod, row.move.edits), "each value before and after"),
-    column("outlives", lambda row: _by_killer(row.move.solves), "pods of lower priority, by killer"),
+    column("outlives", lambda row: _by_killer(row.solves), "pods of lower priority, by killer"),
     column("when", lambda row: _when(row.move), "when it takes effect"),
     column("requests", _requests, "how much more, of the node's allocatable memory"),
     column("how", lambda row: _how(row.move), "how it is applied"),
@@ -137,7 +210,8 @@ def unsolved_sentences(plan: PriorityPlan) -> Iterator[str]:
 
 def _much(rows: Sequence[MoveRow]) -> Iterator[str]:
     """The changes that take much of what is free, or are many times the request."""
-    for number, plan, move in rows:
+    for row in rows:
+        plan, move = row.tightest
         more, free = move.more_bytes, plan.free_bytes
         now = move.preview.before.pod
         requested = pod_requests(now, move.preview.before.setup.release).get(MEMORY, ZERO).value()
@@ -147,38 +221,22 @@ def _much(rows: Sequence[MoveRow]) -> Iterator[str]:
         if free and more * 2 > free:
             texts.append(f"takes {100 * more // free}% of what {escape(plan.node)} has free for requests")
         if texts:
-            yield f"{number}: {full_name(move.pod.namespace, move.pod.name)} {' and '.join(texts)}"
-
-
-def _replicas(rows: Sequence[MoveRow]) -> Iterator[str]:
-    """The workloads of which several pods get different values, as their template has one for all."""
-    of_workload = dict[tuple[str, str, str], list[MoveRow]]()
-    for row in rows:
-        kind, _, name = find_workload(row.move.pod)
-        if kind in WORKLOADS:
-            of_workload.setdefault((row.move.pod.namespace, kind, name), []).append(row)
-    for (namespace, kind, name), some in of_workload.items():
-        if len({row.move.edits for row in some}) > 1:
-            numbers = ", ".join(str(row.number) for row in some)
-            owner = full_name(namespace, f"{kind.lower()}/{name}")
-            yield f"{numbers}: pods of {owner}, whose template has one value for all: take the largest there"
+            yield f"{row.number}: {_object(row)} {' and '.join(texts)}"
 
 
 def notes(found: Plans) -> Iterator[str]:
     """What stays and why, and what the plan is based on."""
     yield from found.problems
-    solved = sum(len(row.move.solves) for row in found.rows)
+    solved = sum(len(row.solves) for row in found.rows)
     inversions = solved + sum(len(plan.unsolved) for plan in found.plans)
     if inversions:
         yield f"solves {solved} of {count(inversions, 'inversion')}"
     yield from _much(found.rows)
-    yield from _replicas(found.rows)
+    yield from (f"{number}: {text}" for number, text in found.refusals)
     unsolved = [text for plan in found.plans for text in unsolved_sentences(plan)]
     yield from unsolved[:MOST_UNSOLVED]
     if len(unsolved) > MOST_UNSOLVED:
         yield f"{count(len(unsolved) - MOST_UNSOLVED, 'more pod')} like that: -o json lists them"
-    if any(row.move.strategy is StrategyKind.TEMPLATE for row in found.rows):
-        yield "a template changes all pods of its workload: look again once they are replaced"
     without = sum(plan.without_usage for plan in found.plans)
     if without:
         yield f"{count(without, 'pod')} without usage: the kernel's order is by oom_score_adj alone for them"

@@ -42,7 +42,7 @@ def names(found: Snapshot) -> list[str]:
 def changed(path: Path, name: str = "web", edits: list[Edit] | None = None) -> str:
     source = FileSource([str(path)])
     pod = next(one for one in source.snapshot(Scope()).pods if one.name == name)
-    return source.change_file(pod, MORE if edits is None else edits)
+    return source.change_file(pod, MORE if edits is None else edits).name
 
 
 def test_of_several_documents_only_one_is_touched(tmp_path: Path) -> None:

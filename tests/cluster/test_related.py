@@ -27,6 +27,7 @@ from tests.cluster.serving import Serve
 NAMESPACE = "/api/v1/namespaces/shop"
 AUTOSCALERS = "/apis/autoscaling.k8s.io/v1/namespaces/shop/verticalpodautoscalers"
 SCALERS = "/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers"
+BUDGETS = "/apis/policy/v1/namespaces/shop/poddisruptionbudgets"
 RESOURCES = {"requests": {"memory": "64Mi"}}
 LIMITS = [
     {
@@ -49,6 +50,11 @@ LIMITS = [
         "kind": "HorizontalPodAutoscaler",
         "metadata": {"name": "more", "namespace": "shop"},
         "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "web"}},
+    },
+    {
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "keep", "namespace": "shop"},
+        "status": {"disruptionsAllowed": 1},
     },
 ]
 
@@ -101,6 +107,7 @@ def test_all_that_there_is(around: Around) -> None:
     assert str(found.quotas[0].status.used["requests.memory"]) == "1Gi"
     assert found.autoscalers[0].spec.target_ref.name == "web"
     assert found.scalers[0].spec.scale_target_ref.name == "web"
+    assert found.budgets[0].status.disruptions_allowed == 1
     assert found.missing == ()
 
 
@@ -125,7 +132,7 @@ def test_a_cluster_without_autoscalers_misses_none(around: Around) -> None:
 
 def test_what_may_not_be_read_is_said_with_the_right_for_it(around: Around) -> None:
     server = chain()
-    for path in (f"{NAMESPACE}/limitranges", f"{NAMESPACE}/resourcequotas", AUTOSCALERS, SCALERS):
+    for path in (f"{NAMESPACE}/limitranges", f"{NAMESPACE}/resourcequotas", AUTOSCALERS, SCALERS, BUDGETS):
         server.faults[path] = status(403, "Forbidden", "no")
     server.faults["/apis/apps/v1/namespaces/shop/deployments/web"] = status(403, "Forbidden", "not this")
     found = around(server)
@@ -150,6 +157,11 @@ def test_what_may_not_be_read_is_said_with_the_right_for_it(around: Around) -> N
             "the list of HorizontalPodAutoscalers in the namespace shop",
             no,
             f"grant list on horizontalpodautoscalers.autoscaling {in_shop}",
+        ),
+        Missing(
+            "the list of PodDisruptionBudgets in the namespace shop",
+            no,
+            f"grant list on poddisruptionbudgets.policy {in_shop}",
         ),
     )
     assert [owner.kind for owner in found.owners] == ["ReplicaSet"]

@@ -24,6 +24,7 @@ from kubectl_qos.k8s.objects import Pod, convert, resource_list
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.quota import LimitRange, ResourceQuota
 from kubectl_qos.k8s.releases import OciRuntime, Release
+from kubectl_qos.k8s.selectors import DisruptionBudget
 from kubectl_qos.k8s.usage import ContainerHistory, ContainerUsage, PodUsage
 from kubectl_qos.present.findings import finding_line, findings_section
 from kubectl_qos.qos.resize import ResizeStatus
@@ -372,6 +373,34 @@ def test_a_request_moves_what_an_autoscaler_measures(container: str) -> None:
         Severity.WARNING,
         f"HorizontalPodAutoscaler hpa: can no longer measure {whose}: a container has no memory request",
     )
+
+
+def budget(allowed: int | None, **labels: str) -> DisruptionBudget:
+    raw: dict[str, Any] = {"metadata": {"name": "keep", "namespace": "default"}}
+    raw["spec"] = {"selector": {"matchLabels": labels}}
+    raw["status"] = {} if allowed is None else {"disruptionsAllowed": allowed}
+    return convert(raw, DisruptionBudget)
+
+
+def test_a_rollout_does_not_respect_a_disruption_budget_and_an_eviction_does() -> None:
+    for allowed, severity, known in (
+        (0, Severity.WARNING, "allows 0 disruptions now"),
+        (1, Severity.NOTE, "allows 1 disruption now"),
+        (None, Severity.NOTE, "its count is not known"),
+    ):
+        [found] = rolled(deployment(), MORE, budgets=(budget(allowed),))
+        assert (found.severity, found.code) == (severity, FindingCode.DISRUPTION_BUDGET)
+        assert finding_line(found) == (
+            f"PodDisruptionBudget keep: {known}: the rollout does not respect it, and takes up to 1 pod away"
+            " at a time; kubectl drain and other evictions do, and wait meanwhile"
+        )
+    [paused] = rolled(deployment(paused=True), MORE, budgets=(budget(0),))
+    assert finding_line(paused) == (
+        "PodDisruptionBudget keep: allows 0 disruptions now: kubectl delete pod does not respect it,"
+        " kubectl drain and other evictions do"
+    )
+    assert rolled(deployment(), MORE, budgets=(budget(0, app="other"),)) == ()
+    assert of(MORE, budgets=(budget(0),)) == ()
 
 
 def test_a_limit_below_usage_has_no_effect_in_place_and_kills_a_new_pod() -> None:

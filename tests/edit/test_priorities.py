@@ -7,19 +7,21 @@ from dataclasses import replace
 from itertools import product
 
 import msgspec
-from hypothesis import assume, event, given
+from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
 from kubectl_qos.edit.edits import Edit, current_value, effective_edits
 from kubectl_qos.edit.fixes import NodeModel, pod_key
 from kubectl_qos.edit.goals import ObstacleReason, in_bytes, keep_burstable, raise_request
 from kubectl_qos.edit.priorities import Inversion, PriorityPlan, plan_priorities
+from kubectl_qos.edit.workload_priorities import plan_nodes
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import (
     MEMORY,
     Container,
     ObjectMeta,
+    OwnerReference,
     Pod,
     PodSpec,
     ResourceList,
@@ -122,6 +124,74 @@ def test_no_edit_is_superfluous_and_nobody_loses(model: NodeModel) -> None:
         more += requests[1].value() - requests[0].value()
     assert more == sum(move.more_bytes for move in plan.moves)
     assert plan.free_bytes is None or more <= plan.free_bytes
+
+
+# Workloads
+
+
+@st.composite
+def two_nodes(draw: st.DrawFn) -> list[NodeModel]:
+    """The same pods on two nodes with another use each; some of them are of one workload."""
+    model: NodeModel = draw(models())
+    found = []
+    for name in ("n1", "n2"):
+        pods, usage = [], dict(model.usage)
+        for number, one in enumerate(model.pods):
+            owner = OwnerReference(kind="StatefulSet", name=f"w{number % 2}", controller=True)
+            owners = (owner,) if number < 3 else ()
+            metadata = msgspec.structs.replace(
+                one.metadata, name=f"{one.name}-{name}", owner_references=owners
+            )
+            pods.append(msgspec.structs.replace(one, metadata=metadata))
+            used = model.usage.get(pod_key(one))
+            if used is not None:
+                usage[pod_key(pods[-1])] = draw(st.sampled_from([used, *model.usage.values()]))
+        found.append(replace(model, pods=pods, usage=usage))
+    return found
+
+
+@settings(max_examples=settings().max_examples // 3)
+@given(two_nodes())
+def test_the_pods_of_a_workload_get_the_same_values_and_no_node_is_worse_off(found: list[NodeModel]) -> None:
+    plans = plan_nodes(found, [None, None])
+    largest: dict[object, set[str]] = {}
+    for model, plan in zip(found, plans, strict=True):
+        before, after = found_by_ranking(model, {}), found_by_ranking(model, edits_of(plan))
+        assert after <= before
+        assert {one.inversion for one in plan.unsolved} == after
+        assert before - after <= {one for move in plan.moves for one in move.solves}
+        assert plan.free_bytes is None or sum(move.more_bytes for move in plan.moves) <= plan.free_bytes
+        for move in plan.moves:
+            assert model.qos_class(move.pod, move.edits) is model.qos_class(move.pod)
+            assert move.more_bytes >= 0
+            if move.workload is not None:
+                for edit in move.edits:
+                    largest.setdefault((move.workload, edit.target), set()).add(str(edit.quantity))
+    assert all(len(values) == 1 for values in largest.values())
+    event(f"{len(largest)} values of templates")
+
+
+def test_a_node_without_room_keeps_a_workload_as_it_is() -> None:
+    """What one pod needs on its node all would get, and the other node has no room for that."""
+    low, high = pod("low", "requests: {memory: 4Gi}"), pod("high", "requests: {memory: 1Gi}")
+    low, high = (
+        msgspec.structs.replace(one, spec=msgspec.structs.replace(one.spec, priority=priority))
+        for priority, one in enumerate((low, high))
+    )
+    owner = (OwnerReference(kind="StatefulSet", name="db", controller=True),)
+    mine, other = (
+        msgspec.structs.replace(high, metadata=ObjectMeta(name=name, namespace="n", owner_references=owner))
+        for name in ("db-0", "db-1")
+    )
+    roomy = NodeModel(SETUP, [low, mine], using(low=1, **{"db-0": 2}))
+    room = ResourceList({MEMORY: in_bytes(GI)})
+    tight_setup = replace(SETUP, node=replace(NODE, status_allocatable=room))
+    for setup, ends in ((SETUP, True), (tight_setup, False)):
+        tight = NodeModel(setup, [other], using(**{"db-1": 1}))
+        plan, beside = plan_nodes([roomy, tight], [None, None])
+        assert bool(plan.moves) is bool(beside.moves) is ends
+        assert {one.obstacle.reason for one in plan.unsolved} == (set() if ends else {ObstacleReason.NO_ROOM})
+        assert not ends or {move.edits for move in plan.moves} == {move.edits for move in beside.moves}
 
 
 # Brute force

@@ -39,7 +39,7 @@ def verify(run: Run, serve: Serve) -> None:
 PAGES: Final = MappingProxyType(
     {
         "kills": ("dump.json", 4),
-        "set": ("deploy.yaml", 11),
+        "set": ("deploy.yaml", 12),
         "simulate": ("change.yaml", 6),
         "verify": ("", 3),
     }

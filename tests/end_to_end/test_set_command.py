@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,13 +38,32 @@ def test_a_manifest_that_is_like_that_already_is_not_touched(run: Run) -> None:
     assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
+def test_a_dry_run_of_a_file_prints_its_diff_and_leaves_it(run: Run) -> None:
+    manifest = run.home / "deploy.yaml"
+    manifest.write_text(MANIFEST)
+    done = run("set", "-f", manifest, "-c", "app", "--limits", "memory=2Gi", "--write", "--dry-run")
+    assert (done.code, manifest.read_text()) == (0, MANIFEST)
+    assert done.lines[:2] == [f"--- a/{manifest}", f"+++ b/{manifest}"]
+    assert [line for line in done.lines[2:] if line[0] in "+-"] == [
+        "-        resources: {limits: {memory: 1Gi}}",
+        "+        resources: {limits: {memory: 2Gi}}",
+    ]
+    assert done.err.endswith(f"deployment/front would be changed in {manifest}\n")
+
+
 def test_a_recorded_deployment(run: Run, live: Live) -> None:
     replay = Replay()
 
     def answer(request: Request) -> Answer:
-        """No list of a single name was recorded, so the whole list answers."""
+        """No list of a node or a single name was recorded, so that of the pods answers, with a node."""
         query = {name: value for name, value in request.query.items() if name != "fieldSelector"}
-        return replay(replace(request, query=query))
+        path = request.path
+        if path == "/api/v1/pods":
+            path, query = "/api/v1/namespaces/rec/pods", {**query, "labelSelector": "app=web"}
+        found = replay(replace(request, path=path, query=query))
+        if "labelSelector" not in query:
+            return found
+        return replace(found, body=re.sub(rb'"spec": ?{', b'"spec":{"nodeName":"n1",', found.body))
 
     server = live(answer)
     flags = ("-n", "rec", "--limits", "memory=1Gi")
@@ -54,6 +74,7 @@ def test_a_recorded_deployment(run: Run, live: Live) -> None:
     assert "kubectl patch deployment web -n rec --patch-file FILE\n" in done.err
     shown = run("set", "deploy/web", *flags, "--dry-run=client")
     assert "  How to apply: new pods from the template" in shown.lines
+    assert "  Pods: 2 pods on 1 node, once all are recreated" in shown.lines
     assert {request.method for request in server.requests} == {"GET"}
 
 
@@ -115,9 +136,16 @@ def test_a_fix_is_written_where_its_object_comes_from(run: Run, tree: Path) -> N
     refused = run(*words)
     assert refused.code == 1
     assert "".join(refused.err.splitlines(keepends=True)[-2:]) in page
+    tried = run(*words, "--into", "overlay", "--dry-run")
+    assert tried.code == 0, tried.err
+    assert not (tree / "prod" / "qos-deployment-api.yaml").exists()
     done = run(*words, "--into", "overlay")
     assert done.code == 0, done.err
-    assert done.out.partition("\n\n")[2] in page
+    patch = (tree / "prod" / "qos-deployment-api.yaml").read_text().splitlines()
+    assert "--- /dev/null\n+++ b/prod/qos-deployment-api.yaml\n" in tried.out
+    assert {f"+{line}" for line in patch} <= set(tried.lines)
+    assert f"```text\n{done.out}```" in page
+    assert done.err.startswith("deployment shop/api, kubelet 1.36\n")
     assert (tree / "prod" / "qos-deployment-api.yaml").read_text() in page
     assert (tree / "base" / "deployment.yaml").read_text() == BASE
     again = run(*words, "--into", "overlay")
@@ -139,6 +167,9 @@ def test_a_pod_is_changed_through_the_source_of_its_workload(run: Run, tree: Pat
 @needs_kubectl
 def test_a_kustomization_is_its_own_working_tree(run: Run, tree: Path) -> None:
     words = ("-k", "gitops/staging", "--requests", "memory=1Gi", "--write", "--into", "overlay")
+    tried = run("set", "deploy/api", *words, "--dry-run")
+    assert (tried.code, (tree / "staging" / "qos-deployment-api.yaml").exists()) == (0, False), tried.err
+    assert "+++ b/staging/kustomization.yaml\n" in tried.out
     done = run("set", "deploy/api", *words)
     assert done.code == 0, done.err
     assert (tree / "staging" / "qos-deployment-api.yaml").exists()
@@ -149,11 +180,12 @@ def test_a_kustomization_is_its_own_working_tree(run: Run, tree: Path) -> None:
     [
         ("set --demo pod/x --limits memory=1Gi --write", "--write changes a manifest file"),
         ("set --demo pod/x --limits memory=1Gi --into base", "--into needs --write DIR"),
-        ("set --demo pod/x --limits memory=1Gi --write . --dry-run", "--write and --dry-run exclude"),
+        ("set --demo pod/x --limits memory=1Gi --write . --dry-run=server", "--write and --dry-run=server"),
+        ("set pod/x --limits memory=1Gi --write .", "hint: without a cluster: -k FOLDER --write"),
         ("set --demo pod/x --limits memory=1Gi --yes --write .", "--yes does nothing with --write DIR"),
         ("fix --demo --write .", "--write needs --apply N"),
     ],
 )
 def test_what_does_not_go_with_a_working_tree(run: Run, words: str, message: str) -> None:
     done = run(*words.split())
-    assert (done.code, message in done.err) == (2, True), done.err
+    assert (done.code, message in done.err) == (1 if "without" in message else 2, True), done.err

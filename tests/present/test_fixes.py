@@ -99,7 +99,8 @@ def test_what_does_not_fit_is_said(found: FixList) -> None:
 def test_evidence_in_words(found: FixList) -> None:
     fix = found.fixes[0]
     texts = [fix_evidence(replace(fix, evidence=Evidence(kind, 300 << 20))) for kind in EvidenceKind]
-    assert texts == ["no usage", "one sample: 300Mi", "OOMKilled before: 300Mi", "peak seen: 300Mi"]
+    known = ["one sample: 300Mi", "OOMKilled before: 300Mi", "peak seen: 300Mi", "VPA recommends: 300Mi"]
+    assert texts == ["no usage", *known]
 
 
 def test_a_workload_gets_one_change_for_all_of_its_pods(snapshot: Snapshot) -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kubectl_qos.cluster.files import DemoSource
+from kubectl_qos.edit.related import RelatedObjects, parse_owner
 from kubectl_qos.errors import InputError
+from kubectl_qos.k8s.objects import Pod, convert
+from kubectl_qos.k8s.quota import ResourceQuota
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.priorities import (
     COLUMNS,
@@ -15,6 +18,7 @@ from kubectl_qos.present.priorities import (
     notes,
     patches,
     plans_of_nodes,
+    with_refusals,
 )
 
 EVERYWHERE = Scope()
@@ -35,32 +39,33 @@ def test_a_row_says_what_whom_it_outlives_and_when(found: Plans) -> None:
     assert [column.value(row) for column in COLUMNS] == [
         1,
         "worker-2",
-        "shop/api-7d9c5b6f8-k8vwl",
+        "shop/deployment/api (2 pods)",
         100_000,
-        "c requests.memory 512Mi → 820Mi",
-        "kernel: data/importer-5f7b9c-2vtxk and 6 more; kubelet: shop/cart-6c7fd9b5d-9qj4t and 1 more",
-        "when c restarts",
-        "+308Mi of 1.6Gi free",
-        "in place, undone by the next rollout of deployment/api",
+        "c requests.memory 512Mi → 852Mi",
+        "kernel: batch/crunch-x2k9f and 8 more; kubelet: shop/cart-6c7fd9b5d-9qj4t and 1 more",
+        "when recreated",
+        "+340Mi each of 1.6Gi free",
+        "through deployment/api",
     ]
     assert move_sentence(row.move) == (
-        "shop/api-7d9c5b6f8-k8vwl c requests.memory 512Mi → 820Mi, in place, undone by the next rollout of"
-        " deployment/api, when c restarts"
+        "shop/api-7d9c5b6f8-x2mzq c requests.memory 512Mi → 852Mi, through deployment/api, when recreated"
     )
 
 
 def test_the_patches_say_how_each_is_applied(found: Plans) -> None:
+    container = {"name": "c", "resources": {"requests": {"memory": "852Mi"}}}
     assert next(patches(found)) == (
-        "kubectl patch pod api-7d9c5b6f8-k8vwl -n shop --subresource resize --patch-file FILE",
-        {"spec": {"containers": [{"name": "c", "resources": {"requests": {"memory": "820Mi"}}}]}},
+        "kubectl patch deployment api -n shop --patch-file FILE",
+        {"spec": {"template": {"spec": {"containers": [container]}}}},
     )
 
 
 def test_what_stays_is_said_with_its_reason(found: Plans) -> None:
     *_, first, second = notes(found)
     assert first == (
-        "shop/api-7d9c5b6f8-x2mzq still dies before others (kernel: data/importer-5f7b9c-2vtxk and 4 more;"
-        " kubelet: shop/cart-6c7fd9b5d-9qj4t and 1 more): its node has no room for the request"
+        "shop/api-7d9c5b6f8-x2mzq still dies before others (kernel: batch/report-cron-28934-lw4pz and 7 more;"
+        " kubelet: shop/cart-6c7fd9b5d-9qj4t and 1 more): its node, or that of another pod of its workload,"
+        " has no room for the request"
     )
     assert second == (
         "data/db-0 still dies before others (kernel: data/cache-0): it is Guaranteed: its oom_score_adj is"
@@ -69,16 +74,35 @@ def test_what_stays_is_said_with_its_reason(found: Plans) -> None:
 
 
 def test_how_much_is_solved_and_what_to_look_at_before_applying(found: Plans, snapshot: Snapshot) -> None:
-    assert list(notes(found))[:3] == [
-        "solves 14 of 22 inversions",
-        "2: shop/api-7d9c5b6f8-x2mzq takes 81% of what worker-2 has free for requests",
-        "1, 2: pods of shop/deployment/api, whose template has one value for all: take the largest there",
-    ]
+    assert next(notes(found)) == "solves 11 of 22 inversions"
     of_coredns = plans_of_nodes(snapshot, ["worker-1"], Scope(namespace="kube-system"))
     assert list(notes(of_coredns))[1] == (
-        "1: kube-system/coredns-6f6b679f8f-4bqjx requests 22 times as much as before"
+        "1: kube-system/deployment/coredns (1 pod) requests 22 times as much as before"
     )
     assert list(notes(plans_of_nodes(snapshot, ["control-1"], EVERYWHERE))) == []
+
+
+def test_a_row_that_a_quota_refuses_says_so(found: Plans) -> None:
+    """Its two pods of 340Mi more each; the quota of the namespace has room for one."""
+    amounts = {"requests.memory": "1400Mi"}
+    status = {"hard": amounts, "used": {"requests.memory": "1Gi"}}
+    quota = convert({"metadata": {"name": "q"}, "spec": {"hard": amounts}, "status": status}, ResourceQuota)
+
+    def read(pod: Pod) -> RelatedObjects:
+        raw = {"kind": "Pod", "metadata": {"name": pod.name, "namespace": pod.namespace}}
+        template = {"spec": {"containers": [{"name": one.name} for one in pod.containers]}}
+        owner = {
+            "kind": "Deployment",
+            "apiVersion": "apps/v1",
+            "metadata": {"name": "api", "namespace": pod.namespace},
+            "spec": {"replicas": 2, "template": template},
+        }
+        return RelatedObjects(raw, owners=(parse_owner(owner),), quotas=(quota,))
+
+    said = [text for text in notes(with_refusals(found, read)) if "ResourceQuota" in text]
+    assert len(said) == 1
+    assert said[0].startswith("1: ResourceQuota q: the rollout would stall after")
+    assert not with_refusals(found, lambda _: None).refusals
 
 
 def test_nothing_to_change_and_nothing_that_helps(snapshot: Snapshot) -> None:

@@ -22,11 +22,13 @@ from kubectl_qos.cli.flags import (
     add_trial_flags,
     add_write_flags,
 )
-from kubectl_qos.errors import InputError, UsageError
+from kubectl_qos.errors import InputError, QosError, UsageError
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import ApplyOptions, SourceOptions
     from kubectl_qos.cli.watch import TableView
+    from kubectl_qos.edit.related import RelatedObjects
+    from kubectl_qos.k8s.objects import Pod
     from kubectl_qos.k8s.snapshot import Snapshot
     from kubectl_qos.present.fixes import FixList, FixRow
     from kubectl_qos.present.priorities import Plans
@@ -154,6 +156,8 @@ def run(options: Options) -> int:
     pod = fix.pod
     if isinstance(fix, Fix) and fix.workload is not None:
         pod = resources.find_pod(resources.Reference(*fix.workload), snapshot, resolved)
+    elif not isinstance(fix, Fix) and fix.workload is not None:
+        pod = resolved.source.find(*fix.workload)
     if shell is not None:
         by: dict[StrategyKind, Literal["in-place", "template"]] = {
             StrategyKind.IN_PLACE: "in-place",
@@ -247,7 +251,8 @@ def _find(
     from kubectl_qos.present import fixes as present
 
     # Who dies depends on all pods of a node: namespace and labels only say whose deaths count.
-    scope = replace(resolved.scope, names=frozenset(), node=node)
+    # A template has pods on other nodes too.
+    scope = replace(resolved.scope, names=frozenset(), node=None if options.priorities else node)
     if reference is None:
         scope = replace(scope, namespace=options.source.namespace)
     is_pod = reference is not None and reference.kind == "Pod"
@@ -261,9 +266,10 @@ def _find(
         if not nodes and not is_fleet:
             raise InputError("no pods that are on a node", hint="kubectl qos explain shows pods without one")
         if options.priorities:
-            from kubectl_qos.present.priorities import plans_of_nodes
+            from kubectl_qos.present.priorities import plans_of_nodes, with_refusals
 
-            return plans_of_nodes(snapshot, nodes, scope), snapshot
+            plans = plans_of_nodes(snapshot, nodes, scope)
+            return with_refusals(plans, lambda pod: _related(pod, resolved)), snapshot
         found = present.fixes_on_nodes(snapshot, nodes, scope, only_nearest=is_fleet and node is None)
         if node is not None:
             from kubectl_qos.edit.kubelet_settings import fix_kubelet
@@ -277,7 +283,8 @@ def _find(
     if is_pod:
         pod = resources.find_pod(reference, snapshot, resolved)
         resources.require_cgroup(pod)
-        return present.fixes_for_pods(snapshot, [(pod.namespace, pod.name)]), snapshot
+        key = pod.namespace, pod.name
+        return present.fixes_for_pods(snapshot, [key], related=_related(pod, resolved)), snapshot
     mine = [
         (pod.namespace, pod.name)
         for pod in snapshot.pods
@@ -287,7 +294,17 @@ def _find(
     if not mine:
         resources.find_pod(reference, snapshot, resolved)
         raise InputError(f"{reference} has no pods on a node: nothing waits for them")
-    return present.fixes_for_pods(snapshot, mine, reference), snapshot
+    workload = resources.find_pod(reference, snapshot, resolved)
+    return present.fixes_for_pods(snapshot, mine, reference, related=_related(workload, resolved)), snapshot
+
+
+def _related(pod: Pod, resolved: sources.ResolvedSource) -> RelatedObjects | None:
+    """What is around a pod or workload, None where the object itself cannot be read."""
+    try:
+        return resolved.source.related(pod)
+    except QosError as error:
+        output.note(str(error))
+        return None
 
 
 def _print(found: FixList | Plans, snapshot: Snapshot, options: Options) -> None:

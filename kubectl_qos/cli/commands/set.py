@@ -19,7 +19,7 @@ from kubectl_qos.cli.flags import (
     add_trial_flags,
     add_write_flags,
 )
-from kubectl_qos.errors import EXIT_ERROR, EXIT_TROUBLE, InputError, UsageError, trouble
+from kubectl_qos.errors import EXIT_ERROR, EXIT_TROUBLE, ApiError, InputError, QosError, UsageError, trouble
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.apply import ApplyShell
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kubectl_qos.edit.edits import Edit
     from kubectl_qos.edit.preview import Preview, StrategyKind
     from kubectl_qos.k8s.objects import Pod
-    from kubectl_qos.k8s.snapshot import Snapshot
+    from kubectl_qos.k8s.snapshot import Scope, Snapshot
 
 DESCRIPTION: Final = """\
 Show what other requests and limits of one pod or workload do, then apply them:
@@ -94,6 +94,16 @@ class Options:
     def tree(self) -> str | None:
         """The working tree in which the source is changed, if that is asked for."""
         return self.write or (self.source.kustomize if self.writes else None)
+
+    @property
+    def is_dry_write(self) -> bool:
+        """Whether only the diff of what would be written is printed."""
+        return self.writes and self.apply.dry_run != "none"
+
+    @property
+    def has_text_for_git(self) -> bool:
+        """Whether stdout is a commit message or a diff, and nothing else."""
+        return self.output is None and (self.tree is not None or self.is_dry_write)
 
     @property
     def strategy(self) -> StrategyKind | None:
@@ -211,11 +221,17 @@ def _set(options: Options) -> tuple[bool, bool]:
 
         resolved, settings = resolve_cluster(options.source, options.apply)
         shell = ApplyShell(resolved, options.apply, settings, options.output, request.kill_rank)
+        snapshot = resolved.source.snapshot(_scope(references, resolved, options))
     else:
-        resolved = sources.resolve_source(options.source, lives=True)
-    # What pods of a workload have used is known by their names.
-    scope = resolved.scope if options.source.reads_store else resolved.named(references)
-    snapshot = resolved.source.snapshot(scope)
+        try:
+            resolved = sources.resolve_source(options.source, lives=True)
+            snapshot = resolved.source.snapshot(_scope(references, resolved, options))
+        except QosError as error:
+            if options.write and options.source.is_cluster and not isinstance(error, ApiError):
+                error.hint = (
+                    f"without a cluster: -k FOLDER --write, with the folder of {options.write} to deploy"
+                )
+            raise
     pod = _find_one(references, snapshot, resolved)
     edits = set_edits.build_edits(request, pod, snapshot)
     changes = change(pod, edits, snapshot, resolved, shell, options, request)
@@ -234,13 +250,15 @@ def change(
     """Print what edits do, then apply them with a shell; whether something changes. Raises QosError."""
     from kubectl_qos.cli import set_edits
     from kubectl_qos.edit.preview import preview
+    from kubectl_qos.edit.replicas import recreate_all
 
     setup = snapshot.setup(pod.node_name)
     neighbours = snapshot.by_node().get(pod.node_name, ())
     effects = preview(pod, edits, setup, neighbours, snapshot.usage)
+    replicas = recreate_all(pod, effects.edits, snapshot) if pod.kind != "Pod" else ()
     if shell is None or options.output is None:
-        set_edits.print_preview(effects, pod, resolved, options, request, snapshot)
-    output.notes(set_edits.preview_notes(effects, snapshot))
+        set_edits.print_preview(effects, pod, resolved, options, request, snapshot, replicas)
+    output.notes(set_edits.preview_notes(effects, snapshot, replicas))
     resolved.print_notes()
     if effects.edits:
         others = set_edits.refusals_in_files(effects, resolved, snapshot) if shell is None else ()
@@ -254,10 +272,28 @@ def change(
 
         write_to_tree(pod, edits, resolved, options)
     elif options.writes:
-        output.note(_write(effects, pod, resolved))
+        _write(effects, pod, resolved, options)
     elif effects.edits and shell is None and options.source.demo and options.output is None:
         output.note("nothing is changed: --yes applies it to the demo")
     return bool(effects.edits)
+
+
+def _scope(
+    references: Sequence[resources.Reference], resolved: sources.ResolvedSource, options: Options
+) -> Scope:
+    """What is named, of a workload its pods: those with the labels of its template."""
+    from kubectl_qos.k8s.kinds import WORKLOADS
+    from kubectl_qos.k8s.selectors import Selector
+
+    if options.source.reads_store:
+        # What pods of a workload have used is known by their names.
+        return resolved.scope
+    scope = resolved.named(references)
+    if not (resolved.source.is_live and references and references[0].kind in WORKLOADS):
+        return scope
+    found = resolved.source.find(references[0].kind, scope.namespace, references[0].name)
+    labels = ",".join(f"{key}={value}" for key, value in (found.metadata.labels or {}).items())
+    return replace(scope, names=frozenset(), selector=Selector.parse(labels), selector_text=labels)
 
 
 def _parse_target(options: Options) -> list[resources.Reference]:
@@ -281,9 +317,9 @@ def check_flags(options: Options) -> None:
     options.apply.check_trial()
     if options.into is not None and options.tree is None:
         raise UsageError("--into needs --write DIR", hint="DIR is the working tree with the manifests")
-    if options.writes and options.apply.dry_run != "none":
+    if options.writes and options.apply.dry_run == "server":
         raise UsageError(
-            "--write and --dry-run exclude each other", hint="without --write nothing is written"
+            "--write and --dry-run=server exclude each other", hint="--dry-run prints the diff of the files"
         )
     if options.writes and options.tree is None:
         if not options.source.files:
@@ -342,11 +378,18 @@ def _find_one(
     return matching[0]
 
 
-def _write(effects: Preview, pod: Pod, resolved: sources.ResolvedSource) -> str:
+def _write(effects: Preview, pod: Pod, resolved: sources.ResolvedSource, options: Options) -> None:
+    from kubectl_qos.present.apply import diff_lines
+
     name = resources.reference(pod)
     if not effects.edits:
-        return f"nothing is written: {name} has these values already in {resolved.source.title}"
-    return f"{name} is changed in {resolved.source.change_file(pod, effects.edits)}"
+        output.note(f"nothing is written: {name} has these values already in {resolved.source.title}")
+        return
+    dry_run = options.is_dry_write
+    done = resolved.source.change_file(pod, effects.edits, dry_run=dry_run)
+    output.note(f"{name} {'would be' if dry_run else 'is'} changed in {done.name}")
+    if dry_run and options.output is None:
+        output.print_lines(diff_lines([done]))
 
 
 def _apply(shell: ApplyShell, effects: Preview, pod: Pod, snapshot: Snapshot, options: Options) -> None:

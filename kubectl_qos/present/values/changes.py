@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
@@ -13,16 +13,20 @@ from kubectl_qos.edit.goals import RankGoal
 from kubectl_qos.edit.history import Entry, EntryState
 from kubectl_qos.edit.patch import CONTENT_TYPE, METHOD
 from kubectl_qos.edit.preview import Effects, FileChange, Preview, StrategyKind, When
+from kubectl_qos.edit.replicas import NodeReplicas
 from kubectl_qos.edit.strategy import Strategy
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.node_overrides import NodeOverride
 from kubectl_qos.k8s.objects import CPU
 from kubectl_qos.k8s.quantity import Quantity
+from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.apply import strategy_effect, strategy_title
 from kubectl_qos.present.effects import goal_reached, kubelet_refusals
 from kubectl_qos.present.findings import finding_sentence
 from kubectl_qos.present.format import full_name
+from kubectl_qos.present.next_death import DeathRow
 from kubectl_qos.present.values import Document, NumberChange, TextChange, Values, camel
+from kubectl_qos.present.values.incidents import DeathValues, death_values
 from kubectl_qos.qos.killers import killers
 
 
@@ -173,11 +177,34 @@ class GoalValues(Values, frozen=True, kw_only=True):
     when: When
 
 
+class DeathChange(Values, frozen=True, kw_only=True):
+    """The nearest death before and after, null where none waits."""
+
+    before: DeathValues | None
+    after: DeathValues | None
+
+
+class ReplicasValues(Values, frozen=True, kw_only=True):
+    """The pods of a workload that one node runs, once all are recreated.
+
+    `nextDeath` is the nearest on the node, `nextOwnDeath` that of one of these pods. `room` is how many
+    further such pods the node has requests left for, `roomLater` without the old ones; null where unknown.
+    """
+
+    node: str
+    pods: tuple[EffectsValues, ...]
+    next_death: DeathChange
+    next_own_death: DeathChange
+    room: int | None
+    room_later: int | None
+
+
 class ChangePreviewValues(Document, frozen=True, kw_only=True, tag="ChangePreview"):
     """What a change does, before it is applied: `set`.
 
     `refusals` are the server's answers to the values, `strategy` how they would be applied, `kubelet` is null
-    unless that is in place, and `goal` unless a kill rank was asked for. `patch` is the
+    unless that is in place, and `goal` unless a kill rank was asked for. `nodes` are those that run pods of
+    a workload; its `effects` are those on a pod without a node. `patch` is the
     strategic merge patch, null where nothing changes, and `manifest` the whole object with the change, in a
     server's answer to `--yes` or `--dry-run=server` as that has it.
     """
@@ -189,6 +216,7 @@ class ChangePreviewValues(Document, frozen=True, kw_only=True, tag="ChangePrevie
     kubelet: KubeletAnswer | None
     goal: GoalValues | None
     effects: EffectsValues
+    nodes: tuple[ReplicasValues, ...]
     node_fit: tuple[FitValues, ...]
     findings: tuple[FindingValues, ...]
     strategies: tuple[StrategyValues, ...]
@@ -295,6 +323,7 @@ def preview_values(
     patch: Mapping[str, Any] | None,
     manifest: Mapping[str, Any],
     notes: Iterable[str],
+    replicas: Iterable[NodeReplicas] = (),
 ) -> ChangePreviewValues:
     """A change with all that speaks for and against it."""
     pod = preview.before.pod
@@ -313,6 +342,7 @@ def preview_values(
             when=goal_reached(preview),
         ),
         effects=effects_values(preview.effects),
+        nodes=tuple(map(_replicas_values, replicas)),
         node_fit=fit_values(preview),
         findings=tuple(
             FindingValues.of(one, reason=_reason(one), message=finding_sentence(one)) for one in findings
@@ -321,6 +351,25 @@ def preview_values(
         patch=None if patch is None else dict(patch),
         manifest=dict(manifest),
         notes=tuple(notes),
+    )
+
+
+def _replicas_values(node: NodeReplicas) -> ReplicasValues:
+    def nearest(keys: Container[PodKey] | None) -> DeathChange:
+        before, after = (
+            next((one for one in side if keys is None or one.key in keys), None)
+            for side in (node.deaths_before, node.deaths_after)
+        )
+        name = node.setup.node.name
+        old, new = (one and death_values(DeathRow(name, one)) for one in (before, after))
+        return DeathChange(before=old, after=new)
+
+    return ReplicasValues.of(
+        node,
+        node=node.setup.node.name,
+        pods=tuple(map(effects_values, node.effects)),
+        next_death=nearest(None),
+        next_own_death=nearest(node.keys),
     )
 
 

@@ -11,12 +11,12 @@ from kubectl_qos.edit.fixes import EvidenceKind, Fix, FixKind, NoFixReason, Unfi
 from kubectl_qos.edit.goals import Obstacle, ObstacleReason
 from kubectl_qos.edit.kubelet_settings import KubeletFix
 from kubectl_qos.edit.preview import StrategyKind, When
-from kubectl_qos.edit.priorities import Inversion, priority_of
+from kubectl_qos.edit.priorities import Inversion, Move, priority_of
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.present.findings import obstacle_sentence
 from kubectl_qos.present.fixes import FixList, fix_sentence, kubelet_notes, unfixed_sentence
 from kubectl_qos.present.next_death import DeathRow
-from kubectl_qos.present.priorities import MoveRow, Plans, move_sentence, notes
+from kubectl_qos.present.priorities import Plans, move_sentence, notes
 from kubectl_qos.present.values import ClusterValues, Document, OfCluster, TextChange, Values
 from kubectl_qos.present.values.changes import (
     EditValues,
@@ -32,10 +32,15 @@ from kubectl_qos.qos.reason import Mechanism
 
 
 class FixEvidence(Values, frozen=True, kw_only=True):
-    """How the container's need is known, and the most memory that was seen or follows from that."""
+    """How the container's need is known, and the most memory that was seen or follows from that.
+
+    Of a VerticalPodAutoscaler that is its target for the pod, with its lower and upper bound, else null.
+    """
 
     kind: EvidenceKind
     peak_bytes: int
+    lower_bytes: int | None
+    upper_bytes: int | None
 
 
 class FixValues(OfCluster, frozen=True, kw_only=True):
@@ -175,7 +180,7 @@ class InversionValues(Values, frozen=True, kw_only=True):
 
 
 class MoveValues(Values, frozen=True, kw_only=True):
-    """The changes of one pod, and the inversions that end with them."""
+    """The changes of one pod, and the inversions that end with them; pods of a workload have one number."""
 
     number: int
     namespace: str
@@ -213,7 +218,12 @@ def priority_values(found: Plans) -> PriorityPlanValues:
             NodePriorities(
                 node=plan.node,
                 free_bytes=plan.free_bytes,
-                changes=tuple(_move_values(row) for row in rows if row.plan is plan),
+                changes=tuple(
+                    _move_values(row.number, one.move)
+                    for row in rows
+                    for one in row.moves
+                    if one.plan is plan
+                ),
                 unsolved=tuple(_inversion(one.inversion, one.obstacle) for one in plan.unsolved),
             )
             for plan in found.plans
@@ -222,11 +232,11 @@ def priority_values(found: Plans) -> PriorityPlanValues:
     )
 
 
-def _move_values(row: MoveRow) -> MoveValues:
-    pod, move = row.move.pod, row.move
+def _move_values(number: int, move: Move) -> MoveValues:
+    pod = move.pod
     return MoveValues.of(
         move,
-        number=row.number,
+        number=number,
         namespace=pod.namespace,
         pod=pod.name,
         priority=priority_of(pod),

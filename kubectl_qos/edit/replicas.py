@@ -1,0 +1,122 @@
+"""The running pods of a workload on all of their nodes, before and once all are recreated with its edits.
+
+Not here: the template itself (preview.py), and the rollout that recreates them (strategy.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from kubectl_qos.edit.edits import POD_LEVEL, Edit, apply_edits
+from kubectl_qos.edit.preview import Effects, as_recreated, build_effects
+from kubectl_qos.errors import InputError
+from kubectl_qos.k8s.allocation import desired_pod, running_pod
+from kubectl_qos.k8s.kinds import belongs_to
+from kubectl_qos.k8s.kubelet import NodeSetup
+from kubectl_qos.k8s.objects import Pod, all_containers
+from kubectl_qos.k8s.snapshot import Snapshot
+from kubectl_qos.k8s.usage import PodKey, PodUsage
+from kubectl_qos.qos.prediction import predict, predict_running
+from kubectl_qos.qos.ranking import Ranking, rank_node
+from kubectl_qos.qos.resize import node_fit
+from kubectl_qos.qos.simulation.next_death import NextDeath, next_deaths
+from kubectl_qos.qos.simulation.node_state import ranked_node_state
+
+
+@dataclass(frozen=True, slots=True)
+class NodeReplicas:
+    """The pods of a workload that one node runs, those that die first first, and all that wait there.
+
+    `room` is how many further pods with the edits the node has requests left for, `room_later` once the old
+    ones are gone; None where what is allocatable is unknown.
+    """
+
+    setup: NodeSetup
+    effects: tuple[Effects, ...]
+    deaths_before: tuple[NextDeath, ...]
+    deaths_after: tuple[NextDeath, ...]
+    room: int | None
+    room_later: int | None
+
+    @property
+    def keys(self) -> set[PodKey]:
+        """Namespace and name of each of the pods."""
+        return {(one.before.pod.namespace, one.before.pod.name) for one in self.effects}
+
+
+def replicas_of(workload: Pod, pods: Iterable[Pod]) -> list[Pod]:
+    """The pods of a workload that run on a node."""
+    return [
+        pod
+        for pod in pods
+        if pod.kind == "Pod" and pod.node_name and not pod.is_terminal
+        if pod.namespace == workload.namespace and belongs_to(pod, workload.kind, workload.name)
+    ]
+
+
+def recreate_all(workload: Pod, edits: Sequence[Edit], snapshot: Snapshot) -> tuple[NodeReplicas, ...]:
+    """What edits of a workload do to each of its pods on its node; the one that dies first comes first."""
+    by_node: dict[str, list[Pod]] = {}
+    for pod in replicas_of(workload, snapshot.pods):
+        by_node.setdefault(pod.node_name, []).append(pod)
+    found = (_on_node(pods, edits, name, snapshot) for name, pods in by_node.items())
+    return tuple(sorted(found, key=lambda one: _rank(one.effects[0])))
+
+
+def usage_of(pod: Pod, snapshot: Snapshot) -> PodUsage | None:
+    """The usage of a pod, of a workload that of its pod that uses most; None where it is unknown."""
+    known = [snapshot.usage_now(one) for one in replicas_of(pod, snapshot.pods)]
+    found = [one for one in (snapshot.usage_now(pod), *known) if one is not None]
+    return max(found, key=lambda one: one.working_set_bytes, default=None)
+
+
+def _rank(effects: Effects) -> int:
+    return effects.rank_before or len(effects.ranking_before.pods) + 1
+
+
+def _on_node(pods: Sequence[Pod], edits: Sequence[Edit], name: str, snapshot: Snapshot) -> NodeReplicas:
+    setup, mine = snapshot.setup(name), {pod.name for pod in pods}
+    others = [
+        pod
+        for pod in snapshot.by_node().get(name, ())
+        if pod.name not in mine or pod.namespace != pods[0].namespace
+    ]
+    pairs = [
+        (
+            predict_running(pod, setup),
+            predict(_recreated(pod, edits), setup.node, kubelet=setup.kubelet, release=setup.release),
+        )
+        for pod in pods
+    ]
+    running = [running_pod(one, setup.release) for one in others]
+    before, after = (
+        rank_node([pair[side].pod for pair in pairs] + running, setup.node, setup.release, snapshot.usage)
+        for side in (0, 1)
+    )
+    own = snapshot.own_bytes(name)
+    return NodeReplicas(
+        setup,
+        tuple(sorted(build_effects(pairs, before, after), key=_rank)),
+        _deaths(before, setup, own),
+        _deaths(after, setup, own),
+        _room(pairs[0][1].pod, map(desired_pod, [*others, *pods]), setup),
+        _room(pairs[0][1].pod, map(desired_pod, others), setup),
+    )
+
+
+def _recreated(pod: Pod, edits: Iterable[Edit]) -> Pod:
+    names = {POD_LEVEL, *(container.name for container in all_containers(pod))}
+    return as_recreated(apply_edits(pod, [edit for edit in edits if edit.owner in names]))
+
+
+def _deaths(ranking: Ranking, setup: NodeSetup, own_bytes: int) -> tuple[NextDeath, ...]:
+    try:
+        return tuple(next_deaths(ranked_node_state(ranking, setup, own_bytes=own_bytes)))
+    except InputError:
+        return ()
+
+
+def _room(pod: Pod, others: Iterable[Pod], setup: NodeSetup) -> int | None:
+    fits = [max(one.free, 0) // one.needed for one in node_fit(pod, others, setup) if one.needed]
+    return min(fits, default=None)

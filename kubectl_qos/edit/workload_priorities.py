@@ -1,0 +1,199 @@
+"""Priorities that hold on all nodes at once: the pods of a workload get the same values, by its template.
+
+Each node is planned by itself (priorities.py). What one pod of a workload needs all of them get, and the
+nodes are planned again with it, until nothing is added. Values that a node cannot take (no room, a pod of
+higher priority passed, another class) are given up, and the workload stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, apply_edits, current_value, effective_edits
+from kubectl_qos.edit.fixes import NodeModel, pod_key
+from kubectl_qos.edit.goals import ObstacleReason
+from kubectl_qos.edit.preview import StrategyKind, preview
+from kubectl_qos.edit.priorities import (
+    Exposure,
+    Move,
+    PriorityPlan,
+    exposure,
+    free_requests,
+    inversions,
+    inverted,
+    plan_priorities,
+    priority_of,
+)
+from kubectl_qos.k8s.kinds import WORKLOADS, Workload, find_workload
+from kubectl_qos.k8s.objects import MEMORY, Pod, all_containers
+from kubectl_qos.k8s.quantity import ZERO
+from kubectl_qos.k8s.resources import pod_requests
+from kubectl_qos.k8s.usage import PodKey
+from kubectl_qos.k8s.validation import pod_refusals
+
+ROLLED_OUT: Final = WORKLOADS.keys() - {"Job", "CronJob"}
+"""Kinds whose running pods follow the template."""
+_MOST_ROUNDS: Final = 10
+_Values = dict[Workload, tuple[Edit, ...]]
+
+
+def plan_nodes(
+    models: Sequence[NodeModel], keys: Sequence[Collection[PodKey] | None]
+) -> tuple[PriorityPlan, ...]:
+    """The plan of each node, of some of its pods or of all, with the same values for the pods of a workload.
+
+    A workload whose values do not fit a node gets what its pods there can share, and nothing if that is too
+    much as well. Nodes that only have other pods of the workloads have no `keys`.
+    """
+    search = _Search(models, keys)
+    while True:
+        values, plans = search.common_values()
+        nodes = [_Node(model, plan, values) for model, plan in zip(models, plans, strict=True)]
+        too_much = {one for node in nodes for one in node.too_much()}
+        if not too_much:
+            return tuple(node.plan() for node in nodes)
+        for workload in too_much:
+            search.restrict(workload)
+
+
+class _Search:
+    def __init__(self, models: Sequence[NodeModel], keys: Sequence[Collection[PodKey] | None]) -> None:
+        self._models, self._keys = models, keys
+        self._workloads = {pod_key(pod): find_workload(pod) for model in models for pod in model.pods}
+        self._fixed: dict[PodKey, ObstacleReason] = {}
+        self._most: dict[Workload, int] = {}
+
+    def restrict(self, workload: Workload) -> None:
+        """Let a workload request no more than its pods can share on each node; the second time nothing."""
+        mine = [key for key, one in self._workloads.items() if one == workload]
+        if workload in self._most or workload.kind not in ROLLED_OUT:
+            self._fixed |= dict.fromkeys(mine, ObstacleReason.REPLICAS)
+            return
+        shares = [
+            free // count
+            for model in self._models
+            if (free := free_requests(model)) is not None
+            if (count := sum(self._workloads[pod_key(pod)] == workload for pod in model.pods))
+        ]
+        self._most[workload] = min(shares, default=0)
+
+    def common_values(self) -> tuple[_Values, list[PriorityPlan]]:
+        """What the templates get, and the plans of the nodes with that."""
+        values: _Values = {}
+        for _ in range(_MOST_ROUNDS):
+            plans = [self._plan(*one, values) for one in zip(self._models, self._keys, strict=True)]
+            wanted = [(self._workloads[pod_key(one.pod)], one.edits) for plan in plans for one in plan.moves]
+            grown = [(one, edits) for one, edits in wanted if one.kind in ROLLED_OUT]
+            if not grown:
+                return values, plans
+            for workload, edits in grown:
+                values[workload] = tuple(_largest(self._pods(workload), [*values.get(workload, ()), *edits]))
+        for workload in {one for one, _ in grown}:
+            self.restrict(workload)
+        return self.common_values()
+
+    def _plan(self, model: NodeModel, keys: Collection[PodKey] | None, values: _Values) -> PriorityPlan:
+        edits = {pod_key(pod): _edits(pod, values) for pod in model.pods}
+        edited = replace(model, pods=[apply_edits(pod, edits[pod_key(pod)]) for pod in model.pods])
+        most = {
+            key: self._most[workload] - _more_requested(model, pod, edits[key])
+            for pod in model.pods
+            if (workload := self._workloads[key := pod_key(pod)]) in self._most
+        }
+        return plan_priorities(edited, keys, self._fixed, most)
+
+    def _pods(self, workload: Workload) -> list[Pod]:
+        return [
+            model.recreated(pod)
+            for model in self._models
+            for pod in model.pods
+            if self._workloads[pod_key(pod)] == workload
+        ]
+
+
+def _largest(pods: Sequence[Pod], edits: Iterable[Edit]) -> Iterator[Edit]:
+    """For each value the largest of the edits and of what any of the pods has; no limit is the largest."""
+    wanted: dict[tuple[str, Side, str], list[Edit]] = {}
+    for edit in edits:
+        wanted.setdefault(edit.target, []).append(edit)
+    for target, some in wanted.items():
+        now = [current_value(pod, *target) for pod in pods if _own(pod, some[:1])]
+        sizes = [edit.quantity for edit in some]
+        known = [one for one in (*sizes, *now) if one is not None]
+        is_unlimited = target[1] is Side.LIMITS and None in now
+        yield Edit(*target, None if is_unlimited or None in sizes else max(known))
+
+
+def _own(pod: Pod, edits: Iterable[Edit]) -> list[Edit]:
+    names = {POD_LEVEL, *(container.name for container in all_containers(pod))}
+    return [edit for edit in edits if edit.owner in names]
+
+
+def _edits(pod: Pod, values: Mapping[Workload, Sequence[Edit]]) -> tuple[Edit, ...]:
+    return effective_edits(pod, _own(pod, values.get(find_workload(pod), ())))
+
+
+def _more_requested(model: NodeModel, pod: Pod, edits: Sequence[Edit]) -> int:
+    """How much more memory a pod requests with edits, in bytes."""
+    old, new = (pod_requests(model.recreated(pod, some), model.setup.release) for some in ((), edits))
+    return new.get(MEMORY, ZERO).value() - old.get(MEMORY, ZERO).value()
+
+
+class _Node:
+    """A node with the values of templates and the moves of its other pods."""
+
+    def __init__(self, model: NodeModel, found: PriorityPlan, values: _Values) -> None:
+        self._model, self._found, self._values = model, found, values
+        self._pods = {pod_key(pod): pod for pod in model.pods if not pod.is_terminal}
+        self._edits = {key: _edits(pod, values) for key, pod in self._pods.items()}
+        self._edits |= {pod_key(move.pod): move.edits for move in found.moves}
+        self._priorities = {key: priority_of(pod) for key, pod in self._pods.items()}
+        self._before = self._exposures({})
+        self._after = self._exposures(self._edits)
+
+    def _exposures(self, edits: Mapping[PodKey, Sequence[Edit]]) -> dict[PodKey, Exposure]:
+        return {key: exposure(self._model, pod, edits.get(key, ())) for key, pod in self._pods.items()}
+
+    def too_much(self) -> Iterator[Workload]:
+        """The workloads whose values this node cannot take."""
+        before = set(inversions(self._priorities, self._before))
+        after = set(inversions(self._priorities, self._after))
+        changed = {key: find_workload(self._pods[key]) for key, edits in self._edits.items() if edits}
+        yield from (changed[one.lower] for one in after - before if changed.get(one.lower) in self._values)
+        release = self._model.setup.release
+        mine = {key: one for key, one in changed.items() if one in self._values}
+        for key, workload in mine.items():
+            pod, edits = self._pods[key], self._edits[key]
+            is_other = self._model.qos_class(pod, edits) is not self._model.qos_class(pod)
+            if (
+                is_other
+                or self._more_bytes(key) < 0
+                or pod_refusals(self._model.recreated(pod, edits), release)
+            ):
+                yield workload
+        free = free_requests(self._model)
+        if mine and free is not None and sum(map(self._more_bytes, changed)) > free:
+            yield mine[min(mine, key=lambda key: (self._priorities[key], key))]
+
+    def _more_bytes(self, key: PodKey) -> int:
+        return _more_requested(self._model, self._pods[key], self._edits[key])
+
+    def plan(self) -> PriorityPlan:
+        """The moves of all pods, of the highest priority first."""
+        order = sorted(self._edits, key=lambda key: -self._priorities[key])
+        moves = [self._move(key) for key in order if self._edits[key]]
+        return replace(self._found, moves=tuple(moves), free_bytes=free_requests(self._model))
+
+    def _move(self, key: PodKey) -> Move:
+        known = next((one for one in self._found.moves if pod_key(one.pod) == key), None)
+        if known is not None:
+            return known
+        pod, edits = self._pods[key], self._edits[key]
+        left = set(inverted(key, self._priorities, self._after))
+        unmoved = {**self._after, key: self._before[key]}
+        solves = tuple(one for one in inverted(key, self._priorities, unmoved) if one not in left)
+        seen = preview(pod, edits, self._model.setup, (), self._model.usage)
+        workload, more = find_workload(pod), self._more_bytes(key)
+        return Move(pod, edits, solves, more, seen, StrategyKind.TEMPLATE, workload)

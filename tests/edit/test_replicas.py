@@ -1,0 +1,99 @@
+"""The pods of a workload on all of their nodes: ranks and deaths, and what a preview says."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import structs
+
+from kubectl_qos.cluster.files import DemoSource
+from kubectl_qos.edit.compare import with_manifests
+from kubectl_qos.edit.edits import Edit, Side, apply_edits
+from kubectl_qos.edit.replicas import recreate_all, replicas_of, usage_of
+from kubectl_qos.edit.strategy import RolloutPlan
+from kubectl_qos.k8s.kinds import Workload, find_workload
+from kubectl_qos.k8s.objects import MEMORY, ObjectMeta, Pod
+from kubectl_qos.k8s.quantity import Quantity
+from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.present.moments import MOST_NODES, replicas_section, rollout_section
+from kubectl_qos.qos.ranking import rank_node
+from kubectl_qos.qos.simulation.next_death import next_deaths
+from kubectl_qos.qos.simulation.node_state import state_of_node
+
+DEMO: Final = DemoSource().snapshot(Scope())
+WORKLOADS: Final = {find_workload(pod): pod for pod in DEMO.pods if pod.node_name and not pod.is_terminal}
+
+
+def template(workload: Workload) -> Pod:
+    kind, namespace, name = workload
+    spec = structs.replace(WORKLOADS[workload].spec, node_name="")
+    return Pod(kind=kind, metadata=ObjectMeta(name=name, namespace=namespace), spec=spec)
+
+
+def requesting(pod: Pod, size: str) -> list[Edit]:
+    return [Edit(one.name, Side.REQUESTS, MEMORY, Quantity.parse(size)) for one in pod.containers]
+
+
+def own_edits(pod: Pod, edits: list[Edit]) -> list[Edit]:
+    """Without those of containers that this pod does not have."""
+    return [one for one in edits if one.owner in {container.name for container in pod.containers}]
+
+
+def test_all_pods_of_a_workload_change_at_once_on_each_of_its_nodes() -> None:
+    """As the manifests of `simulate -f` change them, which is another road to the same nodes."""
+    for workload in map(template, WORKLOADS):
+        edits, mine = requesting(workload, "100Mi"), replicas_of(workload, DEMO.pods)
+        found = recreate_all(workload, edits, DEMO)
+        assert sum(len(node.effects) for node in found) == len(mine)
+        manifests = [apply_edits(pod, own_edits(pod, edits)) for pod in mine]
+        changed = Snapshot(with_manifests(DEMO.pods, manifests).pods, DEMO.nodes, DEMO.usage)
+        for node in found:
+            name, setup = node.setup.node.name, node.setup
+            for snapshot, side, deaths in (
+                (DEMO, "rank_before", node.deaths_before),
+                (changed, "rank_after", node.deaths_after),
+            ):
+                assert set(deaths) == set(next_deaths(state_of_node(snapshot, name)))
+                rows = rank_node(snapshot.by_node()[name], setup.node, setup.release, snapshot.usage).pods
+                ranks = {(row.pod.namespace, row.pod.name): row.rank for row in rows}
+                keys = [(one.before.pod.namespace, one.before.pod.name) for one in node.effects]
+                assert [getattr(one, side) for one in node.effects] == [ranks[key] for key in keys]
+
+
+API: Final = Workload("Deployment", "shop", "api")
+
+
+def test_a_preview_says_the_worst_the_best_and_each_node() -> None:
+    api = template(API)
+    nodes = recreate_all(api, requesting(api, "721Mi"), DEMO)
+    section = replicas_section(nodes)
+    assert section.heading == "Pods: 2 pods on 1 node, once all are recreated"
+    assert [(one.label, one.before, one.after) for one in section.changes] == [
+        ("worst kill rank", "1 on worker-2", "2 on worker-2"),
+        ("best kill rank", "5 on worker-2", "11 on worker-2"),
+        ("worker-2: kill ranks of 17", "1, 5", "2, 11"),
+        ("worker-2: next death of these", "+118Mi own limit 94%", "+118Mi own limit 94%"),
+        *[("worker-2: next death", *["+2Mi data/importer-5f7b9c-2vtxk:c, own limit 98%"] * 2)],
+    ]
+    many = replicas_section(nodes * (MOST_NODES + 1))
+    assert many.lines[0].text == "1 more node: -o json has them"
+
+
+def test_a_rollout_needs_room_for_the_pods_that_it_makes_first() -> None:
+    api = template(API)
+    for size, room, warns in (("721Mi", (2, 3), False), ("3Gi", (0, 0), True)):
+        nodes = recreate_all(api, requesting(api, size), DEMO)
+        assert (nodes[0].room, nodes[0].room_later) == room
+        section = rollout_section(nodes, RolloutPlan(pods=2, running=2, surge=1, missing=0))
+        assert section is not None
+        assert section.warns is warns
+        by_parts = rollout_section(nodes, RolloutPlan(pods=2, running=2, surge=0, missing=1))
+        assert by_parts is not None
+        assert not by_parts.warns
+    assert rollout_section(nodes, RolloutPlan(pods=2, running=0, surge=2, missing=0)) is None
+
+
+def test_the_usage_of_a_workload_is_that_of_its_greediest_pod() -> None:
+    api = template(API)
+    usages = [DEMO.usage_of(pod) for pod in replicas_of(api, DEMO.pods)]
+    assert usage_of(api, DEMO) == max(filter(None, usages), key=lambda one: one.working_set_bytes)
