@@ -22,21 +22,26 @@ class UsageOrigin(StrEnum):
     PROMETHEUS = "Prometheus"
 
 
-class _PsiData(ApiStruct, frozen=True):
-    avg10: float = 0.0
-    avg60: float = 0.0
-    avg300: float = 0.0
+class PsiData(ApiStruct, frozen=True):
+    """Percents of the last 10, 60 and 300 s, None where the source does not have that average."""
+
+    avg10: float | None = None
+    avg60: float | None = None
+    avg300: float | None = None
+
+
+NO_PSI: Final = PsiData()
 
 
 class Psi(ApiStruct, frozen=True):
-    """Percents of the last 10, 60 and 300 s in which some tasks waited, or all that were not idle (full)."""
+    """How much of the time some tasks waited, or all that were not idle (full)."""
 
-    some: _PsiData = _PsiData()
-    full: _PsiData = _PsiData()
+    some: PsiData = NO_PSI
+    full: PsiData = NO_PSI
 
 
 class Pressure(NamedTuple):
-    """Pressure stall information of a node, pod or container; None where a kubelet does not report it.
+    """Pressure stall information of a node, pod or container; None where its source does not report it.
 
     Source: k8s.io/kubelet/pkg/apis/stats/v1alpha1/types.go (PSIStats), gate KubeletPSI, stable in 1.36.
     """
@@ -44,6 +49,11 @@ class Pressure(NamedTuple):
     cpu: Psi | None
     memory: Psi | None
     io: Psi | None
+
+
+def memory_psi(pressure: Pressure | None) -> PsiData:
+    """How much of the time some tasks waited for memory, as far as that is known."""
+    return pressure.memory.some if pressure is not None and pressure.memory is not None else NO_PSI
 
 
 class ContainerUsage(NamedTuple):
@@ -175,9 +185,13 @@ def sampled(usage: Mapping[PodKey, PodUsage], before: Sampled | None = None) -> 
     if not usage:
         return None
     times = {pod.timestamp for pod in usage.values()} - {""}
-    origin = next(iter(usage.values())).origin
     crowded = sum(pod.processes > len(pod.names) for pod in usage.values())
-    return Sampled(usage, origin, min(times, default=""), max(times, default=""), crowded)
+    return Sampled(usage, origin_of(usage), min(times, default=""), max(times, default=""), crowded)
+
+
+def origin_of(usage: Mapping[PodKey, PodUsage]) -> UsageOrigin:
+    """What measured this usage; the metrics API where nothing did."""
+    return next((pod.origin for pod in usage.values()), UsageOrigin.METRICS_API)
 
 
 def _whole(amount: ContainerUsage | int) -> ContainerUsage:

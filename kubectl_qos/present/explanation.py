@@ -20,10 +20,22 @@ from kubectl_qos.k8s.quantity import Quantity, parse_time
 from kubectl_qos.k8s.releases import Gate
 from kubectl_qos.k8s.resources import eviction_request
 from kubectl_qos.k8s.snapshot import PodsByNode, Scope, Snapshot
-from kubectl_qos.k8s.usage import PodUsage, Pressure
+from kubectl_qos.k8s.usage import PodUsage, Pressure, UsageOrigin
 from kubectl_qos.present import reasons
-from kubectl_qos.present.format import age, binary, count, duration, escape, first_few, full_name, short_path
+from kubectl_qos.present.format import (
+    NONE,
+    age,
+    binary,
+    count,
+    duration,
+    escape,
+    first_few,
+    full_name,
+    psi_text,
+    short_path,
+)
 from kubectl_qos.present.output import ARROW, Line, Section, ValueChange, sentences, spaced_lines
+from kubectl_qos.present.pod_columns import WITH_PSI
 from kubectl_qos.present.pod_rows import PodRow, PodRows, build_rows
 from kubectl_qos.present.score import ScoreParts, score_parts
 from kubectl_qos.present.tree import is_noise
@@ -75,7 +87,7 @@ def explain_pod(pod: Pod, snapshot: Snapshot, now: datetime) -> Explanation:
         _cgroup(prediction),
         _swap(prediction),
         _eviction(prediction, row, rows),
-        _pressure(pressure),
+        _pressure(pressure, usage),
         _resize(prediction, resize),
         _history(prediction, now),
         _assumed(prediction, rows),
@@ -261,14 +273,24 @@ def _eviction(prediction: Prediction, row: PodRow | None, rows: PodRows) -> Sect
     return Section("Eviction", answer, tuple(lines))
 
 
-def _pressure(pressure: Mapping[str, Pressure]) -> Section | None:
+def _pressure(pressure: Mapping[str, Pressure], usage: PodUsage | None) -> Section | None:
+    """Nothing where the metrics API measured usage, which never has pressure."""
+    if usage is None or usage.origin is UsageOrigin.METRICS_API:
+        return None
+    if not pressure:
+        return Section("Pressure", NONE, sentences(f"{usage.origin} has no pressure (PSI); {WITH_PSI}"))
+    is_stored = usage.origin is UsageOrigin.PROMETHEUS
+    over = "2 minutes, by Prometheus" if is_stored else "minute"
     lines = [Line(f"{name}  {_waits(one)}") for name, one in pressure.items()]
-    return Section("Pressure", "tasks waited, in the last minute (PSI)", tuple(lines)) if lines else None
+    if len(usage.names) > 1:
+        of_each = {name: one.pressure for name in usage.names if (one := usage.of(name)) is not None}
+        lines[1:1] = [Line(f"{escape(name)}  {_waits(one)}", depth=1) for name, one in of_each.items() if one]
+    return Section("Pressure", f"tasks waited, in the last {over} (PSI)", tuple(lines))
 
 
 def _waits(pressure: Pressure) -> str:
     return "; ".join(
-        f"{name} {psi.some.avg60:.1f}% some, {psi.full.avg60:.1f}% all"
+        f"{name} {psi_text(psi.some.avg60)} some, {psi_text(psi.full.avg60)} all"
         for name, psi in pressure._asdict().items()
         if psi is not None
     )

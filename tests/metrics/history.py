@@ -38,6 +38,8 @@ class Made:
 
 API_DIES, CRUNCH_DIES, CACHE_DIES = 6 * HOUR, 12 * HOUR, 18 * HOUR
 LEAK_FROM = 124 * MI
+WAITS, STALLS = 0.25, 0.125
+"""The shares of time in which tasks of api-0 wait for memory before it dies, and in which all of them do."""
 
 
 def leak(second: int) -> float:
@@ -114,6 +116,10 @@ def _used(pod: Made, second: int) -> float | None:
     return None if pod.evicted and second >= pod.dies else pod.used(second)
 
 
+def _waited(share: float, second: int) -> float | None:
+    return share * second if API_DIES - 600 <= second < API_DIES else None
+
+
 def _share(pod: Made, share: float, second: int) -> float | None:
     used = _used(pod, second)
     return None if used is None else used * share
@@ -179,12 +185,23 @@ def _pod_series(pod: Made) -> Iterator[tuple[Key, Value]]:
         "instance": f"{NODES[pod.node]}:10250",
         "job": "kubelet",
     }
+    if pod.name == "api-0":
+        yield from _pressure_series(pod, cadvisor)
     for name, share in (("working_set_bytes", 1.0), ("rss", 0.98), ("swap", 0.0)):
         yield _key(f"container_memory_{name}", cadvisor), partial(_share, pod, share)
     yield (
         _key("container_oom_events_total", cadvisor),
         lambda second: float(died(second) and not pod.evicted),
     )
+
+
+def _pressure_series(pod: Made, of_container: Mapping[str, str]) -> Iterator[tuple[Key, Value]]:
+    """Of the container, its pod and its node."""
+    of_pod = {key: text for key, text in of_container.items() if key != "container"} | {"id": "/kubepods/pod"}
+    root = {"id": "/", "instance": f"{NODES[pod.node]}:10250", "job": "kubelet"}
+    for labels, part in ((of_container, 1.0), (of_pod, 0.8), (root, 0.4)):
+        for name, share in (("waiting", WAITS * part), ("stalled", STALLS * part)):
+            yield _key(f"container_pressure_memory_{name}_seconds_total", labels), partial(_waited, share)
 
 
 def _key(name: str, labels: Mapping[str, str]) -> Key:
@@ -199,7 +216,7 @@ def exposition(begin: int, *, unit: int = 1) -> Iterator[str]:
     """All samples of the day that begins at this Unix time, a line each; `unit` is that of timestamps."""
     for (name, labels), value in sorted(series(), key=lambda one: one[0]):
         pairs = ",".join(f'{label}="{text}"' for label, text in labels)
-        for second in range(0, DAY + 1, STEP):
+        for second in range(0, DAY + 1, STEP if "pressure" not in name else STEP // 4):
             found = value(second)
             if found is not None:
                 if name.endswith("timestamp"):

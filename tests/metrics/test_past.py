@@ -107,6 +107,34 @@ def test_a_simulation_of_the_past(run: Run, store: Store) -> None:
     assert "after 2 kills" in later.out
 
 
+def test_pressure_is_a_rate_of_two_minutes(run: Run, store: Store) -> None:
+    """Of 10 s and of what is scraped less often there is none, which is said and not zero."""
+    moment = at(store, API_DIES - 60)
+    done = run("top", "-A", "-o", "wide", "--no-headers", *moment)
+    cells = {
+        line.split()[2]: [cell for cell in line.split() if cell in {"25.0%", "20.0%", "<none>"}]
+        for line in done.lines
+    }
+    assert cells["api-0"][:2] == ["<none>", "20.0%"]
+    assert "20.0%" not in cells["db-0"]
+    assert "PSI60 is the mean of 2 minutes in Prometheus, which is scraped too rarely for PSI10" in done.err
+    values = json.loads(run("top", "-A", "--containers", "-o", "json", *moment).out)["items"]
+    known = {row["pod"]: (row["psiSome10Percent"], row["psiSome60Percent"]) for row in values}
+    assert known["api-0"] == (None, 25)
+    assert known["db-0"] == (None, None)
+    nodes = json.loads(run("top", "nodes", "-o", "json", *moment).out)["items"]
+    assert {row["node"]: row["psiSome60Percent"] for row in nodes} == {
+        "worker-1": 10,
+        "worker-2": None,
+        "worker-3": None,
+    }
+    said = " ".join(run("explain", "pod/api-0", "-n", "shop", *moment).out.split())
+    assert "Pressure tasks waited, in the last 2 minutes, by Prometheus (PSI)" in said
+    assert "pod memory 20.0% some, 10.0% all node memory 10.0% some, 5.0% all" in said
+    said = " ".join(run("explain", "pod/front", "-n", "web", *moment).out.split())
+    assert "Pressure <none> Prometheus has no pressure (PSI); kubelets report it from 1.34 on" in said
+
+
 def test_before_the_first_sample_there_is_nothing(run: Run, store: Store) -> None:
     done = run("top", "-A", *at(store, -3600))
     assert (done.code, done.out) == (1, "")
