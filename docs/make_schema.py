@@ -47,10 +47,10 @@ TYPES: Final[Mapping[ColumnType, Any]] = {
     ColumnType.PERCENT: float | None,
 }
 OTHER_TYPES: Final[Mapping[str, Any]] = {
-    "flags": list[str],
+    "flags": list[str] | None,
     "qosClasses": list[str],
     "pressure": list[str] | None,
-    "evictionConfigured": bool,
+    "evictionConfigured": bool | None,
 }
 
 

@@ -194,6 +194,17 @@ def open_store(options: SourceOptions, connection: Connection | None = None) -> 
     return find_store(connection if connection is not None else open_connection(options), matchers)
 
 
+def open_any_store(options: SourceOptions) -> tuple[Prometheus, Connection | None]:
+    """The store, also where its URL is all that is known: then there is no connection. Raises QosError."""
+    connection = None
+    try:
+        connection = open_connection(options)
+    except QosError:
+        if options.prometheus in {None, "auto"}:
+            raise
+    return open_store(options, connection), connection
+
+
 def _usage_reader(options: SourceOptions, connection: Connection) -> UsageReader | None:
     """Reads usage from the store, which may not be there: then usage is missing, and all else stands."""
     if not options.reads_store:
@@ -231,15 +242,9 @@ class Past:
     @cached_property
     def _opened(self) -> tuple[Prometheus, str, str]:
         """The store, and the context with its namespace, which are not needed where a store is named."""
-        connection = None
         if not self._options.is_cluster:
             raise QosError("only a cluster has a past: --demo, -f and -k have no Prometheus")
-        try:
-            connection = open_connection(self._options)
-        except QosError:
-            if self._options.prometheus in {None, "auto"}:
-                raise
-        store = open_store(self._options, connection)
+        store, connection = open_any_store(self._options)
         return (store, connection.context, connection.namespace) if connection else (store, "", "default")
 
     @cached_property

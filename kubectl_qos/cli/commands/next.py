@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output, resources, sources
-from kubectl_qos.cli.flags import add_at, add_no_headers, add_output, add_target
+from kubectl_qos.cli.flags import add_at, add_from_exporter, add_no_headers, add_output, add_target
 from kubectl_qos.errors import InputError
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_no_headers(parser)
     add_output(parser, "json", "yaml")
     add_at(parser)
+    add_from_exporter(parser)
 
 
 def run(options: Options) -> int:
@@ -58,6 +59,10 @@ def run(options: Options) -> int:
         options.target, "one node or pod can be asked about at a time"
     )
     node = node or options.source.node
+    if options.source.from_exporter:
+        from kubectl_qos.cli.exported import print_next
+
+        return print_next(options, node, reference)
     resolved = sources.resolve_source(options.source.on_node(node))
     # Who dies depends on all pods of a node: namespace and labels only say whose deaths are shown.
     namespace = options.source.namespace if reference is None else resolved.scope.namespace

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output, sources
-from kubectl_qos.cli.flags import add_at, add_no_headers, add_output, add_switch
+from kubectl_qos.cli.flags import add_at, add_from_exporter, add_no_headers, add_output, add_switch
 from kubectl_qos.errors import EXIT_ERROR
 
 if TYPE_CHECKING:
@@ -91,6 +91,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="any column, in wide output or not; of pods `eviction` shows the kubelet's order instead",
     )
     add_at(parser)
+    add_from_exporter(parser)
 
 
 def run(options: Options) -> int:
@@ -100,6 +101,10 @@ def run(options: Options) -> int:
     from kubectl_qos.cli.watch import print_table, watch
 
     references, source = resources.parse_references_or_names(options.names), options.source
+    if source.from_exporter:
+        from kubectl_qos.cli.exported import print_top
+
+        return print_top(options, references)
     names = [one.name for one in references if one.name]
     workloads = [one for one in references if one.kind not in {"Pod", "Node"}]
     of_nodes = bool(references) and references[0].kind == "Node"

@@ -1,0 +1,252 @@
+"""`--from-exporter`: the tables of `top` and `next` from what `kubectl qos exporter` has published.
+
+They have the columns and fields that they always have: what the exporter does not publish is `<none>`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from kubectl_qos.cli import output
+from kubectl_qos.cli.sources import open_any_store
+from kubectl_qos.cli.watch import TableView, print_table
+from kubectl_qos.errors import EXIT_ERROR, ApiError, UsageError
+from kubectl_qos.metrics.exported import Exported, ExportedNode, ExportedPod, read_exported
+from kubectl_qos.present import next_death, node_columns, pod_columns
+from kubectl_qos.present.format import NONE, count, duration, escape
+from kubectl_qos.present.node_rows import percent
+from kubectl_qos.present.output import Column, column, find_column, table
+from kubectl_qos.qos.qos_class import QosClass
+from kubectl_qos.qos.reason import Mechanism
+from kubectl_qos.qos.simulation.next_death import NextDeath
+
+if TYPE_CHECKING:
+    from kubectl_qos.cli.commands import next as next_command
+    from kubectl_qos.cli.commands import top
+    from kubectl_qos.cli.options import SourceOptions
+    from kubectl_qos.cli.resources import Reference
+
+_ASCENDING: Final = frozenset({"rank", "to_eviction", "to_soft_eviction", "death_in"})
+
+
+class _Row(NamedTuple):
+    """Values by the keys of columns; `cells` are texts of those that are shown otherwise."""
+
+    key: tuple[str, ...]
+    values: Mapping[str, Any]
+    cells: Mapping[str, str] = {}
+
+
+class _Read(NamedTuple):
+    """What was published, the namespace that is shown (None for all), and the line that says whose it is."""
+
+    exported: Exported
+    namespace: str | None
+    header: str
+
+
+def print_top(options: top.Options, references: Sequence[Reference]) -> int:
+    """The table of pods or nodes; exit code 1 where one that is named is not among those published."""
+    flags: dict[str, object] = {
+        "-w": options.watch,
+        "--containers": options.containers,
+        "--min-risk": options.min_risk,
+        "-L": options.label_columns,
+        "--show-labels": options.show_labels,
+        **{str(one): True for one in references if one.kind not in {"Pod", "Node"}},
+    }
+    read, format_ = _read(options.source, flags), options.format
+    names = {one.name for one in references if one.name}
+    nodes = {name: one for name, one in read.exported.nodes.items() if options.source.node in {None, name}}
+    is_wide = format_.output == "wide"
+    columns: Iterable[Column[Any]]
+    keys: Sequence[str]
+    if references and references[0].kind == "Node":
+        kind, resource, columns = "NodeMemory", "nodes", node_columns.NODE_COLUMNS.values()
+        other_names, keys = node_columns.OTHER_NAMES, node_columns.DEFAULT_KEYS
+        keys = node_columns.WIDE_KEYS if is_wide else keys
+        chosen = [_node_row(name, node) for name, node in nodes.items()]
+        chosen.sort(key=lambda row: (-row.values["in_trouble"], -(row.values["used_percent"] or -1), row.key))
+    else:
+        kind, resource, columns = "PodRank", "pods", pod_columns.VALUE_COLUMNS
+        other_names, keys = pod_columns.OTHER_NAMES, pod_columns.DEFAULT_KEYS
+        keys = pod_columns.ALL_WIDE_KEYS if is_wide else (*keys[:3], "node", *keys[3:])
+        pods = [pod for node in nodes.values() for pod in node.in_kill_order()]
+        pods.sort(key=lambda pod: -pod.values.get("pod_oom_score", 0))
+        chosen = [_pod_row(pod) for pod in pods if read.namespace in {None, pod.key[0]}]
+    rows = [row for row in chosen if not names or row.key[-1] in names]
+    stored = {one.key: _stored(one) for one in columns}
+    if options.sort_by:
+        rows.sort(key=find_column(options.sort_by, stored, other_names).sort_key)
+    missing = sorted(names - {row.key[-1] for row in rows})
+    if rows or not missing:
+        view = TableView(
+            kind=kind,
+            rows=rows,
+            columns=[*stored.values()] if format_.has_every_column else [stored[key] for key in keys],
+            notes=(read.header,),
+            key=lambda row: row.key,
+            reference=lambda row: escape(f"{resource[:-1]}/{row.key[-1]}"),
+            nothing="No resources found",
+        )
+        print_table(view, format_, datetime.now(UTC))
+    for name in missing:
+        output.print_error(ApiError.not_found(resource, name, hint=f"not among those of {read.header}"))
+    return EXIT_ERROR if missing else 0
+
+
+def print_next(options: next_command.Options, node: str | None, reference: Reference | None) -> int:
+    """The next death of each node, or of one. Raises UsageError, and ApiError for an unknown node."""
+    if reference is not None and reference.kind != "Pod":
+        raise UsageError(f"--from-exporter and {reference} cannot be used together: no owner is published")
+    read = _read(options.source, {})
+    if node is not None and node not in read.exported.nodes:
+        raise ApiError.not_found("nodes", node, hint=f"not among those of {read.header}")
+    namespace = options.source.namespace if reference is None else read.namespace
+    deaths = [
+        (name, death)
+        for name, one in read.exported.nodes.items()
+        if (death := _death(one)) is not None
+        and node in {None, name}
+        and namespace in {None, death.key[0]}
+        and (reference is None or reference.name == death.key[1])
+    ]
+    deaths.sort(key=lambda one: (one[1].distance_bytes, one[0]))
+    if options.output is not None:
+        from kubectl_qos.present.values.incidents import DeathListValues, death_values
+
+        unknown = {"freed_bytes": None, "tied": None}
+        items = tuple(death_values(next_death.DeathRow(*one), **unknown) for one in deaths)
+        output.print_document(DeathListValues(items=items, notes=(read.header,)), options.output)
+        return 0
+    rows = [_node_row(name, read.exported.nodes[name]) for name, _ in deaths]
+    columns = [_stored(one) for one in next_death.COLUMNS if one.key != "eta"]
+    nothing = ["no next death is published of these nodes and pods"]
+    output.print_lines(table(rows, columns, headers=options.headers) if rows else nothing)
+    return 0
+
+
+def _read(source: SourceOptions, flags: Mapping[str, object]) -> _Read:
+    """What was published. Raises UsageError for a flag that needs what the exporter does not publish."""
+    others = {
+        "--at": source.at,
+        "--demo": source.demo,
+        "-f": source.files,
+        "-k": source.kustomize,
+        "-l": source.selector,
+        "--field-selector": source.field_selector,
+        "--usage": source.usage != "metrics",
+    }
+    for flag, value in {**flags, **others}.items():
+        if value:
+            raise UsageError(
+                f"--from-exporter and {flag} cannot be used together: only ranks, scores, distances and sums"
+                " of nodes are published",
+                hint="-n, -A, --node and names select among them",
+            )
+    store, connection = open_any_store(source)
+    exported = read_exported(store)
+    namespace = source.namespace
+    if namespace is None and source.node is None:
+        namespace = connection.namespace if connection is not None else "default"
+    header = _header(exported, store.name)
+    output.note(header)
+    return _Read(exported, None if source.all_namespaces else namespace, header)
+
+
+def _header(exported: Exported, store: str) -> str:
+    """Whose values these are, how old they are, and of how many pods."""
+    names, known = sorted(exported.ages), exported.ages.values()
+    ages = dict.fromkeys(duration(round(age)) for age in (min(known), max(known)))
+    who = f"exporter {escape(names[0])}" if len(names) == 1 else count(len(names), "exporter")
+    text = f"FROM THE EXPORTER: {who} in {store}, scraped {' to '.join(ages)} ago"
+    if exported.stale_seconds:
+        text += f", when the API server had been silent for {duration(round(exported.stale_seconds))}"
+    most = exported.per_node
+    if most is None:
+        return f"{text}; pods without a rank are not known"
+    return f"{text}; only the first {count(most, 'pod')} of each node's kill order are known"
+
+
+def _stored(of: Column[Any]) -> Column[_Row]:
+    """A column of values that are known already; what is not is `<none>`."""
+
+    def value(row: _Row) -> Any:
+        return row.values.get(of.key)
+
+    plain: Column[_Row] = column(of.key, value, type=of.type, empty=NONE)
+    return column(
+        of.key,
+        value,
+        of.help,
+        of.type,
+        field=of.field,
+        header=of.header,
+        align=of.align,
+        ascending=of.key in _ASCENDING,
+        cell=lambda row: row.cells.get(of.key) or plain.cell(row, datetime.now(UTC)),
+    )
+
+
+def _pod_row(pod: ExportedPod) -> _Row:
+    get, (namespace, name) = pod.values.get, pod.key
+    values = {
+        "namespace": namespace,
+        "pod": name,
+        "node": pod.node,
+        "rank": get("pod_kill_rank"),
+        "oom_score": get("pod_oom_score"),
+        "oom_score_adj": get("pod_oom_score_adj"),
+        "frees": get("pod_freed_bytes"),
+    }
+    return _Row((namespace, name), values)
+
+
+def _node_row(name: str, node: ExportedNode) -> _Row:
+    get, death = node.values.get, _death(node)
+    by_class = {qos.name.lower(): get(f"node_memory_used_bytes {qos}") for qos in QosClass}
+    capacity, worst = get("node_memory_capacity_bytes"), get("node_memory_worst_case_bytes")
+    known = [one for one in by_class.values() if one is not None]
+    used = sum(known) if known else None
+    values = {
+        "node": name,
+        "in_trouble": get("node_in_trouble", 0),
+        "pods": get("node_pods"),
+        **by_class,
+        "used": used,
+        "capacity": capacity,
+        "used_percent": percent(used, capacity),
+        "worst": worst,
+        "worst_percent": percent(worst, capacity),
+        "to_eviction": get("node_eviction_distance_bytes hard"),
+        "to_soft_eviction": get("node_eviction_distance_bytes soft"),
+    }
+    first = next(iter(node.in_kill_order()), None)
+    if first is not None and first.values.get("pod_kill_rank") == 1:
+        values |= {"kernel_victim": "/".join(first.key), "victim_score": first.values.get("pod_oom_score")}
+    if death is None:
+        return _Row((name,), values)
+    victim, by = next_death.victim(death), next_death.killed_by(death)
+    far = next_death.distance(death)
+    values |= {"death_in": death.distance_bytes, "death_by": by, "next_death": victim}
+    cells = {"next_death": f"{far} {victim}, {by}", "distance": far, "victim": victim, "by": by}
+    return _Row((name,), values, cells)
+
+
+def _death(node: ExportedNode) -> NextDeath | None:
+    """Who dies next; what the exporter does not publish of it is not shown."""
+    known, distance = node.death, node.values.get("node_next_death_distance_bytes")
+    if not known or distance is None:
+        return None
+    mechanism, qos = Mechanism(known["mechanism"]), known.get("qos_class")
+    return NextDeath(
+        mechanism,
+        distance,
+        (known["namespace"], known["pod"]),
+        known["container"],
+        QosClass(qos) if qos else None,
+        frees_bytes=0,
+        is_own=mechanism is Mechanism.CONTAINER_LIMIT,
+    )
