@@ -238,15 +238,10 @@ def _node_row(name: str, node: ExportedNode) -> _Row:
 def _death(node: ExportedNode) -> NextDeath | None:
     """Who dies next; what the exporter does not publish of it is not shown."""
     known, distance = node.death, node.values.get("node_next_death_distance_bytes")
-    if not known or distance is None:
+    mechanism, qos = known.get("mechanism"), known.get("qos_class")
+    # Of another release, or of something else of that name.
+    if distance is None or mechanism not in set(Mechanism) or qos not in {None, "", *QosClass}:
         return None
-    mechanism, qos = Mechanism(known["mechanism"]), known.get("qos_class")
-    return NextDeath(
-        mechanism,
-        distance,
-        (known["namespace"], known["pod"]),
-        known["container"],
-        QosClass(qos) if qos else None,
-        frees_bytes=0,
-        is_own=mechanism is Mechanism.CONTAINER_LIMIT,
-    )
+    by, key = Mechanism(mechanism), (known["namespace"], known["pod"])
+    is_own = by is Mechanism.CONTAINER_LIMIT
+    return NextDeath(by, distance, key, known["container"], QosClass(qos) if qos else None, 0, is_own=is_own)

@@ -268,13 +268,16 @@ class Past:
     def source(self, at: datetime) -> PastSource:
         """The cluster of a time; nothing of it is read yet."""
         from kubectl_qos.cluster.source import PastSource
+        from kubectl_qos.k8s.selectors import Selector
         from kubectl_qos.metrics.past import read_snapshot
 
         options, (store, context, namespace) = self._options, self._opened
         usage, overrides = options.usage != "none", _parse_overrides(options)
+        keys = [one.key for one in flag_value(Selector.parse, options.selector).requirements]
 
         def read() -> Snapshot:
-            found = read_snapshot(store, at, options.over_seconds, options.used_stat, usage=usage)
+            over, stat = options.over_seconds, options.used_stat
+            found = read_snapshot(store, at, over, stat, usage=usage, keys=keys)
             return replace(found, overrides=overrides)
 
         return PastSource(context, namespace, at, read, self.present)

@@ -56,13 +56,28 @@ def memory_psi(pressure: Pressure | None) -> PsiData:
     return pressure.memory.some if pressure is not None and pressure.memory is not None else NO_PSI
 
 
+class MemoryParts(ApiStruct, frozen=True):
+    """What is charged to a cgroup, by the kernel's names (memory.stat); `otherBytes` is not told apart.
+
+    Swap is not in it, and null where a source does not report it.
+    """
+
+    anon_bytes: int
+    file_bytes: int | None = None
+    shmem_bytes: int | None = None
+    kernel_bytes: int | None = None
+    other_bytes: int | None = None
+    swap_bytes: int | None = None
+
+
 class ContainerUsage(NamedTuple):
-    """A container's memory in bytes, and what it waited for; None is unknown."""
+    """A container's memory in bytes, what that consists of, and what it waited for; None is unknown."""
 
     working_set_bytes: int
     rss_bytes: int | None = None
     swap_bytes: int | None = None
     pressure: Pressure | None = None
+    parts: MemoryParts | None = None
 
     @property
     def kernel_bytes(self) -> int:
@@ -78,7 +93,8 @@ class PodUsage(msgspec.Struct, frozen=True, gc=False):
     """A pod's memory, what measured it, and when (RFC 3339).
 
     `amounts` are the containers', in the order of `names`. Where only the working set is known it is a bare
-    number, which saves memory with 150,000 pods. `processes` is how many they have, 0 if unknown.
+    number, which saves memory with 150,000 pods. `processes` is how many they have, 0 if unknown; `volumes`
+    what is in its volumes, in bytes by name, as far as its kubelet measures that.
     """
 
     names: tuple[str, ...]
@@ -87,6 +103,7 @@ class PodUsage(msgspec.Struct, frozen=True, gc=False):
     timestamp: str = ""
     processes: int = 0
     pressure: Pressure | None = None
+    volumes: tuple[tuple[str, int], ...] = ()
 
     @staticmethod
     def of_containers(
@@ -266,6 +283,7 @@ class _PsiStats(ApiStruct, frozen=True):
 
 class _MemoryStats(_PsiStats, frozen=True):
     time: str = ""
+    usage_bytes: int | None = None
     working_set_bytes: int | None = None
     rss_bytes: int | None = None
 
@@ -299,8 +317,14 @@ class _ContainerStats(_Stats, frozen=True):
     swap: _SwapStats | None = None
 
 
+class _VolumeStats(ApiStruct, frozen=True):
+    name: str = ""
+    used_bytes: int = 0
+
+
 class _PodStats(_Stats, frozen=True):
     pod_ref: _PodName = _PodName()
+    volume: tuple[_VolumeStats, ...] = ()
     containers: tuple[_ContainerStats, ...] = ()
     process_stats: _ProcessStats = msgspec.field(name="process_stats", default=_ProcessStats())
 
@@ -325,8 +349,14 @@ def usage_from_summary(summary: Summary) -> dict[PodKey, PodUsage]:
                 containers[container.name] = ContainerUsage(
                     memory.working_set_bytes, memory.rss_bytes, swap_bytes, container.pressure
                 )
+                if memory.usage_bytes is not None and memory.rss_bytes is not None:
+                    other = max(memory.usage_bytes - memory.rss_bytes, 0)
+                    parts = MemoryParts(memory.rss_bytes, other_bytes=other, swap_bytes=swap_bytes)
+                    containers[container.name] = containers[container.name]._replace(parts=parts)
                 times.append(memory.time)
         found = PodUsage.of_containers(containers, UsageOrigin.KUBELET_SUMMARY, min(times, default=""))
-        found = replace(found, processes=pod.process_stats.process_count, pressure=pod.pressure)
+        volumes = tuple((one.name, one.used_bytes) for one in pod.volume)
+        processes = pod.process_stats.process_count
+        found = replace(found, processes=processes, pressure=pod.pressure, volumes=volumes)
         usage[pod.pod_ref.namespace, pod.pod_ref.name] = found
     return usage

@@ -25,6 +25,7 @@ from kubectl_qos.k8s.usage import (
     ContainerKey,
     ContainerUsage,
     History,
+    MemoryParts,
     PodKey,
     PodUsage,
     Pressure,
@@ -43,7 +44,12 @@ BY: Final = ",".join((*NAMESPACE, *POD, *CONTAINER, *NODE, "cluster"))
 
 INFO: Final = "kube_pod_info"
 WORKING_SET: Final = "container_memory_working_set_bytes"
-_MEMORY: Final = (WORKING_SET, "container_memory_rss", "container_memory_swap")
+_PARTS: Final = (
+    *("container_memory_usage_bytes", "container_memory_rss", "container_memory_cache"),
+    *("container_memory_total_active_file_bytes", "container_memory_total_inactive_file_bytes"),
+)
+_SWAP: Final = "container_memory_swap"
+_MEMORY: Final = (WORKING_SET, "container_memory_rss", _SWAP)
 CONTAINERS: Final = 'container!="POD",container_name!="POD",id!="/"'
 STATS: Final = ("max", "p99", "p95", "avg")
 KEPT_SECONDS: Final = 300.0
@@ -145,6 +151,30 @@ def read_pressure(
         for key, pod in usage.items()
     }
     return pods, {node: _pressure(value, full.get(node, 0.0)) for node, value in some.items() if node}
+
+
+def with_parts(store: Prometheus, pod: PodKey, usage: PodUsage, at: float | None = None) -> PodUsage:
+    """The usage of a pod with what the memory of its containers consists of. Raises QosError.
+
+    cAdvisor counts shared memory in the cache but in no list of files, and on cgroup v2 no kernel memory:
+    that is what is left (container/libcontainer/handler.go).
+    """
+    namespace, name = (msgspec.json.encode(text).decode() for text in pod)
+    series = select(store, (*_PARTS, _SWAP), f"{CONTAINERS},namespace={namespace},pod={name}")
+    found = store.query(f"max by (__name__,{BY}) ({series})", at)
+    values = {(container_of(one.labels), one.labels["__name__"]): round(one.value) for one in found}
+
+    def parts(container: str) -> MemoryParts | None:
+        whole, anon, cache, *files = (values.get(((pod, container), one), -1) for one in _PARTS)
+        if min(whole, anon, cache, *files) < 0:
+            return None
+        swap, kernel = values.get(((pod, container), _SWAP)), max(whole - anon - cache, 0)
+        return MemoryParts(anon, sum(files), max(cache - sum(files), 0), kernel, swap_bytes=swap)
+
+    amounts = ((name, usage.of(name) or ContainerUsage(0)) for name in usage.names)
+    return msgspec.structs.replace(
+        usage, amounts=tuple(one._replace(parts=parts(name)) for name, one in amounts)
+    )
 
 
 def _rates(store: Prometheus, name: str, which: str, at: float | None, condition: str = "") -> list[Sample]:

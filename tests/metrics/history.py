@@ -90,6 +90,8 @@ def series() -> Iterator[tuple[Key, Value]]:
         mine = [pod for pod in PODS if pod.node == node]
         info = {"node": node, "internal_ip": address, "kubelet_version": "v1.36.2", "kernel_version": "6.1.0"}
         yield _state("kube_node_info", {**info, "os_image": "Debian 12"})
+        pool = "large" if node == "worker-3" else "small"
+        yield _state("kube_node_labels", {"node": node, "label_node_pool": pool})
         for side, size in (("capacity", CAPACITY), ("allocatable", CAPACITY - 100 * MI)):
             labels = {"node": node, "resource": "memory", "unit": "byte"}
             yield _key(f"kube_node_status_{side}", labels), steady(size)
@@ -150,6 +152,8 @@ def _pod_series(pod: Made) -> Iterator[tuple[Key, Value]]:
             "created_by_name": "made",
         },
     )
+    name = pod.name.rpartition("-")[0] or pod.name
+    yield _state("kube_pod_labels", {**of_pod, "label_app_kubernetes_io_name": name})
     yield _state("kube_pod_container_info", {**of_container, "container_id": f"containerd://{pod.name}"})
     yield _state("kube_pod_restart_policy", {**of_pod, "type": "Always"})
     for phase, wanted in (("Running", False), ("Failed", True)):
@@ -199,6 +203,9 @@ def _pressure_series(pod: Made, of_container: Mapping[str, str]) -> Iterator[tup
     """Of the container, its pod and its node."""
     of_pod = {key: text for key, text in of_container.items() if key != "container"} | {"id": "/kubepods/pod"}
     root = {"id": "/", "instance": f"{NODES[pod.node]}:10250", "job": "kubelet"}
+    sizes = {"usage_bytes": 980, "cache": 28, "total_active_file_bytes": 15, "total_inactive_file_bytes": 5}
+    for name, size in sizes.items():
+        yield _key(f"container_memory_{name}", of_container), steady(size * MI)
     for labels, part in ((of_container, 1.0), (of_pod, 0.8), (root, 0.4)):
         for name, share in (("waiting", WAITS * part), ("stalled", STALLS * part)):
             yield _key(f"container_pressure_memory_{name}_seconds_total", labels), partial(_waited, share)

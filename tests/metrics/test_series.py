@@ -9,11 +9,20 @@ from pathlib import Path
 
 import pytest
 
+from kubectl_qos.k8s.objects import json_decoder
 from kubectl_qos.k8s.snapshot import Snapshot
-from kubectl_qos.k8s.usage import Pressure, Psi, PsiData, memory_psi
+from kubectl_qos.k8s.usage import (
+    MemoryParts,
+    Pressure,
+    Psi,
+    PsiData,
+    Summary,
+    memory_psi,
+    usage_from_summary,
+)
 from kubectl_qos.metrics.past import read_snapshot
 from kubectl_qos.metrics.prometheus import Prometheus, Sample
-from kubectl_qos.metrics.series import UsageHistory, growth_line, read_now, read_pressure
+from kubectl_qos.metrics.series import UsageHistory, growth_line, read_now, read_pressure, with_parts
 from kubectl_qos.qos.qos_class import computed_class
 from kubectl_qos.transport import ConnectionOptions
 from kubectl_qos.transport.client import connect
@@ -89,6 +98,22 @@ def test_pressure_of_containers_pods_and_nodes_in_a_store() -> None:
     assert usage["default", "sc-bu"].pressure is None
     assert of_c[:3] == now.by_pod[pod].amounts[0][:3], "its memory is as it was"  # type: ignore[index]
     assert {node: memory_psi(one).avg60 for node, one in nodes.items()} == {"n": 100.0}
+
+
+def test_what_memory_consists_of_by_cadvisor_and_by_a_summary() -> None:
+    """A file of 20 MiB in a volume of medium Memory: shared memory, which a summary has as that volume."""
+    key = "default", "tmpfs"
+    summary = json_decoder(Summary).decode((RECORDED.parent / "stats-summary.json").read_bytes())
+    by_summary = usage_from_summary(summary)[key]
+    stored = with_parts(Known(list(recorded())), key, by_summary).of("c")
+    of_c = by_summary.of("c")
+    assert stored is not None
+    assert of_c is not None
+    assert stored.parts == MemoryParts(6_348_800, 28_672, 20 << 20, 249_856, swap_bytes=0)
+    assert of_c.parts == MemoryParts(6_348_800, other_bytes=28_672 + (20 << 20) + 249_856, swap_bytes=0)
+    assert dict(by_summary.volumes)["t"] == 20 << 20
+    bare = with_parts(Known([]), key, by_summary).of("c")
+    assert bare == of_c._replace(parts=None), "what a store does not have is not guessed"
 
 
 def samples(*series: tuple[str, Mapping[str, str], float]) -> list[Sample]:
