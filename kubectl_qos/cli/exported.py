@@ -13,7 +13,8 @@ from kubectl_qos.cli import output
 from kubectl_qos.cli.sources import open_any_store
 from kubectl_qos.cli.watch import TableView, print_table
 from kubectl_qos.errors import EXIT_ERROR, ApiError, UsageError
-from kubectl_qos.metrics.exported import Exported, ExportedNode, ExportedPod, read_exported
+from kubectl_qos.k8s.usage import PodKey
+from kubectl_qos.metrics.exported import Exported, ExportedNode, read_exported
 from kubectl_qos.present import next_death, node_columns, pod_columns
 from kubectl_qos.present.format import NONE, count, duration, escape
 from kubectl_qos.present.node_rows import percent
@@ -73,9 +74,15 @@ def print_top(options: top.Options, references: Sequence[Reference]) -> int:
         kind, resource, columns = "PodRank", "pods", pod_columns.VALUE_COLUMNS
         other_names, keys = pod_columns.OTHER_NAMES, pod_columns.DEFAULT_KEYS
         keys = pod_columns.ALL_WIDE_KEYS if is_wide else (*keys[:3], "node", *keys[3:])
-        pods = [pod for node in nodes.values() for pod in node.in_kill_order()]
-        pods.sort(key=lambda pod: -pod.values.get("pod_oom_score", 0))
-        chosen = [_pod_row(pod) for pod in pods if read.namespace in {None, pod.key[0]}]
+        chosen = [
+            _pod_row(name, key, values)
+            for name, node in nodes.items()
+            for key, values in node.pods.items()
+            if read.namespace in {None, key[0]}
+        ]
+        chosen.sort(
+            key=lambda row: (-(row.values["oom_score"] or 0), row.values["node"], row.values["rank"] or 0)
+        )
     rows = [row for row in chosen if not names or row.key[-1] in names]
     stored = {one.key: _stored(one) for one in columns}
     if options.sort_by:
@@ -190,18 +197,15 @@ def _stored(of: Column[Any]) -> Column[_Row]:
     )
 
 
-def _pod_row(pod: ExportedPod) -> _Row:
-    get, (namespace, name) = pod.values.get, pod.key
-    values = {
-        "namespace": namespace,
-        "pod": name,
-        "node": pod.node,
-        "rank": get("pod_kill_rank"),
-        "oom_score": get("pod_oom_score"),
-        "oom_score_adj": get("pod_oom_score_adj"),
-        "frees": get("pod_freed_bytes"),
+def _pod_row(node: str, key: PodKey, values: Mapping[str, int]) -> _Row:
+    by_column = {
+        "rank": "pod_kill_rank",
+        "oom_score": "pod_oom_score",
+        "oom_score_adj": "pod_oom_score_adj",
+        "frees": "pod_freed_bytes",
     }
-    return _Row((namespace, name), values)
+    names = {"namespace": key[0], "pod": key[1], "node": node}
+    return _Row(key, names | {column: values.get(name) for column, name in by_column.items()})
 
 
 def _node_row(name: str, node: ExportedNode) -> _Row:
@@ -223,9 +227,10 @@ def _node_row(name: str, node: ExportedNode) -> _Row:
         "to_eviction": get("node_eviction_distance_bytes hard"),
         "to_soft_eviction": get("node_eviction_distance_bytes soft"),
     }
-    first = next(iter(node.in_kill_order()), None)
-    if first is not None and first.values.get("pod_kill_rank") == 1:
-        values |= {"kernel_victim": "/".join(first.key), "victim_score": first.values.get("pod_oom_score")}
+    first = min((key for key, pod in node.pods.items() if pod.get("pod_kill_rank") == 1), default=None)
+    if first is not None:
+        victim_score = node.pods[first].get("pod_oom_score")
+        values |= {"kernel_victim": "/".join(first), "victim_score": victim_score}
     if death is None:
         return _Row((name,), values)
     victim, by = next_death.victim(death), next_death.killed_by(death)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
 
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.usage import PodKey
-from kubectl_qos.metrics.prometheus import Labels, Prometheus, Sample
+from kubectl_qos.metrics.prometheus import Labels, Prometheus
 from kubectl_qos.metrics.series import NODE, label, pod_of, select
 
 _PREFIX: Final = "kubectl_qos_"
@@ -20,28 +20,16 @@ _OWN: Final = tuple(f"{_PREFIX}exporter_{name}" for name in ("stale_seconds", "p
 _DEATH: Final = "node_next_death_info"
 
 
-class ExportedPod(NamedTuple):
-    """A pod that the exporter ranks, and its values."""
-
-    node: str
-    key: PodKey
-    values: dict[str, int]
-
-
 @dataclass(frozen=True, slots=True)
 class ExportedNode:
     """A node; where a metric has a label more, its values are by name and label, as `…_bytes hard`.
 
-    `death` are the labels of who dies next, `pods` the first ones in kill order.
+    `death` are the labels of who dies next, `pods` the values of the first ones in kill order.
     """
 
     values: dict[str, int] = field(default_factory=dict)
     death: dict[str, str] = field(default_factory=dict)
-    pods: dict[PodKey, ExportedPod] = field(default_factory=dict)
-
-    def in_kill_order(self) -> list[ExportedPod]:
-        """Its pods by rank."""
-        return sorted(self.pods.values(), key=lambda pod: (pod.values.get("pod_kill_rank", 0), pod.key))
+    pods: dict[PodKey, dict[str, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,22 +69,19 @@ def read_exported(store: Prometheus) -> Exported:
     for sample in found:
         name, instance = label(sample.labels, NODE[:2]), sample.labels.get("instance", "")
         if name and owners.setdefault(name, instance) == instance:
-            _take(nodes.setdefault(name, ExportedNode()), name, sample)
+            _take(nodes.setdefault(name, ExportedNode()), sample.labels, round(sample.value))
     return Exported(nodes, ages, stale or 0.0, None if per_node is None else round(per_node))
 
 
-def _take(node: ExportedNode, name: str, sample: Sample) -> None:
-    labels: Labels = sample.labels
+def _take(node: ExportedNode, labels: Labels, value: int) -> None:
     metric = labels["__name__"].removeprefix(_PREFIX)
+    more = labels.get("qos_class") or labels.get("threshold")
     if metric == _DEATH:
         namespace, pod = pod_of(labels)
-        node.death.update(labels, namespace=namespace, pod=pod)
         # A target has a container too, whose label the exporter's own gives way to.
-        node.death["container"] = labels.get("exported_container", labels.get("container", ""))
+        container = labels.get("exported_container", labels.get("container", ""))
+        node.death.update(labels, namespace=namespace, pod=pod, container=container)
     elif metric.startswith("pod_"):
-        key = pod_of(labels)
-        pod_values = node.pods.setdefault(key, ExportedPod(name, key, {})).values
-        pod_values[metric] = round(sample.value)
+        node.pods.setdefault(pod_of(labels), {})[metric] = value
     else:
-        more = labels.get("qos_class") or labels.get("threshold")
-        node.values[f"{metric} {more}" if more else metric] = round(sample.value)
+        node.values[f"{metric} {more}" if more else metric] = value

@@ -91,8 +91,10 @@ def explain_pod(
     waits = {"pod": usage.pressure if usage else None, "node": snapshot.pressure.get(pod.node_name)}
     pressure = {name: one for name, one in waits.items() if one is not None}
     of_volumes = dict(usage.volumes) if usage is not None else {}
-    in_memory = [one.name for one in pod.spec.volumes or () if one.empty_dir and one.empty_dir.medium]
-    tmpfs = {name: of_volumes[name] for name in in_memory if name in of_volumes}
+    with_medium = ((one.name, one.empty_dir.medium) for one in pod.spec.volumes or () if one.empty_dir)
+    tmpfs = {
+        name: of_volumes[name] for name, medium in with_medium if medium == "Memory" and name in of_volumes
+    }
     resize = _resize_effects(pod, neighbours[pod.node_name], snapshot)
     sections = (
         _class(prediction),
