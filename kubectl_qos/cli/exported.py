@@ -40,14 +40,6 @@ class _Row(NamedTuple):
     cells: Mapping[str, str] = {}
 
 
-class _Read(NamedTuple):
-    """What was published, the namespace that is shown (None for all), and the line that says whose it is."""
-
-    exported: Exported
-    namespace: str | None
-    header: str
-
-
 def print_top(options: top.Options, references: Sequence[Reference]) -> int:
     """The table of pods or nodes; exit code 1 where one that is named is not among those published."""
     flags: dict[str, object] = {
@@ -58,9 +50,10 @@ def print_top(options: top.Options, references: Sequence[Reference]) -> int:
         "--show-labels": options.show_labels,
         **{str(one): True for one in references if one.kind not in {"Pod", "Node"}},
     }
-    read, format_ = _read(options.source, flags), options.format
+    published, namespace, header = _read(options.source, flags)
+    format_, node = options.format, options.source.node
     names = {one.name for one in references if one.name}
-    nodes = {name: one for name, one in read.exported.nodes.items() if options.source.node in {None, name}}
+    nodes = {name: one for name, one in published.nodes.items() if node in {None, name}}
     is_wide = format_.output == "wide"
     columns: Iterable[Column[Any]]
     keys: Sequence[str]
@@ -78,7 +71,7 @@ def print_top(options: top.Options, references: Sequence[Reference]) -> int:
             _pod_row(name, key, values)
             for name, node in nodes.items()
             for key, values in node.pods.items()
-            if read.namespace in {None, key[0]}
+            if namespace in {None, key[0]}
         ]
         chosen.sort(
             key=lambda row: (-(row.values["oom_score"] or 0), row.values["node"], row.values["rank"] or 0)
@@ -93,14 +86,14 @@ def print_top(options: top.Options, references: Sequence[Reference]) -> int:
             kind=kind,
             rows=rows,
             columns=[*stored.values()] if format_.has_every_column else [stored[key] for key in keys],
-            notes=(read.header,),
+            notes=(header,),
             key=lambda row: row.key,
             reference=lambda row: escape(f"{resource[:-1]}/{row.key[-1]}"),
             nothing="No resources found",
         )
         print_table(view, format_, datetime.now(UTC))
     for name in missing:
-        output.print_error(ApiError.not_found(resource, name, hint=f"not among those of {read.header}"))
+        output.print_error(ApiError.not_found(resource, name, hint=f"not among those of {header}"))
     return EXIT_ERROR if missing else 0
 
 
@@ -108,35 +101,36 @@ def print_next(options: next_command.Options, node: str | None, reference: Refer
     """The next death of each node, or of one. Raises UsageError, and ApiError for an unknown node."""
     if reference is not None and reference.kind != "Pod":
         raise UsageError(f"--from-exporter and {reference} cannot be used together: no owner is published")
-    read = _read(options.source, {})
-    if node is not None and node not in read.exported.nodes:
-        raise ApiError.not_found("nodes", node, hint=f"not among those of {read.header}")
-    namespace = options.source.namespace if reference is None else read.namespace
-    deaths = [
-        (name, death)
-        for name, one in read.exported.nodes.items()
-        if (death := _death(one)) is not None
-        and node in {None, name}
-        and namespace in {None, death.key[0]}
-        and (reference is None or reference.name == death.key[1])
-    ]
+    published, of_context, header = _read(options.source, {})
+    if node is not None and node not in published.nodes:
+        raise ApiError.not_found("nodes", node, hint=f"not among those of {header}")
+    namespace = options.source.namespace if reference is None else of_context
+    deaths = []
+    for name, one in published.nodes.items():
+        death = _death(one) if node in {None, name} else None
+        wanted = namespace, reference.name if reference is not None else None
+        if death is not None and all(one in {None, of} for one, of in zip(wanted, death.key, strict=True)):
+            deaths.append((name, death))
     deaths.sort(key=lambda one: (one[1].distance_bytes, one[0]))
     if options.output is not None:
         from kubectl_qos.present.values.incidents import DeathListValues, death_values
 
         unknown = {"freed_bytes": None, "tied": None}
         items = tuple(death_values(next_death.DeathRow(*one), **unknown) for one in deaths)
-        output.print_document(DeathListValues(items=items, notes=(read.header,)), options.output)
+        output.print_document(DeathListValues(items=items, notes=(header,)), options.output)
         return 0
-    rows = [_node_row(name, read.exported.nodes[name]) for name, _ in deaths]
+    rows = [_node_row(name, published.nodes[name]) for name, _ in deaths]
     columns = [_stored(one) for one in next_death.COLUMNS if one.key != "eta"]
     nothing = ["no next death is published of these nodes and pods"]
     output.print_lines(table(rows, columns, headers=options.headers) if rows else nothing)
     return 0
 
 
-def _read(source: SourceOptions, flags: Mapping[str, object]) -> _Read:
-    """What was published. Raises UsageError for a flag that needs what the exporter does not publish."""
+def _read(source: SourceOptions, flags: Mapping[str, object]) -> tuple[Exported, str | None, str]:
+    """What was published, the namespace that is shown (None for all), and the line that says whose it is.
+
+    Raises UsageError for a flag that needs what the exporter does not publish.
+    """
     others = {
         "--at": source.at,
         "--demo": source.demo,
@@ -160,7 +154,7 @@ def _read(source: SourceOptions, flags: Mapping[str, object]) -> _Read:
         namespace = connection.namespace if connection is not None else "default"
     header = _header(exported, store.name)
     output.note(header)
-    return _Read(exported, None if source.all_namespaces else namespace, header)
+    return exported, None if source.all_namespaces else namespace, header
 
 
 def _header(exported: Exported, store: str) -> str:
