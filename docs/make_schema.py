@@ -5,6 +5,7 @@ A JSON Schema for each kind. Objects may get more fields in a later release, so 
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -48,10 +49,10 @@ TYPES: Final[Mapping[ColumnType, Any]] = {
     ColumnType.PERCENT: float | None,
 }
 OTHER_TYPES: Final[Mapping[str, Any]] = {
-    "flags": list[str],
+    "flags": list[str] | None,
     "qosClasses": list[str],
     "pressure": list[str] | None,
-    "evictionConfigured": bool,
+    "evictionConfigured": bool | None,
 }
 
 
@@ -127,13 +128,19 @@ def _schema(kind: str, text: str, fields: list[Any]) -> dict[str, Any]:
 def _finished(kind: str, schema: dict[str, Any]) -> dict[str, Any]:
     """With names for readers, and apiVersion, which every document has."""
     text = re.sub(r"(\w+)Values\b", r"\1", json.dumps(schema))
-    schema = json.loads(text)
+    schema = json.loads(text, object_hook=_dedented)
     top = schema["$defs"][kind]
     top["properties"] = {"apiVersion": {"const": API_VERSION}} | {
         name: value for name, value in top["properties"].items() if name != "apiVersion"
     }
     top["required"] = ["apiVersion", *top["required"]]
     return {**_head(kind), **schema}
+
+
+def _dedented(value: dict[str, Any]) -> dict[str, Any]:
+    """A docstring as every Python has it: 3.13 takes the indentation away itself."""
+    text = value.get("description")
+    return value | {"description": inspect.cleandoc(text)} if isinstance(text, str) else value
 
 
 def _head(kind: str) -> dict[str, Any]:

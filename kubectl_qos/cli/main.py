@@ -10,7 +10,7 @@ import gc
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -76,13 +76,20 @@ class Parser(argparse.ArgumentParser):
         words = list(args)
         end = words.index("--") if "--" in words else len(words)
         self._last_word = words[-1] if words else ""
-        words[:end] = map(self._with_switch_value, words[:end])
+        words[:end] = [one for word in words[:end] for one in self._with_switch_value(word)]
         return super().parse_known_args(words, namespace)
 
-    def _with_switch_value(self, word: str) -> str:
+    def _with_switch_value(self, word: str) -> Iterator[str]:
+        """The word with Go's boolean as ours; of several letters (`-wA=true`) it is the last one's."""
         flag, equals, text = word.partition("=")
-        action = self._option_string_actions.get(flag)
-        return f"{flag}={action.parse(text)}" if equals and isinstance(action, Switch) else word
+        flags = [flag] if flag.startswith("--") else [f"-{letter}" for letter in flag[1:]]
+        actions = [self._option_string_actions.get(one) for one in flags]
+        last = actions[-1] if equals and flags and all(isinstance(one, Switch) for one in actions) else None
+        if isinstance(last, Switch):
+            yield from flags[:-1]
+            yield f"{flags[-1]}={last.parse(text)}"
+        else:
+            yield word
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Raise UsageError for an unknown command, with the nearest one, and for an unknown format."""

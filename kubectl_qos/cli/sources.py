@@ -194,6 +194,17 @@ def open_store(options: SourceOptions, connection: Connection | None = None) -> 
     return find_store(connection if connection is not None else open_connection(options), matchers)
 
 
+def open_any_store(options: SourceOptions) -> tuple[Prometheus, Connection | None]:
+    """The store, also where its URL is all that is known: then there is no connection. Raises QosError."""
+    connection = None
+    try:
+        connection = open_connection(options)
+    except QosError:
+        if options.prometheus in {None, "auto"}:
+            raise
+    return open_store(options, connection), connection
+
+
 def _usage_reader(options: SourceOptions, connection: Connection) -> UsageReader | None:
     """Reads usage from the store, which may not be there: then usage is missing, and all else stands."""
     if not options.reads_store:
@@ -231,15 +242,9 @@ class Past:
     @cached_property
     def _opened(self) -> tuple[Prometheus, str, str]:
         """The store, and the context with its namespace, which are not needed where a store is named."""
-        connection = None
         if not self._options.is_cluster:
             raise QosError("only a cluster has a past: --demo, -f and -k have no Prometheus")
-        try:
-            connection = open_connection(self._options)
-        except QosError:
-            if self._options.prometheus in {None, "auto"}:
-                raise
-        store = open_store(self._options, connection)
+        store, connection = open_any_store(self._options)
         return (store, connection.context, connection.namespace) if connection else (store, "", "default")
 
     @cached_property
@@ -263,13 +268,16 @@ class Past:
     def source(self, at: datetime) -> PastSource:
         """The cluster of a time; nothing of it is read yet."""
         from kubectl_qos.cluster.source import PastSource
+        from kubectl_qos.k8s.selectors import Selector
         from kubectl_qos.metrics.past import read_snapshot
 
         options, (store, context, namespace) = self._options, self._opened
         usage, overrides = options.usage != "none", _parse_overrides(options)
+        keys = [one.key for one in flag_value(Selector.parse, options.selector).requirements]
 
         def read() -> Snapshot:
-            found = read_snapshot(store, at, options.over_seconds, options.used_stat, usage=usage)
+            over, stat = options.over_seconds, options.used_stat
+            found = read_snapshot(store, at, over, stat, usage=usage, keys=keys)
             return replace(found, overrides=overrides)
 
         return PastSource(context, namespace, at, read, self.present)

@@ -17,11 +17,12 @@ from kubectl_qos.k8s.kinds import belongs_to
 from kubectl_qos.k8s.objects import NodeObject
 from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.k8s.usage import UsageOrigin
+from kubectl_qos.k8s.usage import UsageOrigin, origin_of
 from kubectl_qos.present import node_columns, pod_columns
 from kubectl_qos.present.format import NONE, escape
 from kubectl_qos.present.node_rows import NodeRow, build_node_rows, trouble_first
 from kubectl_qos.present.output import Column, RowT, column, find_column
+from kubectl_qos.present.pod_columns import psi_notes
 from kubectl_qos.present.pod_rows import PodRow, PodRows, build_rows, kill_order, row_risk
 from kubectl_qos.present.reasons import usage_sentence, usage_values
 from kubectl_qos.qos.flags import Risk
@@ -60,19 +61,16 @@ class PodTable:
         sampled = found.sampled if any(row.memory is not None for row in rows) else None
         if sampled is not None and self._options.source.is_fleet:
             sampled = replace(sampled, oldest="", newest="")  # clusters differ by seconds: one note for all
+        keys = [] if self._options.format.has_every_column else self._keys(found, scope)
         nothing = f"No resources of risk {min_risk} or higher found" if min_risk else "No resources found"
         return TableView(
             kind="PodRank",
             rows=rows,
             columns=[
-                *(
-                    pod_columns.VALUE_COLUMNS
-                    if self._options.format.has_every_column
-                    else (pod_columns.BY_KEY[key] for key in self._keys(found, scope))
-                ),
+                *([pod_columns.BY_KEY[key] for key in keys] or pod_columns.VALUE_COLUMNS),
                 *label_columns(self._options, lambda row: row.pod.metadata.labels),
             ],
-            notes=found.notes,
+            notes=(*found.notes, *psi_notes(keys, rows, origin_of(snapshot.usage))),
             key=lambda row: row.key,
             reference=lambda row: escape(row.name if row.pod.kind != "Pod" else f"pod/{row.name}"),
             nothing=f"{nothing} in {scope.namespace} namespace." if scope.namespace else nothing,
@@ -105,9 +103,9 @@ class PodTable:
         several = len(rows.nodes) > 1 or self._options.source.is_fleet
         if several and scope.node is None and "node" not in keys:
             keys.insert(keys.index("qos"), "node")
-        others = (
-            [] if rows.sampled is None or rows.sampled.origin is UsageOrigin.METRICS_API else ["rss", "swap"]
-        )
+        others = []
+        if rows.sampled is not None and rows.sampled.origin is not UsageOrigin.METRICS_API:
+            others = ["rss", "swap", *(pod_columns.PSI_KEYS if self._options.format.output == "wide" else ())]
         if any(row.peak is not None for row in rows.rows):
             others += pod_columns.HISTORY_KEYS
         keys[keys.index("memory") + 1 : keys.index("memory") + 1] = others
@@ -193,14 +191,22 @@ class NodeTable:
         rows: Sequence[NodeRow] = found.rows
         if self._sort_column is not None:
             rows = sorted(rows, key=self._sort_column.sort_key)
+        origin, keys = origin_of(snapshot.usage), self._keys
+        if origin is UsageOrigin.METRICS_API and not self._options.format.has_every_column:
+            sorted_by = self._sort_column.key if self._sort_column is not None else ""
+            keys = [key for key in keys if key == sorted_by or key not in pod_columns.PSI_KEYS]
         return TableView(
             kind="NodeMemory",
             rows=rows,
             columns=[
-                *(node_columns.NODE_COLUMNS[key] for key in self._keys),
+                *(node_columns.NODE_COLUMNS[key] for key in keys),
                 *label_columns(self._options, lambda row: _labels_of(snapshot.nodes.get(row.name))),
             ],
-            notes=(*found.notes, *(found.eviction_notes if self._has_eviction else ())),
+            notes=(
+                *found.notes,
+                *(found.eviction_notes if self._has_eviction else ()),
+                *(() if self._options.format.has_every_column else psi_notes(keys, rows, origin)),
+            ),
             key=lambda row: row.name,
             reference=lambda row: escape(f"node/{row.name}"),
             nothing="No resources found",

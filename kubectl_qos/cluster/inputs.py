@@ -113,7 +113,9 @@ def _read_url(url: str) -> bytes:
     """The body behind an https URL; redirects may not leave https. Raises InputError."""
     from http.client import HTTPException
     from urllib.error import HTTPError
-    from urllib.request import HTTPRedirectHandler, build_opener
+    from urllib.request import HTTPRedirectHandler, HTTPSHandler, build_opener
+
+    from kubectl_qos.transport.tls import system_context
 
     class Redirects(HTTPRedirectHandler):
         def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
@@ -128,7 +130,9 @@ def _read_url(url: str) -> bytes:
     end = time.monotonic() + URL_SECONDS
     content = bytearray()
     try:
-        with build_opener(Redirects).open(url, timeout=URL_SECONDS) as response:
+        with build_opener(HTTPSHandler(context=system_context()), Redirects).open(
+            url, timeout=URL_SECONDS
+        ) as response:
             while chunk := response.read1(_CHUNK):
                 content += chunk
                 if len(content) > MAX_URL_BYTES:

@@ -7,6 +7,7 @@ exporter's own metrics are those of prometheus_client. Not here: HTTP (server.py
 from __future__ import annotations
 
 import gc
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -159,6 +160,7 @@ class Exporter:
         self.failure: QosError | None = None
         """Why nothing is followed any longer."""
         self._own = _OwnMetrics(self.stale_seconds)
+        self._own.pods_per_node.set(math.inf if per_pod is None else per_pod)
 
     def start(self) -> None:
         """Begin to follow. Raises QosError where there is nothing to follow."""
@@ -250,6 +252,7 @@ class _OwnMetrics:
         self.synced = gauge("synced", "1 once every watch has listed what there is.")
         self.updated = gauge("last_update_timestamp_seconds", "When metrics of nodes were last computed.")
         self.pods = gauge("pods", "Pods that are watched.")
+        self.pods_per_node = gauge("pods_per_node", "How many pods of each node have metrics, +Inf for all.")
         self.missing = gauge("missing", "1 for what could not be read.", "what")
         name = "kubectl_qos_exporter_ranked_nodes"
         self.ranked_nodes = Counter(name, "Nodes whose metrics were computed.", registry=own)

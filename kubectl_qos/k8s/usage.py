@@ -22,21 +22,26 @@ class UsageOrigin(StrEnum):
     PROMETHEUS = "Prometheus"
 
 
-class _PsiData(ApiStruct, frozen=True):
-    avg10: float = 0.0
-    avg60: float = 0.0
-    avg300: float = 0.0
+class PsiData(ApiStruct, frozen=True):
+    """Percents of the last 10, 60 and 300 s, None where the source does not have that average."""
+
+    avg10: float | None = None
+    avg60: float | None = None
+    avg300: float | None = None
+
+
+NO_PSI: Final = PsiData()
 
 
 class Psi(ApiStruct, frozen=True):
-    """Percents of the last 10, 60 and 300 s in which some tasks waited, or all that were not idle (full)."""
+    """How much of the time some tasks waited, or all that were not idle (full)."""
 
-    some: _PsiData = _PsiData()
-    full: _PsiData = _PsiData()
+    some: PsiData = NO_PSI
+    full: PsiData = NO_PSI
 
 
 class Pressure(NamedTuple):
-    """Pressure stall information of a node, pod or container; None where a kubelet does not report it.
+    """Pressure stall information of a node, pod or container; None where its source does not report it.
 
     Source: k8s.io/kubelet/pkg/apis/stats/v1alpha1/types.go (PSIStats), gate KubeletPSI, stable in 1.36.
     """
@@ -46,13 +51,33 @@ class Pressure(NamedTuple):
     io: Psi | None
 
 
+def memory_psi(pressure: Pressure | None) -> PsiData:
+    """How much of the time some tasks waited for memory, as far as that is known."""
+    return pressure.memory.some if pressure is not None and pressure.memory is not None else NO_PSI
+
+
+class MemoryParts(ApiStruct, frozen=True):
+    """What is charged to a cgroup, by the kernel's names (memory.stat); `otherBytes` is not told apart.
+
+    Swap is not in it, and null where a source does not report it.
+    """
+
+    anon_bytes: int
+    file_bytes: int | None = None
+    shmem_bytes: int | None = None
+    kernel_bytes: int | None = None
+    other_bytes: int | None = None
+    swap_bytes: int | None = None
+
+
 class ContainerUsage(NamedTuple):
-    """A container's memory in bytes, and what it waited for; None is unknown."""
+    """A container's memory in bytes, what that consists of, and what it waited for; None is unknown."""
 
     working_set_bytes: int
     rss_bytes: int | None = None
     swap_bytes: int | None = None
     pressure: Pressure | None = None
+    parts: MemoryParts | None = None
 
     @property
     def kernel_bytes(self) -> int:
@@ -68,7 +93,8 @@ class PodUsage(msgspec.Struct, frozen=True, gc=False):
     """A pod's memory, what measured it, and when (RFC 3339).
 
     `amounts` are the containers', in the order of `names`. Where only the working set is known it is a bare
-    number, which saves memory with 150,000 pods. `processes` is how many they have, 0 if unknown.
+    number, which saves memory with 150,000 pods. `processes` is how many they have, 0 if unknown; `volumes`
+    what is in its volumes, in bytes by name, as far as its kubelet measures that.
     """
 
     names: tuple[str, ...]
@@ -77,6 +103,7 @@ class PodUsage(msgspec.Struct, frozen=True, gc=False):
     timestamp: str = ""
     processes: int = 0
     pressure: Pressure | None = None
+    volumes: tuple[tuple[str, int], ...] = ()
 
     @staticmethod
     def of_containers(
@@ -175,9 +202,13 @@ def sampled(usage: Mapping[PodKey, PodUsage], before: Sampled | None = None) -> 
     if not usage:
         return None
     times = {pod.timestamp for pod in usage.values()} - {""}
-    origin = next(iter(usage.values())).origin
     crowded = sum(pod.processes > len(pod.names) for pod in usage.values())
-    return Sampled(usage, origin, min(times, default=""), max(times, default=""), crowded)
+    return Sampled(usage, origin_of(usage), min(times, default=""), max(times, default=""), crowded)
+
+
+def origin_of(usage: Mapping[PodKey, PodUsage]) -> UsageOrigin:
+    """What measured this usage; the metrics API where nothing did."""
+    return next((pod.origin for pod in usage.values()), UsageOrigin.METRICS_API)
 
 
 def _whole(amount: ContainerUsage | int) -> ContainerUsage:
@@ -252,6 +283,7 @@ class _PsiStats(ApiStruct, frozen=True):
 
 class _MemoryStats(_PsiStats, frozen=True):
     time: str = ""
+    usage_bytes: int | None = None
     working_set_bytes: int | None = None
     rss_bytes: int | None = None
 
@@ -285,8 +317,14 @@ class _ContainerStats(_Stats, frozen=True):
     swap: _SwapStats | None = None
 
 
+class _VolumeStats(ApiStruct, frozen=True):
+    name: str = ""
+    used_bytes: int = 0
+
+
 class _PodStats(_Stats, frozen=True):
     pod_ref: _PodName = _PodName()
+    volume: tuple[_VolumeStats, ...] = ()
     containers: tuple[_ContainerStats, ...] = ()
     process_stats: _ProcessStats = msgspec.field(name="process_stats", default=_ProcessStats())
 
@@ -311,8 +349,14 @@ def usage_from_summary(summary: Summary) -> dict[PodKey, PodUsage]:
                 containers[container.name] = ContainerUsage(
                     memory.working_set_bytes, memory.rss_bytes, swap_bytes, container.pressure
                 )
+                if memory.usage_bytes is not None and memory.rss_bytes is not None:
+                    other = max(memory.usage_bytes - memory.rss_bytes, 0)
+                    parts = MemoryParts(memory.rss_bytes, other_bytes=other, swap_bytes=swap_bytes)
+                    containers[container.name] = containers[container.name]._replace(parts=parts)
                 times.append(memory.time)
         found = PodUsage.of_containers(containers, UsageOrigin.KUBELET_SUMMARY, min(times, default=""))
-        found = replace(found, processes=pod.process_stats.process_count, pressure=pod.pressure)
+        volumes = tuple((one.name, one.used_bytes) for one in pod.volume)
+        processes = pod.process_stats.process_count
+        found = replace(found, processes=processes, pressure=pod.pressure, volumes=volumes)
         usage[pod.pod_ref.namespace, pod.pod_ref.name] = found
     return usage

@@ -7,7 +7,8 @@ deaths over a time (deaths.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -31,6 +32,7 @@ _AMOUNTS: Final = (
     "kube_node_info",
     "kube_node_status_(capacity|allocatable)(_memory_bytes|_cpu_cores)?",
 )
+_LABELS: Final = ("kube_pod_labels", "kube_node_labels")
 _STATES: Final = (
     "kube_pod_status_(phase|qos_class|reason)",
     "kube_pod_restart_policy",
@@ -96,20 +98,33 @@ class _Raw:
 
     def node(self) -> NodeObject:
         """The node."""
-        return convert({"metadata": {"name": self.name}, "status": self.status}, NodeObject)
+        metadata = {"name": self.name, **self.metadata}
+        return convert({"metadata": metadata, "status": self.status}, NodeObject)
 
 
-def read_snapshot(store: Prometheus, at: datetime, over_seconds: int, stat: str, *, usage: bool) -> Snapshot:
-    """The cluster at a time; `usage` is whether its memory is read. Raises QosError without its pods."""
+def read_snapshot(
+    store: Prometheus, at: datetime, over_seconds: int, stat: str, *, usage: bool, keys: Collection[str] = ()
+) -> Snapshot:
+    """The cluster at a time; `usage` is whether its memory is read, `keys` are those of labels that select.
+
+    Raises QosError without its pods, and InputError where no object has a label of such a key.
+    """
     moment = at.timestamp()
-    found = store.query(select(store, _AMOUNTS), moment)
+    found = store.query(select(store, (*_AMOUNTS, *(_LABELS if keys else ()))), moment)
     found += store.query(f"{select(store, _STATES)} == 1", moment)
-    pods, nodes = _Builder().build(found)
+    pods, nodes = _Builder(keys).build(found)
     if not pods:
         raise InputError(
             f"{store.name} has no {INFO} at {rfc3339(at)}",
             hint="kube-state-metrics was not scraped then, the store does not go back so far, or a"
             " --prometheus-selector leaves it out",
+        )
+    known = {key for raw in (*pods, *nodes) for key in raw.metadata.get("labels", ())}
+    for key in sorted(set(keys) - known):
+        raise InputError(
+            f"{store.name} has no label {key} of pods or nodes at {rfc3339(at)}",
+            hint="kube-state-metrics exports those of --metric-labels-allowlist; -n, --node and names select"
+            " too",
         )
     read = UsageHistory(store, over_seconds, stat, moment).read() if usage else NO_USAGE
     return Snapshot(
@@ -117,6 +132,7 @@ def read_snapshot(store: Prometheus, at: datetime, over_seconds: int, stat: str,
         nodes={raw.name: raw.node() for raw in nodes if "capacity" in raw.status},
         usage=read.by_pod,
         node_usage=read.by_node,
+        pressure=read.pressure,
         missing=(*_missing(pods, nodes), *((read.missing,) if read.missing is not None else ())),
         history=read.history,
         at=rfc3339(at),
@@ -142,7 +158,9 @@ def _missing(pods: Sequence[_Raw], nodes: Sequence[_Raw]) -> Iterator[Missing]:
 class _Builder:
     """Puts pods and nodes together, a series at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, keys: Collection[str]) -> None:
+        # kube-state-metrics spells label names as Prometheus takes them (internal/store/utils.go).
+        self._keys = {f"label_{_snake(key)}": key for key in keys}
         self._pods: dict[PodKey, _Raw] = {}
         self._nodes: dict[str, _Raw] = {}
 
@@ -154,7 +172,9 @@ class _Builder:
                 self._add_pod(sample.labels)
         for sample in samples:
             name = sample.labels["__name__"]
-            if name.startswith("kube_node_"):
+            if name in _LABELS:
+                self._add_labels(name, sample.labels)
+            elif name.startswith("kube_node_"):
                 self._add_to_node(name, sample)
             elif (raw := self._pods.get(pod_of(sample.labels))) is not None:
                 container = container_of(sample.labels)
@@ -176,6 +196,14 @@ class _Builder:
             raw.metadata["annotations"] = {"kubernetes.io/config.mirror": uid or key[1]}
         elif kind and owner and "<none>" not in {kind, owner}:
             raw.metadata["ownerReferences"] = [{"kind": kind, "name": owner, "controller": True}]
+
+    def _add_labels(self, name: str, labels: Labels) -> None:
+        """The labels that select, by their own keys."""
+        known = {key: labels[one] for one, key in self._keys.items() if one in labels}
+        of_pod, node = name == _LABELS[0], label(labels, NODE[:2])
+        raw = self._pods.get(pod_of(labels)) if of_pod else self._nodes.setdefault(node, _Raw(node))
+        if raw is not None:
+            raw.metadata["labels"] = known
 
     @staticmethod
     def _add_to_container(raw: _Raw, container: str, name: str, sample: Sample) -> None:
@@ -219,6 +247,10 @@ class _Builder:
         elif (resource := _resource(name, labels)) is not None:
             side = "capacity" if "_capacity" in name else "allocatable"
             raw.status.setdefault(side, {})[resource] = _quantity(resource, sample.value)
+
+
+def _snake(key: str) -> str:
+    return re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", re.sub(r"[^a-zA-Z0-9_]", "_", key)).lower()
 
 
 def _end(name: str, sample: Sample) -> tuple[str, object]:

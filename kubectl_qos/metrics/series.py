@@ -15,6 +15,8 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+import msgspec
+
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.snapshot import Missing, Usage
 from kubectl_qos.k8s.usage import (
@@ -23,8 +25,12 @@ from kubectl_qos.k8s.usage import (
     ContainerKey,
     ContainerUsage,
     History,
+    MemoryParts,
     PodKey,
     PodUsage,
+    Pressure,
+    Psi,
+    PsiData,
     UsageOrigin,
 )
 from kubectl_qos.metrics.prometheus import Labels, Prometheus, Sample
@@ -38,12 +44,20 @@ BY: Final = ",".join((*NAMESPACE, *POD, *CONTAINER, *NODE, "cluster"))
 
 INFO: Final = "kube_pod_info"
 WORKING_SET: Final = "container_memory_working_set_bytes"
-_MEMORY: Final = (WORKING_SET, "container_memory_rss", "container_memory_swap")
+_PARTS: Final = (
+    *("container_memory_usage_bytes", "container_memory_rss", "container_memory_cache"),
+    *("container_memory_total_active_file_bytes", "container_memory_total_inactive_file_bytes"),
+)
+_SWAP: Final = "container_memory_swap"
+_MEMORY: Final = (WORKING_SET, "container_memory_rss", _SWAP)
 CONTAINERS: Final = 'container!="POD",container_name!="POD",id!="/"'
 STATS: Final = ("max", "p99", "p95", "avg")
 KEPT_SECONDS: Final = 300.0
 """How long a history is used before it is read again: it changes slowly, and costs the store something."""
 _ROOT: Final = 'id="/"'
+_PSI: Final = "container_pressure_memory_{}_seconds_total"
+_PSI_SECONDS: Final = 120
+"""A rate needs two scrapes: 10 s have none. The last two minutes are 86 % of the kernel's average of 60 s."""
 _HOUR: Final = 3600
 _DAY: Final = 86_400
 _POINTS: Final = 144
@@ -81,10 +95,16 @@ def select(store: Prometheus, names: Sequence[str], more: str = "") -> str:
 
 
 class Amounts(NamedTuple):
-    """Usage of pods and of whole nodes."""
+    """Usage of pods and of whole nodes, and the names of nodes by address."""
 
     by_pod: dict[PodKey, PodUsage]
     by_node: dict[str, int]
+    node_names: Mapping[str, str] = {}
+
+    def node_name(self, labels: Labels) -> str:
+        """The node of a series, which may name its address."""
+        host = _host(label(labels, NODE))
+        return self.node_names.get(host, host)
 
 
 def read_now(store: Prometheus, at: float | None = None) -> Amounts:
@@ -93,13 +113,78 @@ def read_now(store: Prometheus, at: float | None = None) -> Amounts:
     roots = store.query(f"max by ({BY}) ({select(store, [WORKING_SET], _ROOT)})", at)
     infos = store.query(select(store, ["kube_node_info"]), at)
     by_ip = {ip: label(one.labels, NODE) for one in infos if (ip := one.labels.get("internal_ip"))}
-    nodes = {_host(label(one.labels, NODE)): int(one.value) for one in roots}
     moment = time.time() if at is None else at
     by_name = {name: by_container(one for one in found if one.labels["__name__"] == name) for name in _MEMORY}
-    return Amounts(
-        _usage(by_name, rfc3339(moment)),
-        {by_ip.get(host, host): used for host, used in nodes.items() if host},
+    now = Amounts(_usage(by_name, rfc3339(moment)), {}, by_ip)
+    now.by_node.update({name: int(one.value) for one in roots if (name := now.node_name(one.labels))})
+    return now
+
+
+def read_pressure(
+    store: Prometheus, now: Amounts, usage: Mapping[PodKey, PodUsage], at: float | None = None
+) -> tuple[dict[PodKey, PodUsage], dict[str, Pressure]]:
+    """Usage of pods with the pressure of memory, which nodes have too. Raises QosError."""
+    waiting = _rates(store, "waiting", CONTAINERS, at)
+    if not waiting:
+        return dict(usage), {}
+    # Of very many cgroups few stall: those alone are read, and the others stall for none of the time.
+    stalled = _rates(store, "stalled", CONTAINERS, at, " > 0")
+    nodes = [_rates(store, name, _ROOT, at) for name in ("waiting", "stalled")]
+    some, full = ({now.node_name(one.labels): one.value for one in found} for found in nodes)
+    levels, stalls = (
+        {(pod_of(one.labels), label(one.labels, CONTAINER)): one.value for one in found}
+        for found in (waiting, stalled)
     )
+
+    def of(pod: PodKey, container: str = "") -> Pressure | None:
+        key = pod, container
+        return _pressure(levels[key], stalls.get(key, 0.0)) if key in levels else None
+
+    pods = {
+        key: msgspec.structs.replace(
+            pod,
+            amounts=tuple(
+                (pod.of(name) or ContainerUsage(0))._replace(pressure=of(key, name)) for name in pod.names
+            ),
+            pressure=of(key),
+        )
+        for key, pod in usage.items()
+    }
+    return pods, {node: _pressure(value, full.get(node, 0.0)) for node, value in some.items() if node}
+
+
+def with_parts(store: Prometheus, pod: PodKey, usage: PodUsage, at: float | None = None) -> PodUsage:
+    """The usage of a pod with what the memory of its containers consists of. Raises QosError.
+
+    cAdvisor counts shared memory in the cache but in no list of files, and on cgroup v2 no kernel memory:
+    that is what is left (container/libcontainer/handler.go).
+    """
+    namespace, name = (msgspec.json.encode(text).decode() for text in pod)
+    series = select(store, (*_PARTS, _SWAP), f"{CONTAINERS},namespace={namespace},pod={name}")
+    found = store.query(f"max by (__name__,{BY}) ({series})", at)
+    values = {(container_of(one.labels), one.labels["__name__"]): round(one.value) for one in found}
+
+    def parts(container: str) -> MemoryParts | None:
+        whole, anon, cache, *files = (values.get(((pod, container), one), -1) for one in _PARTS)
+        if min(whole, anon, cache, *files) < 0:
+            return None
+        swap, kernel = values.get(((pod, container), _SWAP)), max(whole - anon - cache, 0)
+        return MemoryParts(anon, sum(files), max(cache - sum(files), 0), kernel, swap_bytes=swap)
+
+    amounts = ((name, usage.of(name) or ContainerUsage(0)) for name in usage.names)
+    return msgspec.structs.replace(
+        usage, amounts=tuple(one._replace(parts=parts(name)) for name, one in amounts)
+    )
+
+
+def _rates(store: Prometheus, name: str, which: str, at: float | None, condition: str = "") -> list[Sample]:
+    series = f"{select(store, [_PSI.format(name)], which)}[{_PSI_SECONDS}s]"
+    return store.query(f"max by ({BY}) (rate({series})){condition}", at)
+
+
+def _pressure(some: float, full: float) -> Pressure:
+    psi = Psi(*(PsiData(avg60=min(round(100 * share, 2), 100.0)) for share in (some, full)))
+    return Pressure(None, psi, None)
 
 
 def _host(name: str) -> str:
@@ -158,17 +243,23 @@ class UsageHistory:
             )
             return Usage({}, Missing("memory usage", why, remedy), by_node=now.by_node)
         missing = None
+        pressure: dict[str, Pressure] = {}
         try:
             history, usage = self._history()
         except QosError as error:
             missing = Missing("the history of memory usage", str(error), error.hint)
             history, usage = NO_HISTORY, {}
+        usage = {**now.by_pod, **usage}
+        try:
+            usage, pressure = read_pressure(store, now, usage, self._at)
+        except QosError as error:
+            missing = missing or Missing("the memory pressure", str(error), error.hint)
         if missing is None and store.warnings:
             missing = Missing(
                 "a part of the memory usage", f"{store.name} warns: {'; '.join(store.warnings)}"
             )
         history = replace(history, now=now.by_pod)
-        return Usage({**now.by_pod, **usage}, missing, by_node=now.by_node, history=history)
+        return Usage(usage, missing, pressure, now.by_node, history)
 
     def _history(self) -> tuple[History, dict[PodKey, PodUsage]]:
         known = self._known

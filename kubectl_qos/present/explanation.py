@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
 
 from kubectl_qos.k8s.allocation import desired_pod, is_resizing, resize_condition
 from kubectl_qos.k8s.objects import (
@@ -20,10 +21,22 @@ from kubectl_qos.k8s.quantity import Quantity, parse_time
 from kubectl_qos.k8s.releases import Gate
 from kubectl_qos.k8s.resources import eviction_request
 from kubectl_qos.k8s.snapshot import PodsByNode, Scope, Snapshot
-from kubectl_qos.k8s.usage import PodUsage, Pressure, Sampled
+from kubectl_qos.k8s.usage import MemoryParts, PodUsage, Pressure, Sampled, UsageOrigin
 from kubectl_qos.present import reasons
-from kubectl_qos.present.format import age, binary, count, duration, escape, first_few, full_name, short_path
+from kubectl_qos.present.format import (
+    NONE,
+    age,
+    binary,
+    count,
+    duration,
+    escape,
+    first_few,
+    full_name,
+    psi_text,
+    short_path,
+)
 from kubectl_qos.present.output import ARROW, Line, Section, ValueChange, sentences, spaced_lines
+from kubectl_qos.present.pod_columns import WITH_PSI
 from kubectl_qos.present.pod_rows import PodRow, PodRows, build_rows
 from kubectl_qos.present.score import ScoreParts, score_parts
 from kubectl_qos.present.tree import is_noise
@@ -40,12 +53,16 @@ if TYPE_CHECKING:
     from kubectl_qos.edit.preview import Effects
 
 
+NO_COUNTS: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """A pod explained; `subject` is the first line, `pressure` that of the pod and of the node, as known.
 
     `summary` is its class and rank in a sentence, `score` its parts, None where they are unknown.
     `resize` are the effects of its spec, which an unfinished resize has still to take, None without one.
+    `tmpfs` is what its volumes of medium Memory hold, `events` are memory.events of its containers.
     """
 
     subject: str
@@ -54,12 +71,24 @@ class Explanation:
     sections: tuple[Section, ...]
     pressure: Mapping[str, Pressure]
     resize: Effects | None
-    summary: str = ""
-    score: ScoreParts | None = None
+    summary: str
+    score: ScoreParts | None
+    usage: PodUsage | None
+    tmpfs: Mapping[str, int]
+    events: Mapping[str, Mapping[str, int]]
 
 
-def explain_pod(pod: Pod, snapshot: Snapshot, now: datetime, known: Sampled | None = None) -> Explanation:
-    """A pod of a snapshot, with its rank on its node; `known` is what is known of its usage already."""
+def explain_pod(
+    pod: Pod,
+    snapshot: Snapshot,
+    now: datetime,
+    known: Sampled | None = None,
+    events: Mapping[str, Mapping[str, int]] = NO_COUNTS,
+) -> Explanation:
+    """A pod of a snapshot, with its rank on its node.
+
+    `known` is what is known of its usage already, `events` are memory.events of its containers.
+    """
     setup = snapshot.setup(pod.node_name)
     prediction = predict_running(pod, setup)
     neighbours = {pod.node_name: snapshot.by_node().get(pod.node_name, ())}
@@ -69,6 +98,11 @@ def explain_pod(pod: Pod, snapshot: Snapshot, now: datetime, known: Sampled | No
     usage = snapshot.usage.get((pod.namespace, pod.name))
     waits = {"pod": usage.pressure if usage else None, "node": snapshot.pressure.get(pod.node_name)}
     pressure = {name: one for name, one in waits.items() if one is not None}
+    of_volumes = dict(usage.volumes) if usage is not None else {}
+    with_medium = ((one.name, one.empty_dir.medium) for one in pod.spec.volumes or () if one.empty_dir)
+    tmpfs = {
+        name: of_volumes[name] for name, medium in with_medium if medium == "Memory" and name in of_volumes
+    }
     resize = _resize_effects(pod, neighbours[pod.node_name], snapshot)
     sections = (
         _class(prediction),
@@ -76,16 +110,17 @@ def explain_pod(pod: Pod, snapshot: Snapshot, now: datetime, known: Sampled | No
         _cgroup(prediction),
         _swap(prediction),
         _eviction(prediction, row, rows),
-        _pressure(pressure),
+        _memory(usage, tmpfs, events),
+        _pressure(pressure, usage),
         _resize(prediction, resize),
         _history(prediction, now),
         _assumed(prediction, rows),
     )
     shown = tuple(filter(None, sections))
     summary = next(reasons.why_lines(prediction, row, rows)) if row is not None else ""
-    score = score_parts(row, snapshot)
-    subject = reasons.pod_subject(prediction)
-    return Explanation(subject, prediction, row, shown, pressure, resize, summary, score)
+    subject, score = reasons.pod_subject(prediction), score_parts(row, snapshot)
+    found = pressure, resize, summary, score, usage, tmpfs, events
+    return Explanation(subject, prediction, row, shown, *found)
 
 
 def _resize_effects(pod: Pod, neighbours: Sequence[Pod], snapshot: Snapshot) -> Effects | None:
@@ -262,14 +297,50 @@ def _eviction(prediction: Prediction, row: PodRow | None, rows: PodRows) -> Sect
     return Section("Eviction", answer, tuple(lines))
 
 
-def _pressure(pressure: Mapping[str, Pressure]) -> Section | None:
+def _memory(
+    usage: PodUsage | None, tmpfs: Mapping[str, int], events: Mapping[str, Mapping[str, int]]
+) -> Section | None:
+    """What memory consists of, and how often it reached its bounds, where a source has either."""
+    lines, answer = [], ""
+    for name in usage.names if usage is not None else ():
+        used = usage.of(name) if usage is not None else None
+        if usage is not None and used is not None and used.parts is not None:
+            answer = f"by {usage.origin}"
+            lines.append(Line(f"{escape(name)}  {_parts_text(used.parts)}"))
+    for name, size in tmpfs.items():
+        lines.append(Line(f"volume {escape(name)} in memory holds {binary(size)}: shmem of what wrote it"))
+    for name, counts in events.items():
+        counted = ", ".join(f"{event} {times}" for event, times in counts.items())
+        lines.append(Line(f"{escape(name)}  memory.events: {counted}"))
+    return Section("Memory", answer, tuple(lines)) if lines else None
+
+
+def _parts_text(parts: MemoryParts) -> str:
+    kinds = ("anon", "file", "shmem", "kernel", "swap")
+    known = {kind: getattr(parts, f"{kind}_bytes") for kind in kinds}
+    words = ", ".join(f"{kind} {binary(size) if size is not None else NONE}" for kind, size in known.items())
+    other = parts.other_bytes
+    return words if other is None else f"{words}; {binary(other)} are file, shmem and kernel together"
+
+
+def _pressure(pressure: Mapping[str, Pressure], usage: PodUsage | None) -> Section | None:
+    """Nothing where the metrics API measured usage, which never has pressure."""
+    if usage is None or usage.origin is UsageOrigin.METRICS_API:
+        return None
+    if not pressure:
+        return Section("Pressure", NONE, sentences(f"{usage.origin} has no pressure (PSI); {WITH_PSI}"))
+    is_stored = usage.origin is UsageOrigin.PROMETHEUS
+    over = "2 minutes, by Prometheus" if is_stored else "minute"
     lines = [Line(f"{name}  {_waits(one)}") for name, one in pressure.items()]
-    return Section("Pressure", "tasks waited, in the last minute (PSI)", tuple(lines)) if lines else None
+    if len(usage.names) > 1:
+        of_each = {name: one.pressure for name in usage.names if (one := usage.of(name)) is not None}
+        lines[1:1] = [Line(f"{escape(name)}  {_waits(one)}", depth=1) for name, one in of_each.items() if one]
+    return Section("Pressure", f"tasks waited, in the last {over} (PSI)", tuple(lines))
 
 
 def _waits(pressure: Pressure) -> str:
     return "; ".join(
-        f"{name} {psi.some.avg60:.1f}% some, {psi.full.avg60:.1f}% all"
+        f"{name} {psi_text(psi.some.avg60)} some, {psi_text(psi.full.avg60)} all"
         for name, psi in pressure._asdict().items()
         if psi is not None
     )

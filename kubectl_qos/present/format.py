@@ -23,6 +23,11 @@ def mebibytes(value: int) -> str:
     return f"{value >> 20}Mi"
 
 
+def psi_text(percent: float | None) -> str:
+    """A share of time in which tasks waited: `12.3%`; `<none>` where its source does not give it."""
+    return NONE if percent is None else f"{percent:.1f}%"
+
+
 def in_mi(value: int) -> str:
     """In the unit of a table beside it, with at most one decimal: `1240Mi`, `0.5Mi`."""
     return f"{value / (1 << 20):.1f}Mi".replace(".0Mi", "Mi")

@@ -10,6 +10,7 @@ from kubectl_qos.present.format import NONE, UNKNOWN, binary, escape
 from kubectl_qos.present.next_death import distance, killed_by, victim
 from kubectl_qos.present.node_rows import NodeRow, percent, trouble_first
 from kubectl_qos.present.output import BYTES, NUMBER, PERCENT, Column, column
+from kubectl_qos.present.pod_columns import PSI_COLUMNS
 from kubectl_qos.present.reasons import CLASSES
 from kubectl_qos.qos.qos_class import QosClass
 
@@ -153,6 +154,7 @@ _COLUMNS: Final[tuple[NodeColumn, ...]] = (
         cell=lambda row: UNKNOWN if row.troubles is None else ",".join(row.troubles) or NONE,
         sort_key=trouble_first,
     ),
+    *PSI_COLUMNS,
     column(
         "victim_score",
         lambda row: row.victim and row.victim.oom_score,

@@ -13,7 +13,7 @@ from kubectl_qos.k8s.kubelet import MEMORY_AVAILABLE, NodeSetup, Origin
 from kubectl_qos.k8s.objects import NodeObject, Pod
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import Snapshot
-from kubectl_qos.k8s.usage import PodKey
+from kubectl_qos.k8s.usage import PodKey, memory_psi
 from kubectl_qos.present.format import count, in_mi
 from kubectl_qos.present.reasons import killer_notes, ranking_notes
 from kubectl_qos.qos.eviction import evictable_capacity, memory_threshold, to_hard_eviction, to_soft_eviction
@@ -42,6 +42,7 @@ class NodeRow:
     `allocatable` is what pods can request, `victim` whom the kernel kills first, `death` the nearest one by
     any killer. `eviction` and `soft_eviction` are the kubelet's thresholds of
     memory.available, None also where there is none; `configured` says whether its configuration is known.
+    `psi10` and `psi60` are percents of the last 10 and 60 s in which some tasks waited for memory.
     """
 
     name: str
@@ -57,6 +58,8 @@ class NodeRow:
     to_soft_eviction: int | None
     configured: bool
     windows: bool = False
+    psi10: float | None = None
+    psi60: float | None = None
 
     @property
     def own_words(self) -> tuple[str, ...]:
@@ -166,6 +169,7 @@ def _build_row(
     node, kubelet, capacity = snapshot.nodes.get(name), setup.kubelet, setup.node.memory_capacity_bytes
     whole = snapshot.node_usage.get(name)
     used, evictable = memory.used_bytes, evictable_capacity(setup) or 0
+    psi = memory_psi(snapshot.pressure.get(name))
     row = NodeRow(
         name=name,
         memory=memory,
@@ -180,6 +184,8 @@ def _build_row(
         to_soft_eviction=to_soft_eviction(setup, used, whole) if used is not None else None,
         configured=kubelet.origin("eviction_hard") is not Origin.ASSUMED,
         windows=setup.node.is_windows,
+        psi10=psi.avg10,
+        psi60=psi.avg60,
     )
     order = OrderBasis(setup, ranking.basis, ranking.without_usage) if ranking.pods else None
     return CachedRow(row, order, made_from)

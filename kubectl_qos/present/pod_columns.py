@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from operator import attrgetter
 from typing import Any, Final
 
-from kubectl_qos.present.format import NONE, UNKNOWN, escape, eta, mebibytes
+from kubectl_qos.k8s.usage import UsageOrigin
+from kubectl_qos.present.format import NONE, UNKNOWN, escape, eta, mebibytes, psi_text
 from kubectl_qos.present.output import BYTES, NUMBER, PERCENT, Align, Column, ColumnType, column
 from kubectl_qos.present.pod_rows import PodRow, kill_order, row_risk
 from kubectl_qos.qos.flags import WORDS, Flag
@@ -50,6 +53,38 @@ RESTARTS: Final[Column[Any]] = column(
     cell=_restarts_text,
 )
 """Of rows with `restarts` and `oom_kills`: the last ends that are reported as OOMKilled."""
+
+PSI_COLUMNS: Final[tuple[Column[Any], ...]] = tuple(
+    column(
+        f"psi{seconds}",
+        attrgetter(f"psi{seconds}"),
+        f"the share of the last {seconds} s in which some tasks waited for memory (--usage=summary)",
+        PERCENT,
+        field=f"psiSome{seconds}Percent",
+        cell=lambda row, key=f"psi{seconds}": psi_text(getattr(row, key)),  # type: ignore[misc]
+    )
+    for seconds in (10, 60)
+)
+"""Of rows with `psi10` and `psi60`: pressure stall information of memory."""
+PSI_KEYS: Final = tuple(one.key for one in PSI_COLUMNS)
+
+
+def psi_notes(shown: Iterable[str], rows: Iterable[Any], origin: UsageOrigin) -> Iterator[str]:
+    """What PSI columns that are shown are, and why they have no values."""
+    if set(PSI_KEYS).isdisjoint(shown):
+        return
+    if origin is UsageOrigin.METRICS_API:
+        yield "PSI10 and PSI60: the metrics API has no pressure; --usage=summary and --usage=prometheus have"
+    elif all(row.psi60 is None for row in rows):
+        yield f"PSI10 and PSI60: {origin} has no pressure; {WITH_PSI}"
+    elif origin is UsageOrigin.PROMETHEUS:
+        yield STORED_PSI
+
+
+WITH_PSI: Final = "kubelets report it from 1.34 on (KubeletPSI), on cgroup v2 with a kernel that measures PSI"
+STORED_PSI: Final = (
+    "PSI60 is the mean of 2 minutes in Prometheus, which is scraped too rarely for PSI10 and for less"
+)
 
 ALL_COLUMNS: Final[tuple[PodColumn, ...]] = (
     column(
@@ -110,6 +145,7 @@ ALL_COLUMNS: Final[tuple[PodColumn, ...]] = (
     ),
     column("rss", lambda row: row.rss, "anonymous memory in use (--usage=summary)", BYTES),
     column("swap", lambda row: row.swap, "swap in use (--usage=summary)", BYTES),
+    *PSI_COLUMNS,
     column("request", lambda row: row.request, "memory request of the whole pod", BYTES, empty=NONE),
     column(
         "limit",
@@ -222,6 +258,7 @@ _NOT_DEFAULT: Final = {
     "container",
     "rss",
     "swap",
+    *PSI_KEYS,
     "limit_container",
     "risk",
 }

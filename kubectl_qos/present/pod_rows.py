@@ -19,7 +19,7 @@ from kubectl_qos.k8s.quantity import ZERO
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.resources import declared_limits, pod_limits, pod_requests
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.k8s.usage import PodKey, PodUsage, Sampled, sampled
+from kubectl_qos.k8s.usage import NO_PSI, PodKey, PodUsage, Sampled, memory_psi, sampled
 from kubectl_qos.present.reasons import history_note, killer_notes, ranking_notes
 from kubectl_qos.qos import flags
 from kubectl_qos.qos.eviction import node_eviction_ranks
@@ -49,7 +49,8 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
     OOMKilled; `eviction_rank` is None for critical pods too; `desired_*` are the spec's values while a resize
     is unfinished; `worst` is the container that decides the rank and that the kernel kills, `frees` what its
     death gives back; `nearest` is whether no pod of its node is nearer to a limit of its own; `words` are
-    what a filter matches, in lower case; `growth` is bytes a second and `eta` seconds, None where no store of
+    what a filter matches, in lower case; `psi10` and `psi60` are percents of the last 10 and 60 s in which
+    some tasks waited for memory; `growth` is bytes a second and `eta` seconds, None where no store of
     metrics knows them. A pod that has `ended` has a score but no processes. Without the
     other pods of its node a row is provisional: it has a score and no rank.
     """
@@ -86,6 +87,8 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
     p99: int | None = None
     growth: float | None = None
     eta: float | None = None
+    psi10: float | None = None
+    psi60: float | None = None
 
     @property
     def adj_range(self) -> tuple[int, int] | None:
@@ -284,6 +287,7 @@ def _pod_row(
     worst = row.worst or max(scores, key=lambda one: one.adj if one.adj is not None else 999, default=None)
     statuses = pod.status.every_container
     usage = row.usage
+    psi = memory_psi(usage.pressure) if usage is not None else NO_PSI
     pod_flags = _interned(tuple(flags.flags(row, percent, lowest_after)))
     desired = _desired(pod, setup.release) if isinstance(pod, ResizingPod) else (None, None)
     words = " ".join((f"{pod.namespace}/{pod.title}", setup.node.name, row.qos.value, *pod_flags))
@@ -315,6 +319,8 @@ def _pod_row(
         frees=_frees(worst) if row.rank is not None and worst is not None else None,
         words=words.casefold(),
         windows=setup.node.is_windows,
+        psi10=psi.avg10,
+        psi60=psi.avg60,
     )
 
 
@@ -337,6 +343,7 @@ def _container_row(
     desired = _amounts(desired_pod(pod), score.name) if isinstance(pod, ResizingPod) else (None, None)
     statuses = [status for status in pod.status.every_container if status.name == score.name]
     usage = score.usage
+    psi = memory_psi(usage.pressure) if usage is not None else NO_PSI
     percent = 100 * usage.working_set_bytes / limit if limit and usage is not None else None
     rank, tied = ranks.get((pod.namespace, pod.name, score.name), (None, False))
     return msgspec.structs.replace(
@@ -361,6 +368,8 @@ def _container_row(
         frees=_frees(score) if rank is not None else None,
         container=score.name,
         words=f"{pod_row.words} {score.name}",
+        psi10=psi.avg10,
+        psi60=psi.avg60,
     )
 
 

@@ -129,6 +129,12 @@ def observed_from_sections(sections: Mapping[str, str]) -> tuple[ObservedContain
     return container, dict(directories)
 
 
+def memory_events(files: Files) -> dict[str, int]:
+    """How often a cgroup reached its bounds, by names in memory.events; empty without that file."""
+    found = re.findall(r"(?m)^(high|max|oom_kill) (\d+)$", files.get("memory.events", ""))
+    return {name: int(times) for name, times in found}
+
+
 def _integer(text: str) -> int | None:
     return int(text) if text.strip().isdecimal() else None
 

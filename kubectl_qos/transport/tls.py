@@ -46,7 +46,7 @@ def tls_context(cluster: Entry, pair: KeyPair | None) -> ssl.SSLContext:
     insecure = cluster.get("insecure-skip-tls-verify")
     if ca and insecure:
         raise QosError("specifying a root certificates file with the insecure flag is not allowed")
-    context = _ca_context(ca) if ca else _system_context()
+    context = _ca_context(ca) if ca else system_context()
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     if insecure:
@@ -68,9 +68,10 @@ def _ca_context(ca: bytes) -> ssl.SSLContext:
         raise QosError(f"{problem} no valid certificate authority data seen") from None
 
 
-def _system_context() -> ssl.SSLContext:
-    """The CAs of this machine; a Python that was built elsewhere may look for them in the wrong place."""
+def system_context() -> ssl.SSLContext:
+    """The CAs of this machine, as Go takes them; a Python built elsewhere may look in the wrong place."""
     context = ssl.create_default_context()
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     paths = ssl.get_default_verify_paths()
     if paths.cafile is None and paths.capath is None:
         bundle = next((path for path in ROOTS if path.is_file()), None)

@@ -25,6 +25,8 @@ from kubectl_qos.k8s.usage import (
     usage_from_summary,
 )
 from kubectl_qos.present.explanation import explain_pod, text_lines
+from kubectl_qos.present.node_rows import build_node_rows
+from kubectl_qos.present.pod_columns import PSI_COLUMNS, psi_notes
 from kubectl_qos.present.pod_rows import build_rows
 from kubectl_qos.present.reasons import usage_sentence
 from kubectl_qos.present.values import as_document
@@ -196,6 +198,29 @@ def test_a_live_snapshot_has_the_pressure_of_its_nodes(serve: Serve, connect_to:
     values = as_document(explanation_values(explained))["pressure"]
     assert values["node"]["cpu"]["some"] == {"avg10": 83.28, "avg60": 90.47, "avg300": 52.29}
     assert set(values) == {"pod", "node"}
+    (row,) = build_rows(snapshot, Scope()).rows
+    (of_node,) = build_node_rows(snapshot, lambda *_: True).rows
+    assert (row.psi10, row.psi60) == (0.0, 0.0)
+    assert (of_node.psi10, of_node.psi60) == (0.0, 0.0)
+    assert [one.cell(row, DEMO_TIME) for one in PSI_COLUMNS] == ["0.0%", "0.0%"]
+
+
+def test_pressure_that_no_kubelet_reports_is_none_and_not_zero(serve: Serve, connect_to: ConnectTo) -> None:
+    silent = summary(app=(7, 5, 0))
+    objects = ObjectServer(pods=[pod("app")], nodes=[node()], others={proxied("worker-1"): silent})
+    snapshot, _ = taken(objects, serve, connect_to)
+    (row,) = build_rows(snapshot, Scope(), containers=True).rows
+    assert (row.psi10, row.psi60) == (None, None)
+    assert [one.cell(row, DEMO_TIME) for one in PSI_COLUMNS] == ["<none>", "<none>"]
+    (note,) = psi_notes(["psi10"], [row], UsageOrigin.KUBELET_SUMMARY)
+    assert note.startswith(
+        "PSI10 and PSI60: the kubelets' summary has no pressure; kubelets report it from 1.34"
+    )
+    assert not list(psi_notes(["memory"], [row], UsageOrigin.KUBELET_SUMMARY))
+    (note,) = psi_notes(["psi10"], [row], UsageOrigin.METRICS_API)
+    assert "--usage=summary" in note
+    section = " ".join(" ".join(text_lines(explain_pod(snapshot.pods[0], snapshot, DEMO_TIME))).split())
+    assert "Pressure <none> the kubelets' summary has no pressure (PSI)" in section
 
 
 def test_the_kernel_counts_the_working_set_and_swap(serve: Serve, connect_to: ConnectTo) -> None:

@@ -68,7 +68,7 @@ ORDERS: dict[str, Callable[[list[Any]], bool]] = {
         descending,
     ),
     "qos": by_class,
-    **dict.fromkeys(["rss", "swap", "peak", "p99", "growth", "eta"], all_unknown),
+    **dict.fromkeys(["rss", "swap", "psi10", "psi60", "peak", "p99", "growth", "eta"], all_unknown),
     "rank": ranked_first,
     "risk": riskiest_first,
     "flags": flagged_first,

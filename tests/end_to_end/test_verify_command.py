@@ -126,6 +126,22 @@ def test_a_dump_of_the_node(run: Run, tmp_path: Path) -> None:
     assert drift[1:6] == ["pod", "memory.max", "max", "4096", "yes"]
 
 
+def test_explain_has_the_memory_events_of_a_dump(run: Run, tmp_path: Path) -> None:
+    lines = recorded("bu-multi")
+    for number, container in enumerate(one for one in lines[0]["containers"] if one["name"] != "POD"):
+        container["cgroup"]["memory.events"] = f"low 1\nhigh {number}\nmax 4{number}\noom 2\noom_kill 1\n"
+    objects, path = files_of(tmp_path, lines), tmp_path / "host.json"
+    path.write_text(json.dumps(dump(lines)))
+    words = ("explain", "-f", objects, "pod/bu-multi", "--from-dump", path)
+    said = " ".join(run(*words).out.split())
+    assert "Memory a memory.events: high 0, max 40, oom_kill 1" in said
+    assert "b memory.events: high 2, max 42, oom_kill 1" in said
+    first, *_ = json.loads(run(*words, "-o", "json").out)["containers"]
+    assert (first["name"], first["memoryEvents"]) == ("a", {"high": 0, "max": 40, "oom_kill": 1})
+    first, *_ = json.loads(run(*words[:-2], "-o", "json").out)["containers"]
+    assert first["memoryEvents"] is None
+
+
 def test_the_folders_of_a_node(run: Run, tmp_path: Path) -> None:
     lines = recorded(*SMALL)
     objects = files_of(tmp_path, lines)

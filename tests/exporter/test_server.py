@@ -145,7 +145,7 @@ def test_tls_headers_and_a_renewed_certificate(tmp_path: Path) -> None:
     )
 
     def trusts(authority: Authority) -> ssl.SSLContext:
-        return ssl.create_default_context(cadata=authority.certificate.decode())
+        return authority.trusted()
 
     with served(exporter_of(Stepped()), path) as server:
         assert server.url.startswith("https://127.0.0.1:")
@@ -168,7 +168,7 @@ def test_clients_may_need_a_certificate(tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_bytes(authority.certificate)
     tls = {"cert_file": names[".crt"], "key_file": names[".key"], "client_ca_file": "ca.pem"}
     path = config_file(tmp_path, tls_server_config={**tls, "client_auth_type": "RequireAndVerifyClientCert"})
-    trusting = ssl.create_default_context(cadata=authority.certificate.decode())
+    trusting = authority.trusted()
     with served(exporter_of(Stepped()), path) as server, pytest.raises((ssl.SSLError, OSError)):
         get(server, "/metrics", tls=trusting)
 

@@ -38,6 +38,8 @@ class Made:
 
 API_DIES, CRUNCH_DIES, CACHE_DIES = 6 * HOUR, 12 * HOUR, 18 * HOUR
 LEAK_FROM = 124 * MI
+WAITS, STALLS = 0.25, 0.125
+"""The shares of time in which tasks of api-0 wait for memory before it dies, and in which all of them do."""
 
 
 def leak(second: int) -> float:
@@ -88,6 +90,8 @@ def series() -> Iterator[tuple[Key, Value]]:
         mine = [pod for pod in PODS if pod.node == node]
         info = {"node": node, "internal_ip": address, "kubelet_version": "v1.36.2", "kernel_version": "6.1.0"}
         yield _state("kube_node_info", {**info, "os_image": "Debian 12"})
+        pool = "large" if node == "worker-3" else "small"
+        yield _state("kube_node_labels", {"node": node, "label_node_pool": pool})
         for side, size in (("capacity", CAPACITY), ("allocatable", CAPACITY - 100 * MI)):
             labels = {"node": node, "resource": "memory", "unit": "byte"}
             yield _key(f"kube_node_status_{side}", labels), steady(size)
@@ -112,6 +116,10 @@ def _sum_of(pods: list[Made]) -> Value:
 
 def _used(pod: Made, second: int) -> float | None:
     return None if pod.evicted and second >= pod.dies else pod.used(second)
+
+
+def _waited(share: float, second: int) -> float | None:
+    return share * second if API_DIES - 600 <= second < API_DIES else None
 
 
 def _share(pod: Made, share: float, second: int) -> float | None:
@@ -144,6 +152,8 @@ def _pod_series(pod: Made) -> Iterator[tuple[Key, Value]]:
             "created_by_name": "made",
         },
     )
+    name = pod.name.rpartition("-")[0] or pod.name
+    yield _state("kube_pod_labels", {**of_pod, "label_app_kubernetes_io_name": name})
     yield _state("kube_pod_container_info", {**of_container, "container_id": f"containerd://{pod.name}"})
     yield _state("kube_pod_restart_policy", {**of_pod, "type": "Always"})
     for phase, wanted in (("Running", False), ("Failed", True)):
@@ -179,12 +189,26 @@ def _pod_series(pod: Made) -> Iterator[tuple[Key, Value]]:
         "instance": f"{NODES[pod.node]}:10250",
         "job": "kubelet",
     }
+    if pod.name == "api-0":
+        yield from _pressure_series(pod, cadvisor)
     for name, share in (("working_set_bytes", 1.0), ("rss", 0.98), ("swap", 0.0)):
         yield _key(f"container_memory_{name}", cadvisor), partial(_share, pod, share)
     yield (
         _key("container_oom_events_total", cadvisor),
         lambda second: float(died(second) and not pod.evicted),
     )
+
+
+def _pressure_series(pod: Made, of_container: Mapping[str, str]) -> Iterator[tuple[Key, Value]]:
+    """Of the container, its pod and its node."""
+    of_pod = {key: text for key, text in of_container.items() if key != "container"} | {"id": "/kubepods/pod"}
+    root = {"id": "/", "instance": f"{NODES[pod.node]}:10250", "job": "kubelet"}
+    sizes = {"usage_bytes": 980, "cache": 28, "total_active_file_bytes": 15, "total_inactive_file_bytes": 5}
+    for name, size in sizes.items():
+        yield _key(f"container_memory_{name}", of_container), steady(size * MI)
+    for labels, part in ((of_container, 1.0), (of_pod, 0.8), (root, 0.4)):
+        for name, share in (("waiting", WAITS * part), ("stalled", STALLS * part)):
+            yield _key(f"container_pressure_memory_{name}_seconds_total", labels), partial(_waited, share)
 
 
 def _key(name: str, labels: Mapping[str, str]) -> Key:
@@ -199,7 +223,7 @@ def exposition(begin: int, *, unit: int = 1) -> Iterator[str]:
     """All samples of the day that begins at this Unix time, a line each; `unit` is that of timestamps."""
     for (name, labels), value in sorted(series(), key=lambda one: one[0]):
         pairs = ",".join(f'{label}="{text}"' for label, text in labels)
-        for second in range(0, DAY + 1, STEP):
+        for second in range(0, DAY + 1, STEP if "pressure" not in name else STEP // 4):
             found = value(second)
             if found is not None:
                 if name.endswith("timestamp"):

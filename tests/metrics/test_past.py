@@ -107,6 +107,38 @@ def test_a_simulation_of_the_past(run: Run, store: Store) -> None:
     assert "after 2 kills" in later.out
 
 
+def test_pressure_is_a_rate_of_two_minutes(run: Run, store: Store) -> None:
+    """Of 10 s and of what is scraped less often there is none, which is said and not zero."""
+    moment = at(store, API_DIES - 60)
+    done = run("top", "-A", "-o", "wide", "--no-headers", *moment)
+    cells = {
+        line.split()[2]: [cell for cell in line.split() if cell in {"25.0%", "20.0%", "<none>"}]
+        for line in done.lines
+    }
+    assert cells["api-0"][:2] == ["<none>", "20.0%"]
+    assert "20.0%" not in cells["db-0"]
+    assert "PSI60 is the mean of 2 minutes in Prometheus, which is scraped too rarely for PSI10" in done.err
+    values = json.loads(run("top", "-A", "--containers", "-o", "json", *moment).out)["items"]
+    known = {row["pod"]: (row["psiSome10Percent"], row["psiSome60Percent"]) for row in values}
+    assert known["api-0"] == (None, 25)
+    assert known["db-0"] == (None, None)
+    nodes = json.loads(run("top", "nodes", "-o", "json", *moment).out)["items"]
+    assert {row["node"]: row["psiSome60Percent"] for row in nodes} == {
+        "worker-1": 10,
+        "worker-2": None,
+        "worker-3": None,
+    }
+    said = " ".join(run("explain", "pod/api-0", "-n", "shop", *moment).out.split())
+    assert "Pressure tasks waited, in the last 2 minutes, by Prometheus (PSI)" in said
+    assert "pod memory 20.0% some, 10.0% all node memory 10.0% some, 5.0% all" in said
+    assert "file 20Mi, shmem 8Mi, kernel" in said.partition("Memory by Prometheus app anon ")[2]
+    (app,) = json.loads(run("explain", "pod/api-0", "-n", "shop", "-o", "json", *moment).out)["containers"]
+    assert app["memory"]["shmemBytes"] == 8 << 20
+    assert app["pressure"]["memory"]["some"]["avg60"] == 25
+    said = " ".join(run("explain", "pod/front", "-n", "web", *moment).out.split())
+    assert "Pressure <none> Prometheus has no pressure (PSI); kubelets report it from 1.34 on" in said
+
+
 def test_before_the_first_sample_there_is_nothing(run: Run, store: Store) -> None:
     done = run("top", "-A", *at(store, -3600))
     assert (done.code, done.out) == (1, "")
@@ -201,10 +233,28 @@ def test_the_ui_without_a_terminal_lists_the_past(run: Run, store: Store) -> Non
     assert "set knows no past" in refused.err
 
 
-def test_labels_select_nothing_in_the_past(run: Run, store: Store) -> None:
-    done = run("top", "-l", "app=web", *at(store, API_DIES))
+def test_labels_select_what_kube_state_metrics_exports(run: Run, store: Store) -> None:
+    done = run("top", "-A", "-l", "app.kubernetes.io/name=db", "-o", "name", *at(store, API_DIES))
+    assert sorted(done.lines) == ["pod/db-0", "pod/db-1"]
+    done = run("top", "nodes", "-l", "nodePool in (large)", "-o", "name", *at(store, API_DIES))
+    assert done.lines == ["node/worker-3"]
+    done = run("top", "-l", "tier=web", *at(store, API_DIES))
     assert (done.code, done.out) == (1, "")
-    assert "labels of pods are not in the store" in done.err
+    assert "has no label tier of pods or nodes at" in done.err
+    assert "--metric-labels-allowlist" in done.err
+
+
+def test_without_the_store_kernel_logs_are_the_only_past(run: Run, tmp_path: Path) -> None:
+    """By the time of --at, which --since counts from."""
+    recorded = Path(__file__).parents[1] / "recordings" / "node-1.36" / "oom-global-A.dmesg.txt"
+    log = tmp_path / "log"
+    log.write_text(recorded.read_text())
+    past = ("--at", "2026-11-20T15:00:00Z", "--prometheus", "http://127.0.0.1:1")
+    done = run("kills", "-A", *past, "--kernel-log", f"node1={log}")
+    assert done.code == 0, done.err
+    assert "the list of pods is missing" in done.err
+    assert len(done.lines) > 1
+    assert run("kills", "-A", *past).code == run("top", "-A", *past).code == 1
 
 
 def test_a_statistic_of_the_time_before_the_past(run: Run, store: Store) -> None:

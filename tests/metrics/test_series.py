@@ -9,10 +9,20 @@ from pathlib import Path
 
 import pytest
 
+from kubectl_qos.k8s.objects import json_decoder
 from kubectl_qos.k8s.snapshot import Snapshot
+from kubectl_qos.k8s.usage import (
+    MemoryParts,
+    Pressure,
+    Psi,
+    PsiData,
+    Summary,
+    memory_psi,
+    usage_from_summary,
+)
 from kubectl_qos.metrics.past import read_snapshot
 from kubectl_qos.metrics.prometheus import Prometheus, Sample
-from kubectl_qos.metrics.series import UsageHistory, growth_line, read_now
+from kubectl_qos.metrics.series import UsageHistory, growth_line, read_now, read_pressure, with_parts
 from kubectl_qos.qos.qos_class import computed_class
 from kubectl_qos.transport import ConnectionOptions
 from kubectl_qos.transport.client import connect
@@ -59,6 +69,51 @@ def test_the_exposition_of_a_kubelet() -> None:
     assert big.rss_bytes == 42_000_384
     assert big.timestamp == "2026-11-20T12:00:00Z"
     assert found.by_node == {"worker-7": 1_252_265_984}
+
+
+def test_pressure_of_containers_pods_and_nodes_in_a_store() -> None:
+    name, pod, root = (
+        "container_pressure_memory_{}_seconds_total",
+        ("default", "be-big"),
+        {"id": "/", "instance": "n:1"},
+    )
+    of_pod = {"namespace": pod[0], "pod": pod[1]}
+    rates = [
+        Sample({"__name__": name.format(kind), **labels}, value)
+        for kind, labels, value in (
+            ("waiting", {**of_pod, "container": "c"}, 0.25),
+            ("waiting", of_pod, 0.2),
+            ("stalled", of_pod, 0.1),
+            ("waiting", root, 1.0004),
+        )
+    ]
+    store = Known([*recorded(), *rates])
+    now = read_now(store)
+    usage, nodes = read_pressure(store, now, now.by_pod)
+    of_c = usage[pod].of("c")
+    assert of_c is not None
+    assert memory_psi(of_c.pressure) == PsiData(avg60=25.0)
+    assert of_c.pressure == Pressure(None, Psi(PsiData(avg60=25.0), PsiData(avg60=0.0)), None)
+    assert usage[pod].pressure == Pressure(None, Psi(PsiData(avg60=20.0), PsiData(avg60=10.0)), None)
+    assert usage["default", "sc-bu"].pressure is None
+    assert of_c[:3] == now.by_pod[pod].amounts[0][:3], "its memory is as it was"  # type: ignore[index]
+    assert {node: memory_psi(one).avg60 for node, one in nodes.items()} == {"n": 100.0}
+
+
+def test_what_memory_consists_of_by_cadvisor_and_by_a_summary() -> None:
+    """A file of 20 MiB in a volume of medium Memory: shared memory, which a summary has as that volume."""
+    key = "default", "tmpfs"
+    summary = json_decoder(Summary).decode((RECORDED.parent / "stats-summary.json").read_bytes())
+    by_summary = usage_from_summary(summary)[key]
+    stored = with_parts(Known(list(recorded())), key, by_summary).of("c")
+    of_c = by_summary.of("c")
+    assert stored is not None
+    assert of_c is not None
+    assert stored.parts == MemoryParts(6_348_800, 28_672, 20 << 20, 249_856, swap_bytes=0)
+    assert of_c.parts == MemoryParts(6_348_800, other_bytes=28_672 + (20 << 20) + 249_856, swap_bytes=0)
+    assert dict(by_summary.volumes)["t"] == 20 << 20
+    bare = with_parts(Known([]), key, by_summary).of("c")
+    assert bare == of_c._replace(parts=None), "what a store does not have is not guessed"
 
 
 def samples(*series: tuple[str, Mapping[str, str], float]) -> list[Sample]:
@@ -205,5 +260,5 @@ def test_a_history_is_kept_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     before = len(queries)
     second = reader.read()
     assert second.history.containers is first.history.containers
-    assert len(queries) - before == 3
+    assert len(queries) - before == 4, "without pressure its rates are asked for once"
     assert {one for one in queries[before:] if "over_time" in one} == set()

@@ -11,6 +11,7 @@ import sys
 
 KEPT = re.compile(
     r'container_memory_(working_set_bytes|rss|swap)\{.*(id="/"|pod="(be-big|bu-mixed|sc-bu)"|id="/system\.slice").*'
+    r'|container_memory_(usage_bytes|rss|cache|swap|total_(in)?active_file_bytes)\{container="c".*pod="tmpfs".*'
 )
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.format import shortened
 from kubectl_qos.present.output import Align
-from kubectl_qos.present.pod_columns import HISTORY_KEYS, WIDE_KEYS
+from kubectl_qos.present.pod_columns import HISTORY_KEYS, PSI_KEYS, WIDE_KEYS
 from kubectl_qos.present.pod_rows import PodRow, build_rows
 from kubectl_qos.tui.lists.panes import NAMESPACE_COLUMNS, NODE_COLUMNS, group_layout, group_token
 from kubectl_qos.tui.lists.pods import (
@@ -48,7 +48,7 @@ def test_the_more_important_a_column_the_longer_it_stays() -> None:
     for widths in (range(20, BARS_FROM), range(BARS_FROM, COMPACT_BELOW), range(COMPACT_BELOW, 260)):
         shown = [set(keys(View(), available)) for available in widths]
         assert all(narrower <= wider for narrower, wider in pairwise(shown))
-    assert set(IMPORTANCE.split()) == {*WIDE_KEYS, "trend", *HISTORY_KEYS}
+    assert set(IMPORTANCE.split()) == {*WIDE_KEYS, *PSI_KEYS, "trend", *HISTORY_KEYS}
     assert shown[-1] == {*WIDE_KEYS} - {"eviction", "node"}, "what nothing is known of takes no room"
 
 
@@ -66,7 +66,7 @@ def test_in_one_namespace_what_a_death_frees_takes_the_place_of_its_name() -> No
 
 def test_wide_shows_every_column_however_narrow_and_fixes_the_names() -> None:
     layout = PODS.layout(View(wide=True), None, rows(), DEMO_TIME, 60)
-    assert {column.key for column in layout.columns} == {*WIDE_KEYS, "trend", "eta"} - {"eviction"}
+    assert {column.key for column in layout.columns} == {*WIDE_KEYS, *PSI_KEYS, "trend", "eta"} - {"eviction"}
     assert [column.key for column in layout.columns[: layout.fixed]] == ["rank", "namespace", "pod"]
 
 

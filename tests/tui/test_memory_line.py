@@ -11,10 +11,14 @@ from textual.app import App, ComposeResult
 from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.k8s.objects import Condition
 from kubectl_qos.k8s.snapshot import Snapshot
+from kubectl_qos.k8s.usage import Pressure, Psi, PsiData
 from kubectl_qos.present.node_columns import NODE_COLUMNS, memory_bar
 from kubectl_qos.present.node_rows import build_node_row, build_node_rows
+from kubectl_qos.present.pod_columns import PSI_KEYS
+from kubectl_qos.tui.lists.groups import NodeList
 from kubectl_qos.tui.lists.panes import MemoryLine
 from kubectl_qos.tui.themes import THEMES
+from kubectl_qos.tui.view_model import Trends
 from tests.end_to_end.command import Run as Command
 from tests.tui.sources import ScriptedSource, demo, running, with_usage
 
@@ -92,6 +96,20 @@ async def test_what_is_not_known_is_said() -> None:
     status = msgspec.structs.replace(node.status, capacity={}, allocatable={})
     bare = replace(ill, nodes={"worker-1": msgspec.structs.replace(node, status=status)})
     assert await shown(bare, "worker-1") == "worker-1  memory capacity unknown  !disk"
+
+
+async def test_pressure_is_named_where_a_source_has_it_in_the_line_and_the_list() -> None:
+    waits = Pressure(None, Psi(PsiData(10.0, 12.34, 3.0)), None)
+    snapshot = replace(demo(), pressure={"worker-1": waits})
+    assert (await shown(snapshot, "worker-1")).endswith("pods use 45%  PSI60 12.3%")
+    assert "PSI" not in await shown(snapshot, "worker-3")
+    definition = NodeList(Trends())
+    for of, expected in ((snapshot, {"psi10", "psi60"}), (demo(), set())):
+        rows = build_node_rows(of, lambda *_: True).rows
+        layout = definition.fit(
+            list(definition.columns.values()), rows, DEMO_TIME, 200, definition.importance
+        )
+        assert set(layout.by_key) & set(PSI_KEYS) == expected
 
 
 async def test_without_a_node_the_line_is_empty() -> None:

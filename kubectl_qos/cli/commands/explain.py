@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_at, add_output, add_target
 from kubectl_qos.cli.resources import Reference, find_pod, parse_references, require_places
 from kubectl_qos.cli.sources import ResolvedSource, resolve_source
-from kubectl_qos.errors import InputError, UsageError
+from kubectl_qos.errors import InputError, QosError, UsageError
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
+    from kubectl_qos.k8s.objects import Pod
+    from kubectl_qos.k8s.snapshot import Snapshot
+    from kubectl_qos.k8s.usage import PodKey
     from kubectl_qos.present.explanation import Explanation
 
 DESCRIPTION: Final = "Everything about one pod: class, oom_score_adj, rank, cgroup values, eviction."
@@ -26,6 +30,7 @@ class Options:
     source: SourceOptions
     target: tuple[str, ...]
     output: str | None
+    from_dump: str | None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,6 +38,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_target(parser, "pod/web-0")
     add_output(parser, "json", "yaml")
     add_at(parser)
+    parser.add_argument(
+        "--from-dump",
+        metavar="FILE|-",
+        help="with memory.events of its containers from what `kubectl qos host -o json` wrote on the node",
+    )
 
 
 def run(options: Options) -> int:
@@ -47,7 +57,7 @@ def run(options: Options) -> int:
         )
     # Only the demo that lives has workloads.
     resolved = resolve_source(options.source, lives=any(one.kind != "Pod" for one in references))
-    explanations, at = _explain(resolved, references)
+    explanations, at = _explain(resolved, references, options)
     if options.output is not None:
         from kubectl_qos.present.values.pods import explanation_values
 
@@ -60,7 +70,9 @@ def run(options: Options) -> int:
     return resolved.print_notes()
 
 
-def _explain(resolved: ResolvedSource, references: list[Reference]) -> tuple[list[Explanation], str]:
+def _explain(
+    resolved: ResolvedSource, references: list[Reference], options: Options
+) -> tuple[list[Explanation], str]:
     """Each pod, ranked among the pods of its node, and `Snapshot.at`; without references, every pod.
 
     Raises InputError.
@@ -75,4 +87,48 @@ def _explain(resolved: ResolvedSource, references: list[Reference]) -> tuple[lis
         if not pods:
             require_places(resolved, snapshot)
             raise InputError("no pods to explain", hint="look at the namespace and the selector")
-    return [explain_pod(pod, snapshot, resolved.source.now()) for pod in pods], snapshot.at
+    if options.source.at is not None or options.source.has_history:
+        snapshot = _with_parts(snapshot, pods, options.source)
+    events = _read_events(snapshot, pods, options.from_dump) if options.from_dump is not None else {}
+    now, none = resolved.source.now(), dict[str, dict[str, int]]()
+    found = [
+        explain_pod(pod, snapshot, now, events=events.get((pod.namespace, pod.name), none)) for pod in pods
+    ]
+    return found, snapshot.at
+
+
+def _with_parts(snapshot: Snapshot, pods: Sequence[Pod], source: SourceOptions) -> Snapshot:
+    """With what the memory of these pods consists of, which is read of few pods alone: it is much."""
+    from kubectl_qos.cli.sources import open_any_store
+    from kubectl_qos.k8s.quantity import parse_time
+    from kubectl_qos.k8s.snapshot import Missing
+    from kubectl_qos.metrics.series import with_parts
+
+    at, usage = parse_time(snapshot.at), dict(snapshot.usage)
+    moment = at.timestamp() if at is not None else None
+    try:
+        store, _ = open_any_store(source)
+        keys = [key for pod in pods if (key := (pod.namespace, pod.name)) in usage]
+        usage |= {key: with_parts(store, key, usage[key], moment) for key in keys}
+    except QosError as error:
+        missing = Missing("what memory consists of", str(error), error.hint)
+        return replace(snapshot, missing=(*snapshot.missing, missing))
+    return replace(snapshot, usage=usage)
+
+
+def _read_events(
+    snapshot: Snapshot, pods: Sequence[Pod], dump: str
+) -> dict[PodKey, dict[str, dict[str, int]]]:
+    """memory.events of the containers of these pods, in a dump of their node."""
+    from kubectl_qos.cli.verify_readers import VerifiedPods, read_from_dump
+    from kubectl_qos.qos.observed import memory_events
+
+    readings, _ = read_from_dump(dump, VerifiedPods(tuple(pods), snapshot, pods[0].node_name))
+    return {
+        (pod.namespace, pod.name): {
+            name: events
+            for name, container in reading.observed.containers.items()
+            if (events := memory_events(container.files))
+        }
+        for pod, reading in zip(pods, readings, strict=True)
+    }

@@ -253,11 +253,13 @@ def _read_facts(source: SourceOptions, references: Sequence[resources.Reference]
         from datetime import UTC
 
         from kubectl_qos.k8s.events import EventList
+        from kubectl_qos.k8s.quantity import parse_time
         from kubectl_qos.k8s.snapshot import Missing, Scope, Snapshot
         from kubectl_qos.present.reasons import missing_sentence
 
         missing = missing_sentence(Missing("the list of pods", str(error), error.hint))
-        return Facts(Snapshot(), EventList(of_nodes=False), Scope(), datetime.now(UTC), (missing,))
+        now = parse_time(source.at or "") or datetime.now(UTC)
+        return Facts(Snapshot(), EventList(of_nodes=False), Scope(), now, (missing,))
 
 
 def facts_of(

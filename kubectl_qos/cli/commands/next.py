@@ -9,7 +9,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output, resources, sources
-from kubectl_qos.cli.flags import add_at, add_contexts, add_no_headers, add_output, add_target
+from kubectl_qos.cli.flags import (
+    add_at,
+    add_contexts,
+    add_from_exporter,
+    add_no_headers,
+    add_output,
+    add_target,
+)
 from kubectl_qos.errors import InputError
 
 if TYPE_CHECKING:
@@ -51,6 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output(parser, "json", "yaml")
     add_contexts(parser)
     add_at(parser)
+    add_from_exporter(parser)
 
 
 def run(options: Options) -> int:
@@ -66,6 +74,10 @@ def run(options: Options) -> int:
             "Death",
             lambda source: _view(*_read(replace(options, source=source))[:2]),
         )
+    if options.source.from_exporter:
+        from kubectl_qos.cli.exported import print_next
+
+        return print_next(options, *_parse(options))
     from kubectl_qos.present import timeline
     from kubectl_qos.present.reasons import missing_sentence
 
@@ -80,13 +92,18 @@ def run(options: Options) -> int:
     return resolved.print_notes()
 
 
-def _read(options: Options) -> tuple[Deaths, Snapshot, sources.ResolvedSource]:
-    from kubectl_qos.present import next_death as present
-
+def _parse(options: Options) -> tuple[str | None, resources.Reference | None]:
+    """The node or the pod that is named."""
     node, reference = resources.parse_node_or_reference(
         options.target, "one node or pod can be asked about at a time"
     )
-    node = node or options.source.node
+    return node or options.source.node, reference
+
+
+def _read(options: Options) -> tuple[Deaths, Snapshot, sources.ResolvedSource]:
+    from kubectl_qos.present import next_death as present
+
+    node, reference = _parse(options)
     resolved = sources.resolve_source(options.source.on_node(node))
     # Who dies depends on all pods of a node: namespace and labels only say whose deaths are shown.
     namespace = options.source.namespace if reference is None else resolved.scope.namespace

@@ -8,7 +8,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from kubectl_qos.cli import output, resources, sources
-from kubectl_qos.cli.flags import add_at, add_contexts, add_no_headers, add_output, add_switch
+from kubectl_qos.cli.flags import (
+    add_at,
+    add_contexts,
+    add_from_exporter,
+    add_no_headers,
+    add_output,
+    add_switch,
+)
 from kubectl_qos.errors import EXIT_ERROR
 
 if TYPE_CHECKING:
@@ -96,6 +103,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_contexts(parser)
     add_at(parser)
+    add_from_exporter(parser)
 
 
 def run(options: Options) -> int:
@@ -103,6 +111,10 @@ def run(options: Options) -> int:
     from kubectl_qos.cli.watch import print_table, watch
 
     references = resources.parse_references_or_names(options.names)
+    if options.source.from_exporter:
+        from kubectl_qos.cli.exported import print_top
+
+        return print_top(options, references)
     if options.source.is_fleet:
         from kubectl_qos.cli import fleet
 

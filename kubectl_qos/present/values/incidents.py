@@ -210,7 +210,8 @@ class DeathValues(OfCluster, frozen=True, kw_only=True):
     """A death to come. `distanceBytes` is growth until then, of the container, the pod, all pods or the node.
 
     `limitBytes` is the container's or pod's own limit, `before` how many this mechanism ends before;
-    `etaSeconds` is known where a store of metrics has seen memory grow in a straight line.
+    `etaSeconds` is known where a store of metrics has seen memory grow in a straight line; with
+    --from-exporter `freedBytes` and `tied` are not.
     """
 
     node: str
@@ -221,11 +222,11 @@ class DeathValues(OfCluster, frozen=True, kw_only=True):
     process: str | None
     container: str | None
     qos_class: QosClass | None
-    freed_bytes: int
+    freed_bytes: int | None
     limit_bytes: int | None
     grace_seconds: int | None
     before: int
-    tied: int
+    tied: int | None
     eta_seconds: int | None
 
 
@@ -242,8 +243,8 @@ def death_list_values(deaths: Deaths) -> DeathListValues:
     return DeathListValues(items=tuple(map(death_values, deaths.rows)), notes=deaths.notes)
 
 
-def death_values(row: DeathRow) -> DeathValues:
-    """A death to come on a node."""
+def death_values(row: DeathRow, **others: None) -> DeathValues:
+    """A death to come on a node; `others` are not known."""
     (namespace, name), is_pod = row.death.key, row.death.qos is not None
     return DeathValues.of(
         row.death,
@@ -252,8 +253,8 @@ def death_values(row: DeathRow) -> DeathValues:
         pod=name if is_pod else None,
         process=None if is_pod else name,
         qos_class=row.death.qos,
-        freed_bytes=row.death.frees_bytes,
         eta_seconds=None if row.seconds is None else round(row.seconds),
+        **({"freed_bytes": row.death.frees_bytes} | others),
     )
 
 

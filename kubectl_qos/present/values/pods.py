@@ -8,7 +8,7 @@ from typing import Any
 from kubectl_qos.edit.preview import Effects
 from kubectl_qos.k8s.allocation import RESIZE_IN_PROGRESS, resize_condition
 from kubectl_qos.k8s.objects import Pod
-from kubectl_qos.k8s.usage import Psi
+from kubectl_qos.k8s.usage import MemoryParts, Psi
 from kubectl_qos.present.explanation import Explanation, desired_values
 from kubectl_qos.present.tree import MOUNT
 from kubectl_qos.present.values import TimedDocument, Values, camel, plain
@@ -54,7 +54,10 @@ class CgroupValues(Values, frozen=True, kw_only=True):
 
 
 class ContainerValues(Values, frozen=True, kw_only=True):
-    """A container; without the node's memory its oom_score_adj is only known to be in a range."""
+    """A container; without the node's memory its oom_score_adj is only known to be in a range.
+
+    `memoryEvents` are counts of memory.events, `pressure` is its own.
+    """
 
     name: str
     type: ContainerKind
@@ -63,6 +66,9 @@ class ContainerValues(Values, frozen=True, kw_only=True):
     oom_score_adj_reason: ReasonValues | None
     cgroup: CgroupValues
     process_cgroup: CgroupValues | None
+    memory: MemoryParts | None
+    memory_events: dict[str, int] | None
+    pressure: dict[str, Psi | None] | None
 
 
 class ResizeValues(Values, frozen=True, kw_only=True):
@@ -83,7 +89,7 @@ class PodExplanationValues(TimedDocument, frozen=True, kw_only=True, tag="PodExp
 
     `classSteps` are the steps to each class; `assumed` has the inputs that were neither measured nor
     configured, `assumedFrom` the facts that speak for some of them. `pressure` is that of the pod and of its
-    node, as far as its kubelet reports it.
+    node, as far as its kubelet reports it, `tmpfsVolumeBytes` what is in its volumes of medium Memory.
     """
 
     namespace: str | None
@@ -104,6 +110,7 @@ class PodExplanationValues(TimedDocument, frozen=True, kw_only=True, tag="PodExp
     cgroup: CgroupValues
     resize: ResizeValues | None
     pressure: dict[str, dict[str, Psi | None]]
+    tmpfs_volume_bytes: dict[str, int]
     assumed: dict[str, Any]
     assumed_from: dict[str, str]
 
@@ -159,10 +166,11 @@ def explanation_values(explanation: Explanation) -> PodExplanationValues:
         oom_score=row.score if row is not None else None,
         eviction_rank=row.eviction_rank if row is not None else None,
         static=prediction.static or prediction.mirror,
-        containers=tuple(map(_container_values, prediction.containers)),
+        containers=tuple(_container_values(one, explanation) for one in prediction.containers),
         cgroup=_cgroup_values(prediction.cgroup),
         resize=_resize_values(pod, explanation.resize),
         pressure={name: one._asdict() for name, one in explanation.pressure.items()},
+        tmpfs_volume_bytes=dict(explanation.tmpfs),
         assumed={camel(one.name): plain(one.value) for one in prediction.assumptions},
         assumed_from={camel(one.name): one.basis for one in prediction.assumptions if one.basis},
     )
@@ -194,14 +202,18 @@ def _reason_values(reason: Reason) -> ReasonValues:
     )
 
 
-def _container_values(container: ContainerPrediction) -> ContainerValues:
-    reason = container.oom_score_adj_reason
+def _container_values(container: ContainerPrediction, explanation: Explanation) -> ContainerValues:
+    reason, events = container.oom_score_adj_reason, explanation.events.get(container.name)
+    used = explanation.usage.of(container.name) if explanation.usage is not None else None
     return ContainerValues.of(
         container,
         type=container.kind,
         oom_score_adj_reason=None if reason is None else _reason_values(reason),
         cgroup=_cgroup_values(container.cgroup),
         process_cgroup=_cgroup_values(container.process_cgroup) if container.has_process_cgroup else None,
+        memory=used.parts if used is not None else None,
+        memory_events=dict(events) if events is not None else None,
+        pressure=used.pressure._asdict() if used is not None and used.pressure is not None else None,
     )
 
 

@@ -44,6 +44,10 @@ class ListRows:
     cache: object = None
 
 
+_MANY: Final = 50
+"""Rows whose cells decide whether a column has anything in it."""
+
+
 class ListDefinition(ABC, Generic[RowT]):
     """One kind of things to list. It has no state; rows are built in any thread.
 
@@ -55,6 +59,7 @@ class ListDefinition(ABC, Generic[RowT]):
         fields: what its filter can refer to.
         importance: the keys of columns in one text, those first that stay the longest; see fitting_columns.
         squeezed: the least widths of columns that may be cut.
+        only_known: the keys of columns that are left out where no row has anything in them.
         is_quick: whether its rows are built in no time, however large the cluster.
     """
 
@@ -66,6 +71,7 @@ class ListDefinition(ABC, Generic[RowT]):
     importance: str
     squeezed: Mapping[str, int]
     is_quick = False
+    only_known: frozenset[str] = frozenset()
     grouped = False
     """Whether rows of several nodes stand under headings, in the natural order."""
 
@@ -132,6 +138,10 @@ class ListDefinition(ABC, Generic[RowT]):
         importance: str,
     ) -> Layout[RowT]:
         """The most important columns that fit."""
+        some = rows[:_MANY]
+        columns = [
+            one for one in columns if one.key not in self.only_known or any(one.value(row) for row in some)
+        ]
         return fitting_columns(columns, importance, rows, now, available, self.squeezed)
 
     @abstractmethod

@@ -35,6 +35,7 @@ from kubectl_qos.present.node_columns import (
 )
 from kubectl_qos.present.node_rows import NodeRow, NodeRows, build_node_rows, trouble_first
 from kubectl_qos.present.output import column
+from kubectl_qos.present.pod_columns import PSI_KEYS
 from kubectl_qos.present.pod_rows import PodRow
 from kubectl_qos.present.reasons import CLASSES
 from kubectl_qos.present.timeline import foremost
@@ -208,11 +209,12 @@ class NodeList(ListDefinition[NodeRow]):
     columns = _node_columns()
     fields = Fields(NODE_COLUMNS, OTHER_NAMES, None)
     importance = (
-        "node memory used_percent next_death pressure node next_death pods worst_percent requests_percent"
-        " limits_percent guaranteed burstable best_effort capacity used to_eviction"
+        "node memory used_percent next_death pressure node next_death psi60 psi10 pods worst_percent"
+        " requests_percent limits_percent guaranteed burstable best_effort capacity used to_eviction"
     )
     squeezed: Mapping[str, int] = MappingProxyType({"node": 20, "next_death": 26})
 
+    only_known = frozenset(PSI_KEYS)
     most_height = 4
 
     def __init__(self, trends: Trends, newest: Callable[[], ViewModel | None] = lambda: None) -> None:

@@ -16,7 +16,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from kubectl_qos.errors import QosError
-from kubectl_qos.present.format import binary, escape, mebibytes
+from kubectl_qos.present.format import binary, escape, mebibytes, psi_text
 from kubectl_qos.present.next_death import NodeDeaths
 from kubectl_qos.present.node_columns import memory_bar, memory_ticks
 from kubectl_qos.present.node_rows import NodeRow, build_node_row
@@ -223,6 +223,10 @@ class MemoryLine(Widget):
             after.append(Content.styled("usage unknown", "$secondary"))
         else:
             after.append(Content(f"pods use {percent:.0f}%"))
+        if row.psi60 is not None:
+            after.append(
+                Content.styled(f"  PSI60 {psi_text(row.psi60)}", "$secondary" if row.psi60 < 1 else "")
+            )
         after += troubles
         room = self.content_size.width - before.cell_length - sum(part.cell_length for part in after) - 2
         bar = memory_bar(row, room) if room >= _MIN_BAR else ()

@@ -15,7 +15,14 @@ from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.format import NONE, UNKNOWN, escape, eta
 from kubectl_qos.present.next_death import distance, killed_by, victim
 from kubectl_qos.present.output import NUMBER, Align, column, largest_first
-from kubectl_qos.present.pod_columns import ALL_COLUMNS, BY_KEY, HISTORY_COLUMNS, WIDE_KEYS, PodColumn
+from kubectl_qos.present.pod_columns import (
+    ALL_COLUMNS,
+    BY_KEY,
+    HISTORY_COLUMNS,
+    PSI_KEYS,
+    WIDE_KEYS,
+    PodColumn,
+)
 from kubectl_qos.present.pod_rows import PodRow, PodRows, build_rows, is_at_risk
 from kubectl_qos.present.reasons import CLASSES, why_lines
 from kubectl_qos.qos.flags import Flag
@@ -51,7 +58,7 @@ CHIPS: Final = {
 """Flags in two letters; the panel spells them out."""
 IMPORTANCE: Final = (
     "rank eviction pod memory qos oom_score flags namespace eta pod peak frees oom_score_adj growth node p99"
-    " limit_percent dies trend flags request limit node namespace restarts age priority"
+    " limit_percent dies trend flags psi60 request limit psi10 node namespace restarts age priority"
 )
 """The columns that stay the longest first; see fitting_columns."""
 
@@ -65,7 +72,7 @@ BARS_FROM: Final = 80
 _FIRST: Final = ("rank", "namespace", "pod", "node")
 _OTHERS: Final = tuple(key for key in WIDE_KEYS if key not in {*_FIRST, "dies", "frees", "eviction"})
 _AFTER_MEMORY: Final = _OTHERS.index("memory") + 1
-_DEATH: Final = ("frees", "eta", "dies")
+_DEATH: Final = (*PSI_KEYS, "frees", "eta", "dies")
 _ORDER: Final = (
     *(*_FIRST, *_OTHERS[:_AFTER_MEMORY], "trend", "peak", "p99", "growth"),
     *(*_DEATH, *_OTHERS[_AFTER_MEMORY:]),
@@ -126,10 +133,6 @@ _COMPACT: Final = {
     "oom_score": replace(_dashed(BY_KEY["oom_score"]), header="SCORE", width=5),
     "frees": replace(_dashed(BY_KEY["frees"]), width=6),
 }
-_ONLY_KNOWN: Final = frozenset({"trend", "growth", "eta", "flags"})
-"""Columns that are left out where no row has anything in them."""
-MANY: Final = 50
-"""Rows whose cells decide that."""
 
 
 class _RankedList(ListDefinition[PodRow]):
@@ -140,6 +143,7 @@ class _RankedList(ListDefinition[PodRow]):
     squeezed = SQUEEZED
     order: Sequence[str]
     grouped = True
+    only_known = frozenset({"trend", "growth", "eta", "flags", *PSI_KEYS})
 
     def __init__(self, newest: Callable[[], ViewModel | None]) -> None:
         self._newest = newest
@@ -169,11 +173,9 @@ class _RankedList(ListDefinition[PodRow]):
             **(_COMPACT if available < COMPACT_BELOW else {}),
             **(_BARS if available >= BARS_FROM else {}),
         }
-        some = rows[:MANY]
         columns = [
             looks.get(column.key, column if available >= COMPACT_BELOW else _dashed(column))
             for column in columns
-            if column.key not in _ONLY_KNOWN or any(column.value(row) for row in some)
         ]
         # No heading names the node: a rank without its node says nothing.
         return super().fit(columns, rows, now, available, moved(importance, "node", self.name))
@@ -361,7 +363,8 @@ def _trend_column(trends: Trends) -> PodColumn:
 
 
 _CONTAINER_KEYS: Final = (
-    "rank namespace pod container node qos oom_score_adj oom_score memory peak p99 growth eta request limit"
+    "rank namespace pod container node qos oom_score_adj oom_score memory peak p99 growth eta psi10 psi60"
+    " request limit"
     " limit_percent restarts age"
 )
 _OF_PODS: Final = {"flags", "eviction", "risk", "limit_container"}
@@ -374,7 +377,7 @@ class ContainerList(_RankedList):
     name = "container"
     importance = (
         "rank container pod qos oom_score node oom_score_adj memory container pod namespace eta limit_percent"
-        " peak growth request limit p99 node namespace restarts trend priority eviction age"
+        " peak growth request limit p99 node namespace restarts psi60 psi10 trend priority eviction age"
     )
     order = _CONTAINER_KEYS.split()
     columns: Mapping[str, PodColumn] = {
