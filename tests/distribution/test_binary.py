@@ -43,10 +43,12 @@ spec:
   - {name: app, image: "web:1", resources: {requests: {memory: 1Gi}, limits: {memory: 2Gi}}}
 """
 PACKAGES = {
+    "bcrypt",
     "idna",
     "kubectl_qos",
     "msgspec",
     "platformdirs",
+    "prometheus_client",
     "pygments",
     "rich",
     "socks",
