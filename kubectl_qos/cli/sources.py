@@ -69,6 +69,7 @@ def resolve_source(
     refresh_seconds: float | None = None,
     lives: bool = False,
     keep_objects: bool = False,
+    has_terminal: bool = True,
 ) -> ResolvedSource:
     """The source and scope of some options.
 
@@ -82,6 +83,7 @@ def resolve_source(
         refresh_seconds: how often what cannot be watched is read again.
         lives: the demo goes on after its first moment, and can be changed.
         keep_objects: keep the objects of files as they are written.
+        has_terminal: whether credential plugins may ask a person.
 
     Raises:
         QosError: the options contradict each other, or there is no such source.
@@ -126,6 +128,7 @@ def resolve_source(
             keep_ids=keep_ids,
             refresh_seconds=refresh_seconds,
             progress=progress,
+            has_terminal=has_terminal,
         )
     scope = _build_scope(options, source, names)
     return ResolvedSource(source, scope, has_namespace_flag=has_flag, lasts=not options.demo)
@@ -140,11 +143,12 @@ def _live(
     keep_ids: bool,
     refresh_seconds: float | None,
     progress: bool,
+    has_terminal: bool,
 ) -> Source:
     from kubectl_qos.cluster.live import LiveSource
     from kubectl_qos.cluster.usage import UsageChoice
 
-    connection = open_connection(options)
+    connection = open_connection(options, has_terminal=has_terminal)
     own = write_settings.for_context(connection.context) if write_settings is not None else None
     return LiveSource(
         connection,
@@ -367,11 +371,11 @@ def save_bundle(
     output.note(f"wrote {path}, {names}: look through it before you give it away")
 
 
-def open_connection(options: SourceOptions) -> Connection:
+def open_connection(options: SourceOptions, *, has_terminal: bool = True) -> Connection:
     """The connection that the flags name; nothing is sent yet. Raises QosError."""
     from kubectl_qos.transport.client import connect
 
-    return connect(options.connection)
+    return connect(options.connection, has_terminal=has_terminal)
 
 
 def list_contexts(options: SourceOptions) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 """Authentication: tokens, token files, passwords, client certificates, impersonation, and exec plugins.
 
-The first run of a plugin may use the terminal, as with kubectl. Later ones happen while a screen is shown, so
-they get no standard input, and their stderr becomes the hint of an error. Not here: OIDC tokens (oidc.py).
+The first run of a plugin may use the terminal, as with kubectl. Later ones, and those of another cluster of
+the UI, happen while a screen is shown, so they get no standard input, and their stderr becomes the hint of an
+error. Not here: OIDC tokens (oidc.py).
 
 Source: k8s.io/client-go/tools/clientcmd/client_config.go, transport/round_trippers.go and token_source.go,
 plugin/pkg/client/auth/exec/exec.go and rest/exec.go.
@@ -59,13 +60,13 @@ class Credentials(Protocol):
         """Whether there are others to send to a server that answered 401 to this header. Raises QosError."""
 
 
-def load_credentials(context: ResolvedContext, *, secure: bool) -> Credentials:
+def load_credentials(context: ResolvedContext, *, secure: bool, has_terminal: bool = True) -> Credentials:
     """The user's credentials, static ones before a plugin's; none over plain HTTP. Raises QosError."""
     user: Entry = context.user if secure else {}
     log.log(log.DECISIONS, f"credentials: {auth_method(user)}")
     static = _StaticCredentials(user)
     if user.get("exec") and not (static.authorization() or static.pair()):
-        return ExecPlugin(context)
+        return ExecPlugin(context, has_terminal=has_terminal)
     provider = user.get("auth-provider")
     if provider is None:
         return static
@@ -194,14 +195,14 @@ class _Credential:
 class ExecPlugin:
     """Credentials by a plugin; one thread at a time runs it."""
 
-    def __init__(self, context: ResolvedContext) -> None:
+    def __init__(self, context: ResolvedContext, *, has_terminal: bool = True) -> None:
         self._plugin = context.user["exec"]
         self._api_version = self._plugin["apiVersion"]
         self._cluster = context.cluster
         self._lock = threading.Lock()
         if self._api_version not in VERSIONS:
             raise QosError(f'exec plugin: invalid apiVersion "{self._api_version}"')
-        self._credential = self._run(first=True)
+        self._credential = self._run(first=has_terminal)
 
     def authorization(self) -> str:
         """The plugin's token as a header. Raises ServerUnreachable."""

@@ -78,13 +78,17 @@ def pool_manager(
     return urllib3.ProxyManager(address, **options)
 
 
-def connect(options: ConnectionOptions) -> Connection:
-    """A connection by flags, kubeconfig or service account; credential plugins may run. Raises QosError."""
+def connect(options: ConnectionOptions, *, has_terminal: bool = True) -> Connection:
+    """A connection by flags, kubeconfig or service account; credential plugins may run. Raises QosError.
+
+    With `has_terminal` those may ask a person.
+    """
     request_seconds = net_errors.parse_timeout(options.request_timeout)
     context = resolve_context(options)
     validate_context(context)
     base_url = _base_url(context.cluster["server"])
-    credentials = load_credentials(context, secure=base_url.startswith("https:"))
+    secure = base_url.startswith("https:")
+    credentials = load_credentials(context, secure=secure, has_terminal=has_terminal)
     return Connection(context, credentials, base_url, request_seconds=request_seconds)
 
 

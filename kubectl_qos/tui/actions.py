@@ -141,6 +141,7 @@ _BY_GROUP: Final = {
             "filter", "slash", "text, !text, node:worker-2, -l app=web; see Filters", footer=True, gap=True
         ),
         _action("go_to", "colon", "type a command: po, dp, ns NAMESPACE, pod NAME, ctx …", footer=True),
+        _action("list_clusters", "0", "the clusters of the kubeconfig; enter goes into one", "clusters"),
         _action("list_nodes", "1", "the nodes with their memory and next victims", "cluster"),
         _action("list_namespaces", "2", "the namespaces with the totals of their pods", "namespaces"),
         _action("list_workloads", "3", "Deployments and so on, by their worst rank", "workloads"),

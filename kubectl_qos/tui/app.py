@@ -31,6 +31,7 @@ from kubectl_qos.tui.actions import ACTIONS, BY_NAME, BindingGroup, Keys, bindin
 from kubectl_qos.tui.follower import FindPod, Follower, FollowStatus, Updated, UpdateFailed, run_in_background
 from kubectl_qos.tui.key_order import KeyOrder, Passed
 from kubectl_qos.tui.lists.base import ListCache
+from kubectl_qos.tui.lists.clusters import ClusterPoller
 from kubectl_qos.tui.screens.base import QosScreen, TitleLine
 from kubectl_qos.tui.screens.dialogs import ConfirmDialog, HelpScreen, SaveAs, TextScreen, help_sections
 from kubectl_qos.tui.screens.main import MainScreen
@@ -67,14 +68,16 @@ AGE_SECONDS: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class ContextSwitch:
-    """`names` reads the contexts, `open` connects to one, which may take time. Both raise QosError.
+    """`names` reads the contexts, `open` connects to one, which may take time. All raise QosError.
 
-    `past` is that of a context. Without a name it is that of the command line.
+    `past` is that of a context. Without a name it is that of the command line. `poll` connects to one for no
+    more than the row of the list of clusters.
     """
 
     names: Callable[[], tuple[str, ...]]
     open: Callable[[str | None], Source]
     past: Callable[[str | None], Past]
+    poll: Callable[[str], Source]
 
 
 class Past(Protocol):
@@ -91,7 +94,7 @@ def _no_context(name: str | None) -> Any:
     raise QosError(f'context "{name}" does not exist')
 
 
-NO_CONTEXTS: Final = ContextSwitch(tuple, _no_context, _no_context)
+NO_CONTEXTS: Final = ContextSwitch(tuple, _no_context, _no_context, _no_context)
 
 
 class QosApp(App[QosError]):
@@ -129,6 +132,7 @@ class QosApp(App[QosError]):
         self.keys = Keys(settings.keys)
         self.writing = WriteService(self, settings, history or HistoryFile(None), readonly=readonly)
         self.lists = ListCache()
+        self.clusters = ClusterPoller(self, contexts)
         self._contexts = contexts
         self._context_name: str | None = None
         self._live = source if source.past is None else None
@@ -239,10 +243,13 @@ class QosApp(App[QosError]):
     def _save_state(self) -> None:
         main = self.main
         theme = self.theme if self.theme != self._first_theme else self.state.theme
-        state = main.saved(replace(self.state, theme=theme, wide=main.view.wide))
-        if self.source.past is None:
-            state = state.with_view(self.source.title, view_values(main.view))
-        self.state = state
+        self.state = main.saved(replace(self.state, theme=theme, wide=main.view.wide))
+        self.keep_view(main.view)
+
+    def keep_view(self, view: View) -> None:
+        """Show this view when the cluster is gone to again; the list of clusters is a view of none."""
+        if view.kind is not ListKind.CLUSTERS and self.source.past is None:
+            self.state = self.state.with_view(self.source.title, view_values(view))
 
     def _first_view(self) -> View:
         """The first view of a source: that of the settings, else the last one that was shown of it."""
@@ -256,6 +263,13 @@ class QosApp(App[QosError]):
     @property
     def readonly(self) -> bool:
         return self.writing.is_readonly(self.source.title)
+
+    def go_into(self, name: str) -> None:
+        """Go to a cluster; from the list of clusters also to that which is open."""
+        if name == self.source.title:
+            self.main.go(self._first_view())
+        else:
+            self.go_to_context(name)
 
     def go_to_context(self, name: str | None) -> None:
         """Go to another cluster; without a name, one is selected in a dialog."""
@@ -522,6 +536,7 @@ class QosApp(App[QosError]):
         else:
             self.status = replace(self.status, loading=True)
             self._follower.refresh()
+        self.clusters.poll()
 
     def action_pause(self) -> None:
         if not self.source.is_live:
@@ -586,8 +601,9 @@ class QosApp(App[QosError]):
     def _commands(self, screen: QosScreen) -> Iterable[Command]:
         groups = {BindingGroup.APP, screen.group}
         for action in ACTIONS:
-            if action.palette and action.group in groups:
-                target = self if action.group is BindingGroup.APP else screen
+            target = self if action.group is BindingGroup.APP else screen
+            is_here = action.palette and action.group in groups
+            if is_here and target.check_action(action.verb, ()) is not False:
                 run = partial(self.run_action, action.call, target)
                 yield Command(action.label, self.keys.first(action.name), action.help, run)
         if isinstance(screen, MainScreen):

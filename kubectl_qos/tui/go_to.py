@@ -69,6 +69,7 @@ _COMMANDS: Final = (
     _Command(("pods", "po"), Destination.LIST, "the pods in kill order", ListKind.PODS, "NAMESPACE"),
     _Command(("pod",), Destination.POD, "a pod, on its node", ListKind.PODS, "POD"),
     _Command(("all",), Destination.LIST, "every pod of every node and namespace", ListKind.PODS),
+    _Command(("clusters",), Destination.LIST, "the clusters of the kubeconfig", ListKind.CLUSTERS),
     _Command(
         ("nodes", "node", "no", "cluster"),
         Destination.LIST,

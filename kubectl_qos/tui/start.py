@@ -33,7 +33,7 @@ def settings() -> Settings:
     allowed = AllowedNames(
         columns=[key for key in BY_KEY if key != "container"] + ["trend"],
         themes=[theme.name for theme in THEMES],
-        views=[kind.value for kind in ListKind],
+        views=[kind.value for kind in ListKind if kind is not ListKind.CLUSTERS],
         actions={action.name: () if action.yields else action.keys for action in ACTIONS},
         active_together=[[group.name.lower() for group in together] for together in TOGETHER],
     )

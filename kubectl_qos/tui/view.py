@@ -16,8 +16,9 @@ from kubectl_qos.cluster.source import Arrived, PastTime
 from kubectl_qos.edit.edits import Edit
 from kubectl_qos.k8s.kinds import Workload, find_workload
 from kubectl_qos.k8s.objects import Pod
-from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.k8s.usage import PodKey, UsageOrigin
+from kubectl_qos.present.clusters import server_version
 from kubectl_qos.present.format import arrived_text, duration, escape
 from kubectl_qos.present.pod_rows import PodRow
 from kubectl_qos.tui.actions import Keys
@@ -35,6 +36,7 @@ EVERYTHING: Final = RowFilter()
 class ListKind(StrEnum):
     """What a list is of; the value is its name."""
 
+    CLUSTERS = "clusters"
     NODES = "nodes"
     NAMESPACES = "namespaces"
     WORKLOADS = "workloads"
@@ -155,8 +157,8 @@ def breadcrumbs(view: View) -> list[str]:
     """The path to what is listed: node, namespace, workload and pod."""
     if view.kind is ListKind.NODES:
         return ["cluster"]
-    if view.kind is ListKind.NAMESPACES:
-        return ["namespaces"]
+    if view.kind in {ListKind.NAMESPACES, ListKind.CLUSTERS}:
+        return [view.kind.value]
     path = [group_name(view.node, "node"), group_name(view.namespace, "namespace")]
     if view.workload is not None:
         path.append(escape(f"{view.workload.kind}/{view.workload.name}"))
@@ -167,7 +169,7 @@ def breadcrumbs(view: View) -> list[str]:
 
 def empty_sentence(view: View, view_model: ViewModel, title: str, total: int, keys: Keys) -> str:
     """Why nothing is listed, and which key shows rows; `total` is how many there are without a filter."""
-    if view.kind is not ListKind.NODES and not view_model.rows.rows:
+    if view.kind not in {ListKind.NODES, ListKind.CLUSTERS} and not view_model.rows.rows:
         scope = _scope_words(view_model.scope)
         return f"There are no pods{scope} of {escape(title)}." if scope else _none("pods", title)
     if not total:
@@ -226,7 +228,7 @@ def title_words(
         words.append("read-only")
     if view_model is not None:
         snapshot = view_model.snapshot
-        version = _version(snapshot)
+        version = server_version(snapshot)
         if version:
             words.append(version)
         words += [
@@ -275,22 +277,6 @@ def _measure(view_model: ViewModel) -> str:
     sampled = view_model.rows.sampled
     by_kubelet = sampled is not None and sampled.origin is UsageOrigin.KUBELET_SUMMARY
     return "memory and swap" if by_kubelet else "usage"
-
-
-def _version(snapshot: Snapshot) -> str:
-    """The server's version, else the kubelets' oldest and newest."""
-    if snapshot.server_version:
-        return f"v{snapshot.server_version.removeprefix('v')}"
-    versions = {node.status.node_info.kubelet_version for node in snapshot.nodes.values()} - {""}
-    ordered = sorted(versions, key=_as_numbers)
-    if len(ordered) < 2:
-        return "".join(ordered)
-    oldest, newest = (version.rpartition(".")[0] for version in (ordered[0], ordered[-1]))
-    return ordered[-1] if oldest == newest else f"{oldest} to {newest}"
-
-
-def _as_numbers(version: str) -> list[int]:
-    return [int(part) for part in version.removeprefix("v").split("+")[0].split(".") if part.isdigit()]
 
 
 def group_name(key: str | None, kind: str) -> str:

@@ -90,19 +90,26 @@ def test_few_are_read_at_a_time_and_a_failure_is_a_value() -> None:
     assert answers == {name: name.upper() for name in names if name != "c1"}
 
 
-@pytest.mark.parametrize(("mode", "is_alone"), [("IfAvailable", True), ("Never", False)])
-def test_an_interactive_plugin_runs_alone(monkeypatch: pytest.MonkeyPatch, mode: str, is_alone: bool) -> None:
+@pytest.mark.parametrize(
+    ("mode", "has_terminal", "is_alone"),
+    [("IfAvailable", True, True), ("Never", True, False), ("IfAvailable", False, False)],
+)
+def test_an_interactive_plugin_runs_alone(
+    monkeypatch: pytest.MonkeyPatch, mode: str, has_terminal: bool, is_alone: bool
+) -> None:
     held: list[bool] = []
 
-    def run(*_: Any, **__: Any) -> subprocess.CompletedProcess[bytes]:
+    def run(*_: Any, **options: Any) -> subprocess.CompletedProcess[bytes]:
         held.append(auth._TERMINAL.locked())
+        assert (options["stdin"] is None) == is_alone
+        assert (options["stderr"] is None) == has_terminal, "nothing is printed over a screen"
         answer = {"kind": "ExecCredential", "apiVersion": auth.VERSIONS[0], "status": {"token": "admin"}}
         return subprocess.CompletedProcess([], 0, json.dumps(answer).encode())
 
     monkeypatch.setattr(os, "isatty", lambda _: True)
     monkeypatch.setattr(subprocess, "run", run)
     plugin = {"apiVersion": auth.VERSIONS[0], "command": "/bin/plugin", "interactiveMode": mode}
-    user = {"exec": plugin}
-    assert auth.ExecPlugin(ResolvedContext("prod", "default", {}, user)).authorization() == "Bearer admin"
+    context = ResolvedContext("prod", "default", {}, {"exec": plugin})
+    assert auth.ExecPlugin(context, has_terminal=has_terminal).authorization() == "Bearer admin"
     assert held == [is_alone]
     assert not auth._TERMINAL.locked()

@@ -24,8 +24,10 @@ from kubectl_qos.k8s.events import Event, EventList
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
+from kubectl_qos.present.clusters import cluster_row
 from kubectl_qos.present.pod_rows import PodRow
 from kubectl_qos.tui.app import QosApp
+from kubectl_qos.tui.lists.base import ListRows
 from kubectl_qos.tui.screens.main import MainScreen
 from tests.tui.writers import ScriptedWriter, around, memory, recorded
 
@@ -199,6 +201,11 @@ def applied(number: str, before: str, after: str, **other: Any) -> Entry:
     uid = pod_named(demo(), API).metadata.uid
     request = PatchRequest("Pod", "shop", API, uid, "41", RESIZE, (memory(after),), (memory(before),), {})
     return recorded(request, number, **other)
+
+
+def one_cluster(name: str, snapshot: Snapshot) -> ListRows:
+    """The list of a single cluster that has answered."""
+    return ListRows([cluster_row(name, snapshot, EventList(), now=DEMO_TIME, taken=DEMO_TIME)])
 
 
 def with_usage(snapshot: Snapshot, name: str, memory_bytes: int) -> Snapshot:

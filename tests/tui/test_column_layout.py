@@ -24,7 +24,7 @@ from kubectl_qos.tui.screens.browse import list_definitions
 from kubectl_qos.tui.view import ListKind, View
 from kubectl_qos.tui.view_model import Trends, build_view_model
 from kubectl_qos.tui.widgets.table import TOKENS, fitted
-from tests.tui.sources import demo, renamed
+from tests.tui.sources import demo, one_cluster, renamed
 
 PODS = PodList(Trends())
 
@@ -117,13 +117,15 @@ LONG = "x" * 253
 def test_one_long_name_hides_no_other_columns(kind: ListKind, width: int) -> None:
     def keys(snapshot: Snapshot) -> list[str]:
         view_model = build_view_model(snapshot, Scope(), DEMO_TIME)
-        listing = list_definitions(Trends())[kind]
+        clusters = one_cluster(LONG, snapshot)
+        listing = list_definitions(Trends(), clusters=lambda: clusters)[kind]
         rows = listing.build(view_model, View(kind), None).rows
         layout = listing.layout(View(kind), None, rows, DEMO_TIME, width)
         assert layout.line_width <= width
         return [column.key for column in layout.columns]
 
     needed = {
+        ListKind.CLUSTERS: {"cluster", "worst_node", "next_death"},
         ListKind.NODES: {"node", "memory", "used_percent"},
         ListKind.NAMESPACES: {"namespace", "rank", "pods", "qos"},
         ListKind.WORKLOADS: {"workload", "rank", "pods", "qos"},

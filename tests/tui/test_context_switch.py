@@ -41,8 +41,13 @@ class Clusters:
         return self.sources[name]
 
     def app(self, **options: Any) -> QosApp:
-        contexts = ContextSwitch(self.names, self.open, lambda _: Store())
+        contexts = ContextSwitch(self.names, self.open, lambda _: Store(), self.open)
         return QosApp(self.sources["prod"], Scope(), contexts=contexts, **options)
+
+
+def under_cursor(pilot: Run) -> str:
+    row = pilot.main.table.row
+    return row.name if row is not None else ""
 
 
 def said(pilot: Run) -> str:
@@ -128,3 +133,67 @@ async def test_each_context_shows_what_was_last_shown_of_it_and_keeps_its_own_ru
         assert pilot.main.view.kind is ListKind.NODES, "history is of one cluster"
         await pilot.go_to("ctx prod")
         await pilot.until(lambda: pilot.main.view.kind is ListKind.CONTAINERS)
+
+
+async def test_clusters_are_listed_with_their_failures_and_entered_and_each_keeps_its_rules() -> None:
+    clusters = Clusters()
+    own = {"test": ContextSettings(readonly=True), "prod": ContextSettings(confirm="name")}
+    state = UiState().with_view("test", view_values(View(ListKind.NODES)))
+    app = clusters.app(settings=Settings(contexts=own), state=state)
+    prod, test = clusters.sources["prod"], clusters.sources["test"]
+
+    def answered() -> bool:
+        rows = pilot.main.table.rows
+        return len(rows) == 3 and all(row.taken or row.error for row in rows)
+
+    def listed() -> dict[str, Any]:
+        return {row.name: row for row in pilot.main.table.rows}
+
+    async with running(app, size=(120, 40)) as pilot:
+        requests = len(prod.requested)
+        await pilot.keys("5", "0")
+        await pilot.until(answered)
+        assert "clusters  3 clusters" in pilot.text
+        assert 'context "gone" does not exist' in pilot.text, "a failure is said in its row"
+        assert listed()["prod"].is_open
+        assert under_cursor(pilot) == "prod", "the cursor is where we are"
+        assert len(prod.requested) == requests, "the open cluster is not asked for what is followed"
+        assert test.requested == [Scope()]
+        # Nothing is done with a row of another cluster: first one goes into it.
+        await pilot.keys("e", "o", "K", "F")
+        assert pilot.screen_name == "MainScreen"
+        assert "e does nothing here" in said(pilot)
+        # Into the open one: its last view, without connecting again.
+        await pilot.keys("enter")
+        assert pilot.main.view.kind is ListKind.CONTAINERS
+        assert app.source is prod
+        assert app.writing.confirms_by_name(app.source.title)
+        # Back, and into the other one: the view that it was left with, and its own rules.
+        await pilot.go_to("clusters")
+        await pilot.until(lambda: len(test.requested) == 2)
+        await pilot.filter_by("test")
+        await pilot.keys("enter")
+        await pilot.until(lambda: app.source is test and app.view_model is not None)
+        assert str(pilot.main.view.kind) == "nodes"
+        assert app.readonly
+        assert not app.writing.confirms_by_name("test")
+        await pilot.keys("0")
+        await pilot.until(lambda: listed()["test"].is_open and not listed()["prod"].is_open)
+
+
+async def test_a_cluster_that_fails_can_be_left_through_the_list_and_one_alone_says_so() -> None:
+    clusters = Clusters()
+    clusters.sources["prod"].answers = [QosError("no route to host")]
+    async with running(clusters.app(), size=(120, 40)) as pilot:
+        await pilot.keys("0")
+        await pilot.until(lambda: any(row.taken for row in pilot.main.table.rows))
+        assert under_cursor(pilot) == "prod"
+        await pilot.seen("prod: no route to host")
+        await pilot.keys("g", "enter")
+        await pilot.until(lambda: len(pilot.main.side.nodes.rows) > 1)
+        # Where nothing is known, nothing of the cluster before is left.
+        await pilot.go_to("ctx prod")
+        await pilot.until(lambda: [row.key for row in pilot.main.side.nodes.rows] == [None])
+    async with running(ScriptedSource(demo()), "0", size=(120, 30)) as pilot:
+        await pilot.seen("scripted has no other contexts: this list is of one cluster")
+        assert [row.name for row in pilot.main.table.rows] == ["scripted"]

@@ -357,7 +357,9 @@ def app() -> QosApp:
         Scope(),
         notes=NOTES,
         state=UiState(filters=("older", "newer"), places=("ns shop",)),
-        contexts=ContextSwitch(lambda: ("prod", "test"), lambda _: source, lambda _: Store()),
+        contexts=ContextSwitch(
+            lambda: ("prod", "test"), lambda _: source, lambda _: Store(), lambda _: source
+        ),
     )
 
 
@@ -510,6 +512,7 @@ tour(
 
 tour(
     "lists",
+    listing("main.list_clusters", "clusters", ListKind.CLUSTERS),
     listing("main.list_nodes", "cluster", ListKind.NODES),
     listing("main.list_namespaces", "namespaces", ListKind.NAMESPACES),
     listing("main.list_workloads", EVERYWHERE, ListKind.WORKLOADS),

@@ -22,10 +22,11 @@ from kubectl_qos.tui.view import ListKind, View
 from kubectl_qos.tui.view_model import Trends, build_view_model
 from kubectl_qos.tui.widgets.line_table import LineTable
 from tests.contract import check_document
-from tests.tui.sources import Run, ScriptedSource, demo, pod_named, running
+from tests.tui.sources import Run, ScriptedSource, demo, one_cluster, pod_named, running
 
 NASTY = "[bold]x\x1b[31m"
 KINDS = {
+    ListKind.CLUSTERS: "ClusterMemoryList",
     ListKind.NODES: "NodeMemoryList",
     ListKind.NAMESPACES: "NamespaceRankList",
     ListKind.WORKLOADS: "WorkloadRankList",
@@ -117,7 +118,7 @@ async def test_the_finder_and_the_columns_dialog_show_it_escaped() -> None:
 @pytest.mark.parametrize("kind", list(ListKind))
 def test_every_file_of_every_list_can_be_read_again(kind: ListKind, name: str, tmp_path: Path) -> None:
     view_model = build_view_model(called(name), Scope(), DEMO_TIME)
-    listing = list_definitions(Trends())[kind]
+    listing = list_definitions(Trends(), clusters=lambda: one_cluster(name, view_model.snapshot))[kind]
     answer = listing.build(view_model, View(kind), None)
     columns = list(listing.columns.values())
 

@@ -126,8 +126,26 @@ REFUSED: Final = ServerUnreachable(
     hint="kubectl config get-contexts lists the clusters that are configured",
 )
 CONTEXTS: Final = ContextSwitch(
-    lambda: ("demo", "prod-eu", "prod-us", "staging"), lambda _: DemoSource(), lambda _: Store()
+    lambda: ("demo", "prod-eu", "prod-us", "staging"),
+    lambda _: DemoSource(),
+    lambda _: Store(),
+    lambda _: DemoSource(),
 )
+
+
+def fleet() -> QosApp:
+    """Two clusters that answer, and one that does not."""
+    known = {name: ScriptedSource(demo()) for name in ("prod-eu", "prod-us")}
+    known["prod-us"].answers = [with_usage(without(demo(), API), "crunch-", 2 << 30)]
+    known["staging"] = ScriptedSource(REFUSED)
+    for name, source in known.items():
+        source.title = name
+    contexts = ContextSwitch(
+        lambda: tuple(known), lambda name: known[name or "prod-eu"], lambda _: Store(), known.__getitem__
+    )
+    return QosApp(known["prod-eu"], Scope(), contexts=contexts)
+
+
 NO_NODES: Final = replace(demo(), nodes={}, missing=PARTLY)
 NO_USAGE: Final = replace(demo(), usage={}, missing=NO_METRICS)
 SINGLE: Final = (
@@ -139,6 +157,7 @@ SINGLE: Final = (
     Single("one_node", keys=("tab", "j", "enter", "j", "space")),
     Single("wide_scrolled", keys=("w", "right", "right", "right", "s", "S")),
     Single("contexts", keys=("colon", *"ctx", "enter", "down"), app=partial(of_demo, contexts=CONTEXTS)),
+    Single("clusters", keys=("0",), app=fleet, sizes=(), start=MIDDLE),
     Single("read_only", app=partial(of_demo, readonly=True), sizes=(), start=MIDDLE),
     Single("paused", keys=("p",), app=partial(live, demo()), sizes=(), start=MIDDLE),
     Single("empty_cluster", app=lambda: QosApp(DemoSource(), Scope(namespace="nothing-here"))),
@@ -156,6 +175,7 @@ SINGLE: Final = (
 async def test_single(picture: Picture, single: Single) -> None:
     async with shown(single.app(), single.start) as pilot:
         await pilot.press_each(*single.keys)
+        await pilot.until(lambda: "no answer yet" not in pilot.text)
         await picture(pilot, single.name, single.variant, sizes=single.sizes)
 
 

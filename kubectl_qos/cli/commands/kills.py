@@ -343,13 +343,12 @@ def _with_store(
 
 
 def _is_shown(kill: Kill, facts: Facts, since_seconds: int | None) -> bool:
-    from kubectl_qos.k8s.quantity import parse_time
+    from kubectl_qos.qos.kills.analyze import is_since
 
     node = facts.scope.node
     if node is not None and kill.node not in {node, ""}:
         return False
-    time = parse_time(kill.time)
-    return since_seconds is None or time is None or time >= facts.now - timedelta(seconds=since_seconds)
+    return since_seconds is None or is_since(kill, facts.now - timedelta(seconds=since_seconds))
 
 
 def source_notes(facts: Facts, logs: Sequence[KernelLog]) -> Iterator[str]:

@@ -419,6 +419,12 @@ def _is_silent(log: KernelLog, time: str) -> bool:
     return not any(not report.time or _agrees(report, time) for report in nameless)
 
 
+def is_since(kill: Kill, moment: datetime) -> bool:
+    """Whether it may have been since a moment: also of unknown time."""
+    when = parse_time(kill.time)
+    return when is None or when >= moment
+
+
 def newest_first(kill: Kill) -> tuple[bool, float, str, str, str]:
     """A sort key: those of unknown time last."""
     when = parse_time(kill.time)

@@ -14,6 +14,7 @@ from textual.content import Content
 
 from kubectl_qos.config.state import UiState
 from kubectl_qos.errors import InputError, QosError
+from kubectl_qos.present.clusters import CLUSTER_COLUMNS
 from kubectl_qos.present.format import UNKNOWN, escape
 from kubectl_qos.present.groups import NAMESPACE_COLUMNS, WORKLOAD_COLUMNS
 from kubectl_qos.present.node_columns import NODE_COLUMNS
@@ -402,6 +403,7 @@ def _with_time(column: Column[Any]) -> Column[Any]:
 
 
 _DOCUMENTS: Final[Mapping[ListKind, tuple[str, Sequence[Column[Any]]]]] = {
+    ListKind.CLUSTERS: ("ClusterMemory", tuple(CLUSTER_COLUMNS.values())),
     ListKind.NODES: ("NodeMemory", tuple(NODE_COLUMNS.values())),
     ListKind.NAMESPACES: ("NamespaceRank", tuple(NAMESPACE_COLUMNS.values())),
     ListKind.WORKLOADS: ("WorkloadRank", tuple(WORKLOAD_COLUMNS.values())),

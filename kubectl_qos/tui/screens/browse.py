@@ -15,6 +15,7 @@ from textual.widgets import ContentSwitcher, Static
 
 from kubectl_qos.config.state import UiState
 from kubectl_qos.errors import QosError
+from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.explanation import explain_pod
 from kubectl_qos.present.format import arrived_text, escape
 from kubectl_qos.present.pod_rows import PodRow
@@ -22,6 +23,7 @@ from kubectl_qos.tui.filters import filter_completions
 from kubectl_qos.tui.follower import run_in_background
 from kubectl_qos.tui.go_to import go_to_completions
 from kubectl_qos.tui.lists.base import BuiltList, ListDefinition, ListQuery, ListRows, ListTable, RowSelection
+from kubectl_qos.tui.lists.clusters import ClusterList
 from kubectl_qos.tui.lists.groups import NamespaceList, NodeList, WorkloadList
 from kubectl_qos.tui.lists.panes import ExplanationPanel, NodePanel, Sidebar
 from kubectl_qos.tui.lists.pods import ContainerList, PodList
@@ -34,7 +36,7 @@ from kubectl_qos.tui.view import (
     ended_pods,
     list_title,
 )
-from kubectl_qos.tui.view_model import Trends, ViewModel
+from kubectl_qos.tui.view_model import Trends, ViewModel, build_view_model
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.prompt import Prompt
 from kubectl_qos.tui.widgets.text_view import (
@@ -53,11 +55,14 @@ WITH_SIDEBAR: Final = frozenset({ListKind.PODS, ListKind.CONTAINERS, ListKind.WO
 
 
 def list_definitions(
-    trends: Trends, newest: Callable[[], ViewModel | None] = lambda: None
+    trends: Trends,
+    newest: Callable[[], ViewModel | None] = lambda: None,
+    clusters: Callable[[], ListRows] = lambda: ListRows(()),
 ) -> Mapping[ListKind, ListDefinition[Any]]:
     """Each list by its kind, in the order of their keys; `newest` is the view model that is shown."""
     pods = PodList(trends, newest)
     definitions = (
+        ClusterList(clusters),
         NodeList(trends, newest),
         NamespaceList(pods),
         WorkloadList(pods),
@@ -93,7 +98,7 @@ class BrowseScreen(QosScreen):
         super().__init__()
         self.set_reactive(BrowseScreen.view, view)
         self._trends = trends
-        self._definitions = list_definitions(trends, lambda: self.qos.view_model)
+        self._definitions = list_definitions(trends, lambda: self.qos.view_model, self.qos.clusters.rows)
         self._rows: ListRows | None = None
         self._awaited_row: Hashable = None
         self._explained: tuple[int, ViewModel | None, TextLayout] = 0, None, no_text
@@ -171,10 +176,14 @@ class BrowseScreen(QosScreen):
     def _show_view_model(self, before: ViewModel | None, view_model: ViewModel | None) -> None:
         if view_model is None:
             self.qos.lists.clear()
+            if before is not None:
+                self.side.show(self._empty_view_model(), self.view, self.qos.source.now())
         else:
             self._leave_removed_node(view_model)
             self._fit_side()
             self.side.show(view_model, self.view, self.qos.source.now())
+            if self.view.kind is ListKind.CLUSTERS and (before is None or before.arrived is not None):
+                self.qos.clusters.read_open()
         is_at_first = self.table.cursor == 0
         self._show_list()
         if before is not None and before.arrived is not None and is_at_first:
@@ -196,6 +205,7 @@ class BrowseScreen(QosScreen):
             return
         view_model = self.qos.view_model
         if old.kind != new.kind:
+            self.qos.keep_view(old)
             self._switch(new.kind)
         if view_model is not None and (old.node, old.namespace) != (new.node, new.namespace):
             self.side.show(view_model, new, self.qos.source.now())
@@ -209,6 +219,9 @@ class BrowseScreen(QosScreen):
         had_focus = self.focused is None or isinstance(self.focused, ListTable)
         self.query_one(ContentSwitcher).current = kind.value
         self.set_class(kind not in WITH_SIDEBAR, "-alone")
+        if kind is ListKind.CLUSTERS:
+            self._awaited_row = self.qos.source.title
+            self.qos.clusters.poll()
         self.refresh_bindings()
         if had_focus or kind not in WITH_SIDEBAR:
             self._focus_list()
@@ -222,9 +235,11 @@ class BrowseScreen(QosScreen):
 
     def _find_rows(self) -> ListRows | None:
         """The rows of the view; what is missing of them is built in a thread."""
-        view_model, lists = self.qos.view_model, self.qos.lists
+        view_model, lists = self._view_model, self.qos.lists
         if view_model is None:
             return None
+        if self.view.kind is ListKind.CLUSTERS:
+            return self.definition.build(view_model, self.view, None)
         if view_model.arrived is not None and not self.definition.is_quick:
             return None
         query = ListQuery(self.definition, self.view.whole)
@@ -234,8 +249,24 @@ class BrowseScreen(QosScreen):
             run_in_background(self, missing, self._take_list)
         return rows
 
+    @property
+    def _view_model(self) -> ViewModel | None:
+        """The view model; an empty one below the list of clusters, which is there without any."""
+        view_model = self.qos.view_model
+        if view_model is not None or self.view.kind is not ListKind.CLUSTERS:
+            return view_model
+        return self._empty_view_model()
+
+    def _empty_view_model(self) -> ViewModel:
+        return build_view_model(Snapshot(), Scope(), self.qos.source.now())
+
+    def show_rows(self) -> None:
+        """Show rows that have changed without the view model."""
+        self._show_list()
+        self._go_to_awaited_row()
+
     def _show_list(self) -> None:
-        view_model, table, view = self.qos.view_model, self.table, self.view
+        view_model, table, view = self._view_model, self.table, self.view
         now = self.qos.source.now()
         rows = self._rows = self._find_rows()
         if view_model is None or rows is None:
@@ -255,7 +286,7 @@ class BrowseScreen(QosScreen):
         self._show_notes()
 
     def _show_title(self) -> None:
-        view_model, table, rows = self.qos.view_model, self.table, self._rows
+        view_model, table, rows = self._view_model, self.table, self._rows
         if view_model is None or rows is None:
             table.set_title(self.view.kind.capitalize())
             return
@@ -289,7 +320,7 @@ class BrowseScreen(QosScreen):
         return view_model is not None and view_model.is_under_pressure(self._node_in_focus())
 
     def _show_explanation(self) -> None:
-        view_model, row = self.qos.view_model, self.table.row
+        view_model, row = self._view_model, self.table.row
         layout: TextLayout = no_text
         if view_model is not None and row is not None:
             layout = self.definition.panel(row, view_model)
@@ -305,7 +336,7 @@ class BrowseScreen(QosScreen):
         self.query_one(NodePanel).show(view_model, node, self._trends, key)
 
     def notes_now(self) -> list[str]:
-        view_model, rows = self.qos.view_model, self._rows
+        view_model, rows = self._view_model, self._rows
         if view_model is None or rows is None:
             return []
         notes = [*self.qos.notes, *([view_model.notice] if view_model.notice else []), *rows.notes]

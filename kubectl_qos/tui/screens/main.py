@@ -27,6 +27,10 @@ NO_NOTES: Final = "nothing to note on this list; the explanation of a pod lists 
 _VERBS: Final = frozenset(action.verb for action in actions_in_group(BindingGroup.MAIN))
 _OF_ROW: Final = ("explain", "edit", "fix", "simulate", "yaml", "logs", "owner", "tree", "copy")
 """What the menu of a row offers."""
+_OF_OPEN_CLUSTER: Final = frozenset(
+    {*_OF_ROW, "menu", "compare", "kills", "containers", "eviction", "ages", "find"} - {"copy"}
+)
+"""What is done with what the UI follows, and not with a row of the list of clusters."""
 _SORTED_BY: Final = {
     "class": ("qos",),
     "score": ("oom_score",),
@@ -63,7 +67,9 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
     @on(LineTable.Selected, "ListTable")
     def _row_opened(self, event: LineTable.Selected) -> None:
         view = self.definition.opened(self.view, event.row)
-        if view is not None:
+        if self.view.kind is ListKind.CLUSTERS:
+            self.qos.go_into(event.row.name)
+        elif view is not None:
             self.go(view)
         else:
             self.action_explain()
@@ -92,6 +98,9 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
             self._show_title()
         else:
             self.qos.action_previous()
+
+    def action_list_clusters(self) -> None:
+        self.show_kind(ListKind.CLUSTERS)
 
     def action_list_nodes(self) -> None:
         self.show_kind(ListKind.NODES)
@@ -247,8 +256,13 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
         return found
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """While something is typed, the keys of the screen are letters; panes are beside some lists only."""
+        """While something is typed, the keys of the screen are letters; panes are beside some lists only.
+
+        A row of another cluster has nothing that could be explained or edited from here.
+        """
         del parameters
+        if action in _OF_OPEN_CLUSTER and self.view.kind is ListKind.CLUSTERS:
+            return False
         if action in {"next_pane", "previous_pane"} and self.view.kind not in WITH_SIDEBAR:
             return False
         return action not in _VERBS or not any(prompt.display for prompt in self.query(Prompt))

@@ -1,0 +1,214 @@
+"""The clusters of the kubeconfig, a row for each: the list, and what reads those that are not open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from textual.timer import Timer
+
+from kubectl_qos.cluster.fleet import read_each
+from kubectl_qos.cluster.source import Source
+from kubectl_qos.errors import QosError
+from kubectl_qos.k8s.snapshot import Scope
+from kubectl_qos.present.clusters import (
+    CLUSTER_COLUMNS,
+    ClusterRow,
+    cluster_row,
+    death_text,
+    no_answer,
+    nodes_text,
+    worst_first,
+    worst_text,
+)
+from kubectl_qos.present.format import age, count, escape
+from kubectl_qos.present.pod_rows import PodRow
+from kubectl_qos.tui.filters import Fields
+from kubectl_qos.tui.follower import attempt, run_in_background
+from kubectl_qos.tui.lists.base import ListDefinition, ListRows
+from kubectl_qos.tui.view import ListKind, View
+from kubectl_qos.tui.view_model import ViewModel
+from kubectl_qos.tui.widgets.table import Token
+from kubectl_qos.tui.widgets.text_view import TextLayout, paragraphs
+
+if TYPE_CHECKING:
+    from kubectl_qos.tui.app import ContextSwitch, QosApp
+
+POLL_SECONDS: Final = 60
+"""From one round over the clusters to the next: each lists all pods of each."""
+_OF_FILES: Final = frozenset({"used_percent", "error"})
+"""Columns of files, which repeat parts of others."""
+
+
+class ClusterPoller:
+    """The row of each context. While their list is shown all are read again, some at a time.
+
+    Of the open cluster only events are read: its follower has the rest. Of the others nothing stays but the
+    row and the connection, so that credential plugins need not run each time.
+    """
+
+    def __init__(self, app: QosApp, contexts: ContextSwitch) -> None:
+        self._app = app
+        self._contexts = contexts
+        self._rows: dict[str, ClusterRow] = {}
+        self._sources: dict[str, Source] = {}
+        self._timer: Timer | None = None
+        self._is_reading = False
+
+    def rows(self) -> ListRows:
+        """The rows as they are known so far, the cluster in most trouble first."""
+        title = self._app.source.title
+        rows = [replace(row, is_open=row.name == title) for row in self._rows.values()]
+        only = f"{title} has no other contexts: this list is of one cluster"
+        return ListRows(sorted(rows, key=worst_first), [only] if list(self._rows) == [title] else ())
+
+    def poll(self) -> None:
+        """Read every row again, and so on until the list is left; unless that is under way."""
+        if self._timer is not None:
+            self._timer.stop()
+        if not self._is_shown:
+            return
+        title = self._app.source.title
+        if not self._is_reading:
+            names = self._names()
+            known = names if title in names else (title,)
+            self._rows = {name: self._rows.get(name) or ClusterRow(name) for name in known}
+            self._is_reading = True
+            others = [name for name in known if name != title]
+            run_in_background(self._app, partial(self._read_others, others), self._all_read)
+        self.read_open()
+
+    @property
+    def _is_shown(self) -> bool:
+        return self._app.is_running and self._app.main.view.kind is ListKind.CLUSTERS
+
+    def _names(self) -> Sequence[str]:
+        try:
+            return self._contexts.names()
+        except QosError as error:
+            self._app.notify(str(error), severity="warning")
+            return ()
+
+    def read_open(self) -> None:
+        """Make the row of the open cluster of what is known of it, and its events."""
+        source, view_model, error = self._app.source, self._app.view_model, self._app.status.health.error
+        if view_model is None or view_model.arrived is not None:
+            if error is not None:
+                self._take(source.title, error)
+            return
+
+        def read() -> ClusterRow:
+            events, logs = source.event_list(view_model.scope.namespace), source.kernel_logs()
+            snapshot, taken = view_model.snapshot, view_model.taken
+            row = cluster_row(source.title, snapshot, events, logs, now=source.now(), taken=taken)
+            return replace(row, error=error)
+
+        run_in_background(self._app, read, partial(self._take, source.title))
+
+    def _read_others(self, names: Sequence[str]) -> bool:
+        """Read these clusters in a thread, and show each row at once; whether the list was left meanwhile."""
+        was_left = False
+        for name, answer in read_each(names, lambda name: attempt(partial(self._read, name))):
+            was_left |= answer is None
+            if answer is not None:
+                with suppress(RuntimeError):  # the event loop is closed: the UI has ended
+                    self._app.call_later(self._take, name, answer)
+        return was_left
+
+    def _read(self, name: str) -> ClusterRow | None:
+        """The row of a cluster, None after the list was left. Raises QosError."""
+        if not self._is_shown:
+            return None
+        source = self._sources.pop(name, None) or self._contexts.poll(name)
+        snapshot, taken = source.snapshot(Scope()), self._app.source.now()
+        row = cluster_row(name, snapshot, source.event_list(None), now=source.now(), taken=taken)
+        self._sources[name] = source
+        return row
+
+    def _take(self, name: str, answer: ClusterRow | QosError) -> None:
+        """What failed leaves the values that were known before."""
+        if name in self._rows:
+            if isinstance(answer, QosError):
+                answer = replace(self._rows[name], error=answer)
+            self._rows[name] = answer
+            if self._is_shown:
+                self._app.main.show_rows()
+
+    def _all_read(self, was_left: bool | QosError) -> None:
+        self._is_reading = False
+        (self.poll if was_left is True else self._wait)()
+
+    def _wait(self) -> None:
+        if self._is_shown:
+            self._timer = self._app.set_timer(
+                POLL_SECONDS, self._wait if self._app.status.paused else self.poll
+            )
+
+
+class ClusterList(ListDefinition[ClusterRow]):
+    """The clusters by their worst nodes."""
+
+    kind = ListKind.CLUSTERS
+    name = "cluster"
+    natural = "worst_node"
+    columns = {key: column for key, column in CLUSTER_COLUMNS.items() if key not in _OF_FILES}  # noqa: RUF012
+    fields = Fields(CLUSTER_COLUMNS, {"name": "cluster", "context": "cluster", "worst": "worst_node"}, None)
+    importance = "cluster worst_node next_death age kills worst_node nodes cluster version next_death"
+    squeezed: Mapping[str, int] = {"cluster": 12, "worst_node": 12, "next_death": 20}
+    is_quick = True
+
+    def __init__(self, rows: Callable[[], ListRows] = lambda: ListRows(())) -> None:
+        self._rows = rows
+
+    def build(self, view_model: ViewModel, view: View, before: ListRows | None) -> ListRows:
+        """The rows that are known, whatever the view model of the open cluster."""
+        del view_model, view, before
+        return self._rows()
+
+    def key(self, row: ClusterRow) -> Hashable:
+        return row.name
+
+    def token(self, row: ClusterRow, key: str, width: int) -> Token:
+        del width
+        if no_answer(row):
+            return "warning" if key == "next_death" and row.error is not None else "muted"
+        if row.is_in_trouble and key in {"cluster", "worst_node"}:
+            return "error"
+        return "victim" if row.is_in_trouble and key == "next_death" else ""
+
+    def is_at_risk(self, row: ClusterRow) -> bool:
+        """Whether a node reports trouble, or nothing new is known."""
+        return row.is_in_trouble or row.error is not None
+
+    def panel(self, row: ClusterRow, view_model: ViewModel) -> TextLayout:
+        """Whether it answers, then its worst node and its next death."""
+        name, error, lines = escape(row.name), row.error, []
+        if row.taken is None or error is not None:
+            lines = [(f"{name}: {no_answer(row)}", "answer" if error is None else "wrong")]
+        if error is not None and error.hint:
+            lines.append((escape(error.hint), ""))
+        if row.taken is not None:
+            facts = f"{row.version}, {nodes_text(row)} nodes ready, worst {worst_text(row)}"
+            facts += f"; {count(row.kills or 0, 'kill')} in the last day"
+            ago = f", {age(row.taken.isoformat(), view_model.taken)} ago" if error is not None else ""
+            lines.append((f"{name}{ago}: {facts}", "" if error is not None else "answer"))
+        if row.dying is not None:
+            lines.append((f"next on {escape(row.dying.name)}: {death_text(replace(row, error=None))}", ""))
+        return paragraphs(*lines)
+
+    def opened(self, view: View, row: ClusterRow) -> View | None:
+        """None: the cluster is gone to."""
+        del view, row
+        return None
+
+    def pod_of(self, row: ClusterRow, view_model: ViewModel) -> PodRow | None:
+        """None: nothing is done with a pod from here."""
+        del row, view_model
+        return None
+
+    def node_of(self, row: ClusterRow) -> str:
+        del row
+        return ""
