@@ -61,8 +61,8 @@ def _open_ui(options: EditOptions) -> int:
     def open_past(name: str | None) -> Past:
         return Past(in_context(name))
 
-    def open_context(name: str | None, *, only_ranking: bool = False) -> Source:
-        return resolve(in_context(name), only_ranking=only_ranking, has_terminal=False).source
+    def open_context(name: str | None) -> Source:
+        return resolve(in_context(name), has_terminal=False).source
 
     resolved = resolve(options.source)
     scope, source = resolved.scope, options.source
@@ -79,9 +79,7 @@ def _open_ui(options: EditOptions) -> int:
         notes=resolved.notes,
         readonly=options.readonly,
         keeps_history=not source.demo,
-        contexts=ContextSwitch(
-            partial(list_contexts, source), open_context, open_past, partial(open_context, only_ranking=True)
-        ),
+        contexts=ContextSwitch(partial(list_contexts, source), open_context, open_past),
     )
 
 

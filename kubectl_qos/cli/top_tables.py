@@ -167,7 +167,8 @@ class NodeTable:
         self._keys = self._choose_keys(options.format)
         self._selector = Selector()
         self._has_eviction = not node_columns.EVICTION_KEYS.isdisjoint(self._keys)
-        self.only_ranking = not self._has_eviction
+        # When the kubelet evicts, and so the next death, depends on its configuration.
+        self.only_ranking = not self._has_eviction and "next_death" not in self._keys
 
     def scope(self, resolved: ResolvedSource) -> Scope:
         """Every pod of the nodes, whatever its namespace."""

@@ -293,7 +293,7 @@ class _Search:
         """How many are killed before it where its containers share what the node has room for."""
         pod = self.pods[death.key]
         running = self._model.recreated(pod)
-        owners = [one.name for one in all_containers(running)]
+        owners = [one.name for one in (*running.init_containers, *running.containers)]
         if is_decided_at_pod_level(running, self._model.setup.release):
             owners = [POD_LEVEL]
         share = max(room, 0) // len(owners) // len(self._group or "1")
@@ -347,7 +347,8 @@ class _Search:
             return [(POD_LEVEL, "")]
         if death.mechanism is not Mechanism.EVICTION:
             containers = [one for one in self.before.containers if self.before.pod_for(one).key == death.key]
-            return [(one.name, one.name) for one in containers]
+            ephemeral = {one.name for one in running.ephemeral_containers}
+            return [(one.name, one.name) for one in containers if one.name not in ephemeral]
         usage = self._model.usage.get(death.key)
 
         def excess(name: str) -> int:

@@ -255,7 +255,9 @@ def order_of_fixes(fix: Fix) -> tuple[int, bool, bool, int, int]:
 
 
 def memory_value(pod: Pod, owner: str, side: Side) -> int:
-    """The bytes of a memory request or limit, 0 without one."""
+    """The bytes of a memory request or limit, 0 without one, as ephemeral containers always are."""
+    if any(one.name == owner for one in pod.ephemeral_containers):
+        return 0
     quantity = current_value(pod, owner, side, MEMORY)
     return quantity.value() if quantity is not None else 0
 

@@ -70,14 +70,12 @@ AGE_SECONDS: Final = 1
 class ContextSwitch:
     """`names` reads the contexts, `open` connects to one, which may take time. All raise QosError.
 
-    `past` is that of a context. Without a name it is that of the command line. `poll` connects to one for no
-    more than the row of the list of clusters.
+    `past` is that of a context. Without a name it is that of the command line.
     """
 
     names: Callable[[], tuple[str, ...]]
     open: Callable[[str | None], Source]
     past: Callable[[str | None], Past]
-    poll: Callable[[str], Source]
 
 
 class Past(Protocol):
@@ -94,7 +92,7 @@ def _no_context(name: str | None) -> Any:
     raise QosError(f'context "{name}" does not exist')
 
 
-NO_CONTEXTS: Final = ContextSwitch(tuple, _no_context, _no_context, _no_context)
+NO_CONTEXTS: Final = ContextSwitch(tuple, _no_context, _no_context)
 
 
 class QosApp(App[QosError]):

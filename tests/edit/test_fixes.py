@@ -320,6 +320,13 @@ def test_a_limit_leaves_more_room_the_less_is_known() -> None:
         assert (as_flags(own.edits), own.evidence) == ([f"-c a --limits memory={limit}"], peak)
 
 
+def test_an_ephemeral_container_has_no_limit_and_its_pod_has_fixes() -> None:
+    mine = pod("mine", "requests: {memory: 1Gi}, limits: {memory: 4Gi}", ephemeralContainers="[{name: dbg}]")
+    found = node(mine, pod("other", "requests: {memory: 9Gi}"), mine=3.9, other=9)
+    assert {fix.pod.name for fix in fixes_of_node(found).fixes} == {"mine"}
+    assert found.evidence(mine, "dbg") == Evidence(EvidenceKind.NONE, 0)
+
+
 def test_a_guaranteed_pod_stays_guaranteed() -> None:
     mine = pod("mine", "requests: {cpu: 1, memory: 1Gi}, limits: {cpu: 1, memory: 1Gi}")
     found = fixes_of_node(node(mine, mine=0.9))

@@ -48,10 +48,21 @@ def test_the_kubelets_configuration_is_read_where_it_is_shown(run: Run, live: Li
     requested = "/api/v1/nodes/worker-1/proxy/configz"
     soft = recorded_configz(evictionSoft={"memory.available": "10%"})
     server = live(ObjectServer(pods=[pod("web")], nodes=[node()], metrics=[], others={requested: soft}))
-    assert run("top", "nodes").code == 0
+    assert run("top").code == 0
     assert requested not in server.paths()
     (item,) = items(run("top", "nodes", "-o", "json"))
     assert (item["evictionConfigured"], item["evictionSoftBytes"]) == (True, 1717986944)
+
+
+def test_the_next_death_is_that_of_next(run: Run, live: Live) -> None:
+    hard = recorded_configz(evictionHard={"memory.available": "90%"})
+    request = "/api/v1/nodes/worker-1/proxy/configz"
+    used = [metrics("web", "1Gi")]
+    live(ObjectServer(pods=[pod("web")], nodes=[node()], metrics=used, others={request: hard}))
+    (_, row) = run("top", "nodes").lines
+    (death, *_) = json.loads(run("next", "-o", "json").out)["items"]
+    assert death["mechanism"] == "kubelet eviction"
+    assert "shop/web, kubelet evicts" in row
 
 
 def test_whoever_may_only_read_one_namespace_sees_its_part_of_the_nodes(run: Run, live: Live) -> None:

@@ -41,7 +41,7 @@ class Clusters:
         return self.sources[name]
 
     def app(self, **options: Any) -> QosApp:
-        contexts = ContextSwitch(self.names, self.open, lambda _: Store(), self.open)
+        contexts = ContextSwitch(self.names, self.open, lambda _: Store())
         return QosApp(self.sources["prod"], Scope(), contexts=contexts, **options)
 
 

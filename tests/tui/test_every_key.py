@@ -357,9 +357,7 @@ def app() -> QosApp:
         Scope(),
         notes=NOTES,
         state=UiState(filters=("older", "newer"), places=("ns shop",)),
-        contexts=ContextSwitch(
-            lambda: ("prod", "test"), lambda _: source, lambda _: Store(), lambda _: source
-        ),
+        contexts=ContextSwitch(lambda: ("prod", "test"), lambda _: source, lambda _: Store()),
     )
 
 

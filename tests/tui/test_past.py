@@ -173,7 +173,7 @@ class Store:
 
 def app(store: Store) -> QosApp:
     live = ScriptedSource(demo())
-    return QosApp(live, SCOPE, contexts=ContextSwitch(tuple, lambda _: live, lambda _: store, lambda _: live))
+    return QosApp(live, SCOPE, contexts=ContextSwitch(tuple, lambda _: live, lambda _: store))
 
 
 async def test_to_the_minute_before_a_death_and_back(picture: Picture) -> None:

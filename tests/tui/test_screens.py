@@ -129,7 +129,6 @@ CONTEXTS: Final = ContextSwitch(
     lambda: ("demo", "prod-eu", "prod-us", "staging"),
     lambda _: DemoSource(),
     lambda _: Store(),
-    lambda _: DemoSource(),
 )
 
 
@@ -140,9 +139,7 @@ def fleet() -> QosApp:
     known["staging"] = ScriptedSource(REFUSED)
     for name, source in known.items():
         source.title = name
-    contexts = ContextSwitch(
-        lambda: tuple(known), lambda name: known[name or "prod-eu"], lambda _: Store(), known.__getitem__
-    )
+    contexts = ContextSwitch(lambda: tuple(known), lambda name: known[name or "prod-eu"], lambda _: Store())
     return QosApp(known["prod-eu"], Scope(), contexts=contexts)
 
 

@@ -122,7 +122,7 @@ class ClusterPoller:
         """The row of a cluster, None after the list was left. Raises QosError."""
         if not self._is_shown:
             return None
-        source = self._sources.pop(name, None) or self._contexts.poll(name)
+        source = self._sources.pop(name, None) or self._contexts.open(name)
         snapshot, taken = source.snapshot(Scope()), self._app.source.now()
         row = cluster_row(name, snapshot, source.event_list(None), now=source.now(), taken=taken)
         self._sources[name] = source
