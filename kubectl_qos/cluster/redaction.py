@@ -27,7 +27,7 @@ _KNOWN_TEXTS: Final = re.compile(
 _LABELS: Final = frozenset({"labels", "matchLabels"})
 _NAMES: Final = frozenset(
     {"name", "names", "namespace", "nodeName", "node", "priorityClassName", "runtimeClassName"}
-    | {"title", "comm", "values", "container", *_LABELS}
+    | {"title", "comm", "values", "container", "volumes", *_LABELS}
 )
 """Keys of names."""
 _BY_NAME: Final = frozenset({"pressure", "node_usage", "kubelets", "history"})
@@ -63,7 +63,11 @@ class Redactor:
             }
         if isinstance(value, list | tuple):
             # Volumes that only have a name are such as those of secrets.
-            return [self(inner, key) for inner in value if key != "volumes" or len(inner) > 1]
+            return [
+                self(inner, key)
+                for inner in value
+                if not (isinstance(inner, Mapping) and key == "volumes" and len(inner) == 1)
+            ]
         return self._text(value, key) if isinstance(value, str) and value else value
 
     def _key(self, name: str, key: str) -> str:

@@ -22,7 +22,7 @@ class UsageOrigin(StrEnum):
     PROMETHEUS = "Prometheus"
 
 
-class PsiData(ApiStruct, frozen=True):
+class PsiData(ApiStruct, frozen=True, omit_defaults=False):
     """Percents of the last 10, 60 and 300 s, None where the source does not have that average."""
 
     avg10: float | None = None
@@ -33,7 +33,7 @@ class PsiData(ApiStruct, frozen=True):
 NO_PSI: Final = PsiData()
 
 
-class Psi(ApiStruct, frozen=True):
+class Psi(ApiStruct, frozen=True, omit_defaults=False):
     """How much of the time some tasks waited, or all that were not idle (full)."""
 
     some: PsiData = NO_PSI
@@ -56,7 +56,7 @@ def memory_psi(pressure: Pressure | None) -> PsiData:
     return pressure.memory.some if pressure is not None and pressure.memory is not None else NO_PSI
 
 
-class MemoryParts(ApiStruct, frozen=True):
+class MemoryParts(ApiStruct, frozen=True, omit_defaults=False):
     """What is charged to a cgroup, by the kernel's names (memory.stat); `otherBytes` is not told apart.
 
     Swap is not in it, and null where a source does not report it.

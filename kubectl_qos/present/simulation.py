@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Final
 
+from kubectl_qos.k8s.defaulting import SYSTEM_PRIORITIES
 from kubectl_qos.k8s.kubelet import Origin
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.format import binary, count, escape, full_name, in_mi, mebibytes
@@ -279,7 +280,7 @@ def _step_notes(row: VictimRow) -> str:
 def _reason(reason: ImportanceReason) -> str:
     what = escape(reason.what)
     if reason.why is Importance.PRIORITY:
-        return f"priority {what}" if what.isdecimal() else what
+        return what if what in SYSTEM_PRIORITIES else f"priority {what}"
     if reason.why is Importance.BUDGET:
         return f"PodDisruptionBudget {what} is violated"
     return f"labels {what}" if reason.why is Importance.LABELS else reason.why.value
