@@ -28,10 +28,10 @@ def test_commands_come_with_their_summaries() -> None:
     ("words", "expected"),
     [
         (["--vers"], ["--version"]),
-        (["top", "--no"], ["--node", "--node-memory", "--no-headers"]),
-        (["compare", "--to"], ["--token", "--to"]),
+        (["top", "--no"], ["--no-headers", "--node", "--node-memory"]),
+        (["compare", "--to"], ["--to", "--token"]),
         (["top", "-A", "--all"], ["--all-contexts"]),
-        (["set", "-c", "app", "--co"], ["--context", "--containers", "--container"]),
+        (["set", "-c", "app", "--co"], ["--containers", "--container", "--context"]),
         (["set", "--class", "guaranteed", "--class"], []),
         (["set", "--wait"], ["--wait"]),
         (["top", "--insecure"], ["--insecure-skip-tls-verify"]),

@@ -399,7 +399,10 @@ OF_COMMAND: Final[Mapping[str, Mapping[str, Completer]]] = {
         "config": files_ending_in("yaml"),
         "baseline": files_ending_in("json"),
     },
-    "explain": {"target": TargetCompleter(POD, *WORKLOADS, max_targets=None)},
+    "explain": {
+        "target": TargetCompleter(POD, *WORKLOADS, max_targets=None),
+        "from_dump": files_ending_in("json"),
+    },
     "tree": {"target": TargetCompleter(*KINDS)},
     "compare": {"target": TargetCompleter(*KINDS), "release": releases},
     "edit": {"target": TargetCompleter(POD, *WORKLOADS)},
