@@ -312,8 +312,8 @@ SECOND_POD = "batch/crunch-x2k9f"
 API_POD = f"shop/{API}"
 AT_RISK = [row.name for row in ROWS if is_at_risk(row)]
 DATABASES = ["db-0", "db-1", "db-2"]
-FOLDED: Final = [False, False, False, True, False, False, True]
-"""Of a narrow explanation at first: cgroup and what is assumed."""
+FOLDED: Final = [False, False, True, False, False, False, True]
+"""Of an explanation at first: cgroup and what is assumed."""
 STORED, CHANGED = ["512Mi", "2Gi", "250m", "2"], ["1Gi", "2Gi", "250m", "2"]
 ACTION = {action.name: action for action in ACTIONS}
 PAGE: Final = 11
@@ -444,8 +444,8 @@ def pages(group: str, come: Steps) -> tuple[Step, ...]:
 
 
 FITTING = ["rank", "namespace", "pod", "qos", "oom_score_adj", "oom_score", "memory"]
-FITTING += ["frees", "limit_percent", "flags"]
-WIDE = [*FITTING[:1], "namespace", "pod", "node", *FITTING[3:7], "trend", "frees", "eta", "dies"]
+FITTING += ["frees", "flags"]
+WIDE = [*FITTING[:1], "namespace", "pod", "node", *FITTING[3:7], "trend", "psi10", "psi60", "frees", "eta", "dies"]
 WIDE += ["request", "limit", "limit_percent", "restarts", "priority", "age", "flags"]
 LAST = len(ALL) - 1
 BY_EVICTION = [
@@ -545,7 +545,7 @@ tour(
     Step("main.sort", lambda pilot: order(pilot)[0], ("namespace", False)),
     Step("main.sort", order, (("pod", False), sorted(ALL))),
     Step("main.reverse", order, (("pod", True), sorted(ALL, reverse=True))),
-    Step("main.sort", lambda pilot: order(pilot)[0], ("qos", False), act=by_footer),
+    Step("main.sort", lambda pilot: order(pilot)[0], ("node", False), act=by_footer),
     Step("main.wide", columns, WIDE, act=by_palette),
 )
 
@@ -608,8 +608,8 @@ tour(
     "explain",
     Step("main.explain", SUBJECT, ("ExplainScreen", API_POD)),
     Step("explain.next", section, 1),
-    Step("fold.fold", folded, [False, True, *[False] * 4, True]),
-    Step("fold.fold", folded, [*[False] * 6, True]),
+    Step("fold.fold", folded, [False, True, True, *[False] * 3, True]),
+    Step("fold.fold", folded, [False, False, True, *[False] * 3, True]),
     Step("explain.fold", folded, [True] * 7),
     Step("fold.fold", folded, [True, False, *[True] * 5]),
     Step("fold.fold", folded, [True] * 7),
@@ -889,6 +889,8 @@ async def test_texts_titles_and_buttons_are_clicked() -> None:
             await wheel(pilot, events.MouseScrollDown, pilot.app.screen.query_one(TextScroll))
             assert scrolled(pilot).top == WHEEL * number
         await pilot.resize_terminal(*SIZE)
+        pilot.app.screen.query_one(TextScroll).scroll_home(animate=False)
+        await pilot.pause()
         for folds in ([False, True, *FOLDED[2:]], FOLDED):
             await pilot.click(list(pilot.app.screen.query(CollapsibleTitle))[1])
             await pilot.pause()
