@@ -56,7 +56,8 @@ def step(chance: random.Random, app: QosApp) -> tuple[str, Step]:
     """What the monkey does next, and its name."""
     draw = chance.random()
     width, height = app.size
-    at = (chance.randrange(max(width, 1)), chance.randrange(max(height, 1)))
+    # Not in the footer: it has quit.
+    at = (chance.randrange(max(width, 1)), chance.randrange(max(height - 1, 1)))
     if draw < 0.03:
         size = chance.choice(SIZES)
         return f"resize {size}", lambda pilot: pilot.resize_terminal(*size)
