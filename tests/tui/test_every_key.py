@@ -445,7 +445,19 @@ def pages(group: str, come: Steps) -> tuple[Step, ...]:
 
 FITTING = ["rank", "namespace", "pod", "qos", "oom_score_adj", "oom_score", "memory"]
 FITTING += ["frees", "flags"]
-WIDE = [*FITTING[:1], "namespace", "pod", "node", *FITTING[3:7], "trend", "psi10", "psi60", "frees", "eta", "dies"]
+WIDE = [
+    *FITTING[:1],
+    "namespace",
+    "pod",
+    "node",
+    *FITTING[3:7],
+    "trend",
+    "psi10",
+    "psi60",
+    "frees",
+    "eta",
+    "dies",
+]
 WIDE += ["request", "limit", "limit_percent", "restarts", "priority", "age", "flags"]
 LAST = len(ALL) - 1
 BY_EVICTION = [
