@@ -70,12 +70,12 @@ def read_clusters(
             raise answer
         if isinstance(answer, QosError):
             errors[name] = answer
-            output.note(f"{name}: {answer}")
         else:
             answers[name] = answer
-    return {name: answers[name] for name in contexts if name in answers}, {
-        name: errors[name] for name in contexts if name in errors
-    }
+    failed = {name: errors[name] for name in contexts if name in errors}
+    for name, error in failed.items():
+        output.note(f"{name}: {error}")
+    return {name: answers[name] for name in contexts if name in answers}, failed
 
 
 def print_tables(

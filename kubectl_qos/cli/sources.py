@@ -367,7 +367,7 @@ def save_bundle(
     from kubectl_qos.cluster.bundle import collect, write_bundle
 
     write_bundle(Path(path), collect(resolved.source, resolved.scope, kernel_logs), anonymize=anonymize)
-    names = "without names" if anonymize else "with names, which --anonymize replaces"
+    names = "names replaced, but not on the page" if anonymize else "with names, which --anonymize replaces"
     output.note(f"wrote {path}, {names}: look through it before you give it away")
 
 
