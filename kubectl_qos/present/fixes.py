@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
+from kubectl_qos.edit.edits import POD_LEVEL
 from kubectl_qos.edit.fix_search import fixes_of_node, fixes_of_pods
 from kubectl_qos.edit.fixes import (
     Evidence,
@@ -25,6 +26,7 @@ from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kinds import find_workload
 from kubectl_qos.k8s.kubelet import MEMORY_AVAILABLE, Origin
 from kubectl_qos.k8s.managers import Manager, find_recommending, matching_autoscalers
+from kubectl_qos.k8s.objects import Pod, all_containers
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.apply import strategy_name
@@ -134,6 +136,22 @@ def _notes(fixes: Sequence[Fix], models: Iterable[NodeModel]) -> Iterator[str]:
     if any(fix.death.mechanism is Mechanism.EVICTION for fix in fixes):
         yield PRIORITY
     yield from state_notes({model.setup.node.name: model.state() for model in models})
+
+
+def of_template(found: FixList, template: Pod) -> FixList:
+    """Without the changes of containers that only the pods have: what injects those decides about them."""
+    names = {POD_LEVEL, *(one.name for one in all_containers(template))}
+    lacking = [
+        sorted({edit.owner for edit in fix.edits if edit.owner not in names}) if fix.workload else []
+        for fix in found.fixes
+    ]
+    kept = tuple(fix for fix, absent in zip(found.fixes, lacking, strict=True) if not absent)
+    if len(kept) == len(found.fixes):
+        return found
+    absent = escape(", ".join(sorted({name for some in lacking for name in some})))
+    changes = count(len(found.fixes) - len(kept), "change")
+    note = f"not offered: {changes} of containers that the template lacks ({absent})"
+    return replace(found, fixes=kept, notes=(*found.notes, note))
 
 
 class FixRow(NamedTuple):

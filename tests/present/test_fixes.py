@@ -26,6 +26,7 @@ from kubectl_qos.present.fixes import (
     fixes_on_nodes,
     lines,
     notes,
+    of_template,
     unfixed_sentence,
 )
 
@@ -163,3 +164,14 @@ def test_a_node_of_unknown_size_is_an_error_alone_and_a_note_among_others(snapsh
     among = fixes_on_nodes(unknown, ["worker-1", "worker-2"], Scope())
     assert among.fixes
     assert "memory capacity of worker-2 is unknown" in among.notes[0]
+
+
+def test_a_container_that_the_template_lacks_is_changed_by_what_injects_it(snapshot: Snapshot) -> None:
+    pods = {pod.name: pod for pod in snapshot.pods}
+    keys = [("shop", "search-0"), ("shop", "search-1")]
+    found = fixes_for_pods(snapshot, keys, ("StatefulSet", "search"))
+    kept = of_template(found, pods["search-0"])
+    assert {edit.owner for fix in found.fixes for edit in fix.edits} == {"a", "b", "c", "s"}
+    assert {edit.owner for fix in kept.fixes for edit in fix.edits} == {"c"}
+    assert kept.notes[-1] == "not offered: 3 changes of containers that the template lacks (a, b)"
+    assert of_template(kept, pods["search-0"]) is kept

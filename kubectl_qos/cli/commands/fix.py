@@ -295,7 +295,8 @@ def _find(
         resources.find_pod(reference, snapshot, resolved)
         raise InputError(f"{reference} has no pods on a node: nothing waits for them")
     workload = resources.find_pod(reference, snapshot, resolved)
-    return present.fixes_for_pods(snapshot, mine, reference, related=_related(workload, resolved)), snapshot
+    found = present.fixes_for_pods(snapshot, mine, reference, related=_related(workload, resolved))
+    return present.of_template(found, workload), snapshot
 
 
 def _related(pod: Pod, resolved: sources.ResolvedSource) -> RelatedObjects | None:
