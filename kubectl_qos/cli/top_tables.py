@@ -106,7 +106,7 @@ class PodTable:
         others = []
         if rows.sampled is not None and rows.sampled.origin is not UsageOrigin.METRICS_API:
             others = ["rss", "swap", *(pod_columns.PSI_KEYS if self._options.format.output == "wide" else ())]
-        if any(row.peak is not None for row in rows.rows):
+        if any(row.past.peak is not None for row in rows.rows):
             others += pod_columns.HISTORY_KEYS
         keys[keys.index("memory") + 1 : keys.index("memory") + 1] = others
         if sort_key and sort_key not in keys:

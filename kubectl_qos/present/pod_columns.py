@@ -215,15 +215,15 @@ ALL_COLUMNS: Final[tuple[PodColumn, ...]] = (
 
 
 def _growth_text(row: PodRow) -> str:
-    return f"+{mebibytes(round(row.growth * 3600))}/h" if row.growth else "-"
+    return f"+{mebibytes(round(row.past.growth * 3600))}/h" if row.past.growth else "-"
 
 
 HISTORY_COLUMNS: Final[tuple[PodColumn, ...]] = (
-    column("peak", lambda row: row.peak, "the most memory seen, of each container (Prometheus)", BYTES),
-    column("p99", lambda row: row.p99, "the 99th percentile of memory (Prometheus)", BYTES),
+    column("peak", lambda row: row.past.peak, "the most memory seen, of each container (Prometheus)", BYTES),
+    column("p99", lambda row: row.past.p99, "the 99th percentile of memory (Prometheus)", BYTES),
     column(
         "growth",
-        lambda row: None if row.growth is None else round(row.growth * 3600),
+        lambda row: None if row.past.growth is None else round(row.past.growth * 3600),
         "growth an hour of what grows in a straight line (Prometheus)",
         NUMBER,
         field="growthBytesPerHour",
@@ -231,11 +231,11 @@ HISTORY_COLUMNS: Final[tuple[PodColumn, ...]] = (
     ),
     column(
         "eta",
-        lambda row: None if row.eta is None else round(row.eta),
+        lambda row: None if row.past.eta is None else round(row.past.eta),
         "when the pod dies if memory goes on growing in that line (Prometheus)",
         NUMBER,
         field="etaSeconds",
-        cell=lambda row: eta(row.eta) or "-",
+        cell=lambda row: eta(row.past.eta) or "-",
         ascending=True,
     ),
 )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
 from operator import is_
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -19,7 +19,7 @@ from kubectl_qos.k8s.quantity import ZERO
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.resources import declared_limits, pod_limits, pod_requests
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.k8s.usage import NO_PSI, PodKey, PodUsage, Sampled, memory_psi, sampled
+from kubectl_qos.k8s.usage import NO_PSI, PodKey, PodUsage, PsiData, Sampled, memory_psi, sampled
 from kubectl_qos.present.reasons import history_note, killer_notes, ranking_notes
 from kubectl_qos.qos import flags
 from kubectl_qos.qos.eviction import node_eviction_ranks
@@ -40,6 +40,18 @@ from kubectl_qos.qos.ranking import (
 T = TypeVar("T")
 
 
+class PastUsage(msgspec.Struct, frozen=True, gc=False):
+    """What a store of metrics knows: in bytes, bytes a second and seconds; None is unknown."""
+
+    peak: int | None = None
+    p99: int | None = None
+    growth: float | None = None
+    eta: float | None = None
+
+
+NO_PAST: Final = PastUsage()
+
+
 class PodRow(msgspec.Struct, frozen=True, gc=False):
     """The values of a pod, or of one of its containers. Bytes are bytes.
 
@@ -49,10 +61,9 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
     OOMKilled; `eviction_rank` is None for critical pods too; `desired_*` are the spec's values while a resize
     is unfinished; `worst` is the container that decides the rank and that the kernel kills, `frees` what its
     death gives back; `nearest` is whether no pod of its node is nearer to a limit of its own; `words` are
-    what a filter matches, in lower case; `psi10` and `psi60` are percents of the last 10 and 60 s in which
-    some tasks waited for memory; `growth` is bytes a second and `eta` seconds, None where no store of
-    metrics knows them. A pod that has `ended` has a score but no processes. Without the
-    other pods of its node a row is provisional: it has a score and no rank.
+    what a filter matches, in lower case; `psi` is how much of the time some tasks waited for memory. A pod
+    that has `ended` has a score but no processes. Without the other pods of its node a row is provisional:
+    it has a score and no rank.
     """
 
     pod: Pod
@@ -83,12 +94,18 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
     container: str = ""
     words: str = ""
     windows: bool = False
-    peak: int | None = None
-    p99: int | None = None
-    growth: float | None = None
-    eta: float | None = None
-    psi10: float | None = None
-    psi60: float | None = None
+    psi: PsiData = NO_PSI
+    past: PastUsage = NO_PAST
+
+    @property
+    def psi10(self) -> float | None:
+        """The percent of the last 10 s in which some tasks waited for memory."""
+        return self.psi.avg10
+
+    @property
+    def psi60(self) -> float | None:
+        """The same of the last 60 s."""
+        return self.psi.avg60
 
     @property
     def adj_range(self) -> tuple[int, int] | None:
@@ -189,14 +206,13 @@ def _with_history(node: RankedNode, snapshot: Snapshot, name: str) -> RankedNode
         key = row.pod.namespace, row.pod.name
         of_pod = snapshot.history.of([row.pod])
         known = [one for (_, name), one in of_pod.items() if row.container in {"", name}]
-        past: dict[str, float | None] = {}
-        if known:
-            past = {
-                "peak": sum(one.peak_bytes for one in known),
-                "p99": sum(one.p99_bytes or 0 for one in known),
-            }
-            past |= {"growth": sum(one.rate for one in known), "eta": times.get((key, row.container))}
-        rows.append(msgspec.structs.replace(row, **past))
+        past = PastUsage(
+            peak=sum(one.peak_bytes for one in known),
+            p99=sum(one.p99_bytes or 0 for one in known),
+            growth=sum(one.rate for one in known),
+            eta=times.get((key, row.container)),
+        )
+        rows.append(msgspec.structs.replace(row, past=past if known else NO_PAST))
     return msgspec.structs.replace(node, rows=tuple(rows))
 
 
@@ -287,7 +303,6 @@ def _pod_row(
     worst = row.worst or max(scores, key=lambda one: one.adj if one.adj is not None else 999, default=None)
     statuses = pod.status.every_container
     usage = row.usage
-    psi = memory_psi(usage.pressure) if usage is not None else NO_PSI
     pod_flags = _interned(tuple(flags.flags(row, percent, lowest_after)))
     desired = _desired(pod, setup.release) if isinstance(pod, ResizingPod) else (None, None)
     words = " ".join((f"{pod.namespace}/{pod.title}", setup.node.name, row.qos.value, *pod_flags))
@@ -319,8 +334,7 @@ def _pod_row(
         frees=_frees(worst) if row.rank is not None and worst is not None else None,
         words=words.casefold(),
         windows=setup.node.is_windows,
-        psi10=psi.avg10,
-        psi60=psi.avg60,
+        psi=memory_psi(usage.pressure) if usage is not None else NO_PSI,
     )
 
 
@@ -343,7 +357,6 @@ def _container_row(
     desired = _amounts(desired_pod(pod), score.name) if isinstance(pod, ResizingPod) else (None, None)
     statuses = [status for status in pod.status.every_container if status.name == score.name]
     usage = score.usage
-    psi = memory_psi(usage.pressure) if usage is not None else NO_PSI
     percent = 100 * usage.working_set_bytes / limit if limit and usage is not None else None
     rank, tied = ranks.get((pod.namespace, pod.name, score.name), (None, False))
     return msgspec.structs.replace(
@@ -368,8 +381,7 @@ def _container_row(
         frees=_frees(score) if rank is not None else None,
         container=score.name,
         words=f"{pod_row.words} {score.name}",
-        psi10=psi.avg10,
-        psi60=psi.avg60,
+        psi=memory_psi(usage.pressure) if usage is not None else NO_PSI,
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
+from itertools import accumulate, chain
 from operator import gt, is_
 from typing import Final
 
@@ -209,9 +210,10 @@ class NodeView(msgspec.Struct, frozen=True, gc=False):
 class ViewModel:
     """A snapshot with its rows in kill order; `taken` is when it was true, by the source's clock.
 
-    `scope` is which pods were read, `notice` says where that is less than was requested. Two view models are
-    never equal: comparing them pod by pod takes longer than showing the other one. `arrived` is None where
-    all pods are there; before that their rows have no ranks, and the groups no usage.
+    `in_order` are the rows of all nodes, those in trouble and the fullest first, and `starts` the indices at
+    which a node begins. `scope` is which pods were read, `notice` says where that is less than was requested.
+    Two view models are never equal: comparing them pod by pod takes longer than showing the other one.
+    `arrived` is None where all pods are there; before that their rows have no ranks, and the groups no usage.
     """
 
     snapshot: Snapshot
@@ -219,6 +221,8 @@ class ViewModel:
     nodes: tuple[PodGroup, ...]
     namespaces: Mapping[str, PodGroup]
     by_node: Mapping[str, NodeView]
+    in_order: Sequence[PodRow]
+    starts: Sequence[int]
     taken: datetime
     scope: Scope
     notice: str = ""
@@ -324,12 +328,17 @@ def build_view_model(
     rows = build_rows(snapshot, scope, provisional=provisional, before=known_rows)
     known_nodes = before.by_node if before is not None else {}
     by_node = _by_node(snapshot, rows, known_nodes, provisional=provisional)
+    nodes = tuple(_nodes(node.group for node in by_node.values()))
+    ranked = (rows.nodes.get(group.key) for group in nodes if group.key is not None)
+    of_nodes = [node.rows for node in ranked if node is not None]
     return ViewModel(
         snapshot=snapshot,
         rows=rows,
-        nodes=tuple(_nodes(node.group for node in by_node.values())),
+        nodes=nodes,
         namespaces=_namespaces(by_node.values()),
         by_node=by_node,
+        in_order=tuple(chain.from_iterable(of_nodes)),
+        starts=tuple(accumulate(map(len, of_nodes[:-1]), initial=0)) if of_nodes else (),
         taken=taken,
         scope=scope,
         notice=notice,

@@ -29,6 +29,7 @@ from kubectl_qos.tui.view_model import (
     namespaces_on,
     oldest_usage,
 )
+from kubectl_qos.tui.widgets.table import group_starts
 from tests.tui.sources import demo
 
 
@@ -65,6 +66,13 @@ def test_all_nodes_come_first_then_the_fullest_then_no_node(view_model: ViewMode
     assert percents == sorted(percents, reverse=True, key=lambda percent: percent or 0)
     assert group(view_model, None).pods == 58, "two of the 60 have ended"
     assert group(view_model, None).capacity == sum(one.capacity or 0 for one in view_model.nodes[1:])
+
+
+def test_rows_of_all_nodes_stand_node_after_node(view_model: ViewModel) -> None:
+    names = [group.key for group in view_model.nodes[1:] if group.pods or group.key in view_model.rows.nodes]
+    assert [view_model.in_order[start].node for start in view_model.starts] == names
+    assert list(view_model.starts) == group_starts(row.node for row in view_model.in_order)
+    assert sorted(view_model.in_order, key=id) == sorted(view_model.rows.rows, key=id)
 
 
 def test_a_node_that_is_not_ready_says_so() -> None:

@@ -37,12 +37,14 @@ RowT = TypeVar("RowT")
 class ListRows:
     """Everything that a view lists, before its filter, in the list's natural order.
 
-    `notes` are what a reader has to know about it, `cache` what builds the next rows faster.
+    `notes` are what a reader has to know about it, `cache` what builds the next rows faster, `starts` the
+    indices at which groups begin, where they are known.
     """
 
     rows: Sequence[Any]
     notes: Sequence[str] = ()
     cache: object = None
+    starts: Sequence[int] | None = None
 
 
 _MANY: Final = 50
@@ -325,8 +327,9 @@ class ListTable(LineTable[Any]):
         now: datetime,
         empty: str,
         selection: RowSelection | None = None,
+        starts: Sequence[int] | None = None,
     ) -> None:
-        """Show rows, or others of them, with the columns for the view."""
+        """Show rows, or others of them, with the columns for the view; groups begin at `starts` if known."""
         key, _ = self.sorted_by
         is_natural = key == self.definition.natural
         is_whole = not rows or not getattr(rows[0], "is_provisional", False)
@@ -341,7 +344,7 @@ class ListTable(LineTable[Any]):
                 view, self.chosen, self.rows, now, available, by=by, has_headings=groups
             )
 
-        self.load(rows, fitting, now, empty=empty, narrowed=selection)
+        self.load(rows, fitting, now, empty=empty, narrowed=selection, starts=starts)
 
     def find_column(self, key: str) -> Column[Any] | None:
         """Also one for which there is no room."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import chain
@@ -285,18 +285,11 @@ class PodList(_RankedList):
             rows = view.pod_rows(view_model)
         elif view.node is not None:
             rows = _in_order(view.pod_rows(view_model), view)
+        elif (view.namespace, view.workload, view.by_eviction) == (None, None, False):
+            return ListRows(view_model.in_order, view_model.rows.notes, starts=view_model.starts)
         else:
-            nodes = [
-                group.key
-                for group in view_model.nodes
-                if group.key is not None and group.key in view_model.rows.nodes
-            ]
-            is_whole = (view.namespace, view.workload, view.by_eviction) == (None, None, False)
-            each: Iterable[Sequence[PodRow]] = (
-                (view_model.rows.nodes[node].rows for node in nodes)
-                if is_whole
-                else (_in_order(replace(view, node=node).pod_rows(view_model), view) for node in nodes)
-            )
+            nodes = [group.key for group in view_model.nodes if group.key in view_model.rows.nodes]
+            each = (_in_order(replace(view, node=node).pod_rows(view_model), view) for node in nodes)
             rows = tuple(chain.from_iterable(each))
         return ListRows(rows, view_model.rows.notes)
 
@@ -327,8 +320,8 @@ def _in_order(rows: Sequence[PodRow], view: View) -> Sequence[PodRow]:
 
 def _eta_column(trends: Trends, newest: Callable[[], ViewModel | None]) -> PodColumn:
     def seconds(row: PodRow) -> float | None:
-        if row.growth is not None:
-            return row.eta
+        if row.past.growth is not None:
+            return row.past.eta
         view_model = newest()
         return None if view_model is None else view_model.times(row.node, trends).get(row.key[:2])
 

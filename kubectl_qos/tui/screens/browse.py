@@ -280,7 +280,7 @@ class BrowseScreen(QosScreen):
         else:
             selection = RowSelection(self.definition, view.filter, view.at_risk, view_model.taken)
             empty = empty_sentence(view, view_model, self.qos.source.title, len(rows.rows), self.qos.keys)
-            table.show(view, rows.rows, now, empty, selection)
+            table.show(view, rows.rows, now, empty, selection, rows.starts)
         self._show_explanation()
         self._show_title()
         self._show_notes()

@@ -155,6 +155,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         """The key of the column that shows the natural order."""
         self._lines = table.RowLines()
         self._lines_of: tuple[object, ...] = (None, None, None)
+        self._known_starts: tuple[Sequence[RowT], Sequence[int] | None] = (), None
 
     @property
     def rows(self) -> Sequence[RowT]:
@@ -186,6 +187,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         *,
         empty: str = "",
         narrowed: table.RowSelector | None = None,
+        starts: Sequence[int] | None = None,
     ) -> None:
         """Show these rows.
 
@@ -195,9 +197,10 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
             now: for ages.
             empty: the sentence for no rows.
             narrowed: which of the rows are shown, if not all.
+            starts: the indices at which groups of the rows begin, where they are known.
         """
         self._begin_flash()
-        was = self.row
+        was, self._known_starts = self.row, (rows, starts)
         self._fitting, self._now, self._empty = fitting, now, empty
         others = self._order.load(rows, narrowed)
         self._fit()
@@ -264,12 +267,19 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         self.height = max(min(room, self.most_height), 1)
         made_from = self.rows, self.height, self.group_of
         if not all(map(is_, made_from, self._lines_of)):
-            starts = table.group_starts(map(self.group_of, self.rows)) if self.group_of is not None else ()
-            self._lines, self._lines_of = table.RowLines(self.height, starts), made_from
+            self._lines, self._lines_of = table.RowLines(self.height, self._starts()), made_from
         lines = self._lines.count(len(self.rows))
         self.virtual_size = Size(self.columns.line_width, lines + HEADER)
         self._repaint()
         self._scroll_to_cursor()
+
+    def _starts(self) -> Sequence[int]:
+        loaded, starts = self._known_starts
+        if self.group_of is None:
+            return ()
+        if starts is not None and self.rows is loaded:
+            return starts
+        return table.group_starts(map(self.group_of, self.rows))
 
     def _begin_flash(self) -> None:
         self._stop_flash()
