@@ -97,10 +97,10 @@ def _styles_are_parsed_once() -> Iterator[None]:
     parse = Stylesheet._parse_rules
     parsed: dict[Any, Any] = {}
 
-    def parse_once(sheet: Stylesheet, *source: Any, **named: Any) -> Any:
-        key = *source, *named.values(), *sheet._variables.items()
+    def parse_once(styles: Stylesheet, *source: Any, **named: Any) -> Any:
+        key = *source, *named.values(), *styles._variables.items()
         if key not in parsed:
-            parsed[key] = parse(sheet, *source, **named)
+            parsed[key] = parse(styles, *source, **named)
         return parsed[key]
 
     with pytest.MonkeyPatch.context() as patch:
