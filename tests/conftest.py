@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 
 from hypothesis import settings
 
 os.environ["KUBECTL_QOS_CONFIG"] = ""
 os.environ["KUBECTL_QOS_STATE"] = ""
+
+# jsonschema would make a grammar of IRIs from it while it is imported, which takes more than a second.
+sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
 
 # How long an example takes depends on the machine.
 settings.register_profile("quick", settings.default, max_examples=60, deadline=None)
