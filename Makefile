@@ -6,6 +6,9 @@ LOCK = .ci/requirements.txt
 DEV_LOCK = .ci/dev-requirements.txt
 PIP = $(BIN)/python -m pip --quiet --disable-pip-version-check install --no-compile
 
+# Every worker and every process of a test would compile all modules again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-all check format lint types imports tests laws other-python monkey binary-tests binary-again programs \
   golden bench binary wheel installed release-check site man reference pictures image lock clean
 
@@ -61,7 +64,7 @@ other-python: $(VENV)/.installed  ## every test on each other Python that is ins
 	done
 
 laws: $(VENV)/.installed  ## tests of laws, each with ten times as many examples as in `make test`
-	$(BIN)/pytest -n $(WORKERS) -q --hypothesis-profile thorough $$(grep -lr "^@given" tests --include='*.py')
+	$(BIN)/pytest -n $(WORKERS) -q --hypothesis-profile thorough $$(grep -lrE "^@given|max_examples" tests --include='*.py')
 
 monkey: $(VENV)/.installed  ## a minute of random keys in the terminal UI
 	QOS_MONKEY_SECONDS=60 $(BIN)/pytest -q tests/tui/test_monkey.py

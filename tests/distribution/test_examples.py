@@ -1,7 +1,8 @@
-"""Every shell example of the documentation and of --help is run, and prints what is shown under it.
+"""Every shell example of the documentation is run, and prints what is shown under it.
 
-A command is run on the demo cluster: with its own --demo or -f, else on a dump of it. What cannot run here is
-named below with the reason; a line of any other kind fails. New outputs are written with UPDATE_TEXTS=1.
+Those of each --help are on its page of docs/reference. A command is run on the demo cluster: with its own
+--demo or -f, else on a dump of it. What cannot run here is named below with the reason; a line of any other
+kind fails. New outputs are written with UPDATE_TEXTS=1.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ import pytest
 import yaml
 
 from kubectl_qos.cli.commands import COMMANDS
-from kubectl_qos.cli.main import build_parsers, parse
+from kubectl_qos.cli.main import parse
 from kubectl_qos.cli.options import SourceOptions, parse_options
 from kubectl_qos.cluster.files import DEMO_FILE
 from tests.distribution import stage
-from tests.distribution.shell_examples import Example, examples, with_shown
+from tests.distribution.shell_examples import examples, with_shown
 from tests.end_to_end.command import Run
 from tests.end_to_end.golden_text import FOLDER, UPDATE
 from tests.end_to_end.test_pages import PAGES as WITH_A_STAGE
@@ -173,25 +174,6 @@ def test_every_example_of_a_page_runs_and_prints_what_is_shown(page: Path, on_st
         page.write_text(with_shown(text, printed), encoding="utf-8")
     else:
         assert with_shown(text, printed) == text, f"if it is right: {UPDATE}=1 pytest {Path(__file__).name}"
-
-
-def epilogs() -> list[tuple[str, list[Example]]]:
-    """The examples at the end of each --help: its lines that are indented."""
-    texts = {name or "kubectl qos": parser.epilog for name, parser in build_parsers().items()}
-    found = []
-    for name, text in texts.items():
-        lines = [line for line in (text or "").splitlines() if line.startswith(" ")]
-        found.append((name, examples("\n".join(["```text", *lines, "```", ""]))))
-    return [(name, listed) for name, listed in found if listed]
-
-
-@pytest.mark.parametrize(
-    ("name", "found"), epilogs(), ids=lambda value: value if isinstance(value, str) else ""
-)
-def test_every_example_of_help_runs(name: str, found: list[Example], on_stage: Stage) -> None:
-    for one in found:
-        code, out = on_stage.run(one.command)
-        assert code == 0, f"{one.command}\n{out}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -13,7 +13,6 @@ from tests.cluster.exec_server import ended, switched
 from tests.cluster.https_server import Answer, Request
 from tests.cluster.object_server import ObjectServer
 
-Containers = dict[tuple[str, str], dict[str, Any]]
 READER = 4000
 """The pid of the shell that reads."""
 

@@ -11,7 +11,6 @@ from kubectl_qos.qos.simulation.node_state import build_node_state
 from tests.tui.sources import API, demo, pod_named
 
 DEMO = demo()
-Values = dict[str, str]
 
 
 def effects(name: str = API, kind: StrategyKind = StrategyKind.IN_PLACE, **values: str) -> Effects:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,6 @@ from tests.cluster.https_server import Answer, HttpsServer
 from tests.cluster.kubeconfigs import inline, kubeconfig, write
 from tests.cluster.kubectl import needs_kubectl, said_by_kubectl
 from tests.cluster.serving import Serve
-
-Requested = Callable[..., Any]
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ import textual.app
 import textual.pilot
 from pytest_textual_snapshot import PseudoApp, PseudoConsole, node_to_report_path, normalize_svg
 from textual import constants
+from textual.css.stylesheet import Stylesheet
 from textual.pilot import Pilot
 from textual.widgets import Input
 
@@ -88,6 +89,23 @@ def _one_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     for owner, wait in ((textual.app, "wait_for_idle"), (textual.pilot, "wait_for_idle")):
         monkeypatch.setattr(owner, wait, at_rest)
     monkeypatch.setattr(Pilot, "_wait_for_screen", at_rest)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _styles_are_parsed_once() -> Iterator[None]:
+    """Every application reads the same style sheets, and reads all again at each of its first screens."""
+    parse = Stylesheet._parse_rules
+    parsed: dict[Any, Any] = {}
+
+    def parse_once(styles: Stylesheet, *source: Any, **named: Any) -> Any:
+        key = *source, *named.values(), *styles._variables.items()
+        if key not in parsed:
+            parsed[key] = parse(styles, *source, **named)
+        return parsed[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Stylesheet, "_parse_rules", parse_once)
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -105,7 +105,7 @@ async def test_a_late_answer_of_the_context_that_was_left_is_dropped() -> None:
         assert len(pilot.main.table.rows) == 59
 
 
-async def testtrends_are_of_one_cluster() -> None:
+async def test_trends_are_of_one_cluster() -> None:
     clusters = Clusters()
     grown = with_usage(demo(), "crunch-", 2 << 30)
     clusters.sources["prod"].answers = [demo(), with_usage(demo(), "crunch-", 3 << 30)]

@@ -314,7 +314,7 @@ AT_RISK = [row.name for row in ROWS if is_at_risk(row)]
 DATABASES = ["db-0", "db-1", "db-2"]
 FOLDED: Final = [False, False, True, False, False, False, True]
 """Of an explanation at first: cgroup and what is assumed."""
-STORED, CHANGED = ["512Mi", "2Gi", "250m", "2"], ["1Gi", "2Gi", "250m", "2"]
+
 ACTION = {action.name: action for action in ACTIONS}
 PAGE: Final = 11
 """So many rows of a list are in sight."""

@@ -46,7 +46,6 @@ def kill(hours_ago: float, pod: str, mechanism: Mechanism = Mechanism.CONTAINER_
 
 KILLS = (kill(20, "api-0"), kill(19.5, "api-0"), kill(2, "cache-0", Mechanism.EVICTION))
 TRACK = Track(END - DAY, END, KILLS)
-MINUTE_BEFORE = DEMO_TIME - timedelta(hours=2, seconds=BEFORE)
 AGO = "121m"
 
 

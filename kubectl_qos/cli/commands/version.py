@@ -162,9 +162,9 @@ def _by_numbers(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
-def version_counts_text(counts: Mapping[str, int], noun: str = "node") -> str:
+def version_counts_text(counts: Mapping[str, int]) -> str:
     """`1.33 (12 nodes), 1.34 (1 node)`."""
-    return ", ".join(f"{name or 'unknown'} ({count(number, noun)})" for name, number in counts.items())
+    return ", ".join(f"{name or 'unknown'} ({count(number, 'node')})" for name, number in counts.items())
 
 
 def range_notes(server: str, kubelets: Iterable[str]) -> Iterator[str]:

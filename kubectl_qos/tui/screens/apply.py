@@ -6,19 +6,29 @@ The screens render the state of a change (edit/apply.py) and feed it answers; no
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Final
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import ActiveBinding
+from textual.containers import Vertical
 from textual.content import Content
+from textual.message import Message
 from textual.widgets import Static
 
 from kubectl_qos.edit.apply import Phase
-from kubectl_qos.present.apply import although, confirm_lines, dry_run_lines, request_lines
+from kubectl_qos.edit.strategy import Strategy
+from kubectl_qos.present.apply import (
+    although,
+    confirm_lines,
+    dry_run_lines,
+    request_lines,
+    strategy_effect,
+    strategy_title,
+)
 from kubectl_qos.present.format import escape
 from kubectl_qos.tui import apply_lines
 from kubectl_qos.tui.actions import BindingGroup
@@ -26,12 +36,67 @@ from kubectl_qos.tui.running_change import ChangeUpdated, RunningChange
 from kubectl_qos.tui.screens.base import QosScreen
 from kubectl_qos.tui.screens.dialogs import ConfirmWrite
 from kubectl_qos.tui.screens.patch import PatchScreen
-from kubectl_qos.tui.widgets.strategies import StrategyLine, StrategyList
-from kubectl_qos.tui.widgets.text_view import TextLine, TextScroll, TextView, effects_layout, layout_lines
+from kubectl_qos.tui.widgets.text_view import (
+    TextLayout,
+    TextLine,
+    TextScroll,
+    TextView,
+    effects_layout,
+    layout_lines,
+    wrapped,
+)
 
 _WRITES: Final = frozenset({"apply", "dry_run"})
 _CONFLICT: Final = frozenset({"reload", "keep_mine"})
 _TICK_SECONDS: Final = 1.0
+
+
+class StrategyLine(TextView):
+    """One strategy; a click chooses it."""
+
+    @dataclass
+    class Clicked(Message):
+        """The strategy of this index was clicked."""
+
+        index: int
+
+    def __init__(self, index: int, layout: TextLayout) -> None:
+        super().__init__(layout)
+        self._index = index
+
+    def on_click(self, event: events.Click) -> None:
+        event.stop()
+        self.post_message(self.Clicked(self._index))
+
+
+class StrategyList(Vertical):
+    """All strategies of a change."""
+
+    DEFAULT_CSS = "StrategyList { height: auto; }"
+
+    def show(self, strategies: Sequence[Strategy], chosen: int) -> None:
+        column = max((len(strategy_title(strategy)) for strategy in strategies), default=0)
+        layouts = [
+            _as_lines(strategy, column, is_chosen=index == chosen)
+            for index, strategy in enumerate(strategies)
+        ]
+        lines = list(self.query(StrategyLine))
+        for line, layout in zip(lines, layouts, strict=False):
+            line.show(layout)
+        for line in lines[len(layouts) :]:
+            line.remove()
+        self.mount_all(StrategyLine(index, layouts[index]) for index in range(len(lines), len(layouts)))
+
+
+def _as_lines(strategy: Strategy, column: int, *, is_chosen: bool) -> TextLayout:
+    left = f"{'>' if is_chosen else ' '} {strategy_title(strategy).ljust(column)}  "
+    token = "title" if is_chosen else "" if strategy.is_possible else "muted"
+
+    def layout(width: int) -> list[TextLine]:
+        first, *more = wrapped(strategy_effect(strategy), width - len(left), hanging="")
+        return [TextLine(left + first, token), *(TextLine(" " * len(left) + text, token) for text in more)]
+
+    return layout
 
 
 class ApplyOutcome(Enum):

@@ -265,7 +265,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
             return False
         if action in {"next_pane", "previous_pane"} and self.view.kind not in WITH_SIDEBAR:
             return False
-        return action not in _VERBS or not any(prompt.display for prompt in self.query(Prompt))
+        return action not in _VERBS or not any(isinstance(child, Prompt) for child in self.displayed_children)
 
     def action_filter(self) -> None:
         self.query_one(Prompt).open("/", self.view.filter.text)
