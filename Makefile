@@ -78,7 +78,7 @@ binary-again: binary  ## a second build gives the same bytes
 	cat dist/kubectl-qos_*.sha256 | cmp - build/first.sha256
 
 # A test that needs a program skips without it. Nothing but this target installs programs.
-PROGRAMS = bash-completion chromium fish groff-base prometheus prometheus-alertmanager tmux victoria-metrics zsh
+PROGRAMS = bash-completion buildah chromium fish groff-base prometheus prometheus-alertmanager tmux victoria-metrics zsh
 AS_ROOT = $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 programs:  ## what some tests need and skip without, by apt-get, which needs root
 	$(AS_ROOT) apt-get update --quiet

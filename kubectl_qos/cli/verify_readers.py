@@ -28,7 +28,7 @@ from kubectl_qos.transport.client import Connection
 
 MAX_CONCURRENT_EXECS: Final = 8
 """Each is a connection, and a process in production."""
-_LEFT_BEHIND: Final = ("memory.min", "memory.low", "memory.high")
+_NOT_PREDICTED: Final = ("memory.min", "memory.low", "memory.high", "memory.events")
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,10 +173,10 @@ def _directories(host: HostView) -> Mapping[str, Files]:
 
 
 def _read_directories(root: Path, host: HostView, pods: VerifiedPods) -> Mapping[str, Files]:
-    """Every file that is predicted, in the directories that have processes and in those above all pods."""
+    """Every file that is compared or shown, in directories that have processes and in those above pods."""
     setup = pods.setup
     tree = cgroup_tree(pods.snapshot.by_node().get(pods.node, ()), setup)
-    names = {name for group in tree.walk() for name in group.files} | set(_LEFT_BEHIND)
+    names = {name for group in tree.walk() for name in group.files} | set(_NOT_PREDICTED)
     names |= {f"memory/{name}" for name in MEMORY_FILES[1]} if setup.node.cgroup_version == 1 else set()
     paths = {*host.cgroups, *(group.path for group in tree.walk())}
     paths |= {literal(kubepods_name(setup.kubelet), driver) for driver in CgroupDriver}

@@ -58,7 +58,7 @@ _LINE: Final = (
     "for f in cgroup oom_score_adj oom_score comm; do show $p/$f; done; done; "
     "c=; while IFS= read -r l; do case $l in 0::/*) c=${l#0::};; esac; done </proc/self/cgroup; "
     f'[ -r {_MOUNT}"$c"/cgroup.controllers ] && [ "$c" != / ] || c=; '
-    f'while :; do for f in {_V2_FILES}; do show "{_MOUNT}$c/$f"; done; '
+    f'while :; do for f in {_V2_FILES} memory.events; do show "{_MOUNT}$c/$f"; done; '
     f'for f in {_MOUNT}"$c"/hugetlb.*.max; do show "$f"; done; [ -n "$c" ] || break; c=${{c%/*}}; done; '
     f"for f in {_V1_FILES}; do show {_MOUNT}/$f; done; "
     f"for f in {_MOUNT}/hugetlb/hugetlb.*.limit_in_bytes; do show $f; done; exit 0"

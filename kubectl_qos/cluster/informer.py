@@ -50,7 +50,7 @@ class Informer:
         refresh_seconds: float | None = None,
     ) -> None:
         self._poll_seconds = refresh_seconds or POLL_SECONDS
-        self._store = Store(overrides, api.client.now, keep_other_usage=scope.shard is None)
+        self._store = Store(overrides, api.client.now)
         self._api = api
         self._scope = scope
         self._usage, self._reader = usage, reader
@@ -225,7 +225,8 @@ class Informer:
     def _read_usage(self) -> Usage:
         try:
             nodes = self._store.nodes()
-            return read_usage(self._api, self._usage, self._scope.namespace, nodes, self._reader)
+            of = self._store.pod_keys() if self._scope.shard is not None else None
+            return read_usage(self._api, self._usage, self._scope.namespace, nodes, self._reader, of)
         except Exception as error:  # noqa: BLE001 - nothing else catches what a thread raises
             return Usage({}, Missing("memory usage", f"unexpected {type(error).__name__}: {error}"))
 

@@ -32,11 +32,8 @@ class _WatchState:
 class Store:
     """Pods by node, nodes, and everything else that a snapshot is made of."""
 
-    def __init__(
-        self, overrides: NodeOverrides, now: Callable[[], datetime], *, keep_other_usage: bool = True
-    ) -> None:
+    def __init__(self, overrides: NodeOverrides, now: Callable[[], datetime]) -> None:
         self._overrides = overrides
-        self._keep_other_usage = keep_other_usage
         self._now = now
         self._changed = threading.Condition()  # its lock may be taken again by its holder
         self._version = 0
@@ -130,7 +127,7 @@ class Store:
                 usage = {**before, **usage}
             # With the keys of the pods: those of samples are other texts, 130 bytes for each pod.
             known = {key: usage[key] for held in self._pods.values() for key in held if key in usage}
-            self._usage = {**known, **usage} if self._keep_other_usage else known
+            self._usage = {**known, **usage}
             self._pressure = new.pressure
             self._node_usage, self._history = new.by_node, new.history
             self.note("usage", missing)
@@ -146,6 +143,11 @@ class Store:
         """The release that stands in for the kubelets' where no node is known."""
         with self._changed:
             self._server_version = version
+
+    def pod_keys(self) -> set[PodKey]:
+        """The pods that are known."""
+        with self._changed:
+            return set(chain.from_iterable(self._pods.values()))
 
     def nodes(self) -> Mapping[str, NodeObject]:
         """The nodes that are known."""

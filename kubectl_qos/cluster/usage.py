@@ -7,7 +7,7 @@ have how many processes a pod has, and pressure stall information.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Container
 from enum import StrEnum
 from http import HTTPStatus
 from typing import Final
@@ -45,25 +45,31 @@ def read_usage(
     namespace: str | None,
     nodes: Collection[str],
     reader: UsageReader | None = None,
+    of: Container[PodKey] | None = None,
 ) -> Usage:
-    """Usage of all pods, as ranks need; `namespace` is read where the others' is forbidden."""
+    """Usage of all pods, as ranks need; `namespace` is read where the others' is forbidden.
+
+    With `of` only that of these pods is kept, where a source has that of all nodes.
+    """
     if choice is UsageChoice.NONE:
         usage = NO_USAGE
     elif reader is not None:
         usage = reader()
+        if of is not None:
+            usage = usage._replace(by_pod={key: one for key, one in usage.by_pod.items() if key in of})
         if not usage.by_pod and choice is UsageChoice.METRICS:
-            usage = _from_metrics(api, namespace)._replace(missing=usage.missing)
+            usage = _from_metrics(api, namespace, of)._replace(missing=usage.missing)
     else:
         by_metrics = choice is UsageChoice.METRICS
-        usage = _from_metrics(api, namespace) if by_metrics else _from_summaries(api, nodes)
+        usage = _from_metrics(api, namespace, of) if by_metrics else _from_summaries(api, nodes)
     why = f", and not known: {usage.missing.what}: {usage.missing.why}" if usage.missing is not None else ""
     log.log(log.DECISIONS, f"usage from {choice}: of {len(usage.by_pod)} pods{why}")
     return usage
 
 
-def _from_metrics(api: KubeApi, namespace: str | None) -> Usage:
+def _from_metrics(api: KubeApi, namespace: str | None, of: Container[PodKey] | None) -> Usage:
     try:
-        return Usage(usage_by_pod(api.pod_metrics()))
+        return Usage(usage_by_pod(api.pod_metrics(), of))
     except ApiError as error:
         if error.status in {HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE}:
             remedy = "install metrics-server; without it the order is by oom_score_adj alone"
@@ -75,7 +81,7 @@ def _from_metrics(api: KubeApi, namespace: str | None) -> Usage:
     except QosError as error:
         return Usage({}, Missing("memory usage", str(error)))
     try:
-        return Usage(usage_by_pod(api.pod_metrics(namespace)), of_others)
+        return Usage(usage_by_pod(api.pod_metrics(namespace), of), of_others)
     except QosError as error:
         remedy = ""
         if isinstance(error, ApiError) and error.status == HTTPStatus.FORBIDDEN:

@@ -31,7 +31,7 @@ from kubectl_qos.k8s.managers import (
     matching_autoscalers,
     utilization_targets,
 )
-from kubectl_qos.k8s.objects import CPU, EMPTY_RESOURCES, MEMORY, NO_RESOURCES, Pod, all_containers
+from kubectl_qos.k8s.objects import CPU, EMPTY_RESOURCES, MEMORY, NO_RESOURCES, Container, Pod, all_containers
 from kubectl_qos.k8s.quantity import ZERO, Quantity
 from kubectl_qos.k8s.quota import with_limit_ranges
 from kubectl_qos.k8s.releases import Change, Gate, Release
@@ -76,6 +76,7 @@ class FindingCode(StrEnum):
     LIMIT_NEAR_USAGE = "limit near usage"
     REQUEST_BELOW_USAGE = "request below usage"
     LIMIT_BELOW_PEAK = "limit below peak"
+    REQUEST_BELOW_P99 = "request below p99"
     NODE_CRITICAL = "node critical"
     LOW_PRIORITY = "low priority"
     PRIORITY_UNKNOWN = "priority class without its number"
@@ -335,6 +336,17 @@ def _memory(
     if request < used <= old_request:
         facts = {"used": used, "request": request}
         yield Finding(Severity.NOTE, "memory request", FindingCode.REQUEST_BELOW_USAGE, facts=facts)
+        return
+    known = [seen[one.name] for one in _lasting(new, release) if one.name in seen]
+    used = sum(one.p99_bytes or 0 for one in known)
+    if request != old_request and request < used:
+        of_past = {"used": used, "request": request, "over": known[0].over}
+        yield Finding(Severity.NOTE, "memory request", FindingCode.REQUEST_BELOW_P99, facts=of_past)
+
+
+def _lasting(pod: Pod, release: Release) -> tuple[Container, ...]:
+    """The containers that run as long as the pod does."""
+    return (*pod.containers, *(one for one in pod.init_containers if is_sidecar(one, release)))
 
 
 def _no_room(preview: Preview, kind: StrategyKind, target: ChangedObject) -> Iterator[Finding]:
@@ -402,7 +414,7 @@ def _measured_request(pod: Pod, target: UtilizationTarget, release: Release) -> 
     if not target.container and resource in of_pod and release.enabled(Gate.POD_LEVEL_RESOURCES):
         return of_pod[resource]
     total = ZERO
-    for container in (*pod.containers, *(one for one in pod.init_containers if is_sidecar(one, release))):
+    for container in _lasting(pod, release):
         if target.container in {"", container.name}:
             if resource not in container.requests:
                 return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple, TypeVar
@@ -260,8 +260,10 @@ class PodMetrics(ApiStruct, frozen=True):
 T = TypeVar("T")
 
 
-def usage_by_pod(samples: Iterable[PodMetrics]) -> dict[PodKey, PodUsage]:
-    """Usage by namespace and name; equal parts of samples are one shared object."""
+def usage_by_pod(
+    samples: Iterable[PodMetrics], of: Container[PodKey] | None = None
+) -> dict[PodKey, PodUsage]:
+    """Usage by namespace and name, of these pods or of all; equal parts of samples are one shared object."""
     parts: dict[object, object] = {}
 
     def shared(part: T) -> T:
@@ -269,10 +271,12 @@ def usage_by_pod(samples: Iterable[PodMetrics]) -> dict[PodKey, PodUsage]:
 
     usage = {}
     for sample in samples:
+        key = shared(sample.metadata.namespace), sample.metadata.name
+        if of is not None and key not in of:
+            continue
         containers = [container for container in sample.containers if container.usage.memory is not None]
         names = shared(tuple([container.name for container in containers]))
         amounts = tuple([int(container.usage.memory or 0) for container in containers])
-        key = shared(sample.metadata.namespace), sample.metadata.name
         usage[key] = PodUsage(names, amounts, timestamp=shared(sample.timestamp))
     return usage
 

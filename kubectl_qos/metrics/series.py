@@ -53,7 +53,7 @@ _MEMORY: Final = (WORKING_SET, "container_memory_rss", _SWAP)
 CONTAINERS: Final = 'container!="POD",container_name!="POD",id!="/"'
 STATS: Final = ("max", "p99", "p95", "avg")
 KEPT_SECONDS: Final = 300.0
-"""How long a history is used before it is read again: it changes slowly, and costs the store something."""
+"""How long until a history is read again, a refused one too: it changes slowly, and costs the store much."""
 _ROOT: Final = 'id="/"'
 _PSI: Final = "container_pressure_memory_{}_seconds_total"
 _PSI_SECONDS: Final = 120
@@ -227,7 +227,7 @@ class UsageHistory:
 
     def __init__(self, store: Prometheus, over_seconds: int, stat: str = "", at: float | None = None) -> None:
         self._store, self._over, self._stat, self._at = store, over_seconds, stat, at
-        self._known: tuple[float, History, dict[PodKey, PodUsage]] | None = None
+        self._known: tuple[History, dict[PodKey, PodUsage], Missing | None, float] | None = None
 
     def read(self) -> Usage:
         """Usage, and why some of it is missing: a store that fails leaves the rest of an answer standing."""
@@ -242,13 +242,14 @@ class UsageHistory:
                 "cAdvisor's metrics are those of kubelets at /metrics/cadvisor; --at may be before the first"
             )
             return Usage({}, Missing("memory usage", why, remedy), by_node=now.by_node)
-        missing = None
         pressure: dict[str, Pressure] = {}
-        try:
-            history, usage = self._history()
-        except QosError as error:
-            missing = Missing("the history of memory usage", str(error), error.hint)
-            history, usage = NO_HISTORY, {}
+        if self._known is None or time.monotonic() - self._known[-1] > KEPT_SECONDS:
+            try:
+                self._known = *self._history(), None, time.monotonic()
+            except QosError as error:
+                refused = Missing("the history of memory usage", str(error), error.hint)
+                self._known = NO_HISTORY, {}, refused, time.monotonic()
+        history, usage, missing, _ = self._known
         usage = {**now.by_pod, **usage}
         try:
             usage, pressure = read_pressure(store, now, usage, self._at)
@@ -262,28 +263,22 @@ class UsageHistory:
         return Usage(usage, missing, pressure, now.by_node, history)
 
     def _history(self) -> tuple[History, dict[PodKey, PodUsage]]:
-        known = self._known
-        if known is None or time.monotonic() - known[0] > KEPT_SECONDS:
-            end = self._store.now() if self._at is None else self._at
-            most = self._over_time("max", end)
-            p99 = self._amounts(WORKING_SET, "p99", end)
-            lines, drawn = self._growth(end)
-            containers = {
-                (key, name): ContainerHistory(
-                    (pod.of(name) or ContainerUsage(0)).kernel_bytes,
-                    int(p99[key, name]) if (key, name) in p99 else None,
-                    *lines.get((key, name), (0.0, False)),
-                    _duration(self._over),
-                )
-                for key, pod in most.items()
-                for name in pod.names
-            }
-            usage = (
-                {} if not self._stat else most if self._stat == "max" else self._over_time(self._stat, end)
+        end = self._store.now() if self._at is None else self._at
+        most = self._over_time("max", end)
+        p99 = self._amounts(WORKING_SET, "p99", end)
+        lines, drawn = self._growth(end)
+        containers = {
+            (key, name): ContainerHistory(
+                (pod.of(name) or ContainerUsage(0)).kernel_bytes,
+                int(p99[key, name]) if (key, name) in p99 else None,
+                *lines.get((key, name), (0.0, False)),
+                _duration(self._over),
             )
-            history = History(containers, {}, _duration(self._over), self._stat, drawn)
-            known = self._known = time.monotonic(), history, usage
-        return known[1:]
+            for key, pod in most.items()
+            for name in pod.names
+        }
+        usage = {} if not self._stat else most if self._stat == "max" else self._over_time(self._stat, end)
+        return History(containers, {}, _duration(self._over), self._stat, drawn), usage
 
     def _over_time(self, stat: str, end: float) -> dict[PodKey, PodUsage]:
         return _usage({name: self._amounts(name, stat, end) for name in _MEMORY}, rfc3339(end))

@@ -256,6 +256,11 @@ _SENTENCES: Final[Mapping[FindingCode, str | Callable[[str, Facts], str]]] = {
         f"used {binary(facts['used'])} at most in {facts['over']}, more than the new memory limit of"
         f" {binary(facts['limit'])}: it is OOM killed once it needs as much again"
     ),
+    FindingCode.REQUEST_BELOW_P99: lambda _, facts: (
+        f"the pod used more than the {binary(facts['request'])} it would request in {facts['over']}:"
+        f" {binary(facts['used'])} at P99; under memory pressure at such times it is evicted before those"
+        " within their requests"
+    ),
     FindingCode.NODE_CRITICAL: "neither its oom_score_adj nor its eviction depends on requests",
     FindingCode.LOW_PRIORITY: _low_priority,
     FindingCode.PRIORITY_UNKNOWN: (

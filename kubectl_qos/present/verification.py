@@ -55,6 +55,14 @@ def verification_notes(verified: Sequence[Verified], assumed: Iterable[Assumptio
     for (why, remedy), names in reasons.items():
         yield f"{first_few(names)}: {escape(why)}" + (f" ({escape(remedy)})" if remedy else "")
     yield from _crowded_notes(verified)
+    reached = [
+        f"{_owner(one)} container {escape(name)} ({', '.join(f'{event} {times}' for event, times in some)})"
+        for one in verified
+        for name, counts in one.events.items()
+        if (some := [(event, times) for event, times in counts.items() if times])
+    ]
+    if reached:
+        yield f"reached a bound of memory since they started, by memory.events: {first_few(reached)}"
     for one in verified:
         runtime = one.pod.spec.runtime_class_name if one.pod is not None else None
         if one.drift and runtime:

@@ -18,6 +18,7 @@ from kubectl_qos.qos.process_order import HostProcess
 MOUNT: Final = "/sys/fs/cgroup"
 _ID: Final = re.compile(r"[0-9a-f]{64}")
 _PROCESS: Final = re.compile(r"/proc/(\d+)/oom_score_adj")
+_EVENTS: Final = re.compile(r"(?m)^(high|max|oom|oom_kill) (\d+)$")
 _INNER: Final = "container"
 """The cgroup below a scope into which crun puts processes."""
 
@@ -57,6 +58,17 @@ class Observed:
 
     containers: Mapping[str, ObservedContainer] = field(default_factory=dict)
     directories: Mapping[str, Files] = field(default_factory=dict)
+
+    @property
+    def memory_events(self) -> dict[str, dict[str, int]]:
+        """How often each container reached its bounds since it started, where it has memory.events."""
+        counts = {
+            name: re.findall(_EVENTS, one.files.get("memory.events", ""))
+            for name, one in self.containers.items()
+        }
+        return {
+            name: {event: int(times) for event, times in found} for name, found in counts.items() if found
+        }
 
 
 def pod_directory(container_path: str) -> str:
@@ -127,12 +139,6 @@ def observed_from_sections(sections: Mapping[str, str]) -> tuple[ObservedContain
     directories.pop(path or "/", None)
     container = ObservedContainer(files, processes, scope, int(beside) if beside is not None else None)
     return container, dict(directories)
-
-
-def memory_events(files: Files) -> dict[str, int]:
-    """How often a cgroup reached its bounds, by names in memory.events; empty without that file."""
-    found = re.findall(r"(?m)^(high|max|oom_kill) (\d+)$", files.get("memory.events", ""))
-    return {name: int(times) for name, times in found}
 
 
 def _integer(text: str) -> int | None:

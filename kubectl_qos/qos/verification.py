@@ -65,11 +65,15 @@ class Unread:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """The checks of one pod, or without one of the levels above the pods."""
+    """The checks of one pod, or without one of the levels above the pods.
+
+    `events` are what memory.events of its containers counts, by their names.
+    """
 
     checks: tuple[CheckedValue, ...]
     pod: Pod | None = None
     unread: tuple[Unread, ...] = ()
+    events: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @property
     def drift(self) -> tuple[CheckedValue, ...]:

@@ -7,11 +7,14 @@ import os
 import pty
 import re
 import select
+import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
 import tarfile
 import termios
+import urllib.request
 import zipfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -59,6 +62,7 @@ PACKAGES = {
     "yaml",
     *(["backports"] if sys.version_info < (3, 14) else []),
 }
+GLIBC = {"libc", "libdl", "libm", "libpthread", "librt", "libutil"}
 MACHINERY = ("pyi", "PYZ", "__main__", "at_start", "_sysconfigdata_")
 """How the names of what starts it begin."""
 LOAD = """
@@ -292,3 +296,44 @@ def test_the_licences_are_inside(binary: Path) -> None:
     distributions = {"python", "pyinstaller", "pysocks", "pyyaml", "websocket-client"}
     others = PACKAGES - {"backports", "kubectl_qos", "socks", "websocket", "yaml"} | distributions
     assert [name for name in sorted(others) if f"\n{name} " not in f"\n{licences}"] == []
+
+
+@pytest.mark.skipif(shutil.which("buildah") is None, reason="buildah is not installed: make programs")
+def test_the_image_needs_no_more_of_its_base_than_glibc_and_zlib(binary: Path, tmp_path: Path) -> None:
+    """Built by `make image` on a base that has nothing else, not even a /tmp, and served from it."""
+    storage, image = tmp_path / "storage.conf", "localhost/kubectl-qos:test"
+    roots = f'graphroot = "{tmp_path}/store"\nrunroot = "{tmp_path}/run"\n'
+    storage.write_text(f'[storage]\ndriver = "vfs"\n{roots}')
+    environment = os.environ | {"CONTAINERS_STORAGE_CONF": str(storage), "BUILDAH_ISOLATION": "chroot"}
+
+    def said(*words: str | Path) -> str:
+        return subprocess.run(
+            words, env=environment, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True
+        ).stdout.strip()
+
+    files = [binary.resolve(), *binary.resolve().parent.glob("_internal/libpython*")]
+    libraries = {*re.findall(r"(/lib\S+) \(0x", said("ldd", *files))}
+    names = {Path(path).name.partition(".")[0] for path in libraries}
+    assert {one for one in names if not one.startswith("ld-linux")} - GLIBC == {"libz"}
+    base = said("buildah", "from", "scratch")
+    for path in libraries:
+        said("buildah", "copy", base, path, path)
+    (name,) = re.findall(r"(?m)^FROM (\S+)", (ROOT / "Containerfile").read_text())
+    said("buildah", "commit", base, name)
+    said(
+        "make", "image", f"IMAGE={image}", f"ARCHES={ARCHIVE.name.removesuffix('.tar.gz').rpartition('_')[2]}"
+    )
+    container = said("buildah", "from", image)
+    config = json.loads(said("buildah", "inspect", container))["OCIv1"]["config"]
+    assert (config["User"], config["Cmd"]) == ("65532:65532", ["exporter", "--listen", ":9857"])
+    words = ["buildah", "run", container, "--", *config["Entrypoint"], "exporter", "--demo", "--listen"]
+    with subprocess.Popen(
+        [*words, "127.0.0.1:0"], env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as exporter:
+        try:
+            assert exporter.stdout is not None
+            url = exporter.stdout.readline().split()[-1]
+            with urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS) as response:
+                assert b"kubectl_qos_node_next_death_info{" in response.read()
+        finally:
+            os.killpg(exporter.pid, signal.SIGKILL)

@@ -457,9 +457,23 @@ def test_a_limit_below_the_peak_of_a_week_is_warned_of_with_the_number_and_the_t
     )
     assert of(LESS, seen=WEEK) == (found,), "also where its usage is not known, as of a workload"
     assert of(edit("limits", "memory", "700Mi"), usage=100 * MI, seen=WEEK) == ()
-    assert of(MORE, seen=WEEK) == (), "the limit stays"
+    [of_request] = of(MORE, seen=WEEK)
+    assert of_request.code is FindingCode.REQUEST_BELOW_P99, "the limit stays"
     [now] = of(LESS, usage=600 * MI, seen=WEEK, kind=StrategyKind.RECREATE)
     assert now.code is FindingCode.LIMIT_BELOW_USAGE, "said once"
+
+
+def test_a_new_request_below_the_p99_of_a_week_is_a_note_with_what_it_means_for_eviction() -> None:
+    [found] = of(edit("requests", "memory", "599Mi"), usage=100 * MI, seen=WEEK)
+    assert said((found,)) == [(Severity.NOTE, "memory request", FindingCode.REQUEST_BELOW_P99)]
+    assert finding_line(found) == (
+        "memory request: the pod used more than the 599Mi it would request in 7d: 600Mi at P99; under memory"
+        " pressure at such times it is evicted before those within their requests"
+    )
+    assert of(edit("requests", "memory", "600Mi"), usage=100 * MI, seen=WEEK) == ()
+    assert of(edit("limits", "memory", "1100Mi"), usage=100 * MI, seen=WEEK) == (), "the request stays"
+    [now] = of(edit("requests", "memory", "100Mi"), usage=200 * MI, seen=WEEK)
+    assert now.code is FindingCode.REQUEST_BELOW_USAGE, "said once"
 
 
 def test_no_room_is_deferred_in_place_and_pending_or_refused_as_a_new_pod() -> None:

@@ -17,7 +17,7 @@ from tests.cluster.exec_server import ended, failure, switched
 from tests.end_to_end.command import Done, Run
 from tests.end_to_end.conftest import Live
 from tests.end_to_end.stages import SMALL
-from tests.end_to_end.verifying import Cluster, dump, recorded, write_roots
+from tests.end_to_end.verifying import Cluster, container_of, dump, recorded, write_roots
 
 
 @pytest.fixture
@@ -126,18 +126,43 @@ def test_a_dump_of_the_node(run: Run, tmp_path: Path) -> None:
     assert drift[1:6] == ["pod", "memory.max", "max", "4096", "yes"]
 
 
-def test_explain_has_the_memory_events_of_a_dump(run: Run, tmp_path: Path) -> None:
+def with_events() -> list[dict[str, Any]]:
+    """The lines of a pod of which two containers have reached their bounds."""
     lines = recorded("bu-multi")
-    for number, container in enumerate(one for one in lines[0]["containers"] if one["name"] != "POD"):
-        container["cgroup"]["memory.events"] = f"low 1\nhigh {number}\nmax 4{number}\noom 2\noom_kill 1\n"
+    for number, name in enumerate("ab"):
+        counts = f"low 1\nhigh {number}\nmax 4{number}\noom 2\noom_kill 1"
+        container_of(lines[0], name)["cgroup"]["memory.events"] = counts
+    return lines
+
+
+def test_what_reached_a_bound_of_memory_is_named(verify: Any, run: Run, tmp_path: Path) -> None:
+    lines = with_events()
+    proc, root = write_roots(tmp_path, lines)
+    words = ("-f", files_of(tmp_path, lines), "pod/bu-multi", "--local", "--proc-root", proc)
+    for done in (
+        verify(Cluster(lines), "pod/bu-multi", "-o", "json"),
+        run("verify", *words, "--cgroup-root", root, "-o", "json"),
+    ):
+        found = json.loads(done.out)
+        (note,) = (note for note in found["notes"] if "memory.events" in note)
+        assert note == (
+            "reached a bound of memory since they started, by memory.events: default/bu-multi container a"
+            " (max 40, oom 2, oom_kill 1), default/bu-multi container b (high 1, max 41, oom 2, oom_kill 1)"
+        )
+        (events,) = (one["memoryEvents"] for one in found["items"] if one["pod"])
+        assert events["a"] == {"high": 0, "max": 40, "oom": 2, "oom_kill": 1}
+
+
+def test_explain_has_the_memory_events_of_a_dump(run: Run, tmp_path: Path) -> None:
+    lines = with_events()
     objects, path = files_of(tmp_path, lines), tmp_path / "host.json"
     path.write_text(json.dumps(dump(lines)))
     words = ("explain", "-f", objects, "pod/bu-multi", "--from-dump", path)
     said = " ".join(run(*words).out.split())
-    assert "Memory a memory.events: high 0, max 40, oom_kill 1" in said
-    assert "b memory.events: high 2, max 42, oom_kill 1" in said
+    assert "Memory a memory.events: high 0, max 40, oom 2, oom_kill 1" in said
+    assert "b memory.events: high 1, max 41, oom 2, oom_kill 1" in said
     first, *_ = json.loads(run(*words, "-o", "json").out)["containers"]
-    assert (first["name"], first["memoryEvents"]) == ("a", {"high": 0, "max": 40, "oom_kill": 1})
+    assert (first["name"], first["memoryEvents"]) == ("a", {"high": 0, "max": 40, "oom": 2, "oom_kill": 1})
     first, *_ = json.loads(run(*words[:-2], "-o", "json").out)["containers"]
     assert first["memoryEvents"] is None
 

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from kubectl_qos.cluster.exec import SHELL
 from tests.cluster.cluster_objects import NODE_1, recorded_node
 from tests.cluster.exec_server import ended, switched
 from tests.cluster.https_server import Answer, Request
@@ -41,7 +42,8 @@ def sections(container: Mapping[str, Any]) -> str:
         folder = f"/proc/{process['pid']}"
         found |= {f"{folder}/cgroup": "0::/", f"{folder}/oom_score_adj": str(process["oom_score_adj"])}
         found |= {f"{folder}/comm": process["comm"], f"{folder}/oom_score": str(process["oom_score"])}
-    found |= {f"/sys/fs/cgroup/{name}": text for name, text in container["cgroup"].items() if "." in name}
+    read = {name for name in container["cgroup"] if name in SHELL[-1] or name.startswith("hugetlb.")}
+    found |= {f"/sys/fs/cgroup/{name}": container["cgroup"][name] for name in read}
     return "".join(f"==> {name}\n{text}\n" for name, text in found.items())
 
 

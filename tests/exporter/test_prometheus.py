@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import socket
 import subprocess
@@ -39,6 +40,7 @@ pytestmark = [
         ALERTMANAGER is None, reason="prometheus-alertmanager is not installed: make programs"
     ),
 ]
+DOCUMENTATION = DEPLOY.parent / "docs" / "exporter.md"
 SECONDS = 30.0
 VARIABLES = {"$cluster": ".*", "$node": ".*", "$__rate_interval": "1m"}
 
@@ -141,22 +143,23 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         receivers = [{"name": "hook", "webhook_configs": [{"url": hook, "send_resolved": True}]}]
         manager.write_text(yaml.safe_dump({"route": route, "receivers": receivers}))
         alerting, serving = free_port(), free_port()
+        documented = yaml.safe_load(
+            re.findall(r"(?s)```yaml\n(rule_files.*?)```", DOCUMENTATION.read_text())[0]
+        )
+        scraped = {"targets": [f"127.0.0.1:{server.server_address[1]}"]}
+        documented["scrape_configs"][0] |= {
+            "basic_auth": {"username": "prometheus", "password": PASSWORD},
+            "static_configs": [scraped],
+        }
         config.write_text(
             yaml.safe_dump(
                 {
                     "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+                    **documented,
                     "rule_files": [str(rules)],
                     "alerting": {
                         "alertmanagers": [{"static_configs": [{"targets": [f"127.0.0.1:{alerting}"]}]}]
                     },
-                    "scrape_configs": [
-                        {
-                            "job_name": "kubectl-qos",
-                            "honor_labels": True,
-                            "basic_auth": {"username": "prometheus", "password": PASSWORD},
-                            "static_configs": [{"targets": [f"127.0.0.1:{server.server_address[1]}"]}],
-                        }
-                    ],
                 }
             )
         )

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.objects import json_decoder
-from kubectl_qos.k8s.snapshot import Snapshot
+from kubectl_qos.k8s.snapshot import Missing, Snapshot
 from kubectl_qos.k8s.usage import (
     MemoryParts,
     Pressure,
@@ -262,3 +263,25 @@ def test_a_history_is_kept_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     assert second.history.containers is first.history.containers
     assert len(queries) - before == 4, "without pressure its rates are asked for once"
     assert {one for one in queries[before:] if "over_time" in one} == set()
+
+
+def test_a_refused_history_is_not_asked_for_again_at_each_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a store cannot do in time keeps one of its cores busy until it gives up."""
+    store = Known(list(recorded()))
+    queries: list[str] = []
+    query = store.query
+
+    def slow(expression: str, at: float | None = None) -> list[Sample]:
+        queries.append(expression)
+        if "over_time" in expression:
+            raise QosError("the store refuses the query", hint="a shorter --over")
+        return query(expression, at)
+
+    monkeypatch.setattr(store, "query", slow)
+    reader = UsageHistory(store, 3600, "max", AT.timestamp())
+    missing = [reader.read().missing for _ in range(3)]
+    assert (
+        missing
+        == [Missing("the history of memory usage", "the store refuses the query", "a shorter --over")] * 3
+    )
+    assert sum("over_time" in one for one in queries) == 1

@@ -121,14 +121,9 @@ def _read_events(
 ) -> dict[PodKey, dict[str, dict[str, int]]]:
     """memory.events of the containers of these pods, in a dump of their node."""
     from kubectl_qos.cli.verify_readers import VerifiedPods, read_from_dump
-    from kubectl_qos.qos.observed import memory_events
 
     readings, _ = read_from_dump(dump, VerifiedPods(tuple(pods), snapshot, pods[0].node_name))
     return {
-        (pod.namespace, pod.name): {
-            name: events
-            for name, container in reading.observed.containers.items()
-            if (events := memory_events(container.files))
-        }
+        (pod.namespace, pod.name): reading.observed.memory_events
         for pod, reading in zip(pods, readings, strict=True)
     }

@@ -186,7 +186,8 @@ def _verify(
             yield Verified(checks)
     for pod, reading in zip(pods.pods, readings, strict=True):
         prediction = predict_running(pod, setup)
-        yield Verified(verify_pod(prediction, reading.observed), pod, reading.unread)
+        checks = verify_pod(prediction, reading.observed)
+        yield Verified(checks, pod, reading.unread, reading.observed.memory_events)
 
 
 def _print(pods: VerifiedPods, verified: Sequence[Verified], format_: str | None) -> None:

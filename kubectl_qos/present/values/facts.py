@@ -52,12 +52,16 @@ class UnreadValues(Values, frozen=True, kw_only=True):
 
 
 class VerifiedValues(Values, frozen=True, kw_only=True):
-    """The checks of one pod, without one of the levels above the pods."""
+    """The checks of one pod, without one of the levels above the pods.
+
+    `memoryEvents` are the counts of memory.events by container.
+    """
 
     namespace: str | None
     pod: str | None
     checks: tuple[CheckValues, ...]
     unread: tuple[UnreadValues, ...]
+    memory_events: Mapping[str, Mapping[str, int]]
 
 
 class VerificationValues(Document, frozen=True, kw_only=True, tag="Verification"):
@@ -134,6 +138,7 @@ def verification_values(verified: Sequence[Verified], notes: Iterable[str]) -> V
                 pod=one.pod.title if one.pod is not None else None,
                 checks=tuple(map(_check_values, one.checks)),
                 unread=tuple(UnreadValues.of(unread, message=unread.why) for unread in one.unread),
+                memory_events=one.events,
             )
             for one in verified
         ),
