@@ -30,7 +30,6 @@ from kubectl_qos.edit.fixes import (
 )
 from kubectl_qos.edit.goals import in_bytes, raise_request
 from kubectl_qos.edit.preview import StrategyKind, When
-from kubectl_qos.edit.priorities import free_requests
 from kubectl_qos.edit.related import RelatedObjects, recommended_edits
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup
@@ -109,9 +108,9 @@ def check(model: NodeModel, found: Fixes, group: Collection[PodKey] = ()) -> Non
             .value()
             for pod in model.pods
         )
-        if fix.more_bytes > 0 and not fix.workload:
-            assert fix.room is not None
-            assert fix.fits is (requested <= fix.room.capacity)
+        if fix.more_bytes > 0:
+            [capacity] = (one.capacity for one in fix.preview.node_fit if one.resource == MEMORY)
+            assert fix.fits is (requested <= capacity)
 
 
 FEWER: Final = settings(max_examples=settings().max_examples // 3)
@@ -260,7 +259,7 @@ def test_a_fixed_pod_survives_the_run_that_killed_it(
         assert mine.name not in {step.key[1] for step in steps}
     if lost:
         mine = next(one for one in model.pods if one.name == "oa-bu-over")
-        free = free_requests(model)
+        free = model.free_bytes
         assert free is not None
         edits = list(raise_request(model.recreated(mine), "c", 64 * MIB + free))
         steps = simulate(model.state({pod_key(mine)}, edits), scenario).steps
