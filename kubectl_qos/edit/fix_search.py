@@ -235,7 +235,7 @@ class _Search:
 
     def _recommended(self, death: NextDeath) -> Iterator[Fix]:
         """What a VerticalPodAutoscaler would set: it claims nothing, what becomes of the death is shown."""
-        found = self._model.recommending
+        found = self._model.recommending.get(death.key)
         if found is None:
             return
         pod = self.pods[death.key]

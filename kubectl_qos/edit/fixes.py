@@ -207,14 +207,14 @@ class NodeModel:
     """A node to try edits on: its pods as stored with their usage, and what the node itself uses.
 
     `history` is what is known of containers beside their present usage, `recommending` the
-    VerticalPodAutoscaler of the pods whose deaths are asked for.
+    VerticalPodAutoscalers that recommend other values for pods.
     """
 
     setup: NodeSetup
     pods: Sequence[Pod]
     usage: Mapping[PodKey, PodUsage]
     history: Mapping[ContainerKey, Evidence] = field(default_factory=dict)
-    recommending: VerticalAutoscaler | None = None
+    recommending: Mapping[PodKey, VerticalAutoscaler] = field(default_factory=dict)
     own_bytes: int = 0
     own_processes: tuple[NodeProcess, ...] = ()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
@@ -24,9 +24,9 @@ from kubectl_qos.edit.preview import StrategyKind
 from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.edit.strategy import loop_obstacles
 from kubectl_qos.errors import InputError
-from kubectl_qos.k8s.kinds import find_workload
+from kubectl_qos.k8s.kinds import Workload, find_workload
 from kubectl_qos.k8s.kubelet import MEMORY_AVAILABLE, Origin
-from kubectl_qos.k8s.managers import Manager, find_recommending, matching_autoscalers
+from kubectl_qos.k8s.managers import Manager, as_manager, find_recommending, matching_autoscalers
 from kubectl_qos.k8s.objects import Pod, all_containers
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey
@@ -104,11 +104,12 @@ def fixes_for_pods(
     managers: tuple[Manager, ...] = ()
     if related is not None:
         chain = [related.raw, *(owner.raw for owner in related.owners)]
-        recommending = find_recommending(chain, related.autoscalers)
+        known = find_recommending(chain, related.autoscalers)
+        recommending = dict.fromkeys(keys, known) if known is not None else {}
         models = [replace(model, recommending=recommending) for model in models]
         managers = matching_autoscalers(chain, related.autoscalers)
     found = fixes_of_pods(models, keys, workload, by)
-    notes = [*map(manager_line, managers), *_notes(found.fixes, models)]
+    notes = dict.fromkeys([*map(manager_line, managers), *_notes(found.fixes, models)])
     return FixList(found.fixes, found.unfixed, tuple(notes))
 
 
@@ -119,7 +120,14 @@ def node_model(snapshot: Snapshot, node: str) -> NodeModel:
         key: Evidence(EvidenceKind.HISTORY, known.peak_bytes, known.is_leak)
         for key, known in snapshot.history.of(pods).items()
     }
-    return NodeModel(snapshot.setup(node), pods, snapshot.usage, history, own_bytes=own)
+    targets = {
+        Workload(one.spec.target_ref.kind, one.metadata.namespace, one.spec.target_ref.name): one
+        for one in snapshot.autoscalers
+        if one.recommended
+    }
+    known = ((pod, targets.get(find_workload(pod))) for pod in pods if targets)
+    recommending = {(pod.namespace, pod.name): one for pod, one in known if one is not None}
+    return NodeModel(snapshot.setup(node), pods, snapshot.usage, history, recommending, own_bytes=own)
 
 
 def keys_in_scope(model: NodeModel, scope: Scope) -> set[PodKey] | None:
@@ -128,7 +136,10 @@ def keys_in_scope(model: NodeModel, scope: Scope) -> set[PodKey] | None:
     return None if len(keys) == len(model.pods) else keys
 
 
-def _notes(fixes: Sequence[Fix], models: Iterable[NodeModel]) -> Iterator[str]:
+def _notes(fixes: Sequence[Fix], models: Collection[NodeModel]) -> Iterator[str]:
+    keys = [(fix.pod.namespace, fix.pod.name) for fix in fixes]
+    setting = (model.recommending[key] for model in models for key in keys if key in model.recommending)
+    yield from dict.fromkeys(manager_line(as_manager(one)) for one in setting if one.mode != "Off")
     obstacles = (
         f"{full_name(fix.pod.namespace, fix.pod.name)} is not fixed in place: {escape(obstacle)}"
         for fix in fixes

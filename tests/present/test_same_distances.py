@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.edit.fixes import FixKind
 from kubectl_qos.edit.preview import preview
 from kubectl_qos.edit.replicas import recreate_all
 from kubectl_qos.k8s.kinds import find_workload
-from kubectl_qos.k8s.objects import ObjectMeta, Pod
+from kubectl_qos.k8s.managers import VerticalAutoscaler
+from kubectl_qos.k8s.objects import ObjectMeta, Pod, convert
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.fixes import fix_effect, fixes_for_pods, fixes_on_nodes, node_model
 from kubectl_qos.present.moments import deaths_at_moments, deaths_section, replicas_section
 from kubectl_qos.present.next_death import deaths_on_node, distance, killed_by
 from kubectl_qos.qos.simulation.next_death import NextDeath
 from kubectl_qos.qos.simulation.node_state import state_of_node
+from kubectl_qos.tui.screens.fixes import find_fixes
 from tests.tui.sources import API, demo, pod_named
 
 NODE, MIB = "worker-2", 1 << 20
@@ -66,6 +69,23 @@ def test_a_fix_names_the_next_death_that_its_preview_names() -> None:
             assert any(distance(one) in line.text for line in section.lines)
             seen += one.before > 0
     assert seen, "others are killed before it"
+
+
+def test_what_an_autoscaler_recommends_is_in_the_dialog_of_a_node_and_of_a_pod() -> None:
+    class Recommending(DemoSource):
+        def with_autoscalers(self, snapshot: Snapshot, namespace: str | None) -> Snapshot:
+            del namespace
+            container = {"containerName": "c", "target": {"memory": "3Gi"}}
+            raw = {
+                "metadata": {"name": "vpa", "namespace": "shop"},
+                "spec": {"targetRef": {"kind": "Deployment", "name": "api"}},
+                "status": {"recommendation": {"containerRecommendations": [container]}},
+            }
+            return replace(snapshot, autoscalers=(convert(raw, VerticalAutoscaler),))
+
+    for keys in ([], [("shop", API)]):
+        found = find_fixes(Recommending(), known(), NODE, keys, None)
+        assert [fix.pod.name for fix in found.fixes if fix.kind is FixKind.RECOMMENDED][:1] == [API]
 
 
 def test_a_workload_s_fix_names_the_next_death_that_its_preview_names() -> None:

@@ -12,6 +12,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.widgets import Label
 
+from kubectl_qos.cluster.source import Source
 from kubectl_qos.edit.fix_search import fixes_of_node
 from kubectl_qos.edit.fixes import Fix, Fixes
 from kubectl_qos.errors import QosError
@@ -66,12 +67,13 @@ def suggested_line(snapshot: Snapshot, node: str) -> str:
 
 
 def find_fixes(
-    snapshot: Snapshot, node: str, keys: Sequence[PodKey], workload: tuple[str, str] | None
+    source: Source, snapshot: Snapshot, node: str, keys: Sequence[PodKey], workload: tuple[str, str] | None
 ) -> FixList:
     """Those for some pods, after the suggestion for the node; without pods those for the node.
 
     Raises InputError.
     """
+    snapshot = source.with_autoscalers(snapshot, keys[0][0] if keys else None)
     if not keys:
         return fixes_on_nodes(snapshot, [node], Scope())
     found = fixes_for_pods(snapshot, keys, workload)
