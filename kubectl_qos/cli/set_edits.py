@@ -229,7 +229,7 @@ def print_preview(
         if effects.edits and replicas:
             plan = rollout_plan(resolved.source.raw(pod))
             sections += [replicas_section(replicas), *filter(None, [rollout_section(replicas, plan)])]
-            sections += preview_sections(effects, replicas[0].effects[0])
+            sections += preview_sections(effects, replicas[0].first)
         elif effects.edits:
             own = snapshot.own_bytes(pod.node_name)
             deaths = deaths_section(effects.effects, own) if snapshot.usage_of(pod) is not None else None

@@ -6,6 +6,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -165,6 +166,13 @@ class FileSource(Source):
 
         objects = [*self.raw_objects()]
         return related_in_files(self._find_raw(objects, pod), objects, pod.namespace)
+
+    def with_autoscalers(self, snapshot: Snapshot, namespace: str | None) -> Snapshot:
+        """With those in the files, whatever the namespace."""
+        from kubectl_qos.edit.related import AUTOSCALERS, convert_all
+
+        del namespace
+        return replace(snapshot, autoscalers=convert_all([*self.raw_objects()], AUTOSCALERS))
 
     def disruption_budgets(self) -> Sequence[DisruptionBudget]:
         """Those in the files."""

@@ -183,6 +183,12 @@ class LiveSource(Source):
 
         return read_related(self._api.client, pod)
 
+    def with_autoscalers(self, snapshot: Snapshot, namespace: str | None) -> Snapshot:
+        """With those that the server has."""
+        from kubectl_qos.cluster.related import read_autoscalers
+
+        return read_autoscalers(self._api.client, snapshot, namespace)
+
     def writer(self) -> Writer:
         """What changes this cluster. Raises QosError in read-only mode."""
         if not self._may_write:

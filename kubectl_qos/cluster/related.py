@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Final, TypeVar
 
@@ -28,7 +29,7 @@ from kubectl_qos.edit.related import (
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.kinds import WORKLOADS
 from kubectl_qos.k8s.objects import Json, Pod
-from kubectl_qos.k8s.snapshot import Missing
+from kubectl_qos.k8s.snapshot import Missing, Snapshot
 
 SECONDS: Final = 5.0
 """How long everything but the object itself is waited for."""
@@ -63,8 +64,15 @@ def read_related(client: RestClient, pod: Pod) -> RelatedObjects:
     )
 
 
+def read_autoscalers(client: RestClient, snapshot: Snapshot, namespace: str | None) -> Snapshot:
+    """A snapshot with the VerticalPodAutoscalers of a namespace or of all, or that they are missing."""
+    lists = _Lists(client.without_retries(), namespace, time.monotonic() + SECONDS)
+    found = lists.take(AUTOSCALERS, lists.start(AUTOSCALERS))
+    return replace(snapshot, autoscalers=found, missing=(*snapshot.missing, *lists.missing))
+
+
 class _Lists:
-    def __init__(self, client: RestClient, namespace: str, end: float) -> None:
+    def __init__(self, client: RestClient, namespace: str | None, end: float) -> None:
         self.missing: list[Missing] = []
         self._client = client
         self._namespace = namespace
@@ -75,7 +83,7 @@ class _Lists:
         return Future(lambda: Pager(kind.item_type).list_all(self._client, path, {}, consistent=True).items)
 
     def take(self, kind: RelatedKind[T], future: Future[list[T]]) -> tuple[T, ...]:
-        what = f"the list of {kind.kind}s in the namespace {self._namespace}"
+        what = f"the list of {kind.kind}s {_where(self._namespace)}"
         if not future.wait(self._end - time.monotonic()):
             self.missing.append(Missing(what, "the server did not answer in time"))
             return ()
@@ -123,8 +131,12 @@ class _OwnerChain:
             raise decode_error(f"{self._kind.lower()}/{self._name}", error) from None
 
 
-def _remedy(verb: str, group: str, resource: str, namespace: str, error: QosError) -> str:
+def _where(namespace: str | None) -> str:
+    return "in all namespaces" if namespace is None else f"in the namespace {namespace}"
+
+
+def _remedy(verb: str, group: str, resource: str, namespace: str | None, error: QosError) -> str:
     if not isinstance(error, ApiError) or error.status != HTTPStatus.FORBIDDEN:
         return ""
     name = f"{resource}.{group.split('/')[2]}" if group.startswith("/apis") else resource
-    return f"grant {verb} on {name} in the namespace {namespace}"
+    return f"grant {verb} on {name} {_where(namespace)}"

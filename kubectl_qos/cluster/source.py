@@ -181,6 +181,11 @@ class Source(Protocol):
     def writer(self) -> Writer:
         """What changes this cluster. Raises QosError where that is impossible or forbidden."""
 
+    def with_autoscalers(self, snapshot: Snapshot, namespace: str | None) -> Snapshot:
+        """The snapshot with the VerticalPodAutoscalers of a namespace, or of all, that can be read."""
+        del namespace
+        return snapshot
+
     def disruption_budgets(self) -> Sequence[DisruptionBudget]:
         """The PodDisruptionBudgets in files; a cluster's are not read."""
         return ()

@@ -162,6 +162,10 @@ class LivingDemo(Source):
         """The object as it is now, its owners, and the limits of its namespace."""
         return self._cluster().related(pod)
 
+    def with_autoscalers(self, snapshot: Snapshot, namespace: str | None) -> Snapshot:
+        """With those that are there now."""
+        return self._cluster().with_autoscalers(snapshot, namespace)
+
     def writer(self) -> Writer:
         """What changes it, for as long as this process lives. Raises QosError in read-only mode."""
         return self._cluster().writer()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import Final
 
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, effective_edits
@@ -95,7 +96,7 @@ def fixes_of_pods(
         for search in searches
         for key in keys
         if key in search.pods
-        for death in deaths_of(search.before, key)
+        for death in deaths_of(search.before, {key})
     ]
     deaths = [one for one in (*_loops(models, keys, workload), *deaths) if one[1].mechanism in by]
     if workload is not None:
@@ -131,13 +132,21 @@ def _collect(
         if found and only_nearest:
             break
         reason = search.obstacle(death)
-        fixes = [] if reason else [fix for fix in search.fixes(death) if all(o.bears(fix) for o in searches)]
+        fixes = [] if reason else list(search.fixes(death))
+        fixes = [_on_tightest(fix, searches) for fix in fixes if all(one.bears(fix) for one in searches)]
         for fix in fixes:
             if not any(search.covers(other, fix) for other in found):
                 found.append(fix)
         if not fixes:
-            unfixed.append(Unfixed(search.node, death, reason or NoFixReason.NOT_BY_EDITS))
+            evidence = search.evidence(death) if reason is NoFixReason.HAS_ROOM else None
+            unfixed.append(Unfixed(search.node, death, reason or NoFixReason.NOT_BY_EDITS, evidence))
     return Fixes(tuple(sorted(found, key=order_of_fixes)), tuple(unfixed))
+
+
+def _on_tightest(fix: Fix, searches: Iterable[_Search]) -> Fix:
+    """With what the node has free that has least left for all of its pods which get the edits."""
+    each = [one for search in searches for one in search.on_node(fix)]
+    return min(each, key=attrgetter("left_bytes"), default=fix)
 
 
 class _Search:
@@ -157,13 +166,19 @@ class _Search:
         self.node = model.setup.node.name
         self.before = model.state()
 
+    def on_node(self, fix: Fix) -> Iterator[Fix]:
+        """A fix of a workload with what its pods here request together."""
+        mine = [self._model.more_bytes(self.pods[key], fix.edits) for key in self._group & self.pods.keys()]
+        if mine and fix.workload is not None:
+            yield replace(fix, node_pods=len(mine), node_bytes=sum(mine), free_bytes=self._model.free_bytes)
+
     def obstacle(self, death: NextDeath) -> NoFixReason | None:
         """Why nothing is to be looked for."""
         pod = self.pods.get(death.key)
         if pod is None:
             return NoFixReason.PROCESS
         if death.mechanism not in OF_NODE:
-            if self._evidence(death).grows_without_end:
+            if self.evidence(death).grows_without_end:
                 return NoFixReason.LEAK
             if self.missing(death) <= 0:
                 return NoFixReason.HAS_ROOM
@@ -199,7 +214,7 @@ class _Search:
         is_other_death = fix.death.mechanism is not other.death.mechanism
         return is_other_death and self._holds(other.death, fix.edits, other.claim)
 
-    def _evidence(self, death: NextDeath) -> Evidence:
+    def evidence(self, death: NextDeath) -> Evidence:
         """Of the container, of all in the pod together where that is what is limited or evicted."""
         pod = self.pods[death.key]
         if death.container and death.mechanism is not Mechanism.POD_LIMIT:
@@ -216,11 +231,11 @@ class _Search:
             for one in self.before.containers
             if self.before.pod_for(one).key == death.key and (of_pod or one.name == death.container)
         )
-        return max(self._evidence(death).wanted_bytes - used, 0)
+        return max(self.evidence(death).wanted_bytes - used, 0)
 
     def _recommended(self, death: NextDeath) -> Iterator[Fix]:
         """What a VerticalPodAutoscaler would set: it claims nothing, what becomes of the death is shown."""
-        found = self._model.recommending
+        found = self._model.recommending.get(death.key)
         if found is None:
             return
         pod = self.pods[death.key]
@@ -231,8 +246,8 @@ class _Search:
             for side in ("target", "lower_bound", "upper_bound")
         )
         evidence = Evidence(EvidenceKind.RECOMMENDED, target, lower_bytes=lower, upper_bytes=upper)
-        later, changes = self._later(death, edits), (edits, edits)
-        fix = self._build(FixKind.RECOMMENDED, death, pod, Claim(), changes, evidence, later)
+        after = self._after(death, edits)
+        fix = self._build(FixKind.RECOMMENDED, death, pod, Claim(), (edits, edits), evidence, after)
         if fix is not None:
             yield fix
 
@@ -398,9 +413,9 @@ class _Search:
             is_kept = own is not None and claim.is_kept(own)
             if not is_kept or _ends(after, place, to_bytes, death.key, evicts=evicts):
                 continue
-            fix = self._build(FixKind.NEIGHBOUR, death, pod, claim, (edits, minimal), evidence, own)
+            fix = self._build(FixKind.NEIGHBOUR, death, pod, claim, (edits, minimal), evidence, after)
             if fix is not None and fix.kind is FixKind.NEIGHBOUR:
-                yield fix
+                yield replace(fix, after=own, sooner=None)
                 return
 
     def _unlimited(self, death: NextDeath) -> tuple[int, str, PodKey] | None:
@@ -441,10 +456,8 @@ class _Search:
         later = same_death(after, death)
         if not claim.is_kept(later) or not self._is_safe(death.key, after):
             return None
-        fix = self._build(kind, death, pod, claim, (edits, minimal), self._evidence(death), later)
-        if fix is not None and kind is FixKind.LIMIT:
-            return replace(fix, sooner=_sooner(after, later)) if fix.kind is FixKind.LIMIT else None
-        return fix
+        fix = self._build(kind, death, pod, claim, (edits, minimal), self.evidence(death), after)
+        return None if fix is not None and kind is FixKind.LIMIT and fix.kind is not kind else fix
 
     def _build(
         self,
@@ -454,7 +467,7 @@ class _Search:
         claim: Claim,
         changes: tuple[Sequence[Edit], Sequence[Edit]],
         evidence: Evidence,
-        after: NextDeath | None,
+        state: NodeState,
     ) -> Fix | None:
         """The fix, its edits and the least ones, unless a server would refuse it."""
         edits, minimal = (effective_edits(pod, some) for some in changes)
@@ -465,7 +478,14 @@ class _Search:
         strategy = strategy_for(pod, found) if workload is None else StrategyKind.TEMPLATE
         if found.before.qos_class is not found.after.qos_class and kind is not FixKind.RECOMMENDED:
             kind = FixKind.CLASS
-        return Fix(kind, pod, edits, minimal, claim, death, after, evidence, found, strategy, workload)
+        after = same_death(state, death)
+        first = next(iter(deaths_of(state, self._group & self.pods.keys() or {pod_key(pod)})), None)
+        is_later = first is None or (after is not None and after.distance_bytes <= first.distance_bytes)
+        sooner = None if is_later else first
+        fix = Fix(kind, pod, edits, minimal, claim, death, after, evidence, found, strategy, workload, sooner)
+        rooms = (one.free - one.needed for one in found.node_fit if one.resource == MEMORY)
+        free = next((max(room + fix.more_bytes, 0) for room in rooms), None)
+        return replace(fix, node_bytes=fix.more_bytes, free_bytes=free)
 
 
 def strategy_for(pod: Pod, found: Preview) -> StrategyKind:
@@ -485,14 +505,6 @@ def _is_after(most: int, state: NodeState, death: NextDeath, container: str) -> 
             return False
         others += step.key != death.key
     return True
-
-
-def _sooner(state: NodeState, death: NextDeath | None) -> NextDeath | None:
-    """How a killer of the node ends the pod before it meets its own limit."""
-    if death is None:
-        return None
-    waiting = (one for one in deaths_of(state, death.key) if one.mechanism in OF_NODE)
-    return next((one for one in waiting if one.distance_bytes < death.distance_bytes), None)
 
 
 def _ends(state: NodeState, container: int, to_bytes: int, key: PodKey, *, evicts: bool) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
+from math import inf
 from typing import Final, NamedTuple
 
 from msgspec import structs
@@ -18,7 +19,7 @@ from msgspec import structs
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, apply_edits, current_value
 from kubectl_qos.edit.goals import UNIT_BYTES
 from kubectl_qos.edit.preview import Effects, Preview, StrategyKind, When, as_recreated
-from kubectl_qos.k8s.allocation import running_pod
+from kubectl_qos.k8s.allocation import desired_pod, running_pod
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.managers import VerticalAutoscaler
@@ -28,7 +29,7 @@ from kubectl_qos.k8s.resources import pod_requests
 from kubectl_qos.k8s.usage import ContainerKey, ContainerUsage, PodKey, PodUsage
 from kubectl_qos.qos.qos_class import QosClass, computed_class
 from kubectl_qos.qos.reason import Mechanism
-from kubectl_qos.qos.resize import NodeFit
+from kubectl_qos.qos.resize import node_fit
 from kubectl_qos.qos.simulation.next_death import OF_NODE, NextDeath, in_turn, next_deaths
 from kubectl_qos.qos.simulation.node_state import (
     NodeProcess,
@@ -111,8 +112,10 @@ class Fix:
 
     `claim` is kept by `minimal` and by no less; `edits` may add to it, up to a friendly size. `death` is put
     off, `after` is the same death then, None where it no longer waits: of a limited neighbour it is its own.
-    `sooner` is what a killer of the node does to the pod then before a raised limit is reached.
-    `preview` is of `pod` on its node.
+    `sooner` is what ends the pod then, or another of the workload on its node, before that all the same, so
+    that their next death is one of the two. `preview` is of `pod` on its node. `node_bytes` is
+    how much more its `node_pods` of the workload request together, `free_bytes` what the node has for that,
+    None where unknown; of several nodes the tightest.
     """
 
     kind: FixKind
@@ -127,6 +130,9 @@ class Fix:
     strategy: StrategyKind
     workload: tuple[str, str] | None = None
     sooner: NextDeath | None = None
+    node_pods: int = 1
+    node_bytes: int = 0
+    free_bytes: int | None = None
 
     @property
     def effects(self) -> Effects:
@@ -153,14 +159,20 @@ class Fix:
         return new.value() - old.value()
 
     @property
-    def room(self) -> NodeFit | None:
-        """The pod's memory request and what its node has free, None where that is unknown."""
-        return next((fit for fit in self.preview.node_fit if fit.resource == MEMORY), None)
+    def left_bytes(self) -> float:
+        """What the tightest node has free afterwards, infinite where that is unknown."""
+        return inf if self.free_bytes is None else self.free_bytes - self.node_bytes
 
     @property
     def fits(self) -> bool:
-        """Whether the node has room for what is requested."""
-        return self.more_bytes <= 0 or self.room is None or self.room.fits
+        """Whether the nodes have room for what is requested."""
+        return self.node_bytes <= 0 or self.left_bytes >= 0
+
+    @property
+    def puts_off(self) -> bool:
+        """Whether the death is further away; what a VerticalPodAutoscaler recommends may bring it nearer."""
+        is_other = self.kind is not FixKind.RECOMMENDED
+        return is_other or self.after is None or self.after.distance_bytes > self.death.distance_bytes
 
 
 class NoFixReason(StrEnum):
@@ -174,11 +186,12 @@ class NoFixReason(StrEnum):
 
 
 class Unfixed(NamedTuple):
-    """A death without a fix."""
+    """A death without a fix; `evidence` of what its container needs, where that has room."""
 
     node: str
     death: NextDeath
     reason: NoFixReason
+    evidence: Evidence | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,20 +207,27 @@ class NodeModel:
     """A node to try edits on: its pods as stored with their usage, and what the node itself uses.
 
     `history` is what is known of containers beside their present usage, `recommending` the
-    VerticalPodAutoscaler of the pods whose deaths are asked for.
+    VerticalPodAutoscalers that recommend other values for pods.
     """
 
     setup: NodeSetup
     pods: Sequence[Pod]
     usage: Mapping[PodKey, PodUsage]
     history: Mapping[ContainerKey, Evidence] = field(default_factory=dict)
-    recommending: VerticalAutoscaler | None = None
+    recommending: Mapping[PodKey, VerticalAutoscaler] = field(default_factory=dict)
     own_bytes: int = 0
     own_processes: tuple[NodeProcess, ...] = ()
 
     @cached_property
     def _running(self) -> list[Pod]:
         return [running_pod(pod, self.setup.release) for pod in self.pods]
+
+    @cached_property
+    def free_bytes(self) -> int | None:
+        """What the node has for further memory requests; None where that is unknown."""
+        pods = [default_pod(desired_pod(pod), self.setup.release) for pod in self.pods]
+        fits = node_fit(pods[0], pods[1:], self.setup) if pods else ()
+        return next((max(one.free - one.needed, 0) for one in fits if one.resource == MEMORY), None)
 
     def recreated(self, pod: Pod, edits: Iterable[Edit] = ()) -> Pod:
         """The defaulted pod as if recreated with those of the edits whose container it has."""
@@ -218,6 +238,11 @@ class NodeModel:
     def qos_class(self, pod: Pod, edits: Iterable[Edit] = ()) -> QosClass:
         """The class of the pod as if recreated with the edits."""
         return computed_class(self.recreated(pod, edits), self.setup.release)
+
+    def more_bytes(self, pod: Pod, edits: Iterable[Edit]) -> int:
+        """How much more memory the pod requests with the edits."""
+        old, new = (pod_requests(self.recreated(pod, some), self.setup.release) for some in ((), edits))
+        return new.get(MEMORY, ZERO).value() - old.get(MEMORY, ZERO).value()
 
     def state(self, keys: Collection[PodKey] = (), edits: Sequence[Edit] = ()) -> NodeState:
         """The node as if these pods were recreated with the edits, and used as much as now.
@@ -247,11 +272,11 @@ class NodeModel:
         return Evidence(EvidenceKind.SAMPLE if used is not None else EvidenceKind.NONE, peak)
 
 
-def order_of_fixes(fix: Fix) -> tuple[int, bool, bool, int, int]:
-    """The nearest death first; then what has room, keeps the class, takes effect early and takes least."""
+def order_of_fixes(fix: Fix) -> tuple[int, bool, bool, bool, int, int]:
+    """The nearest death first; then what puts it off, has room, keeps the class, is early, takes least."""
     when = list(When).index(fix.when)
     distance, more = max(fix.death.distance_bytes, 0), max(fix.more_bytes, 0)
-    return distance, not fix.fits, fix.kind is FixKind.CLASS, when, more
+    return distance, not fix.puts_off, not fix.fits, fix.kind is FixKind.CLASS, when, more
 
 
 def memory_value(pod: Pod, owner: str, side: Side) -> int:
@@ -294,7 +319,7 @@ def same_death(state: NodeState, death: NextDeath) -> NextDeath | None:
     if death.mechanism in OF_NODE:
         kind = death.mechanism, death.grace_seconds
         firsts = [one for one in next_deaths(state) if (one.mechanism, one.grace_seconds) == kind]
-        found = [one for first in firsts for one in in_turn(state, first, death.key)]
+        found = [one for first in firsts for one in in_turn(state, first, {death.key})]
     else:
         of_pod = {death.mechanism} & {Mechanism.POD_LIMIT}
         found = [

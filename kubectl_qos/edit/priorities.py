@@ -27,7 +27,6 @@ from kubectl_qos.edit.goals import (
     score_at_most,
 )
 from kubectl_qos.edit.preview import Effects, Preview, StrategyKind, When, preview
-from kubectl_qos.k8s.allocation import desired_pod
 from kubectl_qos.k8s.kinds import Workload
 from kubectl_qos.k8s.kubelet import MEMORY_AVAILABLE
 from kubectl_qos.k8s.objects import MEMORY, Pod
@@ -40,7 +39,6 @@ from kubectl_qos.qos.oom_score import GUARANTEED_ADJ, is_critical, is_mirror, is
 from kubectl_qos.qos.qos_class import QosClass, computed_class, is_decided_at_pod_level
 from kubectl_qos.qos.ranking import rank_node
 from kubectl_qos.qos.reason import Mechanism
-from kubectl_qos.qos.resize import node_fit
 
 
 class Inversion(NamedTuple):
@@ -124,13 +122,6 @@ def exposure(model: NodeModel, pod: Pod, edits: Sequence[Edit] = ()) -> Exposure
     if row.worst is None or row.usage is None or is_critical(pod) or not _evicts(model):
         return Exposure(points, None)
     return Exposure(points, row.usage.working_set_bytes * _NANO > row.profile.eviction_request.nano)
-
-
-def free_requests(model: NodeModel) -> int | None:
-    """What a node has for further memory requests, in bytes; None where that is unknown."""
-    others = map(desired_pod, model.pods[1:])
-    fits = node_fit(model.pods[0], others, model.setup) if model.pods else ()
-    return next((max(one.free - one.needed, 0) for one in fits if one.resource == MEMORY), None)
 
 
 def inversions(priorities: Mapping[PodKey, int], exposures: Mapping[PodKey, Exposure]) -> list[Inversion]:
@@ -275,7 +266,7 @@ class _PlanSearch:
         self.without_usage = sum(
             1 for key, found in self.before.items() if found.points is not None and key not in model.usage
         )
-        self.free_bytes = free_requests(model)
+        self.free_bytes = model.free_bytes
 
     def _why_fixed(self, pod: Pod, *, is_selected: bool) -> ObstacleReason | None:
         if is_static(pod) or is_mirror(pod):

@@ -5,8 +5,9 @@ Not here: the template itself (preview.py), and the rollout that recreates them 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, apply_edits
 from kubectl_qos.edit.preview import Effects, as_recreated, build_effects
@@ -20,29 +21,33 @@ from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.qos.prediction import predict, predict_running
 from kubectl_qos.qos.ranking import Ranking, rank_node
 from kubectl_qos.qos.resize import node_fit
-from kubectl_qos.qos.simulation.next_death import NextDeath, next_deaths
+from kubectl_qos.qos.simulation.next_death import NextDeath, deaths_of, next_deaths
 from kubectl_qos.qos.simulation.node_state import ranked_node_state
 
 
 @dataclass(frozen=True, slots=True)
 class NodeReplicas:
-    """The pods of a workload that one node runs, those that die first first, and all that wait there.
+    """The pods of a workload that one node runs, by their kill ranks there, and all deaths that wait there.
 
-    `room` is how many further pods with the edits the node has requests left for, `room_later` once the old
-    ones are gone; None where what is allocatable is unknown.
+    `mine_*` is the nearest death of one of the pods. `room` is how many further pods with the edits the node
+    has requests left for, `room_later` once the old ones are gone; None where what is allocatable is unknown.
     """
 
     setup: NodeSetup
     effects: tuple[Effects, ...]
     deaths_before: tuple[NextDeath, ...]
     deaths_after: tuple[NextDeath, ...]
+    mine_before: NextDeath | None
+    mine_after: NextDeath | None
     room: int | None
     room_later: int | None
 
     @property
-    def keys(self) -> set[PodKey]:
-        """Namespace and name of each of the pods."""
-        return {(one.before.pod.namespace, one.before.pod.name) for one in self.effects}
+    def first(self) -> Effects:
+        """Those on the pod that dies next, as far as that is known."""
+        key = self.mine_before.key if self.mine_before is not None else None
+        mine = (one for one in self.effects if (one.before.pod.namespace, one.before.pod.name) == key)
+        return next(mine, self.effects[0])
 
 
 def replicas_of(workload: Pod, pods: Iterable[Pod]) -> list[Pod]:
@@ -56,12 +61,12 @@ def replicas_of(workload: Pod, pods: Iterable[Pod]) -> list[Pod]:
 
 
 def recreate_all(workload: Pod, edits: Sequence[Edit], snapshot: Snapshot) -> tuple[NodeReplicas, ...]:
-    """What edits of a workload do to each of its pods on its node; the one that dies first comes first."""
+    """What edits of a workload do to each of its pods; the node where one dies next comes first."""
     by_node: dict[str, list[Pod]] = {}
     for pod in replicas_of(workload, snapshot.pods):
         by_node.setdefault(pod.node_name, []).append(pod)
     found = (_on_node(pods, edits, name, snapshot) for name, pods in by_node.items())
-    return tuple(sorted(found, key=lambda one: _rank(one.effects[0])))
+    return tuple(sorted(found, key=lambda one: one.mine_before.distance_bytes if one.mine_before else inf))
 
 
 def usage_of(pod: Pod, snapshot: Snapshot) -> PodUsage | None:
@@ -94,12 +99,17 @@ def _on_node(pods: Sequence[Pod], edits: Sequence[Edit], name: str, snapshot: Sn
         rank_node([pair[side].pod for pair in pairs] + running, setup.node, setup.release, snapshot.usage)
         for side in (0, 1)
     )
-    own = snapshot.own_bytes(name)
+    keys, own = {(pod.namespace, pod.name) for pod in pods}, snapshot.own_bytes(name)
+    (deaths_before, mine_before), (deaths_after, mine_after) = (
+        _deaths(ranking, setup, own, keys) for ranking in (before, after)
+    )
     return NodeReplicas(
         setup,
         tuple(sorted(build_effects(pairs, before, after), key=_rank)),
-        _deaths(before, setup, own),
-        _deaths(after, setup, own),
+        deaths_before,
+        deaths_after,
+        mine_before,
+        mine_after,
         _room(pairs[0][1].pod, map(desired_pod, [*others, *pods]), setup),
         _room(pairs[0][1].pod, map(desired_pod, others), setup),
     )
@@ -110,11 +120,15 @@ def _recreated(pod: Pod, edits: Iterable[Edit]) -> Pod:
     return as_recreated(apply_edits(pod, [edit for edit in edits if edit.owner in names]))
 
 
-def _deaths(ranking: Ranking, setup: NodeSetup, own_bytes: int) -> tuple[NextDeath, ...]:
+def _deaths(
+    ranking: Ranking, setup: NodeSetup, own_bytes: int, keys: Collection[PodKey]
+) -> tuple[tuple[NextDeath, ...], NextDeath | None]:
+    """All that wait on a node, and the nearest of these pods."""
     try:
-        return tuple(next_deaths(ranked_node_state(ranking, setup, own_bytes=own_bytes)))
+        state = ranked_node_state(ranking, setup, own_bytes=own_bytes)
     except InputError:
-        return ()
+        return (), None
+    return tuple(next_deaths(state)), next(iter(deaths_of(state, keys)), None)
 
 
 def _room(pod: Pod, others: Iterable[Pod], setup: NodeSetup) -> int | None:

@@ -20,16 +20,13 @@ from kubectl_qos.edit.priorities import (
     Move,
     PriorityPlan,
     exposure,
-    free_requests,
     inversions,
     inverted,
     plan_priorities,
     priority_of,
 )
 from kubectl_qos.k8s.kinds import WORKLOADS, Workload, find_workload
-from kubectl_qos.k8s.objects import MEMORY, Pod, all_containers
-from kubectl_qos.k8s.quantity import ZERO
-from kubectl_qos.k8s.resources import pod_requests
+from kubectl_qos.k8s.objects import Pod, all_containers
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.k8s.validation import pod_refusals
 
@@ -74,7 +71,7 @@ class _Search:
         shares = [
             free // count
             for model in self._models
-            if (free := free_requests(model)) is not None
+            if (free := model.free_bytes) is not None
             if (count := sum(self._workloads[pod_key(pod)] == workload for pod in model.pods))
         ]
         self._most[workload] = min(shares, default=0)
@@ -98,7 +95,7 @@ class _Search:
         edits = {pod_key(pod): _edits(pod, values) for pod in model.pods}
         edited = replace(model, pods=[apply_edits(pod, edits[pod_key(pod)]) for pod in model.pods])
         most = {
-            key: self._most[workload] - _more_requested(model, pod, edits[key])
+            key: self._most[workload] - model.more_bytes(pod, edits[key])
             for pod in model.pods
             if (workload := self._workloads[key := pod_key(pod)]) in self._most
         }
@@ -135,12 +132,6 @@ def _edits(pod: Pod, values: Mapping[Workload, Sequence[Edit]]) -> tuple[Edit, .
     return effective_edits(pod, _own(pod, values.get(find_workload(pod), ())))
 
 
-def _more_requested(model: NodeModel, pod: Pod, edits: Sequence[Edit]) -> int:
-    """How much more memory a pod requests with edits, in bytes."""
-    old, new = (pod_requests(model.recreated(pod, some), model.setup.release) for some in ((), edits))
-    return new.get(MEMORY, ZERO).value() - old.get(MEMORY, ZERO).value()
-
-
 class _Node:
     """A node with the values of templates and the moves of its other pods."""
 
@@ -173,18 +164,18 @@ class _Node:
                 or pod_refusals(self._model.recreated(pod, edits), release)
             ):
                 yield workload
-        free = free_requests(self._model)
+        free = self._model.free_bytes
         if mine and free is not None and sum(map(self._more_bytes, changed)) > free:
             yield mine[min(mine, key=lambda key: (self._priorities[key], key))]
 
     def _more_bytes(self, key: PodKey) -> int:
-        return _more_requested(self._model, self._pods[key], self._edits[key])
+        return self._model.more_bytes(self._pods[key], self._edits[key])
 
     def plan(self) -> PriorityPlan:
         """The moves of all pods, of the highest priority first."""
         order = sorted(self._edits, key=lambda key: -self._priorities[key])
         moves = [self._move(key) for key in order if self._edits[key]]
-        return replace(self._found, moves=tuple(moves), free_bytes=free_requests(self._model))
+        return replace(self._found, moves=tuple(moves), free_bytes=self._model.free_bytes)
 
     def _move(self, key: PodKey) -> Move:
         known = next((one for one in self._found.moves if pod_key(one.pod) == key), None)

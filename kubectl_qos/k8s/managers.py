@@ -199,16 +199,15 @@ def matching_autoscalers(
     `Off` only recommends and is left out; `Initial` changes pods when they are created.
     """
     targets = _targets(chain)
-    return tuple(
-        Manager(
-            ManagerKind.VERTICAL_AUTOSCALER,
-            autoscaler.metadata.name,
-            f"spec.targetRef {target.kind} {target.name}",
-            autoscaler.mode,
-        )
-        for autoscaler in autoscalers
-        if ((target := autoscaler.spec.target_ref).kind, target.name) in targets and autoscaler.mode != "Off"
-    )
+    refs = ((one, one.spec.target_ref) for one in autoscalers if one.mode != "Off")
+    return tuple(as_manager(one) for one, ref in refs if (ref.kind, ref.name) in targets)
+
+
+def as_manager(autoscaler: VerticalAutoscaler) -> Manager:
+    """A VerticalPodAutoscaler as what manages the pods of its target."""
+    target, name = autoscaler.spec.target_ref, autoscaler.metadata.name
+    where = f"spec.targetRef {target.kind} {target.name}"
+    return Manager(ManagerKind.VERTICAL_AUTOSCALER, name, where, autoscaler.mode)
 
 
 def find_recommending(

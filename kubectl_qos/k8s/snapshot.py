@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kubectl_qos.k8s.kinds import find_workload
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, node_from_object
@@ -18,6 +18,9 @@ from kubectl_qos.k8s.objects import NO_NODE_INFO, NodeObject, Pod
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.selectors import FieldSelector, Selector
 from kubectl_qos.k8s.usage import NO_HISTORY, ContainerHistory, History, PodKey, PodUsage, Pressure
+
+if TYPE_CHECKING:
+    from kubectl_qos.k8s.managers import VerticalAutoscaler
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,7 @@ class Snapshot:
 
     `pressure` is that of nodes by name, where kubelets report it, `node_usage` the working set of the whole
     node, its own processes included, in bytes. `at` is the time of one of the past, RFC 3339, else empty.
+    `autoscalers` are known where `Source.with_autoscalers` has read them.
     """
 
     pods: Sequence[Pod] = ()
@@ -112,6 +116,7 @@ class Snapshot:
     node_usage: Mapping[str, int] = field(default_factory=dict)
     history: History = NO_HISTORY
     at: str = ""
+    autoscalers: tuple[VerticalAutoscaler, ...] = ()
 
     def own_bytes(self, node_name: str) -> int:
         """What a node's own processes use, 0 where that is unknown: the node's usage without its pods'."""

@@ -11,7 +11,7 @@ from kubectl_qos.edit.edits import Edit, as_flags, current_value
 from kubectl_qos.edit.preview import Effects, FileChange, Preview, StrategyKind, When
 from kubectl_qos.edit.status import unchanged_pods_note
 from kubectl_qos.edit.strategy import loop_obstacles
-from kubectl_qos.k8s.kinds import find_workload
+from kubectl_qos.k8s.kinds import STATIC, find_workload
 from kubectl_qos.k8s.kubelet import MEMORY_AVAILABLE
 from kubectl_qos.k8s.node_overrides import NodeOverride
 from kubectl_qos.k8s.objects import CPU, Pod
@@ -56,7 +56,7 @@ def edits_text(pod: Pod, edits: Sequence[Edit], minimal: Sequence[Edit] = ()) ->
     for edit in edits:
         old, some = current_value(pod, *edit.target), least.get(edit.target, edit.quantity)
         values = f"{quantity_text(old)} {ARROW} {quantity_text(edit.quantity)}"
-        values += "" if some == edit.quantity else f" (least {quantity_text(some)})"
+        values += "" if some == edit.quantity else f" (at least {quantity_text(some)})"
         names.setdefault(values, []).append(value_name(*edit.target))
     return ", ".join(f"{' and '.join(each)} {values}" for values, each in names.items())
 
@@ -318,13 +318,11 @@ def later_sentence(effects: Effects) -> str:
 
 
 def _owner(preview: Preview) -> Iterator[str]:
-    """The owner of a static pod is its node, which has no template."""
-    for owner in preview.before.pod.metadata.owner_references or ():
-        if owner.controller and owner.kind != "Node":
-            yield (
-                f"the pod belongs to {escape(owner.kind)} {escape(owner.name)}: "
-                "change the template too, or the next pod has the old values"
-            )
+    """A static pod has no template."""
+    kind, _, name = find_workload(preview.before.pod)
+    if kind not in {preview.before.pod.kind, STATIC}:
+        owner = f"{escape(kind.lower())}/{escape(name)}"
+        yield f"the next pod of {owner} has the old values again, unless its template is changed too"
 
 
 def comparison_subject(comparison: Comparison, overrides: Iterable[NodeOverride]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
@@ -12,6 +12,7 @@ from kubectl_qos.edit.fixes import (
     Evidence,
     EvidenceKind,
     Fix,
+    Fixes,
     FixKind,
     NodeModel,
     NoFixReason,
@@ -23,9 +24,9 @@ from kubectl_qos.edit.preview import StrategyKind
 from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.edit.strategy import loop_obstacles
 from kubectl_qos.errors import InputError
-from kubectl_qos.k8s.kinds import find_workload
+from kubectl_qos.k8s.kinds import Workload, find_workload
 from kubectl_qos.k8s.kubelet import MEMORY_AVAILABLE, Origin
-from kubectl_qos.k8s.managers import Manager, find_recommending, matching_autoscalers
+from kubectl_qos.k8s.managers import Manager, as_manager, find_recommending, matching_autoscalers
 from kubectl_qos.k8s.objects import Pod, all_containers
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey
@@ -33,10 +34,11 @@ from kubectl_qos.present.apply import strategy_name
 from kubectl_qos.present.effects import edits_text, moment
 from kubectl_qos.present.findings import manager_line
 from kubectl_qos.present.format import NONE, binary, count, escape, full_name
-from kubectl_qos.present.next_death import distance, killed_by, state_notes, victim
+from kubectl_qos.present.next_death import distance, killed_by, mechanism_notes, state_notes, turn, victim
 from kubectl_qos.present.output import ARROW, NUMBER, Column, column, table
 from kubectl_qos.qos.reason import Mechanism
-from kubectl_qos.qos.simulation.next_death import OF_NODE
+from kubectl_qos.qos.restart import oom_loops
+from kubectl_qos.qos.simulation.next_death import OF_NODE, NextDeath
 
 MOST_ROWS: Final = 10
 """Of the table: those that follow are for deaths that are further away."""
@@ -102,11 +104,12 @@ def fixes_for_pods(
     managers: tuple[Manager, ...] = ()
     if related is not None:
         chain = [related.raw, *(owner.raw for owner in related.owners)]
-        recommending = find_recommending(chain, related.autoscalers)
+        known = find_recommending(chain, related.autoscalers)
+        recommending = dict.fromkeys(keys, known) if known is not None else {}
         models = [replace(model, recommending=recommending) for model in models]
         managers = matching_autoscalers(chain, related.autoscalers)
     found = fixes_of_pods(models, keys, workload, by)
-    notes = [*map(manager_line, managers), *_notes(found.fixes, models)]
+    notes = dict.fromkeys([*map(manager_line, managers), *_notes(found.fixes, models)])
     return FixList(found.fixes, found.unfixed, tuple(notes))
 
 
@@ -117,7 +120,14 @@ def node_model(snapshot: Snapshot, node: str) -> NodeModel:
         key: Evidence(EvidenceKind.HISTORY, known.peak_bytes, known.is_leak)
         for key, known in snapshot.history.of(pods).items()
     }
-    return NodeModel(snapshot.setup(node), pods, snapshot.usage, history, own_bytes=own)
+    targets = {
+        Workload(one.spec.target_ref.kind, one.metadata.namespace, one.spec.target_ref.name): one
+        for one in snapshot.autoscalers
+        if one.recommended
+    }
+    known = ((pod, targets.get(find_workload(pod))) for pod in pods if targets)
+    recommending = {(pod.namespace, pod.name): one for pod, one in known if one is not None}
+    return NodeModel(snapshot.setup(node), pods, snapshot.usage, history, recommending, own_bytes=own)
 
 
 def keys_in_scope(model: NodeModel, scope: Scope) -> set[PodKey] | None:
@@ -126,7 +136,10 @@ def keys_in_scope(model: NodeModel, scope: Scope) -> set[PodKey] | None:
     return None if len(keys) == len(model.pods) else keys
 
 
-def _notes(fixes: Sequence[Fix], models: Iterable[NodeModel]) -> Iterator[str]:
+def _notes(fixes: Sequence[Fix], models: Collection[NodeModel]) -> Iterator[str]:
+    keys = [(fix.pod.namespace, fix.pod.name) for fix in fixes]
+    setting = (model.recommending[key] for model in models for key in keys if key in model.recommending)
+    yield from dict.fromkeys(manager_line(as_manager(one)) for one in setting if one.mode != "Off")
     obstacles = (
         f"{full_name(fix.pod.namespace, fix.pod.name)} is not fixed in place: {escape(obstacle)}"
         for fix in fixes
@@ -135,6 +148,7 @@ def _notes(fixes: Sequence[Fix], models: Iterable[NodeModel]) -> Iterator[str]:
     yield from dict.fromkeys(obstacles)
     if any(fix.death.mechanism is Mechanism.EVICTION for fix in fixes):
         yield PRIORITY
+    yield from mechanism_notes(one for fix in fixes for one in (fix.death, fix.sooner) if one is not None)
     yield from state_notes({model.setup.node.name: model.state() for model in models})
 
 
@@ -182,18 +196,28 @@ def fix_change(fix: Fix) -> str:
 def fix_effect(fix: Fix) -> str:
     """What becomes of the death, who kills before it all the same, and of the class where that changes."""
     death, after = fix.death, fix.after
-    words = f"{killed_by(death)}: "
+    loops = death.mechanism not in OF_NODE and any(
+        one.container == death.container for one in oom_loops(fix.pod)
+    )
+    words = f"{killed_by(death)}{' at its next start' if loops else ''}: "
     if fix.kind is FixKind.NEIGHBOUR:
         assert after is not None, "a limit that was set can be hit"
         return f"{words}spares {victim(death)}, ends {victim(after)} after {distance(after)}"
     words += f"{distance(death)} {ARROW} {distance(after) if after is not None else 'never'}"
-    if after is not None and death.mechanism in OF_NODE:
-        words += f", after {count(after.before, 'other')}"
+    words += turn(after) if after is not None else ""
     if fix.sooner is not None:
         where = f"at {distance(fix.sooner)}" if fix.sooner.distance_bytes > 0 else "now"
-        words += f", but {killed_by(fix.sooner)} {where} before that"
+        words += f", but {killed_by(fix.sooner)}{_whose(fix, fix.sooner)} {where} before that"
     before, changed = fix.effects.before.qos_class, fix.effects.after.qos_class
     return f"{words}; {before.value} {ARROW} {changed.value}" if before is not changed else words
+
+
+def _whose(fix: Fix, sooner: NextDeath) -> str:
+    """Of another pod, or of which container where it has several with limits."""
+    if sooner.key != fix.death.key:
+        return f" of {victim(sooner)}"
+    is_clear = sooner.mechanism in OF_NODE or len(list(all_containers(fix.pod))) == 1
+    return "" if is_clear else f" of {escape(sooner.container)}"
 
 
 def fix_when(fix: Fix) -> str:
@@ -202,23 +226,27 @@ def fix_when(fix: Fix) -> str:
 
 
 def fix_requests(fix: Fix) -> str:
-    """What it requests of the node's allocatable memory: `no more`, `+64Mi of 1.2Gi free`."""
-    free = max(fix.room.free - fix.room.needed + fix.more_bytes, 0) if fix.room is not None else None
-    return requests_text(fix.more_bytes, free, " each" if fix.workload else "")
+    """What it requests of its node's allocatable memory: `unchanged`, `+64Mi of 1.2Gi free`."""
+    pods = fix.node_pods if fix.workload is not None else None
+    return requests_text(fix.node_bytes, fix.free_bytes, pods)
 
 
-def requests_text(more_bytes: int, free_bytes: int | None, each: str = "") -> str:
-    """What further requests take of what a node has free, None where that is unknown."""
-    if more_bytes <= 0:
-        return "no more" if not more_bytes else f"-{binary(-more_bytes)}"
-    if free_bytes is None:
-        return f"+{binary(more_bytes)}{each}"
-    no_room = ": no room" if more_bytes > free_bytes else ""
-    return f"+{binary(more_bytes)}{each} of {binary(free_bytes)} free{no_room}"
+def requests_text(more_bytes: int, free_bytes: int | None, pods: int | None = None) -> str:
+    """What further requests take of what a node has free, None where that is unknown.
+
+    `pods` is how many pods of a workload there take them together, None for a pod alone.
+    """
+    if not more_bytes:
+        return "unchanged"
+    text = f"+{binary(more_bytes)}" if more_bytes > 0 else f"-{binary(-more_bytes)}"
+    text += " each" if pods == 1 else f" for {pods} pods" if pods else ""
+    if more_bytes < 0 or free_bytes is None:
+        return text
+    return f"{text} of {binary(free_bytes)} free{': no room' if more_bytes > free_bytes else ''}"
 
 
 def fix_how(fix: Fix) -> str:
-    """How it is applied: `in place`, `through deployment/api`."""
+    """How it is applied: `in place until the next pod of deployment/api`, `through deployment/api`."""
     return how_to_apply(fix.strategy, *(fix.workload or find_workload(fix.pod)[::2]))
 
 
@@ -227,20 +255,28 @@ def how_to_apply(strategy: StrategyKind, kind: str, name: str) -> str:
     owner = f"{kind.lower()}/{escape(name)}"
     if strategy is StrategyKind.TEMPLATE:
         return f"through {owner}"
-    return f"recreate {owner}" if strategy is StrategyKind.RECREATE else strategy_name(strategy)
+    if strategy is StrategyKind.RECREATE:
+        return f"recreate {owner}"
+    lasts = f" until the next pod of {owner}" if kind != "Pod" else ""
+    return f"{strategy_name(strategy)}{lasts}"
 
 
 def fix_evidence(fix: Fix) -> str:
     """How the need is known: `one sample: 115Mi`."""
-    kind, peak = fix.evidence.kind, fix.evidence.peak_bytes
-    lower, upper = fix.evidence.lower_bytes, fix.evidence.upper_bytes
+    return evidence_text(fix.evidence)
+
+
+def evidence_text(evidence: Evidence) -> str:
+    """The same of what is known."""
+    kind, peak = evidence.kind, evidence.peak_bytes
+    lower, upper = evidence.lower_bytes, evidence.upper_bytes
     between = f" ({binary(lower)} to {binary(upper)})" if lower and upper else ""
     return kind.value if kind is EvidenceKind.NONE else f"{kind.value}: {binary(peak)}{between}"
 
 
 def fix_sentence(fix: Fix) -> str:
-    """One line: `shop/api-0 c limits.memory 1Gi → 2Gi, in place, now`."""
-    return f"{fix_object(fix)} {fix_change(fix)}, {fix_how(fix)}, {fix_when(fix)}"
+    """One line: `shop/api-0 c limits.memory 1Gi → 2Gi, now, in place`."""
+    return f"{fix_object(fix)} {fix_change(fix)}, {fix_when(fix)}, {fix_how(fix)}"
 
 
 NO_FIX: Final = {
@@ -252,20 +288,38 @@ NO_FIX: Final = {
 }
 
 
+def no_fix_sentence(unfixed: Unfixed) -> str:
+    """Why there is none."""
+    seen = f" ({evidence_text(unfixed.evidence)})" if unfixed.evidence is not None else ""
+    return f"{NO_FIX[unfixed.reason]}{seen}"
+
+
 def unfixed_sentence(unfixed: Unfixed) -> str:
     """A death without a fix, and why."""
     death = unfixed.death
-    return f"{victim(death)}: {killed_by(death)}, {distance(death)}: {NO_FIX[unfixed.reason]}"
+    return f"{victim(death)}: {killed_by(death)}, {distance(death)}: {no_fix_sentence(unfixed)}"
+
+
+def nearer(found: Fixes | FixList) -> list[str]:
+    """Why the first fix is not against the nearest death; empty where it is."""
+    nearest = min(found.unfixed, key=_distance, default=None)
+    if nearest is None or not found.fixes or _distance(nearest) >= found.fixes[0].death.distance_bytes:
+        return []
+    return [unfixed_sentence(nearest)]
+
+
+def _distance(unfixed: Unfixed) -> int:
+    return unfixed.death.distance_bytes
 
 
 def unfixed_lines(found: FixList) -> Iterator[str]:
     """The deaths without a fix, those whose limits have room last, and how many are left out."""
-    listed = sorted(
-        found.unfixed, key=lambda one: (one.reason is NoFixReason.HAS_ROOM, one.death.distance_bytes)
-    )
-    yield from map(unfixed_sentence, listed[:MOST_ROWS])
-    if len(listed) > MOST_ROWS:
-        more = count(len(listed) - MOST_ROWS, "more death")
+    listed = sorted(found.unfixed, key=lambda one: (one.reason is NoFixReason.HAS_ROOM, _distance(one)))
+    first = nearer(found)
+    yield from (f"nearer than the first change: {line}" for line in first)
+    yield from (line for line in map(unfixed_sentence, listed[:MOST_ROWS]) if line not in first)
+    if len(found.unfixed) > MOST_ROWS:
+        more = count(len(found.unfixed) - MOST_ROWS, "more death")
         yield f"{more} without a fix: -o json lists them"
 
 
@@ -332,7 +386,7 @@ def kubelet_sentence(fix: KubeletFix) -> str:
         changes.append(f"{binary(was)} {ARROW} {binary(fix.reserved_bytes)} reserved")
     if "evictionHard" in fix.fields:
         values = (one.eviction_hard.get(MEMORY_AVAILABLE, NONE) for one in (old, new))
-        least = "" if fix.least_bytes == fix.threshold_bytes else f" (least {binary(fix.least_bytes)})"
+        least = "" if fix.least_bytes == fix.threshold_bytes else f" (at least {binary(fix.least_bytes)})"
         changes.append(f"evictionHard {f' {ARROW} '.join(values)}{least}")
     missing = f", {binary(fix.missing_bytes)} less than is requested" if fix.missing_bytes else ""
     costs = f"allocatable memory -{binary(fix.cost_bytes)}{missing}"

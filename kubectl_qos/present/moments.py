@@ -5,7 +5,7 @@ Not here: the sections of a preview (effects.py), and how any of it looks (tui/)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from kubectl_qos.edit.preview import Effects, When
@@ -15,11 +15,11 @@ from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.present.effects import moment
 from kubectl_qos.present.format import UNKNOWN, count, escape, full_name
-from kubectl_qos.present.next_death import distance, killed_by, victim
-from kubectl_qos.present.output import ARROW, Line, Section, ValueChange, sentences
+from kubectl_qos.present.next_death import distance, killed_by, turn, victim
+from kubectl_qos.present.output import ARROW, Section, ValueChange, sentences
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import RankedPod, Ranking, with_adj
-from kubectl_qos.qos.simulation.next_death import OF_NODE, NextDeath, next_deaths
+from kubectl_qos.qos.simulation.next_death import OF_NODE, NextDeath, deaths_of, next_deaths
 from kubectl_qos.qos.simulation.node_state import NodeState, ranked_node_state
 
 
@@ -156,11 +156,15 @@ def _window(rows: Sequence[LadderRow], focus: set[int], most: int) -> Iterator[L
 
 
 class DeathsAt(NamedTuple):
-    """The next deaths by a changed pod's own limits and by its node's killers, from a moment on."""
+    """The next deaths by a changed pod's own limits and by its node's killers, from a moment on.
+
+    `mine` are all that wait for the pod itself, also those of killers that end others before it.
+    """
 
     heading: str
     state: NodeState
     deaths: tuple[NextDeath, ...]
+    mine: tuple[NextDeath, ...]
 
 
 def deaths_at_moments(effects: Effects, own_bytes: int) -> tuple[DeathsAt, ...]:
@@ -183,8 +187,9 @@ def deaths_at_moments(effects: Effects, own_bytes: int) -> tuple[DeathsAt, ...]:
                 found.append(_deaths(moment_words(effects, at), after, effects))
     except InputError:
         return ()
+    pairs = zip([None, *found], found, strict=False)
     return tuple(
-        one for number, one in enumerate(found) if not number or one.deaths != found[number - 1].deaths
+        one for last, one in pairs if last is None or (one.deaths, one.mine) != (last.deaths, last.mine)
     )
 
 
@@ -196,19 +201,29 @@ def deaths_section(effects: Effects, own_bytes: int) -> Section | None:
     found = deaths_at_moments(effects, own_bytes)
     if not found:
         return None
-    pod = effects.before.pod
-    mine = [next((one for one in at.deaths if one.key == (pod.namespace, pod.name)), None) for at in found]
-    steps = [distance(one) if one is not None else "none" for one in mine]
-    answer = f"of this pod {steps[0]}, stays"
-    if len(found) > 1:
-        answer = f"of this pod {f' {ARROW} '.join(steps)} {found[-1].heading}"
+    steps: dict[str, str] = {}
+    for at in found:
+        steps.setdefault(_nearest(at.mine), at.heading)
+    change, *_, since = (f" {ARROW} ".join(steps), *steps.values())
+    answer = f"of this pod {change}{', stays' if len(steps) == 1 else f' {since}'}"
     lines, known = [], set[NextDeath]()
     for at in found:
-        new = [f"{distance(one)} {victim(one)}, {killed_by(one)}" for one in at.deaths if one not in known]
+        new = [_death(one) for one in at.deaths if one not in known]
         rest = ["the others as before"] if len(new) < len(at.deaths) else []
-        lines.append(Line(f"{at.heading}: {'; '.join([*new, *rest])}"))
-        known = set(at.deaths)
-    return Section("Next death", answer, tuple(lines), changed=len(found) > 1)
+        lines.append(f"{at.heading}: {'; '.join([*new, *rest])}")
+        later = [f"{_nearest([one])}{turn(one)}" for one in at.mine if one.before and one not in known]
+        lines += [f"of this pod {at.heading}: {'; '.join(later)}"] if later else []
+        known = {*at.deaths, *at.mine}
+    return Section("Next death", answer, sentences(*lines), changed=len(found) > 1)
+
+
+def _death(death: NextDeath) -> str:
+    return f"{distance(death)} {victim(death)}, {killed_by(death)}"
+
+
+def _nearest(deaths: Sequence[NextDeath | None]) -> str:
+    """How far away the first of them is, and by whom: `+118Mi own limit 94%`, or `none`."""
+    return next((f"{distance(one)} {killed_by(one)}" for one in deaths if one is not None), "none")
 
 
 MOST_NODES: Final = 10
@@ -216,16 +231,14 @@ MOST_NODES: Final = 10
 
 
 def replicas_section(nodes: Sequence[NodeReplicas]) -> Section:
-    """The kill ranks of a workload's pods, worst, best and by node, and the next deaths on their nodes."""
+    """The kill ranks of a workload's pods and the next deaths by node: ranks are those of one node."""
     pods = sum(len(node.effects) for node in nodes)
-    changes = [_extreme("worst", min, nodes), _extreme("best", max, nodes)] if pods > 1 else []
-    changes += [change for node in nodes[:MOST_NODES] for change in _node_changes(node)]
-    mine = nodes[0].effects[0].before.pod
-    lines = [f"below: {full_name(mine.namespace, mine.name)}, the first of them to die"]
+    shown = tuple(change for node in nodes[:MOST_NODES] for change in _node_changes(node))
+    mine = nodes[0].first.before.pod
+    lines = [f"below: {full_name(mine.namespace, mine.name)}, whose next death is the nearest"]
     if len(nodes) > MOST_NODES:
         lines.insert(0, f"{count(len(nodes) - MOST_NODES, 'more node')}: -o json has them")
     answer = f"{count(pods, 'pod')} on {count(len(nodes), 'node')}, once all are recreated"
-    shown = tuple(change for change in changes if change is not None)
     return Section("Pods", answer, sentences(*lines), shown, any(change.changed for change in shown))
 
 
@@ -235,30 +248,17 @@ def _ranks(node: NodeReplicas) -> tuple[list[int], list[int]]:
     return sorted(filter(None, before)), sorted(filter(None, after))
 
 
-def _extreme(
-    word: str, choose: Callable[..., tuple[int, str]], nodes: Sequence[NodeReplicas]
-) -> ValueChange | None:
-    sides = (
-        [(rank, node.setup.node.name) for node in nodes for rank in _ranks(node)[side]] for side in (0, 1)
-    )
-    texts = [f"{rank} on {escape(name)}" for side in sides if side for rank, name in [choose(side)]]
-    return ValueChange(f"{word} kill rank", *texts) if len(texts) == 2 else None
-
-
 def _node_changes(node: NodeReplicas) -> Iterator[ValueChange]:
     name, (old, new) = escape(node.setup.node.name), _ranks(node)
     if old and new:
         label = "kill rank" if len(new) == 1 else "kill ranks"
         before, after = (", ".join(map(str, ranks)) for ranks in (old, new))
         yield ValueChange(f"{name}: {label} of {node.effects[0].ranked}", before, after)
-    deaths = node.deaths_before, node.deaths_after
-    mine = [next((one for one in side if one.key in node.keys), None) for side in deaths]
+    deaths, mine = (node.deaths_before, node.deaths_after), (node.mine_before, node.mine_after)
     if any(mine):
-        texts = [f"{distance(one)} {killed_by(one)}" if one is not None else "none" for one in mine]
-        yield ValueChange(f"{name}: next death of these", *texts)
+        yield ValueChange(f"{name}: next death of these", *(_nearest([one]) for one in mine))
     if all(deaths):
-        texts = [f"{distance(first)} {victim(first)}, {killed_by(first)}" for first, *_ in deaths]
-        yield ValueChange(f"{name}: next death", *texts)
+        yield ValueChange(f"{name}: next death", *(_death(first) for first, *_ in deaths))
 
 
 def rollout_section(nodes: Sequence[NodeReplicas], plan: RolloutPlan) -> Section | None:
@@ -288,4 +288,4 @@ def _deaths(heading: str, state: NodeState, effects: Effects) -> DeathsAt:
     pod, nearest = effects.before.pod, next_deaths(state)
     key = pod.namespace, pod.name
     shown = [one for one in nearest if one.mechanism in OF_NODE or one.key == key]
-    return DeathsAt(heading, state, tuple(shown))
+    return DeathsAt(heading, state, tuple(shown), tuple(deaths_of(state, {key})))

@@ -22,6 +22,11 @@ UPPER_BOUND: Final = (
 )
 
 
+KUBEPODS: Final = (
+    "kubepods limit: the memory limit of all pods together: what the node has, less what is reserved"
+)
+
+
 class DeathRow(NamedTuple):
     """A death to come on a node; `seconds` until then by the growth that a store of metrics has seen."""
 
@@ -76,14 +81,15 @@ def deaths_on_nodes(
         rows += _rows(snapshot, name, mine[:1] if only_next else mine)
     rows.sort(key=lambda row: row.death.distance_bytes)
     only = states[nodes[0]] if len(nodes) == 1 else None
-    return Deaths(tuple(rows), (*problems, *state_notes(states), *_history_notes(snapshot)), only)
+    notes = (*mechanism_notes(row.death for row in rows), *state_notes(states), *_history_notes(snapshot))
+    return Deaths(tuple(rows), (*problems, *notes), only)
 
 
 def deaths_of_pod(snapshot: Snapshot, pod: Pod) -> Deaths:
     """What kills one pod. Raises InputError where nothing can be said of its node."""
     state = state_of_node(snapshot, pod.node_name)
-    rows = _rows(snapshot, pod.node_name, deaths_of(state, (pod.namespace, pod.name)))
-    notes = state_notes({pod.node_name: state})
+    rows = _rows(snapshot, pod.node_name, deaths_of(state, {(pod.namespace, pod.name)}))
+    notes = *mechanism_notes(row.death for row in rows), *state_notes({pod.node_name: state})
     return Deaths(tuple(rows), (*notes, *_history_notes(snapshot)))
 
 
@@ -97,6 +103,12 @@ def _rows(snapshot: Snapshot, node: str, deaths: Iterable[NextDeath]) -> list[De
 def _history_notes(snapshot: Snapshot) -> Iterator[str]:
     if snapshot.history.containers:
         yield history_note(snapshot.history)
+
+
+def mechanism_notes(deaths: Iterable[NextDeath]) -> Iterator[str]:
+    """What a limit is that no pod has."""
+    if any(one.mechanism is Mechanism.KUBEPODS_LIMIT for one in deaths):
+        yield KUBEPODS
 
 
 def state_notes(states: Mapping[str, NodeState]) -> Iterator[str]:
@@ -134,6 +146,11 @@ def killed_by(death: NextDeath) -> str:
     if not death.limit_bytes:
         return whose
     return f"{whose} {100 * (death.limit_bytes - death.distance_bytes) / death.limit_bytes:.0f}%"
+
+
+def turn(death: NextDeath) -> str:
+    """Whether others die before it by the same killer: `, after 2 other deaths`."""
+    return f", after {count(death.before, 'other death')}" if death.before else ""
 
 
 COLUMNS: Final[tuple[Column[DeathRow], ...]] = (

@@ -58,10 +58,15 @@ class MoveRow(NamedTuple):
         """All inversions that end."""
         return [one for _, move in self.moves for one in move.solves]
 
+    def on_node(self, plan: PriorityPlan) -> list[Move]:
+        """The moves of pods on one node."""
+        return [one.move for one in self.moves if one.plan is plan]
+
     @property
-    def tightest(self) -> PlannedMove:
-        """The one whose node has least left for its requests."""
-        return min(self.moves, key=lambda one: (one.plan.free_bytes or 0) - one.move.more_bytes)
+    def tightest(self) -> tuple[PriorityPlan, int]:
+        """The node that has least left for its pods' requests, and how many bytes more those are."""
+        nodes = [(one.plan, sum(move.more_bytes for move in self.on_node(one.plan))) for one in self.moves]
+        return min(nodes, key=lambda one: (one[0].free_bytes or 0) - one[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +167,9 @@ def _object(row: MoveRow) -> str:
 
 
 def _requests(row: MoveRow) -> str:
-    plan, move = row.tightest
-    return requests_text(move.more_bytes, plan.free_bytes, " each" if move.workload is not None else "")
+    plan, more = row.tightest
+    pods = len(row.on_node(plan)) if row.move.workload is not None else None
+    return requests_text(more, plan.free_bytes, pods)
 
 
 def _when(move: Move) -> str:
@@ -211,15 +217,15 @@ def unsolved_sentences(plan: PriorityPlan) -> Iterator[str]:
 def _much(rows: Sequence[MoveRow]) -> Iterator[str]:
     """The changes that take much of what is free, or are many times the request."""
     for row in rows:
-        plan, move = row.tightest
-        more, free = move.more_bytes, plan.free_bytes
-        now = move.preview.before.pod
+        plan, total = row.tightest
+        move, free = row.on_node(plan)[0], plan.free_bytes
+        more, now = move.more_bytes, move.preview.before.pod
         requested = pod_requests(now, move.preview.before.setup.release).get(MEMORY, ZERO).value()
         texts = []
         if requested and more + requested >= MANY_TIMES * requested:
             texts.append(f"requests {(more + requested) // requested} times as much as before")
-        if free and more * 2 > free:
-            texts.append(f"takes {100 * more // free}% of what {escape(plan.node)} has free for requests")
+        if free and total * 2 > free:
+            texts.append(f"takes {100 * total // free}% of what {escape(plan.node)} has free for requests")
         if texts:
             yield f"{row.number}: {_object(row)} {' and '.join(texts)}"
 

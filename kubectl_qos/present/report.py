@@ -112,7 +112,7 @@ def _timeline(incident: Incident) -> Iterator[Block]:
     newest = sorted(range(len(lines)), key=lambda place: (lines[place].what not in DEATHS, -place))
     kept = [lines[place] for place in sorted(newest[:_MOST_LINES])]
     rows = [
-        (clock(one.time), one.what + (f" ×{one.times}" if one.times > 1 else ""), one.about, one.text)
+        (clock(one.time), one.what + (f" ({one.times} times)" if one.times > 1 else ""), one.about, one.text)
         for one in kept
     ]
     yield Grid(("Time", "What", "Where", "How"), rows)
@@ -154,8 +154,7 @@ def _death(number: int, death: Death, first_at: dict[object, int]) -> Iterator[B
     if state_sentence(death):
         yield Paragraph(f"{state_sentence(death)}.", f"A minute before, at {clock(death.state_time)}:")
     if prevention_sentence(death):
-        effect = "put it off" if diagnosis.mechanism in OF_NODE else "prevented it"
-        yield Paragraph(f"{prevention_sentence(death)}.", f"What would have {effect}:")
+        yield Paragraph(f"{prevention_sentence(death)}.", "What would have helped:")
 
 
 def _more(rest: int, where: str = "") -> Iterator[Block]:
@@ -205,15 +204,17 @@ def state_sentence(death: Death) -> str:
 
 def prevention_sentence(death: Death) -> str:
     """The first change against such a death with its effect and when, or why none; may be empty."""
-    fix = death.fix
+    fix, at = death.fix, f"; by the state of {clock(death.fix_time)}" if death.fix_time else ""
     if fix is not None:
-        at = f"; by the state of {clock(death.fix_time)}" if death.fix_time else ""
         change = of_fixes.fix_sentence(fix)
         if death.has_ended:
             change = f"{of_fixes.fix_object(fix)} {of_fixes.fix_change(fix)}, in the pod that follows"
         return f"{change}; {of_fixes.fix_effect(fix)}{at}"
     if death.unfixed is not None:
-        return f"no change is offered: {of_fixes.NO_FIX[death.unfixed.reason]}"
+        why = of_fixes.no_fix_sentence(death.unfixed)
+        if not at and death.unfixed.evidence is not None:
+            at = "; that is of now: what it used when it died is not known"
+        return f"no change is offered: {why}{at}"
     if death.kill.diagnosis.mechanism in OWN | OF_NODE:
         return "nothing can be tried: the pod does not run any more, and its node then is not known"
     return ""
@@ -239,6 +240,7 @@ def _next(incident: Incident) -> Iterator[Block]:
     yield from _more(len(rows) - len(shown_rows), f": kubectl qos next{what}")
     for fix in fixes.fixes[:1]:
         yield Paragraph(f"{of_fixes.fix_sentence(fix)}; {of_fixes.fix_effect(fix)}.", "The first change:")
+        yield from (Paragraph(f"{line}.", "But nearer:") for line in of_fixes.nearer(fixes))
     yield from _more(len(fixes.fixes) - 1, f": kubectl qos fix{what}")
     for line in [] if fixes.fixes else list(of_fixes.unfixed_lines(fixes))[:1]:
         yield Paragraph(f"{line}.", "No change:")

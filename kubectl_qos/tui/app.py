@@ -425,7 +425,7 @@ class QosApp(App[QosError]):
             else:
                 self.edit_workload(workload, fix.pod, fix.edits)
 
-        find = partial(find_fixes, view_model.snapshot, node, keys, named)
+        find = partial(find_fixes, self.source, view_model.snapshot, node, keys, named)
         self.push_screen(FixDialog(find), take)
 
     def _detail_left(self, _: None) -> None:

@@ -16,7 +16,7 @@ from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.errors import ApiError, InputError, QosError
 from kubectl_qos.k8s.kinds import pod_from_workload
 from kubectl_qos.k8s.objects import Pod, convert
-from kubectl_qos.k8s.snapshot import Missing, Scope
+from kubectl_qos.k8s.snapshot import Missing, Scope, Snapshot
 from tests.cluster.changing_server import ChangingServer, reference, workload
 from tests.cluster.cluster_objects import pod
 from tests.cluster.conftest import ConnectTo
@@ -117,6 +117,17 @@ def test_of_a_workload(connect_to: ConnectTo) -> None:
     found = source.related(source.find("ReplicaSet", "shop", "web-5"))
     assert found.raw == server.find("ReplicaSet", "web-5")
     assert [owner.kind for owner in found.owners] == ["Deployment"]
+
+
+def test_the_autoscalers_of_all_namespaces_or_of_one(connect_to: ConnectTo) -> None:
+    server = chain()
+    source = LiveSource(connect_to(server))
+    for namespace, names in ((None, ["web"]), ("shop", ["web"]), ("elsewhere", [])):
+        found = source.with_autoscalers(Snapshot(at="kept"), namespace)
+        assert [one.spec.target_ref.name for one in found.autoscalers] == names
+        assert (found.at, found.missing) == ("kept", ())
+    server.absent.add("verticalpodautoscalers.autoscaling.k8s.io")
+    assert source.with_autoscalers(Snapshot(), None) == Snapshot()
 
 
 def test_a_cluster_without_autoscalers_misses_none(around: Around) -> None:

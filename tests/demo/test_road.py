@@ -94,7 +94,7 @@ async def test_two_keys_from_a_cold_start_show_what_to_change_and_the_rest_appli
         for width, height in ((120, 35), (200, 50)):
             await pilot.resize_terminal(width, height)
             await pilot.seen(
-                "F fix data/importer-5f7b9c-2vtxk c limits.memory 123456789 → 144Mi, in place, now"
+                "F fix data/importer-5f7b9c-2vtxk c limits.memory 123456789 → 144Mi, now, in place until"
             )
         await pilot.keys("F")
         await pilot.seen("own limit 98%: +2Mi → +29Mi")

@@ -30,7 +30,6 @@ from kubectl_qos.edit.fixes import (
 )
 from kubectl_qos.edit.goals import in_bytes, raise_request
 from kubectl_qos.edit.preview import StrategyKind, When
-from kubectl_qos.edit.priorities import free_requests
 from kubectl_qos.edit.related import RelatedObjects, recommended_edits
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup
@@ -38,10 +37,10 @@ from kubectl_qos.k8s.managers import VerticalAutoscaler
 from kubectl_qos.k8s.objects import CPU, MEMORY, Pod, ResourceList, convert
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.resources import pod_requests
-from kubectl_qos.k8s.snapshot import NodeOverrides, Snapshot
+from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage
 from kubectl_qos.k8s.validation import pod_refusals
-from kubectl_qos.present.fixes import fix_evidence, fixes_for_pods
+from kubectl_qos.present.fixes import fix_evidence, fixes_for_pods, fixes_on_nodes
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.simulation.engine import simulate
 from kubectl_qos.qos.simulation.node_state import ContainerGrowth, NodeProcess, Scenario
@@ -109,9 +108,9 @@ def check(model: NodeModel, found: Fixes, group: Collection[PodKey] = ()) -> Non
             .value()
             for pod in model.pods
         )
-        if fix.more_bytes > 0 and not fix.workload:
-            assert fix.room is not None
-            assert fix.fits is (requested <= fix.room.capacity)
+        if fix.more_bytes > 0:
+            [capacity] = (one.capacity for one in fix.preview.node_fit if one.resource == MEMORY)
+            assert fix.fits is (requested <= capacity)
 
 
 FEWER: Final = settings(max_examples=settings().max_examples // 3)
@@ -260,7 +259,7 @@ def test_a_fixed_pod_survives_the_run_that_killed_it(
         assert mine.name not in {step.key[1] for step in steps}
     if lost:
         mine = next(one for one in model.pods if one.name == "oa-bu-over")
-        free = free_requests(model)
+        free = model.free_bytes
         assert free is not None
         edits = list(raise_request(model.recreated(mine), "c", 64 * MIB + free))
         steps = simulate(model.state({pod_key(mine)}, edits), scenario).steps
@@ -458,7 +457,7 @@ def recommending(policy: str = "", target: str = "2Gi", kind: str = "Pod", name:
         spec["resourcePolicy"] = {"containerPolicies": [{"containerName": "*", "controlledValues": policy}]}
     return convert(
         {
-            "metadata": {"name": "vpa"},
+            "metadata": {"name": "vpa", "namespace": "n"},
             "spec": spec,
             "status": {"recommendation": {"containerRecommendations": containers}},
         },
@@ -484,7 +483,7 @@ def test_an_autoscaler_moves_limits_in_proportion(resources: str, policy: str, e
 def test_what_an_autoscaler_recommends_is_one_of_the_fixes_with_what_becomes_of_the_death() -> None:
     mine, other = pod("mine", "requests: {memory: 1Gi}"), pod("other", "requests: {memory: 10Gi}")
     model = node(mine, other, mine=4, other=6)
-    found = fixes_of_pods([replace(model, recommending=recommending())], [KEY])
+    found = fixes_of_pods([replace(model, recommending={KEY: recommending()})], [KEY])
     (fix,) = (one for one in found.fixes if one.kind is FixKind.RECOMMENDED)
     assert fix.after == same_death(model.state({KEY}, fix.edits), fix.death)
     others = [one for one in found.fixes if one is not fix]
@@ -505,3 +504,21 @@ def test_an_autoscaler_that_will_take_an_edit_back_is_named() -> None:
     others = fixes_for_pods(snapshot, [KEY], related=elsewhere)
     assert not any("VerticalPodAutoscaler" in note for note in others.notes)
     assert FixKind.RECOMMENDED not in {fix.kind for fix in others.fixes}
+
+
+def test_what_autoscalers_recommend_is_among_the_fixes_of_a_node_and_a_namespace() -> None:
+    mine, other = pod("mine", "requests: {memory: 1Gi}"), pod("other", "requests: {memory: 10Gi}")
+    overrides = NodeOverrides(memory_bytes=16 * GIB)
+    snapshot = Snapshot([mine, other], usage=using(mine=4, other=6), overrides=overrides)
+    known = replace(snapshot, autoscalers=(recommending(), recommending(name="gone")))
+    for scope in (Scope(), Scope(namespace="n")):
+        found = fixes_on_nodes(known, [mine.node_name], scope)
+        kinds = {fix.pod.name: fix.kind for fix in found.fixes if fix.kind is FixKind.RECOMMENDED}
+        assert kinds == {"mine": FixKind.RECOMMENDED}
+        assert [note for note in found.notes if "VerticalPodAutoscaler vpa: sets the requests" in note]
+        of_pod = fixes_for_pods(known, [KEY])
+        assert {fix.edits for fix in of_pod.fixes} >= {
+            fix.edits for fix in found.fixes if fix.kind is FixKind.RECOMMENDED
+        }
+    without = fixes_on_nodes(snapshot, [mine.node_name], Scope())
+    assert FixKind.RECOMMENDED not in {fix.kind for fix in without.fixes}

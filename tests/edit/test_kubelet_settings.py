@@ -82,8 +82,8 @@ def test_growth_within_a_poll_is_missing_from_the_threshold() -> None:
     assert fix.configuration["evictionSoft"] == {"memory.available": "1536Mi"}
     assert fix.cost_bytes == 220 * MIB
     assert next(kubelet_notes(fix)) == (
-        "to evict before the kernel kills, the kubelet of n1 needs evictionHard 100Mi → 320Mi (least 300Mi);"
-        " allocatable memory -220Mi"
+        "to evict before the kernel kills, the kubelet of n1 needs evictionHard 100Mi → 320Mi"
+        " (at least 300Mi); allocatable memory -220Mi"
     )
 
 

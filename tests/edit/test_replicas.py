@@ -63,14 +63,27 @@ def test_all_pods_of_a_workload_change_at_once_on_each_of_its_nodes() -> None:
 API: Final = Workload("Deployment", "shop", "api")
 
 
-def test_a_preview_says_the_worst_the_best_and_each_node() -> None:
+def test_the_pod_that_dies_next_comes_first_as_ranks_are_of_one_node() -> None:
+    """Where a pod has rank 1 and room, and another on a fuller node has not: by distance, not by rank."""
+    seen = 0
+    for workload in map(template, WORKLOADS):
+        nodes = recreate_all(workload, requesting(workload, "100Mi"), DEMO)
+        distances = [one.mine_before.distance_bytes for one in nodes if one.mine_before is not None]
+        assert distances == sorted(distances)
+        if nodes[0].mine_before is not None:
+            first = nodes[0].first.before.pod
+            assert (first.namespace, first.name) == nodes[0].mine_before.key
+            ranks = [one.rank_before or 0 for node in nodes for one in node.effects]
+            seen += nodes[0].first.rank_before != min(ranks)
+    assert seen, "one of another rank than the lowest number"
+
+
+def test_a_preview_says_ranks_and_distances_of_each_node() -> None:
     api = template(API)
     nodes = recreate_all(api, requesting(api, "721Mi"), DEMO)
     section = replicas_section(nodes)
     assert section.heading == "Pods: 2 pods on 1 node, once all are recreated"
     assert [(one.label, one.before, one.after) for one in section.changes] == [
-        ("worst kill rank", "1 on worker-2", "2 on worker-2"),
-        ("best kill rank", "5 on worker-2", "11 on worker-2"),
         ("worker-2: kill ranks of 17", "1, 5", "2, 11"),
         ("worker-2: next death of these", "+118Mi own limit 94%", "+118Mi own limit 94%"),
         *[("worker-2: next death", *["+2Mi data/importer-5f7b9c-2vtxk:c, own limit 98%"] * 2)],

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kubectl_qos.cluster.files import DemoSource
-from kubectl_qos.edit.fixes import Evidence, EvidenceKind, Fix, FixKind, NoFixReason, Unfixed
+from kubectl_qos.edit.fixes import Evidence, EvidenceKind, Fix, FixKind, NoFixReason, Unfixed, order_of_fixes
 from kubectl_qos.edit.preview import StrategyKind
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
@@ -25,8 +25,10 @@ from kubectl_qos.present.fixes import (
     fixes_for_pods,
     fixes_on_nodes,
     lines,
+    nearer,
     notes,
     of_template,
+    unfixed_lines,
     unfixed_sentence,
 )
 
@@ -51,12 +53,13 @@ def first(found: FixList, kind: FixKind) -> Fix:
 def test_a_raised_limit(found: FixList) -> None:
     fix = first(found, FixKind.LIMIT)
     assert fix_sentence(fix) == (
-        "data/importer-5f7b9c-2vtxk c limits.memory 123456789 → 144Mi, in place, now"
+        "data/importer-5f7b9c-2vtxk c limits.memory 123456789 → 144Mi, now, in place until the next pod"
+        " of deployment/importer"
     )
     assert fix_effect(fix) == "own limit 98%: +2Mi → +29Mi"
-    assert (fix_requests(fix), fix_evidence(fix)) == ("no more", "one sample: 115Mi")
+    assert (fix_requests(fix), fix_evidence(fix)) == ("unchanged", "one sample: 115Mi")
     guaranteed = next(fix for fix in found.fixes if fix.pod.name == "db-0")
-    assert fix_change(guaranteed) == "a limits.memory and a requests.memory 4Gi → 4608Mi (least 4425Mi)"
+    assert fix_change(guaranteed) == "a limits.memory and a requests.memory 4Gi → 4608Mi (at least 4425Mi)"
 
 
 def test_a_raised_limit_that_another_killer_does_not_wait_for(found: FixList) -> None:
@@ -69,9 +72,11 @@ def test_a_raised_limit_that_another_killer_does_not_wait_for(found: FixList) ->
 
 def test_a_raised_request_and_its_moment(found: FixList) -> None:
     fix = first(found, FixKind.REQUEST)
-    assert fix_effect(fix) == "kubepods limit: +687Mi → +1927Mi, after 1 other"
+    assert fix_effect(fix) == (
+        "kubepods limit: +687Mi → +1927Mi, after 1 other death, but own limit 94% at +118Mi before that"
+    )
     assert (fix_when(fix), fix_requests(fix)) == ("when c restarts", "+209Mi of 1.6Gi free")
-    assert fix_effect(replace(fix, after=None)) == "kubepods limit: +687Mi → never"
+    assert fix_effect(replace(fix, after=None, sooner=None)) == "kubepods limit: +687Mi → never"
 
 
 def test_a_class_is_named_and_how_a_new_pod_gets_it(found: FixList) -> None:
@@ -91,10 +96,8 @@ def test_a_limited_neighbour_ends_itself(snapshot: Snapshot) -> None:
 
 def test_what_does_not_fit_is_said(found: FixList) -> None:
     fix = first(found, FixKind.REQUEST)
-    memory = next(one for one in fix.preview.node_fit if one.resource == "memory")
-    full = memory._replace(used=memory.capacity - memory.needed + 1)
-    assert fix_requests(replace(fix, preview=replace(fix.preview, node_fit=(full,)))).endswith(": no room")
-    assert fix_requests(replace(fix, preview=replace(fix.preview, node_fit=()))) == "+209Mi"
+    assert fix_requests(replace(fix, free_bytes=fix.node_bytes - 1)) == "+209Mi of 209Mi free: no room"
+    assert fix_requests(replace(fix, free_bytes=None)) == "+209Mi"
 
 
 def test_evidence_in_words(found: FixList) -> None:
@@ -112,6 +115,10 @@ def test_a_workload_gets_one_change_for_all_of_its_pods(snapshot: Snapshot) -> N
         assert fix_sentence(fix).startswith("shop/deployment/api ")
         assert fix_how(fix) == "through deployment/api"
         assert fix.strategy is StrategyKind.TEMPLATE
+    texts = [fix_requests(fix) for fix in of_workload.fixes]
+    assert texts[:2] == ["unchanged", "+418Mi for 2 pods of 1.6Gi free"], "both are on one node"
+    assert [fix.fits for fix in of_workload.fixes] == [": no room" not in text for text in texts]
+    assert not all(fix.fits for fix in of_workload.fixes)
 
 
 def test_several_nodes_show_the_nearest_and_a_namespace_its_own(snapshot: Snapshot) -> None:
@@ -148,12 +155,38 @@ def test_what_is_left_out_and_what_has_no_fix(found: FixList) -> None:
 
 def test_a_limit_with_room_for_more_is_no_fix_and_comes_last(snapshot: Snapshot) -> None:
     own = fixes_for_pods(snapshot, [("sandboxed", "vm-runner-0")]).unfixed[0]
-    room = "its limit leaves room enough above what was seen"
+    room = "its limit leaves room enough above what was seen (one sample: 24Mi)"
     assert unfixed_sentence(own) == f"sandboxed/vm-runner-0:c: own limit 75%, +8Mi: {room}"
-    leak = own._replace(reason=NoFixReason.LEAK, death=own.death._replace(distance_bytes=1 << 40))
+    leak = own._replace(
+        reason=NoFixReason.LEAK, evidence=None, death=own.death._replace(distance_bytes=1 << 40)
+    )
     first, *_, last = notes(FixList((), (own,) * MOST_ROWS + (leak,), ()))
     assert first.endswith(LEAK)
     assert last == "1 more death without a fix: -o json lists them"
+
+
+def test_a_first_fix_that_is_not_against_the_nearest_death_says_why(snapshot: Snapshot) -> None:
+    of_pod = fixes_for_pods(snapshot, [("data", "db-0")])
+    [line] = nearer(of_pod)
+    assert line == (
+        "data/db-0:b: own limit 75%, +32Mi:"
+        " its limit leaves room enough above what was seen (one sample: 96Mi)"
+    )
+    assert of_pod.fixes[0].death.distance_bytes > of_pod.unfixed[0].death.distance_bytes
+    said = list(unfixed_lines(of_pod))
+    assert said[0] == f"nearer than the first change: {line}"
+    assert line not in said, "once"
+    assert not nearer(fixes_on_nodes(snapshot, ["worker-2"], Scope())), "db-0:b is further away there"
+    assert not nearer(FixList((), of_pod.unfixed, ())), "there is no first one"
+
+
+def test_what_brings_its_death_nearer_is_never_first(found: FixList) -> None:
+    fix = found.fixes[0]
+    assert fix.after is not None
+    sooner = fix.after._replace(distance_bytes=fix.death.distance_bytes - 1)
+    recommended = replace(fix, kind=FixKind.RECOMMENDED)
+    assert min(recommended, fix, key=order_of_fixes) is recommended
+    assert min(replace(recommended, after=sooner), fix, key=order_of_fixes) is fix
 
 
 def test_a_node_of_unknown_size_is_an_error_alone_and_a_note_among_others(snapshot: Snapshot) -> None:

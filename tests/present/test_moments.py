@@ -90,7 +90,7 @@ def test_the_next_deaths_before_and_after() -> None:
 def test_a_preview_says_what_becomes_of_the_next_death() -> None:
     section = deaths_section(effects(limits="3Gi"), 0)
     assert section is not None
-    assert section.answer == "of this pod +118Mi → +687Mi now", "by the kubepods limit, before its own"
+    assert section.answer == "of this pod +118Mi own limit 94% → +687Mi kubepods limit now"
     before, after = (line.text for line in section.lines)
     assert before.startswith("before: +118Mi shop/api-7d9c5b6f8-x2mzq:c, own limit 94%; ")
     assert after == "now: +1142Mi shop/api-7d9c5b6f8-x2mzq:c, own limit 63%; the others as before"

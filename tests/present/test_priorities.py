@@ -44,7 +44,7 @@ def test_a_row_says_what_whom_it_outlives_and_when(found: Plans) -> None:
         "c requests.memory 512Mi → 852Mi",
         "kernel: batch/crunch-x2k9f and 8 more; kubelet: shop/cart-6c7fd9b5d-9qj4t and 1 more",
         "when recreated",
-        "+340Mi each of 1.6Gi free",
+        "+680Mi for 2 pods of 1.6Gi free",
         "through deployment/api",
     ]
     assert move_sentence(row.move) == (

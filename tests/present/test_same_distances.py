@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from kubectl_qos.cluster.files import DemoSource
+from kubectl_qos.edit.fixes import FixKind
 from kubectl_qos.edit.preview import preview
+from kubectl_qos.edit.replicas import recreate_all
+from kubectl_qos.k8s.kinds import find_workload
+from kubectl_qos.k8s.managers import VerticalAutoscaler
+from kubectl_qos.k8s.objects import ObjectMeta, Pod, convert
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.present.fixes import fixes_on_nodes, node_model
-from kubectl_qos.present.moments import deaths_at_moments
-from kubectl_qos.present.next_death import deaths_on_node
+from kubectl_qos.present.fixes import fix_effect, fixes_for_pods, fixes_on_nodes, node_model
+from kubectl_qos.present.moments import deaths_at_moments, deaths_section, replicas_section
+from kubectl_qos.present.next_death import deaths_on_node, distance, killed_by
 from kubectl_qos.qos.simulation.next_death import NextDeath
 from kubectl_qos.qos.simulation.node_state import state_of_node
+from kubectl_qos.tui.screens.fixes import find_fixes
 from tests.tui.sources import API, demo, pod_named
 
 NODE, MIB = "worker-2", 1 << 20
@@ -41,3 +48,54 @@ def test_the_picture_the_edit_screen_and_the_fixes_speak_of_the_same_deaths() ->
     fixes = fixes_on_nodes(snapshot, [NODE], Scope()).fixes
     assert fixes
     assert set(places(tuple(fix.death for fix in fixes))) <= set(places(found.deaths))
+
+
+def test_a_fix_names_the_next_death_that_its_preview_names() -> None:
+    """The effect has two values where another killer comes before the one that is put off."""
+    snapshot, seen = known(), 0
+    for fix in (one for node in snapshot.nodes for one in fixes_on_nodes(snapshot, [node], Scope()).fixes):
+        if fix.kind is FixKind.NEIGHBOUR:
+            continue
+        found = deaths_at_moments(fix.effects, snapshot.own_bytes(fix.pod.node_name))
+        first = fix.sooner or fix.after
+        assert first is not None
+        assert places(found[-1].mine)[0] == places((first,))[0]
+        section = deaths_section(fix.effects, snapshot.own_bytes(fix.pod.node_name))
+        assert section is not None
+        assert f"{distance(first)} {killed_by(first)}" in section.answer
+        assert fix.after is None or fix.after in found[-1].mine
+        for one in filter(None, (fix.after, fix.sooner)):
+            assert distance(one) in fix_effect(fix)
+            assert any(distance(one) in line.text for line in section.lines)
+            seen += one.before > 0
+    assert seen, "others are killed before it"
+
+
+def test_what_an_autoscaler_recommends_is_in_the_dialog_of_a_node_and_of_a_pod() -> None:
+    class Recommending(DemoSource):
+        def with_autoscalers(self, snapshot: Snapshot, namespace: str | None) -> Snapshot:
+            del namespace
+            container = {"containerName": "c", "target": {"memory": "3Gi"}}
+            raw = {
+                "metadata": {"name": "vpa", "namespace": "shop"},
+                "spec": {"targetRef": {"kind": "Deployment", "name": "api"}},
+                "status": {"recommendation": {"containerRecommendations": [container]}},
+            }
+            return replace(snapshot, autoscalers=(convert(raw, VerticalAutoscaler),))
+
+    for keys in ([], [("shop", API)]):
+        found = find_fixes(Recommending(), known(), NODE, keys, None)
+        assert [fix.pod.name for fix in found.fixes if fix.kind is FixKind.RECOMMENDED][:1] == [API]
+
+
+def test_a_workload_s_fix_names_the_next_death_that_its_preview_names() -> None:
+    snapshot = known()
+    pods = [pod for pod in snapshot.pods if find_workload(pod) == ("Deployment", "shop", "api")]
+    keys = [(pod.namespace, pod.name) for pod in pods]
+    for fix in fixes_for_pods(snapshot, keys, ("Deployment", "api")).fixes:
+        [node] = recreate_all(Pod("Deployment", ObjectMeta("api", "shop"), pods[0].spec), fix.edits, snapshot)
+        first = fix.sooner or fix.after
+        assert first is not None
+        assert node.mine_after == first
+        changes = {one.label: one.after for one in replicas_section([node]).changes}
+        assert changes[f"{NODE}: next death of these"] == f"{distance(first)} {killed_by(first)}"

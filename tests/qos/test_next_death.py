@@ -73,7 +73,7 @@ def test_a_pod_dies_in_its_turn(found: NodeState) -> None:
         if not step.key[0] or step.key in seen:
             continue
         seen.add(step.key)
-        mine = death(deaths_of(found, step.key), Mechanism.NODE)
+        mine = death(deaths_of(found, {step.key}), Mechanism.NODE)
         assert (mine.container, mine.frees_bytes) == (step.container, step.freed.free_bytes)
         freed_before = sum(one.freed.free_bytes for one in order[:place])
         first = death(next_deaths(found), Mechanism.NODE)
@@ -131,7 +131,7 @@ def test_an_immune_container_has_no_death_by_the_kernel(adj: int) -> None:
 
 def test_a_pod_that_no_killer_can_reach_has_no_deaths() -> None:
     found = node_state([("a", container(OOM_SCORE_ADJ_MIN, 500))], priorities={"a": 2_000_000_000})
-    assert deaths_of(found, ("", "a")) == [] == next_deaths(found)
+    assert deaths_of(found, {("", "a")}) == [] == next_deaths(found)
 
 
 @pytest.mark.parametrize(

@@ -270,6 +270,7 @@ def _find(
 
             plans = plans_of_nodes(snapshot, nodes, scope)
             return with_refusals(plans, lambda pod: _related(pod, resolved)), snapshot
+        snapshot = resolved.source.with_autoscalers(snapshot, scope.namespace)
         found = present.fixes_on_nodes(snapshot, nodes, scope, only_nearest=is_fleet and node is None)
         if node is not None:
             from kubectl_qos.edit.kubelet_settings import fix_kubelet

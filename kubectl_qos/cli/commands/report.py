@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -76,6 +76,8 @@ def run(options: Options) -> int:
     logs = kills_command.read_logs(options.kernel_logs, source, local=options.local)
     resolved = sources.resolve_source(source)
     facts = kills_command.facts_of(resolved, references, has_logs=False)
+    snapshot = resolved.source.with_autoscalers(facts.snapshot, facts.scope.namespace)
+    facts = replace(facts, snapshot=snapshot)
     if source.node is not None:
         resources.require_node(source.node, facts.snapshot)
     seconds = options.since_seconds or (None if source.has_files else DAY_SECONDS)

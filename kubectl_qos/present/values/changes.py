@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
@@ -19,7 +19,6 @@ from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.node_overrides import NodeOverride
 from kubectl_qos.k8s.objects import CPU
 from kubectl_qos.k8s.quantity import Quantity
-from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.apply import strategy_effect, strategy_title
 from kubectl_qos.present.effects import goal_reached, kubelet_refusals
 from kubectl_qos.present.findings import finding_sentence
@@ -28,6 +27,7 @@ from kubectl_qos.present.next_death import DeathRow
 from kubectl_qos.present.values import Document, NumberChange, TextChange, Values, camel
 from kubectl_qos.present.values.incidents import DeathValues, death_values
 from kubectl_qos.qos.killers import killers
+from kubectl_qos.qos.simulation.next_death import NextDeath
 
 
 class ObjectValues(Values, frozen=True, kw_only=True):
@@ -355,21 +355,16 @@ def preview_values(
 
 
 def _replicas_values(node: NodeReplicas) -> ReplicasValues:
-    def nearest(keys: Container[PodKey] | None) -> DeathChange:
-        before, after = (
-            next((one for one in side if keys is None or one.key in keys), None)
-            for side in (node.deaths_before, node.deaths_after)
-        )
-        name = node.setup.node.name
-        old, new = (one and death_values(DeathRow(name, one)) for one in (before, after))
+    def change(*deaths: NextDeath | None) -> DeathChange:
+        old, new = (one and death_values(DeathRow(node.setup.node.name, one)) for one in deaths)
         return DeathChange(before=old, after=new)
 
     return ReplicasValues.of(
         node,
         node=node.setup.node.name,
         pods=tuple(map(effects_values, node.effects)),
-        next_death=nearest(None),
-        next_own_death=nearest(node.keys),
+        next_death=change(*(next(iter(side), None) for side in (node.deaths_before, node.deaths_after))),
+        next_own_death=change(node.mine_before, node.mine_after),
     )
 
 

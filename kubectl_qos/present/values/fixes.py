@@ -46,11 +46,13 @@ class FixEvidence(Values, frozen=True, kw_only=True):
 class FixValues(OfCluster, frozen=True, kw_only=True):
     """A change that puts off `death`, which is `after` then, null where it no longer waits.
 
-    `sooner` is what a killer of the node does before a raised limit is reached, null where nothing is.
+    `sooner` is what ends the pod before that all the same, null where nothing does.
 
     `minimum` are the least values with the effect; those of `changes` may be rounded up to a friendly size.
     Of a pod of a workload the changes are the same for all of its pods. `requestedBytes` is how much more
-    memory each pod requests.
+    memory the pod requests, `nodeBytes` that of all `nodePods` on its node, `freeBytes` what the node has for
+    that, null where unknown, and `fits` whether it has enough; of several nodes those of the one with least
+    left. `nodeFit` is of the pod alone.
     """
 
     number: int
@@ -68,6 +70,9 @@ class FixValues(OfCluster, frozen=True, kw_only=True):
     when: When
     strategy: StrategyKind
     requested_bytes: int
+    node_pods: int
+    node_bytes: int
+    free_bytes: int | None
     fits: bool
     node_fit: tuple[FitValues, ...]
     evidence: FixEvidence

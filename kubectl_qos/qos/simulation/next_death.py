@@ -8,7 +8,7 @@ grace period (pkg/kubelet/eviction/helpers.go, thresholdsMetGracePeriod). Not he
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from itertools import count
 from operator import attrgetter
@@ -156,16 +156,16 @@ def _victim(run: Run, distance: Distance) -> tuple[int | NodeProcess, int] | Non
     return None if choice is None else (choice.victim, choice.tied)
 
 
-def deaths_of(state: NodeState, key: PodKey) -> list[NextDeath]:
-    """The deaths that wait for one pod: by its own limits, and by each killer of the node.
+def deaths_of(state: NodeState, keys: Collection[PodKey]) -> list[NextDeath]:
+    """The deaths that wait for one pod or the first of some: by own limits, and by each killer of the node.
 
     Those come when all before it have ended and what they freed has been used again.
     """
     nearest = next_deaths(state)
-    deaths = [death for death in nearest if death.mechanism not in OF_NODE and death.key == key]
+    deaths = [death for death in nearest if death.mechanism not in OF_NODE and death.key in keys]
     for first in nearest:
         if first.mechanism in OF_NODE:
-            deaths += in_turn(state, first, key)
+            deaths += in_turn(state, first, keys)
     return sorted(deaths, key=lambda death: death.distance_bytes)
 
 
@@ -201,8 +201,8 @@ def _is_alone(run: Run, state: NodeState, pod: int) -> bool:
     return limits == [state.pods[pod].limit_bytes]
 
 
-def in_turn(state: NodeState, first: NextDeath, key: PodKey) -> Iterator[NextDeath]:
-    """When the killer of a first death on the node reaches a pod, one victim after another; none if never."""
+def in_turn(state: NodeState, first: NextDeath, keys: Collection[PodKey]) -> Iterator[NextDeath]:
+    """When the killer of a first death reaches one of some pods, one victim after another; none if never."""
     run, distance = Run(state, Scenario()), first.distance_bytes
     evicts = first.mechanism is Mechanism.EVICTION
     for before in count():
@@ -210,10 +210,10 @@ def in_turn(state: NodeState, first: NextDeath, key: PodKey) -> Iterator[NextDea
         if step is None:
             return
         freed = step.freed.available_bytes if evicts else step.freed.free_bytes
-        if step.key == key:
+        if step.key in keys:
             yield first._replace(
                 distance_bytes=distance,
-                key=key,
+                key=step.key,
                 container=step.container,
                 qos=step.qos,
                 frees_bytes=freed,

@@ -12,8 +12,9 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.widgets import Label
 
+from kubectl_qos.cluster.source import Source
 from kubectl_qos.edit.fix_search import fixes_of_node
-from kubectl_qos.edit.fixes import Fix
+from kubectl_qos.edit.fixes import Fix, Fixes
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey
@@ -28,6 +29,7 @@ from kubectl_qos.present.fixes import (
     fix_when,
     fixes_for_pods,
     fixes_on_nodes,
+    nearer,
     node_model,
     unfixed_lines,
 )
@@ -53,28 +55,29 @@ _ROOMY: Final = 24
 """The least height of a terminal where there is."""
 
 
-def suggestion(snapshot: Snapshot, node: str) -> Fix | None:
-    """The first fix of the nearest death on a node that has one. Raises InputError."""
-    return next(iter(fixes_of_node(node_model(snapshot, node), only_nearest=True).fixes), None)
+def suggestion(snapshot: Snapshot, node: str) -> Fixes:
+    """Those of the nearest death on a node that has one, and the nearer deaths. Raises InputError."""
+    return fixes_of_node(node_model(snapshot, node), only_nearest=True)
 
 
 def suggested_line(snapshot: Snapshot, node: str) -> str:
     """The suggestion for a node in words, empty without one. Raises InputError."""
-    fix = suggestion(snapshot, node)
-    return fix_sentence(fix) if fix is not None else ""
+    found = suggestion(snapshot, node)
+    return "; but nearer: ".join([*map(fix_sentence, found.fixes[:1]), *nearer(found)])
 
 
 def find_fixes(
-    snapshot: Snapshot, node: str, keys: Sequence[PodKey], workload: tuple[str, str] | None
+    source: Source, snapshot: Snapshot, node: str, keys: Sequence[PodKey], workload: tuple[str, str] | None
 ) -> FixList:
     """Those for some pods, after the suggestion for the node; without pods those for the node.
 
     Raises InputError.
     """
+    snapshot = source.with_autoscalers(snapshot, keys[0][0] if keys else None)
     if not keys:
         return fixes_on_nodes(snapshot, [node], Scope())
     found = fixes_for_pods(snapshot, keys, workload)
-    first = suggestion(snapshot, node) if node else None
+    first = next(iter(suggestion(snapshot, node).fixes), None) if node else None
     if first is None:
         return found
     others = [fix for fix in found.fixes if (fix_object(fix), fix.edits) != (fix_object(first), first.edits)]
