@@ -219,6 +219,7 @@ class BrowseScreen(QosScreen):
         had_focus = self.focused is None or isinstance(self.focused, ListTable)
         self.query_one(ContentSwitcher).current = kind.value
         self.set_class(kind not in WITH_SIDEBAR, "-alone")
+        self.set_class(kind in {ListKind.CLUSTERS, ListKind.NODES}, "-full")
         if kind is ListKind.CLUSTERS:
             self._awaited_row = self.qos.source.title
             self.qos.clusters.poll()
