@@ -224,6 +224,7 @@ class BrowseScreen(QosScreen):
             self._awaited_row = self.qos.source.title
             self.qos.clusters.poll()
         self.refresh_bindings()
+        self.call_after_refresh(self._show_title)
         if had_focus or kind not in WITH_SIDEBAR:
             self._focus_list()
 
