@@ -13,7 +13,8 @@ os.environ.pop("NO_COLOR", None)
 
 from textual.widgets import Input
 
-from kubectl_qos.cluster.files import DemoSource
+from kubectl_qos.cluster.files import DEMO_TIME
+from kubectl_qos.demo.source import LivingDemo
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.tui.app import QosApp, screen_text
 from kubectl_qos.tui.screens.main import MainScreen
@@ -21,6 +22,7 @@ from kubectl_qos.tui.screens.main import MainScreen
 PICTURES = Path(__file__).parent / "pictures"
 FONTS = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
 """Fonts from elsewhere: a page must not load any, and a picture in a page cannot."""
+WORKING = ("reading ", "Reading …", "Simulating …", "Looking for fixes …", "loading related objects")
 SHOTS = (
     ("cluster", (120, 24), ("1",)),
     ("pods", (120, 36), ("tab", "j", "enter")),
@@ -43,7 +45,8 @@ SHOTS = (
 
 async def shoot(name: str, size: tuple[int, int], keys: tuple[str, ...]) -> None:
     """Press the keys in a terminal of that size and keep what is on the screen."""
-    app = QosApp(DemoSource(), Scope())
+    demo = LivingDemo(may_write=True, now=lambda: DEMO_TIME, tick_seconds=None)
+    app = QosApp(demo, Scope())
     async with app.run_test(size=size) as pilot:
         while app.view_model is None:
             await pilot.pause(0.01)
@@ -51,7 +54,7 @@ async def shoot(name: str, size: tuple[int, int], keys: tuple[str, ...]) -> None
         await pilot.press(*keys)
         while isinstance(app.screen, MainScreen) and app.screen.is_building:
             await pilot.pause(0.01)
-        while any(word in screen_text(app.screen) for word in ("reading ", "Reading …", "Simulating …")):
+        while any(word in screen_text(app.screen) for word in WORKING):
             await pilot.pause(0.01)
         await pilot.pause()
         for line in app.screen.query(Input):

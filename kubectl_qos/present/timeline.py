@@ -22,7 +22,7 @@ NOTHING: Final = "no death is known: no limit, no threshold and no killer of a n
 LIST_BELOW: Final = 62
 """Narrower pictures are a list."""
 _NAMES: Final = (24, 20, 16, 12)
-"""The most cells of a victim's name: the first with which the killers of the whole node fit."""
+"""The most cells of a victim's name: the first with which as many killers of the whole node fit as can."""
 LISTED: Final = 5
 _MOST: Final = 12
 """The own limits that a picture may have, the nearest ones."""
@@ -89,11 +89,11 @@ def timeline(
     killers = [death.mechanism for death in deaths]
     of_node = [place for kind in _FIRST for place, one in enumerate(killers) if one is kind]
     candidates = list(dict.fromkeys([*range(len(deaths))[:1], *of_node, *range(len(deaths))[:_MOST]]))
+    for_names = []
     for name in _NAMES:
         cells = {place: _cell(deaths[place], looks(deaths[place]), name, growth) for place in candidates}
-        shown = _chosen(candidates, cells, room)
-        if set(of_node) <= set(shown):
-            break
+        for_names.append((_chosen(candidates, cells, room), cells))
+    shown, cells = max(for_names, key=lambda one: len({*of_node} & {*one[0]}))
     gaps = _gaps(shown)
     wide = [max(map(_length, cells[place])) + _GAP for place in shown]
     spare = (room - sum(wide) - sum(_length(_folded(gap)[0]) for gap in gaps)) // max(len(shown), 1)
@@ -173,7 +173,7 @@ def _chosen(candidates: Iterable[int], cells: Mapping[int, _Cell], room: int) ->
     chosen: list[int] = []
     for place in candidates:
         wanted = sorted([*chosen, place])
-        needed = sum(max(map(_length, cells[one])) + _GAP for one in wanted)
+        needed = sum(max(map(_length, cells[one])) + _GAP for one in wanted) - _GAP
         if needed + sum(_length(_folded(gap)[0]) for gap in _gaps(wanted)) <= room or not chosen:
             chosen = wanted
     return chosen

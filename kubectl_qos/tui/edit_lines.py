@@ -82,14 +82,14 @@ def ladder_layout(effects: Effects, most: int) -> TextLayout:
     names = [full_name(row.pod.namespace, row.pod.name) for row in rows]
     score = max((len(_score(row)) for row in rows), default=0)
     used = max((len(_used(row)) for row in rows), default=0)
-    note = max((len(row.moment) + 2 for row in rows if row.moment), default=0)
+    last = max((len(row.moment) for row in rows), default=0)
 
     def layout(width: int) -> Iterator[TextLine]:
         if not rows:
             why = "it has no rank: nothing of it runs on a node, or nothing is known to rank by"
             yield from (TextLine(text, "muted") for text in wrapped(why, width, hanging=""))
             return
-        room = max(min(width - rank - score - note - used - 10, max(map(cell_len, names))), 8)
+        room = max(min(width - rank - score - max(used, last) - 10, max(map(cell_len, names))), 8)
         for row, name in zip(rows, names, strict=True):
             if row.skipped and row is not rows[0]:
                 yield TextLine(f"  {'⋮':>{rank}}  {count(row.skipped, 'pod')}", "muted")
@@ -98,8 +98,7 @@ def ladder_layout(effects: Effects, most: int) -> TextLayout:
                 (f"{'▸' if row.mine else ' '} {row.rank:>{rank}}  ", token),
                 (f"{CLASSES[row.qos].letter} ", token or CLASSES[row.qos].token),
                 (f"{shortened(name, room):<{room}}  {_score(row):>{score}}", token),
-                (f"  {_used(row):>{used}}", token or "muted"),
-                (f"  {row.moment}", token),
+                (f"  {row.moment or _used(row).rjust(used)}", token or "muted"),
             )
 
     return lambda width: list(layout(width))
@@ -140,7 +139,7 @@ def deaths_layout(deaths: Sequence[DeathsAt], pod: Pod) -> TextLayout:
     return lambda width: list(layout(width))
 
 
-def _with_units(section: Section) -> Section:
+def with_units(section: Section) -> Section:
     """With the values for people behind the raw ones."""
     changes = []
     for one in section.changes:
@@ -160,5 +159,5 @@ def files_layout(effects: Effects, key: str, *, is_folded: bool) -> TextLayout:
     folded = layout_lines([TextLine(heading, "changed")])
     if is_folded:
         return folded
-    unfolded = effects_layout(tuple(map(_with_units, cgroup_sections(effects))))
+    unfolded = effects_layout(tuple(map(with_units, cgroup_sections(effects))))
     return lambda width: [*folded(width), *unfolded(width)]

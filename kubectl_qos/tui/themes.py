@@ -89,6 +89,8 @@ _BUILT_IN: Final = BUILTIN_THEMES["ansi-dark"]
 ANSI: Final = replace(
     _BUILT_IN,
     name="qos-ansi",
+    primary="ansi_cyan",
+    secondary="ansi_default",
     accent="ansi_magenta",
     variables={**_BUILT_IN.variables, "block-cursor-background": "ansi_default"},
 )

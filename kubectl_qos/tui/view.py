@@ -121,7 +121,8 @@ def list_title(
     """The title of a list: its path, how many rows it shows, how many pods have ended, and in which order.
 
     While pods arrive it has how many there are so far. Under memory pressure it says whose order decides, in
-    more words where the width in cells allows them; `pressure_key` then changes the order.
+    more words where the width in cells allows them; `pressure_key` then changes the order. What is not
+    narrowed down is left out of the path where it does not fit.
     """
     if shown == total:
         number = count(total - ended, view.kind) + (f", {ended:,} ended" if ended else "")
@@ -138,7 +139,7 @@ def list_title(
         words.append("only at risk")
     if marked:
         words.append(f"{marked:,} marked")
-    title = " / ".join(breadcrumbs(view)) + "  " + "  ".join(words)
+    path, rows = breadcrumbs(view), "  ".join(words)
     order = _ORDERS.get(sorted_by, f"by {sorted_by}")
     orders = [order]
     if pressure_key and view.by_eviction:
@@ -149,7 +150,9 @@ def list_title(
             f"{order}; eviction decides: {pressure_key}",
             f"{order}; {pressure_key}: eviction",
         ]
-    titles = [f"{title}  {one}" for one in orders]
+    titles = [f"{' / '.join(path)}  {rows}  {one}" for one in orders]
+    chosen = [part for part in path if not part.startswith("all ")]
+    titles.append("  ".join(filter(None, (" / ".join(chosen), rows, orders[-1]))))
     return next((one for one in titles if cell_len(one) <= width), titles[-1])
 
 

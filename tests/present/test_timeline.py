@@ -51,6 +51,13 @@ def test_killers_of_the_node_stay_and_nearer_own_limits_are_counted() -> None:
     assert "kernel: node full" in killers
 
 
+def test_a_name_is_cut_only_for_a_killer_of_the_node() -> None:
+    kinds = (Mechanism.EVICTION, Mechanism.KUBEPODS_LIMIT, Mechanism.NODE)
+    long = "name-of-twenty-four-x2k9"
+    deaths = [own(1)._replace(key=("x", long)), *(FULL._replace(mechanism=kind) for kind in kinds)]
+    assert [long in drawn(deaths, width)[1] for width in (66, 74, 82)] == [True, False, True]
+
+
 def test_a_narrow_picture_is_a_list_that_ends_with_the_killers_of_the_node() -> None:
     deaths = [*map(own, range(1, 9)), FULL]
     lines = drawn(deaths, 40)

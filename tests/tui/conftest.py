@@ -43,6 +43,7 @@ def picture(request: pytest.FixtureRequest) -> Picture:
             if size is not None:
                 await pilot.resize_terminal(*size)
             await pilot.pause()
+            assert pilot.app.screen.max_scroll_y == 0, "a screen, and a dialog, fits the terminal"
             called = "-".join(filter(None, (variant, "{}x{}".format(*size) if size else "")))
             path = (
                 SNAPSHOTS

@@ -394,6 +394,8 @@ async def test_themes(picture: Picture) -> None:
             await pilot.press_each("4", "d")
             await picture(pilot, "theme_of_explain", theme.name)
             await pilot.press_each("escape")
+        await pilot.press_each("e", *CHANGED)
+        await picture(pilot, "theme_of_edit", theme.name)
 
 
 async def test_without_colours(picture: Picture, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -256,6 +256,14 @@ async def test_the_list_of_nodes_simulates_its_node_and_a_place_any() -> None:
         await pilot.until(lambda: "node worker-2" in pilot.words)
 
 
+@pytest.mark.parametrize(("place", "token"), [(0, "victim"), (1, "")])
+async def test_the_next_victim_is_red_only_on_a_node_in_trouble(place: int, token: str) -> None:
+    async with simulating("1", *["j"] * place, "o", "shift+right") as pilot:
+        await pilot.until(lambda: bool(screen(pilot).table.rows))
+        table = screen(pilot).table
+        assert table._token(table.rows[0], "victim") == token
+
+
 async def test_a_node_named_beside_a_pod_of_another_one_has_its_own_victim_grow() -> None:
     async with simulating("colon", *"sim", "space", *"worker", "minus", "3", "enter", "tab") as pilot:
         await pilot.until(lambda: "grows" in requested(pilot))

@@ -180,6 +180,11 @@ def test_the_title_says_whose_order_decides_in_as_many_words_as_fit() -> None:
     assert title(45, by_eviction=True) == "in eviction order, decides now"
 
 
+def test_the_title_names_only_what_is_narrowed_down_where_little_fits() -> None:
+    titles = (list_title(View(node=node), 60, 60, "RANK", width=40) for node in (None, "worker-2"))
+    assert [*titles] == ["60 pods  in kill order", "worker-2  60 pods  in kill order"]
+
+
 @pytest.mark.parametrize(
     ("view", "sentence"),
     [

@@ -52,7 +52,7 @@ from kubectl_qos.tui.widgets.text_view import TextLayout, paragraphs, stacked
 
 KeyT = TypeVar("KeyT", bound=Hashable)
 
-_SQUEEZED: Final = {"workload": 24, "namespace": 24, "worst": 24}
+_SQUEEZED: Final = {"workload": 24, "namespace": 24, "worst": 18}
 
 
 class _GroupList(ListDefinition[GroupRow[KeyT]]):
@@ -179,7 +179,7 @@ _BAR: Final = 20
 _MAX_BAR: Final = 60
 _VICTIMS: Final = 4
 _MIN_DEATH: Final = 44
-"""Where the column of the next death is narrower, they have a line of their own."""
+"""Where the column of the next death is narrower, those that follow have a line of their own."""
 _ON_A_LINE: Final = 2
 
 
@@ -209,7 +209,7 @@ class NodeList(ListDefinition[NodeRow]):
     columns = _node_columns()
     fields = Fields(NODE_COLUMNS, OTHER_NAMES, None)
     importance = (
-        "node memory used_percent next_death pressure node next_death psi60 psi10 pods worst_percent"
+        "node memory used_percent next_death node next_death pressure psi60 psi10 pods worst_percent"
         " requests_percent limits_percent guaranteed burstable best_effort capacity used to_eviction"
     )
     squeezed: Mapping[str, int] = MappingProxyType({"node": 20, "next_death": 26})
@@ -242,7 +242,9 @@ class NodeList(ListDefinition[NodeRow]):
             trend = sparkline(self._trends.total(keys), row.capacity and row.capacity >> 10, before - GAP)
             ticks = memory_ticks(row, layout.by_key["memory"])
             spans = ((" " * GUTTER, ""), (trend.ljust(before), "calm"), (ticks, "faint"))
-        deaths = deaths[number : number + 1] if not is_narrow else deaths[:_ON_A_LINE] if number == 1 else []
+        begin = int("next_death" in starts) if is_narrow else number
+        end = begin + 1 if not is_narrow else begin + _ON_A_LINE if number == 1 else 0
+        deaths = deaths[begin:end]
         before = (GUTTER if is_narrow else column) - sum(cell_len(text) for text, _ in spans)
         room = width // _ON_A_LINE if is_narrow else width - column
         growth = self._trends.growth(keys)

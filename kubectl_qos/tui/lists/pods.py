@@ -40,7 +40,7 @@ from kubectl_qos.tui.widgets.text_view import TextLayout, paragraphs, stacked
 FLAG_TOKENS: Final = {
     Flag.CRITICAL: "success",
     Flag.PRIORITY: "warning",
-    Flag.NEAR_LIMIT: "error",
+    Flag.NEAR_LIMIT: "warning",
     Flag.OVER_REQUEST: "warning",
     Flag.RESIZING: "accent",
     Flag.STATIC: "muted",

@@ -219,10 +219,12 @@ class BrowseScreen(QosScreen):
         had_focus = self.focused is None or isinstance(self.focused, ListTable)
         self.query_one(ContentSwitcher).current = kind.value
         self.set_class(kind not in WITH_SIDEBAR, "-alone")
+        self.set_class(kind in {ListKind.CLUSTERS, ListKind.NODES}, "-full")
         if kind is ListKind.CLUSTERS:
             self._awaited_row = self.qos.source.title
             self.qos.clusters.poll()
         self.refresh_bindings()
+        self.call_after_refresh(self._show_title)
         if had_focus or kind not in WITH_SIDEBAR:
             self._focus_list()
 

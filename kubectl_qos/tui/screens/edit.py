@@ -59,8 +59,8 @@ _HUGE: Final = 160
 _FEW_RUNGS: Final = 5
 _MOST_RUNGS: Final = 60
 _BORDERS: Final = 2
-_LINES_OF_REST: Final = 3 + 3 * _BORDERS
-"""Lines of a wide screen without the values, the ladder's rungs and the next deaths."""
+_LINES_OF_REST: Final = 4 + 3 * _BORDERS
+"""Lines of a wide screen without the values, the ladder's rungs and the next deaths: its gap is one."""
 
 
 def _panel(name: str, title: str, classes: str = "") -> TextView:

@@ -31,6 +31,7 @@ from kubectl_qos.present.tree import (
 )
 from kubectl_qos.qos.cgroup.tree import Directory, cgroup_tree
 from kubectl_qos.tui.actions import BindingGroup
+from kubectl_qos.tui.edit_lines import with_units
 from kubectl_qos.tui.screens.base import QosScreen
 from kubectl_qos.tui.view import pod_name
 from kubectl_qos.tui.view_model import ViewModel
@@ -292,7 +293,8 @@ class CompareScreen(QosScreen, group=BindingGroup.COMPARE):
         reason.update(text_view.escape_lines(words))
         if sections is not None:
             self._shown = (words, *marked_lines(sections))
-            self.query_one(text_view.TextView).show(text_view.effects_layout(sections, missing=self._missing))
+            layout = text_view.effects_layout(tuple(map(with_units, sections)), missing=self._missing)
+            self.query_one(text_view.TextView).show(layout)
 
     def action_copy(self) -> None:
         self.qos.copy("\n".join(self._shown), "what changes")

@@ -145,6 +145,10 @@ class Palette(SearchDialog[Command]):
         super().__init__(table, now)
         self._commands = tuple(commands)
 
+    def on_mount(self) -> None:
+        _fit_dialog(self.query_one(".dialog-table"), _COMMAND_COLUMNS, self._commands)
+        super().on_mount()
+
     def find(self, query: str) -> Sequence[Command]:
         """Those whose name fits best, then those whose help has the words."""
         if not query.strip():
@@ -178,7 +182,7 @@ def _fit_dialog(
     dialog: Widget, columns: Sequence[Column[RowT]], rows: Sequence[RowT], least: int = 0
 ) -> None:
     """Make a dialog as wide as its table; its style bounds it."""
-    widths = measured(columns, rows, datetime.now(UTC))
+    widths = measured(columns, rows, datetime.now(UTC), dialog.screen.size.width)
     frame = 2 * _FRAME + dialog.styles.scrollbar_size_vertical
     dialog.styles.width = max(GUTTER + sum(widths) + GAP * len(widths) + frame, least, 24)
 

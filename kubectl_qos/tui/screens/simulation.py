@@ -248,7 +248,9 @@ class SimulationScreen(BuiltScreen[NodeState | None], group=BindingGroup.SIMULAT
             marks = whole.kill_points if whole is not None else ()
             slider.show(options.amount, options.top(node_state), step_bytes(node_state), marks)
         self._show_words()
-        self.table.show(shown[1] if shown is not None else None, self.qos.source.now(), simulation)
+        steps = shown[1] if shown is not None else None
+        in_trouble = self._view_model.is_in_trouble(self._node)
+        self.table.show(steps, self.qos.source.now(), simulation, in_trouble=in_trouble)
         self.query_one("#simulation-notes", TextView).show(self._notes_layout)
 
     def _whole_now(self) -> WholeSimulation | None:

@@ -420,7 +420,8 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
             base = self._style("cursor" if line.focused else "cursor-blurred")
         strip = self._strips.get(line)
         if strip is None:
-            look = table.Look(base, self._token_style, self._token_style("changed"), line.at_cursor)
+            of_token = self._token_style_on(base)
+            look = table.Look(base, of_token, self._token_style("changed"), line.at_cursor)
             strip = self._strips[line] = self._make_strip(line, look)
         return strip, base
 
@@ -436,9 +437,8 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         base = self._base
         if line.at_cursor:
             base = self._style("cursor" if line.focused else "cursor-blurred")
-        segments = [
-            Segment(text, base + self._token_style(token) if token else base) for text, token in line.spans
-        ]
+        of_token = self._token_style_on(base)
+        segments = [Segment(text, base + of_token(token) if token else base) for text, token in line.spans]
         return Strip(segments).adjust_cell_length(width, base)
 
     def _below(self, y: int, width: int) -> Strip:
@@ -453,6 +453,12 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
 
     def _token_style(self, name: str) -> Style:
         return self.get_component_rich_style(f"line-table--{name}", partial=True)
+
+    def _token_style_on(self, base: Style) -> Callable[[str], Style]:
+        """The styles of tokens on a line: a reversed one has no colours, which would become backgrounds."""
+        if not base.reverse:
+            return self._token_style
+        return lambda name: Style(bold=self._token_style(name).bold)
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
         offset = event.get_content_offset(self)

@@ -116,7 +116,7 @@ class UsageBar(Widget):
         rest = "nothing requested, no limit"
         if whole:
             rest = f"{100 * self._use.used // whole}% of {'limit' if self._limit else 'request'}"
-        lines = [f"{words}, {rest}" for words in self._use.words]
+        lines = [*(f"{words}, {rest}" for words in self._use.words), rest]
         words = next((line for line in lines if len(line) < width), lines[-1])
         if not whole:
             return Content(words)

@@ -252,11 +252,15 @@ class VictimTable(LineTable[VictimRow]):
     """Those who are killed, the next one first; or whom each mechanism would hit first."""
 
     def __init__(self) -> None:
-        super().__init__(natural="step", key=lambda row: row.identity, token=_token)
+        super().__init__(natural="step", key=lambda row: row.identity, token=self._token_for)
         self.flashes = False
+        self._in_trouble = False
 
-    def show(self, simulation: Simulation | None, now: datetime, whole: Simulation | None = None) -> None:
+    def show(
+        self, simulation: Simulation | None, now: datetime, whole: Simulation | None, *, in_trouble: bool
+    ) -> None:
         """Show the steps, and those that would follow in the whole simulation."""
+        self._in_trouble = in_trouble
         by_distance = simulation is not None and bool(simulation.distances)
         rows = (
             []
@@ -272,12 +276,11 @@ class VictimTable(LineTable[VictimRow]):
 
         self.load(rows, fitting, now)
 
-
-def _token(row: VictimRow, key: str) -> str:
-    if not row.is_reached:
-        return "muted"
-    if row.is_important and key in {"victim", "note"}:
-        return "warning"
-    if row.place == 1 and key == "victim":
-        return "victim"
-    return "muted" if key in {"free_after", "container"} else ""
+    def _token_for(self, row: VictimRow, key: str) -> str:
+        if not row.is_reached:
+            return "muted"
+        if row.is_important and key in {"victim", "note"}:
+            return "warning"
+        if row.place == 1 and key == "victim":
+            return "victim" if self._in_trouble else ""
+        return "muted" if key in {"free_after", "container"} else ""

@@ -69,8 +69,10 @@ Fitting = Callable[[int], Layout[RowT]]
 """The columns and widths for a width in cells."""
 
 
-def measured(columns: Sequence[Column[RowT]], rows: Sequence[RowT], now: datetime) -> list[int]:
-    """The width that each column needs for its header and a sample of the rows.
+def measured(
+    columns: Sequence[Column[RowT]], rows: Sequence[RowT], now: datetime, most: int = MAX_WIDTH
+) -> list[int]:
+    """The width that each column needs for its header and a sample of the rows, `most` at most.
 
     Columns of numbers reserve their `width`, because numbers change with every refresh.
     """
@@ -80,7 +82,7 @@ def measured(columns: Sequence[Column[RowT]], rows: Sequence[RowT], now: datetim
         texts = {column.cell(row, now) for row in sample}
         longest = max(map(cell_len, texts), default=0)
         reserved = column.width if column.align is Align.RIGHT else 0
-        widths.append(min(max(reserved, cell_len(column.header), longest), MAX_WIDTH))
+        widths.append(min(max(reserved, cell_len(column.header), longest), most))
     return widths
 
 
