@@ -32,6 +32,11 @@ _LACKING: Final = re.compile(r"argument (\S+): expected one argument")
 _UNKNOWN_LETTER: Final = re.compile(r"argument \S+: ignored explicit argument '((.).*)'")
 _OF_KUBECTL: Final = {"get": "top", "describe": "explain", "patch": "set"}
 """Commands of kubectl with the one of ours that does nearly the same."""
+_OF_OTHERS: Final = {
+    "from-exporter": "top, top nodes and next take it: other commands and the terminal UI need the pods"
+    " themselves, which no exporter publishes",
+}
+"""Flags of some commands, for those who give them to another one."""
 EXAMPLES: Final = """\
 examples:
   kubectl qos                                the terminal UI
@@ -107,6 +112,8 @@ class Parser(argparse.ArgumentParser):
         from difflib import get_close_matches
 
         name = word.lstrip("-")
+        if name in _OF_OTHERS:
+            return _OF_OTHERS[name]
         if word in _OF_KUBECTL:
             return f"did you mean {_OF_KUBECTL[word]}?"
         near = get_close_matches(name, [one.lstrip("-") for one in known], n=1)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
     from kubectl_qos.metrics.deaths import Track
     from kubectl_qos.metrics.prometheus import Prometheus
+    from kubectl_qos.qos.kills.analyze import Kill
     from kubectl_qos.qos.kills.report import KernelLog
     from kubectl_qos.transport.client import Connection
 
@@ -247,7 +248,10 @@ class Past:
     def _opened(self) -> tuple[Prometheus, str, str]:
         """The store, and the context with its namespace, which are not needed where a store is named."""
         if not self._options.is_cluster:
-            raise QosError("only a cluster has a past: --demo, -f and -k have no Prometheus")
+            raise QosError(
+                "only a cluster has a past: --demo, -f and -k have no Prometheus",
+                hint="kubectl qos on a cluster finds its Prometheus, kubectl qos --prometheus URL names one",
+            )
         store, connection = open_any_store(self._options)
         return (store, connection.context, connection.namespace) if connection else (store, "", "default")
 
@@ -285,6 +289,15 @@ class Past:
             return replace(found, overrides=overrides)
 
         return PastSource(context, namespace, at, read, self.present)
+
+    def older_deaths(self, now: datetime, *, is_past: bool) -> tuple[Sequence[Kill], int]:
+        """The deaths that the store has of so many seconds, where one is named or the time is a past one."""
+        from kubectl_qos.metrics.deaths import read_kills
+
+        seconds, end = self._options.over_seconds, now.timestamp()
+        if self._options.prometheus is None and not is_past:
+            return (), seconds
+        return read_kills(self._opened[0], end - seconds, end), seconds
 
     def track(self) -> Track:
         """The last hours that the store has, and who died in them."""

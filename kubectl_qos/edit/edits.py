@@ -55,6 +55,9 @@ class Edit:
         return odd_size(self.resource, self.quantity) if self.quantity is not None else ""
 
 
+EXAMPLES: Final = "write a quantity such as 250m, 1.5 or 512Mi"
+
+
 def parse_quantity(text: str) -> Quantity | None:
     """A typed quantity, or None for an empty text. Raises QuantityError with the reason."""
     text = text.strip()
@@ -206,9 +209,7 @@ def _parse_amount(part: str, flag: str) -> Amount:
     try:
         return Amount(resource, parse_quantity(text))
     except QuantityError as error:
-        raise UsageError(
-            f"{flag} {part}: {error}", hint="write a quantity such as 250m, 1.5 or 512Mi"
-        ) from None
+        raise UsageError(f"{flag} {part}: {error}", hint=EXAMPLES) from None
 
 
 _QUALIFIED: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")

@@ -6,10 +6,12 @@ one time (past.py), and deaths in statuses, events and kernel logs (qos/kills).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final, NamedTuple
 
+from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.usage import ContainerKey
 from kubectl_qos.metrics.prometheus import Labels, Prometheus
 from kubectl_qos.metrics.series import (
@@ -25,8 +27,17 @@ from kubectl_qos.metrics.series import (
     rfc3339,
     select,
 )
-from kubectl_qos.qos.kills.analyze import Kill
-from kubectl_qos.qos.kills.evidence import EVICTED, OOM_KILLED, SIGKILLED, Diagnosis, Evidence, Fact, Need
+from kubectl_qos.qos.kills.analyze import Kill, newest_first
+from kubectl_qos.qos.kills.evidence import (
+    EVICTED,
+    NEAR_SECONDS,
+    OOM_KILLED,
+    SIGKILLED,
+    Diagnosis,
+    Evidence,
+    Fact,
+    Need,
+)
 from kubectl_qos.qos.reason import Confidence, Mechanism
 
 _ENDED: Final = "kube_pod_container_status_last_terminated_"
@@ -89,6 +100,29 @@ def read_kills(store: Prometheus, start: float, end: float) -> list[Kill]:
         )
         for one in ends
     ]
+
+
+def with_older(found: Sequence[Kill], older: Iterable[Kill], seconds: int) -> list[Kill]:
+    """Deaths with those that `read_kills` has read of so many seconds, which no status has any more.
+
+    They replace a death whose status knows no time or no mechanism.
+    """
+    known: dict[tuple[str, str, str], list[Kill]] = {}
+    for kill in found:
+        known.setdefault((kill.namespace, kill.pod, kill.container), []).append(kill)
+    kills = list(found)
+    for kill in older:
+        near = timedelta(seconds=NEAR_SECONDS + (2 * seconds / STEPS if kill.time_is_estimated else 0))
+        moment = parse_time(kill.time)
+        for same in known.get((kill.namespace, kill.pod, kill.container), ()):
+            time = parse_time(same.time)
+            if time is None or moment is None or abs(time - moment) <= near:
+                if time is not None and same.diagnosis.mechanism is not Mechanism.UNKNOWN:
+                    break
+                kills.remove(same)
+        else:
+            kills.append(kill)
+    return sorted(kills, key=newest_first)
 
 
 class Track(NamedTuple):

@@ -27,7 +27,15 @@ from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.format import arrived_text
-from kubectl_qos.tui.actions import ACTIONS, BY_NAME, BindingGroup, Keys, bindings, shown_key
+from kubectl_qos.tui.actions import (
+    ACTIONS,
+    BY_NAME,
+    BindingGroup,
+    Keys,
+    actions_in_group,
+    bindings,
+    shown_key,
+)
 from kubectl_qos.tui.follower import FindPod, Follower, FollowStatus, Updated, UpdateFailed, run_in_background
 from kubectl_qos.tui.key_order import KeyOrder, Passed
 from kubectl_qos.tui.lists.base import ListCache
@@ -59,6 +67,7 @@ if TYPE_CHECKING:
     from kubectl_qos.edit.edits import Edit
     from kubectl_qos.edit.fixes import Fix
     from kubectl_qos.metrics.deaths import Track
+    from kubectl_qos.qos.kills.analyze import Kill
 
 NO_SETTINGS: Final = Settings()
 NO_STATE: Final = UiState()
@@ -83,6 +92,9 @@ class Past(Protocol):
 
     def track(self) -> Track:
         """The last hours that a store of metrics has, which may take time."""
+
+    def older_deaths(self, now: datetime, *, is_past: bool) -> tuple[Sequence[Kill], int]:
+        """The deaths that the store has of so many seconds, where one is named or the time is a past one."""
 
     def source(self, at: datetime) -> Source:
         """The cluster of a time of the track."""
@@ -292,6 +304,9 @@ class QosApp(App[QosError]):
         if not isinstance(source, QosError):
             self._save_state()
             self._context_name = name
+        elif self.clusters.take(name, source):
+            self.notify(f"{name} cannot be gone to: see below the list", severity="warning")
+            return
         self._go_to_source(source)
 
     def choose_time(self) -> None:
@@ -307,6 +322,11 @@ class QosApp(App[QosError]):
                 self._go_to_source(past().source(chosen), self.main.view)
 
         self.push_screen(TimeSlider(lambda: past().track(), self.source.past), go)
+
+    @property
+    def past(self) -> Past | None:
+        """That of the cluster, None where it is none of the contexts'."""
+        return self._contexts.past(self._context_name) if self._contexts is not NO_CONTEXTS else None
 
     def go_to_present(self) -> None:
         """Back from the past, with what is shown now."""
@@ -524,7 +544,9 @@ class QosApp(App[QosError]):
             active = {action.group for action in bound if action is not None}
             here = [group for group in BindingGroup if group in active]
             here.sort(key=lambda group: (group is not screen.group, group is BindingGroup.APP))
-            self.push_screen(HelpScreen(help_sections(self.keys, here)))
+            each = (action for group in here for action in actions_in_group(group))
+            idle = {action.name for action in each if screen.check_action(action.verb, ()) is False}
+            self.push_screen(HelpScreen(help_sections(self.keys, here, idle)))
 
     def action_refresh(self) -> None:
         if self.source.past is not None and self.view_model is not None:

@@ -12,10 +12,19 @@ from typing import Final
 from rich.cells import cell_len
 
 from kubectl_qos.edit.preview import Effects
-from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.edit.replicas import NodeReplicas
+from kubectl_qos.edit.strategy import rollout_plan
+from kubectl_qos.k8s.objects import Json, Pod
 from kubectl_qos.present.effects import cgroup_sections
-from kubectl_qos.present.format import UNKNOWN, binary, count, escape, full_name, mebibytes, shortened
-from kubectl_qos.present.moments import DeathsAt, LadderRow, ladder, moment_table
+from kubectl_qos.present.format import UNKNOWN, binary, count, full_name, mebibytes, shortened
+from kubectl_qos.present.moments import (
+    DeathsAt,
+    LadderRow,
+    ladder,
+    moment_table,
+    replicas_section,
+    rollout_section,
+)
 from kubectl_qos.present.output import ARROW, Section
 from kubectl_qos.present.reasons import CLASSES
 from kubectl_qos.present.timeline import timeline
@@ -26,6 +35,7 @@ from kubectl_qos.tui.widgets.text_view import (
     effects_layout,
     layout_lines,
     no_text,
+    stacked,
     wrapped,
 )
 
@@ -55,23 +65,14 @@ def values_layout(effects: Effects) -> TextLayout:
     return lambda width: list(layout(width))
 
 
-def pods_layout(of_pods: Sequence[Effects], pods: int) -> TextLayout:
-    """The kill rank of each pod of a workload; `pods` is how many there are. Nothing of a single pod."""
-    if not pods:
+def pods_layout(replicas: Sequence[NodeReplicas], others: int, workload: Json | None) -> TextLayout:
+    """What a rollout does to each pod of a workload, `others` of them elsewhere. Nothing of a single pod."""
+    if not replicas:
         return no_text
-    lines = [TextLine(""), TextLine(f"kill ranks of {count(pods, 'pod')}, each recreated alone", "muted")]
-    names = [full_name(one.before.pod.namespace, one.before.pod.name) for one in of_pods]
-    nodes = [escape(one.before.pod.node_name) for one in of_pods]
-    widths = [max(map(len, column)) + 2 for column in (names, nodes)]
-    for name, node, one in zip(names, nodes, of_pods, strict=True):
-        before, after = (UNKNOWN if rank is None else str(rank) for rank in (one.rank_before, one.rank_after))
-        moved = before if before == after else f"{before} {ARROW} {after}"
-        token = "changed" if before != after else ""
-        left = f"{name:<{widths[0]}}{node:<{widths[1]}}"
-        lines.append(TextLine.of((left, ""), (f"{moved} of {one.ranked}", token)))
-    if pods > len(of_pods):
-        lines.append(TextLine(f"and {count(pods - len(of_pods), 'pod')} more", "muted"))
-    return layout_lines(lines)
+    rollout = rollout_section(replicas, rollout_plan(workload)) if workload is not None else None
+    pods = effects_layout((replicas_section(replicas), *([rollout] if rollout is not None else [])))
+    more = [TextLine(f"    and {count(others, 'pod')} on other nodes", "muted")] if others else []
+    return stacked(pods, layout_lines([*more, TextLine("")]))
 
 
 def ladder_layout(effects: Effects, most: int) -> TextLayout:

@@ -6,6 +6,7 @@ Not here: the edits themselves (edit/), applying it (write_service.py).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any, Final
 
@@ -13,12 +14,13 @@ from kubectl_qos.cluster.source import Source
 from kubectl_qos.edit.edits import POD_LEVEL, Edit
 from kubectl_qos.edit.findings import Severity, find_findings
 from kubectl_qos.edit.goals import Goal, outlive, rank_at_least
-from kubectl_qos.edit.preview import Effects, Preview, StrategyKind, preview
+from kubectl_qos.edit.preview import Preview, StrategyKind, preview
 from kubectl_qos.edit.related import RelatedObjects, pod_from_raw
+from kubectl_qos.edit.replicas import NodeReplicas, recreate_all, usage_of
 from kubectl_qos.edit.strategy import Strategy, find_strategies
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.kinds import WORKLOADS, find_workload
-from kubectl_qos.k8s.objects import Pod, all_containers
+from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.present.apply import strategy_effect, strategy_title
 from kubectl_qos.present.findings import finding_line
 from kubectl_qos.present.output import Line, Section, sentences
@@ -30,8 +32,8 @@ from kubectl_qos.tui.widgets.resource_form import MemoryUse
 from kubectl_qos.tui.widgets.text_view import escape_lines
 
 _KIB: Final = 1024
-MOST_PODS: Final = 6
-"""The pods of a workload whose effects are shown: each takes its node's ranking at every key."""
+MOST_NODES: Final = 6
+"""Those on which the pods of a workload are shown: each takes its ranking at every key."""
 
 
 class EditTarget:
@@ -49,13 +51,14 @@ class EditTarget:
         self.view_model = view_model
         self.source = source
         self.setup = snapshot.setup(pod.node_name)
-        self.usage, self.seen = snapshot.usage_now(pod), snapshot.seen_of(pod)
+        self.usage, self.seen = usage_of(pod, snapshot), snapshot.seen_of(pod)
         self.missing = [missing_sentence(missing) for missing in snapshot.missing]
         self._neighbours = [one for one in snapshot.pods if one.node_name == pod.node_name]
         mine = find_workload(pod) if pod.kind in WORKLOADS else None
         rows = view_model.rows.rows if mine is not None else ()
         found = (view_model.pod_of(row) for row in rows if row.node and find_workload(row.pod) == mine)
         self.pods = [EditTarget(one, view_model, source) for one in found if one.kind == "Pod"]
+        self._nodes = tuple(dict.fromkeys(one.pod.node_name for one in self.pods))[:MOST_NODES]
 
     @property
     def name(self) -> str:
@@ -95,20 +98,16 @@ class EditTarget:
         snapshot = self.view_model.snapshot
         return preview(self.pod, edits, self.setup, self._neighbours, snapshot.usage)
 
-    def effects(self, preview: Preview) -> list[Effects]:
-        """The effects of a preview of it; of a workload those on its pods, recreated on their nodes."""
-        effects = [
-            pod.preview(edit for edit in preview.edits if edit.owner in pod.owners).effects_of(
-                StrategyKind.TEMPLATE
-            )
-            for pod in self.pods[:MOST_PODS]
-        ]
-        return effects or [preview.effects]
+    def replicas(self, preview: Preview) -> tuple[NodeReplicas, ...]:
+        """The pods of a workload once all are recreated with the edits of a preview of it; none of a pod."""
+        snapshot = self.view_model.snapshot
+        pods = [pod for node in self._nodes for pod in snapshot.by_node()[node]]
+        return recreate_all(self.pod, preview.edits, replace(snapshot, pods=pods)) if pods else ()
 
     @property
-    def owners(self) -> set[str]:
-        """Whose values can be edited: its containers', and those of the pod."""
-        return {POD_LEVEL, *(container.name for container in all_containers(self.pod))}
+    def others_of_workload(self) -> int:
+        """How many pods of a workload are on further nodes."""
+        return sum(one.pod.node_name not in self._nodes for one in self.pods)
 
     def others(self) -> list[PodRow]:
         ranked = self.view_model.rows.nodes.get(self.pod.node_name)

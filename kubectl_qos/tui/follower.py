@@ -38,9 +38,6 @@ _YOUNG: Final = 20_000
 _SHARE_OF_A_CORE: Final = 3
 """The thread rests this many times as long as it worked: keys are answered meanwhile."""
 
-FEW_NODES: Final = 40
-"""Up to so many, the next deaths of all nodes are known at once; else of those that are looked at."""
-
 FindPod = Callable[[Snapshot], Pod]
 """Finds the pod that the command line names. Raises QosError if there is none."""
 
@@ -151,7 +148,7 @@ class Follower:
             if isinstance(message, Updated):
                 is_first = self._view_model is None or self._view_model.arrived is not None
                 if message.view_model.arrived is None:
-                    message.view_model.know_deaths(FEW_NODES)
+                    message.view_model.know_deaths()
                     message.built, self._find = self._build_list(message.view_model), None
                 if is_first and message.view_model.arrived is None:
                     # A full collection visits everything that is held, and delays keys by up to 100 ms.

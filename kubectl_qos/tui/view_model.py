@@ -26,7 +26,7 @@ from kubectl_qos.present.pod_rows import PodRow, PodRows, build_rows
 from kubectl_qos.qos.eviction import to_hard_eviction
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Mechanism
-from kubectl_qos.qos.simulation.next_death import NO_GROWTH, Growth, growth_of, seconds_until
+from kubectl_qos.qos.simulation.next_death import NO_GROWTH, Growth, NextDeath, growth_of, seconds_until
 
 BARS: Final = "▁▂▃▄▅▆▇█"
 MOST: Final = 32
@@ -36,6 +36,8 @@ WINDOW_SECONDS: Final = 1800
 STEADY: Final = 0.02
 """By which part of itself memory may vary without growing."""
 _KIB: Final = 1024
+FEW_NODES: Final = 40
+"""Up to so many, the next deaths of all nodes are known at once; else of those that are looked at."""
 
 
 class Trends:
@@ -248,11 +250,19 @@ class ViewModel:
         inputs = self.by_node[node].inputs if node in self.by_node else ()
         return known[1] if known is not None and all(map(is_, known[0], inputs)) else None
 
-    def know_deaths(self, most_nodes: int) -> None:
+    def know_deaths(self) -> None:
         """Compute those of nodes that have changed, of all where they are few; for a thread."""
-        nodes = self.by_node if len(self.by_node) <= most_nodes else ()
-        for node in nodes:
+        for node in self.by_node if len(self.by_node) <= FEW_NODES else ():
             self.deaths(node)
+
+    @property
+    def nearest(self) -> tuple[str, NextDeath] | None:
+        """The next death of all, and its node; None without usage, and where the nodes are many."""
+        is_known = self.snapshot.usage and len(self.by_node) <= FEW_NODES
+        nodes = sorted(self.by_node) if is_known else ()
+        each = ((node, self.known_deaths(node)) for node in nodes)
+        first = [(node, found.deaths[0]) for node, found in each if found is not None and found.deaths]
+        return min(first, key=lambda one: one[1].distance_bytes, default=None)
 
     def is_under_pressure(self, node: str) -> bool:
         """Whether the kubelet's order decides now: the node says so, or a hard threshold is crossed."""

@@ -58,6 +58,12 @@ def test_words_may_stand_between_flags() -> None:
     assert parse(["verify", "node/a", "--local", "node/b"]).target == ["node/a", "node/b"]
 
 
+_EXPORTED = (
+    "top, top nodes and next take it: other commands and the terminal UI need the pods themselves, which no"
+    " exporter publishes"
+)
+
+
 @pytest.mark.parametrize(
     ("words", "sentence", "hint"),
     [
@@ -71,6 +77,8 @@ def test_words_may_stand_between_flags() -> None:
         ("top -AZ", "unknown shorthand flag: 'Z' in -Z", "see 'kubectl-qos top --help'"),
         ("top -n", "flag needs an argument: 'n' in -n", "see 'kubectl-qos top --help'"),
         ("top --since", "unknown flag: --since", "see 'kubectl-qos top --help'"),
+        ("--from-exporter", "unknown flag: --from-exporter", _EXPORTED),
+        ("edit pod/a --from-exporter", "unknown flag: --from-exporter", _EXPORTED),
         ("version x", "unexpected arguments: x", "see 'kubectl-qos version --help'"),
         (
             "set pod/a --dry-run=all",

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.format import shortened
-from kubectl_qos.present.output import Align
+from kubectl_qos.present.output import Align, column
 from kubectl_qos.present.pod_columns import HISTORY_KEYS, PSI_KEYS, WIDE_KEYS
 from kubectl_qos.present.pod_rows import PodRow, build_rows
 from kubectl_qos.tui.lists.panes import NAMESPACE_COLUMNS, NODE_COLUMNS, group_layout, group_token
@@ -23,6 +23,7 @@ from kubectl_qos.tui.lists.pods import (
 from kubectl_qos.tui.screens.browse import list_definitions
 from kubectl_qos.tui.view import ListKind, View
 from kubectl_qos.tui.view_model import Trends, build_view_model
+from kubectl_qos.tui.widgets.column_layout import fitting_columns
 from kubectl_qos.tui.widgets.table import TOKENS, fitted
 from tests.tui.sources import demo, one_cluster, renamed
 
@@ -42,6 +43,13 @@ def keys(view: View, available: int) -> list[str]:
 def test_what_is_chosen_fits(available: int) -> None:
     layout = PODS.layout(View(), None, rows(), DEMO_TIME, available)
     assert layout.line_width <= available
+
+
+def test_a_text_is_not_cut_while_there_is_room() -> None:
+    columns = [column("what", str), column("when", lambda _: "now")]
+    for room, width in ((200, 90), (100, 90), (94, 84), (70, 60)):
+        found = fitting_columns(columns, "what what when", ["x" * 90], DEMO_TIME, room, {"what": 20})
+        assert found.widths == [width, 4], room
 
 
 def test_the_more_important_a_column_the_longer_it_stays() -> None:

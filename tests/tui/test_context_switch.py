@@ -159,10 +159,22 @@ async def test_clusters_are_listed_with_their_failures_and_entered_and_each_keep
         assert under_cursor(pilot) == "prod", "the cursor is where we are"
         assert len(prod.requested) == requests, "the open cluster is not asked for what is followed"
         assert test.requested == [Scope()]
+        # What cannot be gone into says so in its row, and covers nothing.
+        await pilot.filter_by("gone")
+        await pilot.keys("enter")
+        await pilot.until(lambda: "gone cannot be gone to: see below the list" in said(pilot))
+        await pilot.keys("escape")
+        pilot.main.table.move_to("prod")
         # Nothing is done with a row of another cluster: first one goes into it.
         await pilot.keys("e", "o", "K", "F")
         assert pilot.screen_name == "MainScreen"
         assert "e does nothing here" in said(pilot)
+        await pilot.keys("?")
+        await pilot.seen("In a list (here)")
+        here = pilot.text.partition("In a list (here)")[2].partition("(here)")[0]
+        assert "filter" in here
+        assert "explain" not in here
+        await pilot.keys("escape")
         # Into the open one: its last view, without connecting again.
         await pilot.keys("enter")
         assert pilot.main.view.kind is ListKind.CONTAINERS
@@ -189,6 +201,7 @@ async def test_a_cluster_that_fails_can_be_left_through_the_list_and_one_alone_s
         await pilot.until(lambda: any(row.taken for row in pilot.main.table.rows))
         assert under_cursor(pilot) == "prod"
         await pilot.seen("prod: no route to host")
+        assert "r retries, as every 60s; kubectl get nodes --context prod shows" in pilot.words
         await pilot.keys("g", "enter")
         await pilot.until(lambda: len(pilot.main.side.nodes.rows) > 1)
         # Where nothing is known, nothing of the cluster before is left.

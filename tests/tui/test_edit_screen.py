@@ -13,10 +13,12 @@ from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, parse_quantity
 from kubectl_qos.edit.patch import build_manifest, build_patch
 from kubectl_qos.edit.preview import Preview, preview
+from kubectl_qos.edit.replicas import recreate_all
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.effects import apply_sections, preview_sections
+from kubectl_qos.present.moments import replicas_section
 from kubectl_qos.present.output import to_yaml
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.tui.app import QosApp
@@ -229,9 +231,9 @@ async def test_guaranteed_and_ranks(pilot: Run) -> None:
 async def test_what_is_unsaved_is_confirmed_before_it_is_left(pilot: Run) -> None:
     screen = await edit(pilot, API)
     for text, reason in (
-        ("1x", "quantities must match the regular expression"),
-        ("-1", "must be greater than or equal to 0"),
-        ("1 Gi", "quantities must match the regular expression"),
+        ("1x", "this is not a quantity: write a quantity such as 250m, 1.5 or 512Mi"),
+        ("-1", "must be greater than or equal to 0: write a quantity such as"),
+        ("1 Gi", "this is not a quantity: write a quantity such as"),
     ):
         await fill(pilot, "c", Side.LIMITS, "memory", text)
         assert f"! limits.memory: {reason}" in remarks(screen)
@@ -539,9 +541,13 @@ async def test_e_on_a_workload_edits_all_its_pods() -> None:
         await pilot.keys("e")
         await pilot.seen("edit deployment shop/api")
         await fill(pilot, "c", Side.REQUESTS, "memory", "1Gi")
-        await pilot.seen("kill ranks of 2 pods")
-        assert "worker-2 1 → 3 of 17" in pilot.words
-        assert "worker-2 5 → 12 of 17" in pilot.words
+        await pilot.seen("Pods: 2 pods on 1 node, once all are recreated")
+        screen = edit_of(pilot)
+        section = replicas_section(recreate_all(template, screen.preview_now().edits, demo()))
+        changes = [f"{one.label} {one.before} → {one.after}" for one in section.changes if one.changed]
+        assert "worker-2: kill ranks of 17 1, 5 → 3, 12" in changes
+        shown = " ".join(effects(screen).split())
+        assert all(change in shown for change in changes), "as set prints them"
         assert "when recreated" in pilot.words
         await pilot.keys("escape", "y", "e")
         await pilot.seen(f"edit pod shop/{API}")

@@ -532,6 +532,13 @@ tour(
     Step("main.back", focus, "pods"),
     Step("main.previous_pane", focus, "side-namespaces"),
     Step("main.back", focus, "pods"),
+    Step(
+        "main.nearest",
+        together(view, cursor),
+        (View(node="worker-2"), 7),
+        follow=shown("worker-2 / all namespaces"),
+    ),
+    Step("main.back", view, View()),
     Step("main.at_risk", names, AT_RISK),
     Step("main.at_risk", names, ALL),
     Step("main.back", names, ALL, keys("z")),
@@ -566,7 +573,8 @@ tour(
     *each_key("table.down", at, (1, True), (2, True)),
     *each_key("table.up", at, (1, True), (0, True)),
     *each_key("table.page_down", at, (PAGE, True), (2 * PAGE, True)),
-    *each_key("table.page_up", at, (PAGE, True), (0, True)),
+    # On another node than that with the next death the headline has a line more.
+    *each_key("table.page_up", at, (PAGE + 1, True), (1, True)),
     Step("table.last", at, (LAST, True)),
     Step("table.first", at, (0, True)),
     Step("table.last", at, (LAST, True), key="G"),

@@ -15,10 +15,13 @@ from kubectl_qos.k8s.objects import (
     Pod,
     PodStatus,
 )
+from kubectl_qos.present.next_death import deaths_on_nodes, distance, victim
+from kubectl_qos.tui import view_model
 from kubectl_qos.tui.screens.read import log_screen
-from kubectl_qos.tui.view import ListKind
+from kubectl_qos.tui.view import ListKind, View
+from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.prompt import Prompt
-from tests.tui.sources import API, Run, demo, pod_named, running
+from tests.tui.sources import API, Run, ScriptedSource, demo, pod_named, running, with_usage
 
 
 def footer(pilot: Run) -> list[str]:
@@ -116,6 +119,43 @@ async def test_yaml_of_a_node_and_every_death_that_waits_on_it() -> None:
         await pilot.listed()
         await pilot.go_to("next")
         await pilot.seen("who dies next on worker-2")
+
+
+async def test_cursor_headline_fixes_and_next_name_the_same_death(monkeypatch: pytest.MonkeyPatch) -> None:
+    snapshot = with_usage(demo(), "promo-", 63 << 20)
+    first = deaths_on_nodes(snapshot, sorted(snapshot.nodes)).rows[0]
+    assert (first.node, distance(first.death)) == ("worker-1", "+1Mi")
+    found = f"! next of all nodes worker-1 +1Mi {victim(first.death)}, own limit 98%"
+
+    def under_cursor() -> object:
+        return getattr(pilot.main.table.row, "key", ())[:2]
+
+    async with running(ScriptedSource(snapshot), size=(120, 40)) as pilot:
+        assert under_cursor() == first.death.key
+        assert "worker-1 ██" in pilot.words, "the headline is of its node"
+        assert "dies at +1Mi (own limit 98%)" in pilot.words, "the panel below"
+        await pilot.keys("F")
+        await pilot.seen("requests no more")
+        assert pilot.app.screen.query_one(LineTable).rows[0].pod.name == first.death.key[1]
+        # Elsewhere the headline names both nodes, and a key leads to that death.
+        await pilot.keys("escape", "g")
+        assert under_cursor() == ("shop", API)
+        assert "worker-2 ██" in pilot.words
+        assert found in pilot.words
+        await pilot.keys("1")
+        await pilot.listed()
+        assert found not in pilot.words, "each node is listed with its own"
+        await pilot.keys("!")
+        await pilot.until(lambda: under_cursor() == first.death.key)
+        assert pilot.main.view.node == "worker-1"
+        # Of many nodes it is only known once it is asked for.
+        monkeypatch.setattr(view_model, "FEW_NODES", 2)
+        pilot.main.change_view(View())
+        await pilot.keys("g")
+        assert under_cursor() == ("shop", API)
+        assert "next of all nodes" not in pilot.words
+        await pilot.keys("!")
+        await pilot.until(lambda: under_cursor() == first.death.key)
 
 
 def died(exit_code: int, *, is_over: bool) -> Pod:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -238,7 +238,7 @@ async def test_other_usage_is_nothing_to_look_at(monkeypatch: pytest.MonkeyPatch
     requested: list[object] = []
     read = kills.load_kills
 
-    def counted(*arguments: Any) -> tuple[EventList, Sequence[Kill]]:
+    def counted(*arguments: Any) -> kills.Loaded:
         requested.append(arguments)
         return read(*arguments)
 

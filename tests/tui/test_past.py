@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -28,9 +29,10 @@ from kubectl_qos.tui.screens.base import TitleLine
 from kubectl_qos.tui.screens.past import BEFORE, FAR, NO_DEATHS, STEP, Times
 from kubectl_qos.tui.view import View, past_words
 from kubectl_qos.tui.view_model import Trends, build_view_model
+from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.simulation import Slider
 from tests.tui.conftest import Picture
-from tests.tui.sources import API, ScriptedSource, demo, pod_named, running
+from tests.tui.sources import API, ScriptedSource, demo, pod_named, running, without
 
 SCOPE = Scope()
 HOUR, DAY = 3600, 86_400
@@ -159,11 +161,19 @@ class Store:
 
     def __init__(self, error: QosError | None = None) -> None:
         self.error = error
+        self.older: Sequence[Kill] = ()
+        self.requests: list[tuple[datetime, bool]] = []
 
     def track(self) -> Track:
         if self.error is not None:
             raise self.error
         return TRACK
+
+    def older_deaths(self, now: datetime, *, is_past: bool) -> tuple[Sequence[Kill], int]:
+        self.requests.append((now, is_past))
+        if self.error is not None:
+            raise self.error
+        return self.older, DAY
 
     def source(self, at: datetime) -> Source:
         past = replace(with_history(), at=rfc3339(at))
@@ -226,10 +236,30 @@ def knob(slider: Slider) -> int:
     return slider._amount
 
 
+async def test_kills_are_also_those_that_only_the_store_has() -> None:
+    store = Store()
+    store.older = KILLS
+    async with running(app(store), size=(120, 40)) as pilot:
+        await pilot.keys("1", "K")
+        await pilot.seen("cache-0")
+        assert pilot.words.count("api-0") >= 2
+        table = pilot.app.screen.query_one(LineTable)
+        assert len(table.rows) == len(KILLS) + 5, "those of statuses, too"
+        assert pilot.qos.view_model is not None
+        pilot.qos.view_model = replace(pilot.qos.view_model, snapshot=without(demo(), "crunch-"))
+        await pilot.until(lambda: len(table.rows) == len(KILLS) + 4)
+        assert store.requests == [(DEMO_TIME, False)], "it is read again with the events only"
+        store.error = QosError("prom does not answer")
+        await pilot.keys("r")
+        await pilot.seen("the list of older deaths is missing: prom does not answer")
+
+
 async def test_without_a_store_the_dialog_says_why() -> None:
     why = QosError("no service of this cluster is labelled as Prometheus", hint="--prometheus URL names one")
     async with running(app(Store(why))) as pilot:
         await pilot.keys("at")
         await pilot.seen("! no service of this cluster is labelled as Prometheus")
+        assert "--prometheus URL names one" in pilot.words
+        assert "earlier" not in pilot.words, "there is no track whose keys could be named"
         await pilot.keys("enter", "left", "end")
         await pilot.until(lambda: pilot.screen_name == "MainScreen")

@@ -532,6 +532,7 @@ async def test_trend(picture: Picture) -> None:
     async with shown(QosApp(source, Scope(), settings=Settings(columns=TREND)), MIDDLE) as pilot:
         for _ in range(7):
             await renew(pilot)
+        await pilot.keys("g")
         await picture(pilot, "trend")
 
 

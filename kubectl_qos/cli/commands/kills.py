@@ -310,36 +310,18 @@ def _with_store(
     facts: Facts,
     seconds: int,
 ) -> list[Kill]:
-    """With the deaths of so many seconds that no status has any more, but the store.
+    """With the deaths of so many seconds that no status has any more, but the store. Raises QosError."""
+    from kubectl_qos.metrics.deaths import read_kills, with_older
 
-    It replaces a death whose status knows no time or no mechanism. Raises QosError.
-    """
-    from kubectl_qos.k8s.quantity import parse_time
-    from kubectl_qos.metrics.deaths import STEPS, read_kills
-    from kubectl_qos.qos.kills.analyze import newest_first
-    from kubectl_qos.qos.kills.evidence import NEAR_SECONDS
-    from kubectl_qos.qos.reason import Mechanism
-
-    known: dict[tuple[str, str, str], list[Kill]] = {}
-    for kill in found:
-        known.setdefault((kill.namespace, kill.pod, kill.container), []).append(kill)
     pods = {pod.name for pod in facts.snapshot.pods if references and _is_referenced(pod, references)}
     names = pods | {one.name for one in references}
-    end, kills = facts.now.timestamp(), list(found)
-    for kill in read_kills(sources.open_store(source), end - seconds, end):
-        if facts.scope.namespace not in {None, kill.namespace} or kill.pod not in (names or {kill.pod}):
-            continue
-        near = timedelta(seconds=NEAR_SECONDS + (2 * seconds / STEPS if kill.time_is_estimated else 0))
-        moment = parse_time(kill.time) or facts.now
-        for same in known.get((kill.namespace, kill.pod, kill.container), ()):
-            time = parse_time(same.time)
-            if time is None or abs(time - moment) <= near:
-                if time is not None and same.diagnosis.mechanism is not Mechanism.UNKNOWN:
-                    break
-                kills.remove(same)
-        else:
-            kills.append(kill)
-    return sorted(kills, key=newest_first)
+    end = facts.now.timestamp()
+    older = [
+        kill
+        for kill in read_kills(sources.open_store(source), end - seconds, end)
+        if facts.scope.namespace in {None, kill.namespace} and kill.pod in (names or {kill.pod})
+    ]
+    return with_older(found, older, seconds)
 
 
 def _is_shown(kill: Kill, facts: Facts, since_seconds: int | None) -> bool:

@@ -24,7 +24,7 @@ from kubectl_qos.present.clusters import (
     worst_first,
     worst_text,
 )
-from kubectl_qos.present.format import age, count, escape
+from kubectl_qos.present.format import age, count, duration, escape
 from kubectl_qos.present.pod_rows import PodRow
 from kubectl_qos.tui.filters import Fields
 from kubectl_qos.tui.follower import attempt, run_in_background
@@ -97,7 +97,7 @@ class ClusterPoller:
         source, view_model, error = self._app.source, self._app.view_model, self._app.status.health.error
         if view_model is None or view_model.arrived is not None:
             if error is not None:
-                self._take(source.title, error)
+                self.take(source.title, error)
             return
 
         def read() -> ClusterRow:
@@ -106,7 +106,7 @@ class ClusterPoller:
             row = cluster_row(source.title, snapshot, events, logs, now=source.now(), taken=taken)
             return replace(row, error=error)
 
-        run_in_background(self._app, read, partial(self._take, source.title))
+        run_in_background(self._app, read, partial(self.take, source.title))
 
     def _read_others(self, names: Sequence[str]) -> bool:
         """Read these clusters in a thread, and show each row at once; whether the list was left meanwhile."""
@@ -115,7 +115,7 @@ class ClusterPoller:
             was_left |= answer is None
             if answer is not None:
                 with suppress(RuntimeError):  # the event loop is closed: the UI has ended
-                    self._app.call_later(self._take, name, answer)
+                    self._app.call_later(self.take, name, answer)
         return was_left
 
     def _read(self, name: str) -> ClusterRow | None:
@@ -128,14 +128,16 @@ class ClusterPoller:
         self._sources[name] = source
         return row
 
-    def _take(self, name: str, answer: ClusterRow | QosError) -> None:
-        """What failed leaves the values that were known before."""
-        if name in self._rows:
+    def take(self, name: str, answer: ClusterRow | QosError) -> bool:
+        """What was read; what failed leaves the values of before. Returns whether the list shows it."""
+        is_known = name in self._rows
+        if is_known:
             if isinstance(answer, QosError):
                 answer = replace(self._rows[name], error=answer)
             self._rows[name] = answer
             if self._is_shown:
                 self._app.main.show_rows()
+        return is_known and self._is_shown
 
     def _all_read(self, was_left: bool | QosError) -> None:
         self._is_reading = False
@@ -160,8 +162,8 @@ class ClusterList(ListDefinition[ClusterRow]):
     squeezed: Mapping[str, int] = {"cluster": 12, "worst_node": 12, "next_death": 20}
     is_quick = True
 
-    def __init__(self, rows: Callable[[], ListRows] = lambda: ListRows(())) -> None:
-        self._rows = rows
+    def __init__(self, rows: Callable[[], ListRows] = lambda: ListRows(()), retry_key: str = "") -> None:
+        self._rows, self._retry_key = rows, retry_key
 
     def build(self, view_model: ViewModel, view: View, before: ListRows | None) -> ListRows:
         """The rows that are known, whatever the view model of the open cluster."""
@@ -188,8 +190,10 @@ class ClusterList(ListDefinition[ClusterRow]):
         name, error, lines = escape(row.name), row.error, []
         if row.taken is None or error is not None:
             lines = [(f"{name}: {no_answer(row)}", "answer" if error is None else "wrong")]
-        if error is not None and error.hint:
-            lines.append((escape(error.hint), ""))
+        if error is not None:
+            lines += [(escape(error.hint), "")] if error.hint else []
+            retry = f"{self._retry_key} retries, as every {duration(POLL_SECONDS)}"
+            lines.append((f"{retry}; kubectl get nodes --context {name} shows what kubectl gets", ""))
         if row.taken is not None:
             facts = f"{row.version}, {nodes_text(row)} nodes ready, worst {worst_text(row)}"
             facts += f"; {count(row.kills or 0, 'kill')} in the last day"

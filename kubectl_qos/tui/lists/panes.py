@@ -248,7 +248,7 @@ class NodePanel(Vertical):
     DEFAULT_CSS = """
     NodePanel { height: auto; }
     NodePanel.-empty { display: none; }
-    NodePanel #fix { height: auto; display: none; }
+    NodePanel #nearest, NodePanel #fix { height: auto; display: none; }
     """
 
     def __init__(self) -> None:
@@ -262,9 +262,15 @@ class NodePanel(Vertical):
         yield MemoryLine()
         yield Timeline()
         yield Static(id="fix", markup=False)
+        yield Static(id="nearest", markup=False)
 
-    def show(self, view_model: ViewModel | None, node: str, trends: Trends, fix_key: str) -> None:
-        """Show a node; without one, nothing."""
+    def show(
+        self, view_model: ViewModel | None, node: str, trends: Trends, fix_key: str, nearest: str
+    ) -> None:
+        """Show a node; without one, nothing. `nearest` names a nearer death on another one."""
+        line = self.query_one("#nearest", Static)
+        line.display = bool(nearest)
+        line.update(nearest)
         self.set_class(view_model is None or not node, "-empty")
         if view_model is None:
             self._suggested = {}

@@ -18,7 +18,9 @@ from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.explanation import explain_pod
 from kubectl_qos.present.format import arrived_text, escape
+from kubectl_qos.present.next_death import distance, killed_by, victim
 from kubectl_qos.present.pod_rows import PodRow
+from kubectl_qos.qos.simulation.next_death import NextDeath
 from kubectl_qos.tui.filters import filter_completions
 from kubectl_qos.tui.follower import run_in_background
 from kubectl_qos.tui.go_to import go_to_completions
@@ -58,11 +60,12 @@ def list_definitions(
     trends: Trends,
     newest: Callable[[], ViewModel | None] = lambda: None,
     clusters: Callable[[], ListRows] = lambda: ListRows(()),
+    retry_key: str = "",
 ) -> Mapping[ListKind, ListDefinition[Any]]:
     """Each list by its kind, in the order of their keys; `newest` is the view model that is shown."""
     pods = PodList(trends, newest)
     definitions = (
-        ClusterList(clusters),
+        ClusterList(clusters, retry_key),
         NodeList(trends, newest),
         NamespaceList(pods),
         WorkloadList(pods),
@@ -98,7 +101,8 @@ class BrowseScreen(QosScreen):
         super().__init__()
         self.set_reactive(BrowseScreen.view, view)
         self._trends = trends
-        self._definitions = list_definitions(trends, lambda: self.qos.view_model, self.qos.clusters.rows)
+        clusters, retry_key = self.qos.clusters.rows, self.qos.keys.first("app.refresh")
+        self._definitions = list_definitions(trends, lambda: self.qos.view_model, clusters, retry_key)
         self._rows: ListRows | None = None
         self._awaited_row: Hashable = None
         self._explained: tuple[int, ViewModel | None, TextLayout] = 0, None, no_text
@@ -168,8 +172,8 @@ class BrowseScreen(QosScreen):
         problem.display = error is not None
         if error is not None:
             hint = f"\n{error.hint}" if error.hint else ""
-            retry = self.qos.keys.first("app.refresh")
-            problem.update(escape_lines(f"! {error}{hint}\n{retry} retries"))
+            retry, clusters = map(self.qos.keys.first, ("app.refresh", "main.list_clusters"))
+            problem.update(escape_lines(f"! {error}{hint}\n{retry} retries, {clusters} lists the clusters"))
         if self.qos.view_model is None:
             self._show_list()
 
@@ -184,11 +188,20 @@ class BrowseScreen(QosScreen):
             self.side.show(view_model, self.view, self.qos.source.now())
             if self.view.kind is ListKind.CLUSTERS and (before is None or before.arrived is not None):
                 self.qos.clusters.read_open()
-        is_at_first = self.table.cursor == 0
+        is_at_first, is_new = self.table.cursor == 0, self._rows is None
         self._show_list()
-        if before is not None and before.arrived is not None and is_at_first:
+        was_arriving = before is not None and before.arrived is not None
+        if was_arriving and is_at_first:
             # Rows that arrive may belong above: a cursor that nobody has moved stays on the first one.
             self.table.action_first()
+        if (was_arriving or is_new) and is_at_first:
+            self._begin_at_nearest()
+
+    def _begin_at_nearest(self) -> None:
+        """The cursor begins on the next death of all pods, unless that is on the first node."""
+        nearest, row = self._nearest, self.table.row
+        if self.view.kind is ListKind.PODS and nearest is not None and row and row.node != nearest[0]:
+            self.table.move_to((*nearest[1].key, ""))
 
     def _leave_removed_node(self, view_model: ViewModel) -> None:
         """Show all nodes instead, and say so: the keys now act on other pods."""
@@ -314,8 +327,10 @@ class BrowseScreen(QosScreen):
         )
 
     def _node_in_focus(self) -> str:
+        """That of the view or row, else that of the next death of all."""
         row = self.table.row
-        return self.view.node or (self.definition.node_of(row) if row is not None else "")
+        node = self.view.node or (self.definition.node_of(row) if row is not None else "")
+        return node or (self._nearest or ("",))[0]
 
     def _is_under_pressure(self) -> bool:
         view_model = self.qos.view_model
@@ -335,7 +350,23 @@ class BrowseScreen(QosScreen):
             beside = layout if pod is None else stacked(layout, self._explained[2])
             self.query_one("#explained", TextView).show(beside)
         node, key = "" if arriving else self._node_in_focus(), self.qos.keys.first("main.fix")
-        self.query_one(NodePanel).show(view_model, node, self._trends, key)
+        self.query_one(NodePanel).show(view_model, node, self._trends, key, self._nearer(node))
+
+    def _nearer(self, node: str) -> str:
+        """Where another node of the list has a nearer death than that in focus, and which key goes there."""
+        nearest = self._nearest if node else None
+        if nearest is None or nearest[0] == node:
+            return ""
+        elsewhere, death = nearest
+        what = f"{escape(elsewhere)} {distance(death)} {victim(death)}, {killed_by(death)}"
+        return f"{self.qos.keys.first('main.nearest')} next of all nodes  {what}"
+
+    @property
+    def _nearest(self) -> tuple[str, NextDeath] | None:
+        """The next death of all nodes, where what runs on them is listed and it is known."""
+        view_model = self.qos.view_model
+        is_of_all = self.view.node is None and self.view.kind in {*WITH_SIDEBAR, ListKind.NAMESPACES}
+        return view_model.nearest if view_model is not None and is_of_all else None
 
     def notes_now(self) -> list[str]:
         view_model, rows = self._view_model, self._rows

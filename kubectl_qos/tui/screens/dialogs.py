@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from io import StringIO
 from pathlib import Path
@@ -18,7 +18,7 @@ from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.present.format import escape
 from kubectl_qos.present.pod_columns import ALL_COLUMNS
 from kubectl_qos.present.reasons import CLASSES, FLAG_MEANINGS, class_rule
-from kubectl_qos.tui.actions import BindingGroup, Keys, actions_in_group
+from kubectl_qos.tui.actions import Action, BindingGroup, Keys, actions_in_group
 from kubectl_qos.tui.go_to import COMMAND_HELP
 from kubectl_qos.tui.screens.base import Dialog, ResultT
 from kubectl_qos.tui.widgets.text_view import TextLine, TextScroll, TextView, layout_lines, wrapped
@@ -335,12 +335,24 @@ _MOUSE: Final = (
 )
 
 
-def help_sections(keys: Keys, here: Sequence[BindingGroup] = ()) -> Iterator[HelpSection]:
-    """The keys of the groups that are active here, all others, then commands, filters and columns."""
-    for group in dict.fromkeys((*here, *BindingGroup)):
-        entries = ((keys.shown(action), action.meaning) for action in actions_in_group(group))
-        title = f"{group.value}{' (here)' if group in here else ''}"
-        yield HelpSection(title, tuple([entry for entry in entries if entry[0]]))
+def help_sections(
+    keys: Keys, here: Sequence[BindingGroup] = (), idle: Collection[str] = ()
+) -> Iterator[HelpSection]:
+    """The keys of the groups that are active here, all others, then commands, filters and columns.
+
+    `idle` are the names of the actions of groups here that do nothing now.
+    """
+
+    def section(group: BindingGroup, note: str, actions: Iterable[Action]) -> HelpSection:
+        entries = [(keys.shown(action), action.meaning) for action in actions]
+        return HelpSection(group.value + note, tuple([entry for entry in entries if entry[0]]))
+
+    for group in here:
+        yield section(group, " (here)", [one for one in actions_in_group(group) if one.name not in idle])
+    for group in BindingGroup:
+        others = [one for one in actions_in_group(group) if group not in here or one.name in idle]
+        if others:
+            yield section(group, " (not here)" if group in here else "", others)
     yield HelpSection("Commands after :", COMMAND_HELP)
     yield HelpSection("Filters", _FILTERS)
     yield HelpSection("With the mouse", _MOUSE)

@@ -175,8 +175,8 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
     def _show_preview(self) -> None:
         self._show_subject()
         preview = self.preview_now()
-        of_pods = self._subject.effects(preview)
-        effects = of_pods[0]
+        replicas = self._subject.replicas(preview)
+        effects = replicas[0].effects[0] if replicas else preview.effects
         sections = (*related_sections(preview, self._subject, self._related), *apply_sections(preview))
         before = effects_layout(sections, len(self.form.wrong), self._subject.missing)
         if self._cheapest is not None and not preview.edits:
@@ -188,7 +188,9 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
         is_narrow, width = self.has_class("-narrow"), self.app.size.width
         # What stands in the way is in sight where its reasons are further down.
         warnings = [(f"! {one.heading}", "wrong") for one in sections if one.warns and is_narrow]
-        values = values_layout(effects), pods_layout(of_pods, len(self._subject.pods))
+        workload = self._related.raw if isinstance(self._related, RelatedObjects) else None
+        pods = pods_layout(replicas, self._subject.others_of_workload, workload)
+        values = pods, values_layout(effects)
         files = files_layout(effects, key, is_folded=self._folds)
         has_files = bool(effects.files) or effects.changes_path
         spare = self.app.size.height - _LINES_OF_REST - 3 * len(deaths) - len(stacked(*values)(width))
@@ -203,10 +205,6 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
         ):
             for view in self.query(query).results(TextView):
                 view.show(layout)
-        title = "Effect"
-        if self._subject.pods:
-            title += f" on {pod_name(effects.before.pod)}, the first of its pods to die"
-        self.query_one("#values").border_title = Content(title)
         self.query_one("#files").display = has_files
 
     def action_files(self) -> None:

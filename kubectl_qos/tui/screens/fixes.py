@@ -121,7 +121,9 @@ class FixDialog(Dialog[Fix | None], group=BindingGroup.SELECT):
     def _describe(self, event: LineTable.Highlighted) -> None:
         if event.row is not None:
             fix: Fix = event.row
-            effect = "" if self.app.size.height >= _ROOMY else f"{fix_effect(fix)}\n"
+            effect = f"{fix_effect(fix)}\n"
+            if self.app.size.height >= _ROOMY and len(effect) + GUTTER + GAP < event.table.size.width:
+                effect = ""
             self.query_one(Label).update(
                 f"{fix_sentence(fix)}\n{effect}requests {fix_requests(fix)}; known from {fix_evidence(fix)}"
             )

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Sequence
 from datetime import datetime
 from functools import partial
 from operator import is_
-from typing import Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from textual import on
 from textual.app import ComposeResult
@@ -20,7 +20,7 @@ from kubectl_qos.cluster.source import Source
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.events import EventList
 from kubectl_qos.k8s.kinds import WORKLOADS, find_workload
-from kubectl_qos.k8s.snapshot import OTHER_PODS, Scope
+from kubectl_qos.k8s.snapshot import OTHER_PODS, Missing, Scope
 from kubectl_qos.present.format import escape
 from kubectl_qos.present.kills import LATER, aged_columns, detail_lines, nothing_sentence
 from kubectl_qos.present.reasons import missing_sentence
@@ -44,6 +44,9 @@ from kubectl_qos.tui.widgets.text_view import (
     wrapped,
 )
 
+if TYPE_CHECKING:
+    from kubectl_qos.tui.app import Past
+
 _IMPORTANCE: Final = "pod by sure time pod namespace container node node exit reason"
 _LEFT_OUT: Final = frozenset({"score", "freed", "victim", "place"})
 """What only the kernel's log tells."""
@@ -51,20 +54,57 @@ _SQUEEZED: Final = {"pod": 16, "node": 8}
 _TOKENS: Final = {Confidence.CERTAIN: "success", Confidence.LIKELY: "", Confidence.POSSIBLE: "muted"}
 
 
+class Loaded(NamedTuple):
+    """The kills, the newest first, and what was read for them: `older` are those of so many `seconds`."""
+
+    kills: Sequence[Kill]
+    events: EventList
+    older: Sequence[Kill]
+    seconds: int
+    missing: tuple[Missing, ...]
+
+
 def load_kills(
-    source: Source, view_model: ViewModel, scope: Scope, events: EventList | None
-) -> tuple[EventList, Sequence[Kill]]:
-    """The events, read where there are none yet, and the kills, the newest first. Raises QosError."""
-    if events is None:
-        events = source.event_list(scope.namespace)
-    kills = find_kills(
+    source: Source, view_model: ViewModel, scope: Scope, before: Loaded | None, past: Past | None
+) -> Loaded:
+    """Kills by statuses, events and kernel logs, and by the store of metrics of a past. Raises QosError.
+
+    What was read before is not read again.
+    """
+    events, older, seconds, missing = _read(source, scope, past) if before is None else before[1:]
+    kills: Sequence[Kill] = find_kills(
         view_model.snapshot,
         events,
         source.kernel_logs(),
         is_included=lambda pod: view_model.scope.matches(pod) and scope.matches(pod),
         outside_pods=False,
     )
-    return events, kills
+    if older:
+        from kubectl_qos.metrics.deaths import with_older
+
+        kills = with_older(kills, older, seconds)
+    return Loaded(kills, events, older, seconds, missing)
+
+
+def _read(
+    source: Source, scope: Scope, past: Past | None
+) -> tuple[EventList, Sequence[Kill], int, tuple[Missing, ...]]:
+    """Events, the deaths that a store has with their time, and what is missing. Raises QosError."""
+    events = source.event_list(scope.namespace)
+    missing = [events.missing] if events.missing is not None else []
+    older: Sequence[Kill] = ()
+    seconds = 0
+    try:
+        if past is not None:
+            older, seconds = past.older_deaths(source.now(), is_past=source.past is not None)
+    except QosError as error:
+        missing.append(Missing("the list of older deaths", str(error), error.hint))
+    mine = [
+        kill
+        for kill in older
+        if scope.namespace in {None, kill.namespace} and scope.node in {None, kill.node}
+    ]
+    return events, mine, seconds, tuple(missing)
 
 
 class KillsScreen(QosScreen, group=BindingGroup.KILLS):
@@ -78,8 +118,7 @@ class KillsScreen(QosScreen, group=BindingGroup.KILLS):
         in_namespace = view_model.scope.namespace if namespace is None else namespace
         self._scope = Scope(node=node, namespace=in_namespace)
         self._view_model = view_model
-        self._events: EventList | None = None
-        self._kills: Sequence[Kill] = ()
+        self._loaded: Loaded | None = None
         self._error: QosError | None = None
         self._is_reading = self._is_stale = self._wants_events = False
 
@@ -130,28 +169,27 @@ class KillsScreen(QosScreen, group=BindingGroup.KILLS):
         self._is_stale = self._is_reading
         if not self._is_reading:
             self._is_reading = True
-            events = None if self._wants_events else self._events
+            before = None if self._wants_events else self._loaded
             self._wants_events = False
-            work = partial(load_kills, self.qos.source, self._view_model, self._scope, events)
+            work = partial(load_kills, self.qos.source, self._view_model, self._scope, before, self.qos.past)
             run_in_background(self, work, self._take)
 
-    def _take(self, loaded: tuple[EventList, Sequence[Kill]] | QosError) -> None:
+    def _take(self, loaded: Loaded | QosError) -> None:
         """Show the kills; those shown before stay where events could not be read."""
         self._is_reading = False
         if isinstance(loaded, QosError):
             self._error = loaded
         else:
-            self._events, self._kills = loaded
-            self._error = None
+            self._loaded, self._error = loaded, None
         if self._is_stale:
             self._read()
         self._show()
 
     def _show(self) -> None:
-        now, kills = self.qos.source.now(), self._kills
+        now, kills = self.qos.source.now(), self._loaded.kills if self._loaded is not None else ()
         empty = ""
         if not kills and self._error is None:
-            empty = "Reading …" if self._events is None else nothing_sentence(self._scope.namespace)
+            empty = "Reading …" if self._loaded is None else nothing_sentence(self._scope.namespace)
         self.table.load(kills, partial(self._fitting, kills, now), now, empty=empty)
         self.query_one("#kills-notes", TextView).show(self._notes_layout)
         self._show_evidence()
@@ -177,7 +215,7 @@ class KillsScreen(QosScreen, group=BindingGroup.KILLS):
             lines += [TextLine(text, "answer") for text in wrapped(subject, width)]
             lines += [TextLine(text, "title") for text in wrapped(diagnosis, width)]
             lines += [TextLine(blank), *map(TextLine, others)]
-        elif self._events is not None:
+        elif self._loaded is not None:
             lines += [TextLine(text, "muted") for text in wrapped(LATER, width, hanging="")]
         return lines
 
@@ -186,10 +224,9 @@ class KillsScreen(QosScreen, group=BindingGroup.KILLS):
         return list(note_lines(self.notes_now(), key, width, is_roomy=False, style=""))
 
     def notes_now(self) -> list[str]:
-        missing = [part for part in self._view_model.snapshot.missing if part.what != OTHER_PODS]
-        if self._events is not None and self._events.missing is not None:
-            missing.insert(0, self._events.missing)
-        return [escape_lines(missing_sentence(part)) for part in missing]
+        of_events = self._loaded.missing if self._loaded is not None else ()
+        of_pods = (part for part in self._view_model.snapshot.missing if part.what != OTHER_PODS)
+        return [escape_lines(missing_sentence(part)) for part in (*of_events, *of_pods)]
 
     @on(LineTable.Selected)
     def action_explain(self) -> None:

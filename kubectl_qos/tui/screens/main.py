@@ -8,18 +8,20 @@ from typing import Final
 
 from textual import on
 
-from kubectl_qos.errors import InputError
+from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.k8s.kinds import find_workload
 from kubectl_qos.present.format import UNKNOWN, escape
+from kubectl_qos.present.next_death import Deaths, deaths_on_nodes
 from kubectl_qos.present.pod_rows import PodRow
 from kubectl_qos.tui.actions import BindingGroup, actions_in_group
 from kubectl_qos.tui.filters import RowFilter
+from kubectl_qos.tui.follower import run_in_background
 from kubectl_qos.tui.go_to import Destination, GoTo, parse_go_to
 from kubectl_qos.tui.lists.base import ListTable, export_rows
 from kubectl_qos.tui.screens.browse import WITH_SIDEBAR, BrowseScreen
 from kubectl_qos.tui.screens.search import ColumnsScreen, Finder, Menu
 from kubectl_qos.tui.view import EVERYTHING, Detail, ListKind, View, count
-from kubectl_qos.tui.view_model import PodGroup
+from kubectl_qos.tui.view_model import FEW_NODES, PodGroup
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.prompt import Prompt
 
@@ -28,7 +30,8 @@ _VERBS: Final = frozenset(action.verb for action in actions_in_group(BindingGrou
 _OF_ROW: Final = ("explain", "edit", "fix", "simulate", "yaml", "logs", "owner", "tree", "copy")
 """What the menu of a row offers."""
 _OF_OPEN_CLUSTER: Final = frozenset(
-    {*_OF_ROW, "menu", "compare", "kills", "containers", "eviction", "ages", "find"} - {"copy"}
+    {*_OF_ROW, "nearest", "past", "menu", "compare", "kills", "containers", "eviction", "ages", "find"}
+    - {"copy"}
 )
 """What is done with what the UI follows, and not with a row of the list of clusters."""
 _SORTED_BY: Final = {
@@ -158,6 +161,31 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
             self.qos.fix(view_model, node, keys, row.key)
         else:
             self.qos.fix(view_model, node, [(pod.pod.metadata.namespace, pod.name)])
+
+    def action_nearest(self) -> None:
+        """Found in a thread: where there are many nodes it takes some time."""
+        view_model = self.qos.whole_view_model()
+        if view_model is None:
+            return
+        nodes = sorted(node for node in view_model.by_node if node)
+        if len(nodes) > FEW_NODES:
+            self.qos.notify(f"looking for the next death on {len(nodes):,} nodes …")
+        work = partial(deaths_on_nodes, view_model.snapshot, nodes, only_next=True)
+        run_in_background(self, work, self._nearest_found)
+
+    def _nearest_found(self, found: Deaths | QosError) -> None:
+        view_model = self.qos.view_model
+        if isinstance(found, QosError) or not found.rows or view_model is None:
+            why = f": {found}" if isinstance(found, QosError) else ""
+            self.qos.notify(f"no death waits on any node{why}", severity="warning")
+            return
+        first = found.rows[0]
+        pods = view_model.rows.nodes[first.node].rows if first.node in view_model.rows.nodes else ()
+        row = next((row for row in pods if row.key[:2] == first.death.key), None)
+        if row is not None:
+            self._go_to_pod(row)
+        else:
+            self.go(View(wide=self.view.wide, node=first.node))
 
     def action_tree(self) -> None:
         self._with_pod(Detail.TREE)

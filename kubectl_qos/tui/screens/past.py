@@ -122,14 +122,15 @@ class TimeSlider(InputDialog[datetime | Literal["present"] | None], group=Bindin
             yield Slider("", "now")
             yield TextView(id="deaths")
             shown = [f"{keys(one.name)} {one.label}" for one in actions_in_group(BindingGroup.PAST)]
-            yield Static("   ".join(shown), markup=False)
+            yield Static("   ".join(shown), id="keys", markup=False)
 
     def on_mount(self) -> None:
         run_in_background(self, self._read, self._take)
 
     def _take(self, track: Track | QosError) -> None:
         if isinstance(track, QosError):
-            self.query_one(Slider).display = False
+            for name in ("Slider", "#deaths", "#keys"):
+                self.query_one(name).display = False
             self.show_status(escape_lines(f"! {track}\n{track.hint}".rstrip()))
             return
         times, past = Times(track, 0), self._past

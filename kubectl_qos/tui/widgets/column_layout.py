@@ -38,9 +38,11 @@ def fitting_columns(
         now: for ages.
         available: the width in cells.
         squeezed: the keys of those that may be cut, with their least widths; each is twice in `importance`,
-            cut and whole. They share the remaining width.
+            cut and whole, which is at most MAX_WIDTH. They share the remaining width.
     """
-    widths = dict(zip([column.key for column in columns], measured(columns, rows, now), strict=True))
+    most = max(available, MAX_WIDTH)
+    whole = dict(zip([column.key for column in columns], measured(columns, rows, now, most), strict=True))
+    widths = {key: min(width, MAX_WIDTH) for key, width in whole.items()}
     kept: dict[str, int] = {}
     room = available - GUTTER
     for key in importance.split():
@@ -58,7 +60,7 @@ def fitting_columns(
         room -= needed
     for key in squeezed:
         if key in kept:
-            more = min(widths[key] - kept[key], room)
+            more = min(whole[key] - kept[key], room)
             kept[key] += more
             room -= more
     chosen = [column for column in columns if column.key in kept]

@@ -17,10 +17,10 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input, Label, Static
 
-from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, current_value, parse_quantity
+from kubectl_qos.edit.edits import EXAMPLES, POD_LEVEL, Edit, Side, current_value, parse_quantity
 from kubectl_qos.errors import QuantityError
 from kubectl_qos.k8s.objects import CPU, MEMORY, Pod
-from kubectl_qos.k8s.quantity import Quantity
+from kubectl_qos.k8s.quantity import FORMAT_WRONG, Quantity
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.usage import ContainerHistory
 from kubectl_qos.present.format import NONE, binary, escape
@@ -74,11 +74,12 @@ class QuantityField(Input):
 
     @property
     def problem(self) -> str:
-        """Why the API server would refuse the text, else empty; an empty text removes the value."""
+        """Why the API server would refuse the text, and what to write; an empty text removes the value."""
         try:
             parse_quantity(self.value)
         except QuantityError as error:
-            return str(error)
+            why = "this is not a quantity" if str(error) == FORMAT_WRONG else str(error)
+            return f"{why}: {EXAMPLES}"
         return ""
 
     @property
