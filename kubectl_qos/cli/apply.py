@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from kubectl_qos.cli import output
 from kubectl_qos.cli.resources import reference
 from kubectl_qos.cli.sources import ResolvedSource, resolve_source
+from kubectl_qos.cluster.source import changed_pods
 from kubectl_qos.config.history_file import HistoryFile, history_path
 from kubectl_qos.edit.apply import (
     Apply,
@@ -32,7 +33,7 @@ from kubectl_qos.edit.apply import (
 from kubectl_qos.edit.edits import as_flags
 from kubectl_qos.edit.findings import Finding, Severity, find_findings
 from kubectl_qos.edit.goals import RankGoal
-from kubectl_qos.edit.history import Entry, EntryState
+from kubectl_qos.edit.history import Entry
 from kubectl_qos.edit.patch import PatchRequest
 from kubectl_qos.edit.preview import StrategyKind
 from kubectl_qos.edit.replicas import usage_of
@@ -41,7 +42,6 @@ from kubectl_qos.edit.status import Progress, Stage
 from kubectl_qos.edit.strategy import Strategy, choose_strategy
 from kubectl_qos.edit.trial import Trial
 from kubectl_qos.errors import EXIT_DID_NOT_HOLD, ApiError, InputError, QosError, UsageError
-from kubectl_qos.k8s.kinds import belongs_to
 from kubectl_qos.k8s.objects import Json
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.present import apply as present
@@ -245,11 +245,7 @@ class ApplyShell:
         result, progress = state.result, state.progress
         if not self.options.for_seconds or result is None or progress is None:
             return
-        is_done = progress.stage is Stage.DONE
-        words = [present.trial_summary(self._trial), *([] if is_done else [present.progress_line(progress)])]
-        message = f"{duration(int(self._elapsed()))}: {'; '.join(words)}"
-        known = EntryState.DONE if is_done else result.entry.state
-        self._history.put(replace(result.entry, state=known, message=message))
+        self._history.put(present.tried(result.entry, progress, self._trial, int(self._elapsed())))
 
     def _conclude(self, state: Apply) -> None:
         """Say how a change has fared on trial. Raises QosError unless it is done, and has held then."""
@@ -306,7 +302,7 @@ class ApplyShell:
     def _send(self, writer: Writer, state: Apply, dry_run: DryRunResult, undoes: str) -> Step:
         history = self._history
         if self.options.for_seconds:
-            pods = self._members(dry_run.request).pods
+            pods = changed_pods(self.source, dry_run.request).pods
             in_place, restarts = bool(dry_run.request.subresource), state.preview.restarts
             self._trial = Trial.begin(pods, in_place=in_place, restarting=restarts)
         result = _attempt(lambda: writer.apply(dry_run, history, undoes=undoes))
@@ -348,16 +344,9 @@ class ApplyShell:
         progress = writer.progress(result, self._history)
         if self.options.for_seconds:
             is_there = progress.stage is not Stage.GONE
-            snapshot = self._members(result.request) if is_there else Snapshot()
+            snapshot = changed_pods(self.source, result.request) if is_there else Snapshot()
             self._trial = self._trial.looked(snapshot.pods, snapshot.usage, progress)
         return progress
-
-    def _members(self, request: PatchRequest) -> Snapshot:
-        """The pods that a change is about, and their usage."""
-        kind, namespace, name = request.kind, request.namespace, request.name
-        found = self.source.members(kind, namespace, name)
-        mine = (one for one in found.pods if one.namespace == namespace and belongs_to(one, kind, name))
-        return replace(found, pods=tuple(mine))
 
     def _elapsed(self) -> float:
         return time.monotonic() - self._sent_at

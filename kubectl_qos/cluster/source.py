@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from kubectl_qos.errors import ApiError, InputError, QosError
 from kubectl_qos.k8s.events import Event, EventList
+from kubectl_qos.k8s.kinds import belongs_to
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Missing, Scope, Snapshot
 
 if TYPE_CHECKING:
     from kubectl_qos.cluster.writer import Writer
     from kubectl_qos.edit.edits import Edit
-    from kubectl_qos.edit.patch import FileEdit
+    from kubectl_qos.edit.patch import FileEdit, PatchRequest
     from kubectl_qos.edit.related import RelatedObjects
     from kubectl_qos.k8s.selectors import DisruptionBudget
     from kubectl_qos.qos.kills.report import KernelLog
@@ -198,6 +199,14 @@ class Source(Protocol):
         """Make edits in the manifest of an object. Raises QosError without such a file."""
         del pod, edits, dry_run
         raise QosError(f"{self.title} has no manifest to change")
+
+
+def changed_pods(source: Source, request: PatchRequest) -> Snapshot:
+    """The pods that a change is about, and their usage. Raises QosError."""
+    kind, namespace, name = request.kind, request.namespace, request.name
+    found = source.members(kind, namespace, name)
+    mine = (one for one in found.pods if one.namespace == namespace and belongs_to(one, kind, name))
+    return replace(found, pods=tuple(mine))
 
 
 class PastSource(Source):

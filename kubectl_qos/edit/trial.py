@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import NamedTuple
 
 from kubectl_qos.edit.edits import Side, current_value
 from kubectl_qos.edit.status import Progress, Stage
@@ -23,6 +24,13 @@ class Condition(StrEnum):
     RESTARTS = "restarts"
     OOM = "oom"
     INFEASIBLE = "infeasible"
+
+
+class TrialPlan(NamedTuple):
+    """How long a change is looked after once it is sent, and what then has it reverted."""
+
+    seconds: float = 600.0
+    undo_if: tuple[Condition, ...] = tuple(Condition)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import urlencode
@@ -24,7 +25,7 @@ from kubectl_qos.present.effects import (
     value_name,
 )
 from kubectl_qos.present.findings import answer_sentence
-from kubectl_qos.present.format import NONE, age, binary, count, escape
+from kubectl_qos.present.format import NONE, age, binary, count, duration, escape
 from kubectl_qos.present.output import ARROW, aligned, to_yaml
 
 _TITLES: Final = {
@@ -187,6 +188,14 @@ def trial_lines(trial: Trial) -> list[str]:
 def trial_summary(trial: Trial) -> str:
     """All of it in one line, for the change history."""
     return "; ".join([trial_words(trial) or "no restart, no OOM kill", *trial_lines(trial)])
+
+
+def tried(entry: Entry, progress: Progress, trial: Trial, seconds: int) -> Entry:
+    """The entry of a change with what was seen of it in so many seconds of a trial."""
+    is_done = progress.stage is Stage.DONE
+    words = [trial_summary(trial), *([] if is_done else [progress_line(progress)])]
+    state = EntryState.DONE if is_done else entry.state
+    return replace(entry, state=state, message=f"{duration(seconds)}: {'; '.join(words)}")
 
 
 def _by_container(trial: Trial) -> Iterator[tuple[str, list[Fate]]]:

@@ -236,6 +236,7 @@ _BY_GROUP: Final = {
         _action("dry_run", "d", "a dry run: what the server would make of it", footer=True),
         _action("apply", "a", "dry run, confirmation, then send it", footer=True),
         _action("patch", "m", "the patch and the manifest, to save", footer=True),
+        _action("trial", "f", "follow it for 10m, and revert it if it does not hold", footer=True),
         _action("copy", "c", "copy the request"),
         _action("reload", "l", "after a conflict: discard mine, reload", footer=True),
         _action("keep_mine", "o", "after a conflict: make the same change again", footer=True),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from kubectl_qos.edit.apply import Apply, Blocked, ConflictError, DryRunResult, Phase, UnknownOutcome
 from kubectl_qos.edit.edits import value_now
@@ -14,6 +15,7 @@ from kubectl_qos.edit.history import ValueConflict
 from kubectl_qos.edit.patch import PatchRequest
 from kubectl_qos.edit.server_response import expected_response
 from kubectl_qos.edit.status import Stage
+from kubectl_qos.edit.trial import TrialPlan
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.present import apply as words
 from kubectl_qos.present.format import duration, escape
@@ -21,6 +23,9 @@ from kubectl_qos.present.output import Section
 from kubectl_qos.tui.actions import Keys
 from kubectl_qos.tui.edit_target import REFUSED, EditTarget, finding_sections
 from kubectl_qos.tui.widgets.text_view import TextLine, escape_lines, yaml_line
+
+if TYPE_CHECKING:
+    from kubectl_qos.tui.running_change import RunningChange
 
 
 def error_lines(about: str, error: QosError, remedies: Sequence[str] = ()) -> list[TextLine]:
@@ -139,7 +144,7 @@ def request_lines(state: Apply, keys: Keys) -> list[TextLine]:
 
 
 def progress_lines(
-    state: Apply, request: PatchRequest, context: str, seconds: int, keys: Keys
+    state: Apply, request: PatchRequest, context: str, seconds: int, keys: Keys, *, on_trial: bool = False
 ) -> Iterator[TextLine]:
     """What was sent to a context so many seconds ago, what was seen of it, and what follows."""
     for line in words.change_lines(request.before, request.edits):
@@ -159,12 +164,46 @@ def progress_lines(
     yield TextLine("")
     if state.phase is Phase.SENDING:
         yield TextLine(f"  sent to {escape(context)}, no answer yet, {duration(seconds)}")
+    elif on_trial and state.error is None:
+        pass
     elif state.phase is Phase.FOLLOWING:
         yield TextLine(f"  watching it until it has settled, {duration(seconds)} so far", "muted")
     elif state.error is not None:
         yield from _request_error_lines(state.error)
     else:
         yield from _settled_lines(state, keys)
+
+
+def plan_line(plan: TrialPlan) -> str:
+    """How long a change is on trial, and what reverts it."""
+    return f"for {duration(int(plan.seconds))}, and reverted at: {', '.join(plan.undo_if)}"
+
+
+def trial_lines(change: RunningChange, keys: Keys) -> Iterator[TextLine]:
+    """How a change on trial has fared so far, and what reverts it; nothing of another one."""
+    plan, trial, undoing = change.plan, change.trial, change.undoing
+    if plan is None or change.state.result is None:
+        return
+    seen = words.trial_words(trial)
+    yield from (TextLine(f"  {line}") for line in words.trial_lines(trial))
+    if change.state.phase is Phase.FOLLOWING:
+        so_far = f"{duration(change.elapsed_seconds)} so far: {seen or 'nothing of that was seen'}"
+        yield TextLine(f"  on trial {plan_line(plan)}; {so_far}", "muted")
+    elif seen:
+        yield TextLine(f"! it did not hold: {seen}", "wrong")
+    elif trial.fates:
+        yield TextLine(f"  it held for {duration(change.tried_seconds)}", "answer")
+    else:
+        yield TextLine("! no pod with the new values was seen", "wrong")
+    failed = undoing if undoing is None or isinstance(undoing, QosError) else undoing.state.error
+    if failed is not None:
+        yield from error_lines("it is not reverted", failed)
+    elif undoing is not None and not isinstance(undoing, QosError) and undoing.state.result is not None:
+        yield TextLine("  it is reverted: the previous values are restored", "answer")
+    elif change.reverts:
+        yield TextLine("  reverting it …", "muted")
+    elif change.state.phase is not Phase.FOLLOWING:
+        yield TextLine(f"  {keys.first('app.undo')} reverts it", "muted")
 
 
 def _settled_lines(state: Apply, keys: Keys) -> Iterator[TextLine]:

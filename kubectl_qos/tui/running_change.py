@@ -13,12 +13,17 @@ from typing import TYPE_CHECKING
 
 from textual.message import Message
 
+from kubectl_qos.cluster.source import changed_pods
 from kubectl_qos.edit import apply
 from kubectl_qos.edit.patch import PatchRequest
 from kubectl_qos.edit.preview import Preview, StrategyKind
-from kubectl_qos.edit.related import RelatedObjects
-from kubectl_qos.edit.status import Progress
+from kubectl_qos.edit.related import RelatedObjects, pod_reference
+from kubectl_qos.edit.status import Progress, Stage
+from kubectl_qos.edit.strategy import choose_strategy
+from kubectl_qos.edit.trial import Trial, TrialPlan
 from kubectl_qos.errors import QosError
+from kubectl_qos.k8s.snapshot import Snapshot
+from kubectl_qos.present.apply import tried
 from kubectl_qos.tui.edit_target import EditTarget
 
 if TYPE_CHECKING:
@@ -37,7 +42,8 @@ class ChangeUpdated(Message, bubble=False):
 class RunningChange:
     """A change of the UI: its state, which `take` alone replaces, and its object as it was read last.
 
-    The writer is that of the cluster that the change was made for.
+    The writer is that of the cluster that the change was made for. With a `plan` it is on `trial` once it is
+    sent; `undoing` is then what reverts it, or why nothing does.
     """
 
     def __init__(
@@ -46,6 +52,11 @@ class RunningChange:
         self._service = service
         self._writer = writer
         self._sent_at: datetime | None = None
+        self._is_automatic = False
+        self.plan: TrialPlan | None = None
+        self.trial = Trial()
+        self.tried_seconds = 0
+        self.undoing: RunningChange | QosError | None = None
         self.target = target
         self.state, command = begun
         self._execute(command)
@@ -88,6 +99,8 @@ class RunningChange:
         """Go to the next state, carry out its command, and tell the screens."""
         before = self.state
         self.state, command = step
+        if self._is_automatic and isinstance(command, apply.Confirm):
+            self.state, command = self.state.confirm(yes=True)
         self._execute(command)
         if self.state is not before:
             self._service.updated(self)
@@ -104,8 +117,7 @@ class RunningChange:
                 run(partial(self.writer.dry_run, request), partial(self._dry_run_answered, request))
             case apply.Send(dry_run, undoes):
                 self._sent_at = self.target.source.now()
-                history = self._service.history
-                run(partial(self.writer.apply, dry_run, history, undoes=undoes), self._sent)
+                run(partial(self._send, dry_run, undoes), self._sent)
             case apply.Check(result, 0.0):
                 self._check(result)
             case apply.Check(result, pause_seconds):
@@ -127,13 +139,76 @@ class RunningChange:
     def _dry_run_answered(self, request: PatchRequest, answer: apply.DryRunResult | QosError) -> None:
         self.take(self.state.dry_run_answered(request, answer))
 
+    def _send(self, dry_run: apply.DryRunResult, undoes: str) -> apply.ApplyResult:
+        if self.plan is not None:
+            request, restarts = dry_run.request, self.state.preview.restarts
+            pods = changed_pods(self.target.source, request).pods
+            self.trial = Trial.begin(pods, in_place=bool(request.subresource), restarting=restarts)
+        return self.writer.apply(dry_run, self._service.history, undoes=undoes)
+
     def _sent(self, answer: apply.ApplyResult | QosError) -> None:
         self.take(self.state.sent(answer, self.elapsed_seconds))
 
     def _check(self, result: apply.ApplyResult) -> None:
         if self.state.phase is apply.Phase.FOLLOWING:
-            work = partial(self.writer.progress, result, self._service.history)
-            self._service.run(work, self._checked)
+            self._service.run(partial(self._look, result), self._checked)
+
+    def _look(self, result: apply.ApplyResult) -> Progress:
+        """How far it has come, and on trial what has become of its containers."""
+        progress, source = self.writer.progress(result, self._service.history), self.target.source
+        if self.plan is not None:
+            is_there = progress.stage is not Stage.GONE
+            found = changed_pods(source, result.request) if is_there else Snapshot()
+            self.trial = self.trial.looked(found.pods, found.usage, progress)
+        return progress
 
     def _checked(self, answer: Progress | QosError) -> None:
-        self.take(self.state.checked(answer, self.elapsed_seconds))
+        plan, seconds = self.plan, self.elapsed_seconds
+        was_followed = self.state.phase is apply.Phase.FOLLOWING
+        step = self.state.checked(answer, seconds, on_trial=plan is not None)
+        if plan is not None and (self.reverts or seconds >= plan.seconds):
+            step = step[0].leave()
+        self.tried_seconds = seconds
+        self.take(step)
+        if plan is not None and was_followed and self.state.phase is apply.Phase.SETTLED:
+            self._service.run(self._end_trial, self._trial_ended)
+
+    @property
+    def reverts(self) -> bool:
+        """Whether something was seen for which it is to be reverted."""
+        return self.plan is not None and not set(self.plan.undo_if).isdisjoint(self.trial.seen)
+
+    def _end_trial(self) -> RelatedObjects | None:
+        """Put down what was seen, and read what is needed to revert it. Raises QosError."""
+        result, progress = self.state.result, self.state.progress
+        assert result is not None
+        entry = result.entry
+        if progress is not None:
+            self._service.history.put(tried(entry, progress, self.trial, self.tried_seconds))
+        pod = pod_reference(entry.kind, entry.namespace, entry.name)
+        return self.target.source.related(pod) if self.reverts else None
+
+    def _trial_ended(self, related: RelatedObjects | QosError | None) -> None:
+        if related is None or isinstance(related, QosError):
+            self.undoing = related
+            return
+        try:
+            self.undoing = self._undo(related)
+        except QosError as error:
+            self.undoing = error
+
+    def _undo(self, related: RelatedObjects) -> RunningChange:
+        """Revert it as it was applied, without a question. Raises QosError where that cannot be."""
+        assert self.state.result is not None
+        entry, target = self.state.result.entry, self.target
+        change = self._service.begin_undo(entry, related, target.view_model, target.source)
+        kind = StrategyKind.IN_PLACE if entry.subresource else StrategyKind.TEMPLATE
+        change.take(change.state.choose(choose_strategy(change.state.strategies, kind)))
+        if change.state.conflicts:
+            raise apply.ConflictError("someone else has changed it since", change.state.conflicts)
+        if change.state.blocked is not None:
+            strategy = change.state.strategy
+            raise QosError(strategy.reason if strategy is not None else "nothing can be sent")
+        change._is_automatic = True  # noqa: SLF001 - another one of this class
+        change.take(change.state.apply())
+        return change

@@ -18,11 +18,12 @@ from kubectl_qos.tui.follower import run_in_background
 if TYPE_CHECKING:
     from kubectl_qos.cluster.writer import Writer
     from kubectl_qos.edit.edits import Edit
-    from kubectl_qos.edit.history import ValueConflict
+    from kubectl_qos.edit.history import Entry, ValueConflict
     from kubectl_qos.edit.related import RelatedObjects
     from kubectl_qos.tui.app import QosApp
     from kubectl_qos.tui.edit_target import EditTarget
     from kubectl_qos.tui.running_change import RunningChange
+    from kubectl_qos.tui.view_model import ViewModel
 
 
 class WriteService:
@@ -76,6 +77,24 @@ class WriteService:
             target.pod, edits, preview, related, undoes=undoes, conflicts=conflicts, read_only=read_only
         )
         return RunningChange(self, target, writer, step)
+
+    def begin_undo(
+        self, entry: Entry, related: RelatedObjects, view_model: ViewModel, source: Source
+    ) -> RunningChange:
+        """The change that reverts an entry. Raises QosError where there is none."""
+        from kubectl_qos.edit.history import find_conflicts, undo_edits
+        from kubectl_qos.edit.related import pod_from_raw
+        from kubectl_qos.tui.edit_target import EditTarget
+
+        pod = pod_from_raw(entry.kind, related.raw)
+        uid = str((related.raw.get("metadata") or {}).get("uid", ""))
+        return self.begin(
+            EditTarget(pod, view_model, source),
+            undo_edits(entry, pod, uid=uid),
+            related,
+            undoes=entry.id,
+            conflicts=find_conflicts(entry, pod),
+        )
 
     def _writer(self, source: Source) -> Writer:
         if self.is_readonly(source.title):

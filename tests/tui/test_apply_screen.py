@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 from textual.widgets import Button, Input
 from textual.widgets._footer import FooterKey
@@ -21,10 +23,11 @@ from kubectl_qos.edit.history import EntryState, ValueConflict
 from kubectl_qos.edit.patch import PatchRequest
 from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.edit.status import Progress, Stage
+from kubectl_qos.edit.trial import TrialPlan
 from kubectl_qos.errors import ApiError, ServerUnreachable
-from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.k8s.objects import ContainerState, ContainerStateTerminated, Pod
 from kubectl_qos.k8s.quantity import Quantity
-from kubectl_qos.k8s.snapshot import Missing
+from kubectl_qos.k8s.snapshot import Missing, Snapshot
 from kubectl_qos.tui.actions import ACTIONS
 from kubectl_qos.tui.screens.apply import ApplyScreen, ProgressScreen, StrategyLine
 from kubectl_qos.tui.screens.dialogs import ConfirmWrite
@@ -495,3 +498,63 @@ async def test_the_question_names_what_the_kubelet_puts_off() -> None:
         await pilot.keys("a")
         await pilot.seen("Write this to the cluster although the kubelet answers Deferred?")
         assert "! kubelet answers Deferred: Node didn't have enough resource: memory" in pilot.words
+
+
+def died(pods: Snapshot) -> Snapshot:
+    """The snapshot in which the container of the changed pod was OOMKilled once more."""
+    pod = pod_named(pods, API)
+    (was,) = pod.status.every_container
+    ended = ContainerState(terminated=ContainerStateTerminated(exit_code=137, reason="OOMKilled"))
+    now = msgspec.structs.replace(was, restart_count=was.restart_count + 1, last_state=ended)
+    status = msgspec.structs.replace(pod.status, container_statuses=(now,))
+    changed = msgspec.structs.replace(pod, status=status)
+    return replace(pods, pods=tuple(changed if one is pod else one for one in pods.pods))
+
+
+@pytest.mark.parametrize(("stored", "writes"), [("1Gi", 2), ("3Gi", 1)])
+async def test_a_change_on_trial_that_does_not_hold_is_reverted(
+    stored: str, writes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(apply, "TRIAL_PAUSE_SECONDS", 0.005)
+    source = ScriptedSource(lambda _: died(demo()) if len(writer.heard_of("look")) > 1 else demo())
+    writer = source.scripted
+
+    def now(pod: Pod) -> RelatedObjects:
+        found = around(pod)
+        if writer.heard_of("write"):
+            raw = copy.deepcopy(found.raw)
+            raw["spec"]["containers"][0]["resources"]["requests"]["memory"] = stored
+            found = replace(found, raw=raw)
+        return found
+
+    source.around = now
+    async with strategies(source) as pilot:
+        await pilot.keys("f")
+        on_trial = "for 10m, and reverted at: restarts, oom, infeasible"
+        assert f"on trial {on_trial}" in pilot.words
+        await open_confirmation(pilot)
+        assert f"on trial {on_trial}" in pilot.words, "what is confirmed"
+        await pilot.keys("y")
+        await pilot.seen("it did not hold: c restarted 1 time, c was OOMKilled 1 time")
+        if writes == 2:
+            await pilot.seen("it is reverted: the previous values are restored")
+            assert writer.heard_of("write")[1].edits == (memory("512Mi"),)
+        else:
+            await pilot.seen("it is not reverted: someone else has changed it since")
+        assert len(writer.heard_of("write")) == writes
+        entries = pilot.qos.writing.history.entries()
+        assert entries[0].message.startswith("0s: c restarted 1 time, c was OOMKilled 1 time; c used at most")
+        assert [one.undoes for one in entries[1:]] == [entries[0].id] * (writes - 1)
+
+
+async def test_a_change_on_trial_that_holds_stays() -> None:
+    async with strategies() as pilot:
+        await pilot.keys("f", "f")
+        assert "on trial" not in pilot.words
+        screen = pilot.app.screen
+        assert isinstance(screen, ApplyScreen)
+        screen.change.plan = TrialPlan(0.0)
+        await confirmed(pilot)
+        await pilot.seen("it held for 0s")
+        await pilot.seen("U reverts it")
+        assert len(writer_of(pilot).heard_of("write")) == 1

@@ -21,6 +21,7 @@ from textual.widgets import Static
 
 from kubectl_qos.edit.apply import Phase
 from kubectl_qos.edit.strategy import Strategy
+from kubectl_qos.edit.trial import TrialPlan
 from kubectl_qos.present.apply import (
     although,
     confirm_lines,
@@ -46,7 +47,7 @@ from kubectl_qos.tui.widgets.text_view import (
     wrapped,
 )
 
-_WRITES: Final = frozenset({"apply", "dry_run"})
+_WRITES: Final = frozenset({"apply", "dry_run", "trial"})
 _CONFLICT: Final = frozenset({"reload", "keep_mine"})
 _TICK_SECONDS: Final = 1.0
 
@@ -151,7 +152,7 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
         sections = apply_lines.state_findings(state, target)
         for name, shown, layout in (
             ("#changes", lines := apply_lines.change_lines(state), layout_lines(lines)),
-            ("#answer", lines := apply_lines.answer_lines(state, target, keys), layout_lines(lines)),
+            ("#answer", lines := self._answer_lines(), layout_lines(lines)),
             ("#request", lines := apply_lines.request_lines(state, keys), layout_lines(lines)),
             ("#findings", sections, effects_layout(sections)),
         ):
@@ -159,6 +160,12 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
             view.show(layout)
             view.display = bool(shown)
         self.refresh_bindings()
+
+    def _answer_lines(self) -> list[TextLine]:
+        change = self.change
+        plan = [f"  on trial {apply_lines.plan_line(change.plan)}"] if change.plan is not None else []
+        lines = apply_lines.answer_lines(change.state, change.target, self.qos.keys)
+        return [*lines, *(TextLine(line, "changed") for line in plan)]
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         del parameters
@@ -210,6 +217,9 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
         request = state.accepted.request
         lines = confirm_lines(writer.context, writer.server, request, state.preview, state.strategy)
         lines += dry_run_lines(request, state.accepted.stored, state.accepted.warnings)[1:]
+        lines += (
+            [f"on trial   {apply_lines.plan_line(self.change.plan)}"] if self.change.plan is not None else []
+        )
         typed = writer.context if self.qos.writing.confirms_by_name(writer.context) else ""
         question = f"Write this to the cluster{although(state.preview, state.strategy)}?"
         self.qos.push_screen(ConfirmWrite(question, lines, typed), self._confirmed)
@@ -238,6 +248,14 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
     def action_patch(self) -> None:
         state = self.change.state
         self.qos.push_screen(PatchScreen(state.pod, state.preview, self._on_saved))
+
+    def action_trial(self) -> None:
+        """Whether the change is on trial once it is sent."""
+        if self.change.state.undoes:
+            self.qos.notify("what reverts a change is not on trial", severity="warning")
+        else:
+            self.change.plan = TrialPlan() if self.change.plan is None else None
+            self._show()
 
     def action_copy(self) -> None:
         request = self.change.state.request
@@ -283,7 +301,12 @@ class ProgressScreen(QosScreen, group=BindingGroup.PROGRESS):
             Content(f"{verb} {escape(change.name)} in {escape(context)}")
         )
         seconds, keys = change.elapsed_seconds, self.qos.keys
-        lines = list(apply_lines.progress_lines(change.state, self._request, context, seconds, keys))
+        lines = list(
+            apply_lines.progress_lines(
+                change.state, self._request, context, seconds, keys, on_trial=change.plan is not None
+            )
+        )
+        lines += apply_lines.trial_lines(change, keys)
         problem = self.qos.writing.history.problem
         if problem and change.state.phase is Phase.SETTLED:
             lines.append(TextLine(f"! {escape(problem)}", "wrong"))
@@ -297,7 +320,10 @@ class ProgressScreen(QosScreen, group=BindingGroup.PROGRESS):
                 severity="warning",
             )
         elif state.phase is Phase.FOLLOWING:
-            self.qos.notify(f"stopped watching {self.change.name}; the change goes on, {undo} lists it")
+            trial = " and is not on trial any more" if self.change.plan is not None else ""
+            self.qos.notify(
+                f"stopped watching {self.change.name}; the change goes on{trial}, {undo} lists it"
+            )
         if state.phase in {Phase.SENDING, Phase.FOLLOWING}:
             self.change.take(state.leave())
         self.dismiss()

@@ -13,8 +13,8 @@ from textual.content import Content
 from textual.widgets import Static
 
 from kubectl_qos.cluster.source import Source
-from kubectl_qos.edit.history import Entry, EntryState, find_conflicts, undo_edits, undone_ids
-from kubectl_qos.edit.related import RelatedObjects, pod_from_raw, pod_reference
+from kubectl_qos.edit.history import Entry, EntryState, undone_ids
+from kubectl_qos.edit.related import RelatedObjects, pod_reference
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.present.apply import change_lines, entry_change, entry_object, entry_state, entry_when
@@ -22,7 +22,6 @@ from kubectl_qos.present.format import escape
 from kubectl_qos.present.output import Column, ColumnType, column, largest_first
 from kubectl_qos.tui.actions import BindingGroup
 from kubectl_qos.tui.apply_lines import error_lines
-from kubectl_qos.tui.edit_target import EditTarget
 from kubectl_qos.tui.follower import run_in_background
 from kubectl_qos.tui.running_change import RunningChange
 from kubectl_qos.tui.screens.apply import ApplyOutcome, ApplyScreen
@@ -150,15 +149,7 @@ class UndoScreen(QosScreen, group=BindingGroup.UNDO):
         """The change that reverts an entry. Raises QosError where there is none."""
         if isinstance(related, QosError):
             raise related
-        pod = pod_from_raw(entry.kind, related.raw)
-        uid = str((related.raw.get("metadata") or {}).get("uid", ""))
-        return self.qos.writing.begin(
-            EditTarget(pod, self._view_model, self._source),
-            undo_edits(entry, pod, uid=uid),
-            related,
-            undoes=entry.id,
-            conflicts=find_conflicts(entry, pod),
-        )
+        return self.qos.writing.begin_undo(entry, related, self._view_model, self._source)
 
     def _came_back(self, screen: ApplyScreen) -> None:
         self._read()
