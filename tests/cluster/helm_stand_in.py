@@ -72,7 +72,7 @@ def rendered(text: str, scope: dict[str, Any]) -> str:
     return actions(text, None)
 
 
-def main() -> None:
+def main(words: list[str]) -> str:
     """`helm template [--namespace NS] [--values FILE]… [--set A=B]… -- RELEASE CHART`."""
     parser = ArgumentParser()
     parser.add_argument("template")
@@ -82,7 +82,7 @@ def main() -> None:
     parser.add_argument("--set-string", action="append", default=[])
     parser.add_argument("release")
     parser.add_argument("chart", type=Path)
-    given = parser.parse_args()
+    given, texts = parser.parse_args(words), []
     values = yaml.safe_load((given.chart / "values.yaml").read_text()) or {}
     for name in given.values:
         values = merged(values, yaml.safe_load(Path(name).read_text()) or {})
@@ -94,10 +94,11 @@ def main() -> None:
         if chart != given.chart:
             own = yaml.safe_load((chart / "values.yaml").read_text()) or {}
             mine = merged(own, values.get(chart.name) or {})
-        for path in sorted((chart / "templates").glob("*.yaml")):
-            text = rendered(path.read_text(), {"Values": mine, "Release": release})
-            sys.stdout.write(f"---\n{text}\n")
+        paths = sorted((chart / "templates").glob("*.yaml"))
+        scope = {"Values": mine, "Release": release}
+        texts += [rendered(path.read_text(), scope) for path in paths]
+    return "\n---\n".join(texts)
 
 
 if __name__ == "__main__":
-    main()
+    sys.stdout.write(main(sys.argv[1:]))
