@@ -169,7 +169,7 @@ def _edited(
                 way = tuple(step for number in numbers for step in ("items", number))
                 for new in _values(raw, target, edit, add=add):
                     wanted = put(document.value, way, new)
-                    yield str(document.location.item(*numbers)), _replaced(content, document, wanted)
+                    yield str(document.location.item(*numbers)), replaced(content, document, wanted)
         for way, text in _texts(document.value, ()):
             entry = get(document.value, way[:-1])
             below = f"{name}: {dotted(way)}"
@@ -178,11 +178,11 @@ def _edited(
                     yield where, inner
                 else:
                     wanted = put(document.value, way, inner.decode())
-                    yield where, _replaced(content, document, wanted)
+                    yield where, replaced(content, document, wanted)
 
 
-def _replaced(content: bytes, document: Document, wanted: Any) -> bytes | InputError:
-    """A file with another value of a document."""
+def replaced(content: bytes, document: Document, wanted: Any) -> bytes | InputError:
+    """A file with another value of one of its documents."""
     end = document.begin + len(document.text.encode())
     try:
         return content[: document.begin] + patch_document(document, wanted).encode() + content[end:]
@@ -277,7 +277,7 @@ def _with_value(path: Path, files: Files, value: Any) -> Files | InputError:
 
     content: bytes | InputError = yaml.safe_dump(value, sort_keys=False).encode()
     for document in plain_documents(files.read(path), files.name(path)):
-        content = _replaced(files.read(path), document, value)
+        content = replaced(files.read(path), document, value)
     return content if isinstance(content, InputError) else files.with_(path, content)
 
 

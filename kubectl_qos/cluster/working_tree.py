@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -17,6 +16,14 @@ import msgspec
 from kubectl_qos.atomic_file import replace_file
 from kubectl_qos.cluster.documents import metadata_text, plain_documents
 from kubectl_qos.cluster.files import replace_manifest
+from kubectl_qos.cluster.helm import (
+    Chart,
+    build,
+    changes_in_values,
+    chart_alone,
+    releases_in,
+    values_read,
+)
 from kubectl_qos.cluster.inputs import EXTENSIONS, read_kustomization
 from kubectl_qos.cluster.kustomize import (
     NAMES,
@@ -45,10 +52,10 @@ _NO_EFFECT: Final = "something else than its manifests and patches sets the valu
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What is deployed as a whole: a folder with a kustomization, or a plain manifest.
+    """What is deployed as a whole: a folder with a kustomization, a chart, or a plain manifest.
 
     `by` is the Argo CD or Flux object that names the folder: in `file`, of all that are named there the one
-    with this `number`. Objects without a namespace get `namespace`.
+    with this `number`. Objects without a namespace get `namespace`. It may be a Helm `chart`.
     """
 
     path: Path
@@ -56,9 +63,12 @@ class Source:
     file: Path | None = None
     number: int = 0
     namespace: str = ""
+    chart: Chart | None = None
 
     def reads(self, files: Files) -> set[Path]:
-        """The files that it is built from, without those of generators."""
+        """The files that it is built from, without those of generators and without templates."""
+        if self.chart is not None:
+            return {place.path for place in self.chart.places}
         chain = layers(self.path, files)
         return {path for one in chain for path in (one.file, *one.manifests, *one.patches)} or {self.path}
 
@@ -77,6 +87,7 @@ class WorkingTree:
         self._kustomizations: list[Path] = []
         self._manifests: list[Path] = []
         self._charts: list[Path] = []
+        self._has_helm = shutil.which("helm") is not None
         self._walk()
         chains = {path: layers(path, self._files) for path in self._kustomizations}
         read = {one.folder for chain in chains.values() for one in chain[1:]}
@@ -107,9 +118,9 @@ class WorkingTree:
         for number in range(len(needed)):
             place, files = self._first_proven(source, target, before, needed[: number + 1], files, into)
             places.append(place)
-        name, others = self._files.name, dict(self._others(source, files))
+        name, others = self._files.name, list(self._others(source, files))
         if others and into != "base":
-            changes = "; ".join(f"{name(path)} ({what})" for path, what in others.items())
+            changes = "; ".join(f"{name(path)} ({what})" for path, what in others)
             raise InputError(
                 f"{', '.join(dict.fromkeys(places))} is shared, this would change too: {changes}",
                 hint="--into overlay adds a patch for this one alone, --into base changes them all",
@@ -124,7 +135,7 @@ class WorkingTree:
             source=name(source.path),
             by=source.by,
             places=tuple(dict.fromkeys(places)),
-            others=tuple((name(path), what) for path, what in others.items()),
+            others=tuple((name(path), what) for path, what in others),
             is_built=source.path.is_dir(),
             files=tuple(changed),
         )
@@ -141,7 +152,7 @@ class WorkingTree:
         for name, folders, files in os.walk(self._files.root):
             if "Chart.yaml" in files and "templates" in folders:
                 folders.remove("templates")
-                self._charts.append(Path(name))
+                self._charts += [] if any(map(Path(name).is_relative_to, self._charts)) else [Path(name)]
             folders[:] = sorted(one for one in folders if one[0] != "." and one not in _LEFT_OUT)
             if any(one in files for one in NAMES):
                 self._kustomizations.append(Path(name))
@@ -152,8 +163,10 @@ class WorkingTree:
         root = self._files.root
         for path in self._manifests:
             content = self._files.read(path)
-            if b"argoproj.io/" not in content and b"kustomize.toolkit.fluxcd.io/" not in content:
+            if b"argoproj.io/" not in content and b".toolkit.fluxcd.io/" not in content:
                 continue
+            for by, chart in releases_in(path, self._files) if self._has_helm else ():
+                yield Source(chart.folder, by, namespace=chart.namespace, chart=chart)
             found = [(raw, folder) for raw in self._files.objects(path) for folder, _ in options_in(raw)]
             for number, (raw, folder) in enumerate(found):
                 name, namespace = metadata_text(raw, "name"), metadata_text(raw, "namespace")
@@ -161,7 +174,7 @@ class WorkingTree:
                 if raw["kind"] == "Kustomization":
                     by = Manager(ManagerKind.FLUX_KUSTOMIZATION, f"{namespace or 'flux-system'}/{name}", "")
                 place = (root / folder.lstrip("/")).resolve()
-                if place.is_relative_to(root) and place.is_dir():
+                if place.is_relative_to(root) and place.is_dir() and place not in self._charts:
                     default = str(nested(raw, "spec", "destination").get("namespace") or "")
                     yield Source(place, by, path, number, default)
 
@@ -169,7 +182,7 @@ class WorkingTree:
         """The source of an object, the object in it, and all that it is built to. Raises InputError."""
         what, problems = Target(pod, {}), []
         found: list[tuple[Source, Target, list[Json]]] = []
-        for source in self._candidates(managers):
+        for source in self._candidates(pod, managers):
             if self._may_have(source, what):
                 try:
                     built = self._objects(source, self._files)
@@ -191,38 +204,46 @@ class WorkingTree:
         )
 
     def _chart_values(self, kind: str) -> Iterator[str]:
-        """The values that Helm templates of this kind read for resources: they are not changed."""
+        """The values that Helm templates of this kind read for resources, which cannot be built here."""
         for chart in self._charts:
-            for path in sorted((chart / "templates").rglob("*.yaml")):
-                text = self._files.read(path).decode(errors="replace")
-                lines = [line for line in text.splitlines() if re.search("resources|requests|limits", line)]
-                found = dict.fromkeys(re.findall(r"\.Values\.([\w.]+)", "\n".join(lines)))
-                if found and re.search(rf"^kind: {kind}\b", text, re.MULTILINE):
-                    name = self._files.name(path)
-                    yield f"{name} is a Helm template: look for {', '.join(found)} in the chart's values"
+            for name, found in values_read(chart, kind, self._files).items():
+                yield f"{name} is a Helm template: look for {', '.join(found)} in the chart's values"
 
-    def _candidates(self, managers: Collection[Manager]) -> list[Source]:
+    def _alone(self, pod: Pod, managers: Collection[Manager]) -> Iterator[Source]:
+        """The charts that nothing in the tree names, as the release of the object, where there is helm."""
+        released = next((one.name.rpartition("/")[2] for one in managers if one.kind is ManagerKind.HELM), "")
+        release = released or dict(pod.metadata.labels or ()).get("app.kubernetes.io/instance")
+        named = {one.path for one in self._named}
+        for path in self._charts if self._has_helm else ():
+            if path not in named:
+                yield Source(path, chart=chart_alone(path, release or path.name, pod.namespace))
+
+    def _candidates(self, pod: Pod, managers: Collection[Manager]) -> list[Source]:
         """What may deploy the object: what its manager names, else all that nothing else reads."""
         names = {(one.kind, name) for one in managers for name in (one.name, one.name.rpartition("_")[2])}
         sources = [one for one in self._named if one.by is not None and (one.by.kind, one.by.name) in names]
         if not sources:
             is_one = self._folder in self._kustomizations
-            own = {one.path: one for one in (Source(self._folder), *self._tops, *self._named)}.values()
+            charts = list(self._alone(pod, managers))
+            known = (Source(self._folder), *self._tops, *self._named, *charts)
+            own = {(one.path, one.chart): one for one in known}.values()
             sources = [
                 one
                 for one in own
                 if one.path == self._folder or (not is_one and one.path.is_relative_to(self._folder))
             ]
         kustomizations = set(self._kustomizations)
-        folders = [one.path for one in sources if one.path not in kustomizations]
+        folders = [one.path for one in sources if one.path not in kustomizations and one.chart is None]
         plain = {path for path in self._manifests if any(map(path.is_relative_to, folders))}
         for path in self._kustomizations if plain else ():
             plain -= Source(path).reads(self._files)
-        built = [one for one in sources if one.path in kustomizations]
+        built = [one for one in sources if one.path in kustomizations or one.chart is not None]
         return [*built, *map(Source, sorted(plain))]
 
     def _may_have(self, source: Source, target: Target) -> bool:
         """Whether its manifests have such an object; what is fetched may."""
+        if source.chart is not None:
+            return bool(values_read(source.path, target.pod.kind, self._files))
         files, kind, chain = self._files, target.pod.kind.encode(), layers(source.path, self._files)
         namespace = self._top(source, files).get("namespace") if chain else None
         if namespace and target.pod.namespace not in {"", namespace}:
@@ -242,6 +263,8 @@ class WorkingTree:
 
     def _objects(self, source: Source, files: Files) -> list[Json]:
         """What a source is built to with these files, in a copy of its folders. Raises InputError."""
+        if source.chart is not None:
+            return _all_objects(build(source.chart, files))
         chain = layers(source.path, files)
         if not chain:
             return files.objects(source.path)
@@ -263,7 +286,7 @@ class WorkingTree:
             except InputError as error:
                 said = str(error).replace(f"{copy}/", "")
                 raise InputError(f"{files.name(source.path)} cannot be built: {said}", error.hint) from None
-        return [raw for document in plain_documents(built, "") for _, raw in document.objects()]
+        return _all_objects(built)
 
     def _first_proven(
         self,
@@ -287,9 +310,12 @@ class WorkingTree:
                 reasons[reason if reason == _NO_EFFECT else f"{where}: {reason}"] = reason == _NO_EFFECT
             except InputError as error:
                 reasons[str(error)] = 2
-        why = min(reasons, key=reasons.__getitem__, default="no manifest there has its containers")
+        nothing = "no manifest there has its containers" if source.chart is None else _NO_EFFECT
+        why = min(reasons, key=reasons.__getitem__, default=nothing)
         hint = "--into overlay adds a patch" if into != "overlay" and source.path.is_dir() else ""
-        if why == _NO_EFFECT:
+        if source.chart is not None:
+            hint = "look at how its templates make the value, and at parameters of its release"
+        elif why == _NO_EFFECT:
             hint = "look for replacements and transformers of the kustomizations"
         raise InputError(
             f"{target.name} cannot be changed in {self._files.name(source.path)}: {why}",
@@ -298,9 +324,9 @@ class WorkingTree:
 
     def _others(self, source: Source, files: Files) -> Iterator[tuple[Path, str]]:
         """The other folders that would change, and what of them, or why that is not known."""
-        for other in {one.path: one for one in (*self._tops, *self._named)}.values():
+        for other in {(one.path, one.chart): one for one in (*self._tops, *self._named)}.values():
             folders = {one.folder for one in layers(other.path, files)}
-            if source.path in folders or not files.changed.keys() & other.reads(files):
+            if other == source or source.path in folders or not files.changed.keys() & other.reads(files):
                 continue
             try:
                 old, new = self._objects(other, self._files), self._objects(other, files)
@@ -334,6 +360,10 @@ class WorkingTree:
 
 def _changes(source: Source, target: Target, edit: Edit, files: Files, into: Into | None) -> Iterator[Change]:
     """Ways to make an edit: where the value is set, from what is applied last on, then where it is not."""
+    if source.chart is not None:
+        kind = target.pod.kind
+        yield from changes_in_values(source.chart, kind, files, edit, shared=into != "overlay")
+        return
     chain = layers(source.path, files)
     if not chain:
         for add in (False, True):
@@ -348,6 +378,10 @@ def _changes(source: Source, target: Target, edit: Edit, files: Files, into: Int
             yield from changes_in(path, item, files, target, edit, add=add)
     if into == "overlay":
         yield from changes_with_patch(chain, files, target, edit)
+
+
+def _all_objects(content: bytes) -> list[Json]:
+    return [raw for document in plain_documents(content, "") for _, raw in document.objects()]
 
 
 def _matching(objects: Sequence[Json], pod: Pod, default: str) -> Iterator[Target]:

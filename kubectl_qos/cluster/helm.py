@@ -1,0 +1,233 @@
+"""Helm charts as files: where their values are, ways to make an edit there, and what a chart is built to.
+
+What a template makes of a value is for `helm template` to say; nothing is fetched. Values of a chart come
+first, then those of its release. Source: helm.sh/helm (pkg/cli/values, MergeValues), argo-cd, util/helm, and
+fluxcd/helm-controller, api/v2 (HelmReleaseSpec).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from kubectl_qos.cluster.documents import metadata_text, plain_documents
+from kubectl_qos.cluster.kustomize import Change, Files, Way, get, put, replaced
+from kubectl_qos.edit.edits import Edit
+from kubectl_qos.errors import InputError
+from kubectl_qos.k8s.kinds import dotted
+from kubectl_qos.k8s.managers import Manager, ManagerKind
+from kubectl_qos.k8s.objects import Json, nested
+
+_VALUES: Final = "values.yaml"
+
+
+class ValuePlace(NamedTuple):
+    """Where values are: a document of a file, and the way to them in it, as a mapping or a text."""
+
+    path: Path
+    number: int = 0
+    way: Way = ()
+
+
+class Chart(NamedTuple):
+    """A chart as it is released: its values, the last applied first, and what is set after them.
+
+    `unknown` is what other values it has.
+    """
+
+    folder: Path
+    release: str
+    namespace: str
+    places: tuple[ValuePlace, ...]
+    flags: tuple[str, ...] = ()
+    unknown: str = ""
+
+    @property
+    def own(self) -> ValuePlace:
+        """The values that every release of it shares."""
+        return ValuePlace(self.folder / _VALUES)
+
+
+def chart_alone(folder: Path, release: str, namespace: str) -> Chart:
+    """A chart of which nothing in the tree says how it is released."""
+    return Chart(folder, release, namespace, (ValuePlace(folder / _VALUES),))
+
+
+class _Release(NamedTuple):
+    """What an object says of a release: `inline` are ways to values in it, `unknown` is what is elsewhere."""
+
+    by: Manager
+    folder: Any
+    name: str
+    namespace: str
+    files: Any
+    inline: tuple[Way, ...]
+    flags: tuple[str, ...] = ()
+    unknown: str = ""
+
+
+def releases_in(path: Path, files: Files) -> Iterator[tuple[Manager, Chart]]:
+    """The charts of the tree that Argo CD Applications and Flux HelmReleases of a file name."""
+    for number, document in enumerate(plain_documents(files.read(path), files.name(path))):
+        for items, raw in document.objects():
+            found = _release(raw)
+            if found is None or not isinstance(found.folder, str):
+                continue
+            chart = (files.root / found.folder.lstrip("/")).resolve()
+            if not chart.is_relative_to(files.root) or not (chart / "Chart.yaml").is_file():
+                continue
+            way: Way = tuple(step for one in items for step in ("items", one))
+            base = chart if found.by.kind is ManagerKind.ARGO_CD else files.root
+            given = [ValuePlace((base / str(name)).resolve()) for name in _listed(found.files)]
+            inline = [ValuePlace(path, number, (*way, *one)) for one in found.inline if get(raw, one)]
+            own = chart_alone(chart, found.name, found.namespace)
+            places = tuple(dict.fromkeys((*inline, *reversed(given), *own.places)))
+            yield found.by, own._replace(places=places, flags=found.flags, unknown=found.unknown)
+
+
+def _release(raw: Json) -> _Release | None:
+    version, spec, name = str(raw.get("apiVersion") or ""), nested(raw, "spec"), metadata_text(raw, "name")
+    if raw.get("kind") == "Application" and version.startswith("argoproj.io/"):
+        source, helm = nested(spec, "source"), nested(spec, "source", "helm")
+        flags: list[str] = []
+        for one in map(nested, _listed(helm.get("parameters"))):
+            text = f"{one.get('name')}={one.get('value')}"
+            flags += ["--set-string" if one.get("forceString") else "--set", text] if one else []
+        return _Release(
+            Manager(ManagerKind.ARGO_CD, name, ""),
+            source.get("path"),
+            str(helm.get("releaseName") or name),
+            str(nested(spec, "destination").get("namespace") or ""),
+            helm.get("valueFiles"),
+            (("spec", "source", "helm", "valuesObject"), ("spec", "source", "helm", "values")),
+            tuple(flags),
+        )
+    if raw.get("kind") == "HelmRelease" and version.startswith("helm.toolkit.fluxcd.io/"):
+        own = metadata_text(raw, "namespace") or "flux-system"
+        of_chart, target = nested(spec, "chart", "spec"), spec.get("targetNamespace")
+        return _Release(
+            Manager(ManagerKind.FLUX_HELM_RELEASE, f"{own}/{name}", ""),
+            of_chart.get("chart"),
+            str(spec.get("releaseName") or (f"{target}-{name}" if target else name)),
+            str(target or own),
+            of_chart.get("valuesFiles"),
+            (("spec", "values"),),
+            unknown="its valuesFrom" if spec.get("valuesFrom") else "",
+        )
+    return None
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+_ABOUT_RESOURCES: Final = re.compile("resources|requests|limits|memory|cpu")
+
+
+def values_read(chart: Path, kind: str, files: Files) -> dict[str, tuple[str, ...]]:
+    """The values that templates of this kind read for resources, by the name of the template.
+
+    Those of charts in it are below their names.
+    """
+    found = {}
+    inner = sorted(path.parent for path in chart.glob("charts/*/Chart.yaml"))
+    for prefix, folder in (("", chart), *((f"{one.name}.", one) for one in inner)):
+        for path in sorted((folder / "templates").rglob("*.yaml")):
+            text = files.read(path).decode(errors="replace")
+            lines = filter(_ABOUT_RESOURCES.search, text.splitlines())
+            names = dict.fromkeys(re.findall(r"\.Values\.([\w.]+)", "\n".join(lines)))
+            if names and re.search(rf"^kind: {kind}\b", text, re.MULTILINE):
+                found[files.name(path)] = tuple(prefix + name.strip(".") for name in names)
+    return found
+
+
+def _ways(chart: Chart, kind: str, edit: Edit, files: Files) -> Iterator[Way]:
+    """Where values may be that the templates make the edit of."""
+    for name in (name for names in values_read(chart.folder, kind, files).values() for name in names):
+        way: Way = tuple(name.split("."))
+        if way[-1] == "resources":
+            yield (*way, edit.side.value, edit.resource)
+        elif way[-1] == edit.side.value:
+            yield (*way, edit.resource)
+        else:
+            yield way
+
+
+def changes_in_values(chart: Chart, kind: str, files: Files, edit: Edit, *, shared: bool) -> Iterator[Change]:
+    """The edit where values set it, from what is applied last on, then where they do not.
+
+    Without `shared` only in what its own release has.
+    """
+    places = [one for one in chart.places if shared or one != chart.own]
+    ways, text = (
+        dict.fromkeys(_ways(chart, kind, edit, files)),
+        None if edit.quantity is None else str(edit.quantity),
+    )
+    for add in (False, True):
+        for place in reversed(places) if add and shared else places:
+            values = _values(place, files)
+            for way in ways:
+                if (get(values, way, ways) is ways) is add:
+                    where = f"{files.name(place.path)}: {dotted((*place.way, *way))}"
+                    yield Change(where, _with_values(place, files, put(values, way, text)))
+
+
+def _values(place: ValuePlace, files: Files) -> Any:
+    documents = list(plain_documents(files.read(place.path), files.name(place.path)))
+    value = get(documents[place.number].value, place.way) if place.number < len(documents) else None
+    if isinstance(value, str):
+        value = next((one.value for one in plain_documents(value.encode(), "")), None)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _with_values(place: ValuePlace, files: Files, values: Any) -> Files | InputError:
+    import yaml
+
+    content = files.read(place.path)
+    documents = list(plain_documents(content, files.name(place.path)))
+    if not documents:
+        return files.with_(place.path, yaml.safe_dump(values, sort_keys=False).encode())
+    document = documents[place.number]
+    text = get(document.value, place.way)
+    if isinstance(text, str):
+        inner = replaced(text.encode(), next(iter(plain_documents(text.encode(), ""))), values)
+        if isinstance(inner, InputError):
+            return inner
+        values = inner.decode()
+    new = replaced(content, document, put(document.value, place.way, values))
+    return new if isinstance(new, InputError) else files.with_(place.path, new)
+
+
+def build(chart: Chart, files: Files) -> bytes:
+    """What `helm template` makes of a chart with these files, in a copy of it. Raises InputError."""
+    program, name = shutil.which("helm"), files.name(chart.folder)
+    if program is None:
+        raise InputError(f"{name} cannot be built: a chart is built by helm, which is not in PATH")
+    if chart.unknown:
+        raise InputError(f"{name} cannot be built: {chart.unknown} of {chart.release} is not in the tree")
+    with tempfile.TemporaryDirectory(prefix="kubectl-qos-") as folder:
+        copy = Path(folder).resolve() / "chart"
+        shutil.copytree(chart.folder, copy, symlinks=True)
+        for path, content in files.changed.items():
+            if path.is_relative_to(chart.folder):
+                (copy / path.relative_to(chart.folder)).write_bytes(content)
+        words = [program, "template", *(["--namespace", chart.namespace] if chart.namespace else [])]
+        for number, place in enumerate(reversed(chart.places)):
+            if place != chart.own:
+                if not files.exists(place.path):
+                    raise InputError(f"{name} cannot be built: there is no {files.name(place.path)}")
+                file = copy.with_name(f"{number}.json")
+                file.write_text(json.dumps(_values(place, files)), encoding="utf-8")
+                words += ["--values", str(file)]
+        words += [*chart.flags, "--", chart.release, str(copy)]
+        done = subprocess.run(words, capture_output=True, check=False)  # noqa: S603
+    if done.returncode:
+        said = " ".join(done.stderr.decode(errors="replace").split()).replace(f"{copy}", name)
+        raise InputError(f"{name} cannot be built: {said.removeprefix('Error: ')}")
+    return done.stdout
