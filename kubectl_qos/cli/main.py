@@ -122,7 +122,9 @@ class Parser(argparse.ArgumentParser):
             flag = word.partition("=")[0]
             if flag.startswith("--"):
                 known = [one for one in self._option_string_actions if "=" not in one]
-                raise UsageError(f"unknown flag: {flag}", hint=self._suggestion(flag, known))
+                others = [name for name, one in build_parsers().items() if flag in one._option_string_actions]  # noqa: SLF001
+                of_others = f"{flag} is of {', '.join(filter(None, others))}" if others else ""
+                raise UsageError(f"unknown flag: {flag}", hint=of_others or self._suggestion(flag, known))
             if flag.startswith("-") and flag != "-":
                 self.error(f"unknown shorthand flag: {flag[1]!r} in {word}")
         words = [*words[:end], *words[end + 1 :]]

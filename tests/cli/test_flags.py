@@ -70,7 +70,12 @@ def test_words_may_stand_between_flags() -> None:
         ("top -Z", "unknown shorthand flag: 'Z' in -Z", "see 'kubectl-qos top --help'"),
         ("top -AZ", "unknown shorthand flag: 'Z' in -Z", "see 'kubectl-qos top --help'"),
         ("top -n", "flag needs an argument: 'n' in -n", "see 'kubectl-qos top --help'"),
-        ("top --since", "unknown flag: --since", "see 'kubectl-qos top --help'"),
+        ("top --since", "unknown flag: --since", "--since is of kills, report"),
+        (
+            "explain --all-contexts",
+            "unknown flag: --all-contexts",
+            "--all-contexts is of top, next, fix, check, kills",
+        ),
         ("version x", "unexpected arguments: x", "see 'kubectl-qos version --help'"),
         (
             "set pod/a --dry-run=all",
