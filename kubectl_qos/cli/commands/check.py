@@ -158,7 +158,7 @@ def _check(
     from kubectl_qos.check.rules import check
     from kubectl_qos.check.settings import Level
     from kubectl_qos.cluster.files import FileSource
-    from kubectl_qos.present.check import Place, Report, idle_line, waiver_lines
+    from kubectl_qos.present.check import Place, Report, idle_line, reference, waiver_lines
     from kubectl_qos.present.reasons import missing_sentence
 
     scope, source = resolved.scope, resolved.source
@@ -196,7 +196,7 @@ def _check(
     rows = [(finding, place(finding.subject, finding.path)) for finding in selection.open]
     rows.sort(key=lambda row: (row[1].file, row[1].line or 0, row[1].column or 0, row[0].rule))
     report = Report(
-        [(subject, place(subject).file) for subject in subjects],
+        [(reference(subject), place(subject).file) for subject in subjects],
         rows,
         [(finding, place(finding.subject, finding.path), reason) for finding, reason in selection.waived],
         Level(options.fail_on),
