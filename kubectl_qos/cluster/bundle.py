@@ -135,6 +135,7 @@ class Facts(_Written, frozen=True, kw_only=True):
     kubelets: Mapping[str, Kubelet]
     overrides: NodeOverrides
     missing: tuple[Missing, ...]
+    autoscalers_missing: tuple[Missing, ...]
     events_of_nodes: bool
     events_missing: Missing | None
     kernel_logs: tuple[KernelLog, ...]
@@ -159,7 +160,8 @@ def collect(
 
     `pod` and `since_seconds` are those of the report.
     """
-    snapshot, taken, events = source.snapshot(scope), source.now(), source.event_list(scope.namespace)
+    plain, taken, events = source.snapshot(scope), source.now(), source.event_list(scope.namespace)
+    snapshot = source.with_autoscalers(plain, scope.namespace)
     nodes = {*snapshot.nodes_of(scope), scope.node}
     if scope == Scope():
         nodes |= snapshot.nodes.keys()
@@ -199,7 +201,8 @@ def collect(
         node_usage=snapshot.node_usage,
         kubelets=snapshot.kubelets,
         overrides=snapshot.overrides,
-        missing=snapshot.missing,
+        missing=plain.missing,
+        autoscalers_missing=snapshot.missing[len(plain.missing) :],
         events_of_nodes=events.of_nodes,
         events_missing=events.missing,
         kernel_logs=tuple(replace(log, first_line="") for log in kernel_logs),
@@ -220,6 +223,7 @@ def _around(source: Source, snapshot: Snapshot, scope: Scope) -> Iterator[Json]:
     """The owners of the requested pods, and what limits them."""
     pods = {find_workload(pod): pod for pod in reversed(snapshot.pods) if scope.matches(pod)}
     end = time.monotonic() + _MOST_SECONDS
+    yield from ({"kind": AUTOSCALERS.kind, **_plain(one)} for one in snapshot.autoscalers)
     for workload in sorted(pods)[:_MOST_WORKLOADS]:
         if time.monotonic() > end:
             return
@@ -327,6 +331,11 @@ class BundleSource(FileSource):
             history=history,
             at=facts.at,
         )
+
+    def with_autoscalers(self, snapshot: Snapshot, namespace: str | None) -> Snapshot:
+        """With those in it, and why there are no others."""
+        missing = (*snapshot.missing, *self._facts.autoscalers_missing)
+        return replace(super().with_autoscalers(snapshot, namespace), missing=missing)
 
     def event_list(self, namespace: str | None) -> EventList:
         """Those that a cluster would have given then: of a namespace, and of nodes."""

@@ -86,7 +86,9 @@ class Recorded(ObjectServer):
 
 def test_a_recorded_node_of_a_cluster(run: Run, live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     """With its kubelet's configuration and summary, as of the server's time then."""
-    live(Recorded(), namespace="default")
+    server = Recorded()
+    server.forbidden = {"/apis/autoscaling.k8s.io/v1/verticalpodautoscalers"}
+    live(server, namespace="default")
     then = datetime(2026, 11, 23, 2, tzinfo=UTC)
     monkeypatch.setattr(LiveSource, "now", lambda _: then)
     bundle = run.home / "node.tar.gz"
@@ -94,6 +96,7 @@ def test_a_recorded_node_of_a_cluster(run: Run, live: Live, monkeypatch: pytest.
     assert done.code == 0, done.err
     assert BundleSource(str(bundle)).now() == then
     assert run("report", "-f", bundle) == (0, done.out, "")
+    assert "VerticalPodAutoscalers" in done.out
     assert run("check", "-f", bundle).out == run("check").out != ""
     assert_same(run, "pod/rz-pl", "node/node1", given=["--usage", "summary"], bundle=bundle)
     assert run("report", "-A", "--bundle", "bare.tar.gz").code == 0
