@@ -44,6 +44,8 @@ def test_every_switch_takes_what_its_sign_is_followed_by(command: str, name: str
 def test_what_go_reads_as_true(text: str) -> None:
     assert parse(["top", f"--all-namespaces={text}"]).all_namespaces is True
     assert parse(["top", f"-A={text}"]).all_namespaces is True
+    of_two = parse(["top", f"-wA={text}"])
+    assert of_two.watch is of_two.all_namespaces is True
 
 
 @pytest.mark.parametrize("text", ["0", "f", "F", "FALSE", "false", "False"])
