@@ -6,6 +6,7 @@ which contexts are meant and how many are asked at once (cluster/fleet.py).
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -65,7 +66,9 @@ def read_clusters(
     contexts = find_contexts(connection, patterns)
     answers: dict[str, T] = {}
     errors: dict[str, QosError] = {}
+    gc.freeze()
     for name, answer in read_each(contexts, lambda name: work(replace(source, connection=contexts[name]))):
+        gc.collect()  # an error's traceback may keep itself, and with it all that its cluster answered
         if isinstance(answer, UsageError):
             raise answer
         if isinstance(answer, QosError):

@@ -32,11 +32,6 @@ _LACKING: Final = re.compile(r"argument (\S+): expected one argument")
 _UNKNOWN_LETTER: Final = re.compile(r"argument \S+: ignored explicit argument '((.).*)'")
 _OF_KUBECTL: Final = {"get": "top", "describe": "explain", "patch": "set"}
 """Commands of kubectl with the one of ours that does nearly the same."""
-_OF_OTHERS: Final = {
-    "from-exporter": "top, top nodes and next take it: other commands and the terminal UI need the pods"
-    " themselves, which no exporter publishes",
-}
-"""Flags of some commands, for those who give them to another one."""
 EXAMPLES: Final = """\
 examples:
   kubectl qos                                the terminal UI
@@ -112,8 +107,6 @@ class Parser(argparse.ArgumentParser):
         from difflib import get_close_matches
 
         name = word.lstrip("-")
-        if name in _OF_OTHERS:
-            return _OF_OTHERS[name]
         if word in _OF_KUBECTL:
             return f"did you mean {_OF_KUBECTL[word]}?"
         near = get_close_matches(name, [one.lstrip("-") for one in known], n=1)
@@ -129,7 +122,9 @@ class Parser(argparse.ArgumentParser):
             flag = word.partition("=")[0]
             if flag.startswith("--"):
                 known = [one for one in self._option_string_actions if "=" not in one]
-                raise UsageError(f"unknown flag: {flag}", hint=self._suggestion(flag, known))
+                others = [name for name, one in build_parsers().items() if flag in one._option_string_actions]  # noqa: SLF001
+                of_others = f"{flag} is a flag of {', '.join(filter(None, others))}" if others else ""
+                raise UsageError(f"unknown flag: {flag}", hint=of_others or self._suggestion(flag, known))
             if flag.startswith("-") and flag != "-":
                 self.error(f"unknown shorthand flag: {flag[1]!r} in {word}")
         words = [*words[:end], *words[end + 1 :]]

@@ -13,7 +13,7 @@ from kubectl_qos.errors import ApiError, InputError, QosError, UsageError
 if TYPE_CHECKING:
     from kubectl_qos.cli.sources import ResolvedSource
     from kubectl_qos.k8s.objects import Pod
-    from kubectl_qos.k8s.snapshot import Snapshot
+    from kubectl_qos.k8s.snapshot import Scope, Snapshot
 
 
 class Reference(NamedTuple):
@@ -136,6 +136,36 @@ def find_pod(reference: Reference, snapshot: Snapshot, resolved: ResolvedSource)
         if error.reason == "NotFound" and reference.name in snapshot.nodes:
             error.hint = _node_hint(reference.name)
         raise
+
+
+def find_members(reference: Reference, snapshot: Snapshot, resolved: ResolvedSource) -> list[Pod]:
+    """The pod of a reference, or a workload's pods on nodes. Raises InputError without one, or ApiError."""
+    from kubectl_qos.k8s.kinds import belongs_to
+
+    namespace = resolved.scope.namespace
+    if reference.kind != "Pod":
+        mine = [
+            pod for pod in snapshot.pods if namespace in {None, pod.namespace} and belongs_to(pod, *reference)
+        ]
+        mine = [pod for pod in mine if pod.kind == "Pod" and pod.node_name and not pod.is_terminal]
+        if mine:
+            return mine
+    pod = find_pod(reference, snapshot, resolved)
+    if reference.kind != "Pod":
+        raise InputError(f"{reference} has no pods on a node: nothing waits for them")
+    require_cgroup(pod)
+    return [pod]
+
+
+def find_nodes(node: str | None, snapshot: Snapshot, scope: Scope, *, is_fleet: bool) -> list[str]:
+    """The node that is named, else those with pods in scope. Raises ApiError, and InputError for none."""
+    if node is not None:
+        require_node(node, snapshot)
+        return [node]
+    nodes = snapshot.nodes_of(scope)
+    if not nodes and not is_fleet:
+        raise InputError("no pods that are on a node", hint="kubectl qos explain shows pods without one")
+    return nodes
 
 
 def require_node(name: str, snapshot: Snapshot) -> None:

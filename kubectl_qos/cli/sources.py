@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from kubectl_qos.cli.options import SourceOptions
     from kubectl_qos.cli.resources import Reference
+    from kubectl_qos.cluster.files import FileSource
     from kubectl_qos.cluster.source import PastSource, Source
     from kubectl_qos.cluster.usage import UsageReader
     from kubectl_qos.config.settings import Settings
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from kubectl_qos.metrics.deaths import Track
     from kubectl_qos.metrics.prometheus import Prometheus
     from kubectl_qos.qos.kills.analyze import Kill
-    from kubectl_qos.qos.kills.report import KernelLog
     from kubectl_qos.transport.client import Connection
 
 
@@ -97,28 +97,8 @@ def resolve_source(
     elif options.demo:
         source = _demo(overrides, write_settings, lives=lives)
     elif options.has_files:
-        from kubectl_qos.cluster.files import FileSource
-        from kubectl_qos.cluster.inputs import is_bundle
-
-        if is_bundle(options.files):
-            from kubectl_qos.cluster.bundle import BundleSource
-
-            files: FileSource = BundleSource(
-                options.files[0],
-                usage=options.usage != "none",
-                configz=not only_ranking,
-                overrides=overrides,
-                keep_objects=keep_objects,
-            )
-        else:
-            files = FileSource(
-                options.files,
-                kustomize=options.kustomize,
-                recursive=options.recursive,
-                overrides=overrides,
-                keep_objects=keep_objects,
-            )
-        scope, failed = _build_scope(options, files, names), files.is_unreadable or files.is_refused
+        files = _files(options, overrides, only_ranking=only_ranking, keep_objects=keep_objects)
+        scope, failed = build_scope(options, files, names), files.is_unreadable or files.is_refused
         return ResolvedSource(files, scope, files.notes, files.is_unreadable, failed, has_flag)
     else:
         source = _live(
@@ -131,8 +111,33 @@ def resolve_source(
             progress=progress,
             has_terminal=has_terminal,
         )
-    scope = _build_scope(options, source, names)
+    scope = build_scope(options, source, names)
     return ResolvedSource(source, scope, has_namespace_flag=has_flag, lasts=not options.demo)
+
+
+def _files(
+    options: SourceOptions, overrides: NodeOverrides, *, only_ranking: bool, keep_objects: bool
+) -> FileSource:
+    from kubectl_qos.cluster.files import FileSource
+    from kubectl_qos.cluster.inputs import is_bundle
+
+    if not is_bundle(options.files):
+        return FileSource(
+            options.files,
+            kustomize=options.kustomize,
+            recursive=options.recursive,
+            overrides=overrides,
+            keep_objects=keep_objects,
+        )
+    from kubectl_qos.cluster.bundle import BundleSource
+
+    return BundleSource(
+        options.files[0],
+        usage=options.usage != "none",
+        configz=not only_ranking,
+        overrides=overrides,
+        keep_objects=keep_objects,
+    )
 
 
 def _live(
@@ -350,7 +355,7 @@ def _demo(overrides: NodeOverrides, write_settings: Settings | None, *, lives: b
     return DemoSource(overrides)
 
 
-def _build_scope(options: SourceOptions, source: Source, names: Iterable[str]) -> Scope:
+def build_scope(options: SourceOptions, source: Source, names: Iterable[str]) -> Scope:
     """Which pods are selected, in the source's own namespace where none is given. Raises UsageError."""
     from kubectl_qos.k8s.selectors import FieldSelector, Selector
     from kubectl_qos.k8s.snapshot import Scope
@@ -369,19 +374,6 @@ def _build_scope(options: SourceOptions, source: Source, names: Iterable[str]) -
         selector_text=options.selector,
         fields=flag_value(FieldSelector.parse, options.field_selector),
     )
-
-
-def save_bundle(
-    path: str, resolved: ResolvedSource, kernel_logs: Sequence[KernelLog] = (), *, anonymize: bool
-) -> None:
-    """Write what a source has in scope, and say so on stderr. Raises QosError."""
-    from pathlib import Path
-
-    from kubectl_qos.cluster.bundle import collect, write_bundle
-
-    write_bundle(Path(path), collect(resolved.source, resolved.scope, kernel_logs), anonymize=anonymize)
-    names = "names replaced, but not on the page" if anonymize else "with names, which --anonymize replaces"
-    output.note(f"wrote {path}, {names}: look through it before you give it away")
 
 
 def open_connection(options: SourceOptions, *, has_terminal: bool = True) -> Connection:

@@ -26,7 +26,7 @@ from kubectl_qos.atomic_file import replace_file
 from kubectl_qos.cluster.files import FileSource
 from kubectl_qos.cluster.inputs import existing, is_url, read_path
 from kubectl_qos.cluster.redaction import Redactor
-from kubectl_qos.cluster.source import Source
+from kubectl_qos.cluster.source import ReportScope, Source
 from kubectl_qos.edit.related import AUTOSCALERS, LIMIT_RANGES, QUOTAS, SCALERS, RelatedKind
 from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.k8s.events import NODE_EVENTS_NAMESPACE, Event, EventList
@@ -120,6 +120,8 @@ class _Written(msgspec.Struct, frozen=True):
 class Facts(_Written, frozen=True, kw_only=True):
     """bundle.json. `from_files` is whether the source was no cluster: then templates are ranked too."""
 
+    title: str
+    report: ReportScope
     taken: Annotated[datetime, msgspec.Meta(tz=True)]
     from_files: bool
     namespace: str | None
@@ -133,6 +135,7 @@ class Facts(_Written, frozen=True, kw_only=True):
     kubelets: Mapping[str, Kubelet]
     overrides: NodeOverrides
     missing: tuple[Missing, ...]
+    autoscalers_missing: tuple[Missing, ...]
     events_of_nodes: bool
     events_missing: Missing | None
     kernel_logs: tuple[KernelLog, ...]
@@ -145,10 +148,23 @@ class Contents(NamedTuple):
     objects: Sequence[Json]
 
 
-def collect(source: Source, scope: Scope, kernel_logs: Sequence[KernelLog] = ()) -> Contents:
-    """Everything that commands read of these pods, their nodes and neighbours. Raises QosError."""
-    snapshot, taken, events = source.snapshot(scope), source.now(), source.event_list(scope.namespace)
-    nodes = {pod.node_name for pod in snapshot.pods if scope.matches(pod)} - {""}
+def collect(
+    source: Source,
+    scope: Scope,
+    kernel_logs: Sequence[KernelLog] = (),
+    *,
+    pod: str = "",
+    since_seconds: int | None = None,
+) -> Contents:
+    """Everything that commands read of these pods, their nodes and neighbours. Raises QosError.
+
+    `pod` and `since_seconds` are those of the report.
+    """
+    plain, taken, events = source.snapshot(scope), source.now(), source.event_list(scope.namespace)
+    snapshot = source.with_autoscalers(plain, scope.namespace)
+    nodes = {*snapshot.nodes_of(scope), scope.node}
+    if scope == Scope():
+        nodes |= snapshot.nodes.keys()
     pods = [pod for pod in snapshot.pods if pod.node_name in nodes or scope.matches(pod)]
 
     def is_in_place(namespace: object) -> bool:
@@ -156,7 +172,7 @@ def collect(source: Source, scope: Scope, kernel_logs: Sequence[KernelLog] = ())
 
     objects: list[tuple[str, ApiStruct]] = [
         *(("Pod", pod) for pod in pods if pod.kind == "Pod"),
-        *(("Node", node) for node in snapshot.nodes.values()),
+        *(("Node", node) for node in snapshot.nodes.values() if node.name in nodes),
         *(("Event", event) for event in events.events if is_in_place(event.involved_object.namespace)),
     ]
     raws = source.raw_objects() if isinstance(source, FileSource) else _around(source, snapshot, scope)
@@ -171,6 +187,8 @@ def collect(source: Source, scope: Scope, kernel_logs: Sequence[KernelLog] = ())
     facts = Facts(
         version=VERSION,
         written_by=f"kubectl-qos {__version__}",
+        title=source.origin,
+        report=ReportScope(pod, scope.namespace, scope.node, scope.selector_text, since_seconds),
         taken=taken,
         from_files=source.has_budgets,
         namespace=scope.namespace or source.default_namespace,
@@ -183,7 +201,8 @@ def collect(source: Source, scope: Scope, kernel_logs: Sequence[KernelLog] = ())
         node_usage=snapshot.node_usage,
         kubelets=snapshot.kubelets,
         overrides=snapshot.overrides,
-        missing=snapshot.missing,
+        missing=plain.missing,
+        autoscalers_missing=snapshot.missing[len(plain.missing) :],
         events_of_nodes=events.of_nodes,
         events_missing=events.missing,
         kernel_logs=tuple(replace(log, first_line="") for log in kernel_logs),
@@ -204,6 +223,7 @@ def _around(source: Source, snapshot: Snapshot, scope: Scope) -> Iterator[Json]:
     """The owners of the requested pods, and what limits them."""
     pods = {find_workload(pod): pod for pod in reversed(snapshot.pods) if scope.matches(pod)}
     end = time.monotonic() + _MOST_SECONDS
+    yield from ({"kind": AUTOSCALERS.kind, **_plain(one)} for one in snapshot.autoscalers)
     for workload in sorted(pods)[:_MOST_WORKLOADS]:
         if time.monotonic() > end:
             return
@@ -252,6 +272,7 @@ class BundleSource(FileSource):
 
     locations = Source.locations
     change_file = Source.change_file
+    _may_be_empty = True
 
     def __init__(self, path: str, *, usage: bool = True, configz: bool = True, **options: Any) -> None:
         self._path, self._usage, self._configz = path, usage, configz
@@ -267,6 +288,16 @@ class BundleSource(FileSource):
     def title(self) -> str:
         """The file, and of when it is."""
         return f"{self._path} at {self._facts.taken:%Y-%m-%d %H:%M:%S %Z}"
+
+    @property
+    def origin(self) -> str:
+        """The title of the source that it was made of."""
+        return self._facts.title
+
+    @property
+    def report(self) -> ReportScope:
+        """The report that it was written with."""
+        return self._facts.report
 
     @property
     def has_budgets(self) -> bool:
@@ -300,6 +331,11 @@ class BundleSource(FileSource):
             history=history,
             at=facts.at,
         )
+
+    def with_autoscalers(self, snapshot: Snapshot, namespace: str | None) -> Snapshot:
+        """With those in it, and why there are no others."""
+        missing = (*snapshot.missing, *self._facts.autoscalers_missing)
+        return replace(super().with_autoscalers(snapshot, namespace), missing=missing)
 
     def event_list(self, namespace: str | None) -> EventList:
         """Those that a cluster would have given then: of a namespace, and of nodes."""

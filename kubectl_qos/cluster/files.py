@@ -49,6 +49,7 @@ class FileSource(Source):
 
     is_live = False
     default_namespace: str | None = None
+    _may_be_empty = False
 
     def __init__(
         self,
@@ -250,7 +251,7 @@ class FileSource(Source):
             if self._keeps:
                 self.texts[name] = content
             parsed.add_file(content, name)
-        if parsed.pods or parsed.nodes or (self._keeps and not parsed.problems):
+        if parsed.pods or parsed.nodes or ((self._keeps or self._may_be_empty) and not parsed.problems):
             return parsed
         if parsed.problems:
             first, *others = parsed.problems

@@ -32,7 +32,9 @@ _NAMES: Final = frozenset(
 """Keys of names."""
 _BY_NAME: Final = frozenset({"pressure", "node_usage", "kubelets", "history"})
 """Keys of objects whose keys are names."""
-_NAMED_IN: Final = frozenset({"message", "what", "fieldPath", "uid", "group_kill", "oom_memcg", "task_memcg"})
+_NAMED_IN: Final = frozenset(
+    {"message", "what", "fieldPath", "uid", "group_kill", "oom_memcg", "task_memcg", "selector"}
+)
 _KEPT: Final = (
     *("kube", "system", "default", "public", "node", "critical", "cluster", "memory", "container"),
     *("the", "log", "of"),

@@ -67,6 +67,17 @@ class PastTime(NamedTuple):
     ago_seconds: int
 
 
+@dataclass(frozen=True, slots=True)
+class ReportScope:
+    """What a report is about: a pod's name or empty, flags, and how many seconds, None for all times."""
+
+    name: str
+    namespace: str | None
+    node: str | None
+    selector: str
+    since_seconds: int | None
+
+
 class UpdateStream(Protocol):
     """The updates of a source that is followed."""
 
@@ -113,6 +124,16 @@ class Source(Protocol):
     @property
     def title(self) -> str:
         """Its name for people: a context, a file, `demo`."""
+
+    @property
+    def origin(self) -> str:
+        """What its facts came from: not a bundle, but what that was made of."""
+        return self.title
+
+    @property
+    def report(self) -> ReportScope | None:
+        """The report that it was written with, if it is a bundle."""
+        return None
 
     @property
     def is_live(self) -> bool:

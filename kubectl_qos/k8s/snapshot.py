@@ -161,6 +161,10 @@ class Snapshot:
         known = sorted(self.history.of(pods).items(), key=lambda one: one[1].peak_bytes)
         return {name: seen for (_, name), seen in known}
 
+    def nodes_of(self, scope: Scope) -> list[str]:
+        """The names of the nodes that have requested pods."""
+        return sorted({pod.node_name for pod in self.pods if scope.matches(pod)} - {""})
+
     def by_node(self) -> Mapping[str, Sequence[Pod]]:
         """Pods by the node they are bound to; those not bound yet under the empty name."""
         if isinstance(self.pods, PodsByNode):

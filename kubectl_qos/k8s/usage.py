@@ -57,7 +57,7 @@ def memory_psi(pressure: Pressure | None) -> PsiData:
 
 
 class MemoryParts(ApiStruct, frozen=True, omit_defaults=False):
-    """What is charged to a cgroup, by the kernel's names (memory.stat); `otherBytes` is not told apart.
+    """What is charged to a cgroup, by the kernel's names (memory.stat); `otherBytes` is the rest.
 
     Swap is not in it, and null where a source does not report it.
     """

@@ -64,9 +64,12 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was found where; `waived` has the reasons. A finding of the level `fails` or more is a failure."""
+    """What was found where; `waived` has the reasons. A finding of the level `fails` or more is a failure.
 
-    subjects: Sequence[tuple[Subject, str]]
+    `subjects` are objects and their files, without what they hold: a workload for each of its pods.
+    """
+
+    subjects: Sequence[tuple[str, str]]
     findings: Sequence[tuple[Finding, Place]]
     waived: Sequence[tuple[Finding, Place, str]] = ()
     fails: Level = Level.ERROR
@@ -197,9 +200,11 @@ def junit(report: Report) -> str:
     from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
     suite, failed = Element("testsuite", name="kubectl qos check"), 0
-    for subject, file in report.subjects:
-        case = SubElement(suite, "testcase", classname=_xml(file), name=_xml(reference(subject)))
-        mine = [(finding, place) for finding, place in report.findings if finding.subject is subject]
+    found: dict[tuple[str, str], list[tuple[Finding, Place]]] = {subject: [] for subject in report.subjects}
+    for finding, place in report.findings:
+        found.setdefault((reference(finding.subject), place.file), []).append((finding, place))
+    for (name, file), mine in found.items():
+        case = SubElement(suite, "testcase", classname=_xml(file), name=_xml(name))
         failures = [(finding, place) for finding, place in mine if report.is_failure(finding)]
         failed += bool(failures)
         for finding, place in failures:
@@ -211,7 +216,7 @@ def junit(report: Report) -> str:
         ]
         if others:
             SubElement(case, "system-out").text = _xml("\n".join(others))
-    suite.attrib.update(tests=str(len(report.subjects)), failures=str(failed), errors="0")
+    suite.attrib.update(tests=str(len(found)), failures=str(failed), errors="0")
     indent(suite)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(suite, encoding="unicode")}'
 

@@ -30,7 +30,7 @@ from kubectl_qos.present.events import event_text, is_of_memory
 from kubectl_qos.present.fixes import FixList, fixes_for_pods, fixes_on_nodes, node_model
 from kubectl_qos.present.format import count, escape, full_name
 from kubectl_qos.present.kills import MECHANISMS, evidence_sentence, subject
-from kubectl_qos.present.next_death import Deaths, deaths_of_pod, deaths_on_nodes
+from kubectl_qos.present.next_death import Deaths, deaths_of_pods, deaths_on_nodes
 from kubectl_qos.present.pod_rows import PodRow, build_rows
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.evidence import ended_evidence
@@ -134,11 +134,17 @@ class Incident:
         return tuple(sorted(({pod.node_name for pod in self._pods} | own) - {""}))
 
     @cached_property
+    def names(self) -> frozenset[str]:
+        """The names of its pods and nodes, of their neighbours, and of what died."""
+        pods = (pod.name for node in self.nodes for pod in self.snapshot.by_node().get(node, ()))
+        return frozenset((*self.nodes, *pods, *(kill.pod for kill in self.kills))) - {""}
+
+    @cached_property
     def coming(self) -> tuple[Deaths, FixList]:
         """What `next` and `fix` say; nothing of a pod that has ended, or of a node of unknown memory."""
         kind, namespace, name = self.about
         snapshot, pod = self.snapshot, _find_pod(self.snapshot, namespace, name)
-        nodes = [name] if kind == "Node" else sorted(snapshot.by_node().keys() - {""})
+        nodes = [name] if kind == "Node" else snapshot.nodes_of(self.scope)
         try:
             if kind != "Pod":
                 fixes = fixes_on_nodes(snapshot, nodes, self.scope)
@@ -146,7 +152,7 @@ class Incident:
                     fixes = replace(fixes, kubelet=fix_kubelet(node_model(snapshot, name), 0))
                 return deaths_on_nodes(snapshot, nodes, self.scope), fixes
             if pod is not None and pod.node_name and not pod.is_terminal:
-                return deaths_of_pod(snapshot, pod), fixes_for_pods(snapshot, [(namespace, name)])
+                return deaths_of_pods(snapshot, [pod]), fixes_for_pods(snapshot, [(namespace, name)])
             why = "the pod does not run: nothing waits for it"
         except InputError as error:
             why = str(error)
@@ -179,15 +185,10 @@ class Incident:
 
     @cached_property
     def timeline(self) -> tuple[TimelineEntry, ...]:
-        """What is known to have happened, the newest last, and after it what has no known time.
-
-        With `since` conditions that are younger than `now`, by another clock, are left out.
-        """
-        since, now = self.since, self.now
+        """What is known to have happened, the newest last, and after it what has no known time."""
+        since = self.since
         found = [*_ends(self._pods, self.kills), *_new_pods(self._pods)]
         found += _conditions(self._pods, self.nodes, self.snapshot)
-        if since is not None:
-            found = [one for one in found if (parse_time(one.time) or now) <= now]
         found += [*map(_killed, self.kills), *_events(self.event_list.events, self._pods, self.nodes)]
         times = [(parse_time(one.time), one) for one in found]
         merged: dict[object, TimelineEntry] = {}

@@ -85,12 +85,15 @@ def deaths_on_nodes(
     return Deaths(tuple(rows), (*problems, *notes), only)
 
 
-def deaths_of_pod(snapshot: Snapshot, pod: Pod) -> Deaths:
-    """What kills one pod. Raises InputError where nothing can be said of its node."""
-    state = state_of_node(snapshot, pod.node_name)
-    rows = _rows(snapshot, pod.node_name, deaths_of(state, {(pod.namespace, pod.name)}))
-    notes = *mechanism_notes(row.death for row in rows), *state_notes({pod.node_name: state})
-    return Deaths(tuple(rows), (*notes, *_history_notes(snapshot)))
+def deaths_of_pods(snapshot: Snapshot, pods: Sequence[Pod]) -> Deaths:
+    """What kills some pods. Raises InputError where nothing can be said of their nodes."""
+    states = {name: state_of_node(snapshot, name) for name in sorted({pod.node_name for pod in pods})}
+    keys, rows = {(pod.namespace, pod.name) for pod in pods}, []
+    for name, state in states.items():
+        rows += _rows(snapshot, name, deaths_of(state, keys))
+    rows.sort(key=lambda row: row.death.distance_bytes)
+    notes = (*mechanism_notes(row.death for row in rows), *state_notes(states), *_history_notes(snapshot))
+    return Deaths(tuple(rows), notes)
 
 
 def _rows(snapshot: Snapshot, node: str, deaths: Iterable[NextDeath]) -> list[DeathRow]:

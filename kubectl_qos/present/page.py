@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from kubectl_qos.present.format import escape
@@ -84,16 +84,29 @@ h1 { font-size: 1.7rem; } h2 { font-size: 1.3rem; margin-top: 2.2rem; border-bot
 h3 { font-size: 1.05rem; margin-top: 1.8rem; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-size: 0.85rem; font-variant-numeric: tabular-nums; }
+code { font: 0.9em ui-monospace, monospace; background: var(--soft); padding: 0.1em 0.25em; }
+td code { background: none; padding: 0; white-space: nowrap; }
 th, td { padding: 0.25rem 0.7rem; border-bottom: 1px solid var(--line); }
 th, td { text-align: left; vertical-align: top; }
 th { background: var(--soft); } .right { text-align: right; } td:first-child { white-space: nowrap; }
 p, li, h1, h3 { overflow-wrap: anywhere; }
+@media (min-width: 40rem) { code { white-space: nowrap; } }
+@media (max-width: 40rem) {
+  .texts :is(table, tbody, tr, td:last-child) { display: block; } .texts tr:first-child { display: none; }
+  .texts tr { padding: 0.5rem 0; border-top: 1px solid var(--line); }
+  .texts td { display: inline-block; border: 0; padding: 0 0.5rem 0 0; }
+  .texts code { white-space: normal; overflow-wrap: anywhere; }
+}
 """
+_CODE: Final = re.compile(
+    r"kubectl qos [^,;&()]+?(?=\.?$)|--[a-z][a-z-]+|(?:limits|requests)\.\w+|[^\s,;&()=]*[^\s,;&()=.:]"
+)
+"""Commands, flags and fields, and other words, which may be names."""
 
 
-def html_page(title: str, blocks: Iterable[Block]) -> str:
-    """The page as HTML that needs nothing else, readable in light and dark."""
-    body = "\n".join(_html(block) for block in blocks)
+def html_page(title: str, blocks: Iterable[Block], names: Collection[str] = ()) -> str:
+    """The page as HTML that needs nothing else, readable in light and dark; commands and `names` are code."""
+    body = "\n".join(_html(block, names) for block in blocks)
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{_text(title)}</title>\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -101,27 +114,40 @@ def html_page(title: str, blocks: Iterable[Block]) -> str:
     )
 
 
-def _html(block: Block) -> str:
+def _html(block: Block, names: Collection[str]) -> str:
     if isinstance(block, Heading):
         return f"<h{block.level}>{_text(block.text)}</h{block.level}>"
     if isinstance(block, Paragraph):
         lead = f"<strong>{_text(block.lead)}</strong> " if block.lead else ""
-        return f"<p>{lead}{_text(block.text)}</p>"
+        return f"<p>{lead}{_marked(block.text, names)}</p>"
     if isinstance(block, Bullets):
-        return "<ul>\n" + "\n".join(f"<li>{_text(item)}</li>" for item in block.items) + "\n</ul>"
+        return "<ul>\n" + "\n".join(f"<li>{_marked(item, names)}</li>" for item in block.items) + "\n</ul>"
     rows = [
-        _html_row("th", block.headers, block.right),
-        *(_html_row("td", row, block.right) for row in block.rows),
+        _html_row("th", map(_text, block.headers), block.right),
+        *(_html_row("td", (_marked(cell, names) for cell in row), block.right) for row in block.rows),
     ]
-    return '<div class="wide"><table>\n' + "\n".join(rows) + "\n</table></div>"
+    kind = "wide" if block.right else "wide texts"
+    return f'<div class="{kind}"><table>\n' + "\n".join(rows) + "\n</table></div>"
 
 
-def _html_row(tag: str, cells: Sequence[str], right: frozenset[int]) -> str:
+def _html_row(tag: str, cells: Iterable[str], right: frozenset[int]) -> str:
     marked = (
-        f'<{tag} class="right">{_text(cell)}</{tag}>' if number in right else f"<{tag}>{_text(cell)}</{tag}>"
+        f'<{tag} class="right">{cell}</{tag}>' if number in right else f"<{tag}>{cell}</{tag}>"
         for number, cell in enumerate(cells)
     )
     return f"<tr>{''.join(marked)}</tr>"
+
+
+def _marked(text: str, names: Collection[str]) -> str:
+    """The text with commands, flags, fields and names as code."""
+
+    def mark(match: re.Match[str]) -> str:
+        word = match[0]
+        is_code = word.startswith(("kubectl qos ", "--", "limits.", "requests."))
+        is_code |= word.rpartition("/")[2].partition(":")[0] in names
+        return f"<code>{word}</code>" if is_code else word
+
+    return _CODE.sub(mark, _text(text))
 
 
 def _text(text: str) -> str:

@@ -44,6 +44,8 @@ def test_every_switch_takes_what_its_sign_is_followed_by(command: str, name: str
 def test_what_go_reads_as_true(text: str) -> None:
     assert parse(["top", f"--all-namespaces={text}"]).all_namespaces is True
     assert parse(["top", f"-A={text}"]).all_namespaces is True
+    of_two = parse(["top", f"-wA={text}"])
+    assert of_two.watch is of_two.all_namespaces is True
 
 
 @pytest.mark.parametrize("text", ["0", "f", "F", "FALSE", "false", "False"])
@@ -58,12 +60,6 @@ def test_words_may_stand_between_flags() -> None:
     assert parse(["verify", "node/a", "--local", "node/b"]).target == ["node/a", "node/b"]
 
 
-_EXPORTED = (
-    "top, top nodes and next take it: other commands and the terminal UI need the pods themselves, which no"
-    " exporter publishes"
-)
-
-
 @pytest.mark.parametrize(
     ("words", "sentence", "hint"),
     [
@@ -76,9 +72,18 @@ _EXPORTED = (
         ("top -Z", "unknown shorthand flag: 'Z' in -Z", "see 'kubectl-qos top --help'"),
         ("top -AZ", "unknown shorthand flag: 'Z' in -Z", "see 'kubectl-qos top --help'"),
         ("top -n", "flag needs an argument: 'n' in -n", "see 'kubectl-qos top --help'"),
-        ("top --since", "unknown flag: --since", "see 'kubectl-qos top --help'"),
-        ("--from-exporter", "unknown flag: --from-exporter", _EXPORTED),
-        ("edit pod/a --from-exporter", "unknown flag: --from-exporter", _EXPORTED),
+        ("--from-exporter", "unknown flag: --from-exporter", "--from-exporter is a flag of top, next"),
+        (
+            "edit pod/a --from-exporter",
+            "unknown flag: --from-exporter",
+            "--from-exporter is a flag of top, next",
+        ),
+        ("top --since", "unknown flag: --since", "--since is a flag of kills, report"),
+        (
+            "explain --all-contexts",
+            "unknown flag: --all-contexts",
+            "--all-contexts is a flag of top, next, fix, check, kills",
+        ),
         ("version x", "unexpected arguments: x", "see 'kubectl-qos version --help'"),
         (
             "set pod/a --dry-run=all",

@@ -26,10 +26,11 @@ from kubectl_qos.k8s.kinds import find_workload
 from kubectl_qos.k8s.kubelet import Kubelet, kubelet_from_configz
 from kubectl_qos.k8s.node_overrides import NodeOverride
 from kubectl_qos.k8s.releases import Release
+from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.snapshot import Missing, NodeOverrides, Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerHistory, ContainerUsage, History, PodUsage, Pressure, Psi
 from tests.cluster.cluster_objects import NODE_1, pod, recorded_node
-from tests.demo.living import FULL_AT, Stepped
+from tests.demo.living import FULL_AT, IMPORTER, Stepped
 from tests.host.kernel_logs import recorded_log
 
 SECRET = "s3cr3t"
@@ -291,7 +292,10 @@ def test_the_same_contents_are_the_same_bytes(tmp_path: Path) -> None:
 
 def test_names_are_replaced_alike_and_nothing_else_changes(tmp_path: Path) -> None:
     demo, path = Stepped(FULL_AT + 1), tmp_path / "b.tar.gz"
-    write_bundle(path, collect(demo, Scope(), demo.kernel_logs()), anonymize=True)
+    about = demo.find("Pod", None, IMPORTER)
+    assert about.metadata.labels is not None
+    selected = Scope(selector_text=f"app={about.metadata.labels['app']}")
+    write_bundle(path, collect(demo, selected, demo.kernel_logs(), pod=about.name), anonymize=True)
     text = unpacked(path).replace("batch/v1", "")
     before, after = demo.snapshot(Scope()), BundleSource(str(path)).snapshot(Scope())
     names = {name for one in before.pods for name in (one.namespace, one.name, one.node_name)} - {""}
@@ -316,6 +320,9 @@ def test_names_are_replaced_alike_and_nothing_else_changes(tmp_path: Path) -> No
         ]
 
     assert shape(after) == shape(before)
+    report = BundleSource(str(path)).report
+    (same,) = (one for one in after.pods if one.name == report.name)
+    assert Selector.parse(report.selector).matches(same.metadata.labels)
 
 
 def archive(**members: bytes | tarfile.TarInfo) -> bytes:
@@ -362,7 +369,7 @@ BAD: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     ),
     "half a version": (
         lambda _: archive(bundle_json=b'{"version": 1}', objects_json=b"{}"),
-        "bundle.json: Object missing required field `taken`",
+        "bundle.json: Object missing required field `title`",
     ),
     "no time zone": (
         lambda good: _changed(good, "bundle.json", b'12:00:01Z"', b'12:00:01"'),

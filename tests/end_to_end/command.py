@@ -124,6 +124,7 @@ def _as_process(home: Path, variables: Mapping[str, str] | None) -> Iterator[Non
             yield
         finally:
             gc.enable()
+            gc.unfreeze()
             gc.set_threshold(*thresholds)
 
 

@@ -39,6 +39,8 @@ COMMANDS = [
     ["simulate", "{node}", "--eviction", "--all-at-limit", "-o", "json"],
     ["tree"],
     ["fix", "{node}"],
+    ["compare", "{node}", "--to", "1.37"],
+    ["compare", "{pod}", "--assume", "cgroupVersion=1"],
 ]
 
 
@@ -58,6 +60,8 @@ def test_the_demo_after_its_kill(run: Run, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(sources, "_demo", lambda *_, **__: demo)
     done = run("report", "-A", "--demo", "--bundle", bundle)
     assert IMPORTER in done.out
+    assert run("report", "-f", bundle).out == done.out
+    assert run("check", "-A", "-f", bundle) == run("check", "-A", "--demo")
     assert done.err.splitlines()[-1].startswith(f"wrote {bundle}, with names, which --anonymize replaces: ")
     assert_same(run, f"pod/{IMPORTER}", "node/worker-2", given=["--demo"], bundle=bundle)
     workload = ["explain", "deployment/importer"]
@@ -82,13 +86,18 @@ class Recorded(ObjectServer):
 
 def test_a_recorded_node_of_a_cluster(run: Run, live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     """With its kubelet's configuration and summary, as of the server's time then."""
-    live(Recorded(), namespace="default")
+    server = Recorded()
+    server.forbidden = {"/apis/autoscaling.k8s.io/v1/verticalpodautoscalers"}
+    live(server, namespace="default")
     then = datetime(2026, 11, 23, 2, tzinfo=UTC)
     monkeypatch.setattr(LiveSource, "now", lambda _: then)
     bundle = run.home / "node.tar.gz"
     done = run("report", "-A", "--usage", "summary", "--bundle", bundle)
     assert done.code == 0, done.err
     assert BundleSource(str(bundle)).now() == then
+    assert run("report", "-f", bundle) == (0, done.out, "")
+    assert "VerticalPodAutoscalers" in done.out
+    assert run("check", "-f", bundle).out == run("check").out != ""
     assert_same(run, "pod/rz-pl", "node/node1", given=["--usage", "summary"], bundle=bundle)
     assert run("report", "-A", "--bundle", "bare.tar.gz").code == 0
     assert "memory usage is missing" in run("top", "-A").err
@@ -144,6 +153,9 @@ def test_a_recorded_node_as_a_dump_with_its_kernel_log(
         expected = run("kills", "-A", *words, *given, *logs)
         assert run("kills", "-A", *words, "-f", f"{name}.tar.gz") == expected
     assert "certain" in expected.out
+    for about, form in (["-A"], "markdown"), (["node/node1", "--since", "3d"], "html"), ([pod], "json"):
+        written = run("report", *about, *given, *logs, "-o", form, "--bundle", "r.tar.gz")
+        assert run("report", "-f", "r.tar.gz", "-o", form) == (0, written.out, "")
     with_log = [words for words in COMMANDS if words[0] != "kills"]
     assert_same(run, pod, "node/node1", given=given, bundle=Path(f"{name}.tar.gz"), commands=with_log)
     table = run("kills", "-A", *given, *logs).lines
@@ -165,6 +177,7 @@ def test_a_bundle_of_a_namespace_has_its_pods_and_their_neighbours(run: Run) -> 
     pods = source.snapshot(Scope()).pods
     nodes = {pod.node_name for pod in pods if pod.namespace == "shop"}
     assert {pod.node_name for pod in pods} == nodes
+    assert {line.split()[0] for line in run("top", "nodes", "-f", "b.tar.gz", "--no-headers").lines} == nodes
     assert {one.involved_object.namespace for one in source.event_list(None).events} <= {"", "shop"}
     assert {
         one["metadata"].get("namespace") for one in source.raw_objects() if one["kind"] == "Deployment"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
 
 from tests.cluster.cluster_objects import node, pod
@@ -54,6 +57,28 @@ def test_a_workload_without_pods_and_one_that_is_not_there(run: Run, live: Live)
     idle, none = run("top", "sts/idle"), run("top", "sts/none")
     assert (idle.code, idle.err.splitlines()[0]) == (0, "No resources found in shop namespace.")
     assert (none.code, none.out) == (1, "")
+
+
+def test_the_next_deaths_of_a_workload_are_those_of_its_pods(run: Run, live: Live) -> None:
+    def deaths(*words: str) -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = json.loads(run("next", *words, "-o", "json").out)["items"]
+        return items
+
+    pods = {"db-0": pod("db-0", limit="1Gi"), "db-1": pod("db-1", limit="2Gi", node="worker-2")}
+    for raw in pods.values():
+        raw["metadata"]["ownerReferences"] = [OWNER]
+    server = ObjectServer(pods=[*pods.values(), pod("web")], nodes=[node(), node("worker-2")])
+    server.others["/apis/apps/v1/namespaces/shop/statefulsets/idle"] = {
+        "kind": "StatefulSet",
+        "metadata": {"name": "idle", "namespace": "shop"},
+        "spec": {"template": {"spec": {"containers": [{"name": "a"}]}}},
+    }
+    live(server, namespace="shop")
+    waiting = [one for name in pods for one in deaths(f"pod/{name}")]
+    assert {one["pod"] for one in waiting} == pods.keys()
+    assert deaths("sts/db") == sorted(waiting, key=lambda one: one["distanceBytes"])
+    sentence = "error: statefulset/idle has no pods on a node: nothing waits for them\n"
+    assert run("next", "sts/idle").err == sentence
 
 
 def test_labels_as_columns(run: Run) -> None:

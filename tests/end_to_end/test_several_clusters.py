@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import weakref
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
+from kubectl_qos.cli.fleet import read_clusters
+from kubectl_qos.cli.options import SourceOptions
+from kubectl_qos.errors import QosError
+from kubectl_qos.transport import ConnectionOptions
 from tests.cluster.cluster_objects import metrics, node, pod
 from tests.cluster.kubeconfigs import kubeconfig, write
 from tests.cluster.object_server import ObjectServer, status
@@ -119,6 +126,43 @@ def test_what_is_named_and_missing_in_one_cluster_is_its_failure(fleet: Run) -> 
     assert [line.split()[:2] for line in done.lines[1:]] == [["prod-us", "1"]]
     assert done.err.splitlines()[0] == 'prod-eu: Error from server (NotFound): pods "api" not found'
     assert done.code == 1
+
+
+def test_answers_and_failures_stand_in_the_kubeconfigs_order(
+    fleet: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def last_first(contexts: Iterable[str], _: object) -> list[tuple[str, object]]:
+        return [(one, QosError(one) if one in {"broken", "gone"} else 1) for one in reversed([*contexts])]
+
+    monkeypatch.setattr("kubectl_qos.cluster.fleet.read_each", last_first)
+    config = ConnectionOptions(kubeconfig=str(fleet.home / ".kube" / "config"))
+    answers, errors = read_clusters(SourceOptions(config, all_contexts=True), lambda _: 1)
+    assert (list(answers), list(errors)) == (["prod-us", "prod-eu"], ["broken", "gone"])
+
+
+class Pods:
+    itself: object = None
+
+
+def test_nothing_of_a_cluster_is_kept_but_its_answer(fleet: Run) -> None:
+    """Commands collect no garbage, and what an error's traceback holds is garbage."""
+    kept: list[weakref.ref[Any]] = []
+
+    def read(source: SourceOptions) -> str:
+        pods = Pods()
+        pods.itself = pods
+        kept.append(weakref.ref(pods))
+        return str(source.connection.context).upper()
+
+    config = ConnectionOptions(kubeconfig=str(fleet.home / ".kube" / "config"))
+    gc.disable()
+    try:
+        answers, _ = read_clusters(SourceOptions(config, all_contexts=True), read)
+        assert [one() for one in kept] == [None] * 4
+    finally:
+        gc.enable()
+        gc.unfreeze()
+    assert set(answers.values()) == {"PROD-US", "BROKEN", "PROD-EU", "GONE"}
 
 
 REFUSED = {

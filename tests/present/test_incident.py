@@ -91,6 +91,7 @@ def test_all_kinds_of_entries_in_order() -> None:
         (time(9), "rollout", 1),
         (time(10), "killed", 1),
         (time(11), "ended", 1),
+        (time(23), "Ready", 1),
     ]
     assert found[0].text == "MemoryPressure is False: fine"
     assert (found[4].about, found[4].text) == ("deployment shop/web", "replicaset web-7f begins, 1 pod here")

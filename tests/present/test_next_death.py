@@ -12,7 +12,7 @@ from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.next_death import (
     UPPER_BOUND,
-    deaths_of_pod,
+    deaths_of_pods,
     deaths_on_nodes,
     distance,
     killed_by,
@@ -88,7 +88,7 @@ def test_several_nodes_show_the_nearest_of_each_and_a_namespace_its_own(snapshot
 
 def test_a_pod_dies_by_its_own_limit_and_in_its_turn(snapshot: Snapshot) -> None:
     pod = next(pod for pod in snapshot.pods if pod.name.startswith("api-") and pod.node_name == "worker-2")
-    found = [row.death for row in deaths_of_pod(snapshot, pod).rows]
+    found = [row.death for row in deaths_of_pods(snapshot, [pod]).rows]
     assert {one.key for one in found} == {(pod.namespace, pod.name)}
     assert {one.mechanism for one in found} >= {Mechanism.POD_LIMIT, Mechanism.NODE, Mechanism.EVICTION}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html.parser import HTMLParser
 
 import pytest
@@ -76,7 +77,14 @@ def test_a_page_shows_what_it_is_given_and_nothing_else(one: str, other: str) ->
     page = Texts()
     page.feed(html_page(text, blocks).partition("<body>")[2])
     assert [one.strip(" \t\n") for one in page.texts] == expected
-    assert page.tags <= {"h1", "p", "strong", "ul", "li", "div", "table", "tr", "th", "td"}
+    assert page.tags <= {"h1", "p", "strong", "code", "ul", "li", "div", "table", "tr", "th", "td"}
+
+
+def test_commands_flags_fields_and_known_names_are_code() -> None:
+    text = "shop/web-0:app of web on worker-2 (--kernel-log): requests.memory: kubectl qos fix node/worker-2."
+    page = html_page("", [Heading(2, text), Paragraph(text), Bullets((text,))], {"web-0", "worker-2"})
+    names = ["shop/web-0:app", "worker-2", "--kernel-log", "requests.memory", "kubectl qos fix node/worker-2"]
+    assert re.findall("<code>(.*?)</code>", page) == names * 2
 
 
 def test_a_page_needs_no_other_file_and_follows_light_and_dark() -> None:

@@ -105,8 +105,10 @@ def _node(name: str, recorded: Json) -> Json:
     status["nodeInfo"] |= {"kubeletVersion": version}
     pressed = name == "worker-2"
     for condition in status["conditions"]:
+        condition |= {"lastHeartbeatTime": NOW, "lastTransitionTime": _time(60)}
         if condition["type"] == "MemoryPressure" and pressed:
             condition |= {"status": "True", "reason": "KubeletHasInsufficientMemory"}
+            condition["lastTransitionTime"] = _time(47 / 1440)  # as its event
             condition["message"] = "kubelet has insufficient memory available"
     status.pop("images", None)
     return node

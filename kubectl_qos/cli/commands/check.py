@@ -158,11 +158,12 @@ def _check(
     from kubectl_qos.check.rules import check
     from kubectl_qos.check.settings import Level
     from kubectl_qos.cluster.files import FileSource
-    from kubectl_qos.present.check import Place, Report, idle_line, waiver_lines
+    from kubectl_qos.present.check import Place, Report, idle_line, reference, waiver_lines
     from kubectl_qos.present.reasons import missing_sentence
 
-    scope, files = resolved.scope, resolved.source if isinstance(resolved.source, FileSource) else None
-    snapshot = resolved.source.snapshot(scope)
+    scope, source = resolved.scope, resolved.source
+    files = source if isinstance(source, FileSource) and source.report is None else None
+    snapshot = source.snapshot(scope)
     locations: dict[int, DocumentLocation] = {}
     subjects: list[Subject] = []
     if files is not None and files.objects:
@@ -178,7 +179,7 @@ def _check(
     def place(subject: Subject, path: str = "") -> Place:
         location = locations.get(id(subject))
         if location is None or files is None:
-            return Place(resolved.source.title)
+            return Place(source.origin)
         position = location.position(path)
         if position is None:
             return Place(str(location), origin=origin)
@@ -190,12 +191,12 @@ def _check(
 
     context, unknown = _context(resolved, snapshot, settings, options)
     findings = check(subjects, context)
-    today = resolved.source.now().date()
+    today = source.now().date()
     selection = select(findings, settings, today, _baseline(options.baseline))
     rows = [(finding, place(finding.subject, finding.path)) for finding in selection.open]
     rows.sort(key=lambda row: (row[1].file, row[1].line or 0, row[1].column or 0, row[0].rule))
     report = Report(
-        [(subject, place(subject).file) for subject in subjects],
+        [(reference(subject), place(subject).file) for subject in subjects],
         rows,
         [(finding, place(finding.subject, finding.path), reason) for finding, reason in selection.waived],
         Level(options.fail_on),

@@ -247,7 +247,6 @@ def _find(
     options: Options,
 ) -> tuple[FixList | Plans, Snapshot]:
     """The fixes of what is named, and what they are of. Raises QosError."""
-    from kubectl_qos.k8s.kinds import belongs_to
     from kubectl_qos.present import fixes as present
 
     # Who dies depends on all pods of a node: namespace and labels only say whose deaths count.
@@ -259,12 +258,8 @@ def _find(
     snapshot = resolved.source.snapshot(resolved.named([reference]) if reference and is_pod else scope)
     resources.require_places(resolved, snapshot)
     if reference is None:
-        if node is not None:
-            resources.require_node(node, snapshot)
-        nodes = [node] if node is not None else sorted(snapshot.by_node().keys() - {""})
         is_fleet = options.source.is_fleet
-        if not nodes and not is_fleet:
-            raise InputError("no pods that are on a node", hint="kubectl qos explain shows pods without one")
+        nodes = resources.find_nodes(node, snapshot, scope, is_fleet=is_fleet)
         if options.priorities:
             from kubectl_qos.present.priorities import plans_of_nodes, with_refusals
 
@@ -281,23 +276,11 @@ def _find(
             if options.output == KUBELET_CONFIG and found.kubelet is None:
                 output.note(present.no_kubelet_fix(model, growth))
         return found, snapshot
-    if is_pod:
-        pod = resources.find_pod(reference, snapshot, resolved)
-        resources.require_cgroup(pod)
-        key = pod.namespace, pod.name
-        return present.fixes_for_pods(snapshot, [key], related=_related(pod, resolved)), snapshot
-    mine = [
-        (pod.namespace, pod.name)
-        for pod in snapshot.pods
-        if pod.kind == "Pod" and pod.node_name and not pod.is_terminal
-        if scope.namespace in {None, pod.namespace} and belongs_to(pod, *reference)
-    ]
-    if not mine:
-        resources.find_pod(reference, snapshot, resolved)
-        raise InputError(f"{reference} has no pods on a node: nothing waits for them")
-    workload = resources.find_pod(reference, snapshot, resolved)
-    found = present.fixes_for_pods(snapshot, mine, reference, related=_related(workload, resolved))
-    return present.of_template(found, workload), snapshot
+    keys = [(pod.namespace, pod.name) for pod in resources.find_members(reference, snapshot, resolved)]
+    subject = resources.find_pod(reference, snapshot, resolved)
+    workload, related = None if is_pod else reference, _related(subject, resolved)
+    found = present.fixes_for_pods(snapshot, keys, workload, related=related)
+    return found if is_pod else present.of_template(found, subject), snapshot
 
 
 def _related(pod: Pod, resolved: sources.ResolvedSource) -> RelatedObjects | None:

@@ -57,7 +57,7 @@ columns:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class DeathOptions:
     """Which deaths are shown, and the kernel logs that explain them."""
 
     source: SourceOptions
@@ -65,6 +65,12 @@ class Options:
     kernel_logs: tuple[str, ...]
     local: bool
     since_seconds: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Options(DeathOptions):
+    """How they are printed."""
+
     format: TableFormat
 
 

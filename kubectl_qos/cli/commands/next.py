@@ -1,4 +1,4 @@
-"""`kubectl qos next [node/NAME | pod/NAME]`: who dies next, by whom, and how far away that is."""
+"""`kubectl qos next [TYPE/NAME]`: who dies next, by whom, and how far away that is."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from kubectl_qos.cli.flags import (
     add_output,
     add_target,
 )
-from kubectl_qos.errors import InputError
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
@@ -36,6 +35,7 @@ examples:
   kubectl qos next                       the next death of each node, the nearest first
   kubectl qos next node/worker-2         all that wait on one node
   kubectl qos next pod/api-0 -n shop     what kills this pod, and after which others
+  kubectl qos next deploy/api -n shop    what kills its pods
   kubectl qos next -n shop               the next deaths that hit a namespace
   kubectl qos next --all-contexts        the next deaths of every cluster, the nearest first
 """
@@ -53,7 +53,7 @@ class Options:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `next`."""
-    add_target(parser, "node/worker-1, or pod/web-0; every node without it")
+    add_target(parser, "node/worker-1, pod/web-0 or deployment/api; every node without it")
     add_no_headers(parser)
     add_output(parser, "json", "yaml")
     add_contexts(parser)
@@ -93,9 +93,9 @@ def run(options: Options) -> int:
 
 
 def _parse(options: Options) -> tuple[str | None, resources.Reference | None]:
-    """The node or the pod that is named."""
+    """The node, or the pod or workload, that is named."""
     node, reference = resources.parse_node_or_reference(
-        options.target, "one node or pod can be asked about at a time"
+        options.target, "one node, pod or workload can be asked about at a time"
     )
     return node or options.source.node, reference
 
@@ -108,19 +108,14 @@ def _read(options: Options) -> tuple[Deaths, Snapshot, sources.ResolvedSource]:
     # Who dies depends on all pods of a node: namespace and labels only say whose deaths are shown.
     namespace = options.source.namespace if reference is None else resolved.scope.namespace
     wanted = replace(resolved.scope, namespace=namespace, node=node, names=frozenset())
-    whole = wanted if reference is None else resolved.named([reference])
-    snapshot = resolved.source.snapshot(whole)
+    is_pod = reference is not None and reference.kind == "Pod"
+    snapshot = resolved.source.snapshot(resolved.named([reference]) if reference and is_pod else wanted)
     resources.require_places(resolved, snapshot)
     if reference is not None:
-        pod = resources.find_pod(reference, snapshot, resolved)
-        resources.require_cgroup(pod)
-        return present.deaths_of_pod(snapshot, pod), snapshot, resolved
-    if node is not None:
-        resources.require_node(node, snapshot)
-    nodes = [node] if node is not None else sorted(snapshot.by_node().keys() - {""})
+        pods = resources.find_members(reference, snapshot, resolved)
+        return present.deaths_of_pods(snapshot, pods), snapshot, resolved
     is_fleet = options.source.is_fleet
-    if not nodes and not is_fleet:
-        raise InputError("no pods that are on a node", hint="kubectl qos explain shows pods without one")
+    nodes = resources.find_nodes(node, snapshot, wanted, is_fleet=is_fleet)
     found = present.deaths_on_nodes(snapshot, nodes, wanted, only_next=is_fleet and node is None)
     return found, snapshot, resolved
 

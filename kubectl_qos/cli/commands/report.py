@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
     from kubectl_qos.k8s.snapshot import Snapshot
     from kubectl_qos.present.incident import About, Incident
+    from kubectl_qos.qos.kills.report import KernelLog
 
 DAY_SECONDS: Final = 86_400
 DESCRIPTION: Final = """\
@@ -38,14 +39,9 @@ examples:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """Of what, over which time, and the kernel logs that explain it."""
+class Options(kills_command.DeathOptions):
+    """Where a bundle is written, and how the page is printed."""
 
-    source: SourceOptions
-    target: tuple[str, ...]
-    kernel_logs: tuple[str, ...]
-    local: bool
-    since_seconds: int | None
     bundle: str | None
     anonymize: bool
     output: str | None
@@ -71,16 +67,23 @@ def run(options: Options) -> int:
         raise UsageError(
             f"a report takes a node or pod, not {reference}", hint="-n reports a whole namespace"
         )
-    references = [reference] if reference is not None else []
     source = options.source.on_node(node)
     logs = kills_command.read_logs(options.kernel_logs, source, local=options.local)
     resolved = sources.resolve_source(source)
+    seconds, bundled = None if source.has_files else DAY_SECONDS, resolved.source.report
+    if bundled is not None:
+        seconds = bundled.since_seconds
+        if not (reference or source.selects):
+            reference = resources.Reference("Pod", bundled.name) if bundled.name else None
+            source = source.selecting(bundled.namespace, bundled.node, bundled.selector)
+            resolved = resolved._replace(scope=sources.build_scope(source, resolved.source, ()))
+    seconds = options.since_seconds or seconds
+    references = [reference] if reference is not None else []
     facts = kills_command.facts_of(resolved, references, has_logs=False)
     snapshot = resolved.source.with_autoscalers(facts.snapshot, facts.scope.namespace)
     facts = replace(facts, snapshot=snapshot)
     if source.node is not None:
         resources.require_node(source.node, facts.snapshot)
-    seconds = options.since_seconds or (None if source.has_files else DAY_SECONDS)
     logs += facts.kernel_logs
     kills, facts = kills_command.find_shown(facts, logs, references, source, seconds)
     missing = kills_command.find_missing(references, facts)
@@ -89,7 +92,7 @@ def run(options: Options) -> int:
 
         incident = Incident(
             about=_about(facts, source.node, reference),
-            source=resolved.source.title,
+            source=resolved.source.origin,
             now=facts.now,
             since=facts.now - timedelta(seconds=seconds) if seconds is not None else None,
             scope=facts.scope,
@@ -102,7 +105,8 @@ def run(options: Options) -> int:
         )
         _print(incident, options.output)
         if options.bundle is not None:
-            sources.save_bundle(options.bundle, resolved, logs, anonymize=options.anonymize)
+            pod = reference.name if reference is not None else ""
+            _save_bundle(options.bundle, resolved, logs, pod, seconds, anonymize=options.anonymize)
     for error in missing:
         output.print_error(error)
     return EXIT_ERROR if facts.failed or missing else 0
@@ -126,18 +130,38 @@ def _past(source: SourceOptions) -> Callable[[datetime], Snapshot | None]:
         return lambda _: None
     from functools import cache
 
-    from kubectl_qos.metrics.past import read_snapshot
+    from kubectl_qos.k8s.snapshot import Scope
 
-    opened = cache(lambda: sources.open_store(source))
+    past = sources.Past(replace(source, usage="metrics"))
 
     @cache
     def read(at: datetime) -> Snapshot | None:
         try:
-            return read_snapshot(opened(), at, source.over_seconds, "", usage=True)
+            return past.source(at).snapshot(Scope())
         except QosError:
             return None
 
     return read
+
+
+def _save_bundle(
+    path: str,
+    resolved: sources.ResolvedSource,
+    logs: Sequence[KernelLog],
+    pod: str,
+    seconds: int | None,
+    *,
+    anonymize: bool,
+) -> None:
+    """Write what the answers come from, and say so on stderr. Raises QosError."""
+    from pathlib import Path
+
+    from kubectl_qos.cluster.bundle import collect, write_bundle
+
+    contents = collect(resolved.source, resolved.scope, logs, pod=pod, since_seconds=seconds)
+    write_bundle(Path(path), contents, anonymize=anonymize)
+    names = "names replaced, but not on the page" if anonymize else "with names, which --anonymize replaces"
+    output.note(f"wrote {path}, {names}: look through it before you give it away")
 
 
 def _print(incident: Incident, format_: str | None) -> None:
@@ -150,5 +174,7 @@ def _print(incident: Incident, format_: str | None) -> None:
 
     blocks = report.blocks(incident, __version__)
     output.print_text(
-        page.html_page(report.title(incident.about), blocks) if format_ == "html" else page.markdown(blocks)
+        page.html_page(report.title(incident.about), blocks, incident.names)
+        if format_ == "html"
+        else page.markdown(blocks)
     )

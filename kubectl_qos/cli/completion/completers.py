@@ -427,7 +427,7 @@ OF_COMMAND: Final[Mapping[str, Mapping[str, Completer]]] = {
         "since_seconds": free,
         "bundle": only(FILES),
     },
-    "next": {"target": TargetCompleter(POD, NODE)},
+    "next": {"target": TargetCompleter(POD, NODE, *WORKLOADS)},
     "fix": {
         "target": TargetCompleter(POD, NODE, *WORKLOADS),
         "number": free,
