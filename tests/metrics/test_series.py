@@ -265,7 +265,7 @@ def test_a_history_is_kept_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {one for one in queries[before:] if "over_time" in one} == set()
 
 
-def test_a_refused_history_is_not_asked_for_again_at_each_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_history_is_not_requested_again_at_each_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a store cannot do in time keeps one of its cores busy until it gives up."""
     store = Known(list(recorded()))
     queries: list[str] = []
