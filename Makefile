@@ -64,7 +64,7 @@ other-python: $(VENV)/.installed  ## every test on each other Python that is ins
 	done
 
 laws: $(VENV)/.installed  ## tests of laws, each with ten times as many examples as in `make test`
-	$(BIN)/pytest -n $(WORKERS) -q --hypothesis-profile thorough $$(grep -lrE "^@given|max_examples" tests --include='*.py')
+	$(BIN)/pytest -n $(WORKERS) -q --hypothesis-profile thorough $$(grep -lrE "^@given|settings\(\)\.max" tests --include='*.py')
 
 monkey: $(VENV)/.installed  ## a minute of random keys in the terminal UI
 	QOS_MONKEY_SECONDS=60 $(BIN)/pytest -q tests/tui/test_monkey.py
