@@ -43,6 +43,8 @@ MIN_REST_SECONDS: Final = 1.0
 """What changes within this time is computed at once."""
 SHARE_OF_A_CORE: Final = 2
 """It rests this many times as long as it computed: at most a third of a core goes into that."""
+ZERO_SECONDS: Final = 60.0
+"""For so long a new counter is published as 0: increase() lacks what a series begins with."""
 _END: Final = b"# EOF\n"
 _SECONDS: Final = (0.01, 0.1, 0.5, 1, 2.5, 5, 10, 30)
 
@@ -88,7 +90,7 @@ class ClusterSamples:
         for name in self._nodes.keys() - set(names):
             self._kills.forget(self._nodes.pop(name).pods)
         self._kills.has_begun = True
-        self._kill_samples = kill_samples(self._kills.counts)
+        self._kill_samples = kill_samples(self._kills.published())
         return computed
 
     def families(self) -> Iterator[tuple[Family, bytes]]:
@@ -110,9 +112,15 @@ class KillCounter:
     """
 
     def __init__(self) -> None:
-        self.counts: dict[tuple[str, ...], int] = {}
+        self._counts: dict[tuple[str, ...], tuple[int, float]] = {}
+        """How many, and since when they are counted."""
         self.has_begun = False
         self._seen: dict[PodKey, set[tuple[str, str]]] = {}
+
+    def published(self) -> dict[tuple[str, ...], int]:
+        """The counters as a scrape has them."""
+        before = time.monotonic() - ZERO_SECONDS
+        return {key: number * (since <= before) for key, (number, since) in self._counts.items()}
 
     def read(self, snapshot: Snapshot, node: str, before: Sequence[Pod], scope: Scope) -> None:
         """Count what is new on a node whose pods have changed."""
@@ -131,7 +139,8 @@ class KillCounter:
             labels = (node, kill.namespace, kill.pod, kill.container, str(kill.diagnosis.mechanism))
             is_new = (kill.container, kill.time) not in seen
             seen.add((kill.container, kill.time))
-            self.counts[labels] = self.counts.get(labels, 0) + int(is_new and self.has_begun)
+            number, since = self._counts.get(labels, (0, time.monotonic()))
+            self._counts[labels] = number + int(is_new and self.has_begun), since
 
     def forget(self, pods: Iterable[Pod]) -> None:
         """Drop the counters of pods that are gone."""
@@ -139,7 +148,7 @@ class KillCounter:
         for key in gone:
             del self._seen[key]
         if gone:
-            self.counts = {key: number for key, number in self.counts.items() if key[1:3] not in gone}
+            self._counts = {key: count for key, count in self._counts.items() if key[1:3] not in gone}
 
 
 def _may_have_died(pod: Pod) -> bool:

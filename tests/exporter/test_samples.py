@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_qos.cluster.store import NODES, PODS, Store
+from kubectl_qos.exporter import collector
 from kubectl_qos.exporter.collector import ClusterSamples
 from kubectl_qos.exporter.series import FAMILIES, KILLS, labels
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
@@ -201,7 +202,7 @@ def kills(samples: ClusterSamples) -> list[tuple[str, str, float]]:
     return sorted((one["pod"], one["mechanism"], value) for one, value in found)
 
 
-def test_deaths_are_counted_once_and_with_their_mechanism() -> None:
+def test_deaths_are_counted_once_and_with_their_mechanism(monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store(NO_OVERRIDES, lambda: datetime.now(UTC))
     put_node("worker-1", "8Gi")(store)
     samples = ClusterSamples(5)
@@ -214,7 +215,9 @@ def test_deaths_are_counted_once_and_with_their_mechanism() -> None:
 
     mechanism = Mechanism.POD_LIMIT
     assert seen(died("2026-11-20T08:00:00Z")) == [("web-0", mechanism, 0)]  # before it was there
-    assert seen(died("2026-11-20T08:05:00Z")) == [("web-0", mechanism, 1)]
+    assert seen(died("2026-11-20T08:05:00Z")) == [("web-0", mechanism, 0)]  # in the first minute
+    monkeypatch.setattr(collector, "ZERO_SECONDS", 0.0)
+    assert seen() == [("web-0", mechanism, 1)]
     again = died("2026-11-20T08:05:00Z")
     again["metadata"]["labels"] = {"changed": "yes"}
     assert seen(again) == [("web-0", mechanism, 1)]
@@ -229,7 +232,8 @@ def test_deaths_are_counted_once_and_with_their_mechanism() -> None:
     assert seen() == []
 
 
-def test_the_importer_of_the_demo_dies_at_its_limit() -> None:
+def test_the_importer_of_the_demo_dies_at_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collector, "ZERO_SECONDS", 0.0)
     demo = Stepped()
     exporter = exporter_of(demo)
     show(exporter, demo.later(FULL_AT + 5))
