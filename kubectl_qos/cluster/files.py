@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 
 _WRITABLE: Final = 0o222
+_SECRETS: Final = re.compile(r"(?<=://)[^/@]*@|\?(?!ref=).*")
+"""What a URL has before its host, and its query, which may be a signature."""
 
 T = TypeVar("T", Pod, NodeObject)
 
@@ -74,9 +77,10 @@ class FileSource(Source):
 
     @property
     def title(self) -> str:
-        """The paths, or standard input."""
+        """The paths, or standard input; of a URL not what may be secret."""
         paths = (*self._paths, *((self._kustomize,) if self._kustomize is not None else ()))
-        return ", ".join("standard input" if path == STANDARD_INPUT else path for path in paths)
+        shown = (_SECRETS.sub("", path) if "://" in path else path for path in paths)
+        return ", ".join("standard input" if path == STANDARD_INPUT else path for path in shown)
 
     @property
     def is_unreadable(self) -> bool:

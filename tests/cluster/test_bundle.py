@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubectl_qos.cluster import bundle
+from kubectl_qos.cluster import bundle, files
 from kubectl_qos.cluster.bundle import BundleSource, collect, write_bundle
 from kubectl_qos.cluster.files import FileSource
 from kubectl_qos.cluster.redaction import REDACTED
@@ -273,6 +273,14 @@ def test_messages_stay_that_kubernetes_makes(tmp_path: Path) -> None:
     changed = [one for one, other in zip(before, after, strict=True) if one != other]
     assert [one.message for one in changed] == ["Readiness probe failed: context deadline exceeded"]
     assert f'"{REDACTED}"' in unpacked(path)
+
+
+def test_what_is_secret_in_a_url_is_not_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "read_path", lambda path, **_: [(path, json.dumps(pod("web")).encode())])
+    source, path = FileSource([f"https://me:{SECRET}@host/a.yaml?sig={SECRET}"]), tmp_path / "b.tar.gz"
+    write_bundle(path, collect(source, Scope()))
+    assert BundleSource(str(path)).origin == source.title == "https://host/a.yaml"
+    assert SECRET not in unpacked(path)
 
 
 def test_the_same_contents_are_the_same_bytes(tmp_path: Path) -> None:
