@@ -85,13 +85,7 @@ class SourceOptions:
     @property
     def selects(self) -> bool:
         """Whether flags say which pods are requested."""
-        flags = self.namespace, self.node, self.selector, self.field_selector
-        return self.all_namespaces or any(flags)
-
-    def selecting(self, namespace: str | None, node: str | None, selector: str) -> SourceOptions:
-        """The same of these pods; without a namespace of all."""
-        everywhere = namespace is None
-        return replace(self, namespace=namespace, all_namespaces=everywhere, node=node, selector=selector)
+        return any((self.all_namespaces, self.namespace, self.node, self.selector, self.field_selector))
 
     def without_usage(self) -> SourceOptions:
         """The same where nothing depends on usage, which takes time to read."""

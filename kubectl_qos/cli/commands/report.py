@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
@@ -16,9 +16,9 @@ from kubectl_qos.errors import EXIT_ERROR, QosError, UsageError
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
+    from kubectl_qos.cluster.bundle import Contents
     from kubectl_qos.k8s.snapshot import Snapshot
     from kubectl_qos.present.incident import About, Incident
-    from kubectl_qos.qos.kills.report import KernelLog
 
 DAY_SECONDS: Final = 86_400
 DESCRIPTION: Final = """\
@@ -75,7 +75,8 @@ def run(options: Options) -> int:
         seconds = bundled.since_seconds
         if not (reference or source.selects):
             reference = resources.Reference("Pod", bundled.name) if bundled.name else None
-            source = source.selecting(bundled.namespace, bundled.node, bundled.selector)
+            source = replace(source, namespace=bundled.namespace, all_namespaces=bundled.namespace is None)
+            source = replace(source, node=bundled.node, selector=bundled.selector)
             resolved = resolved._replace(scope=sources.build_scope(source, resolved.source, ()))
     seconds = options.since_seconds or seconds
     references = [reference] if reference is not None else []
@@ -105,8 +106,11 @@ def run(options: Options) -> int:
         )
         _print(incident, options.output)
         if options.bundle is not None:
+            from kubectl_qos.cluster.bundle import collect
+
             pod = reference.name if reference is not None else ""
-            _save_bundle(options.bundle, resolved, logs, pod, seconds, anonymize=options.anonymize)
+            contents = collect(resolved.source, resolved.scope, logs, pod=pod, since_seconds=seconds)
+            _write(contents, options.bundle, anonymize=options.anonymize)
     for error in missing:
         output.print_error(error)
     return EXIT_ERROR if facts.failed or missing else 0
@@ -144,21 +148,12 @@ def _past(source: SourceOptions) -> Callable[[datetime], Snapshot | None]:
     return read
 
 
-def _save_bundle(
-    path: str,
-    resolved: sources.ResolvedSource,
-    logs: Sequence[KernelLog],
-    pod: str,
-    seconds: int | None,
-    *,
-    anonymize: bool,
-) -> None:
-    """Write what the answers come from, and say so on stderr. Raises QosError."""
+def _write(contents: Contents, path: str, *, anonymize: bool) -> None:
+    """Write a bundle, and say so on stderr. Raises QosError."""
     from pathlib import Path
 
-    from kubectl_qos.cluster.bundle import collect, write_bundle
+    from kubectl_qos.cluster.bundle import write_bundle
 
-    contents = collect(resolved.source, resolved.scope, logs, pod=pod, since_seconds=seconds)
     write_bundle(Path(path), contents, anonymize=anonymize)
     names = "names replaced, but not on the page" if anonymize else "with names, which --anonymize replaces"
     output.note(f"wrote {path}, {names}: look through it before you give it away")
