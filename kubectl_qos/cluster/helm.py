@@ -22,9 +22,7 @@ from kubectl_qos.edit.edits import Edit
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kinds import dotted
 from kubectl_qos.k8s.managers import Manager, ManagerKind
-from kubectl_qos.k8s.objects import Json, nested
-
-_VALUES: Final = "values.yaml"
+from kubectl_qos.k8s.objects import Json, nested, nested_list
 
 
 class ValuePlace(NamedTuple):
@@ -36,9 +34,9 @@ class ValuePlace(NamedTuple):
 
 
 class Chart(NamedTuple):
-    """A chart as it is released: its values, the last applied first, and what is set after them.
+    """A chart as it is released: its values, its own as the last place, and what is set after them.
 
-    `unknown` is what other values it has.
+    The last applied come first; `unknown` is what other values it has.
     """
 
     folder: Path
@@ -48,15 +46,10 @@ class Chart(NamedTuple):
     flags: tuple[str, ...] = ()
     unknown: str = ""
 
-    @property
-    def own(self) -> ValuePlace:
-        """The values that every release of it shares."""
-        return ValuePlace(self.folder / _VALUES)
-
 
 def chart_alone(folder: Path, release: str, namespace: str) -> Chart:
     """A chart of which nothing in the tree says how it is released."""
-    return Chart(folder, release, namespace, (ValuePlace(folder / _VALUES),))
+    return Chart(folder, release, namespace, (ValuePlace(folder / "values.yaml"),))
 
 
 class _Release(NamedTuple):
@@ -84,7 +77,8 @@ def releases_in(path: Path, files: Files) -> Iterator[tuple[Manager, Chart]]:
                 continue
             way: Way = tuple(step for one in items for step in ("items", one))
             base = chart if found.by.kind is ManagerKind.ARGO_CD else files.root
-            given = [ValuePlace((base / str(name)).resolve()) for name in _listed(found.files)]
+            names = found.files if isinstance(found.files, list) else []
+            given = [ValuePlace((base / str(name)).resolve()) for name in names]
             inline = [ValuePlace(path, number, (*way, *one)) for one in found.inline if get(raw, one)]
             own = chart_alone(chart, found.name, found.namespace)
             places = tuple(dict.fromkeys((*inline, *reversed(given), *own.places)))
@@ -96,7 +90,7 @@ def _release(raw: Json) -> _Release | None:
     if raw.get("kind") == "Application" and version.startswith("argoproj.io/"):
         source, helm = nested(spec, "source"), nested(spec, "source", "helm")
         flags: list[str] = []
-        for one in map(nested, _listed(helm.get("parameters"))):
+        for one in nested_list(helm, "parameters"):
             text = f"{one.get('name')}={one.get('value')}"
             flags += ["--set-string" if one.get("forceString") else "--set", text] if one else []
         return _Release(
@@ -121,10 +115,6 @@ def _release(raw: Json) -> _Release | None:
             unknown="its valuesFrom" if spec.get("valuesFrom") else "",
         )
     return None
-
-
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 _ABOUT_RESOURCES: Final = re.compile("resources|requests|limits|memory|cpu")
@@ -164,7 +154,7 @@ def changes_in_values(chart: Chart, kind: str, files: Files, edit: Edit, *, shar
 
     Without `shared` only in what its own release has.
     """
-    places = [one for one in chart.places if shared or one != chart.own]
+    places = [one for one in chart.places if shared or one != chart.places[-1]]
     ways, text = (
         dict.fromkeys(_ways(chart, kind, edit, files)),
         None if edit.quantity is None else str(edit.quantity),
@@ -219,7 +209,7 @@ def build(chart: Chart, files: Files) -> bytes:
                 (copy / path.relative_to(chart.folder)).write_bytes(content)
         words = [program, "template", *(["--namespace", chart.namespace] if chart.namespace else [])]
         for number, place in enumerate(reversed(chart.places)):
-            if place != chart.own:
+            if place != chart.places[-1]:
                 if not files.exists(place.path):
                     raise InputError(f"{name} cannot be built: there is no {files.name(place.path)}")
                 file = copy.with_name(f"{number}.json")

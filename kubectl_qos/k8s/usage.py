@@ -161,7 +161,8 @@ class ContainerHistory(NamedTuple):
 
     `rate` is how many bytes a second it grows by if it has grown in a straight line until now, else 0;
     `is_leak` is whether it has done so for most of that time, and most of what it uses came so. `over` is
-    which time that is, such as `7d`.
+    which time that is, such as `7d`. `throttled` is the share of the CPU periods of its last hour in which
+    its limit held it back, 0 where that is little or unknown.
     """
 
     peak_bytes: int
@@ -169,6 +170,7 @@ class ContainerHistory(NamedTuple):
     rate: float = 0.0
     is_leak: bool = False
     over: str = ""
+    throttled: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

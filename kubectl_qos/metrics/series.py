@@ -69,6 +69,8 @@ _FALL: Final = 0.8
 """Memory below so much of its value before was freed, or its container restarted: a new line begins."""
 _STRAIGHT: Final = 0.9
 """The least coefficient of determination of what is called a straight line."""
+_MUCH_THROTTLED: Final = 0.1
+"""Of an hour's CPU periods: below it, bursts end somewhat later."""
 _LEAST_GROWTH: Final = 0.05
 
 
@@ -267,12 +269,14 @@ class UsageHistory:
         most = self._over_time("max", end)
         p99 = self._amounts(WORKING_SET, "p99", end)
         lines, drawn = self._growth(end)
+        throttled = self._throttled(end)
         containers = {
             (key, name): ContainerHistory(
                 (pod.of(name) or ContainerUsage(0)).kernel_bytes,
                 int(p99[key, name]) if (key, name) in p99 else None,
                 *lines.get((key, name), (0.0, False)),
                 _duration(self._over),
+                throttled.get((key, name), 0.0),
             )
             for key, pod in most.items()
             for name in pod.names
@@ -289,6 +293,12 @@ class UsageHistory:
             f"quantile_over_time(0.{stat[1:]},{series})" if stat[0] == "p" else f"{stat}_over_time({series})"
         )
         return by_container(self._store.query(f"max by ({BY}) ({function})", end))
+
+    def _throttled(self, end: float) -> dict[ContainerKey, float]:
+        """In which share of the last hour's CPU periods limits held containers back, where it is much."""
+        names = (f"container_cpu_cfs_{name}_total" for name in ("throttled_periods", "periods"))
+        part, whole = (f"increase({select(self._store, [name], CONTAINERS)}[{_HOUR}s])" for name in names)
+        return by_container(self._store.query(f"max by ({BY}) ({part} / {whole}) > {_MUCH_THROTTLED}", end))
 
     def _growth(
         self, end: float

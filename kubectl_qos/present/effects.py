@@ -253,7 +253,8 @@ def _room(preview: Preview) -> Iterator[Section]:
     for fit in preview.node_fit:
         amount = cpu if fit.resource == CPU else binary
         fits = "fits" if fit.fits else "does not fit"
-        lines.append(f"{fit.resource}: requests {amount(fit.needed)}, {amount(fit.free)} free: {fits}")
+        free = f"{amount(fit.free)} free without it"
+        lines.append(f"{fit.resource}: requests {amount(fit.needed)} of {free}: {fits}")
     if lines:
         has_room = all(fit.fits for fit in preview.node_fit)
         title = f"Room on {escape(preview.after.setup.node.name)}"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from kubectl_qos.edit.edits import POD_LEVEL
+from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, as_flags, current_value
 from kubectl_qos.edit.fix_search import fixes_of_node, fixes_of_pods
 from kubectl_qos.edit.fixes import (
     Evidence,
@@ -27,9 +27,9 @@ from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kinds import Workload, find_workload
 from kubectl_qos.k8s.kubelet import MEMORY_AVAILABLE, Origin
 from kubectl_qos.k8s.managers import Manager, as_manager, find_recommending, matching_autoscalers
-from kubectl_qos.k8s.objects import Pod, all_containers
+from kubectl_qos.k8s.objects import CPU, Pod, all_containers
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.k8s.usage import PodKey
+from kubectl_qos.k8s.usage import History, PodKey
 from kubectl_qos.present.apply import strategy_name
 from kubectl_qos.present.effects import edits_text, moment
 from kubectl_qos.present.findings import manager_line
@@ -79,6 +79,8 @@ def fixes_on_nodes(
             continue
         fixes += found.fixes
         unfixed += found.unfixed
+        if len(nodes) == 1:
+            problems += throttled_notes([model], keys, snapshot.history)
     return FixList(
         tuple(sorted(fixes, key=order_of_fixes)), tuple(unfixed), (*problems, *_notes(fixes, known.values()))
     )
@@ -109,7 +111,8 @@ def fixes_for_pods(
         models = [replace(model, recommending=recommending) for model in models]
         managers = matching_autoscalers(chain, related.autoscalers)
     found = fixes_of_pods(models, keys, workload, by)
-    notes = dict.fromkeys([*map(manager_line, managers), *_notes(found.fixes, models)])
+    throttled = throttled_notes(models, keys, snapshot.history)
+    notes = dict.fromkeys([*map(manager_line, managers), *_notes(found.fixes, models), *throttled])
     return FixList(found.fixes, found.unfixed, tuple(notes))
 
 
@@ -150,6 +153,28 @@ def _notes(fixes: Sequence[Fix], models: Collection[NodeModel]) -> Iterator[str]
         yield PRIORITY
     yield from mechanism_notes(one for fix in fixes for one in (fix.death, fix.sooner) if one is not None)
     yield from state_notes({model.setup.node.name: model.state() for model in models})
+
+
+def throttled_notes(
+    models: Iterable[NodeModel], keys: Collection[PodKey] | None, history: History
+) -> Iterator[str]:
+    """The containers that their CPU limit holds back, and what becomes of the class without it.
+
+    How much CPU would be enough is not known from that, so that no value is offered.
+    """
+    for model in models:
+        for (key, name), known in history.of(model.pods).items() if history.containers else ():
+            pod = next(one for one in model.pods if (one.namespace, one.name) == key)
+            limit = current_value(pod, name, Side.LIMITS, CPU)
+            if not known.throttled or limit is None or (keys is not None and key not in keys):
+                continue
+            without = [Edit(name, Side.LIMITS, CPU, None)]
+            old, new = model.qos_class(pod), model.qos_class(pod, without)
+            change = f", {old.value} {ARROW} {new.value}" if old is not new else ""
+            flags = escape(" ".join(as_flags(without)))
+            share = f"throttled in {known.throttled:.0%} of its CPU periods of an hour"
+            ends = f"by its limit of {escape(str(limit))}: a higher one ends that, or none"
+            yield f"{full_name(*key)}:{escape(name)} was {share}, {ends} (set {flags}{change})"
 
 
 def of_template(found: FixList, template: Pod) -> FixList:

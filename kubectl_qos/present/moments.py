@@ -19,6 +19,7 @@ from kubectl_qos.present.next_death import distance, killed_by, turn, victim
 from kubectl_qos.present.output import ARROW, Section, ValueChange, sentences
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import RankedPod, Ranking, with_adj
+from kubectl_qos.qos.restart import oom_loops
 from kubectl_qos.qos.simulation.next_death import OF_NODE, NextDeath, deaths_of, next_deaths
 from kubectl_qos.qos.simulation.node_state import NodeState, ranked_node_state
 
@@ -206,11 +207,15 @@ def deaths_section(effects: Effects, own_bytes: int) -> Section | None:
         steps.setdefault(_nearest(at.mine), at.heading)
     change, *_, since = (f" {ARROW} ".join(steps), *steps.values())
     answer = f"of this pod {change}{', stays' if len(steps) == 1 else f' {since}'}"
-    lines, known = [], set[NextDeath]()
+    loops = [escape(one.container) for one in oom_loops(effects.before.pod)]
+    lines = [
+        f"{name} uses nothing while it waits, and was OOMKilled: at its next start again" for name in loops
+    ]
+    known = set[NextDeath]()
     for at in found:
         new = [_death(one) for one in at.deaths if one not in known]
         rest = ["the others as before"] if len(new) < len(at.deaths) else []
-        lines.append(f"{at.heading}: {'; '.join([*new, *rest])}")
+        lines += [f"{at.heading}: {'; '.join([*new, *rest])}"] if at.deaths else []
         later = [f"{_nearest([one])}{turn(one)}" for one in at.mine if one.before and one not in known]
         lines += [f"of this pod {at.heading}: {'; '.join(later)}"] if later else []
         known = {*at.deaths, *at.mine}

@@ -39,7 +39,7 @@ MOST_NODES: Final = 6
 class EditTarget:
     """A pod, or the template of a workload, as it was at one moment.
 
-    `pods` are those of a workload that have a node, the first of them to die first.
+    `pods` are those of a workload that have a node, by their kill ranks there.
 
     It keeps the source that it came from: the UI may go to another cluster while a screen is open, and a
     change is never written to another one than it was made for.

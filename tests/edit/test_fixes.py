@@ -40,7 +40,8 @@ from kubectl_qos.k8s.resources import pod_requests
 from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage
 from kubectl_qos.k8s.validation import pod_refusals
-from kubectl_qos.present.fixes import fix_evidence, fixes_for_pods, fixes_on_nodes
+from kubectl_qos.present.fixes import fix_effect, fix_evidence, fixes_for_pods, fixes_on_nodes
+from kubectl_qos.present.moments import deaths_section
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.simulation.engine import simulate
 from kubectl_qos.qos.simulation.node_state import ContainerGrowth, NodeProcess, Scenario
@@ -404,6 +405,17 @@ def test_a_container_that_waits_after_an_oom_kill_gets_a_limit_that_ends_the_loo
         )
         assert (fix.death.distance_bytes, fix.claim.room_bytes) == (0, 512 * MIB)
     assert fixes_of_node(model, [("n", "other")]).fixes == ()
+
+
+def test_the_preview_of_a_loop_says_that_a_waiting_container_uses_nothing() -> None:
+    model = node(looping(), setup=replace(SETUP, release=Release.of("1.36.4")))
+    (fix,) = fixes_of_pods([model], [KEY]).fixes
+    assert fix_effect(fix) == "own limit 100% at its next start: now → +512Mi"
+    section = deaths_section(fix.effects, 0)
+    assert section is not None
+    assert [line.text for line in section.lines] == [
+        "a uses nothing while it waits, and was OOMKilled: at its next start again"
+    ]
 
 
 def test_the_loop_of_one_pod_counts_for_all_of_its_workload() -> None:

@@ -132,9 +132,7 @@ async def test_what_is_in_the_lists(wide: Run) -> None:
     await to(wide, "2")
     assert at(wide) == "shop"
     assert "namespace shop: " in why(wide)
-    assert "the first of them to die: shop/api-7d9c5b6f8-x2mzq is Burstable, the kernel's next victim" in why(
-        wide
-    )
+    assert "the worst kill rank on a node: shop/api-7d9c5b6f8-x2mzq is Burstable, the kernel" in why(wide)
     await to(wide, "3")
     assert at(wide) == Workload("Deployment", "shop", "api")
     assert "Deployment shop/api: 2 pods, 1 the kernel's next victim on a full node" in why(wide)

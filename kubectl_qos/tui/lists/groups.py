@@ -94,7 +94,7 @@ class _GroupList(ListDefinition[GroupRow[KeyT]]):
             words += f", {row.at_risk} at risk"
         if worst is None:
             return paragraphs((words, "answer"))
-        words += "; the first of them to die:" if worst.rank is not None else "; none has a rank:"
+        words += "; the worst kill rank on a node:" if worst.rank is not None else "; none has a rank:"
         return stacked(paragraphs((words, "answer")), self._pods.panel(worst, view_model))
 
     def pod_of(self, row: GroupRow[KeyT], view_model: ViewModel) -> PodRow | None:
