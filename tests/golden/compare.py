@@ -19,8 +19,9 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
@@ -65,8 +66,7 @@ class Tally:
             )
 
 
-@dataclass(frozen=True)
-class Leaf:
+class Leaf(NamedTuple):
     """One value of the real result beside ours; `field` is the path without indices and keys of maps."""
 
     path: str
@@ -84,25 +84,21 @@ class _Absent:
 ABSENT = _Absent()
 
 
-def leaves(real: Any, predicted: Any, path: str = "", field_: str = "") -> Iterator[Leaf]:
-    """Every scalar (and empty collection) that either side has."""
+def leaves(real: Any, predicted: Any, path: str, field_: str, found: list[Leaf]) -> list[Leaf]:
+    """Every scalar (and empty collection) that either side has, behind what was found before."""
     if isinstance(real, dict) and isinstance(predicted, dict) and (real or predicted):
-        for key in sorted({*real, *predicted}):
-            name = "*" if path.endswith(_KEYED) else key
-            yield from leaves(
-                real.get(key, ABSENT), predicted.get(key, ABSENT), f"{path}.{key}", f"{field_}.{name}"
-            )
+        is_keyed = path.endswith(_KEYED)
+        for key in {**real, **predicted}:
+            name = "*" if is_keyed else key
+            values = real.get(key, ABSENT), predicted.get(key, ABSENT)
+            leaves(*values, f"{path}.{key}", f"{field_}.{name}", found)
     elif isinstance(real, list) and isinstance(predicted, list) and (real or predicted):
-        for index in range(max(len(real), len(predicted))):
-            yield from leaves(
-                real[index] if index < len(real) else ABSENT,
-                predicted[index] if index < len(predicted) else ABSENT,
-                f"{path}[{index}]",
-                f"{field_}[]",
-            )
+        for index, values in enumerate(zip_longest(real, predicted, fillvalue=ABSENT)):
+            leaves(*values, f"{path}[{index}]", f"{field_}[]", found)
     else:
         equal = type(real) is type(predicted) and real == predicted
-        yield Leaf(path.lstrip("."), field_.lstrip("."), real, predicted, equal)
+        found.append(Leaf(path, field_, real, predicted, equal))
+    return found
 
 
 _KEYED = (
@@ -175,7 +171,7 @@ def _compare(where: str, real: dict[str, Any], predicted: dict[str, Any], tally:
     for key in REFUSALS:
         if key in real:
             real[key] = sorted(real[key])
-    for leaf in leaves(real, predicted, kind, kind):
+    for leaf in leaves(real, predicted, kind, kind, []):
         tally.add(where, leaf, refused=refused and not leaf.path.startswith(_REFUSAL_PATHS))
 
 

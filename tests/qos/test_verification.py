@@ -13,6 +13,7 @@ import pytest
 from kubectl_qos.k8s.kubelet import CgroupDriver, Kubelet, Node, NodeSetup, Origin
 from kubectl_qos.k8s.objects import Pod, convert
 from kubectl_qos.qos.cgroup.tree import CgroupLevel, CgroupTree, cgroup_tree
+from kubectl_qos.qos.drift import KERNEL_DEFAULTS, DriftReason
 from kubectl_qos.qos.observed import (
     Observed,
     ObservedContainer,
@@ -23,7 +24,7 @@ from kubectl_qos.qos.observed import (
 )
 from kubectl_qos.qos.prediction import predict
 from kubectl_qos.qos.process_order import HostProcess
-from kubectl_qos.qos.verification import KERNEL_DEFAULTS, CheckedValue, DriftReason, verify_levels, verify_pod
+from kubectl_qos.qos.verification import CheckedValue, verify_levels, verify_pod
 from tests.qos.recorded import RECORDED, VARIANTS, Case, case_of, cases, node_of, rows_of, setup_of
 
 VARIANT = pytest.mark.parametrize("variant", VARIANTS)

@@ -40,7 +40,7 @@ def picture(request: pytest.FixtureRequest) -> Picture:
     async def compare(pilot: Pilot[Any], name: str, variant: str = "", *, sizes: Iterable[Size] = ()) -> None:
         wanted: list[Size | None] = [*sizes] or [None]
         for size in wanted:
-            if size is not None:
+            if size is not None and size != pilot.app.size:
                 await pilot.resize_terminal(*size)
             await pilot.pause()
             assert pilot.app.screen.max_scroll_y == 0, "a screen, and a dialog, fits the terminal"
@@ -57,7 +57,7 @@ def picture(request: pytest.FixtureRequest) -> Picture:
             if before != now:
                 _report(request.node, path.stem, before, now)
                 pytest.fail(f"{path.name} differs: see snapshot_report.html")
-        if wanted[0] is not None:
+        if wanted[0] is not None and wanted[0] != pilot.app.size:
             await pilot.resize_terminal(*wanted[0])
             await pilot.pause()
 

@@ -10,8 +10,9 @@ from kubectl_qos.present.rbac import Reviews, permission_notes, permissions
 from kubectl_qos.present.values import Document, Values, camel
 from kubectl_qos.present.verification import cause_sentence
 from kubectl_qos.qos.cgroup.tree import CgroupLevel
+from kubectl_qos.qos.drift import DriftReason
 from kubectl_qos.qos.reason import Confidence
-from kubectl_qos.qos.verification import CheckedValue, DriftReason, Verified
+from kubectl_qos.qos.verification import CheckedValue, Verified
 
 
 class ProcessValues(Values, frozen=True, kw_only=True):
