@@ -277,7 +277,7 @@ def fix_how(fix: Fix) -> str:
 
 def how_to_apply(strategy: StrategyKind, kind: str, name: str) -> str:
     """A strategy with the workload that it goes through: its kind and name, those of a pod without one."""
-    owner = f"{kind.lower()}/{escape(name)}"
+    owner = escape(f"{kind.lower()}/{name}")
     if strategy is StrategyKind.TEMPLATE:
         return f"through {owner}"
     if strategy is StrategyKind.RECREATE:

@@ -90,7 +90,7 @@ async def test_every_list_panel_and_title_shows_it_escaped(size: tuple[int, int]
             assert pilot.app.clipboard.replace("\n", "").isprintable()
             if key == "3":
                 await pilot.keys("enter")
-                title = f"all namespaces / {SHOWN}/{SHOWN}  1 pod  in "
+                title = f"{SHOWN}/{SHOWN}  1 pod  in "
                 assert title in painted(pilot)
                 await pilot.keys("escape")
         await pilot.keys("4", "i")
