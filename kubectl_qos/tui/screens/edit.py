@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import groupby
 from typing import Final
 
 from textual import on
@@ -183,7 +184,9 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
             heading = paragraphs((f"  {self._cheapest.title}", "answer"))
             before = stacked(before, heading, section_layout(self._cheapest, "    "))
         own = self._view_model.snapshot.own_bytes(effects.before.pod.node_name)
-        deaths = deaths_at_moments(effects, own)
+        # The picture has nothing of what comes after others have died.
+        by_picture = groupby(deaths_at_moments(effects, own), key=lambda one: one.deaths)
+        deaths = [next(same) for _, same in by_picture]
         key = self.qos.keys.first("edit.files")
         is_narrow, width = self.has_class("-narrow"), self.app.size.width
         # What stands in the way is in sight where its reasons are further down.
