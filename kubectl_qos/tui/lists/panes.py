@@ -296,7 +296,8 @@ class NodePanel(Vertical):
         known = self._suggested.get(node) if deaths is not None else None
         line = self.query_one("#fix", Static)
         line.display = known is not None and bool(known[1])
-        line.update(f"{fix_key} fix  {known[1]}" if known is not None else "")
+        words, width = f"{fix_key} fix  {known[1]}" if known is not None else "", self.content_size.width
+        line.update(with_more(words, width) if 0 < width < cell_len(words) else words)
         if view_model is None or deaths is None or self._is_suggesting or (known and known[0] is deaths):
             return
         self._is_suggesting = True

@@ -8,6 +8,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Final
 
+from rich.cells import cell_len
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
@@ -112,6 +113,10 @@ class SaveAs(InputDialog[Path | None], group=BindingGroup.SAVE):
             self.dismiss(path)
 
 
+_FRAME: Final = 6
+"""Border and padding of a dialog on both sides."""
+
+
 class ConfirmWrite(_YesNoDialog):
     """The last question before something is written: where, what, and what comes of it.
 
@@ -128,7 +133,7 @@ class ConfirmWrite(_YesNoDialog):
         self._expected = name
 
     def compose(self) -> ComposeResult:
-        with Vertical(classes="dialog wide"):
+        with Vertical(classes="dialog"):
             yield Label(self._question, classes="question", markup=False)
             yield TextView(layout_lines(map(TextLine, self._lines)), id="facts")
             if self._expected:
@@ -139,6 +144,7 @@ class ConfirmWrite(_YesNoDialog):
                 yield Button("apply" if self._expected else "apply (y)", id="yes", compact=True)
 
     def on_mount(self) -> None:
+        self.query_one(".dialog").styles.width = max(map(cell_len, self._lines)) + _FRAME
         self.query_one("#yes", Button).disabled = not self._is_named
 
     @property
