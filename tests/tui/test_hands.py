@@ -135,7 +135,7 @@ async def test_cursor_headline_fixes_and_next_name_the_same_death(monkeypatch: p
         assert "worker-1 ██" in pilot.words, "the headline is of its node"
         assert "dies at +1Mi (own limit 98%)" in pilot.words, "the panel below"
         await pilot.keys("F")
-        await pilot.seen("requests no more")
+        await pilot.seen("known from")
         assert pilot.app.screen.query_one(LineTable).rows[0].pod.name == first.death.key[1]
         # Elsewhere the headline names both nodes, and a key leads to that death.
         await pilot.keys("escape", "g")
