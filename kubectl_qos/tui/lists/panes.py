@@ -261,7 +261,7 @@ class NodePanel(Vertical):
     def compose(self) -> ComposeResult:
         yield MemoryLine()
         yield Timeline()
-        yield Static(id="fix", markup=False)
+        yield TextView(id="fix")
         yield Static(id="nearest", markup=False)
 
     def show(
@@ -294,10 +294,10 @@ class NodePanel(Vertical):
         view_model, node = self._shown or (None, "")
         deaths = view_model.deaths(node) if view_model is not None else None
         known = self._suggested.get(node) if deaths is not None else None
-        line = self.query_one("#fix", Static)
+        line = self.query_one("#fix", TextView)
         line.display = known is not None and bool(known[1])
-        words, width = f"{fix_key} fix  {known[1]}" if known is not None else "", self.content_size.width
-        line.update(with_more(words, width) if 0 < width < cell_len(words) else words)
+        words = f"{fix_key} fix  {known[1]}" if known is not None else ""
+        line.show(lambda width: [TextLine(with_more(words, width) if cell_len(words) > width else words)])
         if view_model is None or deaths is None or self._is_suggesting or (known and known[0] is deaths):
             return
         self._is_suggesting = True
