@@ -271,7 +271,7 @@ def requests_text(more_bytes: int, free_bytes: int | None, pods: int | None = No
 
 
 def fix_how(fix: Fix) -> str:
-    """How it is applied: `in place until the next pod of deployment/api`, `through deployment/api`."""
+    """How it is applied: `in place until the pod is replaced`, `through deployment/api`."""
     return how_to_apply(fix.strategy, *(fix.workload or find_workload(fix.pod)[::2]))
 
 
@@ -282,7 +282,7 @@ def how_to_apply(strategy: StrategyKind, kind: str, name: str) -> str:
         return f"through {owner}"
     if strategy is StrategyKind.RECREATE:
         return f"recreate {owner}"
-    lasts = f" until the next pod of {owner}" if kind != "Pod" else ""
+    lasts = " until the pod is replaced" if kind != "Pod" else ""
     return f"{strategy_name(strategy)}{lasts}"
 
 

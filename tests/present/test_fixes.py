@@ -54,8 +54,8 @@ def first(found: FixList, kind: FixKind) -> Fix:
 def test_a_raised_limit(found: FixList) -> None:
     fix = first(found, FixKind.LIMIT)
     assert fix_sentence(fix) == (
-        "data/importer-5f7b9c-2vtxk c limits.memory 123456789 → 144Mi, now, in place until the next pod"
-        " of deployment/importer"
+        "data/importer-5f7b9c-2vtxk c limits.memory 123456789 → 144Mi, now,"
+        " in place until the pod is replaced"
     )
     assert fix_effect(fix) == "own limit 98%: +2Mi → +29Mi"
     assert (fix_requests(fix), fix_evidence(fix)) == ("unchanged", "one sample: 115Mi")
