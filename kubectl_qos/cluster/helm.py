@@ -155,10 +155,8 @@ def changes_in_values(chart: Chart, kind: str, files: Files, edit: Edit, *, shar
     Without `shared` only in what its own release has.
     """
     places = [one for one in chart.places if shared or one != chart.places[-1]]
-    ways, text = (
-        dict.fromkeys(_ways(chart, kind, edit, files)),
-        None if edit.quantity is None else str(edit.quantity),
-    )
+    ways = dict.fromkeys(_ways(chart, kind, edit, files))
+    text = str(edit.quantity) if edit.quantity is not None else None
     for add in (False, True):
         for place in reversed(places) if add and shared else places:
             values = _values(place, files)

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kubectl_qos import __version__
 from kubectl_qos.cli import output, resources, sources
@@ -58,8 +58,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_bundle(parser)
 
 
-def run(options: Options) -> int:
-    """Print the report, also where nothing died; 1 if a document could not be read. Raises QosError."""
+class _Question(NamedTuple):
+    """What a report is of: a source, one pod of it or all in scope, and how many seconds before now."""
+
+    source: SourceOptions
+    resolved: sources.ResolvedSource
+    reference: resources.Reference | None
+    seconds: int | None
+
+
+def _question(options: Options) -> _Question:
+    """What the arguments ask; of a bundle what its own report was of, where they select nothing else."""
     node, reference = resources.parse_node_or_reference(
         options.target, "one node or pod can be reported at a time"
     )
@@ -68,17 +77,27 @@ def run(options: Options) -> int:
             f"a report takes a node or pod, not {reference}", hint="-n reports a whole namespace"
         )
     source = options.source.on_node(node)
-    logs = kills_command.read_logs(options.kernel_logs, source, local=options.local)
     resolved = sources.resolve_source(source)
     seconds, bundled = None if source.has_files else DAY_SECONDS, resolved.source.report
     if bundled is not None:
         seconds = bundled.since_seconds
-        if not (reference or source.selects):
-            reference = resources.Reference("Pod", bundled.name) if bundled.name else None
-            source = replace(source, namespace=bundled.namespace, all_namespaces=bundled.namespace is None)
-            source = replace(source, node=bundled.node, selector=bundled.selector)
-            resolved = resolved._replace(scope=sources.build_scope(source, resolved.source, ()))
-    seconds = options.since_seconds or seconds
+    if bundled is not None and not (reference or source.selects):
+        reference = resources.Reference("Pod", bundled.name) if bundled.name else None
+        source = replace(
+            source,
+            namespace=bundled.namespace,
+            all_namespaces=bundled.namespace is None,
+            node=bundled.node,
+            selector=bundled.selector,
+        )
+        resolved = resolved._replace(scope=sources.build_scope(source, resolved.source, ()))
+    return _Question(source, resolved, reference, options.since_seconds or seconds)
+
+
+def run(options: Options) -> int:
+    """Print the report, also where nothing died; 1 if a document could not be read. Raises QosError."""
+    source, resolved, reference, seconds = _question(options)
+    logs = kills_command.read_logs(options.kernel_logs, source, local=options.local)
     references = [reference] if reference is not None else []
     facts = kills_command.facts_of(resolved, references, has_logs=False)
     snapshot = resolved.source.with_autoscalers(facts.snapshot, facts.scope.namespace)
