@@ -134,10 +134,11 @@ class FixDialog(Dialog[Fix | None], group=BindingGroup.SELECT):
 
 
 def _effect(fix: Fix, _number: int, layout: Layout[Fix], width: int) -> Spans:
-    """Below the change, or as far to the left as it takes to fit."""
+    """Below the change, or as far to the left as it takes to fit; cut where even that is too little."""
     effect = fix_effect(fix)
     begin = min(GUTTER + GAP + layout.widths[0], max(width - len(effect), GUTTER + GAP))
-    return ((" " * begin + effect, "muted"),)
+    shown = effect if begin + len(effect) <= width else effect[: width - begin - 1] + "…"
+    return ((" " * begin + shown, "muted"),)
 
 
 def _token(_: Fix, key: str) -> str:
