@@ -48,7 +48,7 @@ from kubectl_qos.k8s.quantity import ZERO
 from kubectl_qos.k8s.releases import Gate
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.k8s.validation import pod_refusals
-from kubectl_qos.qos.oom_score import is_mirror, is_static
+from kubectl_qos.qos.oom_score import is_critical, is_mirror, is_static
 from kubectl_qos.qos.qos_class import QosClass, computed_class, is_decided_at_pod_level
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.resize import ResizeStatus
@@ -419,13 +419,13 @@ class _Search:
                 return
 
     def _unlimited(self, death: NextDeath) -> tuple[int, str, PodKey] | None:
-        """The container of another pod without any limit that uses most, by its index."""
+        """The container without any limit that uses most, by its index, of other pods but critical ones."""
         found = None
         for index, one in enumerate(self.before.containers):
             pod = self.before.pod_for(one)
             if one.limit_bytes or pod.limit_bytes or pod.key in {death.key, *self._group}:
                 continue
-            if is_static(pod.pod) or is_mirror(pod.pod):
+            if is_critical(pod.pod):
                 continue
             if found is None or one.used_bytes > self.before.containers[found[0]].used_bytes:
                 found = index, one.name, pod.key

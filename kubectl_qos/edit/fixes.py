@@ -43,7 +43,7 @@ class EvidenceKind(StrEnum):
 
     NONE = "no usage"
     SAMPLE = "one sample"
-    OOM_KILLED = "OOMKilled before"
+    OOM_KILLED = "OOMKilled, perhaps at its limit"
     HISTORY = "peak seen"
     RECOMMENDED = "VPA recommends"
 

@@ -237,7 +237,10 @@ def _next(incident: Incident) -> Iterator[Block]:
     what = escape(what + (f" -n {namespace}" if namespace else ""))
     yield Paragraph("Who dies next, by whom, and how much more memory until then:")
     yield _grid([one for one in COLUMNS if one.key not in hidden], shown_rows)
-    yield from _more(len(rows) - len(shown_rows), f": kubectl qos next{what}")
+    between = sum(row.death.distance_bytes < shown_rows[-1].death.distance_bytes for row in rows)
+    nearer = between + 1 - len(shown_rows)
+    among = f", {nearer} of them between these" if nearer > 0 else ""
+    yield from _more(len(rows) - len(shown_rows), f"{among}: kubectl qos next{what}")
     for fix in fixes.fixes[:1]:
         yield Paragraph(f"{of_fixes.fix_sentence(fix)}; {of_fixes.fix_effect(fix)}.", "The first change:")
         yield from (Paragraph(f"{line}.", "But nearer:") for line in of_fixes.nearer(fixes))

@@ -177,7 +177,10 @@ def _eviction_notes(node_state: NodeState, simulation: Simulation) -> Iterator[s
         more = f", until {in_mi(reclaim)} more is" if reclaim else ""
         is_assumed = node_state.setup.kubelet.origin("eviction_hard") is Origin.ASSUMED
         assumed = " (assumed)" if is_assumed else ""
-        yield f"the kubelet evicts when less than {in_mi(threshold)} is available{more}{assumed}"
+        kubepods = node_state.thresholds.kubepods_bytes
+        other = f"{in_mi(kubepods)} " if kubepods not in {None, threshold} else ""
+        where = f" of the node or {other}of the kubepods limit" if kubepods is not None else ""
+        yield f"the kubelet evicts when less than {in_mi(threshold)}{where} is available{more}{assumed}"
     if simulation.refused:
         yield f"critical pods are not evicted: {', '.join(full_name(*key) for key in simulation.refused)}"
     yield "the kubelet checks every 10 s and evicts one pod at a time: the kernel may be faster"

@@ -353,6 +353,11 @@ def test_a_neighbour_without_a_limit_gets_one() -> None:
     assert [as_flags(one.edits) for one in limited] == [["-c a --limits memory=10Gi"]]
     assert limited[0].after is not None
     assert limited[0].after.key == ("n", "other")
+    critical = msgspec.structs.replace(
+        other, spec=msgspec.structs.replace(other.spec, priority=2_000_000_000)
+    )
+    fixes = fixes_of_node(node(mine, critical, mine=4, other=7)).fixes
+    assert FixKind.NEIGHBOUR not in {one.kind for one in fixes}, "nobody wants it killed"
 
 
 KEY: Final = ("n", "mine")

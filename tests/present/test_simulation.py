@@ -123,6 +123,12 @@ def test_notes_say_what_is_not_known() -> None:
     assert "never evicts" in noted(replace(at, thresholds=Thresholds(None, None, 0)), Scenario(eviction=True))
     greedy = replace(at, thresholds=Thresholds(MIB, None, 2 * MIB))
     assert "less than 1Mi is available, until 2Mi more is (assumed)" in noted(greedy, Scenario(eviction=True))
+    for kubepods, words in (
+        (MIB, "of the node or of the kubepods limit"),
+        (0, "of the node or 0Mi of the kubepods"),
+    ):
+        evicts = replace(at, thresholds=Thresholds(MIB, kubepods, 0))
+        assert f"less than 1Mi {words}" in noted(evicts, Scenario(eviction=True))
 
 
 def test_values_name_what_grows() -> None:

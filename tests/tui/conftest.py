@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import pickle
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Iterator
@@ -95,6 +96,9 @@ def _one_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True, scope="session")
 def _styles_are_parsed_once() -> Iterator[None]:
     """Every application reads the same style sheets, and reads all again at each of its first screens."""
+    if os.environ.get("QOS_MONKEY_SECONDS"):  # It measures memory.
+        yield
+        return
     parse = Stylesheet._parse_rules
     parsed: dict[Any, Any] = {}
 
