@@ -419,17 +419,17 @@ class _Search:
                 return
 
     def _unlimited(self, death: NextDeath) -> tuple[int, str, PodKey] | None:
-        """The container without any limit that uses most, by its index, of other pods but critical ones."""
+        """The unlimited container of another pod that uses most, by its index; None of a critical pod."""
         found = None
         for index, one in enumerate(self.before.containers):
             pod = self.before.pod_for(one)
             if one.limit_bytes or pod.limit_bytes or pod.key in {death.key, *self._group}:
                 continue
-            if is_critical(pod.pod):
+            if is_static(pod.pod) or is_mirror(pod.pod):
                 continue
             if found is None or one.used_bytes > self.before.containers[found[0]].used_bytes:
                 found = index, one.name, pod.key
-        return found
+        return found if found is not None and not is_critical(self.pods[found[2]]) else None
 
     def _after(self, death: NextDeath, edits: Sequence[Edit]) -> NodeState:
         return self._model.state(self._group or {death.key}, edits)

@@ -67,7 +67,10 @@ class Served:
     def children(self) -> list[int]:
         """The processes it has started, zombies among them."""
         task = Path(f"/proc/{self.process.pid}/task")
-        return [int(one) for thread in task.iterdir() for one in (thread / "children").read_text().split()]
+        while True:
+            with suppress(FileNotFoundError):  # A thread ended meanwhile, and another has its processes.
+                texts = [(thread / "children").read_text() for thread in task.iterdir()]
+                return [int(one) for text in texts for one in text.split()]
 
     async def stop(self, number: int = signal.SIGINT) -> int:
         """Send it a signal; the exit code."""
