@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -234,7 +235,7 @@ async def test_other_pods_are_followed_without_a_request() -> None:
         assert len(source.event_list_requests) == 1
 
 
-async def test_other_usage_is_nothing_to_look_at(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_with_other_usage_ages_move_and_nothing_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     requested: list[object] = []
     read = kills.load_kills
 
@@ -243,12 +244,14 @@ async def test_other_usage_is_nothing_to_look_at(monkeypatch: pytest.MonkeyPatch
         return read(*arguments)
 
     monkeypatch.setattr("kubectl_qos.tui.screens.kills.load_kills", counted)
-    async with killed(source=ScriptedSource(demo())) as pilot:
+    source = ScriptedSource(demo())
+    async with killed(source=source) as pilot:
         app = pilot.app
         assert isinstance(app, QosApp)
         assert app.view_model is not None
+        source.later(10 * 86400)
         app.view_model = replace(app.view_model, snapshot=with_usage(app.view_model.snapshot, "crunch-", 5))
-        await pilot.pause()
+        await pilot.until(lambda: len(re.findall(r" 10d\b.* worker-", pilot.text)) == len(DEMO))
         assert len(requested) == 1
 
 

@@ -151,13 +151,15 @@ class KillsScreen(QosScreen, group=BindingGroup.KILLS):
         return words + (f" on {escape(self._scope.node)}" if self._scope.node else "")
 
     def _follow(self, view_model: ViewModel | None) -> None:
-        """Only other pods make other kills; usage changes all the time."""
+        """Only other pods make other kills; usage changes all the time, and ages grow."""
         if view_model is None:
             return
         before, self._view_model = self._view_model.snapshot, view_model
         pods = view_model.snapshot.pods
         if len(pods) != len(before.pods) or not all(map(is_, pods, before.pods)):
             self._read()
+        else:
+            self._show()
 
     def _refreshed(self, before: FollowStatus, status: FollowStatus) -> None:
         if status.loading and not before.loading:
