@@ -243,7 +243,9 @@ _BY_GROUP: Final = {
         _action("back", "escape q", "back to the fields; nothing is sent", footer=True),
     ),
     BindingGroup.PROGRESS: (
-        _action("back", "escape q", "stop watching; the change goes on", "leave", footer=True, palette=False),
+        _action(
+            "back", "escape q", "stop watching; change and trial go on", "leave", footer=1, palette=False
+        ),
     ),
     BindingGroup.UNDO: (
         _action("open", "u", "preview reverting it; enter does the same", "undo it", footer=True),

@@ -181,17 +181,24 @@ def plan_line(plan: TrialPlan) -> str:
 
 def trial_lines(change: RunningChange, keys: Keys) -> Iterator[TextLine]:
     """How a change on trial has fared so far, and what reverts it; nothing of another one."""
-    plan, trial, undoing = change.plan, change.trial, change.undoing
+    plan, trial = change.plan, change.trial
     if plan is None or change.state.result is None:
         return
-    seen = words.trial_words(trial)
     yield from (TextLine(f"  {line}") for line in words.trial_lines(trial))
     if change.state.phase is Phase.FOLLOWING:
-        so_far = f"{duration(change.elapsed_seconds)} so far: {seen or 'nothing of that was seen'}"
+        seen = words.trial_words(trial) or "nothing of that was seen"
+        so_far = f"{duration(change.elapsed_seconds)} so far: {seen}"
         yield TextLine(f"  on trial {plan_line(plan)}; {so_far}", "muted")
-    elif seen:
+    else:
+        yield from trial_end_lines(change, keys)
+
+
+def trial_end_lines(change: RunningChange, keys: Keys) -> Iterator[TextLine]:
+    """Whether a change has held on trial, and whether it is reverted."""
+    undoing, seen = change.undoing, words.trial_words(change.trial)
+    if seen:
         yield TextLine(f"! it did not hold: {seen}", "wrong")
-    elif trial.fates:
+    elif change.trial.fates:
         yield TextLine(f"  it held for {duration(change.tried_seconds)}", "answer")
     else:
         yield TextLine("! no pod with the new values was seen", "wrong")
@@ -202,7 +209,7 @@ def trial_lines(change: RunningChange, keys: Keys) -> Iterator[TextLine]:
         yield TextLine("  it is reverted: the previous values are restored", "answer")
     elif change.reverts:
         yield TextLine("  reverting it …", "muted")
-    elif change.state.phase is not Phase.FOLLOWING:
+    else:
         yield TextLine(f"  {keys.first('app.undo')} reverts it", "muted")
 
 

@@ -24,7 +24,9 @@ from kubectl_qos.edit.trial import Trial, TrialPlan
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.present.apply import tried
+from kubectl_qos.tui.apply_lines import trial_end_lines
 from kubectl_qos.tui.edit_target import EditTarget
+from kubectl_qos.tui.follower import attempt
 
 if TYPE_CHECKING:
     from kubectl_qos.cluster.writer import Writer
@@ -43,7 +45,7 @@ class RunningChange:
     """A change of the UI: its state, which `take` alone replaces, and its object as it was read last.
 
     The writer is that of the cluster that the change was made for. With a `plan` it is on `trial` once it is
-    sent; `undoing` is then what reverts it, or why nothing does.
+    sent; `undoing` is then what reverts it, or why nothing does. Of one that `is_left` the end is notified.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class RunningChange:
         self._writer = writer
         self._sent_at: datetime | None = None
         self._is_automatic = False
+        self.is_left = False
         self.plan: TrialPlan | None = None
         self.trial = Trial()
         self.tried_seconds = 0
@@ -77,23 +80,35 @@ class RunningChange:
         return f"{request.kind.lower()} {request.namespace}/{request.name} {how}"
 
     @property
-    def is_sending(self) -> bool:
-        """Whether a request was sent that has no answer yet."""
-        return self.state.phase is apply.Phase.SENDING
+    def pending(self) -> str:
+        """What leaving the UI would leave open: an answer, or a trial; else empty."""
+        if self.state.phase is apply.Phase.SENDING:
+            return f"{self.name}: it was sent, and there is no answer yet"
+        is_followed = self.state.phase is apply.Phase.FOLLOWING
+        on_trial = self.plan is not None and (is_followed or (self.reverts and self.undoing is None))
+        return f"{self.name}: it is on trial, and nothing would revert it then" if on_trial else ""
 
     @property
     def outcome(self) -> str:
         """How its request ended, in one sentence."""
-        error = self.state.error
+        error, done = self.state.error, "reverted" if self.state.undoes else "changed"
         if isinstance(error, apply.UnknownOutcome):
             return f"{self.name}: {error}"
-        return f"{self.name} was not changed: {error}" if error is not None else f"{self.name} was changed"
+        return f"{self.name} was not {done}: {error}" if error is not None else f"{self.name} was {done}"
 
     @property
     def elapsed_seconds(self) -> int:
         if self._sent_at is None:
             return 0
         return max(int((self.target.source.now() - self._sent_at).total_seconds()), 0)
+
+    def leave(self) -> None:
+        """Nobody looks at it any more: it is not followed, but to the end of its trial."""
+        self.is_left = True
+        if self.plan is None or self.state.phase not in {apply.Phase.SENDING, apply.Phase.FOLLOWING}:
+            self.take(self.state.leave())
+        if isinstance(self.undoing, RunningChange):
+            self.undoing.leave()
 
     def take(self, step: apply.Step) -> None:
         """Go to the next state, carry out its command, and tell the screens."""
@@ -104,9 +119,15 @@ class RunningChange:
         self._execute(command)
         if self.state is not before:
             self._service.updated(self)
+            if before.phase is apply.Phase.SENDING is not self.state.phase:
+                self._notify(self.outcome, failed=self.state.error is not None)
             message = ChangeUpdated(self, confirms=isinstance(command, apply.Confirm))
             for screen in self._service.app.screen_stack:
                 screen.post_message(message)
+
+    def _notify(self, text: str, *, failed: bool) -> None:
+        if self.is_left:
+            self._service.app.notify(text, severity="warning" if failed else "information", timeout=20)
 
     def _execute(self, command: apply.Command | None) -> None:
         run = self._service.run
@@ -189,13 +210,13 @@ class RunningChange:
         return self.target.source.related(pod) if self.reverts else None
 
     def _trial_ended(self, related: RelatedObjects | QosError | None) -> None:
-        if related is None or isinstance(related, QosError):
+        if isinstance(related, RelatedObjects):
+            self.undoing = attempt(partial(self._undo, related))
+        else:
             self.undoing = related
-            return
-        try:
-            self.undoing = self._undo(related)
-        except QosError as error:
-            self.undoing = error
+        self._service.updated(self)
+        end = [line.text.lstrip(" !") for line in trial_end_lines(self, self._service.app.keys)]
+        self._notify(f"{self.name}: {'; '.join(end)}", failed=bool(self.trial.seen))
 
     def _undo(self, related: RelatedObjects) -> RunningChange:
         """Revert it as it was applied, without a question. Raises QosError where that cannot be."""
@@ -209,6 +230,6 @@ class RunningChange:
         if change.state.blocked is not None:
             strategy = change.state.strategy
             raise QosError(strategy.reason if strategy is not None else "nothing can be sent")
-        change._is_automatic = True  # noqa: SLF001 - another one of this class
+        change._is_automatic, change.is_left = True, self.is_left  # noqa: SLF001 - another one of this class
         change.take(change.state.apply())
         return change

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class WriteService:
-    """Begins changes, and knows those that have no answer yet.
+    """Begins changes, and knows those that have no answer yet or are on trial.
 
     `readonly` is whether the command line says that nothing is written.
     """
@@ -35,7 +35,7 @@ class WriteService:
     def __init__(self, app: QosApp, settings: Settings, history: HistoryFile, *, readonly: bool) -> None:
         self._settings = settings
         self._readonly = readonly
-        self._sending: list[RunningChange] = []
+        self._pending: list[RunningChange] = []
         self.app = app
         self.history = history
         self.run = partial(run_in_background, app)
@@ -49,9 +49,9 @@ class WriteService:
 
     @property
     def leave_question(self) -> str:
-        """What is asked before the UI is left; empty where no request waits for its answer."""
-        names = " and ".join(change.name for change in self._sending)
-        return f"{names}: it was sent, and there is no answer yet. Leave all the same?" if names else ""
+        """What is asked before the UI is left; empty where nothing is pending."""
+        pending = "; ".join(change.pending for change in self._pending)
+        return f"{pending}. Leave all the same?" if pending else ""
 
     def begin(
         self,
@@ -103,11 +103,5 @@ class WriteService:
         return source.writer()
 
     def updated(self, change: RunningChange) -> None:
-        """Remember what has no answer yet; that to a change whose screen was left is shown in passing."""
-        if change.is_sending and change not in self._sending:
-            self._sending.append(change)
-        elif not change.is_sending and change in self._sending:
-            self._sending.remove(change)
-            if change.state.is_left:
-                failed = change.state.error is not None
-                self.app.notify(change.outcome, severity="warning" if failed else "information")
+        """Remember what is pending."""
+        self._pending = [one for one in dict.fromkeys((*self._pending, change)) if one.pending]

@@ -229,7 +229,7 @@ def test_the_answer_to_a_change_that_was_left(facts: ViewModel, error: QosError 
     assert not service.leave_question
     change.take(change.state.confirm(yes=True))
     assert "no answer yet" in service.leave_question
-    change.take(change.state.leave())
+    change.leave()
     assert not app.shown
     change.take(change.state.sent(error or ApplyResult(recorded(request, "1"), {}, request)))
     (shown,) = app.shown

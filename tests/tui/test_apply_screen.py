@@ -547,6 +547,41 @@ async def test_a_change_on_trial_that_does_not_hold_is_reverted(
         assert [one.undoes for one in entries[1:]] == [entries[0].id] * (writes - 1)
 
 
+INFEASIBLE = Progress(Stage.INFEASIBLE, settled=True, message="too much")
+
+
+@pytest.mark.parametrize(
+    ("look", "end"),
+    [
+        (DONE, "in place: it held for 0s; U reverts it"),
+        (
+            INFEASIBLE,
+            "did not hold: the kubelet answers Infeasible: too much; it is not reverted: nothing to undo",
+        ),
+    ],
+)
+async def test_a_trial_goes_on_after_its_screen_is_left_and_its_end_is_notified(
+    look: Progress, end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(apply, "TRIAL_PAUSE_SECONDS", 0.005)
+    async with strategies() as pilot:
+        writer = writer_of(pilot)
+        writer.looks = [look]
+        writer.hold_look.clear()
+        await pilot.keys("f")
+        await confirmed(pilot)
+        screen = pilot.app.screen
+        assert isinstance(screen, ProgressScreen)
+        await pilot.keys("escape")
+        assert pilot.notifications[-1].endswith("stays on trial: its end will be shown, and U lists it")
+        assert isinstance(pilot.app.screen, MainScreen)
+        assert "it is on trial, and nothing would revert it then" in pilot.qos.writing.leave_question
+        screen.change.plan = TrialPlan(0.0)
+        writer.hold_look.set()
+        await pilot.until(lambda: end in pilot.notifications[-1])
+        assert pilot.qos.writing.leave_question == ""
+
+
 async def test_a_change_on_trial_that_holds_stays() -> None:
     async with strategies() as pilot:
         await pilot.keys("f", "f")

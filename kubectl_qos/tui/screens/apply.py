@@ -236,7 +236,7 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
 
     def _leave(self, outcome: ApplyOutcome) -> None:
         self.outcome = outcome
-        self.change.take(self.change.state.leave())
+        self.change.leave()
         self.dismiss()
 
     def action_reload(self) -> None:
@@ -269,7 +269,7 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
 
 
 class ProgressScreen(QosScreen, group=BindingGroup.PROGRESS):
-    """The progress of a change that was confirmed. Leaving stops watching only; the change goes on."""
+    """The progress of a change that was confirmed. Leaving stops watching only; change and trial go on."""
 
     CSS_PATH = "apply.tcss"
     AUTO_FOCUS = "TextScroll"
@@ -313,17 +313,13 @@ class ProgressScreen(QosScreen, group=BindingGroup.PROGRESS):
         self.query_one("#seen", TextView).show(layout_lines(lines))
 
     def action_back(self) -> None:
-        state, undo = self.change.state, self.qos.keys.first("app.undo")
-        if state.phase is Phase.SENDING:
+        name, phase, undo = self.change.name, self.change.state.phase, self.qos.keys.first("app.undo")
+        if phase is Phase.SENDING:
             self.qos.notify(
-                f"{self.change.name} is under way: its answer will be shown, and {undo} lists it",
-                severity="warning",
+                f"{name} is under way: its answer will be shown, and {undo} lists it", severity="warning"
             )
-        elif state.phase is Phase.FOLLOWING:
-            trial = " and is not on trial any more" if self.change.plan is not None else ""
-            self.qos.notify(
-                f"stopped watching {self.change.name}; the change goes on{trial}, {undo} lists it"
-            )
-        if state.phase in {Phase.SENDING, Phase.FOLLOWING}:
-            self.change.take(state.leave())
+        elif phase is Phase.FOLLOWING and self.change.plan is not None:
+            self.qos.notify(f"{name} stays on trial: its end will be shown, and {undo} lists it")
+        elif phase is Phase.FOLLOWING:
+            self.qos.notify(f"stopped watching {name}; the change goes on, {undo} lists it")
         self.dismiss()
