@@ -103,9 +103,12 @@ async def test_a_first_failure_is_only_text_and_r_tries_again() -> None:
         assert "! Error from server: [bold red]x[/] \\x1b[2J" in pilot.text
         assert "[/nothing]" in pilot.text
         assert "! no answer" in title(pilot)
+        await pilot.seen(" : go to ? help q quit")
+        assert "explain" not in pilot.words, "the footer has only what works"
         await pilot.keys(*KEYS)
         await pilot.refresh()
         assert len(pilot.names) == 60
+        await pilot.seen(" d explain e edit ")
 
 
 async def test_loading_says_so_and_bears_every_key() -> None:

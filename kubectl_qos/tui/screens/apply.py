@@ -6,14 +6,13 @@ The screens render the state of a change (edit/apply.py) and feed it answers; no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
 from textual import events, on
 from textual.app import ComposeResult
-from textual.binding import ActiveBinding
 from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
@@ -172,18 +171,12 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
         return action not in _CONFLICT or self.change.state.has_conflict
 
     @property
-    def active_bindings(self) -> dict[str, ActiveBinding]:
-        """What cannot be done is not in the footer; its key says why."""
+    def not_in_footer(self) -> Collection[str]:
         state = self.change.state
         hidden = set(_WRITES) if state.has_conflict or state.read_only is not None else set()
         if len(state.strategies) < 2 or not state.is_loaded:
             hidden.add("next_strategy")
-        return {
-            key: active._replace(binding=replace(active.binding, show=False))
-            if active.binding.action in hidden
-            else active
-            for key, active in super().active_bindings.items()
-        }
+        return hidden
 
     @on(StrategyLine.Clicked)
     def _choose(self, event: StrategyLine.Clicked) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, cast
@@ -224,6 +225,19 @@ class QosScreen(SingleDismissScreen[None]):
 
     def on_unmount(self) -> None:
         unwatch(self.app, self)
+
+    @property
+    def not_in_footer(self) -> Collection[str]:
+        """The verbs of what cannot be done now: their keys say why."""
+        return ()
+
+    @property
+    def active_bindings(self) -> dict[str, ActiveBinding]:
+        active, hidden = super().active_bindings, self.not_in_footer
+        for key, one in active.items():
+            if one.binding.action in hidden:
+                active[key] = one._replace(binding=replace(one.binding, show=False))
+        return active
 
     @property
     def unsaved(self) -> bool:

@@ -176,6 +176,7 @@ class BrowseScreen(QosScreen):
             problem.update(escape_lines(f"! {error}{hint}\n{retry} retries, {clusters} lists the clusters"))
         if self.qos.view_model is None:
             self._show_list()
+            self.refresh_bindings()
 
     def _show_view_model(self, before: ViewModel | None, view_model: ViewModel | None) -> None:
         if view_model is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -294,6 +295,12 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
         if action in {"next_pane", "previous_pane"} and self.view.kind not in WITH_SIDEBAR:
             return False
         return action not in _VERBS or not any(isinstance(child, Prompt) for child in self.displayed_children)
+
+    @property
+    def not_in_footer(self) -> Collection[str]:
+        """Everything but the way to another cluster where this one could not be read yet."""
+        is_unread = self.qos.view_model is None and self.qos.status.health.error is not None
+        return _VERBS - {"go_to"} if is_unread and self.view.kind is not ListKind.CLUSTERS else ()
 
     def action_filter(self) -> None:
         self.query_one(Prompt).open("/", self.view.filter.text)
