@@ -292,13 +292,16 @@ def _how_to_apply(preview: Preview) -> Section:
     return Section(title, kind.value, sentences(*lines), warns=warns)
 
 
+OF_FILE: Final = "a static pod comes from a file on its node: change that file"
+
+
 def never_sentence(preview: Preview) -> str:
     """Why an object cannot be changed, and what to do instead."""
     if preview.before.pod.kind == "Job":
         may_suspend = preview.before.setup.release.enabled(Gate.MUTABLE_SUSPENDED_JOBS)
         remedy = "suspend it first, or " if may_suspend else ""
         return f"the pod template of a Job is immutable: {remedy}delete and recreate the Job"
-    return "a static pod comes from a file on its node: change that file"
+    return OF_FILE
 
 
 def _in_place(preview: Preview) -> Iterator[str]:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.present.format import full_name
-from kubectl_qos.present.output import Line, Section
+from kubectl_qos.present.output import Line, Section, sentences
 from kubectl_qos.present.pod_rows import PodRow
 from kubectl_qos.present.reasons import score_formula
-from kubectl_qos.qos.oom_score import Kernel, kernel_formula
+from kubectl_qos.qos.oom_score import Kernel, is_mirror, is_static, kernel_formula
 
 if TYPE_CHECKING:
     from kubectl_qos.edit.edits import Edit
@@ -60,8 +60,13 @@ def score_parts(row: PodRow | None, snapshot: Snapshot) -> ScoreParts | None:
 def cheapest_section(pod: Pod, row: PodRow | None, snapshot: Snapshot) -> Section | None:
     """The least memory requests that let a pod outlive the next ones, and what makes it Guaranteed.
 
-    It searches: a pod of a node with 500 pods takes some 100 ms. None where nothing is to be had.
+    It searches: a pod of a node with 500 pods takes some 100 ms. None where nothing is to be had; of a static
+    pod it says where it is changed.
     """
+    if is_static(pod) or is_mirror(pod):
+        from kubectl_qos.present.effects import OF_FILE
+
+        return Section("Where to change it", lines=sentences(OF_FILE))
     if row is None or row.rank is None or pod.kind != "Pod":
         return None
     lines = list(dict.fromkeys(_outliving(pod, snapshot)))

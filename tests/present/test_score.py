@@ -5,6 +5,7 @@ import pytest
 from kubectl_qos.edit.edits import Edit, Side, parse_quantity
 from kubectl_qos.edit.preview import preview
 from kubectl_qos.k8s.snapshot import Scope
+from kubectl_qos.present.effects import OF_FILE
 from kubectl_qos.present.pod_rows import PodRow, build_rows
 from kubectl_qos.present.score import MOST_SCORE, cheapest_section, score_parts
 from tests.tui.sources import API, demo, pod_named
@@ -45,6 +46,13 @@ def test_the_cheapest_change_does_what_it_says_and_one_step_less_does_not() -> N
         for text in ("704Mi", "705Mi")
     ]
     assert ranks == [1, 2]
+
+
+def test_a_static_pod_is_changed_by_its_file() -> None:
+    pod = pod_named(DEMO, "etcd-control-1")
+    section = cheapest_section(pod, next(one for one in ROWS if one.name == pod.name), DEMO)
+    assert section is not None
+    assert [line.text for line in section.lines] == [OF_FILE]
 
 
 def test_nothing_is_cheap_without_a_rank() -> None:

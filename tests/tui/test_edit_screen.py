@@ -99,6 +99,23 @@ def quantity_edit(owner: str, side: Side, resource: str, text: str) -> Edit:
     return Edit(owner, side, resource, parse_quantity(text))
 
 
+async def test_the_footer_of_a_static_pod_has_no_key_that_applies(pilot: Run) -> None:
+    def shown() -> set[str]:
+        active = pilot.app.screen.active_bindings.values()
+        return {one.binding.action for one in active if one.binding.show}
+
+    await edit(pilot, API)
+    assert "apply" in shown()
+    await edit(pilot, "etcd-control-1")
+    await pilot.seen("Where to change it")
+    assert "apply" not in shown()
+    await fill(pilot, "c", Side.REQUESTS, "memory", "1Gi")
+    await pilot.keys("ctrl+s")
+    await pilot.seen("> impossible")
+    assert {"patch", "back"} <= shown()
+    assert not {"apply", "dry_run", "trial"} & shown()
+
+
 async def test_fields(pilot: Run) -> None:
     screen = await edit(pilot, API)
     texts = [(one.owner, one.name_in_spec, one.value) for one in screen.form.fields]

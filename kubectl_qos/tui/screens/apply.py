@@ -18,7 +18,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
-from kubectl_qos.edit.apply import Phase
+from kubectl_qos.edit.apply import Blocked, Phase
 from kubectl_qos.edit.strategy import Strategy
 from kubectl_qos.edit.trial import TrialPlan
 from kubectl_qos.present.apply import (
@@ -173,7 +173,7 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
     @property
     def not_in_footer(self) -> Collection[str]:
         state = self.change.state
-        hidden = set(_WRITES) if state.has_conflict or state.read_only is not None else set()
+        hidden = set() if state.blocked in {None, Blocked.LOADING} else set(_WRITES)
         if len(state.strategies) < 2 or not state.is_loaded:
             hidden.add("next_strategy")
         return hidden

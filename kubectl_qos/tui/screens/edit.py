@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from itertools import groupby
 from typing import Final
@@ -27,6 +27,7 @@ from kubectl_qos.present.output import Section
 from kubectl_qos.present.pod_rows import PodRow
 from kubectl_qos.present.reasons import step_sentence
 from kubectl_qos.present.score import cheapest_section
+from kubectl_qos.qos.oom_score import is_mirror, is_static
 from kubectl_qos.qos.qos_class import QosClass, steps_to
 from kubectl_qos.tui.actions import BindingGroup
 from kubectl_qos.tui.edit_lines import (
@@ -168,6 +169,10 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
     @property
     def unsaved(self) -> bool:
         return self.form.touched not in ([], self._saved)
+
+    @property
+    def not_in_footer(self) -> Collection[str]:
+        return {"apply"} if is_static(self._pod) or is_mirror(self._pod) else ()
 
     def preview_now(self) -> Preview:
         return self._subject.preview(self.form.edits)
