@@ -22,11 +22,11 @@ from kubectl_qos.config.history_file import HistoryFile
 from kubectl_qos.config.settings import Settings
 from kubectl_qos.config.state import UiState
 from kubectl_qos.errors import InputError, QosError
-from kubectl_qos.k8s.kinds import WORKLOADS, Workload
+from kubectl_qos.k8s.kinds import WORKLOADS, Workload, find_workload
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.k8s.usage import PodKey
-from kubectl_qos.present.format import arrived_text
+from kubectl_qos.present.format import arrived_text, count
 from kubectl_qos.tui.actions import (
     ACTIONS,
     BY_NAME,
@@ -57,7 +57,7 @@ from kubectl_qos.tui.view import (
     view_from_values,
     view_values,
 )
-from kubectl_qos.tui.view_model import Trends, ViewModel, newest
+from kubectl_qos.tui.view_model import Trends, ViewModel, newest, pod_named
 from kubectl_qos.tui.widgets.text_view import escape_lines
 from kubectl_qos.tui.write_service import WriteService
 
@@ -432,7 +432,14 @@ class QosApp(App[QosError]):
         keys: Sequence[PodKey] = (),
         workload: Workload | None = None,
     ) -> None:
-        """List what to change about the deaths of some pods, or of a node; what is taken is edited."""
+        """List what to change about the deaths of some pods, or of a node; what is taken is edited.
+
+        Of a single pod that has ended it is that of its workload.
+        """
+        pod = pod_named(view_model, keys[0]) if len(keys) == 1 and workload is None else None
+        if pod is not None and pod.is_terminal:
+            self.fix_workload_of(view_model, keys[0])
+            return
         from kubectl_qos.tui.screens.fixes import FixDialog, find_fixes
 
         named = (workload.kind, workload.name) if workload is not None else None
@@ -447,6 +454,21 @@ class QosApp(App[QosError]):
 
         find = partial(find_fixes, self.source, view_model.snapshot, node, keys, named)
         self.push_screen(FixDialog(find), take)
+
+    def fix_workload_of(self, view_model: ViewModel, key: PodKey) -> None:
+        """The same for the pods of a pod's workload that run now, which may have other names."""
+        pods = [(find_workload(pod), pod) for pod in view_model.snapshot.pods if pod.namespace == key[0]]
+        alive = [(mine, pod) for mine, pod in pods if pod.node_name and not pod.is_terminal]
+        same = [mine for mine, pod in pods if pod.name == key[1]]
+        akin = [mine for mine, _ in alive if key[1].startswith(f"{mine.name}-")]
+        workload = max(same or akin, key=lambda one: len(one.name), default=None)
+        keys = [(key[0], pod.name) for mine, pod in alive if mine == workload]
+        if key not in keys:
+            known = f"{workload.kind.lower()}/{workload.name}" if workload is not None else "its workload"
+            runs = f"{count(len(keys), 'pod')} of {known} {'runs' if len(keys) == 1 else 'run'}"
+            self.notify(f"{key[1]} {'has ended' if same else 'is gone'}; {runs}", severity="warning")
+        if workload is not None and keys:
+            self.fix(view_model, "", keys, workload if workload.kind in WORKLOADS else None)
 
     def _detail_left(self, _: None) -> None:
         self.navigation.back()

@@ -124,9 +124,16 @@ async def test_fixes_are_those_of_the_workload_also_of_a_pod_that_is_gone() -> N
             await pilot.keys("F")
             await pilot.seen("shop/deployment/api")
             await pilot.keys("escape")
+        assert pilot.notifications == [f"{name} is gone; 2 pods of deployment/api run"]
         table(pilot).load([replace(kill, pod="gone-0")], table(pilot)._fitting, DEMO_TIME)
         await pilot.keys("F")
-        assert pilot.notifications[-1] == "that pod is gone, and so is its workload"
+        assert pilot.notifications[-1] == "gone-0 is gone; 0 pods of its workload run"
+        # A single pod that has ended is no more than one that is gone, wherever it is listed.
+        await pilot.keys("escape")
+        await pilot.filter_by("etl-28930")
+        await pilot.keys("F")
+        assert pilot.notifications[-1] == "etl-28930-9xw2c has ended; 0 pods of job/etl-28930 run"
+        assert isinstance(pilot.app.screen, MainScreen)
 
 
 async def test_a_fix_that_is_taken_is_edited() -> None:

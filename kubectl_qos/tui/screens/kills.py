@@ -19,7 +19,6 @@ from textual.widgets import Static
 from kubectl_qos.cluster.source import Source
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.events import EventList
-from kubectl_qos.k8s.kinds import WORKLOADS, find_workload
 from kubectl_qos.k8s.snapshot import OTHER_PODS, Missing, Scope
 from kubectl_qos.present.format import escape
 from kubectl_qos.present.kills import LATER, aged_columns, detail_lines, nothing_sentence
@@ -243,23 +242,11 @@ class KillsScreen(QosScreen, group=BindingGroup.KILLS):
             self.qos.open(Detail.EXPLAIN, pod)
 
     def action_fix(self) -> None:
-        """Of the pods of its workload that run now, which may have other names."""
-        kill, view_model = self.table.row, self._view_model
-        namespace, name = (kill.namespace, kill.pod) if kill is not None else ("", "")
-        alive = [
-            (find_workload(pod), pod)
-            for pod in view_model.snapshot.pods
-            if pod.namespace == namespace and pod.node_name and not pod.is_terminal
-        ]
-        same = [mine for mine, pod in alive if pod.name == name]
-        akin = [mine for mine, _ in alive if name.startswith(f"{mine.name}-")]
-        workload = max(same or akin, key=lambda one: len(one.name), default=None)
-        if workload is None:
-            gone = "that pod is gone, and so is its workload"
-            self.qos.notify(gone if kill else "there is no pod to open", severity="warning")
+        kill = self.table.row
+        if kill is None:
+            self.qos.notify("there is no pod to open", severity="warning")
         else:
-            keys = [(namespace, pod.name) for mine, pod in alive if mine == workload]
-            self.qos.fix(view_model, "", keys, workload if workload.kind in WORKLOADS else None)
+            self.qos.fix_workload_of(self._view_model, (kill.namespace, kill.pod))
 
     def action_logs(self) -> None:
         kill = self.table.row
