@@ -17,11 +17,13 @@ from kubectl_qos.edit.server_response import expected_response
 from kubectl_qos.edit.status import Stage
 from kubectl_qos.edit.trial import TrialPlan
 from kubectl_qos.errors import ApiError, QosError
+from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.present import apply as words
 from kubectl_qos.present.format import duration, escape
 from kubectl_qos.present.output import Section
 from kubectl_qos.tui.actions import Keys
 from kubectl_qos.tui.edit_target import REFUSED, EditTarget, finding_sections
+from kubectl_qos.tui.view_model import ViewModel, pod_named
 from kubectl_qos.tui.widgets.text_view import TextLine, escape_lines, yaml_line
 
 if TYPE_CHECKING:
@@ -174,6 +176,21 @@ def progress_lines(
         yield from _settled_lines(state, keys)
 
 
+def killed_lines(then: Pod, view_model: ViewModel | None) -> Iterator[TextLine]:
+    """What was killed of a pod on its node since it was `then`."""
+    key = then.namespace, then.name
+    now = pod_named(view_model, key, then.node_name) if view_model is not None else None
+    if now is None or now.metadata.uid != then.metadata.uid:
+        return
+    if now.is_terminal and not then.is_terminal:
+        reason = escape(now.status.reason or now.status.phase)
+        yield TextLine(f"! the pod has ended meanwhile: {reason}", "wrong")
+    before = {one.name: one.ends[:1] for one in then.status.every_container}
+    for one in now.status.every_container:
+        if one.ends and one.ends[0].reason == "OOMKilled" and one.ends[:1] != before.get(one.name):
+            yield TextLine(f"! {escape(one.name)} was OOMKilled meanwhile", "wrong")
+
+
 def plan_line(plan: TrialPlan) -> str:
     """How long a change is on trial, and what reverts it."""
     return f"for {duration(int(plan.seconds))}, and reverted at: {', '.join(plan.undo_if)}"
@@ -206,7 +223,11 @@ def trial_end_lines(change: RunningChange, keys: Keys) -> Iterator[TextLine]:
     if failed is not None:
         yield from error_lines("it is not reverted", failed)
     elif undoing is not None and not isinstance(undoing, QosError) and undoing.state.result is not None:
-        yield TextLine("  it is reverted: the previous values are restored", "answer")
+        progress = undoing.state.progress
+        if progress is None or progress.stage is Stage.DONE:
+            yield TextLine("  it is reverted: the previous values are restored", "answer")
+        else:
+            yield TextLine(f"  it is reverted: {words.progress_line(progress)}", "changed")
     elif change.reverts:
         yield TextLine("  reverting it …", "muted")
     else:

@@ -21,7 +21,7 @@ from kubectl_qos.edit.patch import RESIZE, PatchRequest
 from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.events import Event, EventList
-from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.k8s.objects import ContainerState, ContainerStateTerminated, Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
 from kubectl_qos.present.clusters import cluster_row
@@ -220,6 +220,17 @@ def without(snapshot: Snapshot, name: str) -> Snapshot:
     """The snapshot without a pod."""
     gone = pod_named(snapshot, name)
     return replace(snapshot, pods=tuple(pod for pod in snapshot.pods if pod is not gone))
+
+
+def died(pods: Snapshot) -> Snapshot:
+    """The snapshot in which the container of the changed pod was OOMKilled once more."""
+    pod = pod_named(pods, API)
+    (was,) = pod.status.every_container
+    ended = ContainerState(terminated=ContainerStateTerminated(exit_code=137, reason="OOMKilled"))
+    now = msgspec.structs.replace(was, restart_count=was.restart_count + 1, last_state=ended)
+    status = msgspec.structs.replace(pod.status, container_statuses=(now,))
+    changed = msgspec.structs.replace(pod, status=status)
+    return replace(pods, pods=tuple(changed if one is pod else one for one in pods.pods))
 
 
 def renamed(snapshot: Snapshot, name: str, new: str) -> Snapshot:

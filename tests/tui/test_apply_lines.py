@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
@@ -17,9 +19,10 @@ from kubectl_qos.edit.history import ValueConflict
 from kubectl_qos.edit.preview import StrategyKind
 from kubectl_qos.edit.related import RelatedObjects, pod_from_raw, pod_reference
 from kubectl_qos.edit.status import Progress, Stage
+from kubectl_qos.edit.trial import Trial
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.k8s.kinds import WORKLOADS, pod_from_workload
-from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.k8s.objects import Pod, PodStatus
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.tui import apply_lines
@@ -28,12 +31,39 @@ from kubectl_qos.tui.edit_target import EditTarget, related_sections
 from kubectl_qos.tui.view_model import ViewModel, build_view_model
 from kubectl_qos.tui.widgets.text_view import TextLine
 from kubectl_qos.tui.write_service import WriteService
-from tests.tui.sources import API, ScriptedSource, demo, pod_named
+from tests.tui.sources import API, ScriptedSource, demo, died, pod_named
 from tests.tui.writers import DONE, WAITING, accepted, around, deployment, memory, recorded
 
 KEYS = Keys()
 NONE: Any = None
 VALUES = (None, "0", "64Mi", "900Gi")
+
+
+def test_what_was_killed_meanwhile_is_said(facts: ViewModel) -> None:
+    then = pod_named(demo(), API)
+    later = build_view_model(died(demo()), Scope(), DEMO_TIME)
+    assert not list(apply_lines.killed_lines(then, facts))
+    (line,) = apply_lines.killed_lines(then, later)
+    assert line.text == "! c was OOMKilled meanwhile"
+    evicted = msgspec.structs.replace(then, status=PodStatus(phase="Failed", reason="Evicted"))
+    later = build_view_model(replace(demo(), pods=(evicted,)), Scope(), DEMO_TIME)
+    (line,) = apply_lines.killed_lines(then, later)
+    assert line.text == "! the pod has ended meanwhile: Evicted"
+
+
+@pytest.mark.parametrize(
+    ("progress", "end"),
+    [
+        (DONE, "the previous values are restored"),
+        (Progress(Stage.ERROR, settled=False, message="cannot decrease"), "error: cannot decrease"),
+        (Progress(Stage.DEFERRED, settled=False, message="no memory"), "deferred: no memory"),
+    ],
+)
+def test_what_the_kubelet_says_of_a_trial_that_is_reverted(progress: Progress, end: str) -> None:
+    undoing: Any = SimpleNamespace(state=SimpleNamespace(error=None, result=1, progress=progress))
+    change: Any = SimpleNamespace(undoing=undoing, trial=Trial(infeasible=""), reverts=True)
+    *_, line = apply_lines.trial_end_lines(change, KEYS)
+    assert line.text == f"  it is reverted: {end}"
 
 
 @pytest.fixture(scope="module")

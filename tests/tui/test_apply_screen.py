@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-import msgspec
 import pytest
 from textual.widgets import Button, Input
 from textual.widgets._footer import FooterKey
@@ -25,9 +24,9 @@ from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.edit.status import Progress, Stage
 from kubectl_qos.edit.trial import TrialPlan
 from kubectl_qos.errors import ApiError, ServerUnreachable
-from kubectl_qos.k8s.objects import ContainerState, ContainerStateTerminated, Pod
+from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.quantity import Quantity
-from kubectl_qos.k8s.snapshot import Missing, Snapshot
+from kubectl_qos.k8s.snapshot import Missing
 from kubectl_qos.tui.actions import ACTIONS
 from kubectl_qos.tui.screens.apply import ApplyScreen, ProgressScreen, StrategyLine
 from kubectl_qos.tui.screens.dialogs import ConfirmWrite
@@ -36,7 +35,7 @@ from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.screens.patch import PatchScreen
 from kubectl_qos.tui.screens.undo import UndoScreen
 from kubectl_qos.tui.widgets.text_view import TextView
-from tests.tui.sources import API, Run, ScriptedSource, demo, pod_named, running
+from tests.tui.sources import API, Run, ScriptedSource, demo, died, pod_named, running
 from tests.tui.writers import CONTEXT, DONE, RESIZING, WAITING, ScriptedWriter, around, memory
 
 LEAVING = ("q", "ctrl+c", "ctrl+q")
@@ -498,17 +497,6 @@ async def test_the_question_names_what_the_kubelet_puts_off() -> None:
         await pilot.keys("a")
         await pilot.seen("Write this to the cluster although the kubelet answers Deferred?")
         assert "! kubelet answers Deferred: Node didn't have enough resource: memory" in pilot.words
-
-
-def died(pods: Snapshot) -> Snapshot:
-    """The snapshot in which the container of the changed pod was OOMKilled once more."""
-    pod = pod_named(pods, API)
-    (was,) = pod.status.every_container
-    ended = ContainerState(terminated=ContainerStateTerminated(exit_code=137, reason="OOMKilled"))
-    now = msgspec.structs.replace(was, restart_count=was.restart_count + 1, last_state=ended)
-    status = msgspec.structs.replace(pod.status, container_statuses=(now,))
-    changed = msgspec.structs.replace(pod, status=status)
-    return replace(pods, pods=tuple(changed if one is pod else one for one in pods.pods))
 
 
 @pytest.mark.parametrize(("stored", "writes"), [("1Gi", 2), ("3Gi", 1)])

@@ -130,7 +130,7 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
             yield TextView(id="request")
 
     def on_mount(self) -> None:
-        self._show()
+        self.watch(self.app, "view_model", self._show)
 
     def on_change_updated(self, message: ChangeUpdated) -> None:
         """Show the state; confirm it where that follows and nothing else is open above."""
@@ -164,7 +164,8 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
         change = self.change
         plan = [f"  on trial {apply_lines.plan_line(change.plan)}"] if change.plan is not None else []
         lines = apply_lines.answer_lines(change.state, change.target, self.qos.keys)
-        return [*lines, *(TextLine(line, "changed") for line in plan)]
+        killed = apply_lines.killed_lines(change.target.pod, self.qos.view_model)
+        return [*killed, *lines, *(TextLine(line, "changed") for line in plan)]
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         del parameters
@@ -299,6 +300,8 @@ class ProgressScreen(QosScreen, group=BindingGroup.PROGRESS):
                 change.state, self._request, context, seconds, keys, on_trial=change.plan is not None
             )
         )
+        if change.plan is None:
+            lines += apply_lines.killed_lines(change.target.pod, self.qos.view_model)
         lines += apply_lines.trial_lines(change, keys)
         problem = self.qos.writing.history.problem
         if problem and change.state.phase is Phase.SETTLED:
