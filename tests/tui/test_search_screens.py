@@ -104,6 +104,14 @@ async def test_the_best_is_chosen_among_what_is_found_and_escape_goes_nowhere(pi
     assert row.name == ALL[2]
 
 
+async def test_the_palette_says_in_full_what_its_column_cuts() -> None:
+    async with running(size=(80, 24)) as found:
+        await found.keys("ctrl+p", "down")
+        await found.seen("─ change requests and limits, with a preview ─")
+        await found.keys("up")
+        assert "─ why this class" not in found.words
+
+
 async def test_a_pod_that_is_gone_meanwhile_leads_to_its_node(pilot: Run) -> None:
     await pilot.keys("escape")
     await pilot.keys("f")

@@ -14,6 +14,7 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.fuzzy import FuzzySearch
+from textual.markup import escape as escape_markup
 from textual.widget import Widget
 from textual.widgets import Input, Label
 
@@ -169,6 +170,13 @@ class Palette(SearchDialog[Command]):
         """The same columns for all rows: nothing moves while a query is typed."""
         del rows
         return _last_takes_rest(_COMMAND_COLUMNS, self._commands, available)
+
+    @on(LineTable.Highlighted)
+    def _describe(self, event: LineTable.Highlighted) -> None:
+        """What the command under the cursor does in full where the column cuts it."""
+        text = event.row.help if event.row is not None else ""
+        is_cut = cell_len(text) > event.table.columns.widths[-1]
+        self.query_one(".dialog-table").border_subtitle = escape_markup(text) if is_cut else ""
 
     def empty(self, query: str) -> str:
         return f"No command has the letters of {escape(query)}."
