@@ -204,6 +204,24 @@ async def test_screens_of_a_pod(picture: Picture) -> None:
         await picture(pilot, "compare", sizes=ALL)
 
 
+async def test_dialogs_and_texts_of_a_row(picture: Picture) -> None:
+    async with shown() as pilot:
+        for key, until_gone, name in (
+            ("F", "Looking for fixes", "fixes"),
+            ("m", "", "menu"),
+            ("y", "Reading", "yaml"),
+            ("l", "Reading", "log"),
+        ):
+            for size in ALL:
+                # What fits is worked out when they open.
+                await pilot.resize_terminal(*size)
+                await pilot.keys(key)
+                if until_gone:
+                    await gone(pilot, until_gone)
+                await picture(pilot, name, sizes=[size])
+                await pilot.keys("escape")
+
+
 async def edit(pilot: Run, name: str) -> None:
     """Open the fields of a pod."""
     await pilot.filter_by(name)
@@ -328,7 +346,8 @@ async def test_applying(picture: Picture, name: str) -> None:
                 await gone(pilot, "loading related objects")
                 await gone(pilot, "waiting for scripted")
             await pilot.seen(until_seen)
-            await picture(pilot, picture_name, sizes=BOTH)
+            sizes = ALL if picture_name in {"apply", "confirm", "progress"} else BOTH
+            await picture(pilot, picture_name, sizes=sizes)
 
 
 def remembering(*entries: Entry) -> QosApp:
@@ -351,7 +370,7 @@ async def test_undo(picture: Picture) -> None:
         await pilot.keys("U")
         await pilot.seen("exceeded quota")
         await pilot.keys("down")
-        await picture(pilot, "undo", sizes=BOTH)
+        await picture(pilot, "undo", sizes=ALL)
     async with shown(remembering(ENTRIES[1])) as pilot:
         for key, text in (
             ("U", "512Mi"),
@@ -607,7 +626,7 @@ async def work_out(pilot: Run, *pressed: str, until_gone: str) -> None:
 @pytest.mark.parametrize("name", SIMULATED)
 async def test_simulation(picture: Picture, name: str) -> None:
     async with shown() as pilot:
-        for size in BOTH:
+        for size in ALL if name == "free" else BOTH:
             # What fits is worked out when it opens.
             await pilot.resize_terminal(*size)
             await work_out(pilot, *SIMULATED[name], until_gone="Simulating …")
@@ -624,7 +643,7 @@ async def test_simulation_without_usage(picture: Picture) -> None:
 async def test_kills(picture: Picture) -> None:
     async with shown() as pilot:
         await work_out(pilot, "K", until_gone="Reading …")
-        await picture(pilot, "kills", sizes=BOTH)
+        await picture(pilot, "kills", sizes=ALL)
         await pilot.press_each("escape", "2", "G", "enter")
         await work_out(pilot, "K", until_gone="Reading …")
         await picture(pilot, "kills_of_none", sizes=BOTH)

@@ -123,10 +123,11 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
         yield Static(id="subject", markup=False)
         with TextScroll() as scroll:
             scroll.border_title = "How to apply it"
-            yield TextView(id="changes")
-            yield StrategyList()
-            yield TextView(id="answer")
-            yield TextView(id="findings")
+            with Vertical(id="facts"):
+                yield TextView(id="changes")
+                yield StrategyList()
+                yield TextView(id="answer")
+                yield TextView(id="findings")
             yield TextView(id="request")
 
     def on_mount(self) -> None:
