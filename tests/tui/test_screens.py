@@ -212,7 +212,7 @@ async def test_dialogs_and_texts_of_a_row(picture: Picture) -> None:
             ("y", "Reading", "yaml"),
             ("l", "Reading", "log"),
         ):
-            for size in ALL:
+            for size in (SMALL, ALL[-1]):
                 # What fits is worked out when they open.
                 await pilot.resize_terminal(*size)
                 await pilot.keys(key)
