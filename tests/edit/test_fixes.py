@@ -353,6 +353,15 @@ def test_a_neighbour_without_a_limit_gets_one() -> None:
     assert [as_flags(one.edits) for one in limited] == [["-c a --limits memory=10Gi"]]
     assert limited[0].after is not None
     assert limited[0].after.key == ("n", "other")
+    swaps = NodeSetup(
+        replace(SETUP.node, swap_capacity_bytes=2 * GIB),
+        replace(SETUP.kubelet, memory_swap_behavior="LimitedSwap"),
+        SETUP.release,
+    )
+    model = node(mine, other, setup=swaps, mine=4, other=9)
+    (fix,) = (one for one in fixes_of_node(model).fixes if one.kind is FixKind.NEIGHBOUR)
+    kept = [is_kept(model, fix, some, [("n", "other")]) for some in (fix.minimal, *one_mi_less(fix.minimal))]
+    assert kept == [True, False], "swap is room too"
     critical = msgspec.structs.replace(
         other, spec=msgspec.structs.replace(other.spec, priority=2_000_000_000)
     )
