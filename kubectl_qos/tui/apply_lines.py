@@ -199,7 +199,10 @@ def trial_lines(change: RunningChange, keys: Keys) -> Iterator[TextLine]:
     if failed is not None:
         yield from error_lines("it is not reverted", failed)
     elif undoing is not None and not isinstance(undoing, QosError) and undoing.state.result is not None:
-        yield TextLine("  it is reverted: the previous values are restored", "answer")
+        now, said = undoing.state.progress, "the previous values are restored"
+        if now is not None and now.stage is not Stage.DONE:
+            said = words.progress_line(now)
+        yield TextLine(f"  it is reverted: {said}", "answer")
     elif change.reverts:
         yield TextLine("  reverting it …", "muted")
     elif change.state.phase is not Phase.FOLLOWING:

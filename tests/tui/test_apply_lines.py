@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,12 +12,13 @@ import pytest
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.config.history_file import HistoryFile
 from kubectl_qos.config.settings import ContextSettings, Settings
-from kubectl_qos.edit.apply import Apply, ApplyResult, ConflictError, UnknownOutcome
+from kubectl_qos.edit.apply import Apply, ApplyResult, ConflictError, Phase, UnknownOutcome
 from kubectl_qos.edit.edits import Edit, Side
 from kubectl_qos.edit.history import ValueConflict
 from kubectl_qos.edit.preview import StrategyKind
 from kubectl_qos.edit.related import RelatedObjects, pod_from_raw, pod_reference
 from kubectl_qos.edit.status import Progress, Stage
+from kubectl_qos.edit.trial import Trial, TrialPlan
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.k8s.kinds import WORKLOADS, pod_from_workload
 from kubectl_qos.k8s.objects import Pod
@@ -237,3 +239,19 @@ def test_the_answer_to_a_change_that_was_left(facts: ViewModel, error: QosError 
     assert shown[0].endswith(text)
     assert shown[1] == ("information" if error is None else "warning")
     assert not service.leave_question
+
+
+@pytest.mark.parametrize(
+    ("progress", "words"),
+    [
+        (DONE, "it is reverted: the previous values are restored"),
+        (Progress(Stage.DEFERRED, False, "no room"), "it is reverted: deferred: no room"),
+    ],
+)
+def test_of_a_reverted_change_the_kubelet_s_answer_is_said(progress: Progress, words: str) -> None:
+    settled = SimpleNamespace(phase=Phase.SETTLED, result="sent", error=None, progress=progress)
+    undoing = SimpleNamespace(state=settled)
+    change: Any = SimpleNamespace(
+        state=settled, plan=TrialPlan(), trial=Trial(infeasible=""), undoing=undoing
+    )
+    assert text_of(apply_lines.trial_lines(change, KEYS)).endswith(words)
