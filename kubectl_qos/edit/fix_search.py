@@ -159,12 +159,13 @@ class _Search:
         workload: tuple[str, str] | None = None,
         real: NodeModel | None = None,
     ) -> None:
-        self._model, self._real = model, real or model
+        # A copy: what it caches of each pod is let go with the search.
+        self._model, self._real = replace(model), real or model
         self._group = frozenset(group) if workload is not None else frozenset()
         self._workload = workload
         self.pods = {pod_key(pod): pod for pod in self._real.pods}
         self.node = model.setup.node.name
-        self.before = model.state()
+        self.before = self._model.state()
 
     def on_node(self, fix: Fix) -> Iterator[Fix]:
         """A fix of a workload with what its pods here request together."""
