@@ -56,8 +56,8 @@ def test_a_row_says_what_whom_it_outlives_and_when(found: Plans) -> None:
 
 
 def test_the_order_of_pods_changes_no_word(snapshot: Snapshot) -> None:
-    turned = replace(snapshot, pods=snapshot.pods[::-1])
-    one, other = (plans_of_nodes(some, list(snapshot.nodes), EVERYWHERE) for some in (snapshot, turned))
+    backwards = replace(snapshot, pods=snapshot.pods[::-1])
+    one, other = (plans_of_nodes(some, list(snapshot.nodes), EVERYWHERE) for some in (snapshot, backwards))
     assert list(lines(other)) == list(lines(one))
     assert priority_values(other).items == priority_values(one).items
 
