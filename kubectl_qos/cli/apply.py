@@ -69,6 +69,8 @@ class DidNotHold(QosError):
 
 
 MOST_FAILED_CHECKS: Final = 3
+REVERT_SECONDS: Final = 5.0
+"""How long the kubelet's answer to a change that reverts another one is looked for."""
 _GONE: Final = (
     "the demo is gone when this command ends, and the change with it: kubectl qos --demo keeps both"
 )
@@ -158,14 +160,17 @@ class ApplyShell:
         self._refusal = ""
         self._sent_at = 0.0
         self._trial = Trial()
+        self._is_revert = False
         self._lasts = resolved.lasts
         self._history = HistoryFile(history_path()) if self._lasts else HistoryFile(None, problem="")
         self.writer = None if options.dry_run == "client" else resolved.source.writer()
 
     def for_undo(self) -> ApplyShell:
-        """One that reverts the change: without a question, and without waiting for the kubelet."""
-        again = replace(self.options, yes=True, force=True, wait=False, for_seconds=None, undo_if=())
-        return ApplyShell(self._resolved, again, self._settings, self._format)
+        """One that reverts the change: without a question, and following it for some seconds alone."""
+        again = replace(self.options, yes=True, force=True, for_seconds=None, undo_if=())
+        shell = ApplyShell(self._resolved, again, self._settings, self._format)
+        shell._is_revert = True
+        return shell
 
     def load(self, begun: Step, snapshot: Snapshot, kind: StrategyKind | None) -> Apply:
         """The loaded state with the strategy of a kind, else the first one, after a report of them all."""
@@ -257,7 +262,7 @@ class ApplyShell:
             self._print(present.trial_lines(trial))
         if trial.seen:
             raise DidNotHold(f"{name} did not hold: {present.trial_words(trial)}", result.entry)
-        if not is_done:
+        if not is_done and not self._is_revert:
             words = "and ended as" if progress.settled else "last seen as"
             raise QosError(f"{name} is changed, {words}: {_last_seen(state)}")
         if self.options.for_seconds:
@@ -335,6 +340,8 @@ class ApplyShell:
         answer = _attempt(lambda: self._look(writer, result))
         state, command = state.checked(answer, int(self._elapsed()), on_trial=bool(self.options.for_seconds))
         error = state.error
+        if self._is_revert and (error is not None or self._elapsed() >= REVERT_SECONDS):
+            return state.leave()
         if error is not None and (isinstance(error, ApiError) or state.failed_checks == MOST_FAILED_CHECKS):
             raise QosError(f"{name} is changed, but its progress cannot be read: {error}", error.hint)
         return state, command

@@ -150,7 +150,7 @@ def _find_goal(request: EditRequest, pod: Pod, setup: NodeSetup, snapshot: Snaps
     if outlived is not None:
         other = _find_outlived(outlived, pod, snapshot)
         return outlive(pod, other, setup, neighbours, snapshot.usage), f"outliving {reference(other)}"
-    return rank_at_least(pod, rank, setup, neighbours, snapshot.usage), f"rank {rank}"
+    return rank_at_least(pod, rank, setup, neighbours, snapshot.usage), f"kill rank {rank}"
 
 
 def _find_outlived(outlived: PodKey, pod: Pod, snapshot: Snapshot) -> Pod:

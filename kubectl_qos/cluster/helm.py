@@ -69,52 +69,56 @@ def releases_in(path: Path, files: Files) -> Iterator[tuple[Manager, Chart]]:
     """The charts of the tree that Argo CD Applications and Flux HelmReleases of a file name."""
     for number, document in enumerate(plain_documents(files.read(path), files.name(path))):
         for items, raw in document.objects():
-            found = _release(raw)
-            if found is None or not isinstance(found.folder, str):
-                continue
-            chart = (files.root / found.folder.lstrip("/")).resolve()
-            if not chart.is_relative_to(files.root) or not (chart / "Chart.yaml").is_file():
-                continue
-            way: Way = tuple(step for one in items for step in ("items", one))
-            base = chart if found.by.kind is ManagerKind.ARGO_CD else files.root
-            names = found.files if isinstance(found.files, list) else []
-            given = [ValuePlace((base / str(name)).resolve()) for name in names]
-            inline = [ValuePlace(path, number, (*way, *one)) for one in found.inline if get(raw, one)]
-            own = chart_alone(chart, found.name, found.namespace)
-            places = tuple(dict.fromkeys((*inline, *reversed(given), *own.places)))
-            yield found.by, own._replace(places=places, flags=found.flags, unknown=found.unknown)
+            for found in _releases(raw):
+                chart = (files.root / str(found.folder).lstrip("/")).resolve()
+                is_inside = isinstance(found.folder, str) and chart.is_relative_to(files.root)
+                if not is_inside or not (chart / "Chart.yaml").is_file():
+                    continue
+                way: Way = tuple(step for one in items for step in ("items", one))
+                base = chart if found.by.kind is ManagerKind.ARGO_CD else files.root
+                names = found.files if isinstance(found.files, list) else []
+                given = [ValuePlace((base / str(name)).resolve()) for name in names]
+                inline = [ValuePlace(path, number, (*way, *one)) for one in found.inline if get(raw, one)]
+                own = chart_alone(chart, found.name, found.namespace)
+                places = tuple(dict.fromkeys((*inline, *reversed(given), *own.places)))
+                unknown = f"{files.name(path)}: {found.unknown}" if found.unknown else ""
+                yield found.by, own._replace(places=places, flags=found.flags, unknown=unknown)
 
 
-def _release(raw: Json) -> _Release | None:
+def _releases(raw: Json) -> Iterator[_Release]:
     version, spec, name = str(raw.get("apiVersion") or ""), nested(raw, "spec"), metadata_text(raw, "name")
     if raw.get("kind") == "Application" and version.startswith("argoproj.io/"):
-        source, helm = nested(spec, "source"), nested(spec, "source", "helm")
-        flags: list[str] = []
-        for one in nested_list(helm, "parameters"):
-            text = f"{one.get('name')}={one.get('value')}"
-            flags += ["--set-string" if one.get("forceString") else "--set", text] if one else []
-        return _Release(
-            Manager(ManagerKind.ARGO_CD, name, ""),
-            source.get("path"),
-            str(helm.get("releaseName") or name),
-            str(nested(spec, "destination").get("namespace") or ""),
-            helm.get("valueFiles"),
-            (("spec", "source", "helm", "valuesObject"), ("spec", "source", "helm", "values")),
-            tuple(flags),
-        )
+        several = nested_list(spec, "sources")
+        ways: list[Way] = [("spec", "sources", index) for index in range(len(several))]
+        for way, source in zip(
+            ways or [("spec", "source")], several or [nested(spec, "source")], strict=True
+        ):
+            helm, flags = nested(source, "helm"), list[str]()
+            for one in nested_list(helm, "parameters"):
+                text = f"{one.get('name')}={one.get('value')}"
+                flags += ["--set-string" if one.get("forceString") else "--set", text] if one else []
+            yield _Release(
+                Manager(ManagerKind.ARGO_CD, name, ""),
+                source.get("path"),
+                str(helm.get("releaseName") or name),
+                str(nested(spec, "destination").get("namespace") or ""),
+                helm.get("valueFiles"),
+                ((*way, "helm", "valuesObject"), (*way, "helm", "values")),
+                tuple(flags),
+                "one of several spec.sources" if len(several) > 1 else "",
+            )
     if raw.get("kind") == "HelmRelease" and version.startswith("helm.toolkit.fluxcd.io/"):
         own = metadata_text(raw, "namespace") or "flux-system"
         of_chart, target = nested(spec, "chart", "spec"), spec.get("targetNamespace")
-        return _Release(
+        yield _Release(
             Manager(ManagerKind.FLUX_HELM_RELEASE, f"{own}/{name}", ""),
             of_chart.get("chart"),
             str(spec.get("releaseName") or (f"{target}-{name}" if target else name)),
             str(target or own),
             of_chart.get("valuesFiles"),
             (("spec", "values"),),
-            unknown="its valuesFrom" if spec.get("valuesFrom") else "",
+            unknown="spec.valuesFrom" if spec.get("valuesFrom") else "",
         )
-    return None
 
 
 _ABOUT_RESOURCES: Final = re.compile("resources|requests|limits|memory|cpu")
@@ -198,7 +202,7 @@ def build(chart: Chart, files: Files) -> bytes:
     if program is None:
         raise InputError(f"{name} cannot be built: a chart is built by helm, which is not in PATH")
     if chart.unknown:
-        raise InputError(f"{name} cannot be built: {chart.unknown} of {chart.release} is not in the tree")
+        raise InputError(f"{name} cannot be built: {chart.unknown} is not read")
     with tempfile.TemporaryDirectory(prefix="kubectl-qos-") as folder:
         copy = Path(folder).resolve() / "chart"
         shutil.copytree(chart.folder, copy, symlinks=True)

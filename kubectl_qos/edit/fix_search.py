@@ -159,12 +159,13 @@ class _Search:
         workload: tuple[str, str] | None = None,
         real: NodeModel | None = None,
     ) -> None:
-        self._model, self._real = model, real or model
+        # A copy: what it caches of each pod is let go with the search.
+        self._model, self._real = replace(model), real or model
         self._group = frozenset(group) if workload is not None else frozenset()
         self._workload = workload
         self.pods = {pod_key(pod): pod for pod in self._real.pods}
         self.node = model.setup.node.name
-        self.before = model.state()
+        self.before = self._model.state()
 
     def on_node(self, fix: Fix) -> Iterator[Fix]:
         """A fix of a workload with what its pods here request together."""
@@ -403,12 +404,19 @@ class _Search:
         if not evidence.peak_bytes or not _ends(self.before, index, to_bytes, death.key, evicts=evicts):
             return
         wanted = max(evidence.wanted_bytes, memory_value(pod, container, Side.REQUESTS))
-        claim, least = Claim(room_bytes=wanted - used), -(-wanted // UNIT_BYTES) * UNIT_BYTES
+        least = -(-wanted // UNIT_BYTES) * UNIT_BYTES
         minimal = self._limit(pod, container, least)
+
+        def limited(edits: Sequence[Edit]) -> tuple[NodeState, int]:
+            after = self._model.state({key}, edits)
+            return after, after.find_container(key[1], container, key[0])
+
+        after, place = limited(minimal)
+        # Swap is room above the limit, which was chosen for memory alone.
+        claim = Claim(room_bytes=after.containers[place].most_bytes - used)
         for size in dict.fromkeys((friendly(least), least)):
             edits = self._limit(pod, container, size)
-            after = self._model.state({key}, edits)
-            place = after.find_container(key[1], container, key[0])
+            after, place = limited(edits)
             own = next((one for one in own_deaths(after, key) if one.container == container), None)
             is_kept = own is not None and claim.is_kept(own)
             if not is_kept or _ends(after, place, to_bytes, death.key, evicts=evicts):

@@ -28,13 +28,14 @@ from kubectl_qos.k8s.quantity import ZERO
 from kubectl_qos.k8s.resources import pod_requests
 from kubectl_qos.k8s.usage import ContainerKey, ContainerUsage, PodKey, PodUsage
 from kubectl_qos.qos.qos_class import QosClass, computed_class
+from kubectl_qos.qos.ranking import Ranking, rank_node, with_pods
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.resize import node_fit
 from kubectl_qos.qos.simulation.next_death import OF_NODE, NextDeath, in_turn, next_deaths
 from kubectl_qos.qos.simulation.node_state import (
     NodeProcess,
     NodeState,
-    build_node_state,
+    ranked_node_state,
 )
 
 
@@ -219,8 +220,10 @@ class NodeModel:
     own_processes: tuple[NodeProcess, ...] = ()
 
     @cached_property
-    def _running(self) -> list[Pod]:
-        return [running_pod(pod, self.setup.release) for pod in self.pods]
+    def _ranking(self) -> Ranking:
+        release = self.setup.release
+        running = (running_pod(pod, release) for pod in self.pods)
+        return rank_node(running, self.setup.node, release, self.usage)
 
     @cached_property
     def free_bytes(self) -> int | None:
@@ -249,12 +252,10 @@ class NodeModel:
 
         Raises InputError where the node's memory is unknown.
         """
-        pods = [
-            self.recreated(pod, edits) if pod_key(pod) in keys else running
-            for pod, running in zip(self.pods, self._running, strict=True)
-        ]
-        return build_node_state(
-            pods, self.setup, self.usage, own_bytes=self.own_bytes, own_processes=self.own_processes
+        changed = {pod_key(pod): self.recreated(pod, edits) for pod in self.pods if pod_key(pod) in keys}
+        ranking = with_pods(self._ranking, changed, self.setup.release) if changed else self._ranking
+        return ranked_node_state(
+            ranking, self.setup, own_bytes=self.own_bytes, own_processes=self.own_processes
         )
 
     def evidence(self, pod: Pod, container: str) -> Evidence:

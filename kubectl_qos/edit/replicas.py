@@ -29,23 +29,24 @@ from kubectl_qos.qos.simulation.node_state import ranked_node_state
 class NodeReplicas:
     """The pods of a workload that one node runs, by their kill ranks there, and all deaths that wait there.
 
-    `mine_*` is the nearest death of one of the pods. `room` is how many further pods with the edits the node
-    has requests left for, `room_later` once the old ones are gone; None where what is allocatable is unknown.
+    `mine_*` are those of these pods, the nearest first. `room` is how many further pods with the edits the
+    node has requests left for, `room_later` once the old ones are gone; None where what is allocatable is
+    unknown.
     """
 
     setup: NodeSetup
     effects: tuple[Effects, ...]
     deaths_before: tuple[NextDeath, ...]
     deaths_after: tuple[NextDeath, ...]
-    mine_before: NextDeath | None
-    mine_after: NextDeath | None
+    mine_before: tuple[NextDeath, ...]
+    mine_after: tuple[NextDeath, ...]
     room: int | None
     room_later: int | None
 
     @property
     def first(self) -> Effects:
         """Those on the pod that dies next, as far as that is known."""
-        key = self.mine_before.key if self.mine_before is not None else None
+        key = self.mine_before[0].key if self.mine_before else None
         mine = (one for one in self.effects if (one.before.pod.namespace, one.before.pod.name) == key)
         return next(mine, self.effects[0])
 
@@ -66,7 +67,7 @@ def recreate_all(workload: Pod, edits: Sequence[Edit], snapshot: Snapshot) -> tu
     for pod in replicas_of(workload, snapshot.pods):
         by_node.setdefault(pod.node_name, []).append(pod)
     found = (_on_node(pods, edits, name, snapshot) for name, pods in by_node.items())
-    return tuple(sorted(found, key=lambda one: one.mine_before.distance_bytes if one.mine_before else inf))
+    return tuple(sorted(found, key=lambda one: one.mine_before[0].distance_bytes if one.mine_before else inf))
 
 
 def usage_of(pod: Pod, snapshot: Snapshot) -> PodUsage | None:
@@ -122,13 +123,13 @@ def _recreated(pod: Pod, edits: Iterable[Edit]) -> Pod:
 
 def _deaths(
     ranking: Ranking, setup: NodeSetup, own_bytes: int, keys: Collection[PodKey]
-) -> tuple[tuple[NextDeath, ...], NextDeath | None]:
-    """All that wait on a node, and the nearest of these pods."""
+) -> tuple[tuple[NextDeath, ...], tuple[NextDeath, ...]]:
+    """All that wait on a node, and those of these pods."""
     try:
         state = ranked_node_state(ranking, setup, own_bytes=own_bytes)
     except InputError:
-        return (), None
-    return tuple(next_deaths(state)), next(iter(deaths_of(state, keys)), None)
+        return (), ()
+    return tuple(next_deaths(state)), tuple(deaths_of(state, keys))
 
 
 def _room(pod: Pod, others: Iterable[Pod], setup: NodeSetup) -> int | None:

@@ -137,7 +137,8 @@ class _Node:
 
     def __init__(self, model: NodeModel, found: PriorityPlan, values: _Values) -> None:
         self._model, self._found, self._values = model, found, values
-        self._pods = {pod_key(pod): pod for pod in model.pods if not pod.is_terminal}
+        pods = sorted(model.pods, key=lambda pod: (priority_of(pod), pod_key(pod)))
+        self._pods = {pod_key(pod): pod for pod in pods if not pod.is_terminal}
         self._edits = {key: _edits(pod, values) for key, pod in self._pods.items()}
         self._edits |= {pod_key(move.pod): move.edits for move in found.moves}
         self._priorities = {key: priority_of(pod) for key, pod in self._pods.items()}

@@ -264,7 +264,7 @@ def _room(preview: Preview) -> Iterator[Section]:
 
 def _server(preview: Preview) -> Section:
     refusals = sentences(*(escape(str(refusal)) for refusal in preview.refusals))
-    answer = "would refuse these values" if refusals else "these values are valid"
+    answer = "would refuse these values" if refusals else "valid; quota and LimitRange come after"
     return Section("Server", answer, refusals, warns=bool(refusals))
 
 

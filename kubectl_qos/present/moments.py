@@ -231,6 +231,15 @@ def _nearest(deaths: Sequence[NextDeath | None]) -> str:
     return next((f"{distance(one)} {killed_by(one)}" for one in deaths if one is not None), "none")
 
 
+def _turns(deaths: Sequence[NextDeath]) -> dict[str, str]:
+    """How far away the first by each killer is, and its turn: `+118Mi, after 2 other deaths`."""
+    found: dict[str, str] = {}
+    for one in deaths:
+        of = "" if one.mechanism in OF_NODE else f" of {escape(one.container)}"
+        found.setdefault(f"{killed_by(one._replace(limit_bytes=None))}{of}", f"{distance(one)}{turn(one)}")
+    return found
+
+
 MOST_NODES: Final = 10
 """Of those that run a workload's pods: the rest is in the JSON."""
 
@@ -238,7 +247,9 @@ MOST_NODES: Final = 10
 def replicas_section(nodes: Sequence[NodeReplicas]) -> Section:
     """The kill ranks of a workload's pods and the next deaths by node: ranks are those of one node."""
     pods = sum(len(node.effects) for node in nodes)
-    shown = tuple(change for node in nodes[:MOST_NODES] for change in _node_changes(node))
+    shown = tuple(
+        change for node in nodes[:MOST_NODES] for change in _node_changes(node, is_first=node is nodes[0])
+    )
     mine = nodes[0].first.before.pod
     lines = [f"below: {full_name(mine.namespace, mine.name)}, whose next death is the nearest"]
     if len(nodes) > MOST_NODES:
@@ -253,7 +264,7 @@ def _ranks(node: NodeReplicas) -> tuple[list[int], list[int]]:
     return sorted(filter(None, before)), sorted(filter(None, after))
 
 
-def _node_changes(node: NodeReplicas) -> Iterator[ValueChange]:
+def _node_changes(node: NodeReplicas, *, is_first: bool) -> Iterator[ValueChange]:
     name, (old, new) = escape(node.setup.node.name), _ranks(node)
     if old and new:
         label = "kill rank" if len(new) == 1 else "kill ranks"
@@ -261,7 +272,12 @@ def _node_changes(node: NodeReplicas) -> Iterator[ValueChange]:
         yield ValueChange(f"{name}: {label} of {node.effects[0].ranked}", before, after)
     deaths, mine = (node.deaths_before, node.deaths_after), (node.mine_before, node.mine_after)
     if any(mine):
-        yield ValueChange(f"{name}: next death of these", *(_nearest([one]) for one in mine))
+        yield ValueChange(f"{name}: next death of these", *map(_nearest, mine))
+        old_turns, new_turns = map(_turns, mine)
+        for killer, turn_before in list(old_turns.items())[1:]:
+            turn_after = new_turns.get(killer, "none")
+            if is_first or turn_before != turn_after:
+                yield ValueChange(f"{name}: of these, {killer}", turn_before, turn_after)
     if all(deaths):
         yield ValueChange(f"{name}: next death", *(_death(first) for first, *_ in deaths))
 

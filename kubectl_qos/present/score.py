@@ -70,7 +70,7 @@ def cheapest_section(pod: Pod, row: PodRow | None, snapshot: Snapshot) -> Sectio
     if row is None or row.rank is None or pod.kind != "Pod":
         return None
     lines = list(dict.fromkeys(_outliving(pod, snapshot)))
-    return Section("Cheapest changes", lines=tuple(lines)) if lines else None
+    return Section("Cheapest changes for a full node", lines=tuple(lines)) if lines else None
 
 
 _OTHERS: Final = (1, 4)

@@ -167,8 +167,21 @@ def rank_node(
         scorer.pod(pod, profile_for(pod), usage.get((pod.metadata.namespace, pod.metadata.name)))
         for pod in pods
     ]
+    return _ranking(scorer, rows)
+
+
+def with_pods(ranking: Ranking, pods: Mapping[PodKey, Pod], release: Release) -> Ranking:
+    """The ranking with some of its pods (defaulted) as they are given; usage stays."""
+    scorer = _Scorer(ranking.node)
+    profile_for = Profiles(ranking.node.memory_capacity_bytes, release).profile_for
+    changed = ((row, pods.get(_name(row))) for row in ranking.pods)
+    rows = [scorer.pod(pod, profile_for(pod), row.usage) if pod is not None else row for row, pod in changed]
+    return _ranking(scorer, rows)
+
+
+def _ranking(scorer: _Scorer, rows: list[RankedPod]) -> Ranking:
     running = [row for row in rows if row.worst is not None]
-    if node.is_windows:
+    if scorer.node.is_windows:
         basis = Basis.NO_KERNEL_ORDER
     elif not scorer.total_pages:
         basis = Basis.NOTHING
@@ -177,7 +190,7 @@ def rank_node(
     else:
         basis = Basis.ADJ
     without_usage = sum(1 for row in running if row.usage is None)
-    return Ranking(node, basis, tuple(_in_order(rows)), without_usage)
+    return Ranking(scorer.node, basis, tuple(_in_order(rows)), without_usage)
 
 
 def with_adj(ranking: Ranking, pod: Pod, adj: Mapping[str, int | None]) -> Ranking:
@@ -268,9 +281,10 @@ class Profiles:
 
 
 class _Scorer:
-    __slots__ = ("_has_adj", "_kernel", "_page", "_runtime_adj", "total_pages")
+    __slots__ = ("_has_adj", "_kernel", "_page", "_runtime_adj", "node", "total_pages")
 
     def __init__(self, node: Node) -> None:
+        self.node = node
         self._page = node.page_size_bytes
         self._runtime_adj = node.runtime_oom_score_adj
         self._has_adj = not node.is_windows

@@ -31,6 +31,7 @@ from kubectl_qos.edit.fixes import (
 from kubectl_qos.edit.goals import in_bytes, raise_request
 from kubectl_qos.edit.preview import StrategyKind, When
 from kubectl_qos.edit.related import RelatedObjects, recommended_edits
+from kubectl_qos.k8s.allocation import running_pod
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup
 from kubectl_qos.k8s.managers import VerticalAutoscaler
@@ -44,8 +45,13 @@ from kubectl_qos.present.fixes import fix_effect, fix_evidence, fixes_for_pods, 
 from kubectl_qos.present.moments import deaths_section
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.simulation.engine import simulate
-from kubectl_qos.qos.simulation.node_state import ContainerGrowth, NodeProcess, Scenario
-from tests.edit.test_edit_laws import Cluster, clusters
+from kubectl_qos.qos.simulation.node_state import (
+    ContainerGrowth,
+    NodeProcess,
+    Scenario,
+    build_node_state,
+)
+from tests.edit.test_edit_laws import Cluster, clusters, edits_of
 from tests.edit.test_rank_goals import pod, using
 from tests.qos import test_recorded_kills as recorded
 
@@ -137,6 +143,21 @@ def test_the_pods_of_a_workload_get_the_same_edits(found: Cluster) -> None:
     fixes = fixes_of_pods([model], group, ("Deployment", "web"))
     check(model, fixes, group)
     assert all(fix.strategy is StrategyKind.TEMPLATE for fix in fixes.fixes if fix.workload)
+
+
+@given(clusters(), st.data())
+def test_a_tried_edit_is_on_the_node_as_if_all_of_it_were_built_again(
+    found: Cluster, data: st.DataObject
+) -> None:
+    model = model_of(found, "100Mi")
+    edits = data.draw(edits_of(model.pods[0]))
+    first = pod_key(model.pods[0])
+    assume(not pod_refusals(model.recreated(model.pods[0], edits), model.setup.release))
+    pods = [
+        model.recreated(pod, edits) if pod_key(pod) == first else running_pod(pod, model.setup.release)
+        for pod in model.pods
+    ]
+    assert model.state({first}, edits) == build_node_state(pods, model.setup, model.usage)
 
 
 @given(st.integers(0, 100), st.integers(0, 100), st.integers(0, 100))
@@ -353,6 +374,15 @@ def test_a_neighbour_without_a_limit_gets_one() -> None:
     assert [as_flags(one.edits) for one in limited] == [["-c a --limits memory=10Gi"]]
     assert limited[0].after is not None
     assert limited[0].after.key == ("n", "other")
+    swaps = NodeSetup(
+        replace(SETUP.node, swap_capacity_bytes=2 * GIB),
+        replace(SETUP.kubelet, memory_swap_behavior="LimitedSwap"),
+        SETUP.release,
+    )
+    model = node(mine, other, setup=swaps, mine=4, other=9)
+    (fix,) = (one for one in fixes_of_node(model).fixes if one.kind is FixKind.NEIGHBOUR)
+    kept = [is_kept(model, fix, some, [("n", "other")]) for some in (fix.minimal, *one_mi_less(fix.minimal))]
+    assert kept == [True, False], "swap is room too"
     critical = msgspec.structs.replace(
         other, spec=msgspec.structs.replace(other.spec, priority=2_000_000_000)
     )

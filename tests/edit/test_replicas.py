@@ -68,11 +68,11 @@ def test_the_pod_that_dies_next_comes_first_as_ranks_are_of_one_node() -> None:
     seen = 0
     for workload in map(template, WORKLOADS):
         nodes = recreate_all(workload, requesting(workload, "100Mi"), DEMO)
-        distances = [one.mine_before.distance_bytes for one in nodes if one.mine_before is not None]
+        distances = [one.mine_before[0].distance_bytes for one in nodes if one.mine_before]
         assert distances == sorted(distances)
-        if nodes[0].mine_before is not None:
+        if nodes[0].mine_before:
             first = nodes[0].first.before.pod
-            assert (first.namespace, first.name) == nodes[0].mine_before.key
+            assert (first.namespace, first.name) == nodes[0].mine_before[0].key
             ranks = [one.rank_before or 0 for node in nodes for one in node.effects]
             seen += nodes[0].first.rank_before != min(ranks)
     assert seen, "one of another rank than the lowest number"
@@ -86,6 +86,9 @@ def test_a_preview_says_ranks_and_distances_of_each_node() -> None:
     assert [(one.label, one.before, one.after) for one in section.changes] == [
         ("worker-2: kill ranks of 17", "1, 5", "2, 11"),
         ("worker-2: next death of these", "+118Mi own limit 94%", "+118Mi own limit 94%"),
+        ("worker-2: of these, kubepods limit", "+687Mi", "+1927Mi, after 1 other death"),
+        ("worker-2: of these, kernel: node full", "+1199Mi", "+2439Mi, after 1 other death"),
+        *[("worker-2: of these, kubelet evicts", *["+3612Mi, after 8 other deaths"] * 2)],
         *[("worker-2: next death", *["+2Mi data/importer-5f7b9c-2vtxk:c, own limit 98%"] * 2)],
     ]
     many = replicas_section(nodes * (MOST_NODES + 1))

@@ -155,6 +155,21 @@ def test_what_the_kubelet_cannot_do_is_reverted(run: Run, stage: Stage) -> None:
     done = run("set", "pod/alone", *MORE, *flags)
     assert (done.code, stage.limit()) == (3, "128Mi"), done.err
     assert "the kubelet answers Infeasible: Node didn't have enough capacity; it is reverted" in last(done)
+    assert done.lines[-2:] == [
+        "pod/alone resized",
+        "pod/alone: infeasible: Node didn't have enough capacity",
+    ], "of the values before too"
+
+
+def test_of_reverted_values_what_the_kubelet_answers_is_said(run: Run, stage: Stage) -> None:
+    def fill() -> None:
+        stage.kill()
+        stage.answers("Deferred", "no room")
+
+    stage.at = {60: fill}
+    done = run("set", "pod/alone", *MORE, "--for", "10m", "--undo-if", "oom")
+    assert (done.code, stage.limit(), done.lines[-1]) == (3, "128Mi", "pod/alone: deferred: no room")
+    assert 65 <= stage.seconds < 70
 
 
 def test_what_the_kubelet_puts_off_is_followed_with_its_reason(run: Run, stage: Stage) -> None:

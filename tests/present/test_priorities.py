@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from kubectl_qos.cluster.files import DemoSource
@@ -20,6 +22,7 @@ from kubectl_qos.present.priorities import (
     plans_of_nodes,
     with_refusals,
 )
+from kubectl_qos.present.values.fixes import priority_values
 
 EVERYWHERE = Scope()
 
@@ -42,14 +45,21 @@ def test_a_row_says_what_whom_it_outlives_and_when(found: Plans) -> None:
         "shop/deployment/api (2 pods)",
         100_000,
         "c requests.memory 512Mi → 852Mi",
-        "kernel: batch/crunch-x2k9f and 8 more; kubelet: shop/cart-6c7fd9b5d-9qj4t and 1 more",
+        "kernel: data/importer-5f7b9c-2vtxk and 8 more; kubelet: shop/cart-6c7fd9b5d-9qj4t and 1 more",
         "when recreated",
         "+680Mi for 2 pods of 1.6Gi free",
         "through deployment/api",
     ]
     assert move_sentence(row.move) == (
-        "shop/api-7d9c5b6f8-x2mzq c requests.memory 512Mi → 852Mi, through deployment/api, when recreated"
+        "shop/api-7d9c5b6f8-k8vwl c requests.memory 512Mi → 852Mi, through deployment/api, when recreated"
     )
+
+
+def test_the_order_of_pods_changes_no_word(snapshot: Snapshot) -> None:
+    backwards = replace(snapshot, pods=snapshot.pods[::-1])
+    one, other = (plans_of_nodes(some, list(snapshot.nodes), EVERYWHERE) for some in (snapshot, backwards))
+    assert list(lines(other)) == list(lines(one))
+    assert priority_values(other).items == priority_values(one).items
 
 
 def test_the_patches_say_how_each_is_applied(found: Plans) -> None:

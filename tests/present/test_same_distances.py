@@ -14,10 +14,10 @@ from kubectl_qos.k8s.objects import ObjectMeta, Pod, convert
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.fixes import fix_effect, fixes_for_pods, fixes_on_nodes, node_model
 from kubectl_qos.present.moments import deaths_at_moments, deaths_section, replicas_section
-from kubectl_qos.present.next_death import deaths_on_node, distance, killed_by
-from kubectl_qos.qos.simulation.next_death import NextDeath
+from kubectl_qos.present.next_death import deaths_on_node, distance, killed_by, turn
+from kubectl_qos.qos.simulation.next_death import OF_NODE, NextDeath
 from kubectl_qos.qos.simulation.node_state import state_of_node
-from kubectl_qos.tui.screens.fixes import find_fixes
+from kubectl_qos.tui.screens.fixes import find_fixes, suggested_line
 from tests.tui.sources import API, demo, pod_named
 
 NODE, MIB = "worker-2", 1 << 20
@@ -93,9 +93,22 @@ def test_a_workload_s_fix_names_the_next_death_that_its_preview_names() -> None:
     pods = [pod for pod in snapshot.pods if find_workload(pod) == ("Deployment", "shop", "api")]
     keys = [(pod.namespace, pod.name) for pod in pods]
     for fix in fixes_for_pods(snapshot, keys, ("Deployment", "api")).fixes:
+        assert fix.after is not None
         [node] = recreate_all(Pod("Deployment", ObjectMeta("api", "shop"), pods[0].spec), fix.edits, snapshot)
         first = fix.sooner or fix.after
-        assert first is not None
-        assert node.mine_after == first
+        assert node.mine_after[0] == first
         changes = {one.label: one.after for one in replicas_section([node]).changes}
+        if fix.death.mechanism in OF_NODE:
+            killer = changes[f"{NODE}: of these, {killed_by(fix.death)}"]
+            assert killer == f"{distance(fix.after)}{turn(fix.after)}"
         assert changes[f"{NODE}: next death of these"] == f"{distance(first)} {killed_by(first)}"
+
+
+def test_why_a_node_has_no_fix_is_suggested_in_place_of_one() -> None:
+    words = "none: monitoring/log-agent-h6d2q:c: own limit 44%, +112Mi: its limit leaves room enough"
+    assert suggested_line(demo(), "control-1").startswith(words)
+    assert suggested_line(demo(), NODE).startswith("data/importer-5f7b9c-2vtxk c limits.memory")
+    unused = replace(demo(), usage={})
+    assert suggested_line(unused, "control-1") == (
+        "none: monitoring/log-agent-h6d2q: kubelet evicts, +7580Mi: no memory request puts it off"
+    ), "of what uses nothing nobody knows whether its limit leaves room"

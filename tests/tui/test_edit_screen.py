@@ -224,7 +224,7 @@ async def test_guaranteed_and_ranks(pilot: Run) -> None:
     # A rank or a later one.
     screen = await edit(pilot, API)
     await pilot.keys("ctrl+n")
-    assert "Kill rank on its node, or later (1 dies first):" in pilot.words
+    assert "Kill rank on its node once full, or later (1 dies first):" in pilot.words
     for wrong in ("", "0", "18", "x"):
         pilot.app.screen.query_one(Input).value = wrong
         await pilot.keys("enter")

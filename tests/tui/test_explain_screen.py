@@ -437,7 +437,7 @@ async def test_the_pod_of_a_template_has_no_events_and_stays_as_it_is(tmp_path: 
 
 async def test_the_summary_and_the_cheapest_changes_come_first() -> None:
     async with running(None, "d", size=(120, 40)) as pilot:
-        await pilot.seen("Cheapest changes")
+        await pilot.seen("Cheapest changes for a full node")
         shown = " ".join(documents(pilot).split())
         assert "the kernel's next victim if worker-2 is full: rank 1 of 17" in shown
         assert "667 base ▒ +646 oom_score_adj █ +77 memory = 1390" in shown

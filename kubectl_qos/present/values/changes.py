@@ -355,15 +355,15 @@ def preview_values(
 
 
 def _replicas_values(node: NodeReplicas) -> ReplicasValues:
-    def change(*deaths: NextDeath | None) -> DeathChange:
-        old, new = (one and death_values(DeathRow(node.setup.node.name, one)) for one in deaths)
+    def change(*sides: Sequence[NextDeath]) -> DeathChange:
+        old, new = (death_values(DeathRow(node.setup.node.name, side[0])) if side else None for side in sides)
         return DeathChange(before=old, after=new)
 
     return ReplicasValues.of(
         node,
         node=node.setup.node.name,
         pods=tuple(map(effects_values, node.effects)),
-        next_death=change(*(next(iter(side), None) for side in (node.deaths_before, node.deaths_after))),
+        next_death=change(node.deaths_before, node.deaths_after),
         next_own_death=change(node.mine_before, node.mine_after),
     )
 

@@ -267,7 +267,7 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
             self.qos.notify("there are no ranks on its node to choose among", severity="warning")
         elif not self._has_wrong_field():
             self.qos.push_screen(
-                NumberDialog("Kill rank on its node, or later (1 dies first):", most), self._rank
+                NumberDialog("Kill rank on its node once full, or later (1 dies first):", most), self._rank
             )
 
     def _rank(self, rank: int | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
+from operator import attrgetter
 from typing import Final
 
 from textual import on
@@ -32,6 +33,7 @@ from kubectl_qos.present.fixes import (
     nearer,
     node_model,
     unfixed_lines,
+    unfixed_sentence,
 )
 from kubectl_qos.present.output import Column, column
 from kubectl_qos.tui.actions import BindingGroup
@@ -61,8 +63,12 @@ def suggestion(snapshot: Snapshot, node: str) -> Fixes:
 
 
 def suggested_line(snapshot: Snapshot, node: str) -> str:
-    """The suggestion for a node in words, empty without one. Raises InputError."""
+    """The suggestion for a node in words, or why there is none; empty without deaths. Raises InputError."""
     found = suggestion(snapshot, node)
+    if not found.fixes:
+        known = [one for one in found.unfixed if one.evidence is None or one.evidence.peak_bytes]
+        nearest = min(known, key=attrgetter("death.distance_bytes"), default=None)
+        return f"none: {unfixed_sentence(nearest)}" if nearest is not None else ""
     return "; but nearer: ".join([*map(fix_sentence, found.fixes[:1]), *nearer(found)])
 
 
