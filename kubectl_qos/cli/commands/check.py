@@ -172,7 +172,8 @@ def _check(
                 subjects.append(Subject(pod, one.raw, tuple(_duplicates(one))))
                 locations[id(subjects[-1])] = one.location
     else:
-        subjects += map(Subject, filter(scope.matches, snapshot.pods))
+        pods = filter(scope.matches, snapshot.pods)
+        subjects += map(Subject, sorted(pods, key=lambda pod: (pod.namespace, pod.name)))
     lines: dict[str, list[str]] = {}
     origin = _kustomization(options.source.kustomize)
 

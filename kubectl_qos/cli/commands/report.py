@@ -126,9 +126,13 @@ def run(options: Options) -> int:
         _print(incident, options.output)
         if options.bundle is not None:
             from kubectl_qos.cluster.bundle import collect
+            from kubectl_qos.cluster.files import DemoSource
+            from kubectl_qos.demo.source import LivingDemo
 
-            pod = reference.name if reference is not None else ""
-            contents = collect(resolved.source, resolved.scope, logs, pod=pod, since_seconds=seconds)
+            pod, whole = reference.name if reference is not None else "", resolved.source
+            if isinstance(whole, DemoSource):  # of its objects only the API in memory has the workloads
+                whole = LivingDemo(facts.snapshot.overrides, now=whole.now)
+            contents = collect(whole, resolved.scope, logs, pod=pod, since_seconds=seconds)
             _write(contents, options.bundle, anonymize=options.anonymize)
     for error in missing:
         output.print_error(error)
