@@ -261,16 +261,16 @@ class UsageHistory:
         return Usage(usage, missing, pressure, now.by_node, history)
 
     def _longest_history(self) -> tuple[History, dict[PodKey, PodUsage], Missing | None]:
-        """That of the time that is asked for, or of its last day where that is too much for the store."""
+        """That of the requested time, or of its last day where that is too much for the store."""
         try:
             return *self._history(), None
         except QosError as error:
             refused = Missing("the history of memory usage", str(error), error.hint)
         if self._over <= _DAY:
             return NO_HISTORY, {}, refused
-        asked, self._over = _duration(self._over), _DAY
+        requested, self._over = _duration(self._over), _DAY
         history, usage, missing = self._longest_history()
-        what = f"the history of {asked} before its last day"
+        what = f"the history of {requested} before its last day"
         return history, usage, missing or replace(refused, what=what)
 
     def _history(self) -> tuple[History, dict[PodKey, PodUsage]]:
