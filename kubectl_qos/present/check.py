@@ -20,7 +20,6 @@ from kubectl_qos.yaml_loader import read_yaml
 
 PAGES: Final = "https://kubectl-qos.github.io/kubectl-qos/check-rules"
 SARIF_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
-UNREAD: Final = "cannot be read"
 _CATALOGUE: Final = Path(__file__).with_name("check_rules.yaml")
 
 
@@ -137,7 +136,7 @@ def summary(report: Report) -> str:
 def github_lines(report: Report) -> Iterator[str]:
     """Workflow commands that GitHub shows beside the lines of a pull request."""
     for message, place in report.errors:
-        yield _github_line("error", place, UNREAD, escape(message))
+        yield _github_line("error", place, "cannot be read", escape(message))
     for finding, place in report.findings:
         level = "notice" if finding.level is Level.NOTE else finding.level
         title = f"{finding.rule} {rule_texts()[finding.rule].title}"
@@ -172,20 +171,12 @@ def sarif(report: Report, version: str) -> dict[str, Any]:
         "rules": [_sarif_rule(rule, text) for rule, text in rule_texts().items()],
     }
     errors = [
-        {
-            "level": "error",
-            "message": {"text": message},
-            "locations": [{"physicalLocation": _physical(place)}],
-        }
-        for message, place in report.errors
+        {"level": "error", "message": {"text": text}, "locations": [{"physicalLocation": _physical(place)}]}
+        for text, place in report.errors
     ]
     invocation = {"executionSuccessful": not errors, "toolExecutionNotifications": errors}
-    run = {
-        "tool": {"driver": driver},
-        "invocations": [invocation],
-        "columnKind": "unicodeCodePoints",
-        "results": found,
-    }
+    run: dict[str, Any] = {"tool": {"driver": driver}, "invocations": [invocation], "results": found}
+    run["columnKind"] = "unicodeCodePoints"
     return {"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
@@ -205,9 +196,9 @@ def _physical(built: Place) -> dict[str, Any]:
     place = built.in_repository()
     physical: dict[str, Any] = {"artifactLocation": {"uri": quote(place.file.replace("\\", "/"))}}
     if place.line is not None:
-        physical["region"] = {"startLine": place.line}
-        physical["region"] |= {} if place.column is None else {"startColumn": place.column}
-        physical["region"] |= {"snippet": {"text": place.text}} if place.text else {}
+        snippet = {"text": place.text} if place.text else None
+        region = {"startLine": place.line, "startColumn": place.column, "snippet": snippet}
+        physical["region"] = {key: value for key, value in region.items() if value is not None}
     return physical
 
 
@@ -251,8 +242,8 @@ def junit(report: Report) -> str:
     for message, place in report.errors:
         case = SubElement(suite, "testcase", classname=_xml(place.file), name=str(place))
         SubElement(case, "error", type="InputError", message=_xml(message))
-    tests, errors = len(found) + len(report.errors), len(report.errors)
-    suite.attrib.update(tests=str(tests), failures=str(failed), errors=str(errors))
+    errors = len(report.errors)
+    suite.attrib.update(tests=str(len(found) + errors), failures=str(failed), errors=str(errors))
     indent(suite)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(suite, encoding="unicode")}'
 

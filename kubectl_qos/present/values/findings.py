@@ -55,10 +55,7 @@ def finding_list_values(
     return FindingListValues(
         items=tuple(_values(finding, place, None, of_fleet) for finding, place in report.findings),
         waived=tuple(_values(*waived, of_fleet) for waived in report.waived),
-        errors=tuple(
-            ReadErrorValues(file=place.file, line=place.line, column=place.column, message=message)
-            for message, place in report.errors
-        ),
+        errors=tuple(ReadErrorValues.of(place, message=message) for message, place in report.errors),
         notes=notes,
         clusters=UNSET if clusters is None else clusters,
     )
