@@ -98,7 +98,7 @@ class FileSource(Source):
         parsed = self._parsed
         return (
             *(f"error: {problem}" for problem in (*parsed.problems, *parsed.refused)),
-            *(f"hint: {problem.hint}" for problem in parsed.problems if problem.hint),
+            *(f"hint: {problem.hint}" for problem in parsed.problems if self._keeps and problem.hint),
             *(f"Warning: {warning}" for warning in parsed.warnings),
             *(
                 [f"ignored, without pods: {_counted(parsed.ignored)}"]
