@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Self
 
 EXIT_ERROR = 1
 EXIT_USAGE = 2
@@ -53,7 +54,17 @@ class UsageError(QosError):
 
 
 class InputError(QosError):
-    """A file or document cannot be used; the message names the place (file, line or field)."""
+    """A file or document cannot be used; the message names the place (file, line or field).
+
+    `place` is a document's file, with line and column from 1 as far as they are known; empty elsewhere.
+    """
+
+    place: tuple[str, int | None, int | None] = ("", None, None)
+
+    def at(self, file: str, line: int | None = None, column: int | None = None) -> Self:
+        """The same error, of a document."""
+        self.place = file, line, column
+        return self
 
 
 class QuantityError(InputError):

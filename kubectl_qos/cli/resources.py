@@ -133,8 +133,9 @@ def find_pod(reference: Reference, snapshot: Snapshot, resolved: ResolvedSource)
     try:
         return resolved.source.find(reference.kind, namespace, reference.name)
     except ApiError as error:
-        if error.reason == "NotFound" and reference.name in snapshot.nodes:
-            error.hint = _node_hint(reference.name)
+        if error.reason == "NotFound":
+            known = error.hint or f"kubectl qos top lists what there is in {resolved.source.title}"
+            error.hint = _node_hint(reference.name) if reference.name in snapshot.nodes else known
         raise
 
 
@@ -168,10 +169,13 @@ def find_nodes(node: str | None, snapshot: Snapshot, scope: Scope, *, is_fleet: 
     return nodes
 
 
+_TOP_NODES: Final = "kubectl qos top nodes lists them"
+
+
 def require_node(name: str, snapshot: Snapshot) -> None:
     """Raise ApiError (NotFound) unless a snapshot has the node or pods on it."""
     if name not in snapshot.nodes and not snapshot.by_node().get(name):
-        raise ApiError.not_found("nodes", name, hint="kubectl qos top nodes lists them")
+        raise ApiError.not_found("nodes", name, hint=_TOP_NODES)
 
 
 def require_places(resolved: ResolvedSource, snapshot: Snapshot) -> None:
@@ -184,7 +188,7 @@ def require_places(resolved: ResolvedSource, snapshot: Snapshot) -> None:
     namespace = resolved.scope.namespace if resolved.has_namespace_flag else None
     for resource, name in (("nodes", resolved.scope.node), ("namespaces", namespace)):
         if name is not None and not resolved.source.has(resource, name):
-            raise ApiError.not_found(resource, name)
+            raise ApiError.not_found(resource, name, hint=_TOP_NODES if resource == "nodes" else "")
 
 
 def missing_workloads(workloads: Iterable[Reference], resolved: ResolvedSource) -> Iterator[QosError]:

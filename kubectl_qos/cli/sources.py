@@ -98,8 +98,8 @@ def resolve_source(
         source = _demo(overrides, write_settings, lives=lives)
     elif options.has_files:
         files = _files(options, overrides, only_ranking=only_ranking, keep_objects=keep_objects)
-        scope, failed = build_scope(options, files, names), files.is_unreadable or files.is_refused
-        return ResolvedSource(files, scope, files.notes, files.is_unreadable, failed, has_flag)
+        scope, failed = build_scope(options, files, names), bool(files.problems) or files.is_refused
+        return ResolvedSource(files, scope, files.notes, bool(files.problems), failed, has_flag)
     else:
         source = _live(
             options,

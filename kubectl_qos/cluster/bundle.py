@@ -153,12 +153,12 @@ def collect(
     scope: Scope,
     kernel_logs: Sequence[KernelLog] = (),
     *,
-    pod: str = "",
+    about: tuple[str, str] = ("Pod", ""),
     since_seconds: int | None = None,
 ) -> Contents:
     """Everything that commands read of these pods, their nodes and neighbours. Raises QosError.
 
-    `pod` and `since_seconds` are those of the report.
+    `about`, a kind and name, and `since_seconds` are those of the report.
     """
     plain, taken, events = source.snapshot(scope), source.now(), source.event_list(scope.namespace)
     snapshot = source.with_autoscalers(plain, scope.namespace)
@@ -188,7 +188,9 @@ def collect(
         version=VERSION,
         written_by=f"kubectl-qos {__version__}",
         title=source.origin,
-        report=ReportScope(pod, scope.namespace, scope.node, scope.selector_text, since_seconds),
+        report=ReportScope(
+            about[1], scope.namespace, scope.node, scope.selector_text, since_seconds, about[0]
+        ),
         taken=taken,
         from_files=source.has_budgets,
         namespace=scope.namespace or source.default_namespace,

@@ -70,6 +70,10 @@ class DocumentLocation:
         line, column = self.yaml.position(f"{self.path}.{path}")
         return self.line + line, column + 1
 
+    def error(self, message: str, hint: str = "") -> InputError:
+        """What is wrong with all that is here."""
+        return InputError(f"{self}: {message}", hint).at(self.name, *self.position("") or (self.line,))
+
     def at_line(self, line: int, column: str = "") -> str:
         """File, document and a line of the file."""
         document = f"document {self.number}, " if self.number else ""
@@ -139,9 +143,10 @@ def _read_yaml(text: str, location: DocumentLocation) -> YamlDocument | None:
         mark = error.problem_mark or error.context_mark
         line, column = (mark.line, mark.column) if mark is not None else (0, 0)
         place = location.at_line(location.line + line, f", column {column + 1}")
-        raise InputError(f"{place}: {error.problem}") from None
+        problem = InputError(f"{place}: {error.problem}")
+        raise problem.at(location.name, location.line + line, column + 1) from None
     except yaml.YAMLError as error:
-        raise InputError(f"{location}: not valid YAML: {' '.join(str(error).split())}") from None
+        raise location.error(f"not valid YAML: {' '.join(str(error).split())}") from None
 
 
 def _is_json(content: bytes) -> bool:
@@ -229,7 +234,7 @@ class ParsedObjects:
         """Every object of a file; problems of documents are collected."""
         if not content.removeprefix(BYTE_ORDER_MARK).strip():
             hint = "kubectl get pods,nodes -A -o json gives a file to read"
-            self.problems.append(InputError(f"{name}: empty", hint))
+            self.problems.append(InputError(f"{name}: empty", hint).at(name))
         elif _is_json(content):
             for location, part in _split_json(content.removeprefix(BYTE_ORDER_MARK), name):
                 self._add_json_document(part, location)
@@ -279,12 +284,12 @@ class ParsedObjects:
     def _add(self, raw: Any, location: DocumentLocation, default_kind: str = "") -> None:
         if not isinstance(raw, Mapping):
             actual = "a list" if isinstance(raw, list) else "a text" if isinstance(raw, str) else f"{raw!r}"
-            self.problems.append(InputError(f"{location}: an object was expected, not {actual}"))
+            self.problems.append(location.error(f"an object was expected, not {actual}"))
             return
         kind = raw.get("kind") or default_kind
         if not isinstance(kind, str) or not kind:
             hint = "every document needs apiVersion and kind"
-            self.problems.append(InputError(f"{location}: Object 'Kind' is missing", hint))
+            self.problems.append(location.error("Object 'Kind' is missing", hint))
             return
         items = raw.get("items")
         if kind.endswith("List") and (items is None or isinstance(items, list)):
@@ -351,17 +356,18 @@ json_value = msgspec.json.Decoder(float_hook=str).decode
 
 def not_text(name: str, byte: int) -> InputError:
     """The error for a file that is not UTF-8."""
-    return InputError(f"{name}: not a text file (byte {byte})", hint="manifests are UTF-8 YAML or JSON")
+    hint = "manifests are UTF-8 YAML or JSON"
+    return InputError(f"{name}: not a text file (byte {byte})", hint).at(name)
 
 
 def _bad_json(error: Exception, content: _Json, location: DocumentLocation) -> InputError:
     message = " ".join(str(error).split())
     match = re.search(r" \(byte (\d+)\)", message)
     if match is None:
-        return InputError(f"{location}: not valid JSON: {message}")
+        return location.error(f"not valid JSON: {message}")
     line = location.line + bytes(content)[: int(match[1])].count(b"\n")
-    message = message[: match.start()]
-    return InputError(f"{location.name}: line {line}{location.path}: not valid JSON: {message}")
+    problem = f"{location.name}: line {line}{location.path}: not valid JSON: {message[: match.start()]}"
+    return InputError(problem).at(location.name, line)
 
 
 def _bad_field(
@@ -375,7 +381,8 @@ def _bad_field(
     elif isinstance(error, msgspec.ValidationError):
         message, _, path = message.replace(" | null", "").partition(" - at `$")
         path = path.rstrip("`").lstrip(".")
-    return InputError(f"{location.field(path)}: {subject}: {f'{path}: ' if path else ''}{message}", hint)
+    problem = InputError(f"{location.field(path)}: {subject}: {f'{path}: ' if path else ''}{message}", hint)
+    return problem.at(location.name, *location.position(path) or (location.line,))
 
 
 def _bad_quantities(raw: Any, path: str) -> Iterator[tuple[str, object, str]]:

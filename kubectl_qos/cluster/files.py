@@ -83,9 +83,9 @@ class FileSource(Source):
         return ", ".join("standard input" if path == STANDARD_INPUT else path for path in shown)
 
     @property
-    def is_unreadable(self) -> bool:
-        """Whether a document could not be read."""
-        return bool(self._parsed.problems)
+    def problems(self) -> Sequence[InputError]:
+        """Why documents could not be read."""
+        return self._parsed.problems
 
     @property
     def is_refused(self) -> bool:
@@ -98,6 +98,7 @@ class FileSource(Source):
         parsed = self._parsed
         return (
             *(f"error: {problem}" for problem in (*parsed.problems, *parsed.refused)),
+            *(f"hint: {problem.hint}" for problem in parsed.problems if self._keeps and problem.hint),
             *(f"Warning: {warning}" for warning in parsed.warnings),
             *(
                 [f"ignored, without pods: {_counted(parsed.ignored)}"]
@@ -255,7 +256,7 @@ class FileSource(Source):
             if self._keeps:
                 self.texts[name] = content
             parsed.add_file(content, name)
-        if parsed.pods or parsed.nodes or ((self._keeps or self._may_be_empty) and not parsed.problems):
+        if self._keeps or parsed.pods or parsed.nodes or (self._may_be_empty and not parsed.problems):
             return parsed
         if parsed.problems:
             first, *others = parsed.problems

@@ -69,13 +69,14 @@ class PastTime(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReportScope:
-    """What a report is about: a pod's name or empty, flags, and how many seconds, None for all times."""
+    """What a report is about: a pod's or workload's name or empty, flags, seconds or None for all times."""
 
     name: str
     namespace: str | None
     node: str | None
     selector: str
     since_seconds: int | None
+    kind: str = "Pod"
 
 
 class UpdateStream(Protocol):

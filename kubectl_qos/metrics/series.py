@@ -246,11 +246,7 @@ class UsageHistory:
             return Usage({}, Missing("memory usage", why, remedy), by_node=now.by_node)
         pressure: dict[str, Pressure] = {}
         if self._known is None or time.monotonic() - self._known[-1] > KEPT_SECONDS:
-            try:
-                self._known = *self._history(), None, time.monotonic()
-            except QosError as error:
-                refused = Missing("the history of memory usage", str(error), error.hint)
-                self._known = NO_HISTORY, {}, refused, time.monotonic()
+            self._known = *self._longest_history(), time.monotonic()
         history, usage, missing, _ = self._known
         usage = {**now.by_pod, **usage}
         try:
@@ -263,6 +259,19 @@ class UsageHistory:
             )
         history = replace(history, now=now.by_pod)
         return Usage(usage, missing, pressure, now.by_node, history)
+
+    def _longest_history(self) -> tuple[History, dict[PodKey, PodUsage], Missing | None]:
+        """That of the requested time, or of its last day where that is too much for the store."""
+        try:
+            return *self._history(), None
+        except QosError as error:
+            refused = Missing("the history of memory usage", str(error), error.hint)
+        if self._over <= _DAY:
+            return NO_HISTORY, {}, refused
+        requested, self._over = _duration(self._over), _DAY
+        history, usage, missing = self._longest_history()
+        what = f"the history of {requested} before its last day"
+        return history, usage, missing or replace(refused, what=what)
 
     def _history(self) -> tuple[History, dict[PodKey, PodUsage]]:
         end = self._store.now() if self._at is None else self._at

@@ -66,13 +66,15 @@ class Place(NamedTuple):
 class Report:
     """What was found where; `waived` has the reasons. A finding of the level `fails` or more is a failure.
 
-    `subjects` are objects and their files, without what they hold: a workload for each of its pods.
+    `subjects` are objects and their files, without what they hold: a workload for each of its pods. `errors`
+    are documents, or clusters, that could not be read.
     """
 
     subjects: Sequence[tuple[str, str]]
     findings: Sequence[tuple[Finding, Place]]
     waived: Sequence[tuple[Finding, Place, str]] = ()
     fails: Level = Level.ERROR
+    errors: Sequence[tuple[str, Place]] = ()
 
     def is_failure(self, finding: Finding) -> bool:
         """Whether a finding is as serious as --fail-on says."""
@@ -127,18 +129,25 @@ def summary(report: Report) -> str:
     levels = [finding.level for finding, _ in report.findings]
     found = ", ".join(count(levels.count(one), one.value) for one in Level if one in levels)
     waived = f", {len(report.waived)} waived" if report.waived else ""
-    return f"{found or 'nothing found'} in {count(len(report.subjects), 'object')}{waived}"
+    errors = f"; {len(report.errors)} could not be read" if report.errors else ""
+    return f"{found or 'nothing found'} in {count(len(report.subjects), 'object')}{waived}{errors}"
 
 
 def github_lines(report: Report) -> Iterator[str]:
     """Workflow commands that GitHub shows beside the lines of a pull request."""
-    for finding, built in report.findings:
-        place = built.in_repository()
+    for message, place in report.errors:
+        yield _github_line("error", place, "cannot be read", escape(message))
+    for finding, place in report.findings:
         level = "notice" if finding.level is Level.NOTE else finding.level
         title = f"{finding.rule} {rule_texts()[finding.rule].title}"
-        given = {"file": place.file, "line": place.line, "col": place.column, "title": title}
-        properties = ",".join(f"{key}={_property(str(value))}" for key, value in given.items() if value)
-        yield f"::{level} {properties}::{_data(f'{reference(finding.subject)}: {sentence(finding)}')}"
+        yield _github_line(level, place, title, f"{reference(finding.subject)}: {sentence(finding)}")
+
+
+def _github_line(level: str, built: Place, title: str, message: str) -> str:
+    place = built.in_repository()
+    given = {"file": place.file, "line": place.line, "col": place.column, "title": title}
+    properties = ",".join(f"{key}={_property(str(value))}" for key, value in given.items() if value)
+    return f"::{level} {properties}::{_data(message)}"
 
 
 def _data(text: str) -> str:
@@ -161,7 +170,13 @@ def sarif(report: Report, version: str) -> dict[str, Any]:
         "informationUri": PAGES.rpartition("/")[0],
         "rules": [_sarif_rule(rule, text) for rule, text in rule_texts().items()],
     }
-    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": found}
+    errors = [
+        {"level": "error", "message": {"text": text}, "locations": [{"physicalLocation": _physical(place)}]}
+        for text, place in report.errors
+    ]
+    invocation = {"executionSuccessful": not errors, "toolExecutionNotifications": errors}
+    run: dict[str, Any] = {"tool": {"driver": driver}, "invocations": [invocation], "results": found}
+    run["columnKind"] = "unicodeCodePoints"
     return {"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
@@ -177,12 +192,17 @@ def _sarif_rule(rule: RuleId, text: RuleText) -> dict[str, Any]:
     }
 
 
-def _result(finding: Finding, place: Place) -> dict[str, Any]:
-    place = place.in_repository()
+def _physical(built: Place) -> dict[str, Any]:
+    place = built.in_repository()
     physical: dict[str, Any] = {"artifactLocation": {"uri": quote(place.file.replace("\\", "/"))}}
     if place.line is not None:
-        snippet = {} if place.origin else {"snippet": {"text": place.text}}
-        physical["region"] = {"startLine": place.line, "startColumn": place.column, **snippet}
+        snippet = {"text": place.text} if place.text else None
+        region = {"startLine": place.line, "startColumn": place.column, "snippet": snippet}
+        physical["region"] = {key: value for key, value in region.items() if value is not None}
+    return physical
+
+
+def _result(finding: Finding, place: Place) -> dict[str, Any]:
     logical = {"fullyQualifiedName": reference(finding.subject), "kind": "resource"}
     key = hashlib.sha256("\0".join(finding.key).encode()).hexdigest()[:32]
     return {
@@ -190,13 +210,16 @@ def _result(finding: Finding, place: Place) -> dict[str, Any]:
         "ruleIndex": list(RuleId).index(finding.rule),
         "level": finding.level.value,
         "message": {"text": f"{reference(finding.subject)}: {sentence(finding)}"},
-        "locations": [{"physicalLocation": physical, "logicalLocations": [logical]}],
+        "locations": [{"physicalLocation": _physical(place), "logicalLocations": [logical]}],
         "partialFingerprints": {"kubectlQos/v1": key},
     }
 
 
 def junit(report: Report) -> str:
-    """A test suite with a case for each object, which fails by its failures and prints its other findings."""
+    """A test suite with a case for each object, which fails by its failures and prints its other findings.
+
+    What could not be read is a case with an error.
+    """
     from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
     suite, failed = Element("testsuite", name="kubectl qos check"), 0
@@ -216,7 +239,11 @@ def junit(report: Report) -> str:
         ]
         if others:
             SubElement(case, "system-out").text = _xml("\n".join(others))
-    suite.attrib.update(tests=str(len(found)), failures=str(failed), errors="0")
+    for message, place in report.errors:
+        case = SubElement(suite, "testcase", classname=_xml(place.file), name=str(place))
+        SubElement(case, "error", type="InputError", message=_xml(message))
+    errors = len(report.errors)
+    suite.attrib.update(tests=str(len(found) + errors), failures=str(failed), errors=str(errors))
     indent(suite)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(suite, encoding="unicode")}'
 

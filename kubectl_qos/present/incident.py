@@ -1,4 +1,4 @@
-"""What happened to a node, a pod or a namespace over a time, as values: `report`.
+"""What happened to a node, pod, workload or namespace over a time, as values: `report`.
 
 Deaths are those of `kills`, coming ones those of `next`, changes those of `fix`: here they are put together.
 Not here: the words (report.py), and the same for programs (values/report.py).
@@ -50,7 +50,7 @@ DEATHS: Final = frozenset({"killed", *_BY_KUBELET.values()})
 
 
 class About(NamedTuple):
-    """Of what: kind (Node, Pod, Namespace, Cluster), namespace and name."""
+    """Of what: kind (Node, Pod, a workload's, Namespace, Cluster), namespace and name."""
 
     kind: str
     namespace: str = ""
@@ -142,18 +142,22 @@ class Incident:
     @cached_property
     def coming(self) -> tuple[Deaths, FixList]:
         """What `next` and `fix` say; nothing of a pod that has ended, or of a node of unknown memory."""
-        kind, namespace, name = self.about
-        snapshot, pod = self.snapshot, _find_pod(self.snapshot, namespace, name)
+        kind, _, name = self.about
+        snapshot = self.snapshot
         nodes = [name] if kind == "Node" else snapshot.nodes_of(self.scope)
+        running = [pod for pod in self._pods if pod.node_name and not pod.is_terminal]
+        keys = [(pod.namespace, pod.name) for pod in running]
         try:
-            if kind != "Pod":
+            if kind in {"Node", "Namespace", "Cluster"}:
                 fixes = fixes_on_nodes(snapshot, nodes, self.scope)
                 if kind == "Node":
                     fixes = replace(fixes, kubelet=fix_kubelet(node_model(snapshot, name), 0))
                 return deaths_on_nodes(snapshot, nodes, self.scope), fixes
-            if pod is not None and pod.node_name and not pod.is_terminal:
-                return deaths_of_pods(snapshot, [pod]), fixes_for_pods(snapshot, [(namespace, name)])
-            why = "the pod does not run: nothing waits for it"
+            if running:
+                workload = (kind, name) if kind != "Pod" else None
+                return deaths_of_pods(snapshot, running), fixes_for_pods(snapshot, keys, workload)
+            who = "the pod does" if kind == "Pod" else "its pods do"
+            why = f"{who} not run: nothing waits for {'it' if kind == 'Pod' else 'them'}"
         except InputError as error:
             why = str(error)
         return Deaths((), (why,)), FixList((), (), ())

@@ -83,7 +83,7 @@ def psi_notes(shown: Iterable[str], rows: Iterable[Any], origin: UsageOrigin) ->
 
 WITH_PSI: Final = "kubelets report it from 1.34 on (KubeletPSI), on cgroup v2 with a kernel that measures PSI"
 STORED_PSI: Final = (
-    "PSI60 is the mean of 2 minutes in Prometheus, which is scraped too rarely for PSI10 and for less"
+    "PSI60 is the mean of 2 minutes in Prometheus; PSI10 is not known: stores are scraped too rarely for it"
 )
 
 ALL_COLUMNS: Final[tuple[PodColumn, ...]] = (

@@ -206,6 +206,10 @@ def prevention_sentence(death: Death) -> str:
     """The first change against such a death with its effect and when, or why none; may be empty."""
     fix, at = death.fix, f"; by the state of {clock(death.fix_time)}" if death.fix_time else ""
     if fix is not None:
+        if not at and fix.death.mechanism in OF_NODE:
+            at = (
+                "; by the state of now, and against this killer alone: kubectl qos fix is against the nearest"
+            )
         change = of_fixes.fix_sentence(fix)
         if death.has_ended:
             change = f"{of_fixes.fix_object(fix)} {of_fixes.fix_change(fix)}, in the pod that follows"
@@ -233,7 +237,7 @@ def _next(incident: Incident) -> Iterator[Block]:
     hidden |= set() if any(row.seconds for row in shown_rows) else {"eta"}
     hidden |= set() if any(row.death.before for row in shown_rows) else {"before"}
     namespace = about.name if about.kind == "Namespace" else about.namespace
-    what = f" {about.kind.lower()}/{about.name}" if about.kind in {"Node", "Pod"} else ""
+    what = f" {about.kind.lower()}/{about.name}" if about.kind not in {"Namespace", "Cluster"} else ""
     what = escape(what + (f" -n {namespace}" if namespace else ""))
     yield Paragraph("Who dies next, by whom, and how much more memory until then:")
     yield _grid([one for one in COLUMNS if one.key not in hidden], shown_rows)

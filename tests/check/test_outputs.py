@@ -91,6 +91,32 @@ def test_github_shows_each_finding_beside_its_line(printed: Run) -> None:
     assert message == "pod/odd <&name>, %25: x: container app has no request for cpu and memory"
 
 
+def test_what_cannot_be_read_is_an_error_in_every_format(run: Run) -> None:
+    """And that of the only document too."""
+    said = "bad.yaml: line 2, column 11: found character that cannot start any token"
+    (run.home / "bad.yaml").write_text("kind: Pod\nmetadata: @\n", encoding="utf-8")
+    outputs = {name: run("check", "bad.yaml", "-o", name) for name in ("sarif", "junit", "github", "json")}
+    for done in (*outputs.values(), run("check", "bad.yaml")):
+        assert (done.code, done.err) == (
+            2,
+            f"nothing found in 0 objects; 1 could not be read\nerror: {said}\n",
+        )
+    log = json.loads(outputs["sarif"].out)
+    assert list(sarif_schema().iter_errors(log)) == []
+    (invocation,) = log["runs"][0]["invocations"]
+    assert invocation["executionSuccessful"] is False
+    (notification,) = invocation["toolExecutionNotifications"]
+    (location,) = notification["locations"]
+    assert location["physicalLocation"]["region"] == {"startLine": 2, "startColumn": 11}
+    suite = etree.fromstring(outputs["junit"].out.encode())
+    etree.XMLSchema(file=Path(__file__).with_name("junit-10.xsd")).assertValid(suite)
+    assert (suite.get("tests"), suite.get("errors")) == ("1", "1")
+    assert [one.get("message") for one in suite.findall("testcase/error")] == [said]
+    assert outputs["github"].lines == [f"::error file=bad.yaml,line=2,col=11,title=cannot be read::{said}"]
+    errors = [{"file": "bad.yaml", "line": 2, "column": 11, "message": said}]
+    assert json.loads(outputs["json"].out)["errors"] == errors
+
+
 def test_text_has_file_line_and_column(printed: Run) -> None:
     assert_as_kept("check", printed("check", "-f", "all.yaml", "--node-memory", "16Gi", "--to", "1.37").out)
 

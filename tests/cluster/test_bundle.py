@@ -303,7 +303,7 @@ def test_names_are_replaced_alike_and_nothing_else_changes(tmp_path: Path) -> No
     about = demo.find("Pod", None, IMPORTER)
     assert about.metadata.labels is not None
     selected = Scope(selector_text=f"app={about.metadata.labels['app']}")
-    write_bundle(path, collect(demo, selected, demo.kernel_logs(), pod=about.name), anonymize=True)
+    write_bundle(path, collect(demo, selected, demo.kernel_logs(), about=("Pod", about.name)), anonymize=True)
     text = unpacked(path).replace("batch/v1", "")
     before, after = demo.snapshot(Scope()), BundleSource(str(path)).snapshot(Scope())
     names = {name for one in before.pods for name in (one.namespace, one.name, one.node_name)} - {""}

@@ -69,6 +69,17 @@ def test_the_demo_after_its_kill(run: Run, monkeypatch: pytest.MonkeyPatch) -> N
     assert run(*workload, "-f", bundle).code == 0
 
 
+def test_the_first_moment_of_the_demo(run: Run) -> None:
+    """With the workloads, which its file has not, and in the same order."""
+    page = run("report", "deploy/api", "--demo", "--bundle", "demo.tar.gz").out
+    assert run("report", "-f", "demo.tar.gz") == (0, page, "")
+    assert page.startswith("# Memory report: deployment shop/api\n")
+    for words in (["explain", "deploy/api"], ["fix", "deploy/api"], ["check", "-A"], ["top", "-A"]):
+        done = run(*words, "-f", "demo.tar.gz")
+        assert done == run(*words, "--demo")
+        assert done.out
+
+
 class Recorded(ObjectServer):
     """The second recorded node with its kubelet's own endpoints."""
 

@@ -30,7 +30,9 @@ def values(run: Run, *words: str) -> Any:
     return json.loads(done.out)
 
 
-@pytest.mark.parametrize("about", [("node/worker-2",), ("pod/api-7d9c5b6f8-x2mzq", "-n", "shop"), ()])
+@pytest.mark.parametrize(
+    "about", [("node/worker-2",), ("pod/api-7d9c5b6f8-x2mzq", "-n", "shop"), ("deploy/api", "-n", "shop"), ()]
+)
 def test_every_statement_is_that_of_kills_next_and_fix(run: Run, about: tuple[str, ...]) -> None:
     report = values(run, "report", "--demo", *about)
     kills = values(run, "kills", "--demo", *about, "--since", "24h")["items"]
@@ -50,6 +52,10 @@ def test_every_statement_is_that_of_kills_next_and_fix(run: Run, about: tuple[st
                 {**one, "number": 1} for one in values(run, "fix", "--demo", *pod)["items"]
             ]
             assert death["fix"]["message"] in death["prevention"]
+        if death["fix"] is not None and kill["mechanism"] == "node":
+            assert death["prevention"].endswith(
+                "against this killer alone: kubectl qos fix is against the nearest"
+            )
     text = run("report", "--demo", *about).out
     lines = " ".join(one.content for one in PARSER.parse(text) if one.type == "inline").replace("\\", "")
     said = [report["summary"], *(one["message"] for kill in kills for one in kill["evidence"])]

@@ -127,7 +127,7 @@ def test_pressure_is_a_rate_of_two_minutes(run: Run, store: Store) -> None:
     }
     assert cells["api-0"][:2] == ["<none>", "20.0%"]
     assert "20.0%" not in cells["db-0"]
-    assert "PSI60 is the mean of 2 minutes in Prometheus, which is scraped too rarely for PSI10" in done.err
+    assert "PSI60 is the mean of 2 minutes in Prometheus; PSI10 is not known" in done.err
     values = json.loads(run("top", "-A", "--containers", "-o", "json", *moment).out)["items"]
     known = {row["pod"]: (row["psiSome10Percent"], row["psiSome60Percent"]) for row in values}
     assert known["api-0"] == (None, 25)

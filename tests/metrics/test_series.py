@@ -265,6 +265,24 @@ def test_a_history_is_kept_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {one for one in queries[before:] if "over_time" in one} == set()
 
 
+def test_where_a_week_is_too_much_the_last_day_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Known(list(recorded()))
+    query = store.query
+
+    def slow(expression: str, at: float | None = None) -> list[Sample]:
+        if "[604800s]" in expression:
+            raise QosError("the query timed out", hint="a shorter --over")
+        return query(expression, at)
+
+    monkeypatch.setattr(store, "query", slow)
+    monkeypatch.setattr(store, "query_range", lambda *_: [])
+    reader = UsageHistory(store, 604_800, "max", AT.timestamp())
+    what = "the history of 7d before its last day"
+    for found in (reader.read(), reader.read()):
+        assert found.missing == Missing(what, "the query timed out", "a shorter --over")
+        assert (found.history.over, found.history.stat, bool(found.history.containers)) == ("1d", "max", True)
+
+
 def test_a_refused_history_is_not_requested_at_each_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a store cannot do in time keeps one of its cores busy until it gives up."""
     store = Known(list(recorded()))

@@ -22,7 +22,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "set": "change requests and limits, with what that does shown first",
     "undo": "revert what set or the UI changed",
     "kills": "what was killed, by which mechanism, and why it was chosen",
-    "report": "what happened to a node, a pod or a namespace, as a page for the day after",
+    "report": "what happened to a node, pod, workload or namespace, as a page for the day after",
     "simulate": "who dies, in which order, as a node's memory fills",
     "verify": "compare computed values with measured ones",
     "host": "on a node: its processes in kill order",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kubectl_qos.cluster.documents import DocumentLocation, ReadObject
     from kubectl_qos.k8s.quota import LimitRange
     from kubectl_qos.k8s.snapshot import Snapshot
-    from kubectl_qos.present.check import Place, Report
+    from kubectl_qos.present.check import Report
     from kubectl_qos.present.values import ClusterValues
 
 DESCRIPTION: Final = """\
@@ -132,7 +132,7 @@ def _run_fleet(source: SourceOptions, settings: Settings, options: Options) -> i
 
     from kubectl_qos.check.settings import Level
     from kubectl_qos.cli import fleet
-    from kubectl_qos.present.check import Report
+    from kubectl_qos.present.check import Place, Report
 
     answers, errors = fleet.read_clusters(
         source.without_usage(), lambda one: _check(sources.resolve_source(one), settings, options)
@@ -143,6 +143,7 @@ def _run_fleet(source: SourceOptions, settings: Settings, options: Options) -> i
         list(chain.from_iterable(report.findings for report in reports)),
         list(chain.from_iterable(report.waived for report in reports)),
         Level(options.fail_on),
+        [(str(error), Place(name)) for name, error in errors.items()],
     )
     notes = fleet.merged_notes({name: notes for name, (_, notes) in answers.items()})
     _print(whole, options.output, notes, fleet.clusters(answers, errors))
@@ -172,7 +173,8 @@ def _check(
                 subjects.append(Subject(pod, one.raw, tuple(_duplicates(one))))
                 locations[id(subjects[-1])] = one.location
     else:
-        subjects += map(Subject, filter(scope.matches, snapshot.pods))
+        pods = filter(scope.matches, snapshot.pods)
+        subjects += map(Subject, sorted(pods, key=lambda pod: (pod.namespace, pod.name)))
     lines: dict[str, list[str]] = {}
     origin = _kustomization(options.source.kustomize)
 
@@ -200,6 +202,10 @@ def _check(
         rows,
         [(finding, place(finding.subject, finding.path), reason) for finding, reason in selection.waived],
         Level(options.fail_on),
+        [
+            (str(one), Place(*one.place, origin=origin))
+            for one in (files.problems if files is not None else ())
+        ],
     )
     notes = [
         *(line for one in subjects for line in waiver_lines(one, place(one, one.mark_path(WAIVER_MARK)))),

@@ -210,7 +210,7 @@ def find_shown(
         facts.snapshot,
         facts.event_list,
         logs,
-        is_included=lambda pod: facts.scope.matches(pod) and _is_referenced(pod, references),
+        is_included=lambda pod: facts.scope.matches(pod) and is_referenced(pod, references),
         outside_pods=not (facts.scope.namespace or facts.scope.selector_text or references),
     )
     if source.prometheus is not None or source.at is not None:
@@ -289,7 +289,8 @@ def facts_of(
     )
 
 
-def _is_referenced(pod: Pod, references: Sequence[resources.Reference]) -> bool:
+def is_referenced(pod: Pod, references: Sequence[resources.Reference]) -> bool:
+    """Whether a pod is one of those that are named, or of a workload that is; all are where none is."""
     from kubectl_qos.k8s.kinds import belongs_to
 
     return not references or any(belongs_to(pod, reference.kind, reference.name) for reference in references)
@@ -300,7 +301,7 @@ def find_missing(references: Sequence[resources.Reference], facts: Facts) -> lis
     pods = [pod for pod in facts.snapshot.pods if facts.scope.matches(pod)]
     missing: list[ApiError] = []
     for reference in references:
-        if any(_is_referenced(pod, [reference]) for pod in pods):
+        if any(is_referenced(pod, [reference]) for pod in pods):
             continue
         if reference.kind == "Pod":
             missing += resources.not_found("pods", [reference.name], (), facts.snapshot.nodes)
@@ -319,7 +320,7 @@ def _with_store(
     """With the deaths of so many seconds that no status has any more, but the store. Raises QosError."""
     from kubectl_qos.metrics.deaths import read_kills, with_older
 
-    pods = {pod.name for pod in facts.snapshot.pods if references and _is_referenced(pod, references)}
+    pods = {pod.name for pod in facts.snapshot.pods if references and is_referenced(pod, references)}
     names = pods | {one.name for one in references}
     end = facts.now.timestamp()
     older = [

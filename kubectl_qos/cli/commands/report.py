@@ -1,4 +1,4 @@
-"""`kubectl qos report`: what happened to a node, a pod or a namespace, for the day after the incident."""
+"""`kubectl qos report`: what happened to a node, pod, workload or namespace, for the day after."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kubectl_qos import __version__
 from kubectl_qos.cli import output, resources, sources
 from kubectl_qos.cli.commands import kills as kills_command
 from kubectl_qos.cli.flags import add_at, add_bundle, add_output, add_target
-from kubectl_qos.errors import EXIT_ERROR, QosError, UsageError
+from kubectl_qos.errors import EXIT_ERROR, QosError
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
@@ -49,7 +49,7 @@ class Options(kills_command.DeathOptions):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `report`."""
-    add_target(parser, "node/worker-2 or pod/web-0; without it the namespace")
+    add_target(parser, "node/worker-2, pod/web-0 or deployment/web; without it the namespace")
     kills_command.add_death_flags(
         parser, "the time before now: 30m, 2h, 7d (default: 1d; of files all that they have)"
     )
@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 class _Question(NamedTuple):
-    """What a report is of: a source, one pod of it or all in scope, and how many seconds before now."""
+    """What a report is of: a source, a pod or workload or all in scope, and how many seconds before now."""
 
     source: SourceOptions
     resolved: sources.ResolvedSource
@@ -70,19 +70,15 @@ class _Question(NamedTuple):
 def _question(options: Options) -> _Question:
     """What the arguments ask; of a bundle what its own report was of, where they select nothing else."""
     node, reference = resources.parse_node_or_reference(
-        options.target, "one node or pod can be reported at a time"
+        options.target, "one node, pod or workload can be reported at a time"
     )
-    if reference is not None and reference.kind != "Pod":
-        raise UsageError(
-            f"a report takes a node or pod, not {reference}", hint="-n reports a whole namespace"
-        )
     source = options.source.on_node(node)
     resolved = sources.resolve_source(source)
     seconds, bundled = None if source.has_files else DAY_SECONDS, resolved.source.report
     if bundled is not None:
         seconds = bundled.since_seconds
     if bundled is not None and not (reference or source.selects):
-        reference = resources.Reference("Pod", bundled.name) if bundled.name else None
+        reference = resources.Reference(bundled.kind, bundled.name) if bundled.name else None
         source = replace(
             source,
             namespace=bundled.namespace,
@@ -106,6 +102,9 @@ def run(options: Options) -> int:
         resources.require_node(source.node, facts.snapshot)
     logs += facts.kernel_logs
     kills, facts = kills_command.find_shown(facts, logs, references, source, seconds)
+    if reference is not None and reference.kind != "Pod":
+        mine = {pod.name for pod in facts.snapshot.pods if kills_command.is_referenced(pod, references)}
+        facts = replace(facts, scope=replace(facts.scope, names=frozenset(mine or {reference.name})))
     missing = kills_command.find_missing(references, facts)
     if kills or not missing:
         from kubectl_qos.present.incident import Incident
@@ -126,9 +125,15 @@ def run(options: Options) -> int:
         _print(incident, options.output)
         if options.bundle is not None:
             from kubectl_qos.cluster.bundle import collect
+            from kubectl_qos.cluster.files import DemoSource
+            from kubectl_qos.demo.source import LivingDemo
 
-            pod = reference.name if reference is not None else ""
-            contents = collect(resolved.source, resolved.scope, logs, pod=pod, since_seconds=seconds)
+            whole = resolved.source
+            if isinstance(whole, DemoSource):  # of its objects only the API in memory has the workloads
+                whole = LivingDemo(facts.snapshot.overrides, now=whole.now)
+            contents = collect(
+                whole, resolved.scope, logs, about=reference or ("Pod", ""), since_seconds=seconds
+            )
             _write(contents, options.bundle, anonymize=options.anonymize)
     for error in missing:
         output.print_error(error)
@@ -142,9 +147,9 @@ def _about(facts: kills_command.Facts, node: str | None, reference: resources.Re
         return About("Node", "", node)
     if reference is None:
         return About("Namespace", "", facts.scope.namespace) if facts.scope.namespace else About("Cluster")
-    # Files and the demo have no namespace of their own: that of the first pod with this name.
-    found = (pod.namespace for pod in facts.snapshot.pods if pod.name == reference.name)
-    return About("Pod", facts.scope.namespace or next(found, ""), reference.name)
+    # Files and the demo have no namespace of their own: that of the first such pod.
+    found = (pod.namespace for pod in facts.snapshot.pods if kills_command.is_referenced(pod, [reference]))
+    return About(reference.kind, facts.scope.namespace or next(found, ""), reference.name)
 
 
 def _past(source: SourceOptions) -> Callable[[datetime], Snapshot | None]:

@@ -191,7 +191,7 @@ def _parse_question(options: Options) -> _Question:
     if not given and not options.eviction:
         raise UsageError(
             "what happens on the node? one of --free, --grow, --until-oom, --all-at-limit, --eviction",
-            hint="kubectl qos simulate node/worker-1 --free 4Gi",
+            hint=f"kubectl qos simulate {' '.join(options.target)} --free 4Gi",
         )
     scenario = Scenario(
         free_bytes=sources.parse_size(options.free, "--free", "4Gi") if options.free is not None else None,

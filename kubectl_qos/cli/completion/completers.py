@@ -422,7 +422,7 @@ OF_COMMAND: Final[Mapping[str, Mapping[str, Completer]]] = {
         "since_seconds": free,
     },
     "report": {
-        "target": TargetCompleter(POD, NODE),
+        "target": TargetCompleter(POD, NODE, *WORKLOADS),
         "kernel_logs": only(FILES),
         "since_seconds": free,
         "bundle": only(FILES),

@@ -7,7 +7,7 @@ from msgspec import UNSET, UnsetType
 from kubectl_qos.check.findings import Finding
 from kubectl_qos.check.settings import Level
 from kubectl_qos.present.check import Place, Report, rule_texts, sentence
-from kubectl_qos.present.values import ClusterValues, Document, OfCluster
+from kubectl_qos.present.values import ClusterValues, Document, OfCluster, Values
 from kubectl_qos.present.values.changes import ObjectValues
 
 
@@ -28,11 +28,21 @@ class FindingValues(OfCluster, frozen=True, kw_only=True):
     reason: str | None
 
 
+class ReadErrorValues(Values, frozen=True, kw_only=True):
+    """A document, or a cluster as a `file`, that could not be read."""
+
+    file: str
+    line: int | None
+    column: int | None
+    message: str
+
+
 class FindingListValues(Document, frozen=True, kw_only=True, tag="FindingList"):
     """What is wrong with manifests or running pods: `check`."""
 
     items: tuple[FindingValues, ...]
     waived: tuple[FindingValues, ...]
+    errors: tuple[ReadErrorValues, ...]
     notes: tuple[str, ...]
     clusters: tuple[ClusterValues, ...] | UnsetType = UNSET
 
@@ -45,6 +55,7 @@ def finding_list_values(
     return FindingListValues(
         items=tuple(_values(finding, place, None, of_fleet) for finding, place in report.findings),
         waived=tuple(_values(*waived, of_fleet) for waived in report.waived),
+        errors=tuple(ReadErrorValues.of(place, message=message) for message, place in report.errors),
         notes=notes,
         clusters=UNSET if clusters is None else clusters,
     )
