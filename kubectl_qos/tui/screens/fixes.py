@@ -135,7 +135,7 @@ class FixDialog(Dialog[Fix | None], group=BindingGroup.SELECT):
 
 
 def _effect(longest: int, fix: Fix, _number: int, layout: Layout[Fix], width: int) -> Spans:
-    """Below the change, or as far to the left as the longest takes to fit; cut where even that is too little."""
+    """Below the change, or as far left as the longest takes to fit; cut where even that is too little."""
     effect = fix_effect(fix)
     begin = min(GUTTER + GAP + layout.widths[0], max(width - longest, GUTTER + GAP))
     shown = effect if begin + len(effect) <= width else effect[: width - begin - 1] + "…"
