@@ -92,7 +92,12 @@ ANSI: Final = replace(
     primary="ansi_cyan",
     secondary="ansi_default",
     accent="ansi_magenta",
-    variables={**_BUILT_IN.variables, "block-cursor-background": "ansi_default"},
+    variables={
+        **_BUILT_IN.variables,
+        "block-cursor-background": "ansi_default",
+        "input-selection-background": "ansi_white",
+        "input-selection-foreground": "ansi_black",
+    },
 )
 """The terminal's own sixteen colours, whichever they are; the cursor line is reversed."""
 

@@ -148,7 +148,7 @@ class TitleLine(Widget):
         room = max(width - cell_len(self._words[0]) - cell_len(self._state) - 1, 0)
         if cell_len(rest) > room:
             rest = set_cell_size(rest, max(room - 1, 0)) + "…"
-        colour = {"!": " $error", "-": ""}.get(self._state[:1], " $accent")
+        colour = {"!": " $error", "-": "", "l": " $success"}.get(self._state[:1], " $warning")
         return Content.assemble(
             Content.styled(self._words[0], "bold"),
             Content(set_cell_size(rest, room + 1)),

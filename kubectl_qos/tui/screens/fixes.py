@@ -116,7 +116,8 @@ class FixDialog(Dialog[Fix | None], group=BindingGroup.SELECT):
             return
         fixes = found.fixes
         table = self.query_one(LineTable)
-        table.most_height, table.further = _LINES, _effect
+        longest = max((len(fix_effect(fix)) for fix in fixes), default=0)
+        table.most_height, table.further = _LINES, partial(_effect, longest)
         table.load(fixes, partial(_fitting, fixes), datetime.now(UTC), empty="Nothing to change.")
         table.styles.height = _LINES * max(len(fixes), 1) + HEADER
         if not fixes:
@@ -139,10 +140,10 @@ class FixDialog(Dialog[Fix | None], group=BindingGroup.SELECT):
         self.dismiss(event.row)
 
 
-def _effect(fix: Fix, _number: int, layout: Layout[Fix], width: int) -> Spans:
-    """Below the change, or as far to the left as it takes to fit; cut where even that is too little."""
+def _effect(longest: int, fix: Fix, _number: int, layout: Layout[Fix], width: int) -> Spans:
+    """Below the change, or as far left as the longest takes to fit; cut where even that is too little."""
     effect = fix_effect(fix)
-    begin = min(GUTTER + GAP + layout.widths[0], max(width - len(effect), GUTTER + GAP))
+    begin = min(GUTTER + GAP + layout.widths[0], max(width - longest, GUTTER + GAP))
     shown = effect if begin + len(effect) <= width else effect[: width - begin - 1] + "…"
     return ((" " * begin + shown, "muted"),)
 

@@ -31,7 +31,7 @@ from kubectl_qos.tui.screens.base import QosScreen
 from kubectl_qos.tui.view import Detail
 from kubectl_qos.tui.view_model import ViewModel, pod_named
 from kubectl_qos.tui.widgets.column_layout import fitting_columns
-from kubectl_qos.tui.widgets.line_table import LineTable
+from kubectl_qos.tui.widgets.line_table import HEADER, LineTable
 from kubectl_qos.tui.widgets.table import Layout
 from kubectl_qos.tui.widgets.text_view import (
     TextLine,
@@ -192,6 +192,7 @@ class KillsScreen(QosScreen, group=BindingGroup.KILLS):
         if not kills and self._error is None:
             empty = "Reading …" if self._loaded is None else nothing_sentence(self._scope.namespace)
         self.table.load(kills, partial(self._fitting, kills, now), now, empty=empty)
+        self.table.styles.max_height = len(kills) + HEADER + 2
         self.query_one("#kills-notes", TextView).show(self._notes_layout)
         self._show_evidence()
 
@@ -214,7 +215,7 @@ class KillsScreen(QosScreen, group=BindingGroup.KILLS):
         if kill is not None:
             subject, blank, diagnosis, *others = detail_lines(kill, width)
             lines += [TextLine(text, "answer") for text in wrapped(subject, width)]
-            lines += [TextLine(text, "title") for text in wrapped(diagnosis, width)]
+            lines += [TextLine(text, "changed") for text in wrapped(diagnosis, width)]
             lines += [TextLine(blank), *map(TextLine, others)]
         elif self._loaded is not None:
             lines += [TextLine(text, "muted") for text in wrapped(LATER, width, hanging="")]

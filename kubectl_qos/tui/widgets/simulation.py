@@ -243,7 +243,7 @@ class OptionBar(Widget):
 
 
 _IMPORTANCE: Final = (
-    "victim container by more growth step freed victim container free_after note note score qos"
+    "victim container by more growth step freed victim container qos free_after note note score"
 )
 _SQUEEZED: Final = {"victim": 24, "container": 6, "note": 14}
 
@@ -277,10 +277,12 @@ class VictimTable(LineTable[VictimRow]):
         self.load(rows, fitting, now)
 
     def _token_for(self, row: VictimRow, key: str) -> str:
-        if not row.is_reached:
-            return "muted"
         if row.is_important and key in {"victim", "note"}:
             return "warning"
+        if not row.is_reached:
+            return "muted"
         if row.place == 1 and key == "victim":
             return "victim" if self._in_trouble else ""
+        if key == "qos" and row.step is not None and row.step.qos is not None:
+            return CLASSES[row.step.qos].token
         return "muted" if key in {"free_after", "container"} else ""
