@@ -117,11 +117,7 @@ def add_death_flags(parser: argparse.ArgumentParser, since_help: str) -> None:
     )
     add_switch(parser, "--local", help="on a node: read its /dev/kmsg")
     parser.add_argument(
-        "--since",
-        dest="since_seconds",
-        type=parse_past_seconds,
-        metavar="DURATION",
-        help=since_help,
+        "--since", dest="since_seconds", type=parse_past_seconds, metavar="DURATION", help=since_help
     )
 
 

@@ -323,11 +323,7 @@ def _choice_values(choice: VictimChoice | Unranked | None) -> ChoiceValues | Non
         tied=len(choice.tied),
         candidates=tuple(
             CandidateValues.of(
-                one,
-                pid=one.task.pid,
-                command=one.task.name,
-                oom_score_adj=one.task.adj,
-                oom_score=one.score,
+                one, pid=one.task.pid, command=one.task.name, oom_score_adj=one.task.adj, oom_score=one.score
             )
             for one in choice.ranked
         ),
