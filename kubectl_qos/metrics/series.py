@@ -105,7 +105,8 @@ class Amounts(NamedTuple):
 
     def node_name(self, labels: Labels) -> str:
         """The node of a series, which may name its address."""
-        host = _host(label(labels, NODE))
+        name = label(labels, NODE)
+        host = name.rpartition(":")[0] or name  # an `instance` has a port
         return self.node_names.get(host, host)
 
 
@@ -187,11 +188,6 @@ def _rates(store: Prometheus, name: str, which: str, at: float | None, condition
 def _pressure(some: float, full: float) -> Pressure:
     psi = Psi(*(PsiData(avg60=min(round(100 * share, 2), 100.0)) for share in (some, full)))
     return Pressure(None, psi, None)
-
-
-def _host(name: str) -> str:
-    """A node's name or address, without the port of an `instance`."""
-    return name.rpartition(":")[0] or name
 
 
 def rfc3339(at: datetime | float) -> str:

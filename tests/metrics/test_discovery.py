@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kubectl_qos.errors import QosError
-from kubectl_qos.metrics.discovery import find_store
+from kubectl_qos.metrics.prometheus import find_store
 from tests.cluster.https_server import Answer
 from tests.cluster.serving import ConnectTo
 
