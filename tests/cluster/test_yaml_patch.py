@@ -24,8 +24,7 @@ RESOURCE_WORDS = ("resources", "requests", "limits", "cpu", "memory", "hugepages
 
 
 def changed(text: str, wanted: Any) -> str:
-    document = the_document(text)
-    return text[: document.begin] + patch_document(document, wanted)
+    return patch_document(text.encode(), the_document(text), wanted).decode()
 
 
 def values(text: str) -> Any:
