@@ -101,15 +101,21 @@ def resolve_source(
         scope, failed = build_scope(options, files, names), files.is_unreadable or files.is_refused
         return ResolvedSource(files, scope, files.notes, files.is_unreadable, failed, has_flag)
     else:
-        source = _live(
-            options,
-            overrides,
-            write_settings,
-            only_ranking=only_ranking,
-            keep_ids=keep_ids,
+        from kubectl_qos.cluster.live import LiveSource
+        from kubectl_qos.cluster.usage import UsageChoice
+
+        connection = open_connection(options, has_terminal=has_terminal)
+        own = write_settings.for_context(connection.context) if write_settings is not None else None
+        source = LiveSource(
+            connection,
+            may_write=own is not None and not own.readonly,
+            usage=UsageChoice(options.usage),
+            reader=_usage_reader(options, connection),
+            ids=keep_ids and not only_ranking,
+            configz=not only_ranking,
+            overrides=overrides,
             refresh_seconds=refresh_seconds,
-            progress=progress,
-            has_terminal=has_terminal,
+            progress=output.progress() if progress and not options.is_fleet else None,
         )
     scope = build_scope(options, source, names)
     return ResolvedSource(source, scope, has_namespace_flag=has_flag, lasts=not options.demo)
@@ -140,35 +146,6 @@ def _files(
     )
 
 
-def _live(
-    options: SourceOptions,
-    overrides: NodeOverrides,
-    write_settings: Settings | None,
-    *,
-    only_ranking: bool,
-    keep_ids: bool,
-    refresh_seconds: float | None,
-    progress: bool,
-    has_terminal: bool,
-) -> Source:
-    from kubectl_qos.cluster.live import LiveSource
-    from kubectl_qos.cluster.usage import UsageChoice
-
-    connection = open_connection(options, has_terminal=has_terminal)
-    own = write_settings.for_context(connection.context) if write_settings is not None else None
-    return LiveSource(
-        connection,
-        may_write=own is not None and not own.readonly,
-        usage=UsageChoice(options.usage),
-        reader=_usage_reader(options, connection),
-        ids=keep_ids and not only_ranking,
-        configz=not only_ranking,
-        overrides=overrides,
-        refresh_seconds=refresh_seconds,
-        progress=output.progress() if progress and not options.is_fleet else None,
-    )
-
-
 def _require_one_source(options: SourceOptions) -> None:
     history = "--at" if options.at is not None else "--usage=prometheus" if options.has_history else ""
     if history and not options.is_cluster:
@@ -186,7 +163,7 @@ def open_store(options: SourceOptions, connection: Connection | None = None) -> 
     """The store of --prometheus, of the settings of the context, or of the cluster. Raises QosError."""
     from kubectl_qos.config import config_file
     from kubectl_qos.config.settings import read_settings
-    from kubectl_qos.metrics.prometheus import Prometheus, parse_selector
+    from kubectl_qos.metrics.prometheus import Prometheus, find_store, parse_selector
     from kubectl_qos.transport import StoreOptions
     from kubectl_qos.transport.client import connect_store
     from kubectl_qos.transport.proxy import without_credentials
@@ -199,8 +176,6 @@ def open_store(options: SourceOptions, connection: Connection | None = None) -> 
     if store.url != "auto":
         name = without_credentials(store.url)
         return Prometheus(connect_store(store, options.connection.request_timeout), name, matchers)
-    from kubectl_qos.metrics.discovery import find_store
-
     return find_store(connection if connection is not None else open_connection(options), matchers)
 
 

@@ -357,13 +357,14 @@ def source_notes(facts: Facts, logs: Sequence[KernelLog]) -> Iterator[str]:
 
 def doubt_notes(kills: Sequence[Kill]) -> Iterator[str]:
     """Which kernel logs would make more deaths certain."""
+    from kubectl_qos.present.format import first_few
     from kubectl_qos.qos.kills.evidence import Need
 
     uncertain = [kill for kill in kills if kill.diagnosis.needs is not None]
     nodes = sorted({kill.node for kill in uncertain if kill.diagnosis.needs is not Need.WALL_CLOCK} - {""})
     if nodes:
-        names = ", ".join(nodes[:3]) + (f" and {len(nodes) - 3} more" if len(nodes) > 3 else "")
-        yield f"{len(uncertain)} of {len(kills)} not certain: add kernel logs of {names} (--kernel-log)"
+        of = first_few(nodes)
+        yield f"{len(uncertain)} of {len(kills)} not certain: add kernel logs of {of} (--kernel-log)"
 
 
 def _print(kills: Sequence[Kill], facts: Facts, format_: TableFormat, *, in_detail: bool) -> None:
