@@ -1,7 +1,5 @@
 """The source of an object in a working tree: found, changed, and proven by building it before and after."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile

@@ -4,8 +4,6 @@ Each second of the demo's clock is one step: everything follows from the seed, t
 is killed on a node is whom `next_deaths` names. Not here: threads, what time it is, what kernels print.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping
 from dataclasses import replace

@@ -4,8 +4,6 @@
 Not here: what the metrics are (collector.py).
 """
 
-from __future__ import annotations
-
 import socket
 import threading
 import zlib

@@ -4,8 +4,6 @@ Source: github.com/prometheus/exporter-toolkit, docs/web-configuration.md. As th
 certificates are read again when they have changed. What is not supported is an error, never ignored.
 """
 
-from __future__ import annotations
-
 import hashlib
 import ssl
 from collections.abc import Mapping

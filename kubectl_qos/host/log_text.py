@@ -7,8 +7,6 @@ Formats: util-linux dmesg(1), systemd journalctl(1) -o and JOURNAL_EXPORT_FORMAT
 --format=json`, `aws logs get-log-events`, the HTTP API of Loki.
 """
 
-from __future__ import annotations
-
 import codecs
 import gzip
 import io

@@ -3,8 +3,6 @@
 Not here: resource lists and label sets, which are shared while they are decoded (objects.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 from typing import Final, TypeVar
 

@@ -4,8 +4,6 @@ Restarts with their last reason, evicted pods, and OOM kills that cAdvisor count
 one time (past.py), and deaths in statuses, events and kernel logs (qos/kills).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta

@@ -5,8 +5,6 @@ labels of a target's own series exported_pod and so on. Sources: cadvisor/metric
 docs/metrics of kube-state-metrics. Not here: pods and nodes of the past (past.py).
 """
 
-from __future__ import annotations
-
 import time
 from array import array
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Workloads and namespaces: a row for each, with sums over its pods, and the columns."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar

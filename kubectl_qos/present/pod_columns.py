@@ -1,7 +1,5 @@
 """The columns of pods and containers, for the command line, the UI and CSV alike."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from typing import Any, Final

@@ -4,8 +4,6 @@ A mark stands where each death falls, its victim, its killer and its time below 
 list. Spans have a look, for the theme. Not here: which deaths there are, and their words (next_death.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Deaths: those that happened, `kills`, those of a full node, `simulate`, and those to come, `next`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -5,8 +5,6 @@ pod a round until the threshold and the minimum reclaim are met; evictPod refuse
 throughout. Not here: growth (timeline.py) and the words (present/simulation.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
