@@ -1,7 +1,5 @@
 """Values changed in a text: it says exactly what is wanted, and no line but theirs is another one."""
 
-from __future__ import annotations
-
 import json
 import textwrap
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """Samples of an exposition, and an exporter without threads."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import Thread

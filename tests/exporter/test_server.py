@@ -1,7 +1,5 @@
 """The HTTP server: probes, passwords, TLS, and what it refuses; the command around it."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import http.client

@@ -1,7 +1,5 @@
 """Which service is the store: by the labels of the charts and operators that people install."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

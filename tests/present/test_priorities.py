@@ -1,7 +1,5 @@
 """Plans of priorities in words: the demo's rows, their patches, and what cannot be solved."""
 
-from __future__ import annotations
-
 import pytest
 
 from kubectl_qos.cluster.files import DemoSource

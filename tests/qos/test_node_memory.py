@@ -1,7 +1,5 @@
 """The memory of a node: sums, the worst case, and the way to eviction; by hand, by law and as recorded."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 
