@@ -49,7 +49,6 @@ _PARTS: Final = (
 _SWAP: Final = "container_memory_swap"
 _MEMORY: Final = (WORKING_SET, "container_memory_rss", _SWAP)
 CONTAINERS: Final = 'container!="POD",container_name!="POD",id!="/"'
-STATS: Final = ("max", "p99", "p95", "avg")
 KEPT_SECONDS: Final = 300.0
 """How long until a history is read again, a refused one too: it changes slowly, and costs the store much."""
 _ROOT: Final = 'id="/"'

@@ -203,7 +203,6 @@ class Run:
 
     def result(self, *, is_reached: bool, distances: tuple[MechanismDistance, ...] = ()) -> Simulation:
         """What has happened so far."""
-        """What has happened so far."""
         return Simulation(
             scenario=self._scenario,
             steps=tuple(self.steps),
