@@ -72,22 +72,14 @@ def resolve_source(
     keep_objects: bool = False,
     has_terminal: bool = True,
 ) -> ResolvedSource:
-    """The source and scope of some options.
+    """The source and scope of some options, of pods with these `names` alone if there are any.
 
-    Args:
-        options: the flags.
-        names: names of pods to which the scope is restricted.
-        write_settings: the person's settings, to allow changes unless they forbid them for the context.
-        progress: show how many pods have been loaded.
-        only_ranking: leave out what a ranking does not need: uids and kubelets' configurations.
-        keep_ids: keep the uids of pods and the ids of containers, which kernel logs and cgroup paths have.
-        refresh_seconds: how often what cannot be watched is read again.
-        lives: the demo goes on after its first moment, and can be changed.
-        keep_objects: keep the objects of files as they are written.
-        has_terminal: whether credential plugins may ask a person.
-
-    Raises:
-        QosError: the options contradict each other, or there is no such source.
+    Changes are allowed by the person's settings in `write_settings`, unless they forbid them for the context.
+    With `only_ranking` there are neither uids nor kubelets' configurations; `keep_ids` are the uids of pods
+    and the ids of containers, which kernel logs and cgroup paths have. What cannot be watched is read every
+    `refresh_seconds`; a demo that `lives` goes on after its first moment, and can be changed; `keep_objects`
+    is for those of files as they are written. With `has_terminal` credential plugins may ask a person. Raises
+    QosError where the options contradict each other, or there is no such source.
     """
     _require_one_source(options)
     overrides, has_flag = _parse_overrides(options), options.namespace is not None
