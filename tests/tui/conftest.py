@@ -51,11 +51,15 @@ def picture(request: pytest.FixtureRequest) -> Picture:
                 / request.path.stem
                 / (f"test_{name}[{called}].svg" if called else f"test_{name}.svg")
             )
-            now = normalize_svg(pilot.app.export_screenshot(simplify=True))
+            before = normalize_svg(path.read_text(encoding="utf-8")) if path.exists() else ""
+            for _ in range(20):  # A scroll bar may follow its content a moment later.
+                now = normalize_svg(pilot.app.export_screenshot(simplify=True))
+                if now == before:
+                    break
+                await pilot.pause(0.05)
             if request.config.option.update_snapshots:
                 path.write_text(now, encoding="utf-8", newline="\n")
-            before = normalize_svg(path.read_text(encoding="utf-8")) if path.exists() else ""
-            if before != now:
+            elif before != now:
                 _report(request.node, path.stem, before, now)
                 pytest.fail(f"{path.name} differs: see snapshot_report.html")
         if wanted[0] is not None and wanted[0] != pilot.app.size:

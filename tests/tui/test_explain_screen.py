@@ -217,6 +217,7 @@ async def test_an_answer_after_the_screen_was_left_is_dropped() -> None:
     source.hold_events.clear()
     async with explaining(source) as pilot:
         left = pilot.app.screen
+        await pilot.until(lambda: bool(source.event_requests))
         await pilot.keys("escape")
         assert pilot.app.screen is not left
         (thread,) = questions()
