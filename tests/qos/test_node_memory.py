@@ -105,6 +105,10 @@ def test_init_containers_count_while_they_run_and_one_at_a_time(
     assert growth(pod(INIT, status=status)) == (expected, False)
 
 
+def test_without_a_status_init_containers_have_ended() -> None:
+    assert growth(pod(INIT)) == (100, False)
+
+
 def test_a_debug_container_is_bounded_by_the_cgroup_of_a_limited_pod() -> None:
     status = (
         "phase: Running, containerStatuses: [{name: a, state: {running: {}}}],"
