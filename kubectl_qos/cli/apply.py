@@ -130,17 +130,9 @@ def _alternative(state: Apply) -> str:
 
 
 class ApplyShell:
-    """Carries out the commands of one change, as far as the flags go.
+    """Carries out the commands of one change, as far as the flags go; `goal` is the kill rank asked for.
 
-    Args:
-        resolved: the cluster.
-        options: the flags.
-        settings: the person's.
-        format_: of -o, None without it.
-        goal: the kill rank that is asked for, if any.
-
-    Raises:
-        QosError: nothing may be written to the cluster.
+    Raises QosError where nothing may be written to the cluster.
     """
 
     def __init__(
@@ -200,9 +192,8 @@ class ApplyShell:
     def apply(self, state: Apply) -> None:
         """Dry run, confirmation, change and watching.
 
-        Raises:
-            InputError: with --dry-run=client, which asks no server: a server would refuse the change.
-            QosError: it ends otherwise than with the change done.
+        Raises QosError where that ends otherwise than with the change done, InputError where --dry-run=client
+        expects that a server would refuse it.
         """
         request = state.request
         assert request is not None

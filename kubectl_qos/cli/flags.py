@@ -3,8 +3,6 @@
 Not here: the flags of one command (commands/). Completion and --help import this room, so it imports little.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any, Final

@@ -161,18 +161,16 @@ def _print_cells(
 
 def merged_notes(notes: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
     """Each note once, with the clusters that it is about where those are not all."""
+    from kubectl_qos.present.format import first_few
+
     about: dict[str, list[str]] = {}
     for name, texts in notes.items():
         for text in dict.fromkeys(texts):
             about.setdefault(text, []).append(name)
     return tuple(
-        text if len(names) == len(notes) > 1 else f"{_some(names)}: {text}" for text, names in about.items()
+        text if len(names) == len(notes) > 1 else f"{first_few(names)}: {text}"
+        for text, names in about.items()
     )
-
-
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return ", ".join(names[:3]) + more
 
 
 def clusters(answered: Iterable[str], errors: Mapping[str, QosError]) -> tuple[ClusterValues, ...]:

@@ -6,8 +6,6 @@ owner may read and whose size is limited. Not here: what is logged (transport/lo
 Source: k8s.io/klog/v2 (the head of a line).
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext

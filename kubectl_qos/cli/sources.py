@@ -72,22 +72,14 @@ def resolve_source(
     keep_objects: bool = False,
     has_terminal: bool = True,
 ) -> ResolvedSource:
-    """The source and scope of some options.
+    """The source and scope of some options, of pods with these `names` alone if there are any.
 
-    Args:
-        options: the flags.
-        names: names of pods to which the scope is restricted.
-        write_settings: the person's settings, to allow changes unless they forbid them for the context.
-        progress: show how many pods have been loaded.
-        only_ranking: leave out what a ranking does not need: uids and kubelets' configurations.
-        keep_ids: keep the uids of pods and the ids of containers, which kernel logs and cgroup paths have.
-        refresh_seconds: how often what cannot be watched is read again.
-        lives: the demo goes on after its first moment, and can be changed.
-        keep_objects: keep the objects of files as they are written.
-        has_terminal: whether credential plugins may ask a person.
-
-    Raises:
-        QosError: the options contradict each other, or there is no such source.
+    Changes are allowed by the person's settings in `write_settings`, unless they forbid them for the context.
+    With `only_ranking` there are neither uids nor kubelets' configurations; `keep_ids` are the uids of pods
+    and the ids of containers, which kernel logs and cgroup paths have. What cannot be watched is read every
+    `refresh_seconds`; a demo that `lives` goes on after its first moment, and can be changed; `keep_objects`
+    is for those of files as they are written. With `has_terminal` credential plugins may ask a person. Raises
+    QosError where the options contradict each other, or there is no such source.
     """
     _require_one_source(options)
     overrides, has_flag = _parse_overrides(options), options.namespace is not None
@@ -101,15 +93,21 @@ def resolve_source(
         scope, failed = build_scope(options, files, names), bool(files.problems) or files.is_refused
         return ResolvedSource(files, scope, files.notes, bool(files.problems), failed, has_flag)
     else:
-        source = _live(
-            options,
-            overrides,
-            write_settings,
-            only_ranking=only_ranking,
-            keep_ids=keep_ids,
+        from kubectl_qos.cluster.live import LiveSource
+        from kubectl_qos.cluster.usage import UsageChoice
+
+        connection = open_connection(options, has_terminal=has_terminal)
+        own = write_settings.for_context(connection.context) if write_settings is not None else None
+        source = LiveSource(
+            connection,
+            may_write=own is not None and not own.readonly,
+            usage=UsageChoice(options.usage),
+            reader=_usage_reader(options, connection),
+            ids=keep_ids and not only_ranking,
+            configz=not only_ranking,
+            overrides=overrides,
             refresh_seconds=refresh_seconds,
-            progress=progress,
-            has_terminal=has_terminal,
+            progress=output.progress() if progress and not options.is_fleet else None,
         )
     scope = build_scope(options, source, names)
     return ResolvedSource(source, scope, has_namespace_flag=has_flag, lasts=not options.demo)
@@ -140,35 +138,6 @@ def _files(
     )
 
 
-def _live(
-    options: SourceOptions,
-    overrides: NodeOverrides,
-    write_settings: Settings | None,
-    *,
-    only_ranking: bool,
-    keep_ids: bool,
-    refresh_seconds: float | None,
-    progress: bool,
-    has_terminal: bool,
-) -> Source:
-    from kubectl_qos.cluster.live import LiveSource
-    from kubectl_qos.cluster.usage import UsageChoice
-
-    connection = open_connection(options, has_terminal=has_terminal)
-    own = write_settings.for_context(connection.context) if write_settings is not None else None
-    return LiveSource(
-        connection,
-        may_write=own is not None and not own.readonly,
-        usage=UsageChoice(options.usage),
-        reader=_usage_reader(options, connection),
-        ids=keep_ids and not only_ranking,
-        configz=not only_ranking,
-        overrides=overrides,
-        refresh_seconds=refresh_seconds,
-        progress=output.progress() if progress and not options.is_fleet else None,
-    )
-
-
 def _require_one_source(options: SourceOptions) -> None:
     history = "--at" if options.at is not None else "--usage=prometheus" if options.has_history else ""
     if history and not options.is_cluster:
@@ -186,7 +155,7 @@ def open_store(options: SourceOptions, connection: Connection | None = None) -> 
     """The store of --prometheus, of the settings of the context, or of the cluster. Raises QosError."""
     from kubectl_qos.config import config_file
     from kubectl_qos.config.settings import read_settings
-    from kubectl_qos.metrics.prometheus import Prometheus, parse_selector
+    from kubectl_qos.metrics.prometheus import Prometheus, find_store, parse_selector
     from kubectl_qos.transport import StoreOptions
     from kubectl_qos.transport.client import connect_store
     from kubectl_qos.transport.proxy import without_credentials
@@ -199,8 +168,6 @@ def open_store(options: SourceOptions, connection: Connection | None = None) -> 
     if store.url != "auto":
         name = without_credentials(store.url)
         return Prometheus(connect_store(store, options.connection.request_timeout), name, matchers)
-    from kubectl_qos.metrics.discovery import find_store
-
     return find_store(connection if connection is not None else open_connection(options), matchers)
 
 

@@ -1,7 +1,5 @@
 """The tables of `top`: pods or their containers by rank, and nodes by memory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime

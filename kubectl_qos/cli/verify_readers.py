@@ -1,7 +1,5 @@
 """Where `verify` reads measured values: by exec in containers, on the node itself, or in a dump of one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the API server lets a user do: SelfSubjectAccessReviews (k8s.io/api/authorization/v1/types.go)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Final

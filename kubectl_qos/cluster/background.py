@@ -3,8 +3,6 @@
 Waits are cut into pieces, because a signal that comes just before a wait begins does not end it.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import suppress

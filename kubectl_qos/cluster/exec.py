@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
-from kubectl_qos.cluster.http import read_api_error
+from kubectl_qos.cluster.http import read_api_error, status_decoder
 from kubectl_qos.errors import QosError, ServerUnreachable
 from kubectl_qos.k8s.kinds import api_path
 from kubectl_qos.transport import logging as log
@@ -94,15 +94,6 @@ class _CommandResult(NamedTuple):
     out: str
     err: str
     error: str = ""
-
-
-class _ExecStatus(msgspec.Struct):
-    status: str = ""
-    message: str = ""
-    reason: str = ""
-
-
-_status = msgspec.json.Decoder(_ExecStatus)
 
 
 def read_container(connection: Connection, namespace: str, pod: str, container: str) -> dict[str, str]:
@@ -230,7 +221,7 @@ def _read_result(socket: BoundedWebSocket) -> _CommandResult:
 
 def _error_message(data: bytes) -> str:
     try:
-        status = _status.decode(data)
+        status = status_decoder.decode(data)
     except msgspec.MsgspecError:
         return " ".join(data[:200].decode(errors="replace").split()) or "unknown"
     return "" if status.status == "Success" else status.message or status.reason or "unknown"

@@ -15,13 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 
 from kubectl_qos.atomic_file import replace_file
-from kubectl_qos.cluster.documents import (
-    Document,
-    ParsedObjects,
-    ReadObject,
-    metadata_text,
-    plain_documents,
-)
+from kubectl_qos.cluster.documents import Document, ParsedObjects, ReadObject, metadata_text, plain_documents
 from kubectl_qos.cluster.inputs import STANDARD_INPUT, is_utf16, read_kustomization, read_path
 from kubectl_qos.cluster.source import Source, StaticStream, UpdateStream
 from kubectl_qos.errors import ApiError, InputError, QosError

@@ -3,8 +3,6 @@
 Not here: what is asked of a cluster, and what its answer looks like beside those of others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase

@@ -5,8 +5,6 @@ first, then those of its release. Source: helm.sh/helm (pkg/cli/values, MergeVal
 fluxcd/helm-controller, api/v2 (HelmReleaseSpec).
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

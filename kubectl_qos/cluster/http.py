@@ -199,18 +199,17 @@ _GENERIC: Final[Mapping[int, tuple[str, str]]] = {
 """What client-go makes of an answer without a Status: a proxy's, say."""
 
 
-class _Status(msgspec.Struct):
+class Status(msgspec.Struct):
+    """metav1.Status; `status` is `Success` or `Failure`."""
+
     kind: str = ""
+    status: str = ""
     reason: str = ""
     message: str = ""
+    code: int = HTTPStatus.INTERNAL_SERVER_ERROR
 
 
-class _StatusCode(msgspec.Struct):
-    code: int = 500
-
-
-_status_code = msgspec.json.Decoder(_StatusCode)
-_status = msgspec.json.Decoder(_Status)
+status_decoder = msgspec.json.Decoder(Status)
 
 
 def api_error(status: int, body: bytes, content_type: str = "") -> ApiError:
@@ -223,9 +222,9 @@ def api_error(status: int, body: bytes, content_type: str = "") -> ApiError:
             hint="the token or certificate has expired or is not known to this cluster",
         )
     try:
-        answer = _status.decode(body)
+        answer = status_decoder.decode(body)
     except msgspec.MsgspecError:
-        answer = _Status()
+        answer = Status()
     if answer.kind == "Status" and (answer.message or answer.reason):
         reason, message = answer.reason, answer.message or "unknown"
     else:
@@ -239,7 +238,7 @@ def status_error(status: bytes) -> ApiError:
     """The error of a metav1.Status that came without an HTTP status of its own."""
     code: int = HTTPStatus.INTERNAL_SERVER_ERROR
     with suppress(*UNDECODABLE):
-        code = _status_code.decode(status).code
+        code = status_decoder.decode(status).code
     return api_error(code, status, "application/json")
 
 

@@ -3,8 +3,6 @@
 `next` runs in its caller's thread, and makes one update of what has changed since the last.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable

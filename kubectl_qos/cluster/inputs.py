@@ -1,7 +1,5 @@
 """What -f and -k name, as bytes: files, folders, standard input, https URLs and kustomizations."""
 
-from __future__ import annotations
-
 import re
 import time
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE

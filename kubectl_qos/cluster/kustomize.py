@@ -183,9 +183,8 @@ def _edited(
 
 def replaced(content: bytes, document: Document, wanted: Any) -> bytes | InputError:
     """A file with another value of one of its documents."""
-    end = document.begin + len(document.text.encode())
     try:
-        return content[: document.begin] + patch_document(document, wanted).encode() + content[end:]
+        return patch_document(content, document, wanted)
     except InputError as error:
         return error
 

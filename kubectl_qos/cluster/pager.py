@@ -1,7 +1,5 @@
 """Lists in pages, decoded item by item while they arrive (client-go's tools/pager)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """What of texts and names is in a bundle. Not here: which fields are (bundle.py)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """What bears on a change of an object: its owners and its namespace's limits, or that they are missing."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 from http import HTTPStatus

@@ -1,7 +1,5 @@
 """The one mutable state of a followed cluster; consistent snapshots share what has not changed."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping

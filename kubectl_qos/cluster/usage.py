@@ -5,8 +5,6 @@ kubelets' summaries have, through the node proxy: a right to far more than readi
 have how many processes a pod has, and pressure stall information.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Container
 from enum import StrEnum
 from http import HTTPStatus

@@ -1,7 +1,5 @@
 """The source of an object in a working tree: found, changed, and proven by building it before and after."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile
@@ -16,14 +14,7 @@ import msgspec
 from kubectl_qos.atomic_file import replace_file
 from kubectl_qos.cluster.documents import metadata_text, plain_documents
 from kubectl_qos.cluster.files import replace_manifest
-from kubectl_qos.cluster.helm import (
-    Chart,
-    build,
-    changes_in_values,
-    chart_alone,
-    releases_in,
-    values_read,
-)
+from kubectl_qos.cluster.helm import Chart, build, changes_in_values, chart_alone, releases_in, values_read
 from kubectl_qos.cluster.inputs import EXTENSIONS, read_kustomization
 from kubectl_qos.cluster.kustomize import (
     NAMES,
@@ -318,8 +309,7 @@ class WorkingTree:
         elif why == _NO_EFFECT:
             hint = "look for replacements and transformers of the kustomizations"
         raise InputError(
-            f"{target.name} cannot be changed in {self._files.name(source.path)}: {why}",
-            hint=hint,
+            f"{target.name} cannot be changed in {self._files.name(source.path)}: {why}", hint=hint
         )
 
     def _others(self, source: Source, files: Files) -> Iterator[tuple[Path, str]]:

@@ -155,13 +155,14 @@ def patch_object(
         items[numbers[0]] = edited(items[numbers[0]], numbers[1:])
         return {**value, "items": items}
 
-    patched = patch_document(document, edited(document.value, numbers)).encode()
-    end = document.begin + len(document.text.encode())
-    return content[: document.begin] + patched + content[end:]
+    return patch_document(content, document, edited(document.value, numbers))
 
 
-def patch_document(document: Document, wanted: Any) -> str:
-    """The text with the wanted value, changed in few places. Raises InputError if that takes rewriting it."""
+def patch_document(content: bytes, document: Document, wanted: Any) -> bytes:
+    """A file with another value of a document, changed in few places.
+
+    Raises InputError if that takes rewriting it.
+    """
     text, value = document.text, document.value
     read: Callable[[str], Any] = partial(yaml_value, location=document.location)
     spans: Callable[[str], Span | None] = _yaml_spans
@@ -169,7 +170,8 @@ def patch_document(document: Document, wanted: Any) -> str:
         read, spans = json_value, lambda json: _json_value(json, _behind(_SPACE, json, 0))
     for _ in range(_MAX_CHANGES):
         if value == wanted:
-            return text
+            end = document.begin + len(document.text.encode())
+            return content[: document.begin] + text.encode() + content[end:]
         try:
             before, text = text, _TextChange(text, document.is_json).change(spans(text), value, wanted)
             if text == before:

@@ -1,7 +1,5 @@
 """A person's settings, what is kept between runs, and where both are, by each system's conventions."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Final, Literal

@@ -1,7 +1,5 @@
 """The settings of `check`: `.kubectl-qos.yaml` beside manifests, whose errors name the line."""
 
-from __future__ import annotations
-
 import fnmatch
 import re
 from collections.abc import Callable, Iterable, Mapping

@@ -4,8 +4,6 @@ Lines are only added, each forced to disk before anything is sent on its strengt
 what cannot be written is remembered for this run, and `problem` says so.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

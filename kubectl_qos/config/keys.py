@@ -1,7 +1,5 @@
 """Keys as the help screen shows them (`ctrl-f`, `/`, `esc`, `S`), and as Textual names them."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from typing import Final

@@ -5,8 +5,6 @@ where the rules of edit/server_response.py expect that of a real server. Not her
 what, and what kubelets and controllers do with a stored object (controllers.py).
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import re

@@ -1,7 +1,5 @@
 """A connection that ends in this process: requests to the API in memory, answered as a server does."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from email.utils import format_datetime

@@ -3,8 +3,6 @@
 A resize is answered by `qos/resize.py`, a pod of a template refused by `edit/server_response.py`.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Mapping

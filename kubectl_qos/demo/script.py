@@ -4,15 +4,13 @@ Each second of the demo's clock is one step: everything follows from the seed, t
 is killed on a node is whom `next_deaths` names. Not here: threads, what time it is, what kernels print.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from kubectl_qos.demo.api import object_path, patched
+from kubectl_qos.demo.api import object_path, patched, place
 from kubectl_qos.demo.controllers import Controllers, Kubelets
 from kubectl_qos.demo.kernel import Kernels, Process
 from kubectl_qos.demo.world import World, container_statuses, memory_limit, report_resources
@@ -103,7 +101,7 @@ class Script:
         self.version = (0, 0)
         self._kubelets, self._controllers = Kubelets(self.world), Controllers(self.world)
         self._used = {
-            Container(*_place(sample), one["name"]): Quantity.parse(one["usage"]["memory"]).value()
+            Container(*place(sample), one["name"]): Quantity.parse(one["usage"]["memory"]).value()
             for sample in self.world.api.metrics or ()
             for one in sample["containers"]
         }
@@ -155,7 +153,7 @@ class Script:
 
     def _limit(self, container: Container) -> int | None:
         """The limit in force in bytes: that of the status, or one of the pod that its kubelet has kept."""
-        raw = next(pod for pod in self.world.api.pods if _place(pod) == container[:2])
+        raw = next(pod for pod in self.world.api.pods if place(pod) == container[:2])
         limit = memory_limit(_status_of(raw, container.name))
         kept = self._kubelets.kept_limits.get(object_path(raw))
         return limit if limit is None or kept is None else min(limit, kept)
@@ -167,7 +165,7 @@ class Script:
 
     def _by_node(self) -> dict[str, list[Container]]:
         """The running containers of each node."""
-        nodes = {_place(raw): raw["spec"].get("nodeName", "") for raw in self.world.api.pods}
+        nodes = {place(raw): raw["spec"].get("nodeName", "") for raw in self.world.api.pods}
         found: dict[str, list[Container]] = {raw["metadata"]["name"]: [] for raw in self.world.api.nodes}
         for container in self._used:
             if container not in self._starts:
@@ -240,15 +238,15 @@ class Script:
 
     def _fail(self, raw: dict[str, Any], end: Json, why: Json) -> None:
         """A pod whose containers are not started again."""
-        place = _place(raw)
+        pod = place(raw)
         raw["status"] |= {"phase": "Failed", **why}
         for _, status in container_statuses(raw):
             if "running" in status["state"]:
                 times = {"startedAt": status["state"]["running"]["startedAt"], "finishedAt": self.world.now}
                 status["state"] = {"terminated": {**end, **times, "containerID": status["containerID"]}}
         self.world.api.save(raw)
-        self._used = {one: used for one, used in self._used.items() if one[:2] != place}
-        for one in [one for one in self._starts if one[:2] == place]:
+        self._used = {one: used for one, used in self._used.items() if one[:2] != pod}
+        for one in [one for one in self._starts if one[:2] == pod]:
             del self._starts[one]
 
     def _node(self, name: str) -> Json:
@@ -307,13 +305,13 @@ class Script:
     def _take_over(self) -> None:
         """New pods begin with some of the memory of those that they replace."""
         for old, new in self._controllers.replaced:
-            gone = [one for one in self._used if one[:2] == _place(old)]
+            gone = [one for one in self._used if one[:2] == place(old)]
             for one in gone:
                 self._starts.pop(one, None)
                 self._backoff.pop(one, None)
             used = {one.name: (self._used.pop(one), self._first.pop(one)) for one in gone}
             for status in [one for _, one in container_statuses(new) if "running" in one["state"]]:
-                begun = Container(*_place(new), status["name"])
+                begun = Container(*place(new), status["name"])
                 now, self._first[begun] = used.get(begun.name, (_UNKNOWN, _UNKNOWN))
                 self._used[begun] = begun.creep.least if begun.creep is not None else now * 7 // 10
         self._controllers.replaced.clear()
@@ -356,10 +354,6 @@ class Script:
             )
         world.api.save(raw)
         world.event(raw, "Started", "Container started", container=container.name)
-
-
-def _place(raw: Json) -> tuple[str, str]:
-    return raw["metadata"]["namespace"], raw["metadata"]["name"]
 
 
 def _status_of(raw: Json, container: str) -> dict[str, Any]:

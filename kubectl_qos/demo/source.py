@@ -40,13 +40,10 @@ def running_clock() -> Callable[[], datetime]:
 
 
 class LivingDemo(Source):
-    """The demo, moved by a clock.
+    """The demo, moved by a clock: `now` is its time, from DEMO_TIME on.
 
-    Args:
-        overrides: facts about nodes that are given.
-        may_write: whether there is a writer.
-        now: the demo's time, from DEMO_TIME on.
-        tick_seconds: how often a stream looks what has changed; None for at a refresh only.
+    Without `may_write` there is no writer. A stream looks every `tick_seconds` what has changed; None is at a
+    refresh only.
     """
 
     title = "demo"

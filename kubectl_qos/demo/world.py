@@ -3,8 +3,6 @@
 Not here: what happens to it (script.py, controllers.py).
 """
 
-from __future__ import annotations
-
 import copy
 import hashlib
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ Only nodes that have changed are computed again. A scrape joins what is there, s
 exporter's own metrics are those of prometheus_client. Not here: HTTP (server.py).
 """
 
-from __future__ import annotations
-
 import gc
 import math
 import threading

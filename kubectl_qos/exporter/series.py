@@ -5,8 +5,6 @@ takes seconds for 200,000. Names, units and help texts follow https://prometheus
 Not here: keeping samples up to date (collector.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 

@@ -1,7 +1,5 @@
 """OOM reports from kernel logs of any length: files, standard input, and this node's /dev/kmsg."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys

@@ -8,8 +8,6 @@ and 5424, `talosctl dmesg` and Talos' log sinks, log files of the CRI and Docker
 CloudWatch, Azure Monitor, Loki and Elasticsearch. Bottlerocket has a journal.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -7,8 +7,6 @@ Formats: util-linux dmesg(1), systemd journalctl(1) -o and JOURNAL_EXPORT_FORMAT
 --format=json`, `aws logs get-log-events`, the HTTP API of Loki.
 """
 
-from __future__ import annotations
-
 import codecs
 import gzip
 import io
@@ -42,9 +40,8 @@ _REFUSED: Final = (
 def read_lines(stream: io.BufferedReader) -> Iterator[str]:
     """The lines of a file, one in memory at a time; what is not of its encoding is replaced.
 
-    Raises:
-        InputError: it is of a format that is not text; the message has no name of the file.
-        OSError, EOFError: it cannot be read, or decompressed.
+    Raises InputError, without the name of the file, for a format that is not text, and OSError or EOFError
+    for what cannot be read or decompressed.
     """
     content, broken = _decompressed(stream)
     try:

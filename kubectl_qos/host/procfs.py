@@ -4,8 +4,6 @@ qos/process_order.py ranks its processes. A process is a thread group, as for th
 mm/oom_kill.c (oom_badness, oom_unkillable_task, find_lock_task_mm) and fs/proc.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable, Mapping

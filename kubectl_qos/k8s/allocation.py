@@ -5,8 +5,6 @@ pkg/kubelet/pod_workers.go, getAllocatedPods in pkg/kubelet/kubelet.go). The API
 allocatedResources, and the limits in force in the resources of a container's status.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import msgspec

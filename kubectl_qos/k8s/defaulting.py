@@ -4,8 +4,6 @@ Sources: pkg/apis/core/v1/defaults.go, pkg/apis/scheduling/types.go,
 plugin/pkg/admission/priority/admission.go.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from operator import is_
 from typing import Final, TypeVar

@@ -3,8 +3,6 @@
 Not here: reading them (cluster/kube_api.py), tables and sentences (present/events.py).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass

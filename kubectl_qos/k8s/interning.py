@@ -3,8 +3,6 @@
 Not here: resource lists and label sets, which are shared while they are decoded (objects.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 from typing import Final, TypeVar
 
@@ -14,7 +12,6 @@ from kubectl_qos.k8s.allocation import RESIZE_IN_PROGRESS, RESIZE_PENDING
 from kubectl_qos.k8s.objects import (
     DISRUPTION_TARGET,
     NO_RESOURCES,
-    Condition,
     Container,
     ContainerState,
     ContainerStatus,
@@ -88,11 +85,11 @@ class Interner:
         return volumes and self._shared(tuple([one for one in volumes if one != Volume(name=one.name)]))
 
     def _pod_status(self, status: PodStatus) -> PodStatus:
-        shared = self._shared
+        shared, known = self._shared, status.conditions
         parts = (
             shared(status.phase),
             shared(status.qos_class),
-            self._conditions(status.conditions),
+            known and shared(tuple([one for one in known if one.type in _CONDITIONS])),
             self._statuses(status.container_statuses),
             self._statuses(status.init_container_statuses),
         )
@@ -109,9 +106,6 @@ class Interner:
         if self._ids or any(others):
             return interned
         return shared(interned, (status.reason, status.message, status.resize, *map(id, parts)))
-
-    def _conditions(self, conditions: tuple[Condition, ...] | None) -> tuple[Condition, ...] | None:
-        return conditions and self._shared(tuple([one for one in conditions if one.type in _CONDITIONS]))
 
     def _statuses(self, statuses: tuple[ContainerStatus, ...] | None) -> tuple[ContainerStatus, ...] | None:
         if not statuses:

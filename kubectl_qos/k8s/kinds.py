@@ -1,7 +1,5 @@
 """Kinds of objects: kubectl's names for them, API path and pod template; and what a pod belongs to."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter

@@ -7,8 +7,6 @@ vertical-pod-autoscaler/pkg/apis), autoscaling/v2, and the labels and annotation
 document.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum

@@ -5,8 +5,6 @@ tests/k8s/make_fields.py generates from the OpenAPI of Kubernetes. Not here: obj
 which is newer than that file perhaps, and their lines.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum

@@ -12,8 +12,6 @@ Sources of LimitRanges: plugin/pkg/admission/limitranger/admission.go and pkg/ap
 creations and (1.32 and later) for resizes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import gt, lt

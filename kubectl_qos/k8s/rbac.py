@@ -4,8 +4,6 @@
 (cluster/access_review.py), tables and sentences (present/rbac.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum

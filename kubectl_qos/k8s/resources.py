@@ -6,8 +6,6 @@ pkg/api/v1/resource/helpers.go (1.25 to 1.31). A total has a resource if any con
 Not here: filling in absent requests (defaulting.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Final, NamedTuple

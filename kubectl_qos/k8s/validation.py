@@ -5,8 +5,6 @@ validatePodResourceConsistency), pkg/kubelet/apis/config/validation (validation.
 Not here: fields that change no prediction, such as images.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 

@@ -4,8 +4,6 @@ Restarts with their last reason, evicted pods, and OOM kills that cAdvisor count
 one time (past.py), and deaths in statuses, events and kernel logs (qos/kills).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -76,9 +74,8 @@ def read_kills(store: Prometheus, start: float, end: float) -> list[Kill]:
     drops a counter together with its container, so that it shows kills that a container survived.
     """
     step = max(_LEAST_STEP, round((end - start) / STEPS))
-    ends = sorted(
-        filter(lambda one: one.is_of_memory, _read_ends(store, start, end, step)), key=_newest_first
-    )
+    ends = [one for one in _read_ends(store, start, end, step) if one.is_of_memory]
+    ends.sort(key=lambda one: -one.seen)
     if not ends:
         return []
     over = f"[{round(end - start)}s]"
@@ -139,10 +136,6 @@ def read_track(store: Prometheus, end: float) -> Track:
     known = store.query_range(f"count({select(store, [INFO])})", begin, end, _DAY / 96)
     begin = min((at for series in known for at, _ in series.points), default=begin)
     return Track(begin, end, tuple(reversed(read_kills(store, begin, end))))
-
-
-def _newest_first(one: _End) -> float:
-    return -one.seen
 
 
 def _read_ends(store: Prometheus, start: float, end: float, step: int) -> list[_End]:

@@ -4,8 +4,6 @@ Values are the exporter's, by the names of its metrics without `kubectl_qos_` (d
 computed again, and what it does not publish is not there. Not here: rows and sentences (cli/exported.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final

@@ -5,8 +5,6 @@ v1 (a metric for each resource) and v2 (a label). Not here: asking (prometheus.p
 deaths over a time (deaths.py).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field

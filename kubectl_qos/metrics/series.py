@@ -5,8 +5,6 @@ labels of a target's own series exported_pod and so on. Sources: cadvisor/metric
 docs/metrics of kube-state-metrics. Not here: pods and nodes of the past (past.py).
 """
 
-from __future__ import annotations
-
 import time
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
@@ -51,7 +49,6 @@ _PARTS: Final = (
 _SWAP: Final = "container_memory_swap"
 _MEMORY: Final = (WORKING_SET, "container_memory_rss", _SWAP)
 CONTAINERS: Final = 'container!="POD",container_name!="POD",id!="/"'
-STATS: Final = ("max", "p99", "p95", "avg")
 KEPT_SECONDS: Final = 300.0
 """How long until a history is read again, a refused one too: it changes slowly, and costs the store much."""
 _ROOT: Final = 'id="/"'
@@ -105,7 +102,8 @@ class Amounts(NamedTuple):
 
     def node_name(self, labels: Labels) -> str:
         """The node of a series, which may name its address."""
-        host = _host(label(labels, NODE))
+        name = label(labels, NODE)
+        host = name.rpartition(":")[0] or name  # an `instance` has a port
         return self.node_names.get(host, host)
 
 
@@ -187,11 +185,6 @@ def _rates(store: Prometheus, name: str, which: str, at: float | None, condition
 def _pressure(some: float, full: float) -> Pressure:
     psi = Psi(*(PsiData(avg60=min(round(100 * share, 2), 100.0)) for share in (some, full)))
     return Pressure(None, psi, None)
-
-
-def _host(name: str) -> str:
-    """A node's name or address, without the port of an `instance`."""
-    return name.rpartition(":")[0] or name
 
 
 def rfc3339(at: datetime | float) -> str:

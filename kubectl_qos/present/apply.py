@@ -1,7 +1,5 @@
 """Changes as lines of text for both shells, from strategies to history; what servers say is escaped."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """A row for each cluster: what `top nodes`, `next` and `kills` find first in it, and how old that is."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta

@@ -1,7 +1,5 @@
 """The effects of a change in sections: of edits of a pod, and of other settings of a node."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final

@@ -1,7 +1,5 @@
 """A pod's events as a section of its explanation: the newest first, and the meaning of those about memory."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Final, NamedTuple

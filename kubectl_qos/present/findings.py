@@ -1,7 +1,5 @@
 """Findings on a change, and obstacles to a goal, in words: one line each, with what to do next."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """Quantities, times, counts and names as people read them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from datetime import datetime

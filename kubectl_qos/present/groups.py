@@ -1,7 +1,5 @@
 """Workloads and namespaces: a row for each, with sums over its pods, and the columns."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
@@ -96,10 +94,6 @@ def _classes(row: GroupRow[Any]) -> str:
     return " ".join(f"{number}{CLASSES[qos].letter}" for qos, number in row.classes) or NONE
 
 
-def _first_victim(row: GroupRow[Any]) -> str | None:
-    return row.worst.name if row.worst.rank is not None else None
-
-
 def _most_endangered_first(row: GroupRow[Any]) -> list[int]:
     numbers = dict(row.classes)
     return [-numbers.get(qos, 0) for qos in (QosClass.BEST_EFFORT, QosClass.BURSTABLE, QosClass.GUARANTEED)]
@@ -130,7 +124,7 @@ _OF_PODS: Final[tuple[GroupColumn, ...]] = (
     column("oom_score", lambda row: row.worst.score, "/proc/PID/oom_score of that pod", NUMBER),
     column(
         "worst",
-        _first_victim,
+        lambda row: row.worst.name if row.worst.rank is not None else None,
         "that pod",
         field="firstToDie",
         width=24,

@@ -1,7 +1,5 @@
 """A node's own processes as rows, columns and notes, in the order of qos/process_order.py."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final

@@ -4,8 +4,6 @@ Deaths are those of `kills`, coming ones those of `next`, changes those of `fix`
 Not here: the words (report.py), and the same for programs (values/report.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta

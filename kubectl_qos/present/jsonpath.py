@@ -4,8 +4,6 @@ Source: k8s.io/client-go/util/jsonpath (parser.go, jsonpath.go), k8s.io/kubectl/
 Beyond kubectl, a filter may join comparisons with && and ||. Not here: Go templates.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import re

@@ -3,8 +3,6 @@
 Not here: the sections of a preview (effects.py), and how any of it looks (tui/).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 

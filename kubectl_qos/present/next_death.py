@@ -1,7 +1,5 @@
 """The next deaths in words and as a table; timeline.py has the picture of how far away they are."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple

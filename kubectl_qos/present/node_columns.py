@@ -1,7 +1,5 @@
 """The columns of nodes, and the bar of a node's memory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Final, NamedTuple

@@ -1,7 +1,5 @@
 """A row for each node: its memory, eviction thresholds, troubles and next death."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import is_

@@ -3,8 +3,6 @@
 Not here: how they are read and applied (k8s/node_overrides.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 

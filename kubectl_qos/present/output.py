@@ -1,7 +1,5 @@
 """Sections and tables for people (the UI has its own tui/widgets/sections.py), and JSON, YAML and CSV."""
 
-from __future__ import annotations
-
 import math
 import re
 import textwrap

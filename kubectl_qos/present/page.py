@@ -4,8 +4,6 @@ All text is data, escaped here: Markdown of GitHub and CommonMark, HTML without 
 elsewhere. Not here: what stands on a page (report.py).
 """
 
-from __future__ import annotations
-
 import html
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence

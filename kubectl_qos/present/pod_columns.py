@@ -1,7 +1,5 @@
 """The columns of pods and containers, for the command line, the UI and CSV alike."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from typing import Any, Final
@@ -24,10 +22,6 @@ def rank_text(rank: int | None, *, tied: bool) -> str:
     if rank is None:
         return "-"
     return f"{rank}=" if tied else str(rank)
-
-
-def _adj_range(row: PodRow) -> str:
-    return NONE if row.adj_range is None else "{}..{}".format(*row.adj_range)
 
 
 def _limit_percent_text(row: PodRow) -> str:
@@ -115,7 +109,7 @@ ALL_COLUMNS: Final[tuple[PodColumn, ...]] = (
         lambda row: row.adj,
         "oom_score_adj of the container with the highest oom_score",
         NUMBER,
-        cell=lambda row: str(row.adj) if row.adj is not None else _adj_range(row),
+        empty=lambda row: NONE if row.adj_range is None else "{}..{}".format(*row.adj_range),
         header="OOM_ADJ",
     ),
     column(
@@ -214,10 +208,6 @@ ALL_COLUMNS: Final[tuple[PodColumn, ...]] = (
 )
 
 
-def _growth_text(row: PodRow) -> str:
-    return f"+{mebibytes(round(row.past.growth * 3600))}/h" if row.past.growth else "-"
-
-
 HISTORY_COLUMNS: Final[tuple[PodColumn, ...]] = (
     column("peak", lambda row: row.past.peak, "the most memory seen, of each container (Prometheus)", BYTES),
     column("p99", lambda row: row.past.p99, "the 99th percentile of memory (Prometheus)", BYTES),
@@ -227,7 +217,7 @@ HISTORY_COLUMNS: Final[tuple[PodColumn, ...]] = (
         "growth an hour of what grows in a straight line (Prometheus)",
         NUMBER,
         field="growthBytesPerHour",
-        cell=_growth_text,
+        cell=lambda row: f"+{mebibytes(round(row.past.growth * 3600))}/h" if row.past.growth else "-",
     ),
     column(
         "eta",

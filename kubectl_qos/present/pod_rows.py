@@ -1,7 +1,5 @@
 """A row for each pod or container of a snapshot, in kill order: values only, for both shells."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

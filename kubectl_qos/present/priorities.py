@@ -1,7 +1,5 @@
 """Plans of priorities in words: of which nodes, the table, the patches, and what cannot be solved."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple

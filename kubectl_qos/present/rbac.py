@@ -1,7 +1,5 @@
 """Permissions by tier as tables and notes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 

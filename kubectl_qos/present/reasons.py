@@ -57,7 +57,7 @@ CLASSES: Final = {
     QosClass.BEST_EFFORT: Mark("E", "○", "E", "warning"),
 }
 
-FLAG_MEANINGS: Final[Mapping[Flag, str]] = {
+FLAG_MEANINGS: Final = {
     Flag.CRITICAL: "system-node-critical: neither class nor requests decide its oom_score_adj",
     Flag.PRIORITY: "killed before a pod of lower priority",
     Flag.NEAR_LIMIT: f"at {NEAR_LIMIT_PERCENT}% of a memory limit or above",
@@ -349,11 +349,8 @@ def why_lines(prediction: Prediction, row: PodRow, rows: PodRows) -> Iterator[st
     yield f"{full_name(row.pod.namespace, row.name)} is {row.qos.value}, {rank}"
     yield _numbers(prediction, row)
     if row.flags:
-        yield "; ".join(f"{flag}: {_flag_meaning(flag, row.pod)}" for flag in row.flags)
-
-
-def _flag_meaning(flag: Flag, pod: Pod) -> str:
-    return resize_sentence(pod) if flag is Flag.RESIZING else FLAG_MEANINGS[flag]
+        meanings = FLAG_MEANINGS | {Flag.RESIZING: resize_sentence(row.pod)}
+        yield "; ".join(f"{flag}: {meanings[flag]}" for flag in row.flags)
 
 
 _RESIZES: Final = {

@@ -1,7 +1,5 @@
 """A simulation in words: its steps as a table, its outcome as a sentence, and what was estimated."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest

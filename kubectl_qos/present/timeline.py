@@ -4,8 +4,6 @@ A mark stands where each death falls, its victim, its killer and its time below 
 list. Spans have a look, for the theme. Not here: which deaths there are, and their words (next_death.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
@@ -72,14 +70,9 @@ def timeline(
 ) -> list[Line]:
     """The lines of the picture: axis, victims, killers, and times where memory is known to grow.
 
-    Args:
-        deaths: the nearest first; those that do not fit are counted, killers of the whole node come first.
-        width: the cells of a line; below LIST_BELOW there is a line for each death.
-        head: what stands before the axis.
-        growth: how fast memory grows.
-        in_trouble: whether the node is, so that its next death is a danger.
-        most: how many deaths a list has.
-        mine: the pod that is asked about.
+    Of the `deaths`, the nearest first, those that do not fit are counted; killers of the whole node come
+    first. A `width` of fewer cells than LIST_BELOW gives a list, a line for each of `most` deaths. `head`
+    stands before the axis. Of a node `in_trouble` the next death is a danger; `mine` is the pod asked about.
     """
     looks = partial(_looks, nearest=deaths[0] if deaths else None, mine=mine, in_trouble=in_trouble)
     if width < LIST_BELOW:

@@ -1,7 +1,5 @@
 """The cgroup tree as an indented tree, and as flat lines for grep and diff."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath

@@ -1,7 +1,5 @@
 """Computed and measured values: the table, the causes of drift in words, and a summary."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 

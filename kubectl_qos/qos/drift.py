@@ -4,8 +4,6 @@ Causes are mostly found by trial: the same pod is predicted with another setting
 resources in force, and where that gives the measured value, it is likely.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum

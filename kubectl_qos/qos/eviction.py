@@ -3,8 +3,6 @@
 The order is not the kernel's and knows no class. Disks and process IDs have orders of their own, not here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final
 

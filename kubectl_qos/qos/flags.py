@@ -1,7 +1,5 @@
 """Flags and the risk level: what to notice about a pod of a ranking, in one word each."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from enum import IntEnum, StrEnum
 from operator import itemgetter

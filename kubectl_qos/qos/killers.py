@@ -5,8 +5,6 @@ internal/app/machined/pkg/controllers/runtime/internal/oom) and its DefaultOOM c
 oomd.conf(5), systemd.resource-control(5). Not here: eviction (eviction.py) and the words (present/).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from enum import StrEnum

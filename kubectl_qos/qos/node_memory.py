@@ -3,8 +3,6 @@
 Not here: who is killed or evicted first (ranking.py, eviction.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@ Paths are below the cgroup mount. On cgroup v1 the names of files begin with the
 predictions. Not here: reading (cluster/exec.py, host/) and comparing (verification.py).
 """
 
-from __future__ import annotations
-
 import posixpath
 import re
 from collections.abc import Iterable, Mapping

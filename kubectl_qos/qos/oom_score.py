@@ -5,8 +5,6 @@ Sources: pkg/kubelet/qos/policy.go and helpers.go (GetContainerOOMScoreAdjust), 
 (proc_oom_score). Memory is in bytes unless a name says pages.
 """
 
-from __future__ import annotations
-
 import math
 from enum import Enum
 from typing import Final, NamedTuple

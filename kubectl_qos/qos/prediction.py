@@ -3,8 +3,6 @@
 This is the public API of the predictions (`kubectl_qos.predict`). The rules are in the modules that it calls.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial

@@ -5,8 +5,6 @@ Source: Linux mm/oom_kill.c (select_bad_process, oom_evaluate_task, __oom_kill_p
 container (ranking.py).
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace

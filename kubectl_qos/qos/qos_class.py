@@ -4,8 +4,6 @@ Source: pkg/apis/core/v1/helper/qos/qos.go (ComputePodQOS, GetPodQOS), 1.20 to 1
 count, zero counts as absent, init containers and sidecars count like app containers, ephemeral ones never.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import Final, NamedTuple

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from kubectl_qos.k8s import resources
 from kubectl_qos.k8s.kubelet import Node
-from kubectl_qos.k8s.objects import MEMORY, Container, ContainerStatus, Pod
+from kubectl_qos.k8s.objects import MEMORY, Container, Pod
 from kubectl_qos.k8s.quantity import ZERO, Quantity
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage
@@ -324,12 +324,8 @@ def _alive(pod: Pod, scores: Sequence[ContainerScore]) -> Sequence[ContainerScor
 
     Without a status (a manifest) everything that will keep running counts.
     """
-    statuses = {status.name: status for status in pod.status.every_container}
-    return [score for score in scores if _is_alive(statuses.get(score.name), score.kind)]
-
-
-def _is_alive(status: ContainerStatus | None, kind: ContainerKind) -> bool:
-    return kind is not ContainerKind.INIT if status is None else status.has_processes
+    known = {status.name: status.has_processes for status in pod.status.every_container}
+    return [score for score in scores if known.get(score.name, score.kind is not ContainerKind.INIT)]
 
 
 def _in_order(rows: list[RankedPod]) -> list[RankedPod]:

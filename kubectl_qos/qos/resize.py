@@ -6,8 +6,6 @@ pkg/kubelet/kuberuntime/kuberuntime_manager.go (computePodResizeAction). The sen
 the kubelet's own. Not here: sending a resize (cluster/).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Final, NamedTuple

@@ -1,7 +1,5 @@
 """What the kubelet does with a container that was killed, and which ones are killed again and again."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Final, NamedTuple
 

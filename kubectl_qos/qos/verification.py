@@ -5,8 +5,6 @@ difference is drift. Values that are not predicted are ignored, except those tha
 they are known, and no drift.
 """
 
-from __future__ import annotations
-
 import posixpath
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field

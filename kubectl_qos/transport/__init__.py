@@ -1,7 +1,5 @@
 """The way to a cluster: kubeconfig, authentication, TLS, proxies, one connection; here its options alone."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -8,8 +8,6 @@ Source: k8s.io/client-go/tools/clientcmd/client_config.go, transport/round_tripp
 plugin/pkg/client/auth/exec/exec.go and rest/exec.go.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import os

@@ -7,8 +7,6 @@ Source: encoding/json, sigs.k8s.io/yaml, k8s.io/client-go/tools/clientcmd/api/v1
 k8s.io/client-go/pkg/apis/clientauthentication/v1/types.go.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import re

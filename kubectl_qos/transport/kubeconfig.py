@@ -3,8 +3,6 @@
 Source: k8s.io/client-go/tools/clientcmd (loader.go, client_config.go, overrides.go, validation.go).
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

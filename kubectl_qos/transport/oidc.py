@@ -6,8 +6,6 @@ used, as kubectl does; a login would be lost otherwise.
 Source: k8s.io/client-go/plugin/pkg/client/auth/oidc/oidc.go and tools/clientcmd/config.go (ModifyConfig).
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import threading

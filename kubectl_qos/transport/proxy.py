@@ -3,8 +3,6 @@
 Source: golang.org/x/net/http/httpproxy (NO_PROXY with names, domains, addresses and CIDR blocks).
 """
 
-from __future__ import annotations
-
 import os
 import re
 from contextlib import suppress

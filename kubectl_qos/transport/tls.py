@@ -3,8 +3,6 @@
 Source: k8s.io/client-go/transport/transport.go (TLSConfigFor).
 """
 
-from __future__ import annotations
-
 import re
 import ssl
 import tempfile

@@ -5,8 +5,6 @@ takes some 10 ms to import, so this module is imported where it is used. Not her
 (client.py), what messages mean (cluster/exec.py).
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """Watching a change from the command line: what is checked, how often, and how it ends."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 from pathlib import Path

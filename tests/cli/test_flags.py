@@ -1,7 +1,5 @@
 """Flags as pflag reads them: values of switches, words between flags, and what a mistyped one is answered."""
 
-from __future__ import annotations
-
 import pytest
 
 from kubectl_qos.cli.flags import Switch

@@ -1,7 +1,5 @@
 """Who may write: commands that change something, unless a flag or the settings of the context forbid it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

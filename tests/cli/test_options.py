@@ -1,7 +1,5 @@
 """Commands and their options: one list, a module each, frozen values, and no import without need."""
 
-from __future__ import annotations
-
 import dataclasses
 import pkgutil
 import re

@@ -1,7 +1,5 @@
 """The API server in memory whose patches can fail, and objects that others change meanwhile."""
 
-from __future__ import annotations
-
 import copy
 import threading
 from collections.abc import Callable, Iterable, Mapping

@@ -1,7 +1,5 @@
 """Pods, nodes and metrics for tests: small made-up ones, and the recorded node with its sixty pods."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from pathlib import Path

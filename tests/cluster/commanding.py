@@ -1,7 +1,5 @@
 """Connections by words of a command line, as a person writes them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from kubectl_qos.cli.main import parse

@@ -1,7 +1,5 @@
 """The server's side of an exec: a handshake, then frames on the channels of v4 and v5, in order or not."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

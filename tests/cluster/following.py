@@ -1,7 +1,5 @@
 """An update stream read in a thread, as the UI reads it, and what is asked of its updates."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterator

@@ -4,8 +4,6 @@ It merges values as Helm does and fails as Helm does where a template divides by
 Helm renders real charts in the same way is not shown by it.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from argparse import ArgumentParser

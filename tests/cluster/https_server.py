@@ -1,7 +1,5 @@
 """An HTTPS server on loopback: real sockets, TLS, keep-alive; what it answers is a function's affair."""
 
-from __future__ import annotations
-
 import gzip
 import socket
 import ssl

@@ -1,7 +1,5 @@
 """Kubeconfig files for the servers of these tests."""
 
-from __future__ import annotations
-
 import base64
 from pathlib import Path
 from typing import Any

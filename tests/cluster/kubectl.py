@@ -1,7 +1,5 @@
 """kubectl itself, where it is installed: the yardstick for words and for what can be reached."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

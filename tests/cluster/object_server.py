@@ -1,7 +1,5 @@
 """The API server in memory behind HTTP, with pages, labels, faults, and who may read what."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re

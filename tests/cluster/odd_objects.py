@@ -1,7 +1,5 @@
 """Names that no API server lets in but a file, a proxy or an aggregated API may bring, and how they look."""
 
-from __future__ import annotations
-
 from typing import Any
 from unicodedata import category
 

@@ -1,7 +1,5 @@
 """Exec plugins for kubeconfigs: scripts that count how often they are run."""
 
-from __future__ import annotations
-
 import json
 import stat
 import sys

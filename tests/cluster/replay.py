@@ -4,8 +4,6 @@ A request is matched by method, path, user, the query parameters that change a l
 change a representation. What was not recorded answers 404 with a Status, as the real one does.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Mapping
 from functools import cache

@@ -1,7 +1,5 @@
 """A server that answers access reviews by a list of rights."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from typing import Any

@@ -1,7 +1,5 @@
 """Fixtures that start servers and connect to them, for every folder that needs them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path

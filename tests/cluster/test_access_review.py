@@ -1,7 +1,5 @@
 """Rights as the server judges them; and that the table of tiers is what the program asks of a cluster."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import threading

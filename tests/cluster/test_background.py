@@ -1,7 +1,5 @@
 """Work in a thread meanwhile: order, errors, and no thread that outlives its reader."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Iterator

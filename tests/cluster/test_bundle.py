@@ -1,7 +1,5 @@
 """Bundles: that nothing secret is in one, whose bytes they are, and what is said of bad ones."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

@@ -1,7 +1,5 @@
 """Manifests and dumps: everything that kubectl takes is read, and what is bad is named beside the good."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Events of a pod: what is asked of a server, in which order they come, and what cannot be had."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Callable

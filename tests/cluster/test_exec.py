@@ -1,7 +1,5 @@
 """An exec into a container: the handshake, frames in every shape, both protocols, refusals, odd servers."""
 
-from __future__ import annotations
-
 import os
 import ssl
 import subprocess

@@ -1,7 +1,5 @@
 """Files as a source: read, changed in place, and refused; and objects of programs."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

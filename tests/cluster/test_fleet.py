@@ -1,7 +1,5 @@
 """Several clusters: which contexts are meant, how many are asked at once, and one plugin at the terminal."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

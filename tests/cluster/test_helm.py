@@ -3,8 +3,6 @@
 Helm itself is not here: `helm_stand_in.py` renders these charts in its place.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

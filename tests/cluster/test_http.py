@@ -1,7 +1,5 @@
 """What a server refuses, in kubectl's words, and what is worth another try."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,8 +1,6 @@
 """Following a cluster through what befalls servers: restarts, expired tokens, parts
 that are down, lines that are cut anywhere, odd, unreadable, or do not come at all."""
 
-from __future__ import annotations
-
 import socket
 import threading
 import time

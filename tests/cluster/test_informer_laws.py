@@ -1,7 +1,5 @@
 """Whatever happens to a server and to its watches: in the end, what is held is what it has."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable
 from pathlib import Path

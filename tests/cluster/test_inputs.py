@@ -1,7 +1,5 @@
 """What -f and -k name: URLs within limits and only over https, and what kubectl kustomize builds."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from itertools import repeat
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The kubelets' own configuration: read where it may be read, assumed without a word or a wait elsewhere."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

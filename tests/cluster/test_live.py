@@ -1,7 +1,5 @@
 """A live cluster as a source: what is ranked against what, what is missing, and what is asked."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """The log of a container that has died: what is requested, and what is said where that is refused."""
 
-from __future__ import annotations
-
 import pytest
 
 from kubectl_qos.cluster.files import DemoSource

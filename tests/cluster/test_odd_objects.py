@@ -1,7 +1,5 @@
 """Odd names, odd messages, odd clocks: one line a row, nothing that a terminal acts on, no negative age."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

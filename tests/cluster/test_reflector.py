@@ -1,7 +1,5 @@
 """Following a cluster: what is held is what the server has, after every kind of change and interruption."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Every fault of a watch: what was shown stays, the fault is reported, and in the end nothing is missed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any

@@ -1,7 +1,5 @@
 """What bears on a change: owners, limits, autoscalers; what cannot be had is said, and holds nothing up."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from pathlib import Path

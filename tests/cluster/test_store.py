@@ -1,7 +1,5 @@
 """What is held of a cluster that is followed: how much room it takes, and that it stays so."""
 
-from __future__ import annotations
-
 import gc
 import json
 import tracemalloc

@@ -1,7 +1,5 @@
 """Usage from the kubelets' summary, and which number the kernel's order goes by."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from typing import Any

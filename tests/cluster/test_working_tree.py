@@ -1,7 +1,5 @@
 """Sources of objects in a working tree: found, changed in few lines, and proven by `kubectl kustomize`."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

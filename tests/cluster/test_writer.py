@@ -1,7 +1,5 @@
 """Changing a cluster: a dry run first, sent once, recorded before and after; and its progress."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

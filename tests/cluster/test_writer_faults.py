@@ -1,7 +1,5 @@
 """A write that goes wrong: nothing is sent twice, and what is known of it is reported and recorded."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass

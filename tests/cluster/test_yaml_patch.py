@@ -1,7 +1,5 @@
 """Values changed in a text: it says exactly what is wanted, and no line but theirs is another one."""
 
-from __future__ import annotations
-
 import json
 import textwrap
 from collections.abc import Iterable, Mapping
@@ -24,8 +22,7 @@ RESOURCE_WORDS = ("resources", "requests", "limits", "cpu", "memory", "hugepages
 
 
 def changed(text: str, wanted: Any) -> str:
-    document = the_document(text)
-    return text[: document.begin] + patch_document(document, wanted)
+    return patch_document(text.encode(), the_document(text), wanted).decode()
 
 
 def values(text: str) -> Any:

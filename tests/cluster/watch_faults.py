@@ -1,7 +1,5 @@
 """What can go wrong with a watch, as data, and a server whose watches go wrong so until it is mended."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import threading

@@ -1,7 +1,5 @@
 """An API server whose objects change while it is watched, with a history that can be forgotten."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

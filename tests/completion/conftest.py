@@ -1,7 +1,5 @@
 """Servers to complete names from."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What a person has after installing: the program, and what kubectl calls, in a folder of PATH."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What is offered for words, without a process."""
 
-from __future__ import annotations
-
 from kubectl_qos.cli.completion import complete
 
 PATIENT_SECONDS = 30.0

@@ -1,7 +1,5 @@
 """Interactive shells with a terminal of their own, in which keys are pressed."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import pty

@@ -1,7 +1,5 @@
 """A small API server that answers with tables, as kubectl asks for them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """What is offered where: commands, flags, values; names are those of the demo."""
 
-from __future__ import annotations
-
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The protocol, by processes as kubectl starts them: lines, a directive, silence, and always success."""
 
-from __future__ import annotations
-
 import os
 import stat
 import subprocess

@@ -1,7 +1,5 @@
 """Names of live clusters: what is asked of a server, and what comes of one that answers badly or never."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path

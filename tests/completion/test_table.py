@@ -1,7 +1,5 @@
 """The table of completers beside the grammars: no flag and no operand is forgotten."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """A small world for settings to be checked against."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from kubectl_qos.config.settings import AllowedNames, Settings, read_settings

@@ -1,7 +1,5 @@
 """The page about configuration tells all of it, and its example is one."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import fields
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The change history: nothing that was recorded is lost, and nothing on disk can break it."""
 
-from __future__ import annotations
-
 import json
 import os
 import stat

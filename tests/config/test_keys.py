@@ -1,7 +1,5 @@
 """Keys have Textual's names, which are asked from Textual itself, and mean what a person set them to."""
 
-from __future__ import annotations
-
 import string
 from pathlib import Path
 from typing import ClassVar

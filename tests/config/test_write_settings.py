@@ -1,7 +1,5 @@
 """What commands read of the settings: whether they may write, and nothing else."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

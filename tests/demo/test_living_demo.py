@@ -1,7 +1,5 @@
 """The demo follows its clock: memory creeps, containers die, rollouts happen, and writes take effect."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

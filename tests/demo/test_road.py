@@ -1,7 +1,5 @@
 """The whole road of a newcomer, without a cluster: see a death, find why, fix it, and undo the fix."""
 
-from __future__ import annotations
-
 import pytest
 
 from kubectl_qos.demo.controllers import RESIZE_SECONDS

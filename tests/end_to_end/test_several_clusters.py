@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_qos.cli.fleet import read_clusters
+from kubectl_qos.cli.fleet import merged_notes, read_clusters
 from kubectl_qos.cli.options import SourceOptions
 from kubectl_qos.errors import QosError
 from kubectl_qos.transport import ConnectionOptions
@@ -186,3 +186,9 @@ REFUSED = {
 def test_what_is_of_one_cluster_is_refused_in_a_sentence(fleet: Run, line: str) -> None:
     done = fleet(*line.split())
     assert (done.code, done.out, done.err.splitlines()[0]) == (2, "", f"error: {REFUSED[line]}")
+
+
+def test_a_note_names_its_clusters_unless_it_is_about_all() -> None:
+    most = {name: ["all", "most"] for name in "abcde"} | {"f": ["all", "one", "one"]}
+    assert merged_notes(most) == ("all", "a, b, c and 2 more: most", "f: one")
+    assert merged_notes({"a": ["all"]}) == ("a: all",)

@@ -1,7 +1,5 @@
 """Samples of an exposition, and an exporter without threads."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import Thread
@@ -11,8 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 
 from kubectl_qos.cluster.source import LIVE, Update
 from kubectl_qos.exporter.collector import ClusterSamples, Exporter
-from kubectl_qos.exporter.server import Server
-from kubectl_qos.exporter.web_config import WebConfigFile
+from kubectl_qos.exporter.server import Server, WebConfigFile
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from tests.demo.living import Stepped
 

@@ -1,7 +1,5 @@
 """The manifests of deploy/: least rights, least privileges, and a pod that follows its own advice."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """A real Prometheus scrapes the exporter, evaluates the rules, runs the dashboard's queries, and alerts."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

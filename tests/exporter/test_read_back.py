@@ -1,7 +1,5 @@
 """What the exporter publishes, read back by `top` and `next --from-exporter`, is what they say themselves."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """The samples of nodes and pods are what `top`, `top nodes` and `next` say, however they came about."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The HTTP server: probes, passwords, TLS, and what it refuses; the command around it."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import http.client
@@ -20,8 +18,7 @@ import yaml
 from kubectl_qos.cluster.source import Health, Update
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.exporter.collector import Exporter
-from kubectl_qos.exporter.server import Server
-from kubectl_qos.exporter.web_config import WebConfigFile
+from kubectl_qos.exporter.server import Server, WebConfigFile
 from kubectl_qos.k8s.snapshot import Scope
 from tests.cluster.certificates import Authority
 from tests.demo.living import Stepped

@@ -1,7 +1,5 @@
 """A shard of a live cluster holds the pods, nodes and usage of its nodes alone."""
 
-from __future__ import annotations
-
 import pytest
 
 from kubectl_qos.cluster.usage import UsageChoice

@@ -4,8 +4,6 @@ Only translation lives here: field names, null for absent, and the order of list
 computed by kubectl_qos.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any

@@ -5,8 +5,6 @@ node_container_manager_linux.go, qos_container_manager_linux.go), kuberuntime_sa
 opencontainers/cgroups utils.go.
 """
 
-from __future__ import annotations
-
 import math
 import posixpath
 from collections.abc import Mapping, Sequence

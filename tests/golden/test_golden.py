@@ -1,7 +1,5 @@
 """The predictions against vectors made by running real Kubernetes code, release by release."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A fake node: /proc and /sys/fs/cgroup as files in a folder."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The recorded kernel logs, and the formats in which other programs write them."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterable

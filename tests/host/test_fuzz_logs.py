@@ -1,7 +1,5 @@
 """Broken kernel logs of every kind: a log, or one sentence that says why it is none."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 

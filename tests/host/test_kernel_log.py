@@ -1,7 +1,5 @@
 """Kernel logs: recorded reports, those of other kernels, every format of a log, and other lines."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import os

@@ -1,7 +1,5 @@
 """Views of nodes: of recorded ones, of odd ones, and of this one."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable

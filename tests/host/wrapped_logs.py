@@ -2,8 +2,6 @@
 
 # ruff: noqa: ARG005 - a form uses what its program writes
 
-from __future__ import annotations
-
 import gzip
 import json
 import lzma

@@ -5,8 +5,6 @@
 The models are generated from the OpenAPI of the newest release; fields that earlier ones had are added.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

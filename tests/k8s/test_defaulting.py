@@ -1,7 +1,5 @@
 """Defaulting against what a real API server stored, and the priorities of system classes."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

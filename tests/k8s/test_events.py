@@ -1,7 +1,5 @@
 """Events: their forms, their order, and which pod they are about."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Interning: nothing about a pod changes, not even the text of a quantity."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

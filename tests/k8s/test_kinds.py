@@ -1,7 +1,5 @@
 """Kinds, owners and workloads: as a pod's owner says, or the owner's own owner by the rules of names."""
 
-from __future__ import annotations
-
 import json
 from typing import Any, Final
 

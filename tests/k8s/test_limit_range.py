@@ -1,7 +1,5 @@
 """LimitRange: rows of the table in docs/rules.md, and what a real server defaulted and refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

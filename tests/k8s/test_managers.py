@@ -1,7 +1,5 @@
 """What would put an edited object back: each kind of manager, and what only looks like one."""
 
-from __future__ import annotations
-
 import json
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """Mistakes in manifests: unknown fields of every type, what a server refuses, sizes that nobody means."""
 
-from __future__ import annotations
-
 from importlib.metadata import version
 from typing import Any
 

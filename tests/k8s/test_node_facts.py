@@ -1,7 +1,5 @@
 """What a node states is not contradicted by assumptions, and what was stated or published counts."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """KEY=VALUE: each setting reaches its field, and a wrong one is refused with a hint."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Decoding: only named fields, shared parts, and errors with the resource."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

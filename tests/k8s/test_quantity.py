@@ -1,7 +1,5 @@
 """Quantities and durations: laws that the golden vectors cannot show, and examples."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """ResourceQuota: what a real server answered, upstream's own tables, and what must always hold."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

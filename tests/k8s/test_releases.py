@@ -1,7 +1,5 @@
 """Releases: versions as nodes report them, changes and gates."""
 
-from __future__ import annotations
-
 import pytest
 
 from kubectl_qos.errors import InputError

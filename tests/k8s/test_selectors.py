@@ -1,7 +1,5 @@
 """Label selectors as kubectl and servers parse them."""
 
-from __future__ import annotations
-
 import pytest
 
 from kubectl_qos.errors import InputError

@@ -1,7 +1,5 @@
 """Samples of the metrics API: bytes, whatever their text."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """What servers and kubelets refuse: a recorded answer, and sentences that the golden cases do not reach."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

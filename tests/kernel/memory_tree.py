@@ -5,8 +5,6 @@ Nothing outlives it: the processes end with the nursery, and the cgroups are rem
 run if this one was killed itself.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import select

@@ -4,8 +4,6 @@ It reads one command a line and answers each with a line, a child's process id f
 when their ways to read from are closed, so that none outlives the test, however that ends.
 """
 
-from __future__ import annotations
-
 import mmap
 import os
 import signal

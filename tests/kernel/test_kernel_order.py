@@ -8,8 +8,6 @@ kept on one CPU, which leaves one batch for each of the three counters (file, an
 both read the same counter.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import re

@@ -1,7 +1,5 @@
 """A Prometheus and a VictoriaMetrics with the made history, each started once."""
 
-from __future__ import annotations
-
 import shutil
 import socket
 import subprocess

@@ -4,8 +4,6 @@ On worker-1 the container of shop/api-0 leaks into its own limit; on worker-2 a 
 the node; on worker-3 the kubelet evicts web/cache while the kernel would have chosen another.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial

@@ -1,14 +1,12 @@
 """Which service is the store: by the labels of the charts and operators that people install."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
 import pytest
 
 from kubectl_qos.errors import QosError
-from kubectl_qos.metrics.discovery import find_store
+from kubectl_qos.metrics.prometheus import find_store
 from tests.cluster.https_server import Answer
 from tests.cluster.serving import ConnectTo
 

@@ -1,7 +1,5 @@
 """`--at` against real stores: one minute before each death of the made day its victim is the next one."""
 
-from __future__ import annotations
-
 import json
 import time
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """The client against answers made by hand: what is sent, what is read, and a sentence for every fault."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

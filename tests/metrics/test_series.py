@@ -1,7 +1,5 @@
 """What series mean: a kubelet's recorded exposition, old and new kube-state-metrics, and lines of growth."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime

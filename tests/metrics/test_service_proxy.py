@@ -1,7 +1,5 @@
 """`auto`: a store found among services and asked through the API server's service proxy, which only GETs."""
 
-from __future__ import annotations
-
 import json
 import urllib.request
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The words of applying a change, the same in both shells."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any

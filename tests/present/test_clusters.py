@@ -1,7 +1,5 @@
 """The row of a cluster is what `top nodes`, `next` and `kills --since 24h` would print first."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 from itertools import permutations

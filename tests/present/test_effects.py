@@ -1,7 +1,5 @@
 """Effects of a change in sections: what they say, and what a terminal must not get."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

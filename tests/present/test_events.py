@@ -1,7 +1,5 @@
 """Events in words: order, merging, ages, and what those of memory mean."""
 
-from __future__ import annotations
-
 import json
 from datetime import timedelta
 from typing import Any

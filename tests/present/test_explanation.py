@@ -1,7 +1,5 @@
 """Explanations: the sentence and the number come from the same reason."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Numbers and texts as people read them."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

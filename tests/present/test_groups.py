@@ -1,7 +1,5 @@
 """Workloads and namespaces as their pods added up, and every column of them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime

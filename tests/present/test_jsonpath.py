@@ -1,7 +1,5 @@
 """Templates of `-o`: what kubectl answers is recorded, and compared with the kubectl that is installed."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

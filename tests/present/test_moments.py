@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from kubectl_qos.edit.edits import Edit, Side, parse_quantity

@@ -1,7 +1,5 @@
 """The next deaths in words: killers, distances, the picture, and what several nodes show."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

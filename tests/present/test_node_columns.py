@@ -1,7 +1,5 @@
 """A node's memory as a bar: its parts fill the cells exactly, and stand for the node's bytes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 

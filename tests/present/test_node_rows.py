@@ -1,7 +1,5 @@
 """Rows of nodes: what is summed, what is not known, the default order, and every column's cells and order."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime
 from operator import is_

@@ -1,7 +1,5 @@
 """The keys of --assume in words: complete, and each changes what its words say."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import replace

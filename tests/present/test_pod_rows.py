@@ -1,7 +1,5 @@
 """Rows of pods: ranks among all pods of a node, flags, risks, notes, and the default order."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

@@ -1,7 +1,5 @@
 """Plans of priorities in words: the demo's rows, their patches, and what cannot be solved."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """What is said of one node in several places is the same, also where its own processes are known."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from kubectl_qos.cluster.files import DemoSource

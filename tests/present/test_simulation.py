@@ -1,7 +1,5 @@
 """The words of a simulation: what each scenario ends with, and which notes go with it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from kubectl_qos.present.output import table

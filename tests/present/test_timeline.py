@@ -1,7 +1,5 @@
 """The picture of the next deaths: what stands where, what is left out, and when."""
 
-from __future__ import annotations
-
 import pytest
 
 from kubectl_qos.present.format import eta

@@ -1,7 +1,5 @@
 """What is said of a pod while a resize is unfinished: the values in force, the desired ones, the reports."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 

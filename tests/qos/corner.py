@@ -1,7 +1,5 @@
 """How the corner cases are written down: a pod as a YAML fragment of its spec, a machine of 16 GiB."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any, Final
 

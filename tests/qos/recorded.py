@@ -1,7 +1,5 @@
 """The recorded nodes (kubelet 1.36.2, containerd, runc, cgroup v2): measured there, and predicted of them."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

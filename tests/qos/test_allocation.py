@@ -1,7 +1,5 @@
 """Allocated resources: what a node runs while a resize is pending, on a recorded node and by example."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

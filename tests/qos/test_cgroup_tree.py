@@ -1,7 +1,5 @@
 """The tree of a node: against a real one, and by the laws of its levels."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Corner cases of class, oom_score_adj and cgroup values; `row_NNN` is the row of the rules' table."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

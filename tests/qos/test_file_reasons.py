@@ -1,7 +1,5 @@
 """Each predicted cgroup file has a reason, and the right one."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

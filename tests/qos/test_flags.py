@@ -1,7 +1,5 @@
 """The scale of risk, and that it says no more than flags and ranks do."""
 
-from __future__ import annotations
-
 import pytest
 
 from kubectl_qos.cli.commands.top import RISKS as OF_THE_COMMAND_LINE

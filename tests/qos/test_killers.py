@@ -1,7 +1,5 @@
 """Who kills on a node: the kernel, Talos' OOM controller or systemd-oomd before it, or nobody (Windows)."""
 
-from __future__ import annotations
-
 import pytest
 
 from kubectl_qos.cluster.files import DEMO_TIME as NOW

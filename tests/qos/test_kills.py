@@ -1,7 +1,5 @@
 """What killed a container: recorded deaths with and without the kernel's log, then what decides each kind."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Laws of class, score and rank, for pods that nobody thought of."""
 
-from __future__ import annotations
-
 import random
 from itertools import pairwise
 

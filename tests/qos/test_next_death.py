@@ -1,7 +1,5 @@
 """The next deaths of a node: the victims of the simulation, at distances that growth reaches."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Corner cases of nodes, eviction and resizes; `row_NNN` is the row of the rules' table."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

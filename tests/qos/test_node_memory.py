@@ -1,7 +1,5 @@
 """The memory of a node: sums, the worst case, and the way to eviction; by hand, by law and as recorded."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 
@@ -105,6 +103,10 @@ def test_init_containers_count_while_they_run_and_one_at_a_time(
     )
     status = f"phase: Pending, initContainerStatuses: [{first}, {second}], containerStatuses: [{app}]"
     assert growth(pod(INIT, status=status)) == (expected, False)
+
+
+def test_without_a_status_init_containers_have_ended() -> None:
+    assert growth(pod(INIT)) == (100, False)
 
 
 def test_a_debug_container_is_bounded_by_the_cgroup_of_a_limited_pod() -> None:

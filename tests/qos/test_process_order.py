@@ -1,7 +1,5 @@
 """The order of measured processes: points, ties, those passed over, the formula, and what dies together."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest

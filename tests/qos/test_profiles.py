@@ -1,7 +1,5 @@
 """What a pod's spec means on a node is computed once for pods that share it, and never for others."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 

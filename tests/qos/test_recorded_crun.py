@@ -1,7 +1,5 @@
 """The second recorded node (systemd driver, runc 1.5.1, and crun 1.21 for a RuntimeClass): every file."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any

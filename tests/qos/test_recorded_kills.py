@@ -4,8 +4,6 @@ The runs were made with kubelet 1.36.2 and kernel 6.1 (tests/recordings/node-1.3
 simulation is told of something that the state before does not hold, a test says so where it does.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

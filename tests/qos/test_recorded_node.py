@@ -1,7 +1,5 @@
 """Predictions against what a real node (kubelet 1.36.2, containerd, runc, cgroup v2) had on disk."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any

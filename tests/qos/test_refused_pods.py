@@ -1,7 +1,5 @@
 """Pods that a server would refuse: every rule gives an answer or one sentence, never another exception."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """In-place resizes: what a real server refused and a real kubelet answered, then each release."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

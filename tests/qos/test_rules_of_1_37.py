@@ -1,7 +1,5 @@
 """Rules that changed with 1.37 or are only proposed, and the memory manager; each with the release before."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Simulated kills and evictions: laws that hold for any node, and the mechanisms one by one."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Computed beside measured: the recorded nodes have no drift, and copies of them what was changed there."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Mapping

@@ -3,8 +3,6 @@
 python tests/recordings/cut_cadvisor.py metrics-cadvisor.txt.gz > tests/recordings/node-1.36-b/cadvisor.txt
 """
 
-from __future__ import annotations
-
 import gzip
 import re
 import sys

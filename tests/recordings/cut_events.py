@@ -5,8 +5,6 @@
 FOLDER holds the whole recordings `oom-global-A.json` and `oom-eviction.json`; managedFields are left out.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

@@ -7,8 +7,6 @@ Each pod of the demo is a recorded pod, status and all, under another name, on a
 limits and usage of its own. Deterministic: identities are made from the names.
 """
 
-from __future__ import annotations
-
 import copy
 import hashlib
 import json

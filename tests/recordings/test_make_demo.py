@@ -1,7 +1,5 @@
 """The demo is what its script makes of the recordings."""
 
-from __future__ import annotations
-
 from kubectl_qos.cluster.files import DEMO_FILE
 from tests.recordings import make_demo
 

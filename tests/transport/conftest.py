@@ -1,7 +1,5 @@
 """Connections to servers on loopback; nothing of the machine's own configuration is seen."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.cluster.serving import authority, connect_to, own_home, serve

@@ -1,7 +1,5 @@
 """An OpenID provider, and tokens as it makes them."""
 
-from __future__ import annotations
-
 import base64
 import json
 import time

@@ -1,7 +1,5 @@
 """Servers of plain sockets and proxies on loopback, and clusters that are reached through them."""
 
-from __future__ import annotations
-
 import select
 import socket
 import threading

@@ -1,7 +1,5 @@
 """Who we are to a server: every way of a kubeconfig's user entry, seen from the server's side."""
 
-from __future__ import annotations
-
 import socket
 import ssl
 from pathlib import Path

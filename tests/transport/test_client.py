@@ -1,7 +1,5 @@
 """Reaching a server: TLS as strict as kubectl's and no stricter, and why a server was not reached."""
 
-from __future__ import annotations
-
 import socket
 import ssl
 import threading

@@ -1,7 +1,5 @@
 """The connection flags, seen from the server's side: each says what it says for kubectl, on every request."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 from pathlib import Path
 from typing import Any

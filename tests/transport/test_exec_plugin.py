@@ -1,7 +1,5 @@
 """Exec plugins: what they are given, what they may answer, and when they are run again."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty

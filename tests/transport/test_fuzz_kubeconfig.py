@@ -1,7 +1,5 @@
 """Broken kubeconfigs: a connection, or one sentence that says what is wrong with the file."""
 
-from __future__ import annotations
-
 import base64
 from copy import deepcopy
 from pathlib import Path

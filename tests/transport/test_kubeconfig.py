@@ -1,7 +1,5 @@
 """Kubeconfig files: found and merged as kubectl does, and each that cannot be used named in one sentence."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

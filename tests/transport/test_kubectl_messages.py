@@ -4,8 +4,6 @@ The sentences are in kubectl_messages.yaml, so that they hold where kubectl is n
 with kubectl's own where it is.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, NamedTuple
 

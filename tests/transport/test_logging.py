@@ -1,7 +1,5 @@
 """What -v logs of connections: each level, whole lines, nothing that a terminal would act on."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

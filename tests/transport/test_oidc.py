@@ -1,7 +1,5 @@
 """The oidc auth provider: tokens that hold, tokens that are refreshed, and where the new ones are kept."""
 
-from __future__ import annotations
-
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

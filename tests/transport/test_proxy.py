@@ -1,7 +1,5 @@
 """Which proxy leads to a server, and that it does."""
 
-from __future__ import annotations
-
 import base64
 import os
 import socket

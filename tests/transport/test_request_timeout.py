@@ -1,7 +1,5 @@
 """--request-timeout: kubectl's syntax, and requests that end with it however a server dawdles."""
 
-from __future__ import annotations
-
 import socket
 import time
 from collections.abc import Callable, Iterator

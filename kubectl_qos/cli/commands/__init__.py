@@ -5,8 +5,6 @@ Completion and --help import these files, so slow modules are imported inside of
 `run`: `kubectl_qos.__main__` opens the terminal UI.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

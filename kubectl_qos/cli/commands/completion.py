@@ -1,7 +1,5 @@
 """`kubectl qos completion SHELL`: scripts by which kubectl and shells ask for candidates (cli/completion)."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -108,8 +108,7 @@ def run(options: Options) -> int:
     if "-" in options.source.files:
         raise UsageError("exporter cannot read standard input: it serves what changes")
     from kubectl_qos.exporter.collector import Exporter
-    from kubectl_qos.exporter.server import Server
-    from kubectl_qos.exporter.web_config import WebConfigFile
+    from kubectl_qos.exporter.server import Server, WebConfigFile
     from kubectl_qos.k8s.snapshot import Shard
 
     every_namespace = options.source.namespace is None

@@ -8,16 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from kubectl_qos.cli import output, resources, sources
-from kubectl_qos.cli.flags import (
-    add_at,
-    add_contexts,
-    add_no_headers,
-    add_output,
-    add_switch,
-    add_target,
-    parse_past_seconds,
-)
+from kubectl_qos.cli import flags, output, resources, sources
 from kubectl_qos.errors import EXIT_ERROR, ApiError, QosError, UsageError
 
 if TYPE_CHECKING:
@@ -89,9 +80,9 @@ class Facts:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `kills`."""
-    add_target(parser, "pod/web-0, deployment/web, node/worker-1; a name alone is a pod's")
+    flags.add_target(parser, "pod/web-0, deployment/web, node/worker-1; a name alone is a pod's")
     add_death_flags(parser, "only deaths of the last 30m, 2h, 1d12h, and those of unknown time")
-    add_output(
+    flags.add_output(
         parser,
         "table",
         "wide",
@@ -99,9 +90,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "yaml",
         help_="output format; wide has more columns, and the evidence of each death below",
     )
-    add_no_headers(parser)
-    add_contexts(parser)
-    add_at(parser)
+    flags.add_no_headers(parser)
+    flags.add_contexts(parser)
+    flags.add_at(parser)
 
 
 def add_death_flags(parser: argparse.ArgumentParser, since_help: str) -> None:
@@ -115,13 +106,9 @@ def add_death_flags(parser: argparse.ArgumentParser, since_help: str) -> None:
         help="a kernel log: dmesg, journalctl -k (any -o), syslog, talosctl dmesg, a container's log, an"
         " export of a log store; also gzip, xz, zstd; may repeat. NODE is needed where its lines name none",
     )
-    add_switch(parser, "--local", help="on a node: read its /dev/kmsg")
+    flags.add_switch(parser, "--local", help="on a node: read its /dev/kmsg")
     parser.add_argument(
-        "--since",
-        dest="since_seconds",
-        type=parse_past_seconds,
-        metavar="DURATION",
-        help=since_help,
+        "--since", dest="since_seconds", type=flags.parse_past_seconds, metavar="DURATION", help=since_help
     )
 
 
@@ -362,13 +349,14 @@ def source_notes(facts: Facts, logs: Sequence[KernelLog]) -> Iterator[str]:
 
 def doubt_notes(kills: Sequence[Kill]) -> Iterator[str]:
     """Which kernel logs would make more deaths certain."""
+    from kubectl_qos.present.format import first_few
     from kubectl_qos.qos.kills.evidence import Need
 
     uncertain = [kill for kill in kills if kill.diagnosis.needs is not None]
     nodes = sorted({kill.node for kill in uncertain if kill.diagnosis.needs is not Need.WALL_CLOCK} - {""})
     if nodes:
-        names = ", ".join(nodes[:3]) + (f" and {len(nodes) - 3} more" if len(nodes) > 3 else "")
-        yield f"{len(uncertain)} of {len(kills)} not certain: add kernel logs of {names} (--kernel-log)"
+        of = first_few(nodes)
+        yield f"{len(uncertain)} of {len(kills)} not certain: add kernel logs of {of} (--kernel-log)"
 
 
 def _print(kills: Sequence[Kill], facts: Facts, format_: TableFormat, *, in_detail: bool) -> None:

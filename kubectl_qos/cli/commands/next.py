@@ -8,15 +8,7 @@ import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from kubectl_qos.cli import output, resources, sources
-from kubectl_qos.cli.flags import (
-    add_at,
-    add_contexts,
-    add_from_exporter,
-    add_no_headers,
-    add_output,
-    add_target,
-)
+from kubectl_qos.cli import flags, output, resources, sources
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
@@ -53,12 +45,12 @@ class Options:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `next`."""
-    add_target(parser, "node/worker-1, pod/web-0 or deployment/api; every node without it")
-    add_no_headers(parser)
-    add_output(parser, "json", "yaml")
-    add_contexts(parser)
-    add_at(parser)
-    add_from_exporter(parser)
+    flags.add_target(parser, "node/worker-1, pod/web-0 or deployment/api; every node without it")
+    flags.add_no_headers(parser)
+    flags.add_output(parser, "json", "yaml")
+    flags.add_contexts(parser)
+    flags.add_at(parser)
+    flags.add_from_exporter(parser)
 
 
 def run(options: Options) -> int:

@@ -70,9 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_switch(modes, "--until-oom", help="all containers grow alike, until the first kill")
     add_switch(
-        modes,
-        "--all-at-limit",
-        help="each container grows to its limit; those without stay as they are",
+        modes, "--all-at-limit", help="each container grows to its limit; those without stay as they are"
     )
     add_switch(
         parser,

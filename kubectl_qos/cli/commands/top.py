@@ -7,15 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from kubectl_qos.cli import output, resources, sources
-from kubectl_qos.cli.flags import (
-    add_at,
-    add_contexts,
-    add_from_exporter,
-    add_no_headers,
-    add_output,
-    add_switch,
-)
+from kubectl_qos.cli import flags, output, resources, sources
 from kubectl_qos.errors import EXIT_ERROR
 
 if TYPE_CHECKING:
@@ -76,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="only these pods: web-0, pod/web-0, pods web-0, or deploy/web for its pods; or nodes: all as"
         " nodes, node/worker-1 or nodes worker-1",
     )
-    add_switch(parser, "--containers", help="one row for each container")
+    flags.add_switch(parser, "--containers", help="one row for each container")
     parser.add_argument(
         "--min-risk",
         choices=RISKS,
@@ -84,9 +76,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="only pods of at least this risk: low has processes, medium is flagged PRIORITY or OVER-REQUEST,"
         " high is flagged NEAR-LIMIT, next is the next victim of its node (RANK 1)",
     )
-    add_output(parser, *OUTPUTS)
-    add_switch(parser, "-w", "--watch", help="follow the cluster; ctrl-c ends it")
-    add_no_headers(parser)
+    flags.add_output(parser, *OUTPUTS)
+    flags.add_switch(parser, "-w", "--watch", help="follow the cluster; ctrl-c ends it")
+    flags.add_no_headers(parser)
     parser.add_argument(
         "-L",
         "--label-columns",
@@ -95,15 +87,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="LABEL,…",
         help="labels that are columns of their own",
     )
-    add_switch(parser, "--show-labels", help="all labels as the last column")
+    flags.add_switch(parser, "--show-labels", help="all labels as the last column")
     parser.add_argument(
         "--sort-by",
         metavar="COLUMN",
         help="any column, in wide output or not; of pods `eviction` shows the kubelet's order instead",
     )
-    add_contexts(parser)
-    add_at(parser)
-    add_from_exporter(parser)
+    flags.add_contexts(parser)
+    flags.add_at(parser)
+    flags.add_from_exporter(parser)
 
 
 def run(options: Options) -> int:

@@ -155,11 +155,11 @@ def count_versions(names: Iterable[str]) -> dict[str, int]:
     """How often each name occurs, sorted by the numbers in it."""
     from collections import Counter
 
-    return dict(sorted(Counter(names).items(), key=lambda pair: _by_numbers(pair[0])))
+    def by_numbers(pair: tuple[str, int]) -> list[tuple[int, str]]:
+        parts = re.split(r"(\d+)", pair[0])
+        return [(int(part), "") if part.isdigit() else (-1, part) for part in parts]
 
-
-def _by_numbers(name: str) -> list[tuple[int, str]]:
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
+    return dict(sorted(Counter(names).items(), key=by_numbers))
 
 
 def version_counts_text(counts: Mapping[str, int]) -> str:

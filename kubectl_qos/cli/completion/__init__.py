@@ -188,16 +188,12 @@ def _flag_names(at: Position) -> Iterator[Candidate]:
 
 
 class Position(NamedTuple):
-    """Where in the grammar the word that is being typed stands.
+    """Where in the grammar the word that is being typed stands; before any command that is empty.
 
-    Attributes:
-        command: the command, empty before any.
-        action: the flag or operand whose value is being typed, if it is one.
-        word: as much of the value, or of the name of a flag, as there is.
-        flag: for `--flag=VALUE` what stands before the sign.
-        flags: those of the command where the name of one is being typed, or `--flag=VALUE`.
-        operands: the words before it that belong to no flag.
-        namespace: the values of the flags before it.
+    `action` is the flag or operand whose value is being typed, if it is one, `word` as much as there is of
+    that, or of the name of a flag; `flag` is what stands before the sign in `--flag=VALUE`. `flags` are those
+    of the command where the name of one is being typed, or `--flag=VALUE`. `operands` are the words before it
+    that belong to no flag, `namespace` has the values of the flags there.
     """
 
     command: str

@@ -428,12 +428,7 @@ OF_COMMAND: Final[Mapping[str, Mapping[str, Completer]]] = {
         "bundle": only(FILES),
     },
     "next": {"target": TargetCompleter(POD, NODE, *WORKLOADS)},
-    "fix": {
-        "target": TargetCompleter(POD, NODE, *WORKLOADS),
-        "number": free,
-        "growth": free,
-        **_APPLY,
-    },
+    "fix": {"target": TargetCompleter(POD, NODE, *WORKLOADS), "number": free, "growth": free, **_APPLY},
     "simulate": {
         "target": TargetCompleter(NODE),
         "free": free,

@@ -5,8 +5,6 @@ unknown or does not apply is null. The modules are imported when such an output 
 tables, whose columns are their fields (output.py), and the dump of a node (qos/process_order.py).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any, Final, Literal, Self

@@ -1,7 +1,5 @@
 """Effects of changes: `set`, `compare`, a resize in `explain`, and the change history of `undo --list`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode

@@ -1,7 +1,5 @@
 """Measured values, `verify`; permissions, `can-i`; versions, `version`; and `bug-report`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

@@ -9,7 +9,6 @@ from msgspec import UNSET, UnsetType
 from kubectl_qos.edit.edits import Edit, current_value
 from kubectl_qos.edit.fixes import EvidenceKind, Fix, FixKind, NoFixReason, Unfixed
 from kubectl_qos.edit.goals import Obstacle, ObstacleReason
-from kubectl_qos.edit.kubelet_settings import KubeletFix
 from kubectl_qos.edit.preview import StrategyKind, When
 from kubectl_qos.edit.priorities import Inversion, Move, priority_of
 from kubectl_qos.k8s.objects import Pod
@@ -120,16 +119,15 @@ class FixListValues(Document, frozen=True, kw_only=True, tag="FixList"):
 
 def fix_list_values(found: FixList) -> FixListValues:
     """Fixes with their effects."""
+    kubelet = found.kubelet
     return FixListValues(
         items=tuple(fix_values(number, fix) for number, fix in enumerate(found.fixes, start=1)),
         unfixed=tuple(map(unfixed_values, found.unfixed)),
         notes=found.notes,
-        kubelet=_kubelet_values(found.kubelet) if found.kubelet is not None else None,
+        kubelet=None
+        if kubelet is None
+        else KubeletValues.of(kubelet, assumptions=tuple(kubelet_notes(kubelet))),
     )
-
-
-def _kubelet_values(fix: KubeletFix) -> KubeletValues:
-    return KubeletValues.of(fix, assumptions=tuple(kubelet_notes(fix)))
 
 
 def fix_values(number: int, fix: Fix) -> FixValues:

@@ -1,7 +1,5 @@
 """Deaths: those that happened, `kills`, those of a full node, `simulate`, and those to come, `next`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -323,11 +321,7 @@ def _choice_values(choice: VictimChoice | Unranked | None) -> ChoiceValues | Non
         tied=len(choice.tied),
         candidates=tuple(
             CandidateValues.of(
-                one,
-                pid=one.task.pid,
-                command=one.task.name,
-                oom_score_adj=one.task.adj,
-                oom_score=one.score,
+                one, pid=one.task.pid, command=one.task.name, oom_score_adj=one.task.adj, oom_score=one.score
             )
             for one in choice.ranked
         ),

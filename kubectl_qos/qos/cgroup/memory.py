@@ -4,8 +4,6 @@ Sources: pkg/kubelet/cm/helpers_linux.go (HugePageLimits),
 pkg/kubelet/kuberuntime/kuberuntime_container_linux.go (generateLinuxContainerResources).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Final, NamedTuple

@@ -3,8 +3,6 @@
 Source: pkg/kubelet/cm/cgroup_manager_linux.go (NewCgroupName, ToSystemd).
 """
 
-from __future__ import annotations
-
 import posixpath
 import re
 from dataclasses import dataclass

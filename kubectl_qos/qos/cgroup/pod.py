@@ -5,8 +5,6 @@ Sources: pkg/kubelet/cm/helpers_linux.go (ResourceConfigForPod) and pod_containe
 in-place resize changes those of a living pod.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple

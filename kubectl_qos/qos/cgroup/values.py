@@ -7,8 +7,6 @@ Sources: pkg/kubelet/cm/cgroup_manager_linux.go (toResources) and helpers_linux.
 (fs2, fs, utils.go, systemd/common.go).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ From the statuses of pods, from events, and from kernel logs where there are any
 kernel prints as part of a cgroup path, joins them. Not here: the words (present/kills.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta

@@ -6,8 +6,6 @@ libcontainer/process_linux.go and crun's src/libcrun/container.c (an OOM at the 
 deaths and what is known of each (analyze.py), and the words (present/kills.py).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

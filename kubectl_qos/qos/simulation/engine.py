@@ -5,8 +5,6 @@ pod a round until the threshold and the minimum reclaim are met; evictPod refuse
 throughout. Not here: growth (timeline.py) and the words (present/simulation.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
@@ -204,7 +202,6 @@ class Run:
                 yield MechanismDistance(hit.mechanism, more, 1 + time, step.key, step.container)
 
     def result(self, *, is_reached: bool, distances: tuple[MechanismDistance, ...] = ()) -> Simulation:
-        """What has happened so far."""
         """What has happened so far."""
         return Simulation(
             scenario=self._scenario,

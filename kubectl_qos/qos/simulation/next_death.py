@@ -6,8 +6,6 @@ those of the simulation (engine.py), so that the kernel's is rank 1. A soft thre
 grace period (pkg/kubelet/eviction/helpers.go, thresholdsMetGracePeriod). Not here: what comes after a death.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from itertools import count

@@ -4,8 +4,6 @@ Building a NodeState evaluates every rule for every pod; simulating on it (engin
 follow a slider. Bytes throughout.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum

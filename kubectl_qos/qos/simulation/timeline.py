@@ -4,8 +4,6 @@ All growth is steady and reaches its target at the same moment: usage is `used +
 from 0 to 1, or without end. Bytes throughout. Not here: which process dies at a limit (engine.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from math import inf
 from typing import NamedTuple
