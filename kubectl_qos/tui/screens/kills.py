@@ -192,7 +192,7 @@ class KillsScreen(QosScreen, group=BindingGroup.KILLS):
         if not kills and self._error is None:
             empty = "Reading …" if self._loaded is None else nothing_sentence(self._scope.namespace)
         self.table.load(kills, partial(self._fitting, kills, now), now, empty=empty)
-        self.table.styles.max_height = len(kills) + HEADER + 2
+        self.table.styles.max_height = max(len(kills), 4) + HEADER + 2
         self.query_one("#kills-notes", TextView).show(self._notes_layout)
         self._show_evidence()
 

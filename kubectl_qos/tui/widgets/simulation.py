@@ -277,7 +277,7 @@ class VictimTable(LineTable[VictimRow]):
         self.load(rows, fitting, now)
 
     def _token_for(self, row: VictimRow, key: str) -> str:
-        if row.is_important and key in {"victim", "note"}:
+        if row.is_important and (key == "note" or (key == "victim" and row.is_reached)):
             return "warning"
         if not row.is_reached:
             return "muted"
