@@ -54,7 +54,7 @@ class ObjectApi:
     """The objects of a cluster, whole as the API has them; its methods may be called by several threads.
 
     `others` are found by their path alone: workloads. `absent` are resources that the server does not have.
-    `revision` is the newest resourceVersion.
+    `revision` is the newest resourceVersion, `now` the time of changes (RFC 3339), empty without a clock.
     """
 
     def __init__(
@@ -77,6 +77,7 @@ class ObjectApi:
         self.absent = {"verticalpodautoscalers.autoscaling.k8s.io"}
         self.lock = threading.RLock()
         self.revision = 1000
+        self.now = ""
         self._version = version
 
     def reply(
@@ -239,7 +240,7 @@ class ObjectApi:
         new = copy.deepcopy(new)
         if new.get("spec") != held.get("spec"):
             new["metadata"]["generation"] = held["metadata"].get("generation", 1) + 1
-        _manage(new["metadata"], patch, manager, subresource)
+        _manage(new["metadata"], patch, {"manager": manager, "subresource": subresource, "time": self.now})
         return new if dry else self._put(path, new)
 
     def _put(self, path: str, new: dict[str, Any]) -> dict[str, Any]:
@@ -356,19 +357,18 @@ def _stale(path: str, held: Json, metadata: Json) -> str:
     return ""
 
 
-def _manage(metadata: dict[str, Any], patch: Json, manager: str, subresource: str) -> None:
+def _manage(metadata: dict[str, Any], patch: Json, by: Json) -> None:
     """Put the fields of a patch down as this manager's, and as nobody else's."""
     fields = _fields({key: value for key, value in patch.items() if key != "metadata"})
     entries = [
         entry | {"fieldsV1": _less(entry["fieldsV1"], fields)} for entry in metadata.get("managedFields", [])
     ]
-    same = [one for one in entries if (one["manager"], one.get("subresource", "")) == (manager, subresource)]
-    if same:
-        same[0]["fieldsV1"] = patched(same[0]["fieldsV1"], fields)
-    else:
-        entry = {"manager": manager, "operation": "Update", "fieldsType": "FieldsV1", "fieldsV1": fields}
-        entries.append(entry | ({"subresource": subresource} if subresource else {}))
-    metadata["managedFields"] = entries
+    who = "manager", "subresource"
+    same: Json = next((one for one in entries if all(one.get(key, "") == by[key] for key in who)), {})
+    entry = {"manager": "", "operation": "Update", "fieldsType": "FieldsV1"}
+    entry |= {key: one for key, one in by.items() if one}
+    entry["fieldsV1"] = patched(same.get("fieldsV1", {}), fields)
+    metadata["managedFields"] = [*(one for one in entries if one is not same), entry]
 
 
 def _fields(value: Any) -> dict[str, Any]:

@@ -133,6 +133,7 @@ class Script:
                     api.count_quotas()
                 if world.second % SAMPLE_SECONDS == 0:
                     self._measure()
+            api.now = world.now
             self.version = (api.revision, world.second // SAMPLE_SECONDS)
 
     def _grow(self) -> None:

@@ -53,9 +53,9 @@ class EvidenceKind(StrEnum):
 class Evidence:
     """The most memory that a container was seen to need, and how.
 
-    One that was OOMKilled needs its limit at least. `grows_without_end` is known from a history alone: no
-    limit is enough then. Of what a VerticalPodAutoscaler recommends for a whole pod the peak is the target,
-    and the bounds are those between which it leaves a request as it is.
+    One that was OOMKilled since its last resize needs its limit at least. `grows_without_end` is known from a
+    history alone: no limit is enough then. Of what a VerticalPodAutoscaler recommends for a whole pod the
+    peak is the target, and the bounds are those between which it leaves a request as it is.
     """
 
     kind: EvidenceKind
@@ -268,7 +268,9 @@ class NodeModel:
         peak = used.kernel_bytes if used is not None else 0
         limit = memory_value(self.recreated(pod), container, Side.LIMITS)
         statuses = [one for one in pod.status.every_container if one.name == container]
-        if limit and any(end.reason == "OOMKilled" for one in statuses for end in one.ends):
+        # A death before a resize may have been at another limit: it says nothing about this one.
+        killed = [end.finished_at or "" for one in statuses for end in one.ends if end.reason == "OOMKilled"]
+        if limit and killed and max(killed) >= pod.metadata.resized_at:
             return Evidence(EvidenceKind.OOM_KILLED, max(peak, limit))
         return Evidence(EvidenceKind.SAMPLE if used is not None else EvidenceKind.NONE, peak)
 

@@ -110,6 +110,13 @@ class OwnerReference(ApiStruct, frozen=True):
     controller: bool | None = None
 
 
+class FieldsEntry(ApiStruct, frozen=True):
+    """Who changed an object last through a subresource, and when (metav1.ManagedFieldsEntry)."""
+
+    subresource: str = ""
+    time: str | None = None
+
+
 class ObjectMeta(ApiStruct, frozen=True):
     """Names and identity; timestamps are RFC 3339 texts, as the server sends them."""
 
@@ -123,6 +130,13 @@ class ObjectMeta(ApiStruct, frozen=True):
     labels: Labels | None = None
     annotations: Annotations | None = None
     owner_references: tuple[OwnerReference, ...] | None = None
+    managed_fields: tuple[FieldsEntry, ...] | None = None
+
+    @property
+    def resized_at(self) -> str:
+        """When a pod was last resized in place, empty where it was not or that is not known."""
+        entries = (one for one in self.managed_fields or () if one.subresource == "resize")
+        return max((one.time or "" for one in entries), default="")
 
 
 class ResourceRequirements(ApiStruct, frozen=True):

@@ -155,6 +155,7 @@ KEPT = {
     "status.containerStatuses.lastState.terminated.reason",
     *("spec.strategy.type", "spec.strategy.rollingUpdate.maxSurge"),
     *("metadata.creationTimestamp", "metadata.resourceVersion", "status.declaredFeatures"),
+    *("metadata.managedFields.subresource", "metadata.managedFields.time"),
     *("metadata.labels.kubernetes.io", "metadata.labels.beta.kubernetes.io"),
     *("status.conditions.lastTransitionTime", "status.conditions.reason"),
     *("status.conditions.status", "status.conditions.type"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any, Final
@@ -391,23 +391,27 @@ def test_a_neighbour_without_a_limit_gets_one() -> None:
 
 
 KEY: Final = ("n", "mine")
+OOM_END: Final = {"reason": "OOMKilled", "exitCode": 137}
 LOOP: Final = {
     "name": "a",
     "restartCount": 7,
     "state": {"waiting": {"reason": "CrashLoopBackOff"}},
-    "lastState": {"terminated": {"reason": "OOMKilled", "exitCode": 137}},
     "resources": {"limits": {"memory": "1Gi"}},
 }
 
 
-def looping(name: str = "mine", **metadata: Any) -> Pod:
+def looping(name: str = "mine", end: Mapping[str, Any] = OOM_END, **metadata: Any) -> Pod:
     """A pod whose container waits after its seventh OOM kill."""
     resources = {"requests": {"memory": "512Mi"}, "limits": {"memory": "1Gi"}}
     raw = {
         "kind": "Pod",
         "metadata": {"name": name, "namespace": "n", **metadata},
         "spec": {"nodeName": "n1", "containers": [{"name": "a", "resources": resources}]},
-        "status": {"phase": "Running", "qosClass": "Burstable", "containerStatuses": [LOOP]},
+        "status": {
+            "phase": "Running",
+            "qosClass": "Burstable",
+            "containerStatuses": [LOOP | {"lastState": {"terminated": end}}],
+        },
     }
     return convert(raw, Pod)
 
@@ -440,6 +444,19 @@ def test_a_container_that_waits_after_an_oom_kill_gets_a_limit_that_ends_the_loo
         )
         assert (fix.death.distance_bytes, fix.claim.room_bytes) == (0, 512 * MIB)
     assert fixes_of_node(model, [("n", "other")]).fixes == ()
+
+
+def test_a_death_before_a_resize_says_nothing_about_the_limit_of_now() -> None:
+    end = {"reason": "OOMKilled", "exitCode": 137, "finishedAt": "2026-01-02T10:00:00Z"}
+    for at, known in (
+        ("2026-01-02T10:00:01Z", Evidence(EvidenceKind.SAMPLE, GIB // 2)),
+        ("2026-01-02T10:00:00Z", Evidence(EvidenceKind.OOM_KILLED, GIB)),
+        (None, Evidence(EvidenceKind.OOM_KILLED, GIB)),
+    ):
+        entries = [{"subresource": "status", "time": "2026-02-02T10:00:00Z"}]
+        entries += [{"subresource": "resize", "time": at}] if at else []
+        mine = looping(end=end, managedFields=entries)
+        assert node(mine, mine=0.5).evidence(mine, "a") == known
 
 
 def test_the_preview_of_a_loop_says_that_a_waiting_container_uses_nothing() -> None:
