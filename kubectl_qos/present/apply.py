@@ -23,7 +23,7 @@ from kubectl_qos.present.effects import (
     value_name,
 )
 from kubectl_qos.present.findings import answer_sentence
-from kubectl_qos.present.format import NONE, age, binary, count, duration, escape
+from kubectl_qos.present.format import NONE, UNKNOWN, age, binary, count, duration, escape
 from kubectl_qos.present.output import ARROW, aligned, to_yaml
 
 _TITLES: Final = {
@@ -99,13 +99,14 @@ def confirm_lines(
     """What a person confirms: where, what, and its effects."""
     effects, node = preview.effects_of(strategy.kind), preview.after.setup.node.name
     changes = change_lines(request.before, request.edits)
+    rank = rank_change(effects, f" on {escape(node)}" if node else "")
     rows = [
         ("cluster", f"{escape(context)}  {escape(server)}".rstrip()),
         ("namespace", escape(request.namespace) or NONE),
         ("object", escape(request.reference)),
         *(("" if number else "change", line) for number, line in enumerate(changes)),
         ("class", class_change(effects)),
-        ("kill rank", rank_change(effects, f" on {escape(node)}" if node else "")),
+        *([("kill rank", rank)] if rank != UNKNOWN else []),
         ("effect", strategy_effect(strategy)),
     ]
     if is_put_off(preview, strategy):

@@ -13,6 +13,7 @@ from kubectl_qos.edit.preview import StrategyKind, preview
 from kubectl_qos.edit.server_response import ServerRefusal
 from kubectl_qos.edit.status import Progress, Stage
 from kubectl_qos.edit.strategy import Strategy
+from kubectl_qos.k8s.kubelet import Node
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.present.apply import (
     change_lines,
@@ -181,3 +182,10 @@ def test_what_is_confirmed_has_the_moments_of_the_chosen_strategy(kind: Strategy
     assert any(line.startswith("! kubelet  answers Deferred: ") for line in lines) is (
         kind is StrategyKind.IN_PLACE
     )
+
+
+def test_what_is_confirmed_of_a_template_has_no_kill_rank() -> None:
+    setup = replace(SETUP, node=Node(name=""))
+    found = preview(pod("mine", "requests: {memory: 1Gi}"), [edit("14Gi", "c")], setup, [])
+    lines = confirm_lines("ctx", "server", request(), found, Strategy(StrategyKind.TEMPLATE, request()))
+    assert [line.split("  ")[0] for line in lines][-3:] == ["change", "class", "effect"]
