@@ -453,7 +453,9 @@ class QosApp(App[QosError]):
                 self.edit_workload(workload, fix.pod, fix.edits)
 
         find = partial(find_fixes, self.source, view_model.snapshot, node, keys, named)
-        self.push_screen(FixDialog(find), take)
+        # On the first row nobody has chosen a pod yet: the headline speaks of the node's nearest death.
+        chosen = keys if self.main.table.cursor or self.main.view.filter else ()
+        self.push_screen(FixDialog(find, chosen), take)
 
     def fix_workload_of(self, view_model: ViewModel, key: PodKey) -> None:
         """The same for the pods of a pod's workload that run now, which may have other names."""

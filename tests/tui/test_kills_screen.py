@@ -134,6 +134,14 @@ async def test_fixes_are_those_of_the_workload_also_of_a_pod_that_is_gone() -> N
         await pilot.keys("F")
         assert pilot.notifications[-1] == "etl-28930-9xw2c has ended; 0 pods of job/etl-28930 run"
         assert isinstance(pilot.app.screen, MainScreen)
+        # The first fix may be of another pod, whose death is the node's nearest: enter is not of that.
+        await pilot.keys("escape")
+        await pilot.filter_by("notebook-0")
+        await pilot.keys("F")
+        await pilot.seen("known from")
+        fixes = pilot.app.screen.query_one(LineTable)
+        assert fixes.rows[0].pod.name == "importer-5f7b9c-2vtxk"
+        assert fixes.rows[fixes.cursor].pod.name == "notebook-0"
 
 
 async def test_a_fix_that_is_taken_is_edited() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from operator import attrgetter
@@ -14,8 +14,9 @@ from textual.containers import Vertical
 from textual.widgets import Label
 
 from kubectl_qos.cluster.source import Source
+from kubectl_qos.edit.edits import Edit
 from kubectl_qos.edit.fix_search import fixes_of_node
-from kubectl_qos.edit.fixes import Fix, Fixes
+from kubectl_qos.edit.fixes import Fix, Fixes, pod_key
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey
@@ -86,23 +87,23 @@ def find_fixes(
     first = next(iter(suggestion(snapshot, node).fixes), None) if node else None
     if first is None:
         return found
-    others = [fix for fix in found.fixes if (fix_object(fix), fix.edits) != (fix_object(first), first.edits)]
+    others = [fix for fix in found.fixes if _key(fix) != _key(first)]
     return FixList((first, *others), found.unfixed, found.notes)
 
 
 class FixDialog(Dialog[Fix | None], group=BindingGroup.SELECT):
-    """Fixes below each other, found in a thread; enter takes one."""
+    """Fixes below each other, found in a thread, on the first one of these pods; enter takes one."""
 
     CSS_PATH = "dialog_table.tcss"
 
-    def __init__(self, find: Callable[[], FixList]) -> None:
+    def __init__(self, find: Callable[[], FixList], keys: Collection[PodKey] = ()) -> None:
         super().__init__()
-        self._find = find
+        self._find, self._keys = find, keys
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog-table") as dialog:
             dialog.border_title = "What to change"
-            yield LineTable[Fix](natural="", key=lambda fix: (fix_object(fix), fix.edits), token=_token)
+            yield LineTable[Fix](natural="", key=_key, token=_token)
             yield Label("Looking for fixes …", markup=False)
 
     def on_mount(self) -> None:
@@ -118,7 +119,15 @@ class FixDialog(Dialog[Fix | None], group=BindingGroup.SELECT):
         table = self.query_one(LineTable)
         longest = max((len(fix_effect(fix)) for fix in fixes), default=0)
         table.most_height, table.further = _LINES, partial(_effect, longest)
-        table.load(fixes, partial(_fitting, fixes), datetime.now(UTC), empty="Nothing to change.")
+        table.load(
+            fixes,
+            partial(_fitting, fixes),
+            datetime.now(UTC),
+            empty="No fix." if found.unfixed else "Nothing to change.",
+        )
+        mine = next((fix for fix in fixes if pod_key(fix.pod) in self._keys), None)
+        if mine is not None:  # the first may be of another pod, whose death is the node's nearest
+            table.move_to(_key(mine))
         table.styles.height = _LINES * max(len(fixes), 1) + HEADER
         if not fixes:
             why = "\n".join(unfixed_lines(found)) or "No limit is near, and no killer waits."
@@ -146,6 +155,10 @@ def _effect(longest: int, fix: Fix, _number: int, layout: Layout[Fix], width: in
     begin = min(GUTTER + GAP + layout.widths[0], max(width - longest, GUTTER + GAP))
     shown = effect if begin + len(effect) <= width else effect[: width - begin - 1] + "…"
     return ((" " * begin + shown, "muted"),)
+
+
+def _key(fix: Fix) -> tuple[str, tuple[Edit, ...]]:
+    return fix_object(fix), fix.edits
 
 
 def _token(_: Fix, key: str) -> str:
