@@ -42,7 +42,9 @@ from kubectl_qos.qos.simulation.next_death import OF_NODE, NextDeath
 
 MOST_ROWS: Final = 10
 """Of the table: those that follow are for deaths that are further away."""
-PRIORITY: Final = "a higher priority puts off an eviction too: that is of the PriorityClass"
+PRIORITY: Final = (
+    "eviction also goes by priority, which the pod's PriorityClass decides: no edit here changes it"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
 from kubectl_qos.k8s.quantity import parse_time
-from kubectl_qos.present.format import NONE, UNKNOWN, age, count, escape, in_mi
+from kubectl_qos.present.format import NONE, UNKNOWN, age, count, escape, first_few, in_mi
 from kubectl_qos.present.output import BYTES, NUMBER, Column, cell_table, column, largest_first
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.evidence import WAITING, Evidence, Fact, Need
@@ -26,10 +26,11 @@ LATER: Final = (
 )
 
 
-def nothing_sentence(namespace: str | None) -> str:
-    """That there are none."""
+def nothing_sentence(namespace: str | None, pods: Collection[str] = ()) -> str:
+    """That there are none, of these pods or of all."""
+    of = f" of {first_few(sorted(pods))}" if pods else ""
     where = f" in {escape(namespace)} namespace." if namespace else ""
-    return f"No kills found that memory may explain{where}"
+    return f"No kills{of} found that memory may explain{where}"
 
 
 def detail_lines(kill: Kill, width: int = _WIDTH) -> Iterator[str]:
@@ -184,9 +185,9 @@ _FACTS: Final[Mapping[Fact, str | Callable[[Details], str]]] = {
     Fact.NO_SYSTEM_OOM: "no SystemOOM event at that time: the node itself did not run out of memory",
     Fact.NO_EVENTS: "the node's events at that time are unknown: it may have run out of memory",
     Fact.BEING_DELETED: "the pod is being deleted, which ends in SIGKILL after its grace period",
-    Fact.OWN_LIMIT: lambda details: f"the container's memory limit is {in_mi(details['limit_bytes'])}",
+    Fact.OWN_LIMIT: lambda details: f"the container's memory limit is {in_mi(details['limit_bytes'])} now",
     Fact.POD_LIMIT: lambda details: (
-        f"the memory limit of its pod's cgroup is {in_mi(details['limit_bytes'])}"
+        f"the memory limit of its pod's cgroup is {in_mi(details['limit_bytes'])} now"
     ),
     Fact.SAME_LIMIT: "the pod's cgroup also has the pause container: with the same limit it is full first",
     Fact.NO_LIMIT: "neither the container nor its pod has a memory limit",

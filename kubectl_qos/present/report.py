@@ -207,9 +207,7 @@ def prevention_sentence(death: Death) -> str:
     fix, at = death.fix, f"; by the state of {clock(death.fix_time)}" if death.fix_time else ""
     if fix is not None:
         if not at and fix.death.mechanism in OF_NODE:
-            at = (
-                "; by the state of now, and against this killer alone: kubectl qos fix is against the nearest"
-            )
+            at = "; this is for the node as it is now: kubectl qos fix begins with the nearest death"
         change = of_fixes.fix_sentence(fix)
         if death.has_ended:
             change = f"{of_fixes.fix_object(fix)} {of_fixes.fix_change(fix)}, in the pod that follows"

@@ -126,6 +126,7 @@ def test_an_eviction_whose_events_are_gone_has_a_time_for_since(run: Run, live: 
     done = run("kills", "--since", "1h")
     assert (done.out, done.code) == ("", 0)
     assert "No kills found" in done.err
+    assert "No kills of web found that memory may explain in shop" in run("kills", "web", "--since", "1h").err
 
 
 @pytest.mark.parametrize(

@@ -155,7 +155,7 @@ def _view(options: Options) -> TableView[Kill]:
         notes=(*source_notes(facts, logs), *doubt_notes(kills)),
         key=lambda kill: kill,
         reference=lambda kill: kill.pod,
-        nothing=nothing_sentence(facts.scope.namespace),
+        nothing=nothing_sentence(facts.scope.namespace, facts.scope.names),
         missing=tuple(missing),
         order=newest_first,
         values=kill_values,
@@ -364,7 +364,7 @@ def _print(kills: Sequence[Kill], facts: Facts, format_: TableFormat, *, in_deta
     from kubectl_qos.present.output import table
 
     if not kills:
-        output.note(nothing_sentence(facts.scope.namespace))
+        output.note(nothing_sentence(facts.scope.namespace, facts.scope.names))
         return
     is_wide = format_.output == "wide"
     if format_.output is not None or not in_detail:
