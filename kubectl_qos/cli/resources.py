@@ -139,18 +139,26 @@ def find_pod(reference: Reference, snapshot: Snapshot, resolved: ResolvedSource)
         raise
 
 
-def find_members(reference: Reference, snapshot: Snapshot, resolved: ResolvedSource) -> list[Pod]:
-    """The pod of a reference, or a workload's pods on nodes. Raises InputError without one, or ApiError."""
+def find_members(
+    reference: Reference, snapshot: Snapshot, resolved: ResolvedSource, *, ended: bool = False
+) -> list[Pod]:
+    """The pod of a reference, or a workload's pods on nodes. Raises InputError without one, or ApiError.
+
+    With `ended`, where none of them runs, the newest one that was OOMKilled.
+    """
     from kubectl_qos.k8s.kinds import belongs_to
 
     namespace = resolved.scope.namespace
-    if reference.kind != "Pod":
-        mine = [
-            pod for pod in snapshot.pods if namespace in {None, pod.namespace} and belongs_to(pod, *reference)
-        ]
-        mine = [pod for pod in mine if pod.kind == "Pod" and pod.node_name and not pod.is_terminal]
-        if mine:
-            return mine
+    mine = [
+        pod for pod in snapshot.pods if namespace in {None, pod.namespace} and belongs_to(pod, *reference)
+    ]
+    mine = [pod for pod in mine if pod.kind == "Pod" and pod.node_name]
+    running = [pod for pod in mine if not pod.is_terminal]
+    if running and reference.kind != "Pod":
+        return running
+    killed = [pod for pod in mine if any(one.was_oom_killed for one in pod.status.every_container)]
+    if ended and killed and not running:
+        return [max(killed, key=lambda pod: pod.metadata.creation_timestamp or "")]
     pod = find_pod(reference, snapshot, resolved)
     if reference.kind != "Pod":
         raise InputError(f"{reference} has no pods on a node: nothing waits for them")

@@ -498,7 +498,7 @@ class _Search:
 
 def strategy_for(pod: Pod, found: Preview) -> StrategyKind:
     """In place where the kubelet can do that at all, else through the template, which a Job keeps."""
-    can_resize = found.outcome.answer is not ResizeStatus.INFEASIBLE
+    can_resize = found.outcome.answer is not ResizeStatus.INFEASIBLE and not pod.is_terminal
     if found.strategy_kind is StrategyKind.IN_PLACE and can_resize:
         return StrategyKind.IN_PLACE
     has_template = find_workload(pod).kind in WORKLOADS.keys() - {"Job"}

@@ -275,6 +275,11 @@ class ContainerStatus(ApiStruct, frozen=True):
         states = (self.state, self.last_state)
         return [state.terminated for state in states if state is not None and state.terminated is not None]
 
+    @property
+    def was_oom_killed(self) -> bool:
+        """Only a hint: with the systemd driver OOM kills are often reported as plain errors."""
+        return any(end.reason == "OOMKilled" for end in self.ends)
+
 
 DISRUPTION_TARGET: Final = "DisruptionTarget"
 

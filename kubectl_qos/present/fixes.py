@@ -6,8 +6,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
+from msgspec import structs
+
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, as_flags, current_value
-from kubectl_qos.edit.fix_search import fixes_of_node, fixes_of_pods
+from kubectl_qos.edit.fix_search import fixes_of_node, fixes_of_pods, strategy_for
 from kubectl_qos.edit.fixes import (
     Evidence,
     EvidenceKind,
@@ -17,6 +19,7 @@ from kubectl_qos.edit.fixes import (
     NodeModel,
     NoFixReason,
     Unfixed,
+    memory_value,
     order_of_fixes,
 )
 from kubectl_qos.edit.kubelet_settings import POLL_SECONDS, RESERVE_PERCENT, KubeletFix, evicts_first
@@ -27,9 +30,9 @@ from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kinds import Workload, find_workload
 from kubectl_qos.k8s.kubelet import MEMORY_AVAILABLE, Origin
 from kubectl_qos.k8s.managers import Manager, as_manager, find_recommending, matching_autoscalers
-from kubectl_qos.k8s.objects import CPU, Pod, all_containers
+from kubectl_qos.k8s.objects import CPU, ContainerState, Pod, all_containers
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.k8s.usage import History, PodKey
+from kubectl_qos.k8s.usage import ContainerUsage, History, PodKey, PodUsage
 from kubectl_qos.present.apply import strategy_name
 from kubectl_qos.present.effects import edits_text, moment
 from kubectl_qos.present.findings import manager_line
@@ -40,6 +43,7 @@ from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.restart import oom_loops
 from kubectl_qos.qos.simulation.next_death import OF_NODE, NextDeath
 
+OWN: Final = frozenset({Mechanism.CONTAINER_LIMIT, Mechanism.POD_LIMIT})
 MOST_ROWS: Final = 10
 """Of the table: those that follow are for deaths that are further away."""
 PRIORITY: Final = (
@@ -97,13 +101,18 @@ def fixes_for_pods(
 ) -> FixList:
     """Against what kills some pods, if by these mechanisms.
 
-    Of a workload, its kind and name, all of its pods get the same edits.
+    Of a workload, its kind and name, all of its pods get the same edits. A single pod that has ended is as if
+    it ran again and used what it was killed at: what follows it needs a limit above that.
     `related` is what is around the pod or workload: a VerticalPodAutoscaler may recommend other values.
 
     Raises InputError where nothing can be said of their nodes.
     """
     wanted = set(keys)
-    nodes = {pod.node_name for pod in snapshot.pods if (pod.namespace, pod.name) in wanted} - {""}
+    pods = [pod for pod in snapshot.pods if pod.kind == "Pod" and (pod.namespace, pod.name) in wanted]
+    ended = pods[0] if len(pods) == 1 and pods[0].is_terminal else None
+    if ended is not None:
+        snapshot, workload, by = _as_running(snapshot, ended), None, OWN.intersection(by)
+    nodes = {pod.node_name for pod in pods} - {""}
     models = [node_model(snapshot, name) for name in sorted(nodes)]
     managers: tuple[Manager, ...] = ()
     if related is not None:
@@ -115,7 +124,24 @@ def fixes_for_pods(
     found = fixes_of_pods(models, keys, workload, by)
     throttled = throttled_notes(models, keys, snapshot.history)
     notes = dict.fromkeys([*map(manager_line, managers), *_notes(found.fixes, models), *throttled])
-    return FixList(found.fixes, found.unfixed, tuple(notes))
+    fixes = found.fixes
+    if ended is not None:
+        fixes = tuple(replace(one, pod=ended, strategy=strategy_for(ended, one.preview)) for one in fixes)
+    return FixList(fixes, found.unfixed, tuple(notes))
+
+
+def _as_running(snapshot: Snapshot, pod: Pod) -> Snapshot:
+    """As if a pod that has ended ran again, and used what it was killed at: its limits."""
+    statuses = tuple(
+        structs.replace(one, state=None, last_state=one.state or ContainerState())
+        for one in pod.status.container_statuses or ()
+    )
+    status = structs.replace(pod.status, phase="Running", container_statuses=statuses)
+    failed = [one.name for one in statuses if any(end.exit_code for end in one.ends)]
+    limits = {name: ContainerUsage(memory_value(pod, name, Side.LIMITS)) for name in failed}
+    runs = structs.replace(pod, status=status)
+    usage = {**snapshot.usage, (pod.namespace, pod.name): PodUsage.of_containers(limits)}
+    return replace(snapshot, pods=tuple(runs if one is pod else one for one in snapshot.pods), usage=usage)
 
 
 def node_model(snapshot: Snapshot, node: str) -> NodeModel:

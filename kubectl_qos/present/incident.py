@@ -11,21 +11,17 @@ from functools import cached_property
 from math import inf
 from typing import Final, NamedTuple
 
-from msgspec import structs
-
-from kubectl_qos.edit.edits import Side
-from kubectl_qos.edit.fixes import Fix, Unfixed, memory_value
+from kubectl_qos.edit.fixes import Fix, Unfixed
 from kubectl_qos.edit.kubelet_settings import fix_kubelet
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.allocation import RESIZE_IN_PROGRESS, RESIZE_PENDING
 from kubectl_qos.k8s.events import Event, EventList, is_of_node_memory
 from kubectl_qos.k8s.kinds import Workload, find_workload
-from kubectl_qos.k8s.objects import Condition, ContainerState, Pod, all_containers
+from kubectl_qos.k8s.objects import Condition, Pod, all_containers
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import PodsByNode, Scope, Snapshot
-from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
 from kubectl_qos.present.events import event_text, is_of_memory
-from kubectl_qos.present.fixes import FixList, fixes_for_pods, fixes_on_nodes, node_model
+from kubectl_qos.present.fixes import OWN, FixList, fixes_for_pods, fixes_on_nodes, node_model
 from kubectl_qos.present.format import count, escape, full_name
 from kubectl_qos.present.kills import MECHANISMS, evidence_sentence, subject
 from kubectl_qos.present.next_death import Deaths, deaths_of_pods, deaths_on_nodes
@@ -41,7 +37,6 @@ MOST_STATES: Final = 5
 """How many states of the past are read, of the newest deaths: each takes the store some queries."""
 BEFORE: Final = timedelta(minutes=1)
 """How long before a death the state of the past is looked at."""
-OWN: Final = frozenset({Mechanism.CONTAINER_LIMIT, Mechanism.POD_LIMIT})
 _BY_KUBELET: Final = {Mechanism.EVICTION: "evicted", Mechanism.PREEMPTION: "preempted"}
 DEATHS: Final = frozenset({"killed", *_BY_KUBELET.values()})
 """What happens to those that die: each is a line of its own in the timeline."""
@@ -72,7 +67,6 @@ class Death:
     `rows` are the pods of its node in kill order at `state_time`, a minute before; where no store has that,
     and the choice was among all of them, those of the report. `fix` is the first change against such a death
     in the state of `fix_time`, `unfixed` why there is none. Both times are empty for that of the report.
-    With `has_ended` the fix is of the pod as if it ran again.
     """
 
     kill: Kill
@@ -82,7 +76,6 @@ class Death:
     fix: Fix | None
     unfixed: Unfixed | None
     fix_time: str
-    has_ended: bool
 
     @property
     def row(self) -> PodRow | None:
@@ -181,9 +174,7 @@ class Incident:
         rows, time = (_rows(kill.node, then), then.at) if then is not None else ((), "")
         if not rows and mechanism in OF_NODE:
             rows, time = _rows(kill.node, snapshot), ""
-        pod = _find_pod(at, kill.namespace, kill.pod)
-        has_ended, fix_time = pod is not None and pod.is_terminal, "" if at is snapshot else at.at
-        return Death(kill, tuple(kills[1:]), rows, time, fix, unfixed, fix_time, has_ended)
+        return Death(kill, tuple(kills[1:]), rows, time, fix, unfixed, "" if at is snapshot else at.at)
 
     @cached_property
     def timeline(self) -> tuple[TimelineEntry, ...]:
@@ -219,27 +210,13 @@ def _prevention(kill: Kill, snapshot: Snapshot) -> tuple[Fix | None, Unfixed | N
     by = OWN if mechanism in OWN else OF_NODE & {mechanism}
     if pod is None or not by or not pod.node_name or (pod.is_terminal and by is not OWN):
         return None, None
-    state = _as_running(snapshot, pod) if pod.is_terminal else snapshot
     try:
-        found = fixes_for_pods(state, [(pod.namespace, pod.name)], by=by)
+        found = fixes_for_pods(snapshot, [(pod.namespace, pod.name)], by=by)
     except InputError:
         return None, None
     names = {"", kill.container} if by is OWN else {"", *(one.name for one in all_containers(pod))}
     fix = next((one for one in found.fixes if one.death.container in names), None)
     return fix, next((one for one in found.unfixed if fix is None and one.death.container in names), None)
-
-
-def _as_running(snapshot: Snapshot, pod: Pod) -> Snapshot:
-    """As if a pod that has ended ran again, and used what it was killed at: its limits."""
-    statuses = tuple(
-        structs.replace(one, state=None, last_state=one.state or ContainerState())
-        for one in pod.status.container_statuses or ()
-    )
-    status = structs.replace(pod.status, phase="Running", container_statuses=statuses)
-    limits = {one.name: ContainerUsage(memory_value(pod, one.name, Side.LIMITS)) for one in pod.containers}
-    runs = structs.replace(pod, status=status)
-    usage = {**snapshot.usage, (pod.namespace, pod.name): PodUsage.of_containers(limits)}
-    return replace(snapshot, pods=tuple(runs if one is pod else one for one in snapshot.pods), usage=usage)
 
 
 def _killed(kill: Kill) -> TimelineEntry:

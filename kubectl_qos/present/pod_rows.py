@@ -12,7 +12,7 @@ import msgspec
 
 from kubectl_qos.k8s.allocation import ResizingPod, desired_pod, running_pod
 from kubectl_qos.k8s.kubelet import NodeSetup
-from kubectl_qos.k8s.objects import MEMORY, ContainerStatus, Pod, all_containers
+from kubectl_qos.k8s.objects import MEMORY, Pod, all_containers
 from kubectl_qos.k8s.quantity import ZERO
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.resources import declared_limits, pod_limits, pod_requests
@@ -322,7 +322,7 @@ def _pod_row(
         limit_percent=percent,
         limit_container=limited,
         restarts=sum([status.restart_count for status in statuses]),
-        oom_kills=sum(map(_was_oom_killed, statuses)),
+        oom_kills=sum([one.was_oom_killed for one in statuses]),
         flags=pod_flags,
         eviction_rank=evicted,
         desired_request=desired[0],
@@ -374,7 +374,7 @@ def _container_row(
         desired_request=desired[0],
         desired_limit=desired[1],
         restarts=sum([status.restart_count for status in statuses]),
-        oom_kills=sum(map(_was_oom_killed, statuses)),
+        oom_kills=sum([one.was_oom_killed for one in statuses]),
         worst=score.name,
         frees=_frees(score) if rank is not None else None,
         container=score.name,
@@ -397,11 +397,6 @@ def _amounts(pod: Pod, name: str) -> tuple[int | None, int | None]:
 def _interned(value: T) -> T:
     """One object for equal values: very many rows have very few scores and flags."""
     return value
-
-
-def _was_oom_killed(status: ContainerStatus) -> bool:
-    """Only a hint: with the systemd driver OOM kills are often reported as plain errors."""
-    return any(end.reason == "OOMKilled" for end in status.ends)
 
 
 def is_at_risk(row: PodRow) -> bool:

@@ -15,7 +15,7 @@ from kubectl_qos.k8s.usage import sampled
 from kubectl_qos.present import fixes as of_fixes
 from kubectl_qos.present import kills as of_kills
 from kubectl_qos.present.format import UNKNOWN, binary, count, duration, escape, first_few, full_name
-from kubectl_qos.present.incident import DEATHS, OWN, About, Death, Incident
+from kubectl_qos.present.incident import DEATHS, About, Death, Incident
 from kubectl_qos.present.next_death import COLUMNS, distance, killed_by, victim
 from kubectl_qos.present.output import NO_AGES, Align, Column
 from kubectl_qos.present.page import Block, Bullets, Grid, Heading, Paragraph
@@ -136,7 +136,7 @@ def _death(number: int, death: Death, first_at: dict[object, int]) -> Iterator[B
         yield Bullets((*of_kills.victim_sentences(kill.report), *of_kills.choice_sentences(kill)))
         cells, rest = of_kills.candidates(kill)
         # At an own limit the pause container is the other candidate.
-        if len(cells) > (2 if diagnosis.mechanism in OWN else 1):
+        if len(cells) > (2 if diagnosis.mechanism in of_fixes.OWN else 1):
             yield Grid(
                 of_kills.TASK_HEADERS, cells, frozenset(map(of_kills.TASK_HEADERS.index, of_kills.RIGHT))
             )
@@ -208,16 +208,13 @@ def prevention_sentence(death: Death) -> str:
     if fix is not None:
         if not at and fix.death.mechanism in OF_NODE:
             at = "; this is for the node as it is now: kubectl qos fix begins with the nearest death"
-        change = of_fixes.fix_sentence(fix)
-        if death.has_ended:
-            change = f"{of_fixes.fix_object(fix)} {of_fixes.fix_change(fix)}, in the pod that follows"
-        return f"{change}; {of_fixes.fix_effect(fix)}{at}"
+        return f"{of_fixes.fix_sentence(fix)}; {of_fixes.fix_effect(fix)}{at}"
     if death.unfixed is not None:
         why = of_fixes.no_fix_sentence(death.unfixed)
         if not at and death.unfixed.evidence is not None:
             at = "; that is of now: what it used when it died is not known"
         return f"no change is offered: {why}{at}"
-    if death.kill.diagnosis.mechanism in OWN | OF_NODE:
+    if death.kill.diagnosis.mechanism in of_fixes.OWN | OF_NODE:
         return "nothing can be tried: the pod does not run any more, and its node then is not known"
     return ""
 

@@ -439,7 +439,12 @@ class QosApp(App[QosError]):
         pod = pod_named(view_model, keys[0]) if len(keys) == 1 and workload is None else None
         if pod is not None and pod.is_terminal:
             self.fix_workload_of(view_model, keys[0])
-            return
+        else:
+            self._list_fixes(view_model, node, keys, workload)
+
+    def _list_fixes(
+        self, view_model: ViewModel, node: str, keys: Sequence[PodKey], workload: Workload | None
+    ) -> None:
         from kubectl_qos.tui.screens.fixes import FixDialog, find_fixes
 
         named = (workload.kind, workload.name) if workload is not None else None
@@ -458,19 +463,22 @@ class QosApp(App[QosError]):
         self.push_screen(FixDialog(find, chosen), take)
 
     def fix_workload_of(self, view_model: ViewModel, key: PodKey) -> None:
-        """The same for the pods of a pod's workload that run now, which may have other names."""
+        """The same for the pods of a pod's workload that run now, else for the pod, if it was OOMKilled."""
         pods = [(find_workload(pod), pod) for pod in view_model.snapshot.pods if pod.namespace == key[0]]
         alive = [(mine, pod) for mine, pod in pods if pod.node_name and not pod.is_terminal]
         same = [mine for mine, pod in pods if pod.name == key[1]]
         akin = [mine for mine, _ in alive if key[1].startswith(f"{mine.name}-")]
         workload = max(same or akin, key=lambda one: len(one.name), default=None)
         keys = [(key[0], pod.name) for mine, pod in alive if mine == workload]
+        ended = pod_named(view_model, key)
+        if ended is not None and not keys and any(one.was_oom_killed for one in ended.status.every_container):
+            keys = [key]
         if key not in keys:
             known = f"{workload.kind.lower()}/{workload.name}" if workload is not None else "its workload"
             runs = f"{count(len(keys), 'pod')} of {known} {'runs' if len(keys) == 1 else 'run'}"
             self.notify(f"{key[1]} {'has ended' if same else 'is gone'}; {runs}", severity="warning")
         if workload is not None and keys:
-            self.fix(view_model, "", keys, workload if workload.kind in WORKLOADS else None)
+            self._list_fixes(view_model, "", keys, workload if workload.kind in WORKLOADS else None)
 
     def _detail_left(self, _: None) -> None:
         self.navigation.back()

@@ -53,14 +53,20 @@ def test_every_statement_is_that_of_kills_next_and_fix(run: Run, about: tuple[st
             ]
             assert death["fix"]["message"] in death["prevention"]
         if death["fix"] is not None and kill["mechanism"] == "node":
-            assert death["prevention"].endswith(
-                "against this killer alone: kubectl qos fix is against the nearest"
-            )
+            assert death["prevention"].endswith("now: kubectl qos fix begins with the nearest death")
     text = run("report", "--demo", *about).out
     lines = " ".join(one.content for one in PARSER.parse(text) if one.type == "inline").replace("\\", "")
     said = [report["summary"], *(one["message"] for kill in kills for one in kill["evidence"])]
     said += [death[key] for death in report["deaths"] for key in ("others", "prevention") if death[key]]
     assert [one for one in said if one.replace("\\", "") not in lines] == []
+
+
+def test_a_job_whose_pod_was_killed_has_the_fix_of_that_pod(run: Run) -> None:
+    found = values(run, "fix", "--demo", "job/etl-28930", "-n", "batch")
+    assert found == values(run, "fix", "--demo", "pod/etl-28930-9xw2c")
+    assert [one["when"] for one in found["items"]] == ["recreated"]
+    succeeded = run("fix", "--demo", "pod/migrate-2026-11-tq8zn")
+    assert succeeded.err == "error: pod migrate-2026-11-tq8zn has ended: its cgroup is gone\n"
 
 
 def test_the_living_demo_after_its_kills(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,6 +71,20 @@ def test_a_raised_limit_that_another_killer_does_not_wait_for(found: FixList) ->
     assert fix_effect(due).endswith(", but kubepods limit now before that")
 
 
+def test_a_pod_that_was_killed_and_has_ended_needs_a_limit_above_that(snapshot: Snapshot) -> None:
+    ended = next(pod for pod in snapshot.pods if pod.name == "etl-28930-9xw2c")
+    (fix,) = fixes_for_pods(snapshot, [("batch", ended.name)], ("Job", "etl-28930")).fixes
+    assert fix.pod is ended
+    assert fix_sentence(fix) == (
+        "batch/etl-28930-9xw2c c limits.memory 200Mi → 320Mi (at least 300Mi), when recreated,"
+        " recreate job/etl-28930"
+    )
+    assert (fix_effect(fix), fix_evidence(fix)) == (
+        "own limit 100%: now → +120Mi",
+        "OOMKilled, perhaps at its limit: 200Mi",
+    )
+
+
 def test_a_raised_request_and_its_moment(found: FixList) -> None:
     fix = first(found, FixKind.REQUEST)
     assert fix_effect(fix) == (

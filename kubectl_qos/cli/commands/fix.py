@@ -276,7 +276,8 @@ def _find(
             if options.output == KUBELET_CONFIG and found.kubelet is None:
                 output.note(present.no_kubelet_fix(model, growth))
         return found, snapshot
-    keys = [(pod.namespace, pod.name) for pod in resources.find_members(reference, snapshot, resolved)]
+    members = resources.find_members(reference, snapshot, resolved, ended=True)
+    keys = [(pod.namespace, pod.name) for pod in members]
     subject = resources.find_pod(reference, snapshot, resolved)
     workload, related = None if is_pod else reference, _related(subject, resolved)
     found = present.fixes_for_pods(snapshot, keys, workload, related=related)

@@ -90,7 +90,7 @@ def _death(death: Death, incident: Incident) -> IncidentDeath:
         others=others_sentence(death) or None,
         rivals=tuple(row_values(row, VALUE_COLUMNS) for row in death.rivals),
         before=before,
-        fix=fix_values(1, death.fix) if death.fix is not None and not death.has_ended else None,
+        fix=fix_values(1, death.fix) if death.fix is not None else None,
         unfixed=unfixed_values(death.unfixed) if death.unfixed is not None else None,
         prevention=prevention_sentence(death) or None,
     )
