@@ -334,7 +334,9 @@ def fix_sentence(fix: Fix) -> str:
 
 NO_FIX: Final = {
     NoFixReason.PROCESS: "a process of the node has no requests and limits",
-    NoFixReason.STATIC: "a static pod is changed by its file on the node",
+    NoFixReason.STATIC: (
+        "a static pod is changed by its file on the node: kubectl qos set shows what values there would do"
+    ),
     NoFixReason.LEAK: "it grows without end, so that no limit is enough: look for the leak",
     NoFixReason.HAS_ROOM: "its limit leaves room enough above what was seen",
     NoFixReason.NOT_BY_EDITS: "no memory request puts it off",
@@ -404,7 +406,10 @@ def lines(found: FixList, *, headers: bool = True) -> Iterator[str]:
 
 def nothing_sentence(found: FixList) -> str:
     """That there is no fix."""
-    return "no fix" if found.unfixed else "nothing to fix: no limit is near, and no killer waits"
+    if found.unfixed:
+        is_static = any(one.reason is NoFixReason.STATIC for one in found.unfixed)
+        return "no fix that the server could apply" if is_static else "no fix"
+    return "nothing to fix: no limit is near, and no killer waits"
 
 
 def notes(found: FixList) -> Iterator[str]:

@@ -158,6 +158,14 @@ def test_several_nodes_show_the_nearest_and_a_namespace_its_own(snapshot: Snapsh
     ]
 
 
+def test_a_static_pod_has_none_that_the_server_could_apply(snapshot: Snapshot) -> None:
+    found = fixes_for_pods(snapshot, [("kube-system", "kube-scheduler-control-1")])
+    assert list(lines(found)) == ["no fix that the server could apply"]
+    assert all(
+        line.endswith(": kubectl qos set shows what values there would do") for line in unfixed_lines(found)
+    )
+
+
 def test_what_is_left_out_and_what_has_no_fix(found: FixList) -> None:
     fix = found.fixes[0]
     many = FixList((fix,) * (MOST_ROWS + 2), (Unfixed("n", fix.death, NoFixReason.LEAK),), (PRIORITY,))

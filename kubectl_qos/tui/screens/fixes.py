@@ -33,6 +33,7 @@ from kubectl_qos.present.fixes import (
     fixes_on_nodes,
     nearer,
     node_model,
+    nothing_sentence,
     unfixed_lines,
     unfixed_sentence,
 )
@@ -119,19 +120,14 @@ class FixDialog(Dialog[Fix | None], group=BindingGroup.SELECT):
         table = self.query_one(LineTable)
         longest = max((len(fix_effect(fix)) for fix in fixes), default=0)
         table.most_height, table.further = _LINES, partial(_effect, longest)
-        table.load(
-            fixes,
-            partial(_fitting, fixes),
-            datetime.now(UTC),
-            empty="No fix." if found.unfixed else "Nothing to change.",
-        )
+        nothing = f"{nothing_sentence(found).capitalize()}."
+        table.load(fixes, partial(_fitting, fixes), datetime.now(UTC), empty=nothing)
         mine = next((fix for fix in fixes if pod_key(fix.pod) in self._keys), None)
         if mine is not None:  # the first may be of another pod, whose death is the node's nearest
             table.move_to(_key(mine))
         table.styles.height = _LINES * max(len(fixes), 1) + HEADER
         if not fixes:
-            why = "\n".join(unfixed_lines(found)) or "No limit is near, and no killer waits."
-            self.query_one(Label).update(why)
+            self.query_one(Label).update("\n".join(unfixed_lines(found)))
 
     @on(LineTable.Highlighted)
     def _describe(self, event: LineTable.Highlighted) -> None:
