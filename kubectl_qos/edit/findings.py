@@ -424,6 +424,9 @@ def _measured_request(pod: Pod, target: UtilizationTarget, release: Release) -> 
 
 def _priority(preview: Preview, target: ChangedObject) -> Iterator[Finding]:
     name, priority = target.new.spec.priority_class_name, target.new.spec.priority
+    previewed = preview.before.pod.spec
+    if priority is None and previewed.priority_class_name == name:
+        priority = previewed.priority
     subject = f"PriorityClass {name}" if name else "priority"
     if preview.before.node_critical:
         yield Finding(Severity.NOTE, subject, FindingCode.NODE_CRITICAL)

@@ -9,6 +9,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from math import inf
 
+from msgspec import structs
+
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, apply_edits
 from kubectl_qos.edit.preview import Effects, as_recreated, build_effects
 from kubectl_qos.errors import InputError
@@ -59,6 +61,15 @@ def replicas_of(workload: Pod, pods: Iterable[Pod]) -> list[Pod]:
         if pod.kind == "Pod" and pod.node_name and not pod.is_terminal
         if pod.namespace == workload.namespace and belongs_to(pod, workload.kind, workload.name)
     ]
+
+
+def with_priority(workload: Pod, pods: Iterable[Pod]) -> Pod:
+    """A workload's template with the number of its PriorityClass, which its pods have: it names the class."""
+    spec, name = workload.spec, workload.spec.priority_class_name
+    if not name or spec.priority is not None:
+        return workload
+    same = (one.spec.priority for one in replicas_of(workload, pods) if one.spec.priority_class_name == name)
+    return structs.replace(workload, spec=structs.replace(spec, priority=next(same, None)))
 
 
 def recreate_all(workload: Pod, edits: Sequence[Edit], snapshot: Snapshot) -> tuple[NodeReplicas, ...]:

@@ -16,7 +16,7 @@ from kubectl_qos.edit.findings import Severity, find_findings
 from kubectl_qos.edit.goals import Goal, outlive, rank_at_least
 from kubectl_qos.edit.preview import Preview, StrategyKind, preview
 from kubectl_qos.edit.related import RelatedObjects, pod_from_raw
-from kubectl_qos.edit.replicas import NodeReplicas, recreate_all, usage_of
+from kubectl_qos.edit.replicas import NodeReplicas, recreate_all, usage_of, with_priority
 from kubectl_qos.edit.strategy import Strategy, find_strategies
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.kinds import WORKLOADS, find_workload
@@ -96,7 +96,8 @@ class EditTarget:
 
     def preview(self, edits: Iterable[Edit]) -> Preview:
         snapshot = self.view_model.snapshot
-        return preview(self.pod, edits, self.setup, self._neighbours, snapshot.usage)
+        pod = with_priority(self.pod, [one.pod for one in self.pods])
+        return preview(pod, edits, self.setup, self._neighbours, snapshot.usage)
 
     def replicas(self, preview: Preview) -> tuple[NodeReplicas, ...]:
         """The pods of a workload once all are recreated with the edits of a preview of it; none of a pod."""

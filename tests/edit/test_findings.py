@@ -16,6 +16,7 @@ from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side
 from kubectl_qos.edit.findings import Finding, FindingCode, Severity, find_findings
 from kubectl_qos.edit.preview import Preview, StrategyKind, preview
 from kubectl_qos.edit.related import Owner, RelatedObjects
+from kubectl_qos.edit.replicas import with_priority
 from kubectl_qos.edit.server_response import expected_response
 from kubectl_qos.k8s.kinds import pod_from_workload
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup
@@ -519,6 +520,18 @@ def test_a_priority_class_whose_number_is_known_and_one_whose_is_not() -> None:
     ]
     raw["spec"]["template"]["spec"]["priorityClassName"] = "gold"
     assert said(rolled(raw, MORE)) == [(Severity.NOTE, "PriorityClass gold", FindingCode.PRIORITY_UNKNOWN)]
+    # Its pods have the number.
+    template = pod_from_workload(raw["kind"], raw)
+    metadata = {
+        "name": "a",
+        "namespace": "default",
+        "ownerReferences": [{"kind": "Deployment", "name": "web"}],
+    }
+    spec = {"nodeName": "n", "priorityClassName": "gold", "priority": 7}
+    known = with_priority(template, [convert({"kind": "Pod", "metadata": metadata, "spec": spec}, Pod)])
+    assert known.spec.priority == 7
+    found = preview(known, [MORE], SETUP)
+    assert find_findings(found, RelatedObjects(raw=raw), StrategyKind.TEMPLATE, None) == ()
 
 
 def test_a_container_without_a_cpu_request_loses_its_weight() -> None:

@@ -117,6 +117,13 @@ def test_lines_of_every_kind_of_workload(facts: ViewModel, kind: str) -> None:
     assert all_lines(state, target)
 
 
+def test_a_template_has_the_priority_of_its_pods(facts: ViewModel) -> None:
+    raw = deployment("shop", "api")
+    raw["spec"]["template"]["spec"]["priorityClassName"] = "shop-critical"
+    target = EditTarget(pod_from_workload("Deployment", raw), facts, DemoSource())
+    assert target.preview([]).before.pod.spec.priority == target.pods[0].pod.spec.priority is not None
+
+
 def test_an_object_that_cannot_be_read_is_an_error(facts: ViewModel) -> None:
     with pytest.raises(QosError, match="the server's pod cannot be read"):
         pod_from_raw("Pod", {"spec": 1})

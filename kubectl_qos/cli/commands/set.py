@@ -250,11 +250,11 @@ def change(
     """Print what edits do, then apply them with a shell; whether something changes. Raises QosError."""
     from kubectl_qos.cli import set_edits
     from kubectl_qos.edit.preview import preview
-    from kubectl_qos.edit.replicas import recreate_all
+    from kubectl_qos.edit.replicas import recreate_all, with_priority
 
     setup = snapshot.setup(pod.node_name)
     neighbours = snapshot.by_node().get(pod.node_name, ())
-    effects = preview(pod, edits, setup, neighbours, snapshot.usage)
+    effects = preview(with_priority(pod, snapshot.pods), edits, setup, neighbours, snapshot.usage)
     replicas = recreate_all(pod, effects.edits, snapshot) if pod.kind != "Pod" else ()
     if shell is None or options.output is None:
         set_edits.print_preview(effects, pod, resolved, options, request, snapshot, replicas)
