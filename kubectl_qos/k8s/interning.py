@@ -58,6 +58,7 @@ class Interner:
                 creation_timestamp=shared(metadata.creation_timestamp),
                 annotations=shared(metadata.annotations),
                 owner_references=shared(metadata.owner_references),
+                managed_fields=tuple([one for one in metadata.managed_fields or () if one.is_resize]),
             ),
             spec=msgspec.structs.replace(
                 spec,
@@ -72,8 +73,8 @@ class Interner:
         )
 
     def node(self, node: NodeObject) -> NodeObject:
-        """An equal node without the version, which changes at every heartbeat."""
-        metadata = msgspec.structs.replace(node.metadata, resource_version="")
+        """An equal node without the version and times, which change at every heartbeat."""
+        metadata = msgspec.structs.replace(node.metadata, resource_version="", managed_fields=None)
         return msgspec.structs.replace(node, metadata=metadata)
 
     def _shared(self, part: T, key: Hashable = None) -> T:

@@ -116,6 +116,11 @@ class FieldsEntry(ApiStruct, frozen=True):
     subresource: str = ""
     time: str | None = None
 
+    @property
+    def is_resize(self) -> bool:
+        """Whether it has changed the resources of a pod in place."""
+        return self.subresource == "resize"
+
 
 class ObjectMeta(ApiStruct, frozen=True):
     """Names and identity; timestamps are RFC 3339 texts, as the server sends them."""
@@ -135,8 +140,7 @@ class ObjectMeta(ApiStruct, frozen=True):
     @property
     def resized_at(self) -> str:
         """When a pod was last resized in place, empty where it was not or that is not known."""
-        entries = (one for one in self.managed_fields or () if one.subresource == "resize")
-        return max((one.time or "" for one in entries), default="")
+        return max((one.time or "" for one in self.managed_fields or () if one.is_resize), default="")
 
 
 class ResourceRequirements(ApiStruct, frozen=True):

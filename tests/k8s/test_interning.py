@@ -25,7 +25,8 @@ def with_resources(name: str = "a", **resources: Any) -> Pod:
 def without_unused(pod: Pod) -> Pod:
     """The pod without its version, volumes that only have a name, and conditions that nothing looks at."""
     volumes = pod.spec.volumes and tuple(one for one in pod.spec.volumes if one != Volume(name=one.name))
-    metadata = msgspec.structs.replace(pod.metadata, resource_version="")
+    entries = tuple(one for one in pod.metadata.managed_fields or () if one.subresource == "resize")
+    metadata = msgspec.structs.replace(pod.metadata, resource_version="", managed_fields=entries)
     used = {"DisruptionTarget", "PodResizePending", "PodResizeInProgress"}
     conditions = pod.status.conditions and tuple(one for one in pod.status.conditions if one.type in used)
     return msgspec.structs.replace(
@@ -40,6 +41,12 @@ def test_recorded_pods_do_not_change() -> None:
     interner = Interner()
     pods = [decoded(raw) for raw in recorded_pods()]
     assert [without_unused(interner.pod(pod)) for pod in pods] == [without_unused(pod) for pod in pods]
+
+
+def test_of_who_changed_a_pod_the_resizes_are_kept() -> None:
+    resize = {"subresource": "resize", "time": "t"}
+    pod = decoded({"metadata": {"managedFields": [{"time": "1"}, resize, {"subresource": "status"}]}})
+    assert msgspec.to_builtins(Interner().pod(pod).metadata.managed_fields) == (resize,)
 
 
 def test_without_ids_nothing_else_is_missing() -> None:
