@@ -31,6 +31,7 @@ from kubectl_qos.edit.fixes import (
     own_deaths,
     pod_key,
     same_death,
+    was_killed_since_resize,
 )
 from kubectl_qos.edit.goals import (
     UNIT_BYTES,
@@ -113,7 +114,12 @@ def _loops(
 ) -> Iterator[tuple[_Search, NextDeath]]:
     """The deaths at their own limits that containers which were OOMKilled meet again at their next start."""
     for model in models:
-        found = {pod_key(pod): {one.container for one in oom_loops(pod)} for pod in model.pods}
+        found = {
+            pod_key(pod): {
+                one.container for one in oom_loops(pod) if was_killed_since_resize(pod, one.container)
+            }
+            for pod in model.pods
+        }
         loops = {key: names for key, names in found.items() if names and key in keys}
         if loops:
             search = _Search(as_started(model, loops), keys, workload, real=model)

@@ -267,12 +267,16 @@ class NodeModel:
         used = usage.of(container) if usage is not None else None
         peak = used.kernel_bytes if used is not None else 0
         limit = memory_value(self.recreated(pod), container, Side.LIMITS)
-        statuses = [one for one in pod.status.every_container if one.name == container]
-        # A death before a resize may have been at another limit: it says nothing about this one.
-        killed = [end.finished_at or "" for one in statuses for end in one.ends if end.reason == "OOMKilled"]
-        if limit and killed and max(killed) >= pod.metadata.resized_at:
+        if limit and was_killed_since_resize(pod, container):
             return Evidence(EvidenceKind.OOM_KILLED, max(peak, limit))
         return Evidence(EvidenceKind.SAMPLE if used is not None else EvidenceKind.NONE, peak)
+
+
+def was_killed_since_resize(pod: Pod, container: str) -> bool:
+    """Whether it was OOMKilled, and not before the last resize: that may have been at another limit."""
+    statuses = [one for one in pod.status.every_container if one.name == container]
+    killed = [end.finished_at or "" for one in statuses for end in one.ends if end.reason == "OOMKilled"]
+    return bool(killed) and max(killed) >= pod.metadata.resized_at
 
 
 def order_of_fixes(fix: Fix) -> tuple[int, bool, bool, bool, int, int]:

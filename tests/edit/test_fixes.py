@@ -456,7 +456,10 @@ def test_a_death_before_a_resize_says_nothing_about_the_limit_of_now() -> None:
         entries = [{"subresource": "status", "time": "2026-02-02T10:00:00Z"}]
         entries += [{"subresource": "resize", "time": at}] if at else []
         mine = looping(end=end, managedFields=entries)
-        assert node(mine, mine=0.5).evidence(mine, "a") == known
+        model = node(mine, mine=0.5)
+        assert model.evidence(mine, "a") == known
+        loops = [one for one in fixes_of_node(model, [KEY]).fixes if one.death.distance_bytes <= 0]
+        assert bool(loops) == (known.kind is EvidenceKind.OOM_KILLED)
 
 
 def test_the_preview_of_a_loop_says_that_a_waiting_container_uses_nothing() -> None:
