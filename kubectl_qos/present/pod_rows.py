@@ -56,11 +56,12 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
     `name` is the pod's, for a workload's template kind and name. `adj` is None where it is unknown;
     `adj_range` then bounds it. `memory` is the working set; `limit_container` the one of several whose limit
     `limit_percent` refers to, empty for that of the pod; `oom_kills` how many containers last ended as
-    OOMKilled; `eviction_rank` is None for critical pods too; `desired_*` are the spec's values while a resize
-    is unfinished; `worst` is the container that decides the rank and that the kernel kills, `frees` what its
-    death gives back; `nearest` is whether no pod of its node is nearer to a limit of its own; `words` are
-    what a filter matches, in lower case; `psi` is how much of the time some tasks waited for memory. A pod
-    that has `ended` has a score but no processes. Without the other pods of its node a row is provisional:
+    OOMKilled; `eviction_rank` is None for critical pods too; `desired` the spec's request and limit while a
+    resize is unfinished; `worst` is the container that decides the rank and that the kernel kills, `frees`
+    what its death gives back; `nearest` is whether no pod of its node is nearer to a limit of its own;
+    `words` are what a filter matches, in lower case; `psi` is how much of the time some tasks waited for
+    memory. A pod that has `ended` has a score but no processes. Without the other pods of its node a row is
+    provisional:
     it has a score and no rank.
     """
 
@@ -84,8 +85,7 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
     oom_kills: int
     flags: tuple[Flag, ...]
     eviction_rank: int | None = None
-    desired_request: int | None = None
-    desired_limit: int | None = None
+    desired: tuple[int | None, int | None] = (None, None)
     worst: str = ""
     frees: int | None = None
     nearest: bool = False
@@ -325,8 +325,7 @@ def _pod_row(
         oom_kills=sum(map(_was_oom_killed, statuses)),
         flags=pod_flags,
         eviction_rank=evicted,
-        desired_request=desired[0],
-        desired_limit=desired[1],
+        desired=desired,
         worst=worst.name if worst is not None else "",
         nearest=nearest,
         frees=_frees(worst) if row.rank is not None and worst is not None else None,
@@ -371,8 +370,7 @@ def _container_row(
         limit=limit,
         limit_percent=percent,
         limit_container="",
-        desired_request=desired[0],
-        desired_limit=desired[1],
+        desired=desired,
         restarts=sum([status.restart_count for status in statuses]),
         oom_kills=sum(map(_was_oom_killed, statuses)),
         worst=score.name,
