@@ -61,13 +61,11 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
     what its death gives back; `nearest` is whether no pod of its node is nearer to a limit of its own;
     `words` are what a filter matches, in lower case; `psi` is how much of the time some tasks waited for
     memory. A pod that has `ended` has a score but no processes. Without the other pods of its node a row is
-    provisional:
-    it has a score and no rank.
+    provisional: it has a score and no rank.
     """
 
     pod: Pod
     name: str
-    node: str
     qos: QosClass
     rank: int | None
     tied: bool
@@ -94,6 +92,11 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
     windows: bool = False
     psi: PsiData = NO_PSI
     past: PastUsage = NO_PAST
+
+    @property
+    def node(self) -> str:
+        """The name of its node, empty before scheduling."""
+        return self.pod.spec.node_name
 
     @property
     def psi10(self) -> float | None:
@@ -307,7 +310,6 @@ def _pod_row(
     return PodRow(
         pod=pod,
         name=pod.title,
-        node=setup.node.name,
         qos=row.qos,
         rank=row.rank,
         tied=row.tied,
