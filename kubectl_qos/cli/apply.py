@@ -30,7 +30,6 @@ from kubectl_qos.edit.apply import (
     Send,
     Step,
 )
-from kubectl_qos.edit.edits import as_flags
 from kubectl_qos.edit.findings import Finding, Severity, find_findings
 from kubectl_qos.edit.goals import RankGoal
 from kubectl_qos.edit.history import Entry
@@ -107,26 +106,8 @@ def check_strategy(state: Apply, kind: StrategyKind | None) -> None:
         how = words.get(strategy.kind, "from here")
         raise InputError(
             f"{reference(state.pod)} cannot be changed {how}: {strategy.reason or 'by hand only'}",
-            hint=_alternative(state),
+            hint=present.alternative(state, in_set=True),
         )
-
-
-def _alternative(state: Apply) -> str:
-    where = f" -n {state.pod.namespace}" if state.pod.namespace else ""
-    delete = f"kubectl delete pod {state.pod.name}{where}"
-    template = next((one for one in state.strategies if one.kind is StrategyKind.TEMPLATE), None)
-    request = template.request if template is not None else None
-    if template is not None and request is not None:
-        flags = as_flags(request.edits)
-        values = flags[0] if len(flags) == 1 else "…"
-        command = f"kubectl qos set {request.reference}{where} {values}"
-        then = "" if template.pods != 0 else f"; then {delete}"
-        return f"change its owner: {command}, or add --by template{then}"
-    if template is not None and template.is_done:
-        return f"{template.reason}: a new pod gets them: {delete}"
-    if state.strategy is not None and state.strategy.kind is StrategyKind.NEVER:
-        return ""
-    return "save what -o manifest prints, delete the pod and recreate it"
 
 
 class ApplyShell:
@@ -211,6 +192,8 @@ class ApplyShell:
                 raise InputError(f"{name}: a server would refuse this: {self._refusal}")
             self._print([f"{_done_words(request)} (dry run)"])
             return
+        if warning := present.unreverted_line(state, self.options.undo_if):
+            output.note(warning)
         state, command = state.dry_run() if self.options.dry_run == "server" else state.apply()
         try:
             while command is not None and not self.reverts:

@@ -1,19 +1,20 @@
 """Changes as lines of text for both shells, from strategies to history; what servers say is escaped."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import urlencode
 
-from kubectl_qos.edit.edits import Edit
+from kubectl_qos.edit.apply import Apply
+from kubectl_qos.edit.edits import Edit, as_flags
 from kubectl_qos.edit.history import Entry, EntryState, ValueConflict
 from kubectl_qos.edit.patch import CONTENT_TYPE, METHOD, FileEdit, PatchRequest, WriteBack
 from kubectl_qos.edit.preview import Effects, Preview, StrategyKind
 from kubectl_qos.edit.server_response import ServerRefusal
 from kubectl_qos.edit.status import Progress, Stage
-from kubectl_qos.edit.strategy import Strategy
-from kubectl_qos.edit.trial import Fate, Trial
+from kubectl_qos.edit.strategy import Strategy, revert_obstacle
+from kubectl_qos.edit.trial import Condition, Fate, Trial
 from kubectl_qos.present.effects import (
     class_change,
     edits_text,
@@ -122,6 +123,35 @@ def although(preview: Preview, strategy: Strategy) -> str:
 def is_put_off(preview: Preview, strategy: Strategy) -> bool:
     """Whether the kubelet would not carry out the change when it is applied so."""
     return strategy.kind is StrategyKind.IN_PLACE and not preview.is_carried_out
+
+
+def alternative(state: Apply, *, in_set: bool = False) -> str:
+    """What to do where a change of a pod in place is impossible; `in_set` has flags of `set`."""
+    where = f" -n {state.pod.namespace}" if state.pod.namespace else ""
+    delete = f"kubectl delete pod {state.pod.name}{where}"
+    template = next((one for one in state.strategies if one.kind is StrategyKind.TEMPLATE), None)
+    request = template.request if template is not None else None
+    if template is not None and request is not None:
+        flags = as_flags(request.edits)
+        values = flags[0] if len(flags) == 1 else "…"
+        command = f"kubectl qos set {request.reference}{where} {values}"
+        command += ", or add --by template" if in_set else ""
+        return f"change its owner: {command}{'' if template.pods != 0 else f'; then {delete}'}"
+    if template is not None and template.is_done:
+        return f"{template.reason}: a new pod gets them: {delete}"
+    if state.strategy is not None and state.strategy.kind is StrategyKind.NEVER:
+        return ""
+    return f"save {'what -o manifest prints' if in_set else 'its manifest'}, delete the pod and recreate it"
+
+
+def unreverted_line(state: Apply, undo_if: Collection[str]) -> str:
+    """What a trial cannot revert at an OOM kill, and what to do then; empty where it can."""
+    if Condition.OOM not in undo_if or state.strategy is None:
+        return ""
+    why = revert_obstacle(state.preview, state.strategy)
+    owned = any(one.kind is StrategyKind.TEMPLATE for one in state.strategies)
+    then = "delete the pod, its owner makes a new one" if owned else "delete the pod and recreate it"
+    return f"! not reverted while a container waits after an OOM kill: {why}; then {then}" if why else ""
 
 
 def dry_run_lines(request: PatchRequest, stored: Iterable[Edit], warnings: Iterable[str]) -> list[str]:

@@ -196,6 +196,15 @@ def plan_line(plan: TrialPlan) -> str:
     return f"for {duration(int(plan.seconds))}, and reverted at: {', '.join(plan.undo_if)}"
 
 
+def promise_lines(change: RunningChange) -> list[TextLine]:
+    """What a change on trial is promised before it is sent, and what not; nothing of another one."""
+    if change.plan is None:
+        return []
+    unreverted = words.unreverted_line(change.state, change.plan.undo_if)
+    lines = [TextLine(f"  on trial {plan_line(change.plan)}", "changed")]
+    return [*lines, *([TextLine(unreverted, "wrong")] if unreverted else [])]
+
+
 def trial_lines(change: RunningChange, keys: Keys) -> Iterator[TextLine]:
     """How a change on trial has fared so far, and what reverts it; nothing of another one."""
     plan, trial = change.plan, change.trial

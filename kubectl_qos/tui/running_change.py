@@ -23,7 +23,7 @@ from kubectl_qos.edit.strategy import choose_strategy
 from kubectl_qos.edit.trial import Trial, TrialPlan
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.snapshot import Snapshot
-from kubectl_qos.present.apply import tried
+from kubectl_qos.present.apply import alternative, tried
 from kubectl_qos.tui.apply_lines import trial_end_lines
 from kubectl_qos.tui.edit_target import EditTarget
 from kubectl_qos.tui.follower import attempt
@@ -229,7 +229,8 @@ class RunningChange:
             raise apply.ConflictError("someone else has changed it since", change.state.conflicts)
         if change.state.blocked is not None:
             strategy = change.state.strategy
-            raise QosError(strategy.reason if strategy is not None else "nothing can be sent")
+            why = strategy.reason if strategy is not None else "nothing can be sent"
+            raise QosError(why, hint=alternative(change.state))
         change._is_automatic, change.is_left = True, self.is_left  # noqa: SLF001 - another one of this class
         change.take(change.state.apply())
         return change

@@ -276,6 +276,26 @@ def test_where_nothing_is_replaced_the_pod_is_deleted_after_the_template_is_chan
     assert "or add --by template; then kubectl delete pod owned -n shop" in done.err
 
 
+@pytest.mark.parametrize(
+    ("name", "then"), [("alone", "delete the pod and recreate it"), ("owned", "its owner")]
+)
+def test_what_an_old_kubelet_does_not_revert_is_said_before_and_after(
+    run: Run, stage: Stage, name: str, then: str
+) -> None:
+    stage.at = {40: lambda: stage.loop(name)}
+    trial = ("--yes", "--for", "10m", "--undo-if", "oom")
+    done = run("set", f"pod/{name}", "--limits", "memory=100Mi", *trial)
+    promise = "! not reverted while a container waits after an OOM kill: before 1.36.4 kubelets raise"
+    assert (done.code, stage.limit(name)) == (4, "100Mi"), done.err
+    assert promise in done.err
+    assert then in done.err.partition(promise)[2].partition("\n")[0]
+    assert "it is not reverted: " in last(done)
+    hint = {"alone": "save its manifest, delete", "owned": "a new pod gets them: kubectl delete pod owned"}
+    assert f"{hint[name]}" in done.err
+    for others in (("--limits", "memory=256Mi", *trial), ("--limits", "memory=90Mi", "--yes", "--for", "1s")):
+        assert promise not in run("set", "pod/owned-best", *others).err
+
+
 def test_a_new_kubelet_ends_the_loop_in_place_and_it_stays_up(run: Run, stage: Stage) -> None:
     stage.kubelets("v1.36.4")
     stage.loop("alone")
@@ -302,6 +322,7 @@ def test_a_loop_that_goes_on_is_seen_though_the_container_never_runs_at_a_look(
     stage.at = {40: again}
     done = run("set", "pod/alone", *MORE, "--for", "10m", "--undo-if", "oom")
     assert (done.code, stage.limit()) == (3, "128Mi"), done.err
+    assert "! not reverted" not in done.err
     settle(stage.objects.find("Pod", "alone"))
 
 

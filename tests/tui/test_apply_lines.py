@@ -19,7 +19,7 @@ from kubectl_qos.edit.history import ValueConflict
 from kubectl_qos.edit.preview import StrategyKind
 from kubectl_qos.edit.related import RelatedObjects, pod_from_raw, pod_reference
 from kubectl_qos.edit.status import Progress, Stage
-from kubectl_qos.edit.trial import Trial
+from kubectl_qos.edit.trial import Trial, TrialPlan
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.k8s.kinds import WORKLOADS, pod_from_workload
 from kubectl_qos.k8s.objects import Pod, PodStatus
@@ -64,6 +64,17 @@ def test_what_the_kubelet_says_of_a_trial_that_is_reverted(progress: Progress, e
     change: Any = SimpleNamespace(undoing=undoing, trial=Trial(infeasible=""), reverts=True)
     *_, line = apply_lines.trial_end_lines(change, KEYS)
     assert line.text == f"  it is reverted: {end}"
+
+
+@pytest.mark.parametrize(("limit", "warns"), [("700Mi", True), ("2Gi", False)])
+def test_what_a_trial_promises_and_what_not(facts: ViewModel, limit: str, warns: bool) -> None:
+    pod = pod_named(facts.snapshot, API)
+    state, _ = begin(facts, pod, [replace(memory(limit), side=Side.LIMITS)], around(pod))
+    change: Any = SimpleNamespace(plan=TrialPlan(), state=state)
+    first, *more = apply_lines.promise_lines(change)
+    assert first.text == "  on trial for 10m, and reverted at: restarts, oom, infeasible"
+    why = "! not reverted while a container waits after an OOM kill: before 1.36.4 kubelets raise"
+    assert [line.text.startswith(why) for line in more] == [True] * warns
 
 
 @pytest.fixture(scope="module")
