@@ -133,9 +133,10 @@ class ApplyShell:
         self._refusal = ""
         self._sent_at = 0.0
         self._trial = Trial()
+        self._tried: Entry | None = None
         self._is_revert = False
         self._lasts = resolved.lasts
-        self._history = HistoryFile(history_path()) if self._lasts else HistoryFile(None, problem="")
+        self.history = HistoryFile(history_path()) if self._lasts else HistoryFile(None, problem="")
         self.writer = None if options.dry_run == "client" else resolved.source.writer()
 
     def for_undo(self) -> ApplyShell:
@@ -221,10 +222,10 @@ class ApplyShell:
 
     def _keep_trial(self, state: Apply) -> None:
         """Put down what was seen of a change in the change history."""
-        result, progress = state.result, state.progress
-        if not self.options.for_seconds or result is None or progress is None:
-            return
-        self._history.put(present.tried(result.entry, progress, self._trial, int(self._elapsed())))
+        if self.options.for_seconds and state.result is not None:
+            entry = state.result.entry
+            self._tried = present.tried(entry, state.progress, self._trial, int(self._elapsed()))
+            self.history.put(self._tried)
 
     def _conclude(self, state: Apply) -> None:
         """Say how a change has fared on trial. Raises QosError unless it is done, and has held then."""
@@ -235,7 +236,9 @@ class ApplyShell:
         if self.options.for_seconds:
             self._print(present.trial_lines(trial))
         if trial.seen:
-            raise DidNotHold(f"{name} did not hold: {present.trial_words(trial)}", result.entry)
+            raise DidNotHold(
+                f"{name} did not hold: {present.trial_words(trial)}", self._tried or result.entry
+            )
         if not is_done and not self._is_revert:
             words = "and ended as" if progress.settled else "last seen as"
             raise QosError(f"{name} is changed, {words}: {_last_seen(state)}")
@@ -279,12 +282,15 @@ class ApplyShell:
         return output.prompt(question) == (context if by_name else "yes")
 
     def _send(self, writer: Writer, state: Apply, dry_run: DryRunResult, undoes: str) -> Step:
-        history = self._history
+        history = self.history
         if self.options.for_seconds:
             pods = changed_pods(self.source, dry_run.request).pods
             in_place, restarts = bool(dry_run.request.subresource), state.preview.restarts
             self._trial = Trial.begin(pods, in_place=in_place, restarting=restarts)
         result = _attempt(lambda: writer.apply(dry_run, history, undoes=undoes))
+        if self.options.for_seconds and isinstance(result, ApplyResult):
+            result = present.on_trial(result, self.options.for_seconds)
+            history.put(result.entry)
         self._sent_at = time.monotonic()
         if history.problem:
             output.note(history.problem)
@@ -322,7 +328,7 @@ class ApplyShell:
 
     def _look(self, writer: Writer, result: ApplyResult) -> Progress:
         """How far a change has come, and on trial what has become of its containers."""
-        progress = writer.progress(result, self._history)
+        progress = writer.progress(result, self.history)
         if self.options.for_seconds:
             is_there = progress.stage is not Stage.GONE
             snapshot = changed_pods(self.source, result.request) if is_there else Snapshot()

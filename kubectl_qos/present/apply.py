@@ -2,11 +2,11 @@
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 from urllib.parse import urlencode
 
-from kubectl_qos.edit.apply import Apply
+from kubectl_qos.edit.apply import Apply, ApplyResult
 from kubectl_qos.edit.edits import Edit, as_flags
 from kubectl_qos.edit.history import Entry, EntryState, ValueConflict
 from kubectl_qos.edit.patch import CONTENT_TYPE, METHOD, FileEdit, PatchRequest, WriteBack
@@ -15,6 +15,7 @@ from kubectl_qos.edit.server_response import ServerRefusal
 from kubectl_qos.edit.status import Progress, Stage
 from kubectl_qos.edit.strategy import Strategy, revert_obstacle
 from kubectl_qos.edit.trial import Condition, Fate, Trial
+from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.present.effects import (
     class_change,
     edits_text,
@@ -218,12 +219,26 @@ def trial_summary(trial: Trial) -> str:
     return "; ".join([trial_words(trial) or "no restart, no OOM kill", *trial_lines(trial)])
 
 
-def tried(entry: Entry, progress: Progress, trial: Trial, seconds: int) -> Entry:
+def on_trial(result: ApplyResult, seconds: float) -> ApplyResult:
+    """A change that was made, with an entry that says until when it is on trial."""
+    entry, at = result.entry, parse_time(result.entry.at)
+    until = f"until {at + timedelta(seconds=seconds):%H:%M} UTC, " if at is not None else ""
+    message = f"{until}as long as kubectl qos runs"
+    return replace(result, entry=replace(entry, state=EntryState.ON_TRIAL, message=message))
+
+
+def tried(entry: Entry, progress: Progress | None, trial: Trial, seconds: int) -> Entry:
     """The entry of a change with what was seen of it in so many seconds of a trial."""
-    is_done = progress.stage is Stage.DONE
-    words = [trial_summary(trial), *([] if is_done else [progress_line(progress)])]
-    state = EntryState.DONE if is_done else entry.state
+    is_done = progress is not None and progress.stage is Stage.DONE
+    state = (EntryState.HELD if trial.fates else EntryState.DONE) if is_done else EntryState.ACCEPTED
+    state = EntryState.FAILED if trial.seen else state
+    words = [trial_summary(trial), *([progress_line(progress)] if progress and not is_done else [])]
     return replace(entry, state=state, message=f"{duration(seconds)}: {'; '.join(words)}")
+
+
+def unreverted(entry: Entry, error: Exception) -> Entry:
+    """The entry of a change that did not hold, with why it is not reverted."""
+    return replace(entry, message=f"{entry.message}; it is not reverted: {error}")
 
 
 def _by_container(trial: Trial) -> Iterator[tuple[str, list[Fate]]]:
@@ -241,13 +256,7 @@ def conflict_lines(conflicts: Iterable[ValueConflict]) -> list[str]:
     return aligned([("", "before", "ours", "theirs"), *rows]) if rows else []
 
 
-_STATES: Final = {
-    EntryState.SENT: "unknown: sent, no answer recorded",
-    EntryState.ACCEPTED: "accepted",
-    EntryState.DONE: "done",
-    EntryState.REFUSED: "refused",
-    EntryState.UNKNOWN: "unknown",
-}
+_SENT: Final = "unknown: sent, no answer recorded"
 
 
 def entry_object(entry: Entry) -> str:
@@ -262,7 +271,9 @@ def entry_change(entry: Entry) -> str:
 
 def entry_state(entry: Entry, *, undone: bool = False) -> str:
     """The outcome, in the server's words where it refused."""
-    words = "undone" if undone else _STATES[entry.state]
+    words = "undone" if undone else _SENT if entry.state is EntryState.SENT else entry.state.value
+    if undone and entry.state is EntryState.FAILED:
+        words = f"{entry.state.value}, reverted"
     if entry.message:
         words += f": {escape(entry.message)}"
     return f"{words} (an undo)" if entry.undoes else words

@@ -15,6 +15,7 @@ from textual.message import Message
 
 from kubectl_qos.cluster.source import changed_pods
 from kubectl_qos.edit import apply
+from kubectl_qos.edit.history import Entry
 from kubectl_qos.edit.patch import PatchRequest
 from kubectl_qos.edit.preview import Preview, StrategyKind
 from kubectl_qos.edit.related import RelatedObjects, pod_reference
@@ -23,7 +24,7 @@ from kubectl_qos.edit.strategy import choose_strategy
 from kubectl_qos.edit.trial import Trial, TrialPlan
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.snapshot import Snapshot
-from kubectl_qos.present.apply import alternative, tried
+from kubectl_qos.present.apply import alternative, on_trial, tried, unreverted
 from kubectl_qos.tui.apply_lines import trial_end_lines
 from kubectl_qos.tui.edit_target import EditTarget
 from kubectl_qos.tui.follower import attempt
@@ -59,6 +60,7 @@ class RunningChange:
         self.plan: TrialPlan | None = None
         self.trial = Trial()
         self.tried_seconds = 0
+        self._tried: Entry | None = None
         self.undoing: RunningChange | QosError | None = None
         self.target = target
         self.state, command = begun
@@ -86,7 +88,9 @@ class RunningChange:
             return f"{self.name}: it was sent, and there is no answer yet"
         is_followed = self.state.phase is apply.Phase.FOLLOWING
         on_trial = self.plan is not None and (is_followed or (self.reverts and self.undoing is None))
-        return f"{self.name}: it is on trial, and nothing would revert it then" if on_trial else ""
+        return (
+            f"{self.name}: it is on trial; the change stays, and nothing reverts it then" if on_trial else ""
+        )
 
     @property
     def outcome(self) -> str:
@@ -165,7 +169,11 @@ class RunningChange:
             request, restarts = dry_run.request, self.state.preview.restarts
             pods = changed_pods(self.target.source, request).pods
             self.trial = Trial.begin(pods, in_place=bool(request.subresource), restarting=restarts)
-        return self.writer.apply(dry_run, self._service.history, undoes=undoes)
+        result = self.writer.apply(dry_run, self._service.history, undoes=undoes)
+        if self.plan is not None:
+            result = on_trial(result, self.plan.seconds)
+            self._service.history.put(result.entry)
+        return result
 
     def _sent(self, answer: apply.ApplyResult | QosError) -> None:
         self.take(self.state.sent(answer, self.elapsed_seconds))
@@ -201,11 +209,10 @@ class RunningChange:
 
     def _end_trial(self) -> RelatedObjects | None:
         """Put down what was seen, and read what is needed to revert it. Raises QosError."""
-        result, progress = self.state.result, self.state.progress
-        assert result is not None
-        entry = result.entry
-        if progress is not None:
-            self._service.history.put(tried(entry, progress, self.trial, self.tried_seconds))
+        assert self.state.result is not None
+        entry = tried(self.state.result.entry, self.state.progress, self.trial, self.tried_seconds)
+        self._tried = entry
+        self._service.history.put(entry)
         pod = pod_reference(entry.kind, entry.namespace, entry.name)
         return self.target.source.related(pod) if self.reverts else None
 
@@ -214,6 +221,9 @@ class RunningChange:
             self.undoing = attempt(partial(self._undo, related))
         else:
             self.undoing = related
+        if isinstance(self.undoing, QosError) and self._tried is not None:
+            entry = unreverted(self._tried, self.undoing)
+            self._service.run(partial(self._service.history.put, entry), lambda _: None)
         self._service.updated(self)
         end = [line.text.lstrip(" !") for line in trial_end_lines(self, self._service.app.keys)]
         self._notify(f"{self.name}: {'; '.join(end)}", failed=bool(self.trial.seen))

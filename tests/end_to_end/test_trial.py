@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -101,8 +102,8 @@ def test_a_change_that_holds_is_reported_against_the_new_values(run: Run, stage:
     assert done.lines[-2:] == [report, "pod/alone held for 10m"]
     assert stage.sent() == ["dry run", "write"]
     entry = stage.entry()
-    assert (entry["state"], entry["message"]) == ("done", f"10m: no restart, no OOM kill; {report}")
-    assert f"done: {entry['message']}" in run("undo", "--list").out
+    assert (entry["state"], entry["message"]) == ("held", f"10m: no restart, no OOM kill; {report}")
+    assert f"held: {entry['message']}" in run("undo", "--list").out
 
 
 @pytest.mark.parametrize("conditions", ["oom", "restarts", "infeasible,oom"])
@@ -115,7 +116,7 @@ def test_a_bad_change_is_reverted_once(run: Run, stage: Stage, conditions: str) 
     assert stage.sent() == ["dry run", "write", "dry run", "write"]
     assert stage.entry()["message"].startswith(f"60s: {why}")
     assert stage.entry(1)["undoes"] == stage.entry()["id"]
-    assert f"undone: 60s: {why}" in run("undo", "--list").out
+    assert f"did not hold, reverted: 60s: {why}" in run("undo", "--list").out
 
 
 def test_what_is_no_condition_is_reported_and_stands(run: Run, stage: Stage) -> None:
@@ -224,6 +225,20 @@ def test_ctrl_c_ends_the_watching_and_the_history_keeps_what_was_seen(run: Run, 
     assert stage.entry()["message"].startswith("30s: no restart, no OOM kill")
 
 
+def test_a_change_on_trial_is_recorded_so(run: Run, stage: Stage) -> None:
+    during: list[str] = []
+
+    def kill() -> None:
+        during.append(run("undo", "--list").out)
+        stage.kill()
+
+    stage.at = {60: kill}
+    done = run("set", "pod/alone", *MORE, "--for", "10m", "--undo-if", "oom")
+    assert done.code == 3, done.err
+    (line,) = during[0].splitlines()[1:]
+    assert re.search(r" on trial: until \d\d:\d\d UTC, as long as kubectl qos runs$", line), line
+
+
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
@@ -291,7 +306,10 @@ def test_what_an_old_kubelet_does_not_revert_is_said_before_and_after(
     assert then in done.err.partition(promise)[2].partition("\n")[0]
     assert "it is not reverted: " in last(done)
     hint = {"alone": "save its manifest, delete", "owned": "a new pod gets them: kubectl delete pod owned"}
-    assert f"{hint[name]}" in done.err
+    assert hint[name] in done.err
+    listed = run("undo", "--list").out
+    assert " did not hold: 40s: app " in listed
+    assert "; it is not reverted: " in listed
     for others in (("--limits", "memory=256Mi", *trial), ("--limits", "memory=90Mi", "--yes", "--for", "1s")):
         assert promise not in run("set", "pod/owned-best", *others).err
 

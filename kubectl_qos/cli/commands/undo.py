@@ -82,10 +82,12 @@ def run(options: Options) -> int:
 def revert(failed: DidNotHold, shell: ApplyShell) -> DidNotHold:
     """Undo a change that did not hold with a shell that asks nothing; the error with how that went."""
     from kubectl_qos.cli.apply import DidNotHold
+    from kubectl_qos.present.apply import unreverted
 
     try:
         _undo(failed.entry, shell, is_requested=False)
     except QosError as error:
+        shell.history.put(unreverted(failed.entry, error))
         return DidNotHold(f"{failed}; it is not reverted: {error}", failed.entry, error.hint)
     done = DidNotHold(f"{failed}; it is reverted", failed.entry)
     done.exit_code = EXIT_REVERTED
