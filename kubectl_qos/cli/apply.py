@@ -232,14 +232,14 @@ class ApplyShell:
         result, progress, trial = state.result, state.progress, self._trial
         if result is None or progress is None:
             return
-        name, is_done = result.request.reference, progress.stage is Stage.DONE
+        name = result.request.reference
         if self.options.for_seconds:
             self._print(present.trial_lines(trial))
         if trial.seen:
             raise DidNotHold(
                 f"{name} did not hold: {present.trial_words(trial)}", self._tried or result.entry
             )
-        if not is_done and not self._is_revert:
+        if not state.is_done and not self._is_revert:
             words = "and ended as" if progress.settled else "last seen as"
             raise QosError(f"{name} is changed, {words}: {_last_seen(state)}")
         if self.options.for_seconds:

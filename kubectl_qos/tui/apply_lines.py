@@ -213,7 +213,8 @@ def trial_lines(change: RunningChange, keys: Keys) -> Iterator[TextLine]:
     yield from (TextLine(f"  {line}") for line in words.trial_lines(trial))
     if change.state.phase is Phase.FOLLOWING:
         seen = words.trial_words(trial) or "nothing of that was seen"
-        so_far = f"{duration(change.elapsed_seconds)} so far: {seen}"
+        ended = "" if change.state.is_done else ", not done yet"
+        so_far = f"{duration(change.elapsed_seconds)} so far{ended}: {seen}"
         yield TextLine(f"  on trial {plan_line(plan)}; {so_far}", "muted")
     else:
         yield from trial_end_lines(change, keys)
@@ -224,6 +225,9 @@ def trial_end_lines(change: RunningChange, keys: Keys) -> Iterator[TextLine]:
     undoing, seen = change.undoing, words.trial_words(change.trial)
     if seen:
         yield TextLine(f"! it did not hold: {seen}", "wrong")
+    elif change.state.progress is not None and not change.state.is_done:
+        last = words.progress_line(change.state.progress)
+        yield TextLine(f"! after {duration(change.tried_seconds)} last seen as: {last}", "wrong")
     elif change.trial.fates:
         yield TextLine(f"  it held for {duration(change.tried_seconds)}", "answer")
     else:
@@ -244,10 +248,9 @@ def trial_end_lines(change: RunningChange, keys: Keys) -> Iterator[TextLine]:
 
 
 def _settled_lines(state: Apply, keys: Keys) -> Iterator[TextLine]:
-    is_done = state.progress is not None and state.progress.stage is Stage.DONE
-    if not is_done:
+    if not state.is_done:
         yield TextLine("! nothing more will happen by itself", "wrong")
     if not state.undoes:
         yield TextLine(f"  {keys.first('app.undo')} reverts it", "muted")
-    elif is_done:
+    elif state.is_done:
         yield TextLine("  the previous values are restored", "answer")

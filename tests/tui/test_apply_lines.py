@@ -13,7 +13,7 @@ import pytest
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.config.history_file import HistoryFile
 from kubectl_qos.config.settings import ContextSettings, Settings
-from kubectl_qos.edit.apply import Apply, ApplyResult, ConflictError, UnknownOutcome
+from kubectl_qos.edit.apply import Apply, ApplyResult, ConflictError, Phase, UnknownOutcome
 from kubectl_qos.edit.edits import Edit, Side
 from kubectl_qos.edit.history import ValueConflict
 from kubectl_qos.edit.preview import StrategyKind
@@ -64,6 +64,16 @@ def test_what_the_kubelet_says_of_a_trial_that_is_reverted(progress: Progress, e
     change: Any = SimpleNamespace(undoing=undoing, trial=Trial(infeasible=""), reverts=True)
     *_, line = apply_lines.trial_end_lines(change, KEYS)
     assert line.text == f"  it is reverted: {end}"
+
+
+@pytest.mark.parametrize(
+    ("is_done", "words"), [(True, "9s so far: no"), (False, "9s so far, not done yet: no")]
+)
+def test_a_trial_whose_change_is_not_carried_out_yet_says_so(is_done: bool, words: str) -> None:
+    state = SimpleNamespace(result=1, phase=Phase.FOLLOWING, is_done=is_done)
+    change: Any = SimpleNamespace(plan=TrialPlan(), trial=Trial(), state=state, elapsed_seconds=9)
+    (line,) = apply_lines.trial_lines(change, KEYS)
+    assert words in line.text
 
 
 @pytest.mark.parametrize(("limit", "warns"), [("700Mi", True), ("2Gi", False)])

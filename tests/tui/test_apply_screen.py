@@ -538,6 +538,7 @@ async def test_a_change_on_trial_that_does_not_hold_is_reverted(
         assert [one.undoes for one in entries[1:]] == [entries[0].id] * (writes - 1)
 
 
+CANNOT = Progress(Stage.ERROR, settled=False, message="too low")
 INFEASIBLE = Progress(Stage.INFEASIBLE, settled=True, message="too much")
 
 
@@ -545,6 +546,7 @@ INFEASIBLE = Progress(Stage.INFEASIBLE, settled=True, message="too much")
     ("look", "end"),
     [
         (DONE, "in place: it held for 0s; U reverts it"),
+        (CANNOT, "in place: after 0s last seen as: error: too low; U reverts it"),
         (
             INFEASIBLE,
             "did not hold: the kubelet answers Infeasible: too much; it is not reverted: nothing to undo",
