@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from kubectl_qos.edit.apply import Apply, Blocked, ConflictError, DryRunResult, Phase, UnknownOutcome
@@ -18,9 +19,11 @@ from kubectl_qos.edit.status import Stage
 from kubectl_qos.edit.trial import TrialPlan
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.present import apply as words
 from kubectl_qos.present.format import duration, escape
-from kubectl_qos.present.output import Section
+from kubectl_qos.present.moments import nearest_death
+from kubectl_qos.present.output import ARROW, Section
 from kubectl_qos.tui.actions import Keys
 from kubectl_qos.tui.edit_target import REFUSED, EditTarget, finding_sections
 from kubectl_qos.tui.view_model import ViewModel, pod_named
@@ -176,11 +179,18 @@ def progress_lines(
         yield from _settled_lines(state, keys)
 
 
-def killed_lines(then: Pod, view_model: ViewModel | None) -> Iterator[TextLine]:
-    """What was killed of a pod on its node since it was `then`."""
-    key = then.namespace, then.name
-    now = pod_named(view_model, key, then.node_name) if view_model is not None else None
-    if now is None or now.metadata.uid != then.metadata.uid:
+def _same(then: Pod, view_model: ViewModel) -> Pod | None:
+    """The pod as it is now on its node, None where it is another one."""
+    now = pod_named(view_model, (then.namespace, then.name), then.node_name)
+    return now if now is not None and now.metadata.uid == then.metadata.uid else None
+
+
+def killed_lines(
+    then: Pod, view_model: ViewModel | None, sent_at: datetime | None = None
+) -> Iterator[TextLine]:
+    """What was killed of a pod on its node since it was `then`, and when by a change that was sent."""
+    now = _same(then, view_model) if view_model is not None else None
+    if now is None:
         return
     if now.is_terminal and not then.is_terminal:
         reason = escape(now.status.reason or now.status.phase)
@@ -188,7 +198,21 @@ def killed_lines(then: Pod, view_model: ViewModel | None) -> Iterator[TextLine]:
     before = {one.name: one.ends[:1] for one in then.status.every_container}
     for one in now.status.every_container:
         if one.ends and one.ends[0].reason == "OOMKilled" and one.ends[:1] != before.get(one.name):
-            yield TextLine(f"! {escape(one.name)} was OOMKilled meanwhile", "wrong")
+            when, ended = "meanwhile", parse_time(one.ends[0].finished_at)
+            if sent_at is not None and ended is not None:
+                seconds = int((ended - sent_at).total_seconds())
+                side = "before" if seconds < 0 else "after"
+                when = f"{duration(abs(seconds))} {side} the change was sent"
+            yield TextLine(f"! {escape(one.name)} was OOMKilled {when}", "wrong")
+
+
+def death_lines(target: EditTarget, view_model: ViewModel) -> Iterator[TextLine]:
+    """The next death of a pod before its change was made, and as it is now; nothing of a workload."""
+    node = target.pod.node_name
+    states = [found.state for one in (target.view_model, view_model) if (found := one.deaths(node))]
+    if _same(target.pod, view_model) is not None and len(states) == 2:
+        before, now = (nearest_death(state, target.pod) for state in states)
+        yield TextLine(f"  next death of it {before}{', as before' if before == now else f' {ARROW} {now}'}")
 
 
 def plan_line(plan: TrialPlan) -> str:

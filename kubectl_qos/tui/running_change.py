@@ -54,7 +54,7 @@ class RunningChange:
     ) -> None:
         self._service = service
         self._writer = writer
-        self._sent_at: datetime | None = None
+        self.sent_at: datetime | None = None
         self._is_automatic = False
         self.is_left = False
         self.plan: TrialPlan | None = None
@@ -102,9 +102,9 @@ class RunningChange:
 
     @property
     def elapsed_seconds(self) -> int:
-        if self._sent_at is None:
+        if self.sent_at is None:
             return 0
-        return max(int((self.target.source.now() - self._sent_at).total_seconds()), 0)
+        return max(int((self.target.source.now() - self.sent_at).total_seconds()), 0)
 
     def leave(self) -> None:
         """Nobody looks at it any more: it is not followed, but to the end of its trial."""
@@ -141,7 +141,7 @@ class RunningChange:
             case apply.DryRun(request):
                 run(partial(self.writer.dry_run, request), partial(self._dry_run_answered, request))
             case apply.Send(dry_run, undoes):
-                self._sent_at = self.target.source.now()
+                self.sent_at = self.target.source.now()
                 run(partial(self._send, dry_run, undoes), self._sent)
             case apply.Check(result, 0.0):
                 self._check(result)

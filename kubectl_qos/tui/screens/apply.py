@@ -299,7 +299,9 @@ class ProgressScreen(QosScreen, group=BindingGroup.PROGRESS):
             )
         )
         if change.plan is None:
-            lines += apply_lines.killed_lines(change.target.pod, self.qos.view_model)
+            lines += apply_lines.killed_lines(change.target.pod, self.qos.view_model, change.sent_at)
+        if change.state.is_done and self.qos.view_model is not None:
+            lines += apply_lines.death_lines(change.target, self.qos.view_model)
         lines += apply_lines.trial_lines(change, keys)
         problem = self.qos.writing.history.problem
         if problem and change.state.phase is Phase.SETTLED:
