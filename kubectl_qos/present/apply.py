@@ -132,9 +132,9 @@ def alternative(state: Apply, *, in_set: bool = False) -> str:
     delete = f"kubectl delete pod {state.pod.name}{where}"
     template = next((one for one in state.strategies if one.kind is StrategyKind.TEMPLATE), None)
     request = template.request if template is not None else None
+    flags = as_flags(request.edits if request is not None else state.edits)
+    values = flags[0] if len(flags) == 1 else "…"
     if template is not None and request is not None:
-        flags = as_flags(request.edits)
-        values = flags[0] if len(flags) == 1 else "…"
         command = f"kubectl qos set {request.reference}{where} {values}"
         command += ", or add --by template" if in_set else ""
         return f"change its owner: {command}{'' if template.pods != 0 else f'; then {delete}'}"
@@ -142,7 +142,8 @@ def alternative(state: Apply, *, in_set: bool = False) -> str:
         return f"{template.reason}: a new pod gets them: {delete}"
     if state.strategy is not None and state.strategy.kind is StrategyKind.NEVER:
         return ""
-    return f"save {'what -o manifest prints' if in_set else 'its manifest'}, delete the pod and recreate it"
+    command = "" if in_set else f"kubectl qos set pod/{state.pod.name}{where} {values} "
+    return f"save what {command}-o manifest prints, delete the pod and recreate it"
 
 
 def unreverted_line(state: Apply, undo_if: Collection[str]) -> str:

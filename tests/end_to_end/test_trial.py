@@ -305,7 +305,11 @@ def test_what_an_old_kubelet_does_not_revert_is_said_before_and_after(
     assert promise in done.err
     assert then in done.err.partition(promise)[2].partition("\n")[0]
     assert "it is not reverted: " in last(done)
-    hint = {"alone": "save its manifest, delete", "owned": "a new pod gets them: kubectl delete pod owned"}
+    command = "kubectl qos set pod/alone -n shop -c app --limits memory=128Mi -o manifest"
+    hint = {
+        "alone": f"save what {command} prints, delete",
+        "owned": "a new pod gets them: kubectl delete pod owned",
+    }
     assert hint[name] in done.err
     listed = run("undo", "--list").out
     assert " did not hold: 40s: app " in listed
