@@ -70,15 +70,15 @@ class Held(Source):
         self.store = Store(NO_OVERRIDES, self.now)
         names = cluster.node_names(nodes)
         sharing, decoder, sample = Interner(), json_decoder(Pod), json_decoder(PodMetrics)
-        self.pods: list[Pod] = []
+        held: list[Pod] = []
 
         def samples() -> Iterator[PodMetrics]:
             for raw in cluster.pods(pods, names):
-                self.pods.append(sharing.pod(decoder.decode(json.dumps(raw).encode())))
+                held.append(sharing.pod(decoder.decode(json.dumps(raw).encode())))
                 yield sample.decode(json.dumps(cluster.metrics(raw)).encode())
 
         usage = usage_by_pod(samples())
-        self.store.replace_pods(self.pods)
+        self.store.replace_pods(held)
         node = json_decoder(NodeObject)
         self.store.replace_nodes([node.decode(json.dumps(cluster.node(name)).encode()) for name in names])
         self.store.set_usage(Usage(usage))
@@ -103,14 +103,13 @@ class Held(Source):
 
     def change(self, round_number: int) -> None:
         """Restarts of a thousand pods on as many nodes as they are on."""
+        pods = self.store.snapshot().pods
         for number in range(CHANGED):
-            place = (number * 7919 + round_number) % len(self.pods)
-            pod = self.pods[place]
+            pod = pods[(number * 7919 + round_number) % len(pods)]
             first, *others = pod.status.container_statuses or ()
             restarted = msgspec.structs.replace(first, restart_count=first.restart_count + 1)
             status = msgspec.structs.replace(pod.status, container_statuses=(restarted, *others))
-            self.pods[place] = msgspec.structs.replace(pod, status=status)
-            self.store.put_pod(self.pods[place])
+            self.store.put_pod(msgspec.structs.replace(pod, status=status))
 
     def events(self, pod: Pod) -> tuple[Event, ...]:
         """None."""

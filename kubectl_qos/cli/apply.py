@@ -30,7 +30,6 @@ from kubectl_qos.edit.apply import (
     Send,
     Step,
 )
-from kubectl_qos.edit.edits import as_flags
 from kubectl_qos.edit.findings import Finding, Severity, find_findings
 from kubectl_qos.edit.goals import RankGoal
 from kubectl_qos.edit.history import Entry
@@ -107,26 +106,8 @@ def check_strategy(state: Apply, kind: StrategyKind | None) -> None:
         how = words.get(strategy.kind, "from here")
         raise InputError(
             f"{reference(state.pod)} cannot be changed {how}: {strategy.reason or 'by hand only'}",
-            hint=_alternative(state),
+            hint=present.alternative(state, in_set=True),
         )
-
-
-def _alternative(state: Apply) -> str:
-    where = f" -n {state.pod.namespace}" if state.pod.namespace else ""
-    delete = f"kubectl delete pod {state.pod.name}{where}"
-    template = next((one for one in state.strategies if one.kind is StrategyKind.TEMPLATE), None)
-    request = template.request if template is not None else None
-    if template is not None and request is not None:
-        flags = as_flags(request.edits)
-        values = flags[0] if len(flags) == 1 else "…"
-        command = f"kubectl qos set {request.reference}{where} {values}"
-        then = "" if template.pods != 0 else f"; then {delete}"
-        return f"change its owner: {command}, or add --by template{then}"
-    if template is not None and template.is_done:
-        return f"{template.reason}: a new pod gets them: {delete}"
-    if state.strategy is not None and state.strategy.kind is StrategyKind.NEVER:
-        return ""
-    return "save what -o manifest prints, delete the pod and recreate it"
 
 
 class ApplyShell:
@@ -152,9 +133,10 @@ class ApplyShell:
         self._refusal = ""
         self._sent_at = 0.0
         self._trial = Trial()
+        self._tried: Entry | None = None
         self._is_revert = False
         self._lasts = resolved.lasts
-        self._history = HistoryFile(history_path()) if self._lasts else HistoryFile(None, problem="")
+        self.history = HistoryFile(history_path()) if self._lasts else HistoryFile(None, problem="")
         self.writer = None if options.dry_run == "client" else resolved.source.writer()
 
     def for_undo(self) -> ApplyShell:
@@ -211,6 +193,8 @@ class ApplyShell:
                 raise InputError(f"{name}: a server would refuse this: {self._refusal}")
             self._print([f"{_done_words(request)} (dry run)"])
             return
+        if warning := present.unreverted_line(state, self.options.undo_if):
+            output.note(warning)
         state, command = state.dry_run() if self.options.dry_run == "server" else state.apply()
         try:
             while command is not None and not self.reverts:
@@ -238,22 +222,24 @@ class ApplyShell:
 
     def _keep_trial(self, state: Apply) -> None:
         """Put down what was seen of a change in the change history."""
-        result, progress = state.result, state.progress
-        if not self.options.for_seconds or result is None or progress is None:
-            return
-        self._history.put(present.tried(result.entry, progress, self._trial, int(self._elapsed())))
+        if self.options.for_seconds and state.result is not None:
+            entry = state.result.entry
+            self._tried = present.tried(entry, state.progress, self._trial, int(self._elapsed()))
+            self.history.put(self._tried)
 
     def _conclude(self, state: Apply) -> None:
         """Say how a change has fared on trial. Raises QosError unless it is done, and has held then."""
         result, progress, trial = state.result, state.progress, self._trial
         if result is None or progress is None:
             return
-        name, is_done = result.request.reference, progress.stage is Stage.DONE
+        name = result.request.reference
         if self.options.for_seconds:
             self._print(present.trial_lines(trial))
         if trial.seen:
-            raise DidNotHold(f"{name} did not hold: {present.trial_words(trial)}", result.entry)
-        if not is_done and not self._is_revert:
+            raise DidNotHold(
+                f"{name} did not hold: {present.trial_words(trial)}", self._tried or result.entry
+            )
+        if not state.is_done and not self._is_revert:
             words = "and ended as" if progress.settled else "last seen as"
             raise QosError(f"{name} is changed, {words}: {_last_seen(state)}")
         if self.options.for_seconds:
@@ -296,12 +282,15 @@ class ApplyShell:
         return output.prompt(question) == (context if by_name else "yes")
 
     def _send(self, writer: Writer, state: Apply, dry_run: DryRunResult, undoes: str) -> Step:
-        history = self._history
+        history = self.history
         if self.options.for_seconds:
             pods = changed_pods(self.source, dry_run.request).pods
             in_place, restarts = bool(dry_run.request.subresource), state.preview.restarts
             self._trial = Trial.begin(pods, in_place=in_place, restarting=restarts)
         result = _attempt(lambda: writer.apply(dry_run, history, undoes=undoes))
+        if self.options.for_seconds and isinstance(result, ApplyResult):
+            result = present.on_trial(result, self.options.for_seconds)
+            history.put(result.entry)
         self._sent_at = time.monotonic()
         if history.problem:
             output.note(history.problem)
@@ -339,7 +328,7 @@ class ApplyShell:
 
     def _look(self, writer: Writer, result: ApplyResult) -> Progress:
         """How far a change has come, and on trial what has become of its containers."""
-        progress = writer.progress(result, self._history)
+        progress = writer.progress(result, self.history)
         if self.options.for_seconds:
             is_there = progress.stage is not Stage.GONE
             snapshot = changed_pods(self.source, result.request) if is_there else Snapshot()

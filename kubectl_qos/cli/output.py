@@ -143,13 +143,13 @@ def prompt(question: str) -> str:
 
 
 def print_error(error: QosError) -> None:
-    """Print an error's sentence, those of its notes, and its hint, each on a line."""
+    """Print an error's sentence, its hint, and the sentences of its notes, each on a line."""
     text = str(error)
     note(text if text.startswith(_KUBECTL_ERRORS) else f"error: {text}")
-    for other in getattr(error, "__notes__", ()):
-        note(f"error: {other}")
     if error.hint:
         note(f"hint: {error.hint}")
+    for other in getattr(error, "__notes__", ()):
+        note(f"error: {other}")
 
 
 class ProgressLine:

@@ -301,7 +301,7 @@ class ParsedObjects:
         try:
             pods = self._add_object(kind, raw)
         except (msgspec.ValidationError, QosError) as error:
-            self.problems.append(_bad_field(location, subject, raw, error))
+            self.problems += _bad_fields(location, subject, raw, error)
             return
         if self.objects is not None:
             self.objects.append(ReadObject(kind, raw, location, pods))
@@ -370,22 +370,22 @@ def _bad_json(error: Exception, content: _Json, location: DocumentLocation) -> I
     return InputError(problem).at(location.name, line)
 
 
-def _bad_field(
+def _bad_fields(
     location: DocumentLocation, subject: str, raw: Mapping[str, Any], error: Exception
-) -> InputError:
-    path, message, hint = "", str(error), error.hint if isinstance(error, QosError) else ""
-    quantity = next(_bad_quantities(raw, ""), None) if isinstance(error, QuantityError) else None
-    if quantity is not None:
-        path, value, reason = quantity
-        message, hint = f"Invalid value: {value!r}: {reason}", "write a quantity such as 250m, 1.5 or 512Mi"
+) -> Iterator[InputError]:
+    """All unreadable quantities of an object, or the one error in it."""
+    found, hint = [("", str(error))], error.hint if isinstance(error, QosError) else ""
+    if isinstance(error, QuantityError) and (quantities := [*_bad_quantities(raw, "")]):
+        found, hint = quantities, "write a quantity such as 250m, 1.5 or 512Mi"
     elif isinstance(error, msgspec.ValidationError):
-        message, _, path = message.replace(" | null", "").partition(" - at `$")
-        path = path.rstrip("`").lstrip(".")
-    problem = InputError(f"{location.field(path)}: {subject}: {f'{path}: ' if path else ''}{message}", hint)
-    return problem.at(location.name, *location.position(path) or (location.line,))
+        message, _, path = str(error).replace(" | null", "").partition(" - at `$")
+        found = [(path.rstrip("`").lstrip("."), message)]
+    for path, message in found:
+        problem = f"{location.field(path)}: {subject}: {f'{path}: ' if path else ''}{message}"
+        yield InputError(problem, hint).at(location.name, *location.position(path) or (location.line,))
 
 
-def _bad_quantities(raw: Any, path: str) -> Iterator[tuple[str, object, str]]:
+def _bad_quantities(raw: Any, path: str) -> Iterator[tuple[str, str]]:
     if isinstance(raw, Mapping):
         for key, value in raw.items():
             inner = f"{path}.{key}" if path else str(key)
@@ -394,7 +394,7 @@ def _bad_quantities(raw: Any, path: str) -> Iterator[tuple[str, object, str]]:
                     try:
                         Quantity.from_json(text)
                     except QuantityError as error:
-                        yield f"{inner}.{name}", text, str(error)
+                        yield f"{inner}.{name}", f"Invalid value: {text!r}: {error}"
             else:
                 yield from _bad_quantities(value, inner)
     elif isinstance(raw, list):

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -90,9 +91,10 @@ class FileSource(Source):
     def notes(self) -> tuple[str, ...]:
         """What is wrong with the files, as kubectl marks it, with file and line."""
         parsed = self._parsed
+        hints = [[f"hint: {one.hint}"] if self._keeps and one.hint else [] for one in parsed.problems]
         return (
-            *(f"error: {problem}" for problem in (*parsed.problems, *parsed.refused)),
-            *(f"hint: {problem.hint}" for problem in parsed.problems if self._keeps and problem.hint),
+            *chain(*([f"error: {one}", *hint] for one, hint in zip(parsed.problems, hints, strict=True))),
+            *(f"error: {problem}" for problem in parsed.refused),
             *(f"Warning: {warning}" for warning in parsed.warnings),
             *(
                 [f"ignored, without pods: {_counted(parsed.ignored)}"]

@@ -99,7 +99,7 @@ class Writer:
             return self._find_out(dry_run_result, entry, history, error)
 
     def progress(self, result: ApplyResult, history: HistoryStore) -> Progress:
-        """How far it has come, by reading the object once; how it ended is recorded.
+        """How far it has come, by reading the object once; how it ended is recorded, unless it is on trial.
 
         Raises QosError where it cannot be read now.
         """
@@ -113,6 +113,8 @@ class Writer:
             progress = check_progress(result.request, result.raw, now)
         except UNDECODABLE as error:
             raise decode_error(result.request.reference, error) from None
+        if result.entry.state is EntryState.ON_TRIAL:
+            return progress
         if progress.stage is Stage.DONE:
             history.put(replace(result.entry, state=EntryState.DONE))
         elif progress.settled:

@@ -227,6 +227,11 @@ class Apply:
         return self.seen[-1].progress if self.seen else None
 
     @property
+    def is_done(self) -> bool:
+        """Whether it was seen last as carried out."""
+        return self.progress is not None and self.progress.stage is Stage.DONE
+
+    @property
     def blocked(self) -> Blocked | None:
         """Why no request can be sent, None where one can."""
         if self.strategy is None:

@@ -19,12 +19,15 @@ class EntryState(StrEnum):
 
     `SENT` is recorded before anything leaves: found later, it says that the program ended in between. What
     the server has stored is `ACCEPTED`, and `DONE` only once the kubelet or the controller was seen to have
-    carried it out.
+    carried it out. A change is `ON_TRIAL` from its answer on, and then `HELD`, or `FAILED`.
     """
 
     SENT = "sent"
     ACCEPTED = "accepted"
     DONE = "done"
+    ON_TRIAL = "on trial"
+    HELD = "held"
+    FAILED = "did not hold"
     REFUSED = "refused"
     UNKNOWN = "unknown"
 
@@ -57,7 +60,7 @@ class Entry:
     @property
     def is_stored(self) -> bool:
         """Whether the server has the change."""
-        return self.state in {EntryState.ACCEPTED, EntryState.DONE}
+        return self.state not in {EntryState.SENT, EntryState.REFUSED, EntryState.UNKNOWN}
 
     @property
     def short_id(self) -> str:

@@ -7,7 +7,7 @@ Not here: the effects of a change (preview.py), what speaks against it (findings
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, effective_edits
 from kubectl_qos.edit.patch import PatchRequest, build_request
@@ -100,14 +100,26 @@ def _in_place(pod: Pod, edits: tuple[Edit, ...], preview: Preview, related: Rela
 
 def loop_obstacles(preview: Preview) -> Iterator[str]:
     """Why a container that is OOMKilled again and again would be so at its new limit too."""
-    fixed = preview.before.setup.release.next_with(Change.RESIZE_OF_STARTING_CONTAINER)
     for loop in preview.endless_loops:
         waits = f"waits in {loop.reason}" if loop.reason else "has ended"
         times = f"{loop.restarts} restart{'' if loop.restarts == 1 else 's'}"
-        yield (
-            f"{loop.container} was OOMKilled and {waits} ({times}): before {fixed} kubelets raise the limit"
-            " of the pod's cgroup only while the container runs, so it would be killed again"
-        )
+        why = _raised_while_running(preview)
+        yield f"{loop.container} was OOMKilled and {waits} ({times}): {why}, so it would be killed again"
+
+
+def revert_obstacle(preview: Preview, strategy: Strategy) -> str:
+    """Why the change is not reverted while a container waits after an OOM kill, empty where it would be."""
+    release = preview.before.setup.release
+    if strategy.kind is not StrategyKind.IN_PLACE or release.has(Change.RESIZE_OF_STARTING_CONTAINER):
+        return ""
+    backwards = [replace(one, before=one.after, after=one.before) for one in preview.effects.files]
+    is_raised = any(not one.container and one.raises_memory_limit for one in backwards)
+    return _raised_while_running(preview) if is_raised else ""
+
+
+def _raised_while_running(preview: Preview) -> str:
+    fixed = preview.before.setup.release.next_with(Change.RESIZE_OF_STARTING_CONTAINER)
+    return f"before {fixed} kubelets raise the limit of the pod's cgroup only while the container runs"
 
 
 def _through_template(

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple
 
-from kubectl_qos.edit.edits import Side, current_value
+from kubectl_qos.edit.edits import Side
 from kubectl_qos.edit.status import Progress, Stage
-from kubectl_qos.k8s.objects import MEMORY, ContainerStatus, Pod, all_containers
+from kubectl_qos.k8s.objects import EMPTY_RESOURCES, MEMORY, ContainerStatus, Pod, all_containers
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 
 
@@ -37,8 +37,8 @@ class TrialPlan(NamedTuple):
 class Fate:
     """How a container has fared since its run `first_run`, the first with the new values.
 
-    `oom_runs` are the runs that ended OOMKilled. Bytes: the most that was seen in use, None where nothing
-    was, and the container's memory limit and request, 0 without one.
+    `oom_runs` are the runs that ended OOMKilled. Bytes: the container's memory limit and request in force, 0
+    without one, and the most that was seen in use under that limit, None where nothing was.
     """
 
     name: str
@@ -52,7 +52,9 @@ class Fate:
     def looked(self, status: ContainerStatus, pod: Pod, usage: PodUsage | None) -> Fate:
         """The same after another look."""
         used = usage.of(self.name) if usage is not None and status.has_processes else None
-        seen = [one for one in (self.peak_bytes, used and used.working_set_bytes) if one is not None]
+        limit = _memory(status, pod, Side.LIMITS)
+        before = self.peak_bytes if limit == self.limit_bytes else None
+        seen = [one for one in (before, used and used.working_set_bytes) if one is not None]
         killed = {
             run for run, reason in _ended_runs(status) if reason == "OOMKilled" and run >= self.first_run
         }
@@ -61,8 +63,8 @@ class Fate:
             restarts=max(self.restarts, status.restart_count - self.first_run),
             oom_runs=self.oom_runs | killed,
             peak_bytes=max(seen, default=None),
-            limit_bytes=_memory(pod, self.name, Side.LIMITS),
-            request_bytes=_memory(pod, self.name, Side.REQUESTS),
+            limit_bytes=limit,
+            request_bytes=_memory(status, pod, Side.REQUESTS),
         )
 
 
@@ -135,8 +137,9 @@ def _ended_runs(status: ContainerStatus) -> Iterator[tuple[int, str]]:
         yield (run if waits else run - 1), before.terminated.reason
 
 
-def _memory(pod: Pod, container: str, side: Side) -> int:
-    if all(one.name != container for one in all_containers(pod)):
-        return 0
-    quantity = current_value(pod, container, side, MEMORY)
+def _memory(status: ContainerStatus, pod: Pod, side: Side) -> int:
+    """What is in force; that of the spec where a server does not tell (before 1.33)."""
+    specs = (one.resources for one in all_containers(pod) if one.name == status.name)
+    resources = status.resources or next(specs, None)
+    quantity = (getattr(resources, side.value, None) or EMPTY_RESOURCES).get(MEMORY)
     return quantity.value() if quantity is not None else 0

@@ -14,6 +14,7 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -130,6 +131,7 @@ class Kubelet(_WithOrigins):
     eviction_minimum_reclaim: Mapping[str, str] = field(default_factory=dict)
 
     @staticmethod
+    @lru_cache(maxsize=256)
     def defaults(release: Release, operating_system: str = LINUX) -> Kubelet:
         """The configuration of a kubelet of that release where only the systemd driver is configured."""
         if operating_system == WINDOWS:

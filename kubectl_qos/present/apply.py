@@ -1,19 +1,21 @@
 """Changes as lines of text for both shells, from strategies to history; what servers say is escaped."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 from urllib.parse import urlencode
 
-from kubectl_qos.edit.edits import Edit
+from kubectl_qos.edit.apply import Apply, ApplyResult
+from kubectl_qos.edit.edits import Edit, as_flags
 from kubectl_qos.edit.history import Entry, EntryState, ValueConflict
 from kubectl_qos.edit.patch import CONTENT_TYPE, METHOD, FileEdit, PatchRequest, WriteBack
 from kubectl_qos.edit.preview import Effects, Preview, StrategyKind
 from kubectl_qos.edit.server_response import ServerRefusal
 from kubectl_qos.edit.status import Progress, Stage
-from kubectl_qos.edit.strategy import Strategy
-from kubectl_qos.edit.trial import Fate, Trial
+from kubectl_qos.edit.strategy import Strategy, revert_obstacle
+from kubectl_qos.edit.trial import Condition, Fate, Trial
+from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.present.effects import (
     class_change,
     edits_text,
@@ -125,6 +127,36 @@ def is_put_off(preview: Preview, strategy: Strategy) -> bool:
     return strategy.kind is StrategyKind.IN_PLACE and not preview.is_carried_out
 
 
+def alternative(state: Apply, *, in_set: bool = False) -> str:
+    """What to do where a change of a pod in place is impossible; `in_set` has flags of `set`."""
+    where = f" -n {state.pod.namespace}" if state.pod.namespace else ""
+    delete = f"kubectl delete pod {state.pod.name}{where}"
+    template = next((one for one in state.strategies if one.kind is StrategyKind.TEMPLATE), None)
+    request = template.request if template is not None else None
+    flags = as_flags(request.edits if request is not None else state.edits)
+    values = flags[0] if len(flags) == 1 else "…"
+    if template is not None and request is not None:
+        command = f"kubectl qos set {request.reference}{where} {values}"
+        command += ", or add --by template" if in_set else ""
+        return f"change its owner: {command}{'' if template.pods != 0 else f'; then {delete}'}"
+    if template is not None and template.is_done:
+        return f"{template.reason}: a new pod gets them: {delete}"
+    if state.strategy is not None and state.strategy.kind is StrategyKind.NEVER:
+        return ""
+    command = "" if in_set else f"kubectl qos set pod/{state.pod.name}{where} {values} "
+    return f"save what {command}-o manifest prints, delete the pod and recreate it"
+
+
+def unreverted_line(state: Apply, undo_if: Collection[str]) -> str:
+    """What a trial cannot revert at an OOM kill, and what to do then; empty where it can."""
+    if Condition.OOM not in undo_if or state.strategy is None:
+        return ""
+    why = revert_obstacle(state.preview, state.strategy)
+    owned = any(one.kind is StrategyKind.TEMPLATE for one in state.strategies)
+    then = "delete the pod, its owner makes a new one" if owned else "delete the pod and recreate it"
+    return f"! not reverted while a container waits after an OOM kill: {why}; then {then}" if why else ""
+
+
 def dry_run_lines(request: PatchRequest, stored: Iterable[Edit], warnings: Iterable[str]) -> list[str]:
     """A server's answer to a dry run: the values that it would store differently, and its warnings."""
     stored_values = {edit.target: edit.quantity for edit in stored}
@@ -189,12 +221,26 @@ def trial_summary(trial: Trial) -> str:
     return "; ".join([trial_words(trial) or "no restart, no OOM kill", *trial_lines(trial)])
 
 
-def tried(entry: Entry, progress: Progress, trial: Trial, seconds: int) -> Entry:
+def on_trial(result: ApplyResult, seconds: float) -> ApplyResult:
+    """A change that was made, with an entry that says until when it is on trial."""
+    entry, at = result.entry, parse_time(result.entry.at)
+    until = f"until {at + timedelta(seconds=seconds):%H:%M} UTC, " if at is not None else ""
+    message = f"{until}as long as kubectl qos runs"
+    return replace(result, entry=replace(entry, state=EntryState.ON_TRIAL, message=message))
+
+
+def tried(entry: Entry, progress: Progress | None, trial: Trial, seconds: int) -> Entry:
     """The entry of a change with what was seen of it in so many seconds of a trial."""
-    is_done = progress.stage is Stage.DONE
-    words = [trial_summary(trial), *([] if is_done else [progress_line(progress)])]
-    state = EntryState.DONE if is_done else entry.state
+    is_done = progress is not None and progress.stage is Stage.DONE
+    state = (EntryState.HELD if trial.fates else EntryState.DONE) if is_done else EntryState.ACCEPTED
+    state = EntryState.FAILED if trial.seen else state
+    words = [trial_summary(trial), *([progress_line(progress)] if progress and not is_done else [])]
     return replace(entry, state=state, message=f"{duration(seconds)}: {'; '.join(words)}")
+
+
+def unreverted(entry: Entry, error: Exception) -> Entry:
+    """The entry of a change that did not hold, with why it is not reverted."""
+    return replace(entry, message=f"{entry.message}; it is not reverted: {error}")
 
 
 def _by_container(trial: Trial) -> Iterator[tuple[str, list[Fate]]]:
@@ -212,13 +258,7 @@ def conflict_lines(conflicts: Iterable[ValueConflict]) -> list[str]:
     return aligned([("", "before", "ours", "theirs"), *rows]) if rows else []
 
 
-_STATES: Final = {
-    EntryState.SENT: "unknown: sent, no answer recorded",
-    EntryState.ACCEPTED: "accepted",
-    EntryState.DONE: "done",
-    EntryState.REFUSED: "refused",
-    EntryState.UNKNOWN: "unknown",
-}
+_SENT: Final = "unknown: sent, no answer recorded"
 
 
 def entry_object(entry: Entry) -> str:
@@ -233,7 +273,9 @@ def entry_change(entry: Entry) -> str:
 
 def entry_state(entry: Entry, *, undone: bool = False) -> str:
     """The outcome, in the server's words where it refused."""
-    words = "undone" if undone else _STATES[entry.state]
+    words = "undone" if undone else _SENT if entry.state is EntryState.SENT else entry.state.value
+    if undone and entry.state is EntryState.FAILED:
+        words = f"{entry.state.value}, reverted"
     if entry.message:
         words += f": {escape(entry.message)}"
     return f"{words} (an undo)" if entry.undoes else words

@@ -27,7 +27,7 @@ def _signs() -> dict[int, str]:
         # A sparkline from low to high, and bars of classes: each step looks fuller than the one before.
         ("▁", "_"),
         ("▂", "."),
-        ("▃", ":"),
+        ("▃⋮", ":"),
         ("▄▔▀", "-"),
         ("▅", "="),
         ("▆", "+"),
@@ -55,7 +55,7 @@ def _signs() -> dict[int, str]:
         ("·", "."),
         ("•∙★◆", "*"),
         ("↗", "^"),
-        ("⭘", "o"),
+        ("⭘◇", "o"),
         ("µμ", "u"),
         ("–—‐‑−", "-"),
         ("‘’", "'"),

@@ -44,7 +44,7 @@ from kubectl_qos.qos.cgroup.memory import has_memory_qos
 from kubectl_qos.qos.killers import Candidate, Killers, killers, userspace_order
 from kubectl_qos.qos.prediction import CgroupPrediction, ContainerPrediction, Prediction, predict_running
 from kubectl_qos.qos.qos_class import QosClass, steps_to
-from kubectl_qos.qos.ranking import Basis, ContainerKind, has_processes
+from kubectl_qos.qos.ranking import UNKNOWN_BURSTABLE_ADJ, Basis, ContainerKind, has_processes
 from kubectl_qos.qos.reason import Rule
 from kubectl_qos.qos.restart import Restart, restart_after_kill
 
@@ -87,14 +87,18 @@ def explain_pod(
 ) -> Explanation:
     """A pod of a snapshot, with its rank on its node.
 
-    `known` is what is known of its usage already, `events` are memory.events of its containers.
+    `known` is what is known of its usage already, `events` are memory.events of its containers. A workload is
+    its template, with the ranks of its pods and the nodes that run them.
     """
-    setup = snapshot.setup(pod.node_name)
-    prediction = predict_running(pod, setup)
-    neighbours = {pod.node_name: snapshot.by_node().get(pod.node_name, ())}
+    pods = _replicas(pod, snapshot) or [pod]
+    places = sorted({one.node_name for one in pods})
+    prediction = _on_nodes(pod, places, snapshot)
+    neighbours = {name: snapshot.by_node().get(name, ()) for name in places}
     before = PodRows((), sampled=known)
     rows = build_rows(replace(snapshot, pods=PodsByNode(neighbours)), Scope(), before=before)
     row = next((one for one in rows.rows if one.pod.metadata == pod.metadata), None)
+    keys = {(one.namespace, one.name) for one in pods if one is not pod}
+    mine = [one for one in rows.rows if one.key[:2] in keys and one.pod.kind == "Pod"]
     usage = snapshot.usage.get((pod.namespace, pod.name))
     waits = {"pod": usage.pressure if usage else None, "node": snapshot.pressure.get(pod.node_name)}
     pressure = {name: one for name, one in waits.items() if one is not None}
@@ -103,13 +107,13 @@ def explain_pod(
     tmpfs = {
         name: of_volumes[name] for name, medium in with_medium if medium == "Memory" and name in of_volumes
     }
-    resize = _resize_effects(pod, neighbours[pod.node_name], snapshot)
+    resize = _resize_effects(pod, neighbours[places[0]], snapshot)
     sections = (
         _class(prediction),
-        _oom(prediction, row, rows, usage),
+        _oom(prediction, row, rows, usage, mine),
         _cgroup(prediction),
         _swap(prediction),
-        _eviction(prediction, row, rows),
+        _eviction(prediction, row, rows, mine),
         _memory(usage, tmpfs, events),
         _pressure(pressure, usage),
         _resize(prediction, resize),
@@ -119,8 +123,36 @@ def explain_pod(
     shown = tuple(filter(None, sections))
     summary = next(reasons.why_lines(prediction, row, rows)) if row is not None else ""
     subject, score = reasons.pod_subject(prediction), score_parts(row, snapshot)
+    if mine:
+        subject += f", the template of {count(len(mine), 'pod')} on {first_few([*map(escape, places)])}"
     found = pressure, resize, summary, score, usage, tmpfs, events
     return Explanation(subject, prediction, row, shown, *found)
+
+
+def _replicas(pod: Pod, snapshot: Snapshot) -> Sequence[Pod]:
+    if pod.kind == "Pod":
+        return ()
+    from kubectl_qos.edit.replicas import replicas_of
+
+    return replicas_of(pod, snapshot.pods)
+
+
+def _on_nodes(pod: Pod, places: Sequence[str], snapshot: Snapshot) -> Prediction:
+    """On the first of these nodes, with an oom_score_adj that is a range where those of the nodes differ."""
+    found = [predict_running(pod, snapshot.setup(name)) for name in places]
+    if pod.kind == "Pod":
+        return found[0]
+    containers = []
+    for alike in zip(*(one.containers for one in found), strict=True):
+        bounds = [bound for one in alike for bound in one.oom_score_adj_range or ()]
+        if len(set(bounds)) > 1:
+            changed = replace(alike[0], oom_score_adj=None, oom_score_adj_reason=None)
+            containers.append(replace(changed, oom_score_adj_range=(min(bounds), max(bounds))))
+        else:
+            containers.append(alike[0])
+    setup = found[0].setup
+    nowhere = replace(setup, node=replace(setup.node, name=""))
+    return replace(found[0], setup=nowhere, containers=tuple(containers))
 
 
 def _resize_effects(pod: Pod, neighbours: Sequence[Pod], snapshot: Snapshot) -> Effects | None:
@@ -155,7 +187,13 @@ def _class(prediction: Prediction) -> Section:
     return Section("Class", reasons.class_sentence(prediction), tuple(lines))
 
 
-def _oom(prediction: Prediction, row: PodRow | None, rows: PodRows, usage: PodUsage | None) -> Section:
+def _oom(
+    prediction: Prediction,
+    row: PodRow | None,
+    rows: PodRows,
+    usage: PodUsage | None,
+    mine: Sequence[PodRow],
+) -> Section:
     found = killers(prediction.setup)
     killed_by = sentences(*filter(None, [reasons.killer_sentence(found)]))
     if not found.kernel:
@@ -165,7 +203,8 @@ def _oom(prediction: Prediction, row: PodRow | None, rows: PodRows, usage: PodUs
     if prediction.node_critical:
         lines.append(Line("system-node-critical is the only priority class that affects the kernel's order"))
     if row is None:
-        return Section("OOM", reasons.NOT_SCHEDULED, (*lines, *killed_by))
+        answer = _ranks(mine, rows, "rank") if mine else reasons.NOT_SCHEDULED
+        return Section("OOM", answer, (*lines, *killed_by))
     node = rows.nodes[row.node]
     if row.score is not None and row.adj is not None:
         used = usage.of(row.worst) if usage is not None else None
@@ -180,6 +219,18 @@ def _oom(prediction: Prediction, row: PodRow | None, rows: PodRows, usage: PodUs
             lines.append(Line("memory usage is unknown: the rank is by oom_score_adj alone"))
     lines += _userspace_lines(row, rows, found)
     return Section("OOM", reasons.rank_sentence(row, node), (*lines, *killed_by))
+
+
+def _ranks(mine: Sequence[PodRow], rows: PodRows, order: str) -> str:
+    """Those of a workload's pods in the order `rank` or `eviction_rank`: `ranks 1, 5 of 17 on worker-2`."""
+    texts = []
+    for name in sorted({one.node for one in mine}):
+        ranks = sorted(filter(None, (getattr(one, order) for one in mine if one.node == name)))
+        total = sum(1 for one in rows.nodes[name].rows if getattr(one, order) is not None)
+        if ranks:
+            label = "rank" if len(ranks) == 1 else "ranks"
+            texts.append(f"{label} {', '.join(map(str, ranks))} of {total} on {escape(name)}")
+    return first_few(texts) or "rank unknown"
 
 
 def _userspace_lines(row: PodRow, rows: PodRows, found: Killers) -> Iterable[Line]:
@@ -213,7 +264,9 @@ def _container_line(container: ContainerPrediction) -> Line:
         if container.oom_score_adj_range is None:
             return Line(name)
         low, high = container.oom_score_adj_range
-        return Line(f"{name}  adj {low}..{high}", "1000 - 1000 × request / capacity, capacity unknown")
+        unknown = container.oom_score_adj_range == UNKNOWN_BURSTABLE_ADJ
+        capacity = "capacity unknown" if unknown else "by the node"
+        return Line(f"{name}  adj {low}..{high}", f"1000 - 1000 × request / capacity, {capacity}")
     return Line(f"{name}  adj {container.oom_score_adj}", reasons.formula(reason))
 
 
@@ -275,15 +328,19 @@ def _swap(prediction: Prediction) -> Section | None:
     return Section("Swap", f"{behavior}, node has {binary(swap)}", tuple(lines))
 
 
-def _eviction(prediction: Prediction, row: PodRow | None, rows: PodRows) -> Section:
+def _eviction(prediction: Prediction, row: PodRow | None, rows: PodRows, mine: Sequence[PodRow]) -> Section:
     pod, release = prediction.pod, prediction.setup.release
     request = eviction_request(pod, release, MEMORY).value()
-    lines = [Line(f"counted request {binary(request)}, priority {pod.spec.priority or 0}")]
+    # Only pods have the number of a priority class.
+    priority = (mine[0].pod if mine else pod).spec.priority or 0
+    lines = [Line(f"counted request {binary(request)}, priority {priority}")]
     if row is not None and row.memory is not None:
         over = row.memory - request
         lines.append(Line(f"uses {binary(abs(over))} {'more' if over > 0 else 'less'} than that"))
     if prediction.critical:
         answer = "never: critical pods are not evicted"
+    elif mine:
+        answer = f"{_ranks(mine, rows, 'eviction_rank')} under memory pressure"
     elif row is None or (not row.node and row.rank is None):
         answer = reasons.NOT_SCHEDULED
     elif row.eviction_rank is not None:

@@ -25,6 +25,9 @@ KUBEPODS: Final = (
 )
 
 
+BEFORE: Final = "BEFORE: how many others the same killer ends first; IN counts what they have freed"
+
+
 class DeathRow(NamedTuple):
     """A death to come on a node; `seconds` until then by the growth that a store of metrics has seen."""
 
@@ -183,7 +186,7 @@ COLUMNS: Final[tuple[Column[DeathRow], ...]] = (
 )
 
 
-def columns(rows: Iterable[DeathRow]) -> list[Column[DeathRow]]:
-    """The columns of the table: when, only where the growth of memory is known."""
-    has_times = any(row.seconds for row in rows)
-    return [one for one in COLUMNS if has_times or one.key != "eta"]
+def columns(rows: Sequence[DeathRow]) -> list[Column[DeathRow]]:
+    """Those of the table: when, only where growth is known; how many before it, only where there are some."""
+    shown = {"eta": any(row.seconds for row in rows), "before": any(row.death.before for row in rows)}
+    return [one for one in COLUMNS if shown.get(one.key, True)]

@@ -233,8 +233,8 @@ HISTORY_COLUMNS: Final[tuple[PodColumn, ...]] = (
 HISTORY_KEYS: Final = tuple(column.key for column in HISTORY_COLUMNS)
 BY_KEY: Final = {column.key: column for column in (*ALL_COLUMNS, *HISTORY_COLUMNS)}
 DESIRED_COLUMNS: Final[tuple[PodColumn, ...]] = (
-    column("desired_request", lambda row: row.desired_request, "the request of an unfinished resize", BYTES),
-    column("desired_limit", lambda row: row.desired_limit, "the limit of an unfinished resize", BYTES),
+    column("desired_request", lambda row: row.desired[0], "the request of an unfinished resize", BYTES),
+    column("desired_limit", lambda row: row.desired[1], "the limit of an unfinished resize", BYTES),
 )
 """In JSON, YAML and CSV alone, which have every column."""
 VALUE_COLUMNS: Final = (*ALL_COLUMNS, *HISTORY_COLUMNS, *DESIRED_COLUMNS)

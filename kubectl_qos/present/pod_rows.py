@@ -56,17 +56,16 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
     `name` is the pod's, for a workload's template kind and name. `adj` is None where it is unknown;
     `adj_range` then bounds it. `memory` is the working set; `limit_container` the one of several whose limit
     `limit_percent` refers to, empty for that of the pod; `oom_kills` how many containers last ended as
-    OOMKilled; `eviction_rank` is None for critical pods too; `desired_*` are the spec's values while a resize
-    is unfinished; `worst` is the container that decides the rank and that the kernel kills, `frees` what its
-    death gives back; `nearest` is whether no pod of its node is nearer to a limit of its own; `words` are
-    what a filter matches, in lower case; `psi` is how much of the time some tasks waited for memory. A pod
-    that has `ended` has a score but no processes. Without the other pods of its node a row is provisional:
-    it has a score and no rank.
+    OOMKilled; `eviction_rank` is None for critical pods too; `desired` the spec's request and limit while a
+    resize is unfinished; `worst` is the container that decides the rank and that the kernel kills, `frees`
+    what its death gives back; `nearest` is whether no pod of its node is nearer to a limit of its own;
+    `words` are what a filter matches, in lower case; `psi` is how much of the time some tasks waited for
+    memory. A pod that has `ended` has a score but no processes. Without the other pods of its node a row is
+    provisional: it has a score and no rank.
     """
 
     pod: Pod
     name: str
-    node: str
     qos: QosClass
     rank: int | None
     tied: bool
@@ -84,8 +83,7 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
     oom_kills: int
     flags: tuple[Flag, ...]
     eviction_rank: int | None = None
-    desired_request: int | None = None
-    desired_limit: int | None = None
+    desired: tuple[int | None, int | None] = (None, None)
     worst: str = ""
     frees: int | None = None
     nearest: bool = False
@@ -94,6 +92,11 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
     windows: bool = False
     psi: PsiData = NO_PSI
     past: PastUsage = NO_PAST
+
+    @property
+    def node(self) -> str:
+        """The name of its node, empty before scheduling."""
+        return self.pod.spec.node_name
 
     @property
     def psi10(self) -> float | None:
@@ -307,7 +310,6 @@ def _pod_row(
     return PodRow(
         pod=pod,
         name=pod.title,
-        node=setup.node.name,
         qos=row.qos,
         rank=row.rank,
         tied=row.tied,
@@ -325,8 +327,7 @@ def _pod_row(
         oom_kills=sum([one.was_oom_killed for one in statuses]),
         flags=pod_flags,
         eviction_rank=evicted,
-        desired_request=desired[0],
-        desired_limit=desired[1],
+        desired=desired,
         worst=worst.name if worst is not None else "",
         nearest=nearest,
         frees=_frees(worst) if row.rank is not None and worst is not None else None,
@@ -371,8 +372,7 @@ def _container_row(
         limit=limit,
         limit_percent=percent,
         limit_container="",
-        desired_request=desired[0],
-        desired_limit=desired[1],
+        desired=desired,
         restarts=sum([status.restart_count for status in statuses]),
         oom_kills=sum([one.was_oom_killed for one in statuses]),
         worst=score.name,

@@ -16,7 +16,7 @@ from kubectl_qos.present import fixes as of_fixes
 from kubectl_qos.present import kills as of_kills
 from kubectl_qos.present.format import UNKNOWN, binary, count, duration, escape, first_few, full_name
 from kubectl_qos.present.incident import DEATHS, About, Death, Incident
-from kubectl_qos.present.next_death import COLUMNS, distance, killed_by, victim
+from kubectl_qos.present.next_death import columns, distance, killed_by, victim
 from kubectl_qos.present.output import NO_AGES, Align, Column
 from kubectl_qos.present.page import Block, Bullets, Grid, Heading, Paragraph
 from kubectl_qos.present.pod_columns import BY_KEY
@@ -228,14 +228,12 @@ def _next(incident: Incident) -> Iterator[Block]:
         return
     shown = foremost([row.death for row in rows], _MOST) if coming.state is not None else ()
     shown_rows = [row for row in rows if not shown or row.death in shown][:_MOST]
-    hidden = {"node"} if len({row.node for row in rows}) == 1 else set()
-    hidden |= set() if any(row.seconds for row in shown_rows) else {"eta"}
-    hidden |= set() if any(row.death.before for row in shown_rows) else {"before"}
+    has_nodes = len({row.node for row in rows}) > 1
     namespace = about.name if about.kind == "Namespace" else about.namespace
     what = f" {about.kind.lower()}/{about.name}" if about.kind not in {"Namespace", "Cluster"} else ""
     what = escape(what + (f" -n {namespace}" if namespace else ""))
     yield Paragraph("Who dies next, by whom, and how much more memory until then:")
-    yield _grid([one for one in COLUMNS if one.key not in hidden], shown_rows)
+    yield _grid([one for one in columns(shown_rows) if has_nodes or one.key != "node"], shown_rows)
     between = sum(row.death.distance_bytes < shown_rows[-1].death.distance_bytes for row in rows)
     nearer = between + 1 - len(shown_rows)
     among = f", {nearer} of them between these" if nearer > 0 else ""

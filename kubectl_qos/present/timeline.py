@@ -6,7 +6,7 @@ list. Spans have a look, for the theme. Not here: which deaths there are, and th
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import pairwise
+from itertools import chain, pairwise, repeat
 from typing import Final, NamedTuple
 
 from kubectl_qos.k8s.usage import PodKey
@@ -72,13 +72,15 @@ def timeline(
 
     Of the `deaths`, the nearest first, those that do not fit are counted; killers of the whole node come
     first. A `width` of fewer cells than LIST_BELOW gives a list, a line for each of `most` deaths. `head`
-    stands before the axis. Of a node `in_trouble` the next death is a danger; `mine` is the pod asked about.
+    stands before the axis, with a line for each of the picture. Of a node `in_trouble` the next death is a
+    danger; `mine` is the pod asked about.
     """
     looks = partial(_looks, nearest=deaths[0] if deaths else None, mine=mine, in_trouble=in_trouble)
     if width < LIST_BELOW:
         return list(_list(deaths, looks, width, head, growth, most))
     now = _now_cell(growth)
-    room = width - len(head) - _length(now[0])
+    heads = head.split("\n")
+    room = width - len(heads[0]) - _length(now[0])
     killers = [death.mechanism for death in deaths]
     of_node = [place for kind in _FIRST for place, one in enumerate(killers) if one is kind]
     candidates = list(dict.fromkeys([*range(len(deaths))[:1], *of_node, *range(len(deaths))[:_MOST]]))
@@ -91,8 +93,8 @@ def timeline(
     wide = [max(map(_length, cells[place])) + _GAP for place in shown]
     spare = (room - sum(wide) - sum(_length(_folded(gap)[0]) for gap in gaps)) // max(len(shown), 1)
     stretch = max(min(spare, 8), 0)
-    margin = Span(" " * len(head))
-    drawn = [[Span(head, "now") if number == 0 else margin, *part] for number, part in enumerate(now)]
+    beside = (Span(one.ljust(len(heads[0])), "now") for one in chain(heads, repeat("")))
+    drawn = [[before, *part] for before, part in zip(beside, now, strict=False)]
     for place, gap, cells_wide in zip(shown, gaps, wide, strict=True):
         folded = _folded(gap)
         for number, (line, part) in enumerate(zip(drawn, cells[place], strict=True)):
@@ -193,7 +195,7 @@ def _list(
     most: int,
 ) -> Iterator[Line]:
     if head.strip():
-        yield Span(head.strip(), "now"), Span(f"  {rate(growth)}".rstrip(), "time")
+        yield Span(head.strip().replace("  \n", " "), "now"), Span(f"  {rate(growth)}".rstrip(), "time")
     shown = list(deaths[:most])
     lasts = {death.mechanism for death in shown}
     missing = [one for one in deaths[most:] if one.mechanism in OF_NODE and one.mechanism not in lasts]

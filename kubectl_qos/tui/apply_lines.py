@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from kubectl_qos.edit.apply import Apply, Blocked, ConflictError, DryRunResult, Phase, UnknownOutcome
@@ -18,9 +19,11 @@ from kubectl_qos.edit.status import Stage
 from kubectl_qos.edit.trial import TrialPlan
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.present import apply as words
 from kubectl_qos.present.format import duration, escape
-from kubectl_qos.present.output import Section
+from kubectl_qos.present.moments import nearest_death
+from kubectl_qos.present.output import ARROW, Section
 from kubectl_qos.tui.actions import Keys
 from kubectl_qos.tui.edit_target import REFUSED, EditTarget, finding_sections
 from kubectl_qos.tui.view_model import ViewModel, pod_named
@@ -176,11 +179,18 @@ def progress_lines(
         yield from _settled_lines(state, keys)
 
 
-def killed_lines(then: Pod, view_model: ViewModel | None) -> Iterator[TextLine]:
-    """What was killed of a pod on its node since it was `then`."""
-    key = then.namespace, then.name
-    now = pod_named(view_model, key, then.node_name) if view_model is not None else None
-    if now is None or now.metadata.uid != then.metadata.uid:
+def _same(then: Pod, view_model: ViewModel) -> Pod | None:
+    """The pod as it is now on its node, None where it is another one."""
+    now = pod_named(view_model, (then.namespace, then.name), then.node_name)
+    return now if now is not None and now.metadata.uid == then.metadata.uid else None
+
+
+def killed_lines(
+    then: Pod, view_model: ViewModel | None, sent_at: datetime | None = None
+) -> Iterator[TextLine]:
+    """What was killed of a pod on its node since it was `then`, and when by a change that was sent."""
+    now = _same(then, view_model) if view_model is not None else None
+    if now is None:
         return
     if now.is_terminal and not then.is_terminal:
         reason = escape(now.status.reason or now.status.phase)
@@ -188,12 +198,35 @@ def killed_lines(then: Pod, view_model: ViewModel | None) -> Iterator[TextLine]:
     before = {one.name: one.ends[:1] for one in then.status.every_container}
     for one in now.status.every_container:
         if one.ends and one.ends[0].reason == "OOMKilled" and one.ends[:1] != before.get(one.name):
-            yield TextLine(f"! {escape(one.name)} was OOMKilled meanwhile", "wrong")
+            when, ended = "meanwhile", parse_time(one.ends[0].finished_at)
+            if sent_at is not None and ended is not None:
+                seconds = int((ended - sent_at).total_seconds())
+                side = "before" if seconds < 0 else "after"
+                when = f"{duration(abs(seconds))} {side} the change was sent"
+            yield TextLine(f"! {escape(one.name)} was OOMKilled {when}", "wrong")
+
+
+def death_lines(target: EditTarget, view_model: ViewModel) -> Iterator[TextLine]:
+    """The next death of a pod before its change was made, and as it is now; nothing of a workload."""
+    node = target.pod.node_name
+    states = [found.state for one in (target.view_model, view_model) if (found := one.deaths(node))]
+    if _same(target.pod, view_model) is not None and len(states) == 2:
+        before, now = (nearest_death(state, target.pod) for state in states)
+        yield TextLine(f"  next death of it {before}{', as before' if before == now else f' {ARROW} {now}'}")
 
 
 def plan_line(plan: TrialPlan) -> str:
     """How long a change is on trial, and what reverts it."""
     return f"for {duration(int(plan.seconds))}, and reverted at: {', '.join(plan.undo_if)}"
+
+
+def promise_lines(change: RunningChange) -> list[TextLine]:
+    """What a change on trial is promised before it is sent, and what not; nothing of another one."""
+    if change.plan is None:
+        return []
+    unreverted = words.unreverted_line(change.state, change.plan.undo_if)
+    lines = [TextLine(f"  on trial {plan_line(change.plan)}", "changed")]
+    return [*lines, *([TextLine(unreverted, "wrong")] if unreverted else [])]
 
 
 def trial_lines(change: RunningChange, keys: Keys) -> Iterator[TextLine]:
@@ -204,7 +237,8 @@ def trial_lines(change: RunningChange, keys: Keys) -> Iterator[TextLine]:
     yield from (TextLine(f"  {line}") for line in words.trial_lines(trial))
     if change.state.phase is Phase.FOLLOWING:
         seen = words.trial_words(trial) or "nothing of that was seen"
-        so_far = f"{duration(change.elapsed_seconds)} so far: {seen}"
+        ended = "" if change.state.is_done else ", not done yet"
+        so_far = f"{duration(change.elapsed_seconds)} so far{ended}: {seen}"
         yield TextLine(f"  on trial {plan_line(plan)}; {so_far}", "muted")
     else:
         yield from trial_end_lines(change, keys)
@@ -215,6 +249,9 @@ def trial_end_lines(change: RunningChange, keys: Keys) -> Iterator[TextLine]:
     undoing, seen = change.undoing, words.trial_words(change.trial)
     if seen:
         yield TextLine(f"! it did not hold: {seen}", "wrong")
+    elif change.state.progress is not None and not change.state.is_done:
+        last = words.progress_line(change.state.progress)
+        yield TextLine(f"! after {duration(change.tried_seconds)} last seen as: {last}", "wrong")
     elif change.trial.fates:
         yield TextLine(f"  it held for {duration(change.tried_seconds)}", "answer")
     else:
@@ -235,10 +272,9 @@ def trial_end_lines(change: RunningChange, keys: Keys) -> Iterator[TextLine]:
 
 
 def _settled_lines(state: Apply, keys: Keys) -> Iterator[TextLine]:
-    is_done = state.progress is not None and state.progress.stage is Stage.DONE
-    if not is_done:
+    if not state.is_done:
         yield TextLine("! nothing more will happen by itself", "wrong")
     if not state.undoes:
         yield TextLine(f"  {keys.first('app.undo')} reverts it", "muted")
-    elif is_done:
+    elif state.is_done:
         yield TextLine("  the previous values are restored", "answer")

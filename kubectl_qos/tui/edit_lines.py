@@ -127,7 +127,8 @@ _LOOKS: Final = {
 
 def deaths_layout(deaths: Sequence[DeathsAt], pod: Pod) -> TextLayout:
     """The picture of the next deaths at each moment at which they differ; the pod's own stand out."""
-    headings = [one.heading if len(deaths) > 1 else binary(one.state.used_bytes) for one in deaths]
+    used = f"{binary(deaths[0].state.used_bytes)}  \nused" if deaths else ""
+    headings = [one.heading for one in deaths] if len(deaths) > 1 else [used] * len(deaths)
     column, mine = max(map(len, headings), default=0) + 2, (pod.namespace, pod.name)
 
     def layout(width: int) -> Iterator[TextLine]:

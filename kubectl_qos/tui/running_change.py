@@ -15,6 +15,7 @@ from textual.message import Message
 
 from kubectl_qos.cluster.source import changed_pods
 from kubectl_qos.edit import apply
+from kubectl_qos.edit.history import Entry
 from kubectl_qos.edit.patch import PatchRequest
 from kubectl_qos.edit.preview import Preview, StrategyKind
 from kubectl_qos.edit.related import RelatedObjects, pod_reference
@@ -23,7 +24,7 @@ from kubectl_qos.edit.strategy import choose_strategy
 from kubectl_qos.edit.trial import Trial, TrialPlan
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.snapshot import Snapshot
-from kubectl_qos.present.apply import tried
+from kubectl_qos.present.apply import alternative, on_trial, tried, unreverted
 from kubectl_qos.tui.apply_lines import trial_end_lines
 from kubectl_qos.tui.edit_target import EditTarget
 from kubectl_qos.tui.follower import attempt
@@ -53,12 +54,13 @@ class RunningChange:
     ) -> None:
         self._service = service
         self._writer = writer
-        self._sent_at: datetime | None = None
+        self.sent_at: datetime | None = None
         self._is_automatic = False
         self.is_left = False
         self.plan: TrialPlan | None = None
         self.trial = Trial()
         self.tried_seconds = 0
+        self._tried: Entry | None = None
         self.undoing: RunningChange | QosError | None = None
         self.target = target
         self.state, command = begun
@@ -86,7 +88,9 @@ class RunningChange:
             return f"{self.name}: it was sent, and there is no answer yet"
         is_followed = self.state.phase is apply.Phase.FOLLOWING
         on_trial = self.plan is not None and (is_followed or (self.reverts and self.undoing is None))
-        return f"{self.name}: it is on trial, and nothing would revert it then" if on_trial else ""
+        return (
+            f"{self.name}: it is on trial; the change stays, and nothing reverts it then" if on_trial else ""
+        )
 
     @property
     def outcome(self) -> str:
@@ -98,9 +102,9 @@ class RunningChange:
 
     @property
     def elapsed_seconds(self) -> int:
-        if self._sent_at is None:
+        if self.sent_at is None:
             return 0
-        return max(int((self.target.source.now() - self._sent_at).total_seconds()), 0)
+        return max(int((self.target.source.now() - self.sent_at).total_seconds()), 0)
 
     def leave(self) -> None:
         """Nobody looks at it any more: it is not followed, but to the end of its trial."""
@@ -137,7 +141,7 @@ class RunningChange:
             case apply.DryRun(request):
                 run(partial(self.writer.dry_run, request), partial(self._dry_run_answered, request))
             case apply.Send(dry_run, undoes):
-                self._sent_at = self.target.source.now()
+                self.sent_at = self.target.source.now()
                 run(partial(self._send, dry_run, undoes), self._sent)
             case apply.Check(result, 0.0):
                 self._check(result)
@@ -165,7 +169,11 @@ class RunningChange:
             request, restarts = dry_run.request, self.state.preview.restarts
             pods = changed_pods(self.target.source, request).pods
             self.trial = Trial.begin(pods, in_place=bool(request.subresource), restarting=restarts)
-        return self.writer.apply(dry_run, self._service.history, undoes=undoes)
+        result = self.writer.apply(dry_run, self._service.history, undoes=undoes)
+        if self.plan is not None:
+            result = on_trial(result, self.plan.seconds)
+            self._service.history.put(result.entry)
+        return result
 
     def _sent(self, answer: apply.ApplyResult | QosError) -> None:
         self.take(self.state.sent(answer, self.elapsed_seconds))
@@ -201,11 +209,10 @@ class RunningChange:
 
     def _end_trial(self) -> RelatedObjects | None:
         """Put down what was seen, and read what is needed to revert it. Raises QosError."""
-        result, progress = self.state.result, self.state.progress
-        assert result is not None
-        entry = result.entry
-        if progress is not None:
-            self._service.history.put(tried(entry, progress, self.trial, self.tried_seconds))
+        assert self.state.result is not None
+        entry = tried(self.state.result.entry, self.state.progress, self.trial, self.tried_seconds)
+        self._tried = entry
+        self._service.history.put(entry)
         pod = pod_reference(entry.kind, entry.namespace, entry.name)
         return self.target.source.related(pod) if self.reverts else None
 
@@ -214,6 +221,9 @@ class RunningChange:
             self.undoing = attempt(partial(self._undo, related))
         else:
             self.undoing = related
+        if isinstance(self.undoing, QosError) and self._tried is not None:
+            entry = unreverted(self._tried, self.undoing)
+            self._service.run(partial(self._service.history.put, entry), lambda _: None)
         self._service.updated(self)
         end = [line.text.lstrip(" !") for line in trial_end_lines(self, self._service.app.keys)]
         self._notify(f"{self.name}: {'; '.join(end)}", failed=bool(self.trial.seen))
@@ -229,7 +239,8 @@ class RunningChange:
             raise apply.ConflictError("someone else has changed it since", change.state.conflicts)
         if change.state.blocked is not None:
             strategy = change.state.strategy
-            raise QosError(strategy.reason if strategy is not None else "nothing can be sent")
+            why = strategy.reason if strategy is not None else "nothing can be sent"
+            raise QosError(why, hint=alternative(change.state))
         change._is_automatic, change.is_left = True, self.is_left  # noqa: SLF001 - another one of this class
         change.take(change.state.apply())
         return change

@@ -273,6 +273,17 @@ def test_of_several_problems_and_no_pod_all_are_reported(tmp_path: Path) -> None
     assert [note.partition(" (")[0] for note in error.__notes__] == [f"{tmp_path}/x.yaml: document 2"]
 
 
+def test_every_quantity_that_cannot_be_read_is_named_and_a_hint_follows_its_error(tmp_path: Path) -> None:
+    containers = [{"name": text, "resources": {"requests": {"memory": text}}} for text in ("1mi", "1Gi", "?")]
+    bad = {"kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": containers}}
+    (tmp_path / "a.yaml").write_text(json.dumps(bad))
+    (tmp_path / "b.yaml").write_text("a: [1\nb: {")
+    lines = FileSource([str(tmp_path)], keep_objects=True).notes
+    hint = "hint: write a quantity such as 250m, 1.5 or 512Mi"
+    assert [line == hint for line in lines] == [False, True, False, True, False]
+    assert [("[0]" in line, "[2]" in line, "b.yaml" in line).index(True) for line in lines[::2]] == [0, 1, 2]
+
+
 def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(GOOD.encode())))
     source = FileSource(["-"])

@@ -6,10 +6,12 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kubectl_qos.edit.status import Progress, Stage
 from kubectl_qos.edit.trial import Condition, Trial
-from kubectl_qos.k8s.objects import Pod, convert
+from kubectl_qos.k8s.objects import Pod, PodStatus, ResourceList, ResourceRequirements, convert
+from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
 from kubectl_qos.present.apply import trial_lines, trial_summary, trial_words
 
@@ -140,3 +142,21 @@ def test_what_is_said_of_it() -> None:
     )
     assert trial.seen == tuple(Condition)
     assert trial_lines(Trial().looked([second.pod()], {}, DONE)) == ["c: memory usage is unknown"]
+
+
+def test_memory_is_compared_with_the_limit_in_force() -> None:
+    container = Container()
+
+    def pod(limit: str) -> Pod:
+        (status,) = container.pod().status.every_container
+        limits = ResourceRequirements(limits=ResourceList({"memory": Quantity.parse(limit)}))
+        statuses = (replace(status, resources=limits),)
+        return replace(container.pod(), status=PodStatus(phase="Running", container_statuses=statuses))
+
+    def used(mebibytes: int) -> dict[tuple[str, str], PodUsage]:
+        return {("n", "p"): PodUsage.of_containers({"c": ContainerUsage(mebibytes << 20)})}
+
+    trial = Trial.begin([pod("160Mi")], in_place=True).looked([pod("160Mi")], used(120), WAITING)
+    assert trial_lines(trial) == ["c used at most 120Mi: 75% of its limit 160Mi"]
+    trial = trial.looked([pod("160Mi")], used(80), WAITING).looked([pod("128Mi")], used(96), DONE)
+    assert trial_lines(trial) == ["c used at most 96Mi: 75% of its limit 128Mi"]

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.cluster.changing_server import ChangingServer, reference, workload
 from tests.cluster.cluster_objects import node, pod, recorded_metrics, recorded_node, recorded_pods
 from tests.cluster.kubectl import KUBECTL, needs_kubectl
 from tests.cluster.object_server import ObjectServer
@@ -72,6 +73,23 @@ def test_a_real_node_and_a_dump_of_it(run: Run, live: Live, tmp_path: Path, line
     assert len(from_dump.lines) >= 2
     if line.startswith("simulate"):
         assert "PodDisruptionBudgets are only taken from" in from_server.err
+
+
+def test_a_workload_is_explained_by_its_pods_that_have_other_names(run: Run, live: Live) -> None:
+    pods = [pod("web-1-x", labels={"pod-template-hash": "1"}), pod("other", namespace="else")]
+    pods[0]["metadata"]["ownerReferences"] = [reference("ReplicaSet/web-1")]
+    live(
+        ChangingServer(
+            pods=pods,
+            nodes=[node("worker-1")],
+            workloads=[
+                workload("Deployment", "web", {}),
+                workload("ReplicaSet", "web-1", {}, owner="Deployment/web"),
+            ],
+        )
+    )
+    done = run("explain", "deploy/web", "-n", "shop")
+    assert done.lines[0].endswith(", the template of 1 pod on worker-1"), done.err
 
 
 def test_the_ranking_is_a_full_one(run: Run, tmp_path: Path) -> None:

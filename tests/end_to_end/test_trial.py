@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -101,8 +102,8 @@ def test_a_change_that_holds_is_reported_against_the_new_values(run: Run, stage:
     assert done.lines[-2:] == [report, "pod/alone held for 10m"]
     assert stage.sent() == ["dry run", "write"]
     entry = stage.entry()
-    assert (entry["state"], entry["message"]) == ("done", f"10m: no restart, no OOM kill; {report}")
-    assert f"done: {entry['message']}" in run("undo", "--list").out
+    assert (entry["state"], entry["message"]) == ("held", f"10m: no restart, no OOM kill; {report}")
+    assert f"held: {entry['message']}" in run("undo", "--list").out
 
 
 @pytest.mark.parametrize("conditions", ["oom", "restarts", "infeasible,oom"])
@@ -115,7 +116,7 @@ def test_a_bad_change_is_reverted_once(run: Run, stage: Stage, conditions: str) 
     assert stage.sent() == ["dry run", "write", "dry run", "write"]
     assert stage.entry()["message"].startswith(f"60s: {why}")
     assert stage.entry(1)["undoes"] == stage.entry()["id"]
-    assert f"undone: 60s: {why}" in run("undo", "--list").out
+    assert f"did not hold, reverted: 60s: {why}" in run("undo", "--list").out
 
 
 def test_what_is_no_condition_is_reported_and_stands(run: Run, stage: Stage) -> None:
@@ -224,6 +225,20 @@ def test_ctrl_c_ends_the_watching_and_the_history_keeps_what_was_seen(run: Run, 
     assert stage.entry()["message"].startswith("30s: no restart, no OOM kill")
 
 
+def test_a_change_on_trial_is_recorded_so(run: Run, stage: Stage) -> None:
+    during: list[str] = []
+
+    def kill() -> None:
+        during.append(run("undo", "--list").out)
+        stage.kill()
+
+    stage.at = {60: kill}
+    done = run("set", "pod/alone", *MORE, "--for", "10m", "--undo-if", "oom")
+    assert done.code == 3, done.err
+    (line,) = during[0].splitlines()[1:]
+    assert re.search(r" on trial: until \d\d:\d\d UTC, as long as kubectl qos runs$", line), line
+
+
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
@@ -276,6 +291,33 @@ def test_where_nothing_is_replaced_the_pod_is_deleted_after_the_template_is_chan
     assert "or add --by template; then kubectl delete pod owned -n shop" in done.err
 
 
+@pytest.mark.parametrize(
+    ("name", "then"), [("alone", "delete the pod and recreate it"), ("owned", "its owner")]
+)
+def test_what_an_old_kubelet_does_not_revert_is_said_before_and_after(
+    run: Run, stage: Stage, name: str, then: str
+) -> None:
+    stage.at = {40: lambda: stage.loop(name)}
+    trial = ("--yes", "--for", "10m", "--undo-if", "oom")
+    done = run("set", f"pod/{name}", "--limits", "memory=100Mi", *trial)
+    promise = "! not reverted while a container waits after an OOM kill: before 1.36.4 kubelets raise"
+    assert (done.code, stage.limit(name)) == (4, "100Mi"), done.err
+    assert promise in done.err
+    assert then in done.err.partition(promise)[2].partition("\n")[0]
+    assert "it is not reverted: " in last(done)
+    command = "kubectl qos set pod/alone -n shop -c app --limits memory=128Mi -o manifest"
+    hint = {
+        "alone": f"save what {command} prints, delete",
+        "owned": "a new pod gets them: kubectl delete pod owned",
+    }
+    assert hint[name] in done.err
+    listed = run("undo", "--list").out
+    assert " did not hold: 40s: app " in listed
+    assert "; it is not reverted: " in listed
+    for others in (("--limits", "memory=256Mi", *trial), ("--limits", "memory=90Mi", "--yes", "--for", "1s")):
+        assert promise not in run("set", "pod/owned-best", *others).err
+
+
 def test_a_new_kubelet_ends_the_loop_in_place_and_it_stays_up(run: Run, stage: Stage) -> None:
     stage.kubelets("v1.36.4")
     stage.loop("alone")
@@ -302,6 +344,7 @@ def test_a_loop_that_goes_on_is_seen_though_the_container_never_runs_at_a_look(
     stage.at = {40: again}
     done = run("set", "pod/alone", *MORE, "--for", "10m", "--undo-if", "oom")
     assert (done.code, stage.limit()) == (3, "128Mi"), done.err
+    assert "! not reverted" not in done.err
     settle(stage.objects.find("Pod", "alone"))
 
 

@@ -228,6 +228,31 @@ def test_a_pod_without_a_node_has_no_unknown_capacity() -> None:
     assert "capacity is unknown" not in text
 
 
+def test_a_workload_is_its_template_with_the_nodes_and_ranks_of_its_pods() -> None:
+    def of(workload: str, name: str, kind: str) -> str:
+        pod = next(pod for pod in DEMO.pods if pod.name == name)
+        template = msgspec.structs.replace(
+            pod,
+            kind=kind,
+            metadata=msgspec.structs.replace(pod.metadata, name=workload),
+            spec=msgspec.structs.replace(pod.spec, node_name="", priority=None),
+        )
+        return "\n".join(text_lines(explain_pod(template, DEMO, DEMO_TIME)))
+
+    text = of("api", "api-7d9c5b6f8-x2mzq", "Deployment")
+    assert text.startswith("deployment shop/api, kubelet 1.36, the template of 2 pods on worker-2\n")
+    assert "OOM        ranks 1, 5 of 17 on worker-2\n  c  adj 969 " in text
+    assert "Eviction   ranks 9, 10 of 15 on worker-2 under memory pressure" in text
+    assert "priority 100000" in text
+    text = of("log-agent", "log-agent-4kx8d", "DaemonSet")
+    assert "oom_score_adj 985 to 997" in text
+    assert (
+        "OOM        rank 2 of 6 on control-1, rank 8 of 19 on worker-1, rank 6 of 17 on worker-2 and" in text
+    )
+    assert "adj 985..997   1000 - 1000 × request / capacity, by the node" in text
+    assert "unknown" not in text
+
+
 def test_what_was_assumed_is_listed_once() -> None:
     text = explained("db-0")
     assert text.count("not measured, assumed: ") == 1

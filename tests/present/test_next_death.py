@@ -10,6 +10,8 @@ from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.next_death import (
     UPPER_BOUND,
+    Deaths,
+    columns,
     deaths_of_pods,
     deaths_on_nodes,
     distance,
@@ -117,3 +119,12 @@ def test_what_the_nodes_own_processes_use_makes_distances_shorter(snapshot: Snap
         if before.death.mechanism in {Mechanism.NODE, Mechanism.CONTAINER_LIMIT}
     }
     assert shorter == {(Mechanism.NODE, 300 * MIB), (Mechanism.CONTAINER_LIMIT, 0)}
+
+
+def test_how_many_die_before_is_a_column_only_where_some_do(snapshot: Snapshot) -> None:
+    def keys(found: Deaths) -> list[str]:
+        return [one.key for one in columns(found.rows)]
+
+    assert "before" not in keys(deaths_on_nodes(snapshot, ["worker-2"]))
+    pods = [pod for pod in snapshot.pods if pod.name == "api-7d9c5b6f8-x2mzq"]
+    assert keys(deaths_of_pods(snapshot, pods))[-1] == "before"

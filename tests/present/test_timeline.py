@@ -23,7 +23,7 @@ def drawn(deaths: list[NextDeath], width: int, growth: Growth = NO_GROWTH, head:
 
 def test_each_mark_stands_above_its_victim_its_killer_and_its_time() -> None:
     growth = Growth(MIB, containers={(("x", "p1"), "c"): MIB / 60})
-    lines = drawn([own(1), own(2), FULL], 90, growth, "n 5Mi ")
+    lines = drawn([own(1), own(2), FULL], 90, growth, "n 5Mi \nused")
     axis, victims, killers, times = lines
     assert max(map(len, lines)) <= 90
     for mark, victim, killer, time in (
@@ -36,6 +36,8 @@ def test_each_mark_stands_above_its_victim_its_killer_and_its_time() -> None:
         assert killers[place:].startswith(killer)
         assert times[place:].strip().startswith(time)
     assert axis.startswith("n 5Mi ●─")
+    assert victims.startswith("used  now ")
+    assert drawn([FULL], 50, head="5Mi  \nused")[0] == "5Mi used"
     assert "↗ 60Mi/min" in killers
 
 

@@ -53,11 +53,11 @@ def test_a_row_has_the_values_in_force_beside_the_desired_ones() -> None:
     (row,) = rows.rows
     gi = 1 << 30
     assert (row.request, row.limit) == (gi, 2 * gi)
-    assert (row.desired_request, row.desired_limit) == (8 * gi, 9 * gi)
+    assert row.desired == (8 * gi, 9 * gi)
     (container,) = build_rows(Snapshot((PENDING,)), Scope(), containers=True).rows
-    assert (container.desired_request, container.desired_limit) == (8 * gi, 9 * gi)
+    assert container.desired == (8 * gi, 9 * gi)
     (settled,) = build_rows(Snapshot((pod("mine", "requests: {memory: 1Gi}"),)), Scope()).rows
-    assert (settled.desired_request, settled.desired_limit) == (None, None)
+    assert settled.desired == (None, None)
 
 
 def test_the_recorded_pending_resize_is_explained() -> None:

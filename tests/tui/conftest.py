@@ -52,12 +52,16 @@ def picture(request: pytest.FixtureRequest) -> Picture:
                 / (f"test_{name}[{called}].svg" if called else f"test_{name}.svg")
             )
             before = normalize_svg(path.read_text(encoding="utf-8")) if path.exists() else ""
+            is_renewed = request.config.option.update_snapshots
+            expected = before
             for _ in range(20):  # A scroll bar may follow its content a moment later.
                 now = normalize_svg(pilot.app.export_screenshot(simplify=True))
-                if now == before:
+                if now == expected:
                     break
+                if is_renewed:
+                    expected = now
                 await pilot.pause(0.05)
-            if request.config.option.update_snapshots:
+            if is_renewed:
                 path.write_text(now, encoding="utf-8", newline="\n")
             elif before != now:
                 _report(request.node, path.stem, before, now)

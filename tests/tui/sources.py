@@ -222,11 +222,12 @@ def without(snapshot: Snapshot, name: str) -> Snapshot:
     return replace(snapshot, pods=tuple(pod for pod in snapshot.pods if pod is not gone))
 
 
-def died(pods: Snapshot) -> Snapshot:
+def died(pods: Snapshot, finished_at: str | None = None) -> Snapshot:
     """The snapshot in which the container of the changed pod was OOMKilled once more."""
     pod = pod_named(pods, API)
     (was,) = pod.status.every_container
-    ended = ContainerState(terminated=ContainerStateTerminated(exit_code=137, reason="OOMKilled"))
+    end = ContainerStateTerminated(exit_code=137, reason="OOMKilled", finished_at=finished_at)
+    ended = ContainerState(terminated=end)
     now = msgspec.structs.replace(was, restart_count=was.restart_count + 1, last_state=ended)
     status = msgspec.structs.replace(pod.status, container_statuses=(now,))
     changed = msgspec.structs.replace(pod, status=status)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,13 +14,13 @@ import pytest
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.config.history_file import HistoryFile
 from kubectl_qos.config.settings import ContextSettings, Settings
-from kubectl_qos.edit.apply import Apply, ApplyResult, ConflictError, UnknownOutcome
-from kubectl_qos.edit.edits import Edit, Side
+from kubectl_qos.edit.apply import Apply, ApplyResult, ConflictError, Phase, UnknownOutcome
+from kubectl_qos.edit.edits import Edit, Side, apply_edits
 from kubectl_qos.edit.history import ValueConflict
 from kubectl_qos.edit.preview import StrategyKind
 from kubectl_qos.edit.related import RelatedObjects, pod_from_raw, pod_reference
 from kubectl_qos.edit.status import Progress, Stage
-from kubectl_qos.edit.trial import Trial
+from kubectl_qos.edit.trial import Condition, Trial, TrialPlan
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.k8s.kinds import WORKLOADS, pod_from_workload
 from kubectl_qos.k8s.objects import Pod, PodStatus
@@ -45,10 +46,36 @@ def test_what_was_killed_meanwhile_is_said(facts: ViewModel) -> None:
     assert not list(apply_lines.killed_lines(then, facts))
     (line,) = apply_lines.killed_lines(then, later)
     assert line.text == "! c was OOMKilled meanwhile"
+    (line,) = apply_lines.killed_lines(then, later, DEMO_TIME)
+    assert line.text == "! c was OOMKilled meanwhile", "at an unknown time"
+    for ended, when in (("11:59:50", "15s before"), ("12:00:07", "2s after")):
+        killed = died(demo(), finished_at=f"2026-05-15T{ended}Z")
+        later = build_view_model(killed, Scope(), DEMO_TIME)
+        (line,) = apply_lines.killed_lines(then, later, datetime(2026, 5, 15, 12, 0, 5, tzinfo=UTC))
+        assert line.text == f"! c was OOMKilled {when} the change was sent"
     evicted = msgspec.structs.replace(then, status=PodStatus(phase="Failed", reason="Evicted"))
     later = build_view_model(replace(demo(), pods=(evicted,)), Scope(), DEMO_TIME)
     (line,) = apply_lines.killed_lines(then, later)
     assert line.text == "! the pod has ended meanwhile: Evicted"
+
+
+def test_the_next_death_is_said_as_it_was_and_as_it_is_now(facts: ViewModel) -> None:
+    then = pod_named(demo(), API)
+    target = EditTarget(then, facts, DemoSource())
+    (line,) = apply_lines.death_lines(target, facts)
+    assert line.text == "  next death of it +118Mi own limit 94%, as before"
+    raised = apply_edits(then, [replace(memory("4Gi"), side=Side.LIMITS)])
+    pods = tuple(raised if one.metadata.uid == then.metadata.uid else one for one in demo().pods)
+    (line,) = apply_lines.death_lines(
+        target, build_view_model(replace(demo(), pods=pods), Scope(), DEMO_TIME)
+    )
+    before, now = line.text.split(" → ")
+    assert before == "  next death of it +118Mi own limit 94%"
+    assert "own limit" not in now
+    gone = tuple(one for one in demo().pods if one.metadata.uid != then.metadata.uid)
+    assert not list(
+        apply_lines.death_lines(target, build_view_model(replace(demo(), pods=gone), Scope(), DEMO_TIME))
+    )
 
 
 @pytest.mark.parametrize(
@@ -64,6 +91,29 @@ def test_what_the_kubelet_says_of_a_trial_that_is_reverted(progress: Progress, e
     change: Any = SimpleNamespace(undoing=undoing, trial=Trial(infeasible=""), reverts=True)
     *_, line = apply_lines.trial_end_lines(change, KEYS)
     assert line.text == f"  it is reverted: {end}"
+
+
+@pytest.mark.parametrize(
+    ("is_done", "words"), [(True, "9s so far: no"), (False, "9s so far, not done yet: no")]
+)
+def test_a_trial_whose_change_is_not_carried_out_yet_says_so(is_done: bool, words: str) -> None:
+    state = SimpleNamespace(result=1, phase=Phase.FOLLOWING, is_done=is_done)
+    change: Any = SimpleNamespace(plan=TrialPlan(), trial=Trial(), state=state, elapsed_seconds=9)
+    (line,) = apply_lines.trial_lines(change, KEYS)
+    assert words in line.text
+
+
+@pytest.mark.parametrize(("limit", "warns"), [("700Mi", True), ("2Gi", False)])
+def test_what_a_trial_promises_and_what_not(facts: ViewModel, limit: str, warns: bool) -> None:
+    pod = pod_named(facts.snapshot, API)
+    state, _ = begin(facts, pod, [replace(memory(limit), side=Side.LIMITS)], around(pod))
+    change: Any = SimpleNamespace(plan=TrialPlan(), state=state)
+    first, *more = apply_lines.promise_lines(change)
+    assert first.text == "  on trial for 10m, and reverted at: restarts, oom, infeasible"
+    why = "! not reverted while a container waits after an OOM kill: before 1.36.4 kubelets raise"
+    assert [line.text.startswith(why) for line in more] == [True] * warns
+    change.plan = TrialPlan(undo_if=(Condition.RESTARTS,))
+    assert len(apply_lines.promise_lines(change)) == 1, "an OOM kill reverts nothing"
 
 
 @pytest.fixture(scope="module")

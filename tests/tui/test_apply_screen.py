@@ -27,6 +27,7 @@ from kubectl_qos.errors import ApiError, ServerUnreachable
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.snapshot import Missing
+from kubectl_qos.present.apply import entry_state
 from kubectl_qos.tui.actions import ACTIONS
 from kubectl_qos.tui.screens.apply import ApplyScreen, ProgressScreen, StrategyLine
 from kubectl_qos.tui.screens.dialogs import ConfirmWrite
@@ -529,12 +530,15 @@ async def test_a_change_on_trial_that_does_not_hold_is_reverted(
             assert writer.heard_of("write")[1].edits == (memory("512Mi"),)
         else:
             await pilot.seen("it is not reverted: someone else has changed it since")
+            await pilot.until(lambda: "not reverted" in pilot.qos.writing.history.entries()[0].message)
         assert len(writer.heard_of("write")) == writes
         entries = pilot.qos.writing.history.entries()
+        assert entries[0].state is EntryState.FAILED
         assert entries[0].message.startswith("0s: c restarted 1 time, c was OOMKilled 1 time; c used at most")
         assert [one.undoes for one in entries[1:]] == [entries[0].id] * (writes - 1)
 
 
+CANNOT = Progress(Stage.ERROR, settled=False, message="too low")
 INFEASIBLE = Progress(Stage.INFEASIBLE, settled=True, message="too much")
 
 
@@ -542,6 +546,7 @@ INFEASIBLE = Progress(Stage.INFEASIBLE, settled=True, message="too much")
     ("look", "end"),
     [
         (DONE, "in place: it held for 0s; U reverts it"),
+        (CANNOT, "in place: after 0s last seen as: error: too low; U reverts it"),
         (
             INFEASIBLE,
             "did not hold: the kubelet answers Infeasible: too much; it is not reverted: nothing to undo",
@@ -563,7 +568,10 @@ async def test_a_trial_goes_on_after_its_screen_is_left_and_its_end_is_notified(
         await pilot.keys("escape")
         assert pilot.notifications[-1].endswith("stays on trial: its end will be shown, and U lists it")
         assert isinstance(pilot.app.screen, MainScreen)
-        assert "it is on trial, and nothing would revert it then" in pilot.qos.writing.leave_question
+        question = pilot.qos.writing.leave_question
+        assert "it is on trial; the change stays, and nothing reverts it then" in question
+        (entry,) = pilot.qos.writing.history.entries()
+        assert entry_state(entry).startswith("on trial: until ")
         screen.change.plan = TrialPlan(0.0)
         writer.hold_look.set()
         await pilot.until(lambda: end in pilot.notifications[-1])
@@ -578,6 +586,7 @@ async def test_a_change_on_trial_that_holds_stays() -> None:
         assert isinstance(screen, ApplyScreen)
         screen.change.plan = TrialPlan(0.0)
         await confirmed(pilot)
+        await pilot.seen("next death of it +118Mi own limit 94%, as before")
         await pilot.seen("it held for 0s")
         await pilot.seen("U reverts it")
         assert len(writer_of(pilot).heard_of("write")) == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
@@ -14,6 +15,7 @@ from textual.color import Color
 from textual.filter import LineFilter
 from textual.scrollbar import ScrollBarRender
 
+import kubectl_qos
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.screens.dialogs import ConfirmDialog
 from kubectl_qos.tui.screens.main import MainScreen
@@ -53,6 +55,12 @@ ROADS = [
     ("v", "x"),
     ("d", "z"),
 ]
+
+
+def test_every_sign_of_the_product_is_known() -> None:
+    package = Path(kubectl_qos.__file__).parent
+    signs = {sign for path in package.rglob("*.py") for sign in path.read_text(encoding="utf-8")}
+    assert [sign for sign in signs - {"?"} if "?" in plain(sign) and not sign.isalpha()] == []
 
 
 @pytest.mark.usefixtures("_in_ascii")

@@ -19,7 +19,7 @@ from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.effects import apply_sections, preview_sections
 from kubectl_qos.present.moments import replicas_section
-from kubectl_qos.present.output import to_yaml
+from kubectl_qos.present.output import Section, ValueChange, to_yaml
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.edit_lines import values_layout
@@ -569,3 +569,13 @@ async def test_e_on_a_workload_edits_all_its_pods() -> None:
         await pilot.keys("escape", "y", "e")
         await pilot.seen(f"edit pod shop/{API}")
         assert pilot.notifications[-1].startswith("deployment/api cannot be read: it is gone; ")
+
+
+@pytest.mark.parametrize("after", ["+68Mi own limit 88%", "+3521Mi, after 8 other deaths"])
+def test_a_value_that_is_wider_than_the_preview_is_wrapped_also_where_it_stays(after: str) -> None:
+    row = ValueChange("worker-2: next death of these", "+68Mi own limit 88%", after, "when recreated")
+    lines = [line.text for line in effects_layout((Section("Pods", changes=(row,)),))(35)[1:]]
+    assert max(map(len, lines)) <= 35
+    words = " ".join(" ".join(lines).split())
+    assert row.before in words
+    assert row.after in words

@@ -34,7 +34,6 @@ from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
 from kubectl_qos.tui.app import ContextSwitch, QosApp
 from kubectl_qos.tui.screens import browse
 from kubectl_qos.tui.screens.explain import ExplainScreen
-from kubectl_qos.tui.themes import THEMES
 from kubectl_qos.tui.widgets import line_table
 from tests.tui.conftest import SNAPSHOTS, Picture, Size
 from tests.tui.sources import (
@@ -404,39 +403,61 @@ async def test_after_an_answer_that_did_not_come(picture: Picture) -> None:
 
 async def test_themes(picture: Picture) -> None:
     async with shown(size=MIDDLE) as pilot:
-        for theme in THEMES[1:]:
-            pilot.app.theme = theme.name
+        for theme in ("qos-contrast", "qos-deut"):
+            pilot.app.theme = theme
             await pilot.pause()
-            await picture(pilot, "theme", theme.name)
+            await picture(pilot, "theme", theme)
             await pilot.press_each("1")
-            await picture(pilot, "theme_of_nodes", theme.name)
+            await picture(pilot, "theme_of_nodes", theme)
             await pilot.press_each("4", "d")
-            await picture(pilot, "theme_of_explain", theme.name)
+            await picture(pilot, "theme_of_explain", theme)
             await pilot.press_each("escape")
-        await pilot.press_each("e", *CHANGED)
-        await picture(pilot, "theme_of_edit", theme.name)
 
 
-async def test_without_colours(picture: Picture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NO_COLOR", "1")
-    async with shown(size=MIDDLE) as pilot:
-        await pilot.press_each("1")
-        await picture(pilot, "without_colours", "nodes")
-        await pilot.press_each("4", "d")
-        await picture(pilot, "without_colours", "explain")
-        await pilot.press_each("escape", "e", *CHANGED)
-        await picture(pilot, "without_colours", "edit")
-        await pilot.press_each("escape", "y", "j", "space")
-        await picture(pilot, "without_colour")
+WALK: Final[Sequence[tuple[Sequence[str], str, str]]] = (
+    ((), "", "pods"),
+    (("1",), "", "nodes"),
+    (("4", "i"), "", "inside"),
+    (("i", "j", "space", "K"), "Reading", "kills"),
+    (("escape", "d"), "", "explain"),
+    (("escape", "v"), "", "tree"),
+    (("escape", "u", *"1.37"), "", "compare"),
+    (("escape", "o", *["shift+right"] * 3), "Simulating", "simulation"),
+    (("escape", "F"), "Looking for fixes", "fixes"),
+    (("escape", "m"), "", "menu"),
+    (("escape", "y"), "Reading", "yaml"),
+    (("escape", "question_mark"), "", "help"),
+    (("escape", "ctrl+p"), "", "palette"),
+    (("escape", "C"), "", "columns"),
+    (("escape", "slash", *API, "enter", "e"), "reading owners", "edit"),
+    (CHANGED, "", "edit_changed"),
+    (LIST, "loading related objects", "apply"),
+    (("m",), "", "patch"),
+    (("escape", "tab", "a"), "waiting for scripted", "confirm"),
+    (("y",), "waiting for scripted", "progress"),
+    (("escape", "U"), "Reading", "undo"),
+)
+"""Keys, what is gone when they have had their effect, and the screen that is there then."""
+MODES: Final = ("qos-light", "qos-ansi", "no-colour", "ascii")
 
 
-async def test_in_ascii(picture: Picture) -> None:
-    async with shown(size=MIDDLE, ascii_only=True) as pilot:
-        await picture(pilot, "in_ascii", "pods")
-        await pilot.press_each("1")
-        await picture(pilot, "in_ascii", "nodes")
-        await pilot.press_each("4", "d")
-        await picture(pilot, "in_ascii", "explain")
+@pytest.mark.parametrize("mode", MODES)
+async def test_every_screen(picture: Picture, monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
+    """With few colours it looks as with those of the terminal."""
+    source = ScriptedSource(demo())
+    source.listed_events = DemoSource().event_list(None)
+    source.scripted.looks = [ROLLING]
+    if mode == "no-colour":
+        monkeypatch.setenv("NO_COLOR", "1")
+    async with shown(QosApp(source, Scope(), ascii_only=mode == "ascii"), MIDDLE) as pilot:
+        if mode.startswith("qos-"):
+            pilot.app.theme = mode
+        for pressed, until_gone, screen in WALK:
+            for key in pressed:
+                await pilot.press_each(key)
+                if until_gone:
+                    await gone(pilot, until_gone)
+            await picture(pilot, f"every_screen_in_{mode}", screen)
 
 
 NOTES: Final = (

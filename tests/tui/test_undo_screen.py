@@ -19,7 +19,7 @@ from kubectl_qos.errors import ApiError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.tui.screens.apply import ApplyScreen
 from kubectl_qos.tui.screens.main import MainScreen
-from kubectl_qos.tui.screens.undo import UndoScreen
+from kubectl_qos.tui.screens.undo import UndoScreen, _token
 from kubectl_qos.tui.widgets.line_table import HEADER, LineTable
 from tests.tui.sources import API, Run, ScriptedSource, applied, demo, pod_named, running
 from tests.tui.writers import around, memory
@@ -32,6 +32,13 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 OURS = applied("0001", "256Mi", "512Mi")
 """What made the pod what it is in the demo."""
+
+
+@pytest.mark.parametrize(
+    ("state", "token"), [("did not hold", "warning"), ("held", ""), ("refused", "muted")]
+)
+def test_a_change_that_did_not_hold_stands_out(state: str, token: str) -> None:
+    assert _token(replace(OURS, state=EntryState(state)), "state") == token
 
 
 @asynccontextmanager

@@ -18,7 +18,7 @@ from kubectl_qos.tui.actions import Keys
 from kubectl_qos.tui.filters import RowFilter
 from kubectl_qos.tui.follower import FollowStatus
 from kubectl_qos.tui.lists.base import RowSelection
-from kubectl_qos.tui.lists.panes import with_more
+from kubectl_qos.tui.lists.panes import first_lines, with_more
 from kubectl_qos.tui.lists.pods import PodList
 from kubectl_qos.tui.view import View, empty_sentence, ended_pods, freshness, list_title, title_words
 from kubectl_qos.tui.view_model import (
@@ -156,13 +156,24 @@ def test_crumbs() -> None:
 @pytest.mark.parametrize(
     ("line", "shown"),
     [
-        ("dies at +1Mi (own limit 9%), +2Mi (kernel: node", "dies at +1Mi (own limit 9%), …"),
+        ("dies at +1Mi (own limit 9%), +2Mi (kernel: node", "dies at +1Mi (own limit 9%), +2Mi …"),
+        ("c: adj 999 (1000 - 1000 × 4Mi / 16Gi = 1000, as", "c: adj 999 (1000 - 1000 × 4Mi / 16Gi = 1000, …"),
         ("c: adj 969 (1000 - 1); the pod uses 1Gi", "c: adj 969 (1000 - 1); the pod uses 1Gi …"),
-        ("one word after another, up to the last of them all", "one word after another, …"),
+        (
+            "one word after another, up to the last of them all",
+            "one word after another, up to the last of them …",
+        ),
     ],
 )
-def test_what_is_cut_of_the_panel_is_a_whole_entry(line: str, shown: str) -> None:
+def test_what_is_cut_is_no_half_word_or_parenthesis(line: str, shown: str) -> None:
     assert with_more(line, 48) == shown
+
+
+def test_a_suggestion_has_the_lines_that_there_are() -> None:
+    words = "F fix  none: ml/notebook-0:c: own limit 44%, +112Mi: its limit leaves room"
+    assert [line.text for line in first_lines(words, 40, 1)] == ["F fix  none: ml/notebook-0:c: own …"]
+    shown = ["F fix  none: ml/notebook-0:c: own limit", "  44%, +112Mi: its limit leaves room"]
+    assert [line.text for line in first_lines(words, 40, 2)] == shown
 
 
 def test_the_title_says_whose_order_decides_in_as_many_words_as_fit() -> None:

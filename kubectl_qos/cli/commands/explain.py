@@ -79,7 +79,9 @@ def _explain(
     """
     from kubectl_qos.present.explanation import explain_pod
 
-    scope = resolved.named(references) if references else resolved.scope
+    # The pods of a workload have other names than it has.
+    only_pods = references and all(one.kind == "Pod" for one in references)
+    scope = resolved.named(references) if only_pods else resolved.scope
     snapshot = resolved.source.snapshot(scope)
     pods = [find_pod(reference, snapshot, resolved) for reference in references]
     if not references:

@@ -71,7 +71,6 @@ def run(options: Options) -> int:
 
         return print_next(options, *_parse(options))
     from kubectl_qos.present import timeline
-    from kubectl_qos.present.reasons import missing_sentence
 
     found, snapshot, resolved = _read(options)
     if options.output is not None:
@@ -80,7 +79,7 @@ def run(options: Options) -> int:
         output.print_document(death_list_values(found), options.output, at=snapshot.at)
     else:
         output.print_lines(timeline.lines(found, _width(), headers=options.headers))
-        output.notes([*map(missing_sentence, snapshot.missing), *found.notes])
+        output.notes(_notes(found, snapshot))
     return resolved.print_notes()
 
 
@@ -116,7 +115,6 @@ def _view(found: Deaths, snapshot: Snapshot) -> TableView[DeathRow]:
     """The deaths of one of several clusters."""
     from kubectl_qos.cli.watch import TableView
     from kubectl_qos.present.next_death import columns
-    from kubectl_qos.present.reasons import missing_sentence
     from kubectl_qos.present.timeline import NOTHING
     from kubectl_qos.present.values.incidents import death_values
 
@@ -124,13 +122,21 @@ def _view(found: Deaths, snapshot: Snapshot) -> TableView[DeathRow]:
         kind="Death",
         rows=found.rows,
         columns=columns(found.rows),
-        notes=(*map(missing_sentence, snapshot.missing), *found.notes),
+        notes=_notes(found, snapshot),
         key=lambda row: row,
         reference=lambda row: row.node,
         nothing=NOTHING,
         order=lambda row: row.death.distance_bytes,
         values=death_values,
     )
+
+
+def _notes(found: Deaths, snapshot: Snapshot) -> tuple[str, ...]:
+    from kubectl_qos.present.next_death import BEFORE
+    from kubectl_qos.present.reasons import missing_sentence
+
+    before = [BEFORE] if any(row.death.before for row in found.rows) else []
+    return (*map(missing_sentence, snapshot.missing), *before, *found.notes)
 
 
 def _width() -> int:

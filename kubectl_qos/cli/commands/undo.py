@@ -82,10 +82,12 @@ def run(options: Options) -> int:
 def revert(failed: DidNotHold, shell: ApplyShell) -> DidNotHold:
     """Undo a change that did not hold with a shell that asks nothing; the error with how that went."""
     from kubectl_qos.cli.apply import DidNotHold
+    from kubectl_qos.present.apply import unreverted
 
     try:
         _undo(failed.entry, shell, is_requested=False)
     except QosError as error:
+        shell.history.put(unreverted(failed.entry, error))
         return DidNotHold(f"{failed}; it is not reverted: {error}", failed.entry, error.hint)
     done = DidNotHold(f"{failed}; it is reverted", failed.entry)
     done.exit_code = EXIT_REVERTED
@@ -158,12 +160,12 @@ def _find_entry(entries: Sequence[Entry], id_: str | None, context: str) -> Entr
 
 def _undo(entry: Entry, shell: ApplyShell, *, is_requested: bool = True) -> None:
     from kubectl_qos.edit.apply import Apply
-    from kubectl_qos.edit.edits import as_flags
     from kubectl_qos.edit.history import find_conflicts, undo_edits
     from kubectl_qos.edit.preview import StrategyKind, preview
     from kubectl_qos.edit.related import pod_from_raw, pod_reference
     from kubectl_qos.k8s.objects import nested
     from kubectl_qos.k8s.snapshot import Scope
+    from kubectl_qos.present.apply import alternative
     from kubectl_qos.present.effects import change_section, preview_sections
     from kubectl_qos.present.reasons import missing_sentence, pod_subject
 
@@ -191,7 +193,7 @@ def _undo(entry: Entry, shell: ApplyShell, *, is_requested: bool = True) -> None
     if state.strategy is not None and state.request is None:
         raise QosError(
             f"{entry.reference} cannot be reverted: {state.strategy.reason}",
-            hint=f"the differences as flags of set: {'; '.join(as_flags(effects.edits))}",
+            hint=alternative(state),
         )
     shell.apply(state)
 

@@ -28,7 +28,7 @@ from kubectl_qos.tui.view import View, bar, group_name
 from kubectl_qos.tui.view_model import PodGroup, Trends, ViewModel, namespaces_on
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.table import GAP, GUTTER, Layout, measured
-from kubectl_qos.tui.widgets.text_view import TextLine, TextView
+from kubectl_qos.tui.widgets.text_view import TextLine, TextView, wrapped
 from kubectl_qos.tui.widgets.timeline import Timeline
 
 PaneColumn = Column[PodGroup]
@@ -177,11 +177,20 @@ class ExplanationPanel(TextView):
 
 
 def with_more(text: str, width: int) -> str:
-    """A line with the sign that there is more: what would be cut of its last entry is left out whole."""
-    if cell_len(text) > width - 2 or text.count("(") > text.count(")"):
-        text = set_cell_size(text, width - 2)
-        text = text[: max(text.rfind(", "), text.rfind("; ")) + 1] or text
+    """A line with the sign that there is more, without half a word or half a short parenthesis."""
+    if cell_len(text) > width - 2:
+        text = set_cell_size(text, width - 1).rpartition(" ")[0] or set_cell_size(text, width - 2)
+    if text.count("(") > text.count(")") and text.rfind(" (") > width // 2:
+        text = text.rpartition(" (")[0]
     return f"{text.rstrip()} …"
+
+
+def first_lines(text: str, width: int, most: int) -> list[TextLine]:
+    """A text in this many lines at most."""
+    lines = list(wrapped(text, width))
+    if len(lines) > most:
+        lines[most - 1 :] = [with_more(lines[most - 1], width)]
+    return list(map(TextLine, lines))
 
 
 _FILLED: Final[Mapping[QosClass | None, str]] = {
@@ -297,7 +306,7 @@ class NodePanel(Vertical):
         line = self.query_one("#fix", TextView)
         line.display = known is not None and bool(known[1])
         words = f"{fix_key} fix  {known[1]}" if known is not None else ""
-        line.show(lambda width: [TextLine(with_more(words, width) if cell_len(words) > width else words)])
+        line.show(lambda width: first_lines(words, width, 2 if self.screen.has_class("-roomy") else 1))
         if view_model is None or deaths is None or self._is_suggesting or (known and known[0] is deaths):
             return
         self._is_suggesting = True

@@ -163,10 +163,9 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
 
     def _answer_lines(self) -> list[TextLine]:
         change = self.change
-        plan = [f"  on trial {apply_lines.plan_line(change.plan)}"] if change.plan is not None else []
         lines = apply_lines.answer_lines(change.state, change.target, self.qos.keys)
         killed = apply_lines.killed_lines(change.target.pod, self.qos.view_model)
-        return [*killed, *lines, *(TextLine(line, "changed") for line in plan)]
+        return [*killed, *lines, *apply_lines.promise_lines(change)]
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         del parameters
@@ -212,9 +211,7 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
         request = state.accepted.request
         lines = confirm_lines(writer.context, writer.server, request, state.preview, state.strategy)
         lines += dry_run_lines(request, state.accepted.stored, state.accepted.warnings)[1:]
-        lines += (
-            [f"on trial   {apply_lines.plan_line(self.change.plan)}"] if self.change.plan is not None else []
-        )
+        lines += [line.text.lstrip() for line in apply_lines.promise_lines(self.change)]
         typed = writer.context if self.qos.writing.confirms_by_name(writer.context) else ""
         question = f"Write this to the cluster{although(state.preview, state.strategy)}?"
         self.qos.push_screen(ConfirmWrite(question, lines, typed), self._confirmed)
@@ -302,7 +299,9 @@ class ProgressScreen(QosScreen, group=BindingGroup.PROGRESS):
             )
         )
         if change.plan is None:
-            lines += apply_lines.killed_lines(change.target.pod, self.qos.view_model)
+            lines += apply_lines.killed_lines(change.target.pod, self.qos.view_model, change.sent_at)
+        if change.state.is_done and self.qos.view_model is not None:
+            lines += apply_lines.death_lines(change.target, self.qos.view_model)
         lines += apply_lines.trial_lines(change, keys)
         problem = self.qos.writing.history.problem
         if problem and change.state.phase is Phase.SETTLED:

@@ -108,8 +108,8 @@ class FixDialog(Dialog[Fix | None], group=BindingGroup.SELECT):
             yield Label("Looking for fixes …", markup=False)
 
     def on_mount(self) -> None:
-        self.query_one(".dialog-table").styles.width = "96%"
-        self.query_one(".dialog-table").styles.max_width = "96%"
+        self.query_one(".dialog-table").styles.width = "100%"
+        self.query_one(".dialog-table").styles.max_width = "100%"
         run_in_background(self, self._find, self._show)
 
     def _show(self, found: FixList | QosError) -> None:

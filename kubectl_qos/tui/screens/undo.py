@@ -165,4 +165,6 @@ def _newest_first(entry: Entry) -> float:
 def _token(entry: Entry, key: str) -> str:
     if key != "state":
         return ""
-    return "" if entry.is_stored else "muted" if entry.state is EntryState.REFUSED else "warning"
+    if entry.is_stored and entry.state is not EntryState.FAILED:
+        return ""
+    return "muted" if entry.state is EntryState.REFUSED else "warning"

@@ -265,18 +265,16 @@ def _body(section: Section, width: int, margin: str) -> Iterator[TextLine]:
 
 def _change(change: ValueChange, label_width: int, before_width: int, width: int) -> list[TextLine]:
     label = change.label.ljust(label_width)
-    if not change.changed:
-        return [TextLine(f"    {label}  {change.before}")]
-    text = f"  * {label}  {change.before.rjust(before_width)} {ARROW} {change.after}"
-    if change.delta:
-        text += f"  ({change.delta})"
+    token, mark = ("changed", "*") if change.changed else ("", " ")
+    text, values = f"  {mark} {label}  {change.before}", [("  ", change.before)]
+    if change.changed:
+        text = f"  * {label}  {change.before.rjust(before_width)} {ARROW} {change.after}"
+        text += f"  ({change.delta})" if change.delta else ""
+        values.append((f"{ARROW} ", change.after))
     if len(text) <= width:
-        return [TextLine(text, "changed")]
-    return [
-        TextLine(f"  * {change.label}", "changed"),
-        TextLine(f"      {change.before}", "changed"),
-        TextLine(f"    {ARROW} {change.after}", "changed"),
-    ]
+        return [TextLine(text, token)]
+    below = (line for sign, value in values for line in wrapped(sign + value, width, "    "))
+    return [TextLine(line, token) for line in (f"  {mark} {change.label}", *below)]
 
 
 def _line(line: Line, column: int, width: int, margin: str) -> list[TextLine]:
