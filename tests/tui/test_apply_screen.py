@@ -162,8 +162,9 @@ async def test_a_dry_run_that_is_answered_late_opens_nothing_over_another_screen
             if key == "m":
                 await pilot.keys("escape", "escape", "ctrl+s")
         await pilot.keys("ctrl+s", "m")
-        assert pilot.screen_name == "PatchScreen"
+        await pilot.until(lambda: pilot.screen_name == "PatchScreen")
         await pilot.keys("c", "escape", "escape")
+        await pilot.until(lambda: isinstance(pilot.app.screen, EditScreen))
         assert isinstance(pilot.app.screen, EditScreen)
         assert not pilot.app.screen.unsaved
 
