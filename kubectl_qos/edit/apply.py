@@ -232,6 +232,11 @@ class Apply:
         return self.progress is not None and self.progress.stage is Stage.DONE
 
     @property
+    def is_undone(self) -> bool:
+        """Whether a later change of ours was seen to have reverted it."""
+        return self.progress is not None and self.progress.stage is Stage.UNDONE
+
+    @property
     def blocked(self) -> Blocked | None:
         """Why no request can be sent, None where one can."""
         if self.strategy is None:

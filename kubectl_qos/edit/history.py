@@ -79,6 +79,9 @@ class HistoryStore(Protocol):
     def put(self, entry: Entry) -> None:
         """Add an entry, or replace the one of the same id. Never fails: problems are reported later."""
 
+    def entries(self) -> tuple[Entry, ...]:
+        """Every entry, the oldest first."""
+
 
 def undone_ids(entries: Iterable[Entry]) -> frozenset[str]:
     """The ids of the changes that were reverted."""

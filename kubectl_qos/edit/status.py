@@ -26,6 +26,7 @@ class Stage(StrEnum):
     ROLLING = "rolling out"
     STUCK = "not progressing"
     OVERTAKEN = "changed again by someone else"
+    UNDONE = "undone"
     GONE = "gone"
     DONE = "done"
 

@@ -102,7 +102,10 @@ class Trial:
             used = usage.get((pod.namespace, pod.name))
             for status in pod.status.every_container:
                 key = pod.metadata.uid, status.name
-                fate = fates.get(key, Fate(status.name)).looked(status, pod, used)
+                known = fates.get(key, Fate(status.name))
+                fate = known.looked(status, pod, used)
+                if progress.stage in {Stage.OVERTAKEN, Stage.UNDONE}:  # the memory is that of other values
+                    fate = replace(known, restarts=fate.restarts, oom_runs=fate.oom_runs)
                 is_done = progress.stage is Stage.DONE and status.has_processes
                 if is_done and status.name not in self.restarting:
                     fate = replace(fate, first_run=min(fate.first_run, status.restart_count))

@@ -234,7 +234,9 @@ def tried(entry: Entry, progress: Progress | None, trial: Trial, seconds: int) -
     is_done = progress is not None and progress.stage is Stage.DONE
     state = (EntryState.HELD if trial.fates else EntryState.DONE) if is_done else EntryState.ACCEPTED
     state = EntryState.FAILED if trial.seen else state
-    words = [trial_summary(trial), *([progress_line(progress)] if progress and not is_done else [])]
+    words = [trial_summary(trial)]
+    if progress is not None and progress.stage not in {Stage.DONE, Stage.UNDONE}:
+        words.append(progress_line(progress))
     return replace(entry, state=state, message=f"{duration(seconds)}: {'; '.join(words)}")
 
 

@@ -247,6 +247,10 @@ def trial_lines(change: RunningChange, keys: Keys) -> Iterator[TextLine]:
 def trial_end_lines(change: RunningChange, keys: Keys) -> Iterator[TextLine]:
     """Whether a change has held on trial, and whether it is reverted."""
     undoing, seen = change.undoing, words.trial_words(change.trial)
+    if change.state.is_undone:
+        after = f"undone after {duration(change.tried_seconds)}"
+        yield TextLine(f"  {': '.join(filter(None, [after, seen]))}", "answer")
+        return
     if seen:
         yield TextLine(f"! it did not hold: {seen}", "wrong")
     elif change.state.progress is not None and not change.state.is_done:
@@ -272,6 +276,8 @@ def trial_end_lines(change: RunningChange, keys: Keys) -> Iterator[TextLine]:
 
 
 def _settled_lines(state: Apply, keys: Keys) -> Iterator[TextLine]:
+    if state.is_undone:
+        return
     if not state.is_done:
         yield TextLine("! nothing more will happen by itself", "wrong")
     if not state.undoes:

@@ -205,7 +205,8 @@ class RunningChange:
     @property
     def reverts(self) -> bool:
         """Whether something was seen for which it is to be reverted."""
-        return self.plan is not None and not set(self.plan.undo_if).isdisjoint(self.trial.seen)
+        plan, is_undone = self.plan, self.state.is_undone
+        return plan is not None and not is_undone and not set(plan.undo_if).isdisjoint(self.trial.seen)
 
     def _end_trial(self) -> RelatedObjects | None:
         """Put down what was seen, and read what is needed to revert it. Raises QosError."""

@@ -33,14 +33,17 @@ class History:
     """A change history in memory: every entry, in order."""
 
     def __init__(self) -> None:
-        self.entries: list[Entry] = []
+        self.kept: list[Entry] = []
 
     def put(self, entry: Entry) -> None:
-        self.entries.append(entry)
+        self.kept.append(entry)
+
+    def entries(self) -> tuple[Entry, ...]:
+        return tuple(self.kept)
 
     @property
     def states(self) -> list[EntryState]:
-        return [entry.state for entry in self.entries]
+        return [entry.state for entry in self.kept]
 
 
 def memory(text: str | None, side: Side = Side.REQUESTS, owner: str = "app") -> Edit:
@@ -85,12 +88,12 @@ def test_a_template_is_tried_and_written(connect_to: ConnectTo) -> None:
     assert now_in(server, "Deployment", "web")["requests"] == {"memory": "96Mi"}
     assert written.raw == server.find("Deployment", "web")
     assert history.states == [EntryState.SENT, EntryState.ACCEPTED]
-    assert written.entry == history.entries[-1]
+    assert written.entry == history.kept[-1]
     entry = written.entry
     assert (entry.context, entry.server) == (writer.context, writer.server)
     assert (entry.kind, entry.namespace, entry.name, entry.subresource) == ("Deployment", "shop", "web", "")
     assert (entry.before, entry.after) == ((memory("64Mi"),), (memory("96Mi"),))
-    assert history.entries[0] == replace(entry, state=EntryState.SENT)
+    assert history.kept[0] == replace(entry, state=EntryState.SENT)
     dry, real = server.patches
     assert dry.query == {"dryRun": "All", "fieldManager": "kubectl-qos", "fieldValidation": "Strict"}
     assert real.query == {"fieldManager": "kubectl-qos", "fieldValidation": "Strict"}
@@ -113,10 +116,10 @@ def test_a_pod_is_resized(connect_to: ConnectTo) -> None:
     assert now_in(server, "Pod", "web-1") == {"requests": {"memory": "96Mi"}, "limits": {"memory": "128Mi"}}
     assert (written.entry.subresource, written.entry.undoes) == ("resize", "earlier")
     assert writer.progress(written, history).stage is Stage.WAITING
-    assert history.entries[-1] == written.entry
+    assert history.kept[-1] == written.entry
     server.delete("Pod", "web-1")
     assert writer.progress(written, history).stage is Stage.GONE
-    assert (history.states[-1], history.entries[-1].message) == (
+    assert (history.states[-1], history.kept[-1].message) == (
         EntryState.ACCEPTED,
         "gone: pod/web-1 no longer exists",
     )
@@ -135,7 +138,21 @@ def test_a_change_is_recorded_as_done_once_it_was_seen_to_be(
         writer.progress(written, history)
         assert len(history.states) == length
     assert history.states == [EntryState.SENT, EntryState.ACCEPTED, EntryState.DONE]
-    assert [entry.is_stored for entry in history.entries] == [False, True, True]
+    assert [entry.is_stored for entry in history.kept] == [False, True, True]
+
+
+def test_who_has_changed_it_again(connect_to: ConnectTo) -> None:
+    """An undo of ours is no change of someone else; one that was refused has changed nothing."""
+    server, history = serving(), History()
+    writer = Writer(connect_to(server))
+    written = writer.apply(writer.dry_run(resize_request(server)), history)
+    undo = writer.dry_run(resize_request(server, memory("64Mi")))
+    undone = writer.apply(undo, History(), undoes=written.entry.id).entry
+    for state, stage in ((EntryState.REFUSED, Stage.OVERTAKEN), (EntryState.SENT, Stage.UNDONE)):
+        length = len(history.kept)
+        history.put(replace(undone, state=state))
+        assert writer.progress(written, history) == Progress(stage, settled=True)
+        assert len(history.kept) == length + 1 + (stage is Stage.OVERTAKEN)
 
 
 def test_each_entry_sorts_after_the_one_before(connect_to: ConnectTo) -> None:
@@ -143,7 +160,7 @@ def test_each_entry_sorts_after_the_one_before(connect_to: ConnectTo) -> None:
     writer = Writer(connect_to(server))
     for text in ("65Mi", "66Mi", "67Mi"):
         writer.apply(writer.dry_run(resize_request(server, memory(text))), history)
-    ids = list(dict.fromkeys(entry.id for entry in history.entries))
+    ids = list(dict.fromkeys(entry.id for entry in history.kept))
     assert ids == sorted(ids)
     assert len(ids) == 3
 
@@ -197,7 +214,7 @@ def test_what_the_server_makes_of_the_values_is_reported(connect_to: ConnectTo) 
     dry_run_result = writer.dry_run(deployment_request(server))
     assert dry_run_result.stored == (memory("100Mi"),)
     written = writer.apply(dry_run_result, history)
-    assert [entry.after for entry in history.entries] == [(memory("96Mi"),), (memory("100Mi"),)]
+    assert [entry.after for entry in history.kept] == [(memory("96Mi"),), (memory("100Mi"),)]
     raw = server.find("Deployment", "web")
     assert undo_edits(written.entry, decode_pod(written.request.kind, raw)) == (memory("64Mi"),)
 
@@ -208,7 +225,7 @@ def test_a_removed_request_is_the_limit(connect_to: ConnectTo) -> None:
     dry_run_result = writer.dry_run(resize_request(server, memory(None)))
     assert dry_run_result.stored == (memory("128Mi"),)
     writer.apply(dry_run_result, history)
-    assert history.entries[-1].after == (memory("128Mi"),)
+    assert history.kept[-1].after == (memory("128Mi"),)
 
 
 def test_a_refused_dry_run_has_no_result(connect_to: ConnectTo) -> None:
@@ -274,7 +291,7 @@ def test_recorded_refusals_in_kubectls_words(serve: Serve, connect_to: ConnectTo
         writer.apply(dry_run_result, history)
     assert (str(refused.value), refused.value.reason) == (said, body["reason"])
     assert history.states == [EntryState.SENT, EntryState.REFUSED]
-    assert history.entries[-1].message == said
+    assert history.kept[-1].message == said
     assert now_in(server, "Pod", "web-1")["requests"] == {"memory": "64Mi"}
 
 

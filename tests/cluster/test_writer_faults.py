@@ -45,8 +45,8 @@ class Stage:
         with pytest.raises(UnknownOutcome) as caught:
             self.apply()
         assert self.history.states == [EntryState.SENT, EntryState.UNKNOWN]
-        assert self.history.entries[-1].message == str(caught.value)
-        assert caught.value.entry == self.history.entries[-1]
+        assert self.history.kept[-1].message == str(caught.value)
+        assert caught.value.entry == self.history.kept[-1]
         assert self.writes == 1
         return str(caught.value)
 
@@ -91,7 +91,7 @@ def test_a_connection_lost_after_it_was_applied(stage: Stage) -> None:
     stage.server.fault = once(Fault(applies=True))
     stage.apply()
     assert stage.history.states == [EntryState.SENT, EntryState.ACCEPTED]
-    assert stage.history.entries[-1].message == f"{LOST}; the object has these values now, written by us"
+    assert stage.history.kept[-1].message == f"{LOST}; the object has these values now, written by us"
     assert stage.memory == "96Mi"
     assert stage.writes == 1
 
@@ -107,7 +107,7 @@ def test_a_server_that_is_gone_since(stage: Stage, applies: bool) -> None:
 def test_a_server_that_is_gone_before(stage: Stage) -> None:
     stage.running.stop()
     error = stage.refused("was refused", ServerUnreachable)
-    assert stage.history.entries[-1].message == str(error)
+    assert stage.history.kept[-1].message == str(error)
     assert stage.writes == 0
 
 

@@ -160,3 +160,6 @@ def test_memory_is_compared_with_the_limit_in_force() -> None:
     assert trial_lines(trial) == ["c used at most 120Mi: 75% of its limit 160Mi"]
     trial = trial.looked([pod("160Mi")], used(80), WAITING).looked([pod("128Mi")], used(96), DONE)
     assert trial_lines(trial) == ["c used at most 96Mi: 75% of its limit 128Mi"]
+    for stage in (Stage.OVERTAKEN, Stage.UNDONE):
+        later = trial.looked([pod("100Mi")], used(99), Progress(stage, settled=True))
+        assert trial_lines(later) == trial_lines(trial), "that is the limit of another change"

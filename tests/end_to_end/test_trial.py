@@ -150,6 +150,19 @@ def test_the_value_of_someone_else_is_never_reverted(run: Run, stage: Stage, tog
     assert ("changed again by someone else" in last(done)) is not together
 
 
+def test_what_a_person_undoes_meanwhile_ends_as_undone(run: Run, stage: Stage) -> None:
+    def undo() -> None:
+        run("undo", "--yes")
+
+    stage.at = {60: undo}
+    done = run("set", "pod/alone", *MORE, "--for", "10m", "--undo-if", "restarts,oom")
+    assert (done.code, stage.limit()) == (1, "128Mi"), done.err
+    assert last(done).endswith("pod/alone is changed, and ended as: undone")
+    assert (
+        " undone: 60s: no restart, no OOM kill; app: memory usage is unknown\n" in run("undo", "--list").out
+    )
+
+
 def test_what_the_kubelet_cannot_do_is_reverted(run: Run, stage: Stage) -> None:
     stage.answers("Infeasible", "Node didn't have enough capacity")
     flags = ("--for", "10m", "--undo-if", "infeasible")

@@ -88,7 +88,8 @@ def test_the_next_death_is_said_as_it_was_and_as_it_is_now(facts: ViewModel) -> 
 )
 def test_what_the_kubelet_says_of_a_trial_that_is_reverted(progress: Progress, end: str) -> None:
     undoing: Any = SimpleNamespace(state=SimpleNamespace(error=None, result=1, progress=progress))
-    change: Any = SimpleNamespace(undoing=undoing, trial=Trial(infeasible=""), reverts=True)
+    state = SimpleNamespace(is_undone=False)
+    change: Any = SimpleNamespace(undoing=undoing, trial=Trial(infeasible=""), reverts=True, state=state)
     *_, line = apply_lines.trial_end_lines(change, KEYS)
     assert line.text == f"  it is reverted: {end}"
 

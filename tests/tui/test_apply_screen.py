@@ -540,6 +540,7 @@ async def test_a_change_on_trial_that_does_not_hold_is_reverted(
 
 
 CANNOT = Progress(Stage.ERROR, settled=False, message="too low")
+UNDONE = Progress(Stage.UNDONE, settled=True)
 INFEASIBLE = Progress(Stage.INFEASIBLE, settled=True, message="too much")
 
 
@@ -547,6 +548,7 @@ INFEASIBLE = Progress(Stage.INFEASIBLE, settled=True, message="too much")
     ("look", "end"),
     [
         (DONE, "in place: it held for 0s; U reverts it"),
+        (UNDONE, "in place: undone after 0s\n"),
         (CANNOT, "in place: after 0s last seen as: error: too low; U reverts it"),
         (
             INFEASIBLE,
@@ -575,7 +577,7 @@ async def test_a_trial_goes_on_after_its_screen_is_left_and_its_end_is_notified(
         assert entry_state(entry).startswith("on trial: until ")
         screen.change.plan = TrialPlan(0.0)
         writer.hold_look.set()
-        await pilot.until(lambda: end in pilot.notifications[-1])
+        await pilot.until(lambda: end in f"{pilot.notifications[-1]}\n")
         assert pilot.qos.writing.leave_question == ""
 
 
