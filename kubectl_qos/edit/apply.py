@@ -161,7 +161,6 @@ class Apply:
         keeps_mine: whether the same change is tried again on the object as it is now.
         seen: the stages so far, each once.
         checks: how often the object was checked; `failed_checks` is how many of the last have failed.
-        is_left: whether nobody waits for it any more.
         error: what went wrong last.
     """
 
@@ -182,7 +181,6 @@ class Apply:
     seen: tuple[Seen, ...] = ()
     checks: int = 0
     failed_checks: int = 0
-    is_left: bool = False
     error: QosError | None = None
 
     @classmethod
@@ -316,8 +314,6 @@ class Apply:
             state = replace(self._without_answers(), error=answer)
         else:
             state = replace(self, phase=Phase.FOLLOWING, result=answer, seen=(Seen(seconds, None),))
-        if self.is_left:
-            return replace(state, phase=Phase.SETTLED), None
         return state, None if isinstance(answer, QosError) else Check(answer, 0.0)
 
     def checked(self, answer: Progress | QosError, seconds: int = 0, *, on_trial: bool = False) -> Step:
@@ -348,8 +344,7 @@ class Apply:
 
     def leave(self) -> Step:
         """Nobody waits any more: only the answer to a request that was sent is still taken."""
-        phase = Phase.SENDING if self.phase is Phase.SENDING else Phase.SETTLED
-        return replace(self, phase=phase, is_left=True), None
+        return self if self.phase is Phase.SENDING else replace(self, phase=Phase.SETTLED), None
 
     def _without_answers(self) -> Apply:
         return replace(self, phase=Phase.READY, accepted=None, confirms_next=False, error=None)

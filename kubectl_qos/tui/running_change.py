@@ -24,7 +24,7 @@ from kubectl_qos.edit.strategy import choose_strategy
 from kubectl_qos.edit.trial import Trial, TrialPlan
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.snapshot import Snapshot
-from kubectl_qos.present.apply import alternative, on_trial, tried, unreverted
+from kubectl_qos.present.apply import alternative, on_trial, progress_line, tried, unreverted
 from kubectl_qos.tui.apply_lines import trial_end_lines
 from kubectl_qos.tui.edit_target import EditTarget
 from kubectl_qos.tui.follower import attempt
@@ -107,9 +107,9 @@ class RunningChange:
         return max(int((self.target.source.now() - self.sent_at).total_seconds()), 0)
 
     def leave(self) -> None:
-        """Nobody looks at it any more: it is not followed, but to the end of its trial."""
+        """Nobody looks at it any more: what was sent is followed to its end all the same."""
         self.is_left = True
-        if self.plan is None or self.state.phase not in {apply.Phase.SENDING, apply.Phase.FOLLOWING}:
+        if self.state.phase is not apply.Phase.FOLLOWING:
             self.take(self.state.leave())
         if isinstance(self.undoing, RunningChange):
             self.undoing.leave()
@@ -199,8 +199,12 @@ class RunningChange:
             step = step[0].leave()
         self.tried_seconds = seconds
         self.take(step)
-        if plan is not None and was_followed and self.state.phase is apply.Phase.SETTLED:
-            self._service.run(self._end_trial, self._trial_ended)
+        if was_followed and self.state.phase is apply.Phase.SETTLED:
+            if plan is not None:
+                self._service.run(self._end_trial, self._trial_ended)
+            elif (progress := self.state.progress) is not None:
+                failed = progress.stage not in {Stage.DONE, Stage.UNDONE}
+                self._notify(f"{self.name}: {progress_line(progress)}", failed=failed)
 
     @property
     def reverts(self) -> bool:

@@ -345,11 +345,10 @@ def test_nothing_goes_on_after_leaving() -> None:
 @pytest.mark.parametrize("error", [None, REFUSED], ids=["done", "refused"])
 def test_the_answer_to_a_sent_request_is_taken_after_leaving(error: QosError | None) -> None:
     state, command = sending()
-    state = state.leave()[0]
-    assert state.phase is Phase.SENDING
+    assert state.leave() == (state, None)
     state, check = state.sent(error or result_of(command.dry_run))
-    assert (state.phase, check, state.error) == (Phase.SETTLED, None, error)
-    assert (state.result is None) == (error is not None)
+    assert (state.error, state.phase) == (error, Phase.READY if error is not None else Phase.FOLLOWING)
+    assert (state.result is None) == (check is None) == (error is not None)
 
 
 # -- every walk -----------------------------------------------------------------------------------
@@ -448,7 +447,6 @@ class Walks(RuleBasedStateMachine):
             assert state.blocked is None
         if state.phase is Phase.FOLLOWING:
             assert state.result is not None
-            assert not state.is_left
         if state.phase is Phase.DRY_RUN:
             assert state.accepted is None
             assert state.request is not None
@@ -456,7 +454,6 @@ class Walks(RuleBasedStateMachine):
             assert state.blocked is None, "what was accepted can be sent"
         assert state.confirms_next <= (state.phase is Phase.DRY_RUN)
         assert (state.phase is Phase.LOADING) <= (state.blocked is Blocked.LOADING)
-        assert state.is_left <= (state.phase in {Phase.SENDING, Phase.SETTLED})
         if state.result is not None:
             assert state.phase in {Phase.FOLLOWING, Phase.SETTLED}, "a change that was made is not made again"
 

@@ -303,19 +303,20 @@ async def test_every_stage_is_shown_until_it_settles() -> None:
         assert states(pilot) == [EntryState.DONE]
 
 
-async def test_leaving_while_it_is_looked_at_ends_the_looking_and_says_so() -> None:
+async def test_what_is_left_while_it_is_looked_at_is_followed_to_its_end() -> None:
     async with strategies() as pilot:
         writer_of(pilot).looks = [WAITING]
         await confirmed(pilot)
         await pilot.seen("waiting for the kubelet")
         await pilot.keys("escape")
-        assert pilot.notifications == [
-            f"stopped watching pod shop/{API} in place; the change goes on, U lists it"
-        ]
+        name = f"pod shop/{API} in place"
+        assert pilot.notifications == [f"{name} goes on: its end will be shown, and U lists it"]
+        assert isinstance(pilot.app.screen, MainScreen)
+        writer_of(pilot).looks = [INFEASIBLE]
+        await pilot.until(lambda: pilot.notifications[-1] == f"{name}: infeasible: too much")
         looks = len(writer_of(pilot).heard_of("look"))
         await pilot.pause()
-        assert len(writer_of(pilot).heard_of("look")) <= looks + 1
-        assert isinstance(pilot.app.screen, MainScreen)
+        assert len(writer_of(pilot).heard_of("look")) == looks
 
 
 async def test_leaving_the_ui_while_it_is_sent_needs_confirmation() -> None:
@@ -335,9 +336,9 @@ async def test_leaving_the_ui_while_it_is_sent_needs_confirmation() -> None:
         assert "no answer yet" in pilot.qos.writing.leave_question, "also where its screen was left"
         writer_of(pilot).hold_write.set()
         await pilot.until(lambda: not pilot.qos.writing.leave_question)
-        assert pilot.notifications[-1] == f"pod shop/{API} in place was changed"
+        name = f"pod shop/{API} in place"
+        await pilot.until(lambda: pilot.notifications[-2:] == [f"{name} was changed", f"{name}: done"])
         assert states(pilot) == [EntryState.DONE]
-        assert not writer_of(pilot).heard_of("look")
 
 
 CONFLICT = ValueConflict("c", Side.REQUESTS, "memory", *map(Quantity.parse, ("512Mi", "1Gi", "2Gi")))

@@ -261,7 +261,7 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
 
 
 class ProgressScreen(QosScreen, group=BindingGroup.PROGRESS):
-    """The progress of a change that was confirmed. Leaving stops watching only; change and trial go on."""
+    """The progress of a change that was confirmed. Once it is left its end is notified."""
 
     CSS_PATH = "apply.tcss"
     AUTO_FOCUS = "TextScroll"
@@ -314,8 +314,7 @@ class ProgressScreen(QosScreen, group=BindingGroup.PROGRESS):
             self.qos.notify(
                 f"{name} is under way: its answer will be shown, and {undo} lists it", severity="warning"
             )
-        elif phase is Phase.FOLLOWING and self.change.plan is not None:
-            self.qos.notify(f"{name} stays on trial: its end will be shown, and {undo} lists it")
         elif phase is Phase.FOLLOWING:
-            self.qos.notify(f"stopped watching {name}; the change goes on, {undo} lists it")
+            goes_on = "goes on" if self.change.plan is None else "stays on trial"
+            self.qos.notify(f"{name} {goes_on}: its end will be shown, and {undo} lists it")
         self.dismiss()
