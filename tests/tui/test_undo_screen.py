@@ -21,7 +21,7 @@ from kubectl_qos.tui.screens.apply import ApplyScreen
 from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.screens.undo import UndoScreen, _token
 from kubectl_qos.tui.widgets.line_table import HEADER, LineTable
-from tests.tui.sources import API, Run, ScriptedSource, applied, demo, pod_named, running
+from tests.tui.sources import API, Run, ScriptedSource, applied, demo, pod_named, running, with_usage
 from tests.tui.writers import around, memory
 
 
@@ -77,6 +77,19 @@ async def test_nothing_applied_says_so() -> None:
         await pilot.keys("u", "enter")
         await pilot.keys("escape")
         assert isinstance(pilot.app.screen, MainScreen)
+
+
+async def test_what_is_open_grows_older_and_sees_how_a_change_ends() -> None:
+    async with undoing(replace(OURS, state=EntryState.ACCEPTED)) as pilot:
+        assert "2m ago" in pilot.words
+        assert "accepted" in pilot.words
+        put(pilot.qos.writing.history, [OURS])
+        pilot.source.later(300)
+        view_model = pilot.qos.view_model
+        assert view_model is not None
+        pilot.qos.view_model = replace(view_model, snapshot=with_usage(view_model.snapshot, "crunch-", 5))
+        await pilot.seen("7m ago")
+        assert "accepted" not in pilot.words
 
 
 async def test_it_is_reverted_the_same_way() -> None:

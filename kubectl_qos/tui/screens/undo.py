@@ -60,7 +60,7 @@ class UndoScreen(QosScreen, group=BindingGroup.UNDO):
         yield entry
 
     def on_mount(self) -> None:
-        self._read()
+        self.watch(self.app, "view_model", self._read)  # ages grow, and changes come to their ends
 
     @property
     def table(self) -> LineTable[Entry]:
