@@ -43,6 +43,7 @@ from kubectl_qos.edit.goals import (
 )
 from kubectl_qos.edit.preview import Preview, StrategyKind, preview
 from kubectl_qos.edit.related import recommended_edits
+from kubectl_qos.k8s.allocation import is_resizing, resize_condition
 from kubectl_qos.k8s.kinds import WORKLOADS, find_workload
 from kubectl_qos.k8s.objects import MEMORY, Pod, all_containers
 from kubectl_qos.k8s.quantity import ZERO
@@ -189,6 +190,11 @@ class _Search:
                 return NoFixReason.LEAK
             if self.missing(death) <= 0:
                 return NoFixReason.HAS_ROOM
+            condition = resize_condition(pod)
+            if is_resizing(pod) and (condition is None or condition.reason != ResizeStatus.INFEASIBLE):
+                later = self._later(death, ())
+                if later is None or self.missing(later) <= 0:
+                    return NoFixReason.RESIZING
         return NoFixReason.STATIC if is_static(pod) or is_mirror(pod) else None
 
     def missing(self, death: NextDeath) -> int:

@@ -183,6 +183,7 @@ class NoFixReason(StrEnum):
     STATIC = "a static pod"
     LEAK = "grows without end"
     HAS_ROOM = "has room enough"
+    RESIZING = "is being resized"
     NOT_BY_EDITS = "no request, limit or class puts it off"
 
 

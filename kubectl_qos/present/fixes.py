@@ -27,6 +27,7 @@ from kubectl_qos.edit.preview import StrategyKind
 from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.edit.strategy import loop_obstacles
 from kubectl_qos.errors import InputError
+from kubectl_qos.k8s.allocation import is_resizing
 from kubectl_qos.k8s.kinds import Workload, find_workload
 from kubectl_qos.k8s.kubelet import MEMORY_AVAILABLE, Origin
 from kubectl_qos.k8s.managers import Manager, as_manager, find_recommending, matching_autoscalers
@@ -39,6 +40,7 @@ from kubectl_qos.present.findings import manager_line
 from kubectl_qos.present.format import NONE, binary, count, escape, full_name
 from kubectl_qos.present.next_death import distance, killed_by, mechanism_notes, state_notes, turn, victim
 from kubectl_qos.present.output import ARROW, NUMBER, Column, column, table
+from kubectl_qos.present.reasons import resize_sentence
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.restart import oom_loops
 from kubectl_qos.qos.simulation.next_death import OF_NODE, NextDeath
@@ -328,8 +330,9 @@ def evidence_text(evidence: Evidence) -> str:
 
 
 def fix_sentence(fix: Fix) -> str:
-    """One line: `shop/api-0 c limits.memory 1Gi → 2Gi, now, in place`."""
-    return f"{fix_object(fix)} {fix_change(fix)}, {fix_when(fix)}, {fix_how(fix)}"
+    """One line, after what its pod waits for: `shop/api-0 c limits.memory 1Gi → 2Gi, now, in place`."""
+    waits = f"{resize_sentence(fix.pod)}; " if is_resizing(fix.pod) else ""
+    return f"{waits}{fix_object(fix)} {fix_change(fix)}, {fix_when(fix)}, {fix_how(fix)}"
 
 
 NO_FIX: Final = {
@@ -339,6 +342,7 @@ NO_FIX: Final = {
     ),
     NoFixReason.LEAK: "it grows without end, so that no limit is enough: look for the leak",
     NoFixReason.HAS_ROOM: "its limit leaves room enough above what was seen",
+    NoFixReason.RESIZING: "a resize that is under way leaves it room enough",
     NoFixReason.NOT_BY_EDITS: "no memory request puts it off",
 }
 

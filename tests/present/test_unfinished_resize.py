@@ -1,9 +1,11 @@
 """What is said of a pod while a resize is unfinished: the values in force, the desired ones, the reports."""
 
+import dataclasses
 import json
 from datetime import UTC, datetime
 
 import pytest
+from msgspec.structs import replace
 
 from kubectl_qos.__main__ import main
 from kubectl_qos.k8s.objects import NodeObject, convert
@@ -12,6 +14,8 @@ from kubectl_qos.present.explanation import explain_pod, text_lines
 from kubectl_qos.present.pod_rows import PodRow, build_rows
 from kubectl_qos.present.reasons import resize_sentence, why_lines
 from kubectl_qos.qos.prediction import predict_running
+from kubectl_qos.tui.screens.fixes import suggested_line
+from tests.demo.living import IMPORTER, Stepped, limit
 from tests.edit.test_when import PENDING, pod, used
 from tests.qos.recorded import pods_c, setup_c
 
@@ -86,3 +90,26 @@ def test_json_has_the_desired_values(capsys: pytest.CaptureFixture[str]) -> None
     assert main(["top", "--demo", "-A", "-o", "json"]) == 0
     items = json.loads(capsys.readouterr().out)["items"]
     assert all({"desiredRequestBytes", "desiredLimitBytes"} <= item.keys() for item in items)
+
+
+@pytest.mark.parametrize(
+    ("to", "reason", "words"),
+    [
+        ("160Mi", "", "own limit 98%, +2Mi: a resize that is under way leaves it room enough"),
+        (
+            "160Mi",
+            "Infeasible",
+            f"a resize is Infeasible: it will not happen on this node; data/{IMPORTER} c",
+        ),
+        ("125Mi", "", f"a resize is in progress; data/{IMPORTER} c limits.memory 125Mi → "),
+    ],
+)
+def test_a_fix_waits_for_a_resize_that_is_enough(to: str, reason: str, words: str) -> None:
+    demo = Stepped(5)
+    demo.apply(demo.to("Pod", "data", IMPORTER, limit(to)))
+    snapshot = demo.later(1)
+    mine = demo.pod()
+    (condition,) = mine.status.conditions or ()
+    status = replace(mine.status, conditions=(replace(condition, reason=reason),))
+    pods = [replace(one, status=status) if one is mine else one for one in snapshot.pods]
+    assert words in suggested_line(dataclasses.replace(snapshot, pods=tuple(pods)), mine.node_name)
