@@ -15,7 +15,7 @@ from kubectl_qos.demo.controllers import Controllers, Kubelets
 from kubectl_qos.demo.kernel import Kernels, Process
 from kubectl_qos.demo.world import World, container_statuses, memory_limit, report_resources
 from kubectl_qos.k8s.allocation import is_resizing
-from kubectl_qos.k8s.objects import DISRUPTION_TARGET, Json, Pod, convert
+from kubectl_qos.k8s.objects import DISRUPTION_TARGET, Json, Pod, convert, nested
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.qos.eviction import to_hard_eviction
 from kubectl_qos.qos.kills.evidence import BY_KUBELET, EVICTED, OOM_KILLED
@@ -89,7 +89,7 @@ class Script:
     """Moves a cluster along with the clock; `logs` are the lines of each node's kernel log.
 
     `version` is another one whenever an object or a sample is; `node_usage` is the sample of whole nodes, of
-    those whose own processes use something.
+    those whose own processes use something; `killed_at` has the limits at the last kills, empty without one.
     """
 
     def __init__(self, items: list[dict[str, Any]], began: datetime, seed: int = 0) -> None:
@@ -106,6 +106,7 @@ class Script:
             for one in sample["containers"]
         }
         self._first = dict(self._used)
+        self.killed_at: dict[Container, str] = {}
         self._starts: dict[Container, int] = {}
         self._backoff: dict[Container, tuple[int, int]] = {}
         self._pressed: dict[str, int] = {}
@@ -325,6 +326,7 @@ class Script:
             self._fail(raw, end, {})
             return
         status = _status_of(raw, container.name)
+        self.killed_at[container] = nested(status, "resources", "limits").get("memory", "")
         begun, id_ = status["state"]["running"]["startedAt"], status["containerID"]
         times = {"startedAt": begun, "finishedAt": world.now}
         status["lastState"] = {"terminated": {**end, **times, "containerID": id_}}

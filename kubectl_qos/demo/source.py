@@ -136,9 +136,12 @@ class LivingDemo(Source):
     def log(self, pod: Pod, container: str, *, is_previous: bool) -> str:
         """What the container has said of its memory. Raises QosError without a run of it."""
         raw = self.raw(pod)
+        from kubectl_qos.demo.script import Container
         from kubectl_qos.demo.world import container_log
 
-        return container_log(raw, container, self.now(), is_previous=is_previous)
+        killed_at = self._advanced().killed_at if is_previous else {}
+        limit = killed_at.get(Container(pod.namespace, pod.name, container))
+        return container_log(raw, container, self.now(), is_previous=is_previous, killed_at=limit)
 
     def events(self, pod: Pod) -> tuple[Event, ...]:
         """Those of the frozen demo, and what has happened since."""

@@ -194,11 +194,15 @@ def memory_limit(status: Json) -> int | None:
 
 
 _REPORTS: Final = 8
+_REPORT_EVERY: Final = timedelta(seconds=10)
 
 
-def container_log(raw: Json, container: str, now: datetime, *, is_previous: bool) -> str:
+def container_log(
+    raw: Json, container: str, now: datetime, *, is_previous: bool, killed_at: str | None = None
+) -> str:
     """What a container said of its memory while it ran; one that the kernel kills has no last words.
 
+    `killed_at` is the limit at the end of a previous run, empty without one, None where it is that of now.
     Raises QosError without such a run.
     """
     found = next((one for _, one in container_statuses(raw) if one["name"] == container), {})
@@ -209,14 +213,12 @@ def container_log(raw: Json, container: str, now: datetime, *, is_previous: bool
         raise QosError(f'previous terminated container "{container}" in pod "{name}" not found')
     begin, end = parse_time(run["startedAt"]), parse_time(run.get("finishedAt")) or now
     assert begin is not None, "a run has a beginning"
-    limit = nested(found, "resources", "limits").get("memory")
-    most = memory_limit(found)
-    lines = [
-        f"{run['startedAt']} started, {f'memory limit {limit}' if limit is not None else 'no memory limit'}"
-    ]
-    for number in range(1, _REPORTS):
-        time = begin + (end - begin) * number / _REPORTS
-        heap = f", heap {most * (40 + 55 * number // _REPORTS) // 100 >> 20}Mi" if most is not None else ""
+    limit = nested(found, "resources", "limits").get("memory", "") if killed_at is None else killed_at
+    most = Quantity.parse(limit).value() if limit else None
+    lines = [f"{run['startedAt']} started, {f'memory limit {limit}' if limit else 'no memory limit'}"]
+    for left in range(_REPORTS - 1, 0, -1):
+        time = end - left * min((end - begin) / _REPORTS, _REPORT_EVERY)
+        heap = f", heap {most * (98 - 2 * left) // 100 >> 20}Mi" if most is not None else ""
         lines.append(f"{time:%Y-%m-%dT%H:%M:%SZ} {int((time - begin).total_seconds())} items done{heap}")
     if run.get("exitCode") and run.get("reason") != OOM_KILLED:
         lines.append(f"{run['finishedAt']} exit {run['exitCode']}")

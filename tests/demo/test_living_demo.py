@@ -114,7 +114,12 @@ def test_a_container_says_what_it_used_and_has_no_last_words() -> None:
     assert first == "2026-11-17T12:00:00Z started, memory limit 123456789"
     assert len(others) == 7
     assert all("items done, heap" in line for line in others)
-    assert others[-1] < "2026-11-20T12:00:41Z", "it is killed, and says nothing of it"
+    assert others[-1].startswith("2026-11-20T12:00:31Z "), "it is killed, and says nothing of it"
+    assert others[-1].endswith(", heap 113Mi")
+    demo.apply(demo.to("Pod", "data", IMPORTER, limit("192Mi")))
+    demo.later(60)
+    assert demo.log(demo.pod(), "c", is_previous=True).splitlines() == [first, *others], "that run had less"
+    assert " memory limit 192Mi\n" in demo.log(demo.pod(), "c", is_previous=False)
     with pytest.raises(QosError, match='previous terminated container "c" in pod'):
         Stepped(1).log(demo.pod(), "c", is_previous=True)
 
