@@ -69,8 +69,8 @@ def cheapest_section(pod: Pod, row: PodRow | None, snapshot: Snapshot) -> Sectio
         return Section("Where to change it", lines=sentences(OF_FILE))
     if row is None or row.rank is None or pod.kind != "Pod":
         return None
-    lines = list(dict.fromkeys(_outliving(pod, snapshot)))
-    return Section("Cheapest changes for a full node", lines=tuple(lines)) if lines else None
+    lines = {line.text: line for line in _outliving(pod, snapshot)}  # the last one of the same does most
+    return Section("Cheapest changes for a full node", lines=tuple(lines.values())) if lines else None
 
 
 _OTHERS: Final = (1, 4)

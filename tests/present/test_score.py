@@ -46,6 +46,18 @@ def test_the_cheapest_change_does_what_it_says_and_one_step_less_does_not() -> N
     assert ranks == [1, 2]
 
 
+def test_a_change_that_outlives_several_is_offered_once() -> None:
+    row = next(one for one in ROWS if one.name == "promo-7c4b-l9dk2")
+    section = cheapest_section(row.pod, row, DEMO)
+    assert section is not None
+    assert [(line.text, line.note) for line in section.lines] == [
+        (
+            "c requests.memory and c limits.memory 64Mi → 66Mi",
+            "outlives monitoring/node-exporter-2qk6d: rank 10 when c restarts",
+        )
+    ]
+
+
 def test_a_static_pod_is_changed_by_its_file() -> None:
     pod = pod_named(DEMO, "etcd-control-1")
     section = cheapest_section(pod, next(one for one in ROWS if one.name == pod.name), DEMO)
