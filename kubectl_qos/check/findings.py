@@ -41,12 +41,19 @@ _KIND_WORDS: Final = {
 class Subject:
     """A pod, or that of a template, with its object as it is written, which is empty for one of a cluster.
 
-    `duplicates` are the paths of fields that the object has twice.
+    `duplicates` are the paths of fields that the object has twice, `default_namespace` is where an object
+    without a namespace is made.
     """
 
     pod: Pod
     raw: Json = field(default_factory=dict)
     duplicates: tuple[str, ...] = ()
+    default_namespace: str = "default"
+
+    @property
+    def namespace(self) -> str:
+        """The namespace that the settings speak of."""
+        return self.pod.namespace or self.default_namespace
 
     @property
     def kind_and_name(self) -> tuple[str, str]:
@@ -246,6 +253,6 @@ def _covers(exemption: Exemption, finding: Finding, today: date) -> bool:
         not exemption.has_expired(today)
         and matches(exemption.rules, finding.rule)
         and matches([exemption.object], f"{kind.lower()}/{name}")
-        and matches([exemption.namespace], finding.subject.pod.namespace)
+        and matches([exemption.namespace], finding.subject.namespace)
         and matches([exemption.container], finding.owner)
     )

@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from kubectl_qos.check.findings import CLASS_MARK, MARKS, POD_LEVEL, Case, Context, Finding, Hit, Subject
-from kubectl_qos.check.settings import RuleId, matches
+from kubectl_qos.check.settings import RuleId
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.defaulting import SYSTEM_NODE_CRITICAL, SYSTEM_PRIORITIES, default_pod
 from kubectl_qos.k8s.kinds import template_path
@@ -139,7 +139,7 @@ def _class(case: Case) -> Iterator[Hit]:
 
 def _required_class(case: Case) -> str:
     own = case.subject.mark(CLASS_MARK)
-    return own or case.settings.required_class(case.pod.namespace)
+    return own or case.settings.required_class(case.subject.namespace)
 
 
 def _best_effort(case: Case) -> Iterator[Hit]:
@@ -357,13 +357,7 @@ def _replicas(case: Case) -> int:
 def check(subjects: Iterable[Subject], context: Context) -> list[Finding]:
     """Every finding on the pods, each once: the pods of a workload share theirs."""
     settings = context.settings
-    is_checked = [
-        subject
-        for subject in subjects
-        if not subject.pod.is_terminal
-        and (not settings.namespaces or matches(settings.namespaces, subject.pod.namespace))
-    ]
-    cases = [Case(subject, context) for subject in is_checked]
+    cases = [Case(subject, context) for subject in subjects if not subject.pod.is_terminal]
     hits = chain(
         ((case, hit) for case in cases for rule in _POD_RULES for hit in rule(case)),
         _inversions(cases),

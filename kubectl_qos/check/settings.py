@@ -100,7 +100,8 @@ class Settings:
     """Levels that differ from the rules' own (None is off), parameters, and what is left out.
 
     `classes` are required classes by a pattern of namespaces, `namespaces` the patterns of those that are
-    checked, all without any. `node_memory_bytes` is that of nodes on which pods are compared.
+    checked, all without any, and `place` is the file and line of it. `node_memory_bytes` is that of nodes on
+    which pods are compared.
     """
 
     levels: Mapping[RuleId, Level | None] = field(default_factory=dict)
@@ -110,6 +111,7 @@ class Settings:
     classes: Mapping[str, str] = field(default_factory=dict)
     priority: int = 1
     namespaces: tuple[str, ...] = ()
+    place: str = ""
     node_memory_bytes: int | None = None
     exceptions: tuple[Exemption, ...] = ()
 

@@ -122,6 +122,7 @@ def _settings(path: Path, document: YamlDocument | None) -> Settings:
     return Settings(
         levels=levels,
         namespaces=file.namespaces,
+        place=f"{path}:{line('namespaces')}",
         node_memory_bytes=file.node_memory.value() if file.node_memory is not None else None,
         exceptions=tuple(
             Exemption(**msgspec.structs.asdict(one), place=f"{path}:{line(f'exceptions[{index}]')}")

@@ -258,9 +258,30 @@ def test_a_file_without_pods_has_nothing_to_find(run: Run) -> None:
     assert (done.code, done.out, done.err) == (0, "", "nothing found in 0 objects\n")
 
 
-def test_only_some_namespaces_are_checked(run: Run) -> None:
-    settle(run, "namespaces: ['data*']\n")
-    assert found(run, BARE) == []
+@pytest.mark.parametrize(
+    ("manifest", "flags", "checked", "said"),
+    [
+        (BARE, (), False, "1 object left out by namespaces\nno object is in a namespace data*\n"),
+        (BARE, ("-n", "shop"), False, "1 object left out by namespaces\n"),
+        (BARE.replace("shop", "data-1"), (), True, ""),
+        (BARE.replace(", namespace: shop", ""), ("-n", "data"), True, ""),
+    ],
+)
+def test_only_some_namespaces_are_checked(
+    manifest: str, flags: tuple[str, ...], checked: bool, said: str, run: Run
+) -> None:
+    settle(run, "rules: {}\nnamespaces: ['data*']\n")
+    (run.home / "x.yaml").write_text(manifest)
+    done = run("check", "-f", "x.yaml", *flags)
+    assert bool(done.out) is checked
+    summary = "2 warnings in 1 object" if checked else "nothing found in 0 objects"
+    assert done.err.replace(f"{run.home / '.kubectl-qos.yaml'}:2: ", "") == f"{said}{summary}\n"
+    assert ("<testcase" in run("check", "-f", "x.yaml", *flags, "-o", "junit").out) is checked
+
+
+def test_an_object_without_a_namespace_is_in_the_default_one(run: Run) -> None:
+    settle(run, "namespaces: [default]\nrules: {QOS006: off, QOS010: {classes: {default: Guaranteed}}}\n")
+    assert [one["rule"] for one in found(run, BARE.replace(", namespace: shop", ""))] == ["QOS010"]
 
 
 def test_parameters_change_what_is_found(run: Run) -> None:

@@ -157,9 +157,9 @@ def _check(
 ) -> tuple[Report, tuple[str, ...]]:
     from kubectl_qos.check.findings import WAIVER_MARK, Subject, select
     from kubectl_qos.check.rules import check
-    from kubectl_qos.check.settings import Level
+    from kubectl_qos.check.settings import Level, matches
     from kubectl_qos.cluster.files import FileSource
-    from kubectl_qos.present.check import Place, Report, idle_line, reference, waiver_lines
+    from kubectl_qos.present.check import Place, Report, idle_line, reference, scope_lines, waiver_lines
     from kubectl_qos.present.reasons import missing_sentence
 
     scope, source = resolved.scope, resolved.source
@@ -167,14 +167,21 @@ def _check(
     snapshot = source.snapshot(scope)
     locations: dict[int, DocumentLocation] = {}
     subjects: list[Subject] = []
+    anywhere, namespace = replace(scope, namespace=None), scope.namespace or "default"
     if files is not None and files.objects:
         for one in files.objects:
-            for pod in filter(scope.matches, one.pods):
-                subjects.append(Subject(pod, one.raw, tuple(_duplicates(one))))
+            for pod in one.pods:
+                if not (scope if pod.namespace else anywhere).matches(pod):
+                    continue
+                subjects.append(Subject(pod, one.raw, tuple(_duplicates(one)), namespace))
                 locations[id(subjects[-1])] = one.location
     else:
         pods = filter(scope.matches, snapshot.pods)
         subjects += map(Subject, sorted(pods, key=lambda pod: (pod.namespace, pod.name)))
+    found_in = [one.namespace for one in subjects]
+    scope_notes = scope_lines(settings, found_in, is_whole=scope.namespace is None)
+    if settings.namespaces:
+        subjects = [one for one in subjects if matches(settings.namespaces, one.namespace)]
     lines: dict[str, list[str]] = {}
     origin = _kustomization(options.source.kustomize)
 
@@ -208,6 +215,7 @@ def _check(
         ],
     )
     notes = [
+        *scope_notes,
         *(line for one in subjects for line in waiver_lines(one, place(one, one.mark_path(WAIVER_MARK)))),
         *(idle_line(one, today) for one in selection.idle),
         *map(missing_sentence, snapshot.missing),
