@@ -279,11 +279,11 @@ def _inversions(cases: Sequence[Case]) -> Iterator[tuple[Case, Hit]]:
     Pods without a node are compared on one of the given size, each as what it is killed for, its worst
     container.
     """
-    nodes: dict[str, list[Case]] = {}
+    nodes: dict[tuple[str, int | None], list[Case]] = {}
     for case in cases:
-        nodes.setdefault(case.pod.node_name, []).append(case)
-    for node, group in nodes.items():
-        memory = group[0].setup.node.memory_capacity_bytes or group[0].settings.node_memory_bytes
+        memory = case.setup.node.memory_capacity_bytes or case.settings.node_memory_bytes
+        nodes.setdefault((case.pod.node_name, memory), []).append(case)
+    for (node, memory), group in nodes.items():
         if not memory:
             continue
         profiles = Profiles(memory, group[0].release)
@@ -356,7 +356,6 @@ def _replicas(case: Case) -> int:
 
 def check(subjects: Iterable[Subject], context: Context) -> list[Finding]:
     """Every finding on the pods, each once: the pods of a workload share theirs."""
-    settings = context.settings
     cases = [Case(subject, context) for subject in subjects if not subject.pod.is_terminal]
     hits = chain(
         ((case, hit) for case in cases for rule in _POD_RULES for hit in rule(case)),
@@ -365,7 +364,7 @@ def check(subjects: Iterable[Subject], context: Context) -> list[Finding]:
     )
     found: dict[object, Finding] = {}
     for case, hit in hits:
-        level = settings.level(hit.rule)
+        level = case.settings.level(hit.rule)
         if level is not None:
             finding = Finding(hit.rule, level, case.subject, hit.path, hit.facts, hit.owner)
             # An object of a file is its own, whatever it is called.

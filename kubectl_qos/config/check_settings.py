@@ -2,7 +2,7 @@
 
 import fnmatch
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, get_args
@@ -64,17 +64,17 @@ class _File(_Strict, frozen=True):
     exceptions: tuple[_Exception, ...] = ()
 
 
-def find_check_settings(paths: Iterable[str]) -> Path | None:
-    """The file beside the first of these paths, or in a folder above it, up to the one with .git."""
-    for path in map(Path, paths):
-        if not path.exists():
-            continue
-        start = path.resolve()
-        for folder in (start, *start.parents) if start.is_dir() else start.parents:
-            if (folder / FILE_NAME).is_file():
-                return folder / FILE_NAME
-            if (folder / ".git").exists():
-                break
+def find_check_settings(path: str) -> Path | None:
+    """The file beside a path, or in a folder above it, up to the one with .git.
+
+    What is no path, as standard input, has that of the working directory.
+    """
+    start = Path(path).resolve()
+    for folder in (start, *start.parents) if start.is_dir() else start.parents:
+        if (folder / FILE_NAME).is_file():
+            return folder / FILE_NAME
+        if (folder / ".git").exists():
+            break
     return None
 
 

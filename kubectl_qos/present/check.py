@@ -124,17 +124,17 @@ def idle_line(exemption: Exemption, today: date) -> str:
     return escape(f"{about} waives nothing: nothing that was found matches it")
 
 
-def scope_lines(settings: Settings, namespaces: Sequence[str], *, is_whole: bool) -> Iterator[str]:
-    """What the setting `namespaces` leaves out of objects in these, and its patterns that match none.
+def scope_lines(settings: Settings, subjects: Sequence[Subject], *, is_whole: bool) -> Iterator[str]:
+    """What the setting `namespaces` leaves out, and its patterns that match nothing.
 
     Where the objects are not the whole, a pattern may match others.
     """
-    patterns = settings.namespaces
-    if left_out := sum(not matches(patterns, one) for one in namespaces) if patterns else 0:
+    mine = [one for one in subjects if one.settings is settings]
+    if left_out := sum(not one.is_chosen for one in mine):
         yield escape(f"{settings.place}: {count(left_out, 'object')} left out by namespaces")
-    for one in patterns if is_whole else ():
-        if not any(matches([one], namespace) for namespace in namespaces):
-            yield escape(f"{settings.place}: no object is in a namespace {one}")
+    for pattern in settings.namespaces if is_whole else ():
+        if not any(matches([pattern], one.namespace) for one in mine):
+            yield escape(f"{settings.place}: no object is in a namespace {pattern}")
 
 
 def summary(report: Report) -> str:

@@ -43,9 +43,9 @@ POLICIES: Final = {
 def messages(raw: Mapping[str, Any]) -> dict[str, set[str]]:
     """What `check` says of an object, by the rule."""
     pod = convert(raw, Pod) if raw["kind"] == "Pod" else pod_from_workload(raw["kind"], raw)
-    found = check([Subject(pod, raw)], Context(Snapshot(), SETTINGS))
+    found = check([Subject(pod, raw, settings=SETTINGS)], Context(Snapshot()))
     said: dict[str, set[str]] = {}
-    for finding in select(found, SETTINGS, date(2026, 11, 23)).open:
+    for finding in select(found, (), date(2026, 11, 23)).open:
         said.setdefault(finding.rule, set()).add(f"{finding.rule}: {sentence(finding)}")
     return said
 

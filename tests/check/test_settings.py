@@ -113,15 +113,50 @@ def test_a_mistake_is_said_with_its_line(text: str, said: str, tmp_path: Path) -
     assert said in str(raised.value)
 
 
-def test_the_nearest_file_above_counts_up_to_the_repository(tmp_path: Path) -> None:
+def test_the_nearest_file_above_counts_up_to_the_repository(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = tmp_path / "repository" / "manifests" / "web"
     folder.mkdir(parents=True)
     (tmp_path / ".kubectl-qos.yaml").touch()
-    assert find_check_settings([str(folder)]) == tmp_path / ".kubectl-qos.yaml"
+    assert find_check_settings(str(folder)) == tmp_path / ".kubectl-qos.yaml"
     (tmp_path / "repository" / ".git").mkdir()
-    assert find_check_settings([str(folder)]) is None
+    assert find_check_settings(str(folder)) is None
     (folder.parent / ".kubectl-qos.yaml").touch()
-    assert find_check_settings(["-", str(folder)]) == folder.parent / ".kubectl-qos.yaml"
+    monkeypatch.chdir(folder)
+    assert find_check_settings("-") == folder.parent / ".kubectl-qos.yaml"
+
+
+def test_each_file_has_its_nearest_settings(run: Run) -> None:
+    for name, settings in {"a": "rules: {QOS006: off}", "b": "rules: {QOS006: note}", "c": ""}.items():
+        (run.home / name / "in").mkdir(parents=True)
+        (run.home / name / ".kubectl-qos.yaml").write_text(settings)
+        (run.home / name / "in" / "x.yaml").write_text(BARE)
+    files = [f"{name}/in/x.yaml" for name in "abc"]
+    for given in (["-R", "."], files, [*reversed(files)]):
+        levels = {
+            (one.partition(":")[0], one.split(": ")[1]) for one in run("check", *given).lines if "QOS" in one
+        }
+        assert levels == {("b/in/x.yaml", "note"), ("c/in/x.yaml", "warning")}
+    assert len(run("check", *files, "--config", "b/.kubectl-qos.yaml").lines) == 12
+    done = run("check", *files, "--to-policy")
+    assert (done.code, done.out) == (2, "")
+    assert "policies have the settings of one file, not of " in done.err
+    settle(run, "rules: {QOS006: off}")
+    assert run("check", "-", given=BARE).out == ""
+
+
+def test_pods_are_compared_on_nodes_of_one_size(run: Run) -> None:
+    """Those of files with other settings are for other nodes."""
+    for number, text in enumerate(EXAMPLES["QOS014"]["fails"].split("---\n")):
+        (run.home / str(number)).mkdir()
+        (run.home / str(number) / "x.yaml").write_text(text)
+    found = []
+    for sizes in ("16Gi", "16Gi"), ("16Gi", "8Gi"):
+        for number, size in enumerate(sizes):
+            (run.home / str(number) / ".kubectl-qos.yaml").write_text(f"nodeMemory: {size}\n")
+        found.append("QOS014" in run("check", "0", "1").out)
+    assert found == [True, False]
 
 
 def test_the_settings_of_a_folder_are_no_manifest(run: Run) -> None:
