@@ -162,8 +162,13 @@ def test_pods_are_compared_on_nodes_of_one_size(run: Run) -> None:
 def test_the_settings_of_a_folder_are_no_manifest(run: Run) -> None:
     (run.home / "web.yaml").write_text(BARE)
     settle(run, "rules: {QOS006: off}\n")
+    (run.home / "package.json").write_text("{}")
     done = run("check", "-f", ".")
-    assert (done.code, done.out, done.err) == (0, "", "nothing found in 1 object\n")
+    assert (done.code, done.out, done.err) == (
+        0,
+        "",
+        "documents without apiVersion and kind are skipped in folders: 1\nnothing found in 1 object\n",
+    )
 
 
 @pytest.mark.parametrize(

@@ -241,6 +241,7 @@ def _check(
         ],
     )
     notes = [
+        *(files.skipped if files is not None else ()),
         *scope_notes,
         *(line for one in subjects for line in waiver_lines(one, place(one, one.mark_path(WAIVER_MARK)))),
         *(idle_line(one, today) for one in selection.idle),
@@ -254,9 +255,9 @@ def _kustomization(folder: str | None) -> str:
     """The file of a folder's kustomization; empty for none, and for one that was fetched."""
     from pathlib import Path
 
-    from kubectl_qos.cluster.kustomize import NAMES
+    from kubectl_qos.cluster.inputs import KUSTOMIZATIONS
 
-    names = [Path(folder, name) for name in NAMES] if folder is not None else []
+    names = [Path(folder, name) for name in KUSTOMIZATIONS] if folder is not None else []
     return next((str(path) for path in names if path.is_file()), "")
 
 
