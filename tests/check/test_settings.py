@@ -284,9 +284,10 @@ def test_the_exit_code_follows_the_level(fail_on: str, code: int, run: Run) -> N
     assert run("check", "-f", "x.yaml", "--fail-on", fail_on).code == code
 
 
-def test_what_cannot_be_read_is_trouble(run: Run) -> None:
+@pytest.mark.parametrize("fail_on", ["error", "warning"])
+def test_what_cannot_be_read_is_trouble_whatever_is_found(fail_on: str, run: Run) -> None:
     (run.home / "x.yaml").write_text(f"{BARE}---\n- a list\n")
-    done = run("check", "-f", "x.yaml")
+    done = run("check", "-f", "x.yaml", "--fail-on", fail_on)
     assert done.code == 2
     assert "an object was expected, not a list" in done.err
     assert run("check", "-f", "gone.yaml").code == 2

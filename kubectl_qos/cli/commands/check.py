@@ -138,9 +138,10 @@ def _run(options: Options) -> int:
     report, notes = _check(resolved, settings_of, options)
     _print(report, options.output, notes)
     resolved.print_notes()
-    if report.has_failed:
-        return EXIT_FAILED
-    return EXIT_TROUBLE if resolved.failed else 0
+    # What was not checked counts for more than what was found.
+    if resolved.failed:
+        return EXIT_TROUBLE
+    return EXIT_FAILED if report.has_failed else 0
 
 
 def _run_fleet(source: SourceOptions, settings_of: Callable[[str], Settings], options: Options) -> int:
@@ -163,9 +164,9 @@ def _run_fleet(source: SourceOptions, settings_of: Callable[[str], Settings], op
     )
     notes = fleet.merged_notes({name: notes for name, (_, notes) in answers.items()})
     _print(whole, options.output, notes, fleet.clusters(answers, errors))
-    if whole.has_failed:
-        return EXIT_FAILED
-    return EXIT_TROUBLE if errors else 0
+    if errors:
+        return EXIT_TROUBLE
+    return EXIT_FAILED if whole.has_failed else 0
 
 
 def _check(
