@@ -131,15 +131,18 @@ def _small_limits(case: Case) -> Iterator[Hit]:
             yield case.hit(RuleId.LIMIT_TOO_SMALL, owner, where, limit=limit, minimum=minimum)
 
 
+OTHER_CLASS: Final = "the class is {class}, but {required} is required"
+NO_CLASS: Final = f'{CLASS_MARK}: no class "{{required}}"; Guaranteed, Burstable or BestEffort'
+
+
 def _class(case: Case) -> Iterator[Hit]:
-    required = _required_class(case)
-    if required and required != case.qos:
-        yield Hit(RuleId.OTHER_CLASS, case.prefix, {"becomes": case.qos, "required": required})
-
-
-def _required_class(case: Case) -> str:
     own = case.subject.mark(CLASS_MARK)
-    return own or case.settings.required_class(case.pod.namespace)
+    required = own or case.settings.required_class(case.pod.namespace)
+    if required and required != case.qos:
+        is_known = required in list(QosClass)
+        text = (OTHER_CLASS if is_known else NO_CLASS).format_map({"class": case.qos, "required": required})
+        path = case.prefix if is_known else case.subject.mark_path(CLASS_MARK)
+        yield Hit(RuleId.OTHER_CLASS, path, {"text": text})
 
 
 def _best_effort(case: Case) -> Iterator[Hit]:

@@ -109,7 +109,7 @@ def containers(draw: st.DrawFn, *, init: bool = False) -> dict[str, Any]:
 marks = st.fixed_dictionaries(
     {},
     optional={
-        "kubectl-qos/class": st.sampled_from(["Guaranteed", "Burstable", "BestEffort"]),
+        "kubectl-qos/class": st.sampled_from(["Guaranteed", "Burstable", "BestEffort", "Gold"]),
         "kubectl-qos/waive": st.sampled_from(
             [
                 "QOS006: batch",

@@ -183,6 +183,12 @@ def test_a_waiver_that_waives_nothing_is_said_with_its_line(
     assert f" shop/deployment/web: kubectl-qos/waive: {said}" in note
 
 
+def test_a_class_that_there_is_not_is_an_error_where_it_is_required(run: Run) -> None:
+    (one,) = found(run, BARE.replace("shop}", "shop, annotations: {kubectl-qos/class: Gold}}"))[:1]
+    assert (one["rule"], one["path"]) == ("QOS010", "metadata.annotations[kubectl-qos/class]")
+    assert one["message"] == 'kubectl-qos/class: no class "Gold"; Guaranteed, Burstable or BestEffort'
+
+
 def test_what_is_waived_is_printed_with_its_reason(run: Run) -> None:
     settle(run, "exceptions:\n- rules: [QOS006]\n  container: log\n  reason: it logs\n")
     (run.home / "x.yaml").write_text(BARE)
