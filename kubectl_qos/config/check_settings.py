@@ -11,6 +11,7 @@ import msgspec
 
 from kubectl_qos.check.settings import FILE_NAME, PARAMETERS, Exemption, Level, RuleId, Settings
 from kubectl_qos.errors import InputError, QuantityError
+from kubectl_qos.k8s.manifest import memory_bytes
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.yaml_loader import YamlDocument, read_yaml
 
@@ -119,10 +120,14 @@ def _settings(path: Path, document: YamlDocument | None) -> Settings:
             if not fnmatch.filter(_IDS, pattern):
                 where = f"exceptions[{index}].rules[{number}]"
                 raise error(where, f"there is no rule {pattern!r}: {', '.join(_IDS)}")
+    try:
+        memory = memory_bytes(str(file.node_memory)) if file.node_memory is not None else None
+    except QuantityError as wrong:
+        raise error("nodeMemory", f"nodeMemory: {wrong}") from None
     return Settings(
         levels=levels,
         namespaces=file.namespaces,
-        node_memory_bytes=file.node_memory.value() if file.node_memory is not None else None,
+        node_memory_bytes=memory,
         exceptions=tuple(
             Exemption(**msgspec.structs.asdict(one), place=f"{path}:{line(f'exceptions[{index}]')}")
             for index, one in enumerate(file.exceptions)

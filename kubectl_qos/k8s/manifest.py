@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from kubectl_qos.errors import QuantityError
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kinds import CustomWorkload, dotted, spec_path
 from kubectl_qos.k8s.objects import CPU, MEMORY, Pod
@@ -132,6 +133,16 @@ def odd_size(resource: str, quantity: Quantity, unit: str = "Mi") -> str:
     if resource == CPU and quantity.milli_value() >= MOST_CPU_MILLI:
         return f"{text} is {quantity.value():,} cores; {number}m was meant?"
     return ""
+
+
+def memory_bytes(text: str) -> int:
+    """The bytes of a person's size of memory. Raises QuantityError, also for what nobody means."""
+    size = Quantity.parse(text)
+    if size.sign <= 0:
+        raise QuantityError("must be positive")
+    if odd := odd_size(MEMORY, size, "Gi" if text.isdecimal() else "Mi"):
+        raise QuantityError(odd)
+    return size.value()
 
 
 def _odd_sizes(pod: Pod) -> Iterator[tuple[str, str]]:

@@ -101,6 +101,7 @@ exceptions:
         ("exceptions:\n- rules: [QOS006]\n", "missing required field `reason`"),
         ("exceptions:\n- reason: x\n  rules: [QOS06]\n", "line 3: there is no rule 'QOS06'"),
         ("nodeMemory: 16GB\n", "line 1: nodeMemory: "),
+        ("nodeMemory: 16\n", "line 1: nodeMemory: 16 is 16 bytes; 16Gi was meant?"),
         ("rules: [\n", "line 2: "),
         ("- a\n", "line 1: Expected `object`"),
     ],
