@@ -95,9 +95,17 @@ exceptions:
         ),
         (
             "\nruls: {}\n",
-            "line 2: ruls: Object contains unknown field `ruls`; allowed: rules, namespaces, nodeMemory, ",
+            "line 2: ruls: unknown field; did you mean rules?",
         ),
-        ("exceptions:\n- rules: [QOS006]\n  raison: x\n", "line 3: exceptions[0].raison: "),
+        (
+            "exceptions:\n- rules: [QOS006]\n  raison: x\n",
+            "line 3: exceptions[0].raison: unknown field; did you mean reason?",
+        ),
+        (
+            "exceptions:\n- rules: QOS006\n  reason: x\n",
+            "line 2: exceptions[0].rules: Expected `array`, got `str`; allowed: a list of ids or patterns",
+        ),
+        ("rules:\n  QOS006: off\n  QOS006: note\n", "line 3: rules.QOS006 is there twice"),
         ("exceptions:\n- rules: [QOS006]\n", "missing required field `reason`"),
         ("exceptions:\n- reason: x\n  rules: [QOS06]\n", "line 3: there is no rule 'QOS06'"),
         ("nodeMemory: 16GB\n", "line 1: nodeMemory: "),
