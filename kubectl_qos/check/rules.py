@@ -357,6 +357,10 @@ def _replicas(case: Case) -> int:
     return min(number, _MOST_REPLICAS) if isinstance(number, int) else 1
 
 
+_REFUSALS: Final = (RuleId.REFUSED, RuleId.REQUEST_ABOVE_LIMIT, RuleId.LIMIT_RANGE_REFUSES)
+"""What pods do not come to be by, so that no quota counts them."""
+
+
 def check(subjects: Iterable[Subject], context: Context) -> list[Finding]:
     """Every finding on the pods, each once: the pods of a workload share theirs."""
     settings = context.settings
@@ -367,11 +371,9 @@ def check(subjects: Iterable[Subject], context: Context) -> list[Finding]:
         and (not settings.namespaces or matches(settings.namespaces, subject.pod.namespace))
     ]
     cases = [Case(subject, context) for subject in is_checked]
-    hits = chain(
-        ((case, hit) for case in cases for rule in _POD_RULES for hit in rule(case)),
-        _inversions(cases),
-        _quotas(cases),
-    )
+    own = [(case, hit) for case in cases for rule in _POD_RULES for hit in rule(case)]
+    refused = {id(case) for case, hit in own if hit.rule in _REFUSALS}
+    hits = chain(own, _inversions(cases), _quotas([case for case in cases if id(case) not in refused]))
     found: dict[object, Finding] = {}
     for case, hit in hits:
         level = settings.level(hit.rule)
