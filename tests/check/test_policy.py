@@ -116,6 +116,7 @@ marks = st.fixed_dictionaries(
                 "QOS006, QOS008: a job; QOS010: moved",
                 "QOS006",
                 "QOS006:",
+                "",
                 "QOS0061: no",
             ]
         ),

@@ -174,11 +174,13 @@ def test_a_waiver_needs_a_reason(text: str, reason: str) -> None:
         ("QOS006", "'QOS006' waives nothing without a reason, as in 'QOS006: a batch job'"),
         ("QOS007: x; QOS006: ", "'QOS006:' waives nothing without a reason, as in 'QOS006: a batch job'"),
         ("QOS06: a job", "there is no rule 'QOS06' to waive: QOS001, QOS002"),
+        ("", "'' waives nothing without a reason, as in 'QOS006: a batch job'"),
+        (None, "'' waives nothing without a reason, as in 'QOS006: a batch job'"),
     ],
 )
 @pytest.mark.parametrize("where", ["metadata", "template"])
 def test_a_waiver_that_waives_nothing_is_said_with_its_line(
-    text: str, said: str, where: str, run: Run
+    text: str | None, said: str, where: str, run: Run
 ) -> None:
     raw = yaml.safe_load(BARE)
     owner = raw if where == "metadata" else raw["spec"]["template"]
