@@ -388,7 +388,7 @@ def test_a_folder_may_hold_what_is_no_object(tmp_path: Path, monkeypatch: pytest
     charts, patches, others = source.skipped
     assert charts.endswith("skipped, which helm template DIR | kubectl qos check - checks: charts/a")
     assert patches.endswith("skipped, which kubectl qos check -k DIR checks: deploy/web")
-    assert others == "documents without apiVersion and kind are skipped in folders: 3"
+    assert others == "documents without apiVersion and kind are skipped: 3"
     assert not source.problems
     named = FileSource([*FOLDER], keep_objects=True)
     assert len({one.place[0] for one in named.problems}) == 6
