@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 _ASCENDING: Final = frozenset({"rank", "to_eviction", "to_soft_eviction", "death_in"})
 
+_LISTED: Final = "kubectl qos top {} --from-exporter lists those that the exporter has published"
+
 
 class _Row(NamedTuple):
     """Values by the keys of columns; `cells` are texts of those that are shown otherwise."""
@@ -93,7 +95,7 @@ def print_top(options: top.Options, references: Sequence[Reference]) -> int:
         )
         print_table(view, format_, datetime.now(UTC))
     for name in missing:
-        output.print_error(ApiError.not_found(resource, name, hint=f"not among those of {header}"))
+        output.print_error(ApiError.not_found(resource, name, hint=_LISTED.format(resource)))
     return EXIT_ERROR if missing else 0
 
 
@@ -103,7 +105,7 @@ def print_next(options: next_command.Options, node: str | None, reference: Refer
         raise UsageError(f"--from-exporter and {reference} cannot be used together: no owner is published")
     published, of_context, header = _read(options.source, {})
     if node is not None and node not in published.nodes:
-        raise ApiError.not_found("nodes", node, hint=f"not among those of {header}")
+        raise ApiError.not_found("nodes", node, hint=_LISTED.format("nodes"))
     namespace = options.source.namespace if reference is None else of_context
     deaths = []
     for name, one in published.nodes.items():

@@ -173,7 +173,10 @@ def test_what_is_selected_and_what_is_not_among_them(run: From) -> None:
     assert (done.code, done.out) == (1, "")
     assert 'pods "nope" not found' in done.err
     assert "only the first 5 pods of each node's kill order are known" in done.err
-    assert run(store, "next", "node/nope").code == 1
+    done = run(store, "next", "node/nope")
+    hint = "hint: kubectl qos top nodes --from-exporter lists those that the exporter has published"
+    assert (done.code, done.err.splitlines()[2:]) == (1, [hint])
+    assert run(store, "top", "node/nope").err.splitlines()[2:] == [hint]
     done = run(Scraped([]), "top", "-A")
     assert (done.code, done.out) == (1, "")
     assert "the store has no series of kubectl qos exporter" in done.err
