@@ -83,6 +83,7 @@ def test_the_first_moment_of_the_demo(run: Run) -> None:
         done = run(*words, "-f", "demo.tar.gz")
         assert done == run(*words, "--demo")
         assert done.out
+    assert "nothing is changed: demo.tar.gz at 20" in run("fix", "-f", "demo.tar.gz", "--apply", "1").err
 
 
 class Recorded(ObjectServer):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from kubectl_qos import __version__
 from kubectl_qos.cli import output, sources
 from kubectl_qos.cli.flags import add_contexts, add_output, add_switch
-from kubectl_qos.errors import EXIT_TROUBLE, InputError, QosError, trouble
+from kubectl_qos.errors import EXIT_TROUBLE, InputError, QosError, UsageError, trouble
 
 if TYPE_CHECKING:
     from kubectl_qos.check.findings import Context, Subject
@@ -90,6 +90,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: Options) -> int:
     """Print the findings; 1 if one is as serious as --fail-on. Every error ends in exit code 2."""
     with trouble():
+        others = {
+            "--baseline": options.baseline,
+            f"-o {options.output}": options.output not in {None, "yaml"},
+        }
+        for flag in (flag for flag, value in others.items() if options.to_policy and value):
+            raise UsageError(f"--to-policy and {flag} cannot be used together: it prints policies, as YAML")
         return _run(options)
 
 

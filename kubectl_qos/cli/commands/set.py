@@ -273,8 +273,11 @@ def change(
         write_to_tree(pod, edits, resolved, options)
     elif options.writes:
         _write(effects, pod, resolved, options)
-    elif effects.edits and shell is None and options.source.demo and options.output is None:
-        output.note("nothing is changed: --yes applies it to the demo")
+    elif effects.edits and shell is None and options.output is None:
+        if options.source.demo:
+            output.note("nothing is changed: --yes applies it to the demo")
+        elif resolved.source.report is not None:
+            output.note(f"nothing is changed: {resolved.source.title} is the past")
     return bool(effects.edits)
 
 
