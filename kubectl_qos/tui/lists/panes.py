@@ -322,4 +322,5 @@ class NodePanel(Vertical):
             suggested[node] = deaths, "" if isinstance(found, QosError) else found
             self._show_suggestion(fix_key)
 
-        run_in_background(self, find, take)
+        # The search and the paint would wait for each other.
+        self.call_after_refresh(run_in_background, self, find, take)
