@@ -90,12 +90,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: Options) -> int:
     """Print the findings; 1 if one is as serious as --fail-on. Every error ends in exit code 2."""
     with trouble():
-        others = {
-            "--baseline": options.baseline,
-            f"-o {options.output}": options.output not in {None, "yaml"},
-        }
-        for flag in (flag for flag, value in others.items() if options.to_policy and value):
-            raise UsageError(f"--to-policy and {flag} cannot be used together: it prints policies, as YAML")
         return _run(options)
 
 
@@ -115,6 +109,12 @@ def _run(options: Options) -> int:
         size = sources.parse_size(source.node_memory, "--node-memory", "16Gi")
         settings = replace(settings, node_memory_bytes=size)
     if options.to_policy:
+        others = {
+            "--baseline": options.baseline,
+            f"-o {options.output}": options.output not in {None, "yaml"},
+        }
+        for flag in (flag for flag, value in others.items() if value):
+            raise UsageError(f"--to-policy and {flag} cannot be used together: it prints policies, as YAML")
         for path in paths:
             # What kustomize fetches has a host or a query: github.com/x/y//prod?ref=v1.
             is_fetched = path == source.kustomize and re.search(r"[:?]|//|^\w[\w-]*\.", path)
