@@ -59,23 +59,20 @@ class Subject:
         yield nested(self.raw, *template_path(self.pod.kind), "metadata")
         yield nested(self.raw, "metadata")
 
-    def mark(self, name: str) -> str:
-        """One of our annotations, of the template or the object; a label counts too."""
+    def mark(self, name: str) -> str | None:
+        """One of our annotations, of the template or else the object; a label counts too."""
         own = self.pod.annotations.required_class if name == CLASS_MARK else self.pod.annotations.waived
         labels: Mapping[str, str] = self.pod.metadata.labels or {}
-        values = [
-            own,
-            labels.get(name),
-            *(nested(one, side).get(name) for one in self.metadata() for side in MARKS),
-        ]
-        return next((str(value) for value in values if value), "")
+        marks = (nested(one, side) for one in self.metadata() for side in MARKS)
+        values = [own, labels.get(name), *(str(one[name] or "") for one in marks if name in one)]
+        return next((value for value in values if value is not None), None)
 
     def mark_path(self, name: str) -> str:
         """Where the object has the one that counts."""
         for owner in (template_path(self.pod.kind), ()):
             for side in MARKS:
                 where = (*owner, "metadata", side)
-                if nested(self.raw, *where).get(name):
+                if name in nested(self.raw, *where):
                     return f"{dotted(where)}[{name}]"
         return ""
 

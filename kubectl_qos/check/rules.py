@@ -131,15 +131,18 @@ def _small_limits(case: Case) -> Iterator[Hit]:
             yield case.hit(RuleId.LIMIT_TOO_SMALL, owner, where, limit=limit, minimum=minimum)
 
 
+OTHER_CLASS: Final = "the class is {class}, but {required} is required"
+NO_CLASS: Final = f'{CLASS_MARK}: no class "{{required}}"; Guaranteed, Burstable or BestEffort'
+
+
 def _class(case: Case) -> Iterator[Hit]:
-    required = _required_class(case)
-    if required and required != case.qos:
-        yield Hit(RuleId.OTHER_CLASS, case.prefix, {"becomes": case.qos, "required": required})
-
-
-def _required_class(case: Case) -> str:
     own = case.subject.mark(CLASS_MARK)
-    return own or case.settings.required_class(case.pod.namespace)
+    required = own or case.settings.required_class(case.pod.namespace)
+    if required and required != case.qos:
+        is_known = required in list(QosClass)
+        text = (OTHER_CLASS if is_known else NO_CLASS).format_map({"class": case.qos, "required": required})
+        path = case.prefix if is_known else case.subject.mark_path(CLASS_MARK)
+        yield Hit(RuleId.OTHER_CLASS, path, {"text": text})
 
 
 def _best_effort(case: Case) -> Iterator[Hit]:
@@ -354,6 +357,10 @@ def _replicas(case: Case) -> int:
     return min(number, _MOST_REPLICAS) if isinstance(number, int) else 1
 
 
+_REFUSALS: Final = (RuleId.REFUSED, RuleId.REQUEST_ABOVE_LIMIT, RuleId.LIMIT_RANGE_REFUSES)
+"""What pods do not come to be by, so that no quota counts them."""
+
+
 def check(subjects: Iterable[Subject], context: Context) -> list[Finding]:
     """Every finding on the pods, each once: the pods of a workload share theirs."""
     settings = context.settings
@@ -364,11 +371,9 @@ def check(subjects: Iterable[Subject], context: Context) -> list[Finding]:
         and (not settings.namespaces or matches(settings.namespaces, subject.pod.namespace))
     ]
     cases = [Case(subject, context) for subject in is_checked]
-    hits = chain(
-        ((case, hit) for case in cases for rule in _POD_RULES for hit in rule(case)),
-        _inversions(cases),
-        _quotas(cases),
-    )
+    own = [(case, hit) for case in cases for rule in _POD_RULES for hit in rule(case)]
+    refused = {id(case) for case, hit in own if hit.rule in _REFUSALS}
+    hits = chain(own, _inversions(cases), _quotas([case for case in cases if id(case) not in refused]))
     found: dict[object, Finding] = {}
     for case, hit in hits:
         level = settings.level(hit.rule)

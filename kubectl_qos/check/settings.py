@@ -142,9 +142,10 @@ def waiver(text: str | None, rule: RuleId) -> str:
     return found[1] if found is not None else ""
 
 
-def waiver_mistakes(text: str) -> Iterator[str]:
+def waiver_mistakes(text: str | None) -> Iterator[str]:
     """What of an annotation waives nothing: what has no reason, and ids that no rule has."""
-    for part in filter(str.strip, re.split(r"[;\n]", text)):
+    parts = [*filter(str.strip, re.split(r"[;\n]", text))] if text else []
+    for part in parts if parts or text is None else [""]:
         ids, _, reason = part.partition(":")
         if not reason.strip():
             yield f"{part.strip()!r} waives nothing without a reason, as in 'QOS006: a batch job'"

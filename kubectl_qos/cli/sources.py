@@ -392,21 +392,12 @@ def _parse_overrides(options: SourceOptions) -> NodeOverrides:
 
 def parse_size(text: str, flag: str, example: str) -> int:
     """The bytes of a flag's value. Raises UsageError."""
-    from kubectl_qos.k8s.manifest import odd_size
-    from kubectl_qos.k8s.objects import MEMORY
-    from kubectl_qos.k8s.quantity import Quantity
+    from kubectl_qos.k8s.manifest import memory_bytes
 
-    hint = f"write a size such as {example}"
     try:
-        size = Quantity.parse(text)
+        return memory_bytes(text)
     except QuantityError as error:
-        raise UsageError(f"{flag} {text!r}: {error}", hint=hint) from None
-    if size.sign <= 0:
-        raise UsageError(f"{flag} {text!r} must be positive", hint=hint)
-    odd = odd_size(MEMORY, size, "Gi" if text.isdecimal() else "Mi")
-    if odd:
-        raise UsageError(f"{flag} {text!r}: {odd}", hint=hint)
-    return size.value()
+        raise UsageError(f"{flag} {text!r}: {error}", hint=f"write a size such as {example}") from None
 
 
 def flag_value(parse: Callable[[str], T], text: str) -> T:

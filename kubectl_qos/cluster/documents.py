@@ -394,7 +394,8 @@ def _bad_quantities(raw: Any, path: str) -> Iterator[tuple[str, str]]:
                     try:
                         Quantity.from_json(text)
                     except QuantityError as error:
-                        yield f"{inner}.{name}", f"Invalid value: {text!r}: {error}"
+                        shown = repr(text) if isinstance(text, str) else msgspec.json.encode(text).decode()
+                        yield f"{inner}.{name}", f"Invalid value: {shown}: {error}"
             else:
                 yield from _bad_quantities(value, inner)
     elif isinstance(raw, list):

@@ -217,14 +217,21 @@ class FileSource(Source):
             hint="kubectl qos set -f FILE --write changes the file itself",
         )
 
-    def _contents(self) -> Iterator[tuple[str, bytes]]:
-        for path in self._paths:
-            if path == STANDARD_INPUT:
-                yield "standard input", self._stdin
-            else:
-                yield from read_path(path, recursive=self._recursive)
-        if self._kustomize is not None:
-            yield f"kustomize {self._kustomize}", read_kustomization(self._kustomize)
+    def _contents(self, problems: list[InputError] | None = None) -> Iterator[tuple[str, bytes]]:
+        """Every file. Raises InputError for a path that cannot be read, unless `problems` collect it."""
+        built = [(f"kustomize {self._kustomize}", self._kustomize)] if self._kustomize is not None else []
+        for name, folder in (*((path, None) for path in self._paths), *built):
+            try:
+                if folder is not None:
+                    yield name, read_kustomization(folder)
+                elif name == STANDARD_INPUT:
+                    yield "standard input", self._stdin
+                else:
+                    yield from read_path(name, recursive=self._recursive)
+            except InputError as error:
+                if problems is None:
+                    raise
+                problems.append(error.at(name))
 
     def _objects(self) -> Iterator[tuple[bytes, Document, tuple[int, ...], dict[str, Any]]]:
         """Every object as plain JSON, after its file's content, its document and its numbers in Lists."""
@@ -247,7 +254,7 @@ class FileSource(Source):
         """Everything in the files. Raises InputError without a pod or node; its notes are more problems."""
         parsed = ParsedObjects(objects=self.objects if self._keeps else None)
         names = []
-        for name, content in self._contents():
+        for name, content in self._contents(parsed.problems if self._keeps else None):
             names.append(name)
             if self._keeps:
                 self.texts[name] = content

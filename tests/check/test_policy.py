@@ -109,13 +109,14 @@ def containers(draw: st.DrawFn, *, init: bool = False) -> dict[str, Any]:
 marks = st.fixed_dictionaries(
     {},
     optional={
-        "kubectl-qos/class": st.sampled_from(["Guaranteed", "Burstable", "BestEffort"]),
+        "kubectl-qos/class": st.sampled_from(["Guaranteed", "Burstable", "BestEffort", "Gold"]),
         "kubectl-qos/waive": st.sampled_from(
             [
                 "QOS006: batch",
                 "QOS006, QOS008: a job; QOS010: moved",
                 "QOS006",
                 "QOS006:",
+                "",
                 "QOS0061: no",
             ]
         ),

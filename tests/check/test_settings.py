@@ -95,12 +95,21 @@ exceptions:
         ),
         (
             "\nruls: {}\n",
-            "line 2: ruls: Object contains unknown field `ruls`; allowed: rules, namespaces, nodeMemory, ",
+            "line 2: ruls: unknown field; did you mean rules?",
         ),
-        ("exceptions:\n- rules: [QOS006]\n  raison: x\n", "line 3: exceptions[0].raison: "),
+        (
+            "exceptions:\n- rules: [QOS006]\n  raison: x\n",
+            "line 3: exceptions[0].raison: unknown field; did you mean reason?",
+        ),
+        (
+            "exceptions:\n- rules: QOS006\n  reason: x\n",
+            "line 2: exceptions[0].rules: Expected `array`, got `str`; allowed: a list of ids or patterns",
+        ),
+        ("rules:\n  QOS006: off\n  QOS006: note\n", "line 3: rules.QOS006 is there twice"),
         ("exceptions:\n- rules: [QOS006]\n", "missing required field `reason`"),
         ("exceptions:\n- reason: x\n  rules: [QOS06]\n", "line 3: there is no rule 'QOS06'"),
         ("nodeMemory: 16GB\n", "line 1: nodeMemory: "),
+        ("nodeMemory: 16\n", "line 1: nodeMemory: 16 is 16 bytes; 16Gi was meant?"),
         ("rules: [\n", "line 2: "),
         ("- a\n", "line 1: Expected `object`"),
     ],
@@ -165,11 +174,13 @@ def test_a_waiver_needs_a_reason(text: str, reason: str) -> None:
         ("QOS006", "'QOS006' waives nothing without a reason, as in 'QOS006: a batch job'"),
         ("QOS007: x; QOS006: ", "'QOS006:' waives nothing without a reason, as in 'QOS006: a batch job'"),
         ("QOS06: a job", "there is no rule 'QOS06' to waive: QOS001, QOS002"),
+        ("", "'' waives nothing without a reason, as in 'QOS006: a batch job'"),
+        (None, "'' waives nothing without a reason, as in 'QOS006: a batch job'"),
     ],
 )
 @pytest.mark.parametrize("where", ["metadata", "template"])
 def test_a_waiver_that_waives_nothing_is_said_with_its_line(
-    text: str, said: str, where: str, run: Run
+    text: str | None, said: str, where: str, run: Run
 ) -> None:
     raw = yaml.safe_load(BARE)
     owner = raw if where == "metadata" else raw["spec"]["template"]
@@ -181,6 +192,12 @@ def test_a_waiver_that_waives_nothing_is_said_with_its_line(
     (note,) = [one for one in done.err.splitlines() if "waive" in one]
     assert note.startswith(f"x.yaml:{line}:")
     assert f" shop/deployment/web: kubectl-qos/waive: {said}" in note
+
+
+def test_a_class_that_there_is_not_is_an_error_where_it_is_required(run: Run) -> None:
+    (one,) = found(run, BARE.replace("shop}", "shop, annotations: {kubectl-qos/class: Gold}}"))[:1]
+    assert (one["rule"], one["path"]) == ("QOS010", "metadata.annotations[kubectl-qos/class]")
+    assert one["message"] == 'kubectl-qos/class: no class "Gold"; Guaranteed, Burstable or BestEffort'
 
 
 def test_what_is_waived_is_printed_with_its_reason(run: Run) -> None:
