@@ -139,7 +139,12 @@ def _files(
 
 
 def _require_one_source(options: SourceOptions) -> None:
-    history = "--at" if options.at is not None else "--usage=prometheus" if options.has_history else ""
+    flags = {
+        "--at": options.at,
+        "--usage=prometheus": options.has_history,
+        "--prometheus": options.prometheus,
+    }
+    history = next((flag for flag, value in flags.items() if value), "")
     if history and not options.is_cluster:
         other = "--demo" if options.demo else "-f" if options.files else "-k"
         raise UsageError(f"{history} and {other} cannot be used together: only a cluster has a Prometheus")

@@ -197,6 +197,14 @@ def test_a_path_that_does_not_exist_has_no_policies(flags: tuple[str, ...], run:
     assert done.err.startswith('error: the path "gone" does not exist\n')
 
 
+@pytest.mark.parametrize("flags", [("-o", "json"), ("--baseline", "b.json")])
+def test_flags_that_do_nothing_are_refused(flags: tuple[str, str], run: Run) -> None:
+    done = run("check", "--to-policy", *flags)
+    assert (done.code, done.out) == (2, "")
+    flag = " ".join(flags) if flags[0] == "-o" else flags[0]
+    assert f"--to-policy and {flag} cannot be used together" in done.err
+
+
 @pytest.mark.parametrize("path", ["github.com/x/y//prod?ref=v1", "https://example.com/x"])
 def test_a_kustomization_to_be_fetched_is_not_looked_for(path: str, run: Run) -> None:
     assert run("check", "--to-policy", "-k", path).code == 0

@@ -120,6 +120,12 @@ def _run(options: Options) -> int:
 
     known = {file_of(path): settings_of(path) for path in paths or ["."]}
     if options.to_policy:
+        others = {
+            "--baseline": options.baseline,
+            f"-o {options.output}": options.output not in {None, "yaml"},
+        }
+        for flag in (flag for flag, value in others.items() if value):
+            raise UsageError(f"--to-policy and {flag} cannot be used together: it prints policies, as YAML")
         for path in paths:
             # What kustomize fetches has a host or a query: github.com/x/y//prod?ref=v1.
             is_fetched = path == source.kustomize and re.search(r"[:?]|//|^\w[\w-]*\.", path)
