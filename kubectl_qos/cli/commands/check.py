@@ -94,12 +94,10 @@ def run(options: Options) -> int:
 
 
 def _run(options: Options) -> int:
-    import re
     from functools import cache
     from pathlib import Path
 
     from kubectl_qos.check.settings import Settings
-    from kubectl_qos.cluster.inputs import STANDARD_INPUT, existing, is_url
     from kubectl_qos.config.check_settings import find_check_settings, read_check_settings
 
     source = replace(options.source, files=(*options.source.files, *options.paths))
@@ -120,17 +118,7 @@ def _run(options: Options) -> int:
 
     known = {file_of(path): settings_of(path) for path in paths or ["."]}
     if options.to_policy:
-        others = {
-            "--baseline": options.baseline,
-            f"-o {options.output}": options.output not in {None, "yaml"},
-        }
-        for flag in (flag for flag, value in others.items() if value):
-            raise UsageError(f"--to-policy and {flag} cannot be used together: it prints policies, as YAML")
-        for path in paths:
-            # What kustomize fetches has a host or a query: github.com/x/y//prod?ref=v1.
-            is_fetched = path == source.kustomize and re.search(r"[:?]|//|^\w[\w-]*\.", path)
-            if path != STANDARD_INPUT and not is_url(path) and not is_fetched:
-                existing(path)
+        _refuse_with_policy(source, paths, options)
         if len(known) > 1:
             named = ", ".join(str(file or "none") for file in known)
             raise UsageError(
@@ -148,6 +136,22 @@ def _run(options: Options) -> int:
     if resolved.failed:
         return EXIT_TROUBLE
     return EXIT_FAILED if report.has_failed else 0
+
+
+def _refuse_with_policy(source: SourceOptions, paths: Iterable[str], options: Options) -> None:
+    """Raise UsageError for what policies do not heed, and InputError for a path that is not there."""
+    import re
+
+    from kubectl_qos.cluster.inputs import STANDARD_INPUT, existing, is_url
+
+    others = {"--baseline": options.baseline, f"-o {options.output}": options.output not in {None, "yaml"}}
+    for flag in (flag for flag, value in others.items() if value):
+        raise UsageError(f"--to-policy and {flag} cannot be used together: it prints policies, as YAML")
+    for path in paths:
+        # What kustomize fetches has a host or a query: github.com/x/y//prod?ref=v1.
+        is_fetched = path == source.kustomize and re.search(r"[:?]|//|^\w[\w-]*\.", path)
+        if path != STANDARD_INPUT and not is_url(path) and not is_fetched:
+            existing(path)
 
 
 def _run_fleet(source: SourceOptions, settings_of: Callable[[str], Settings], options: Options) -> int:
