@@ -41,12 +41,26 @@ _KIND_WORDS: Final = {
 class Subject:
     """A pod, or that of a template, with its object as it is written, which is empty for one of a cluster.
 
-    `duplicates` are the paths of fields that the object has twice.
+    `duplicates` are the paths of fields that the object has twice, `default_namespace` is where an object
+    without a namespace is made, and `settings` are those of its file.
     """
 
     pod: Pod
     raw: Json = field(default_factory=dict)
     duplicates: tuple[str, ...] = ()
+    default_namespace: str = "default"
+    settings: Settings = field(default_factory=Settings)
+
+    @property
+    def namespace(self) -> str:
+        """The namespace that the settings speak of."""
+        return self.pod.namespace or self.default_namespace
+
+    @property
+    def is_chosen(self) -> bool:
+        """Whether the settings leave its namespace in."""
+        chosen = self.settings.namespaces
+        return not chosen or matches(chosen, self.namespace)
 
     @property
     def kind_and_name(self) -> tuple[str, str]:
@@ -59,23 +73,20 @@ class Subject:
         yield nested(self.raw, *template_path(self.pod.kind), "metadata")
         yield nested(self.raw, "metadata")
 
-    def mark(self, name: str) -> str:
-        """One of our annotations, of the template or the object; a label counts too."""
+    def mark(self, name: str) -> str | None:
+        """One of our annotations, of the template or else the object; a label counts too."""
         own = self.pod.annotations.required_class if name == CLASS_MARK else self.pod.annotations.waived
         labels: Mapping[str, str] = self.pod.metadata.labels or {}
-        values = [
-            own,
-            labels.get(name),
-            *(nested(one, side).get(name) for one in self.metadata() for side in MARKS),
-        ]
-        return next((str(value) for value in values if value), "")
+        marks = (nested(one, side) for one in self.metadata() for side in MARKS)
+        values = [own, labels.get(name), *(str(one[name] or "") for one in marks if name in one)]
+        return next((value for value in values if value is not None), None)
 
     def mark_path(self, name: str) -> str:
         """Where the object has the one that counts."""
         for owner in (template_path(self.pod.kind), ()):
             for side in MARKS:
                 where = (*owner, "metadata", side)
-                if nested(self.raw, *where).get(name):
+                if name in nested(self.raw, *where):
                     return f"{dotted(where)}[{name}]"
         return ""
 
@@ -111,7 +122,6 @@ class Context:
     """
 
     snapshot: Snapshot
-    settings: Settings
     limit_ranges: Sequence[LimitRange] = ()
     quotas: Sequence[ResourceQuota] = ()
     priorities: Mapping[str, int] = field(default_factory=dict)
@@ -157,7 +167,7 @@ class Case:
     """A subject with what several rules need of it."""
 
     def __init__(self, subject: Subject, context: Context) -> None:
-        self.subject, self.context, self.settings = subject, context, context.settings
+        self.subject, self.context, self.settings = subject, context, subject.settings
         self.pod = subject.pod
         self.prefix = dotted(spec_path(self.pod))
         self.setup = context.setup(self.pod.node_name)
@@ -213,7 +223,7 @@ class Case:
 class Selection(NamedTuple):
     """The findings that count, and those that are waived, each with the reason.
 
-    `idle` are the exceptions of the settings that have expired or waive nothing that was found.
+    `idle` are the exceptions that have expired or waive nothing that was found.
     """
 
     open: list[Finding]
@@ -222,12 +232,18 @@ class Selection(NamedTuple):
 
 
 def select(
-    findings: Iterable[Finding], settings: Settings, today: date, baseline: Iterable[tuple[str, ...]] = ()
+    findings: Iterable[Finding],
+    exceptions: Iterable[Exemption],
+    today: date,
+    baseline: Iterable[tuple[str, ...]] = (),
 ) -> Selection:
-    """Sort out what an annotation or an exception waives, and leave out what a baseline has."""
-    selection, known = Selection([], [], list(settings.exceptions)), Counter(baseline)
+    """Sort out what an annotation or an exception waives, and leave out what a baseline has.
+
+    `exceptions` are those of all settings; a finding is waived by those of its own.
+    """
+    selection, known = Selection([], [], list(exceptions)), Counter(baseline)
     for finding in findings:
-        covering = [one for one in settings.exceptions if _covers(one, finding, today)]
+        covering = [one for one in finding.subject.settings.exceptions if _covers(one, finding, today)]
         selection.idle[:] = [one for one in selection.idle if one not in covering]
         reason = waiver(finding.subject.mark(WAIVER_MARK), finding.rule)
         reason = reason or next((one.reason for one in covering), "")
@@ -246,6 +262,6 @@ def _covers(exemption: Exemption, finding: Finding, today: date) -> bool:
         not exemption.has_expired(today)
         and matches(exemption.rules, finding.rule)
         and matches([exemption.object], f"{kind.lower()}/{name}")
-        and matches([exemption.namespace], finding.subject.pod.namespace)
+        and matches([exemption.namespace], finding.subject.namespace)
         and matches([exemption.container], finding.owner)
     )

@@ -15,13 +15,14 @@ from string import Formatter
 from typing import Any, Final
 
 from kubectl_qos.check.findings import CLASS_MARK, MARKS, POD_LEVEL, WAIVER_MARK
-from kubectl_qos.check.rules import ODD_CPU, ODD_MEMORY
+from kubectl_qos.check.rules import NO_CLASS, ODD_CPU, ODD_MEMORY, OTHER_CLASS
 from kubectl_qos.check.settings import Level, RuleId, Settings, waiver_form
 from kubectl_qos.k8s.defaulting import SYSTEM_NODE_CRITICAL, SYSTEM_PRIORITIES
 from kubectl_qos.k8s.manifest import MOST_CPU_MILLI
 from kubectl_qos.k8s.objects import CPU, MEMORY
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.releases import Gate, Release
+from kubectl_qos.qos.qos_class import QosClass
 
 _API: Final = "admissionregistration.k8s.io/v1"
 _SPEC: Final = "variables.spec"
@@ -106,12 +107,12 @@ def _used(variables: Mapping[str, str], expression: str) -> set[str]:
     return found.union(*(_used(variables, variables[name]) for name in found))
 
 
-def _message(template: str) -> str:
-    """A sentence with the facts of the first finding as an expression."""
+def _message(template: str, facts: str = "variables.found[0]") -> str:
+    """A sentence with facts, those of the first finding, as an expression."""
     parts = []
     for text, name, _, _ in Formatter().parse(template):
         parts += [_text(text)] if text else []
-        parts += [f"variables.found[0].{name}"] if name else []
+        parts += [f"{facts}.{name}"] if name else []
     return " + ".join(parts)
 
 
@@ -243,7 +244,9 @@ def _small_limits(minimum: Quantity) -> str:
 
 def _other_class() -> str:
     differs = "!variables.unknown && variables.required != '' && variables.required != variables.class"
-    return f"{differs} ? [{_map(becomes='variables.class', required='variables.required')}] : []"
+    text, no_class = _message(OTHER_CLASS, "variables"), _message(NO_CLASS, "variables")
+    known = f"variables.required in {[one.value for one in QosClass]}"
+    return f"{differs} ? [{_map(text=f'{known} ? {text} : {no_class}')}] : []"
 
 
 def _best_effort(least: int) -> str:

@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from kubectl_qos.check.findings import CLASS_MARK, MARKS, POD_LEVEL, Case, Context, Finding, Hit, Subject
-from kubectl_qos.check.settings import RuleId, matches
+from kubectl_qos.check.settings import RuleId
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.defaulting import SYSTEM_NODE_CRITICAL, SYSTEM_PRIORITIES, default_pod
 from kubectl_qos.k8s.kinds import template_path
@@ -131,15 +131,18 @@ def _small_limits(case: Case) -> Iterator[Hit]:
             yield case.hit(RuleId.LIMIT_TOO_SMALL, owner, where, limit=limit, minimum=minimum)
 
 
+OTHER_CLASS: Final = "the class is {class}, but {required} is required"
+NO_CLASS: Final = f'{CLASS_MARK}: no class "{{required}}"; Guaranteed, Burstable or BestEffort'
+
+
 def _class(case: Case) -> Iterator[Hit]:
-    required = _required_class(case)
-    if required and required != case.qos:
-        yield Hit(RuleId.OTHER_CLASS, case.prefix, {"becomes": case.qos, "required": required})
-
-
-def _required_class(case: Case) -> str:
     own = case.subject.mark(CLASS_MARK)
-    return own or case.settings.required_class(case.pod.namespace)
+    required = own or case.settings.required_class(case.subject.namespace)
+    if required and required != case.qos:
+        is_known = required in list(QosClass)
+        text = (OTHER_CLASS if is_known else NO_CLASS).format_map({"class": case.qos, "required": required})
+        path = case.prefix if is_known else case.subject.mark_path(CLASS_MARK)
+        yield Hit(RuleId.OTHER_CLASS, path, {"text": text})
 
 
 def _best_effort(case: Case) -> Iterator[Hit]:
@@ -279,11 +282,11 @@ def _inversions(cases: Sequence[Case]) -> Iterator[tuple[Case, Hit]]:
     Pods without a node are compared on one of the given size, each as what it is killed for, its worst
     container.
     """
-    nodes: dict[str, list[Case]] = {}
+    nodes: dict[tuple[str, int | None], list[Case]] = {}
     for case in cases:
-        nodes.setdefault(case.pod.node_name, []).append(case)
-    for node, group in nodes.items():
-        memory = group[0].setup.node.memory_capacity_bytes or group[0].settings.node_memory_bytes
+        memory = case.setup.node.memory_capacity_bytes or case.settings.node_memory_bytes
+        nodes.setdefault((case.pod.node_name, memory), []).append(case)
+    for (node, memory), group in nodes.items():
         if not memory:
             continue
         profiles = Profiles(memory, group[0].release)
@@ -354,24 +357,19 @@ def _replicas(case: Case) -> int:
     return min(number, _MOST_REPLICAS) if isinstance(number, int) else 1
 
 
+_REFUSALS: Final = (RuleId.REFUSED, RuleId.REQUEST_ABOVE_LIMIT, RuleId.LIMIT_RANGE_REFUSES)
+"""What pods do not come to be by, so that no quota counts them."""
+
+
 def check(subjects: Iterable[Subject], context: Context) -> list[Finding]:
     """Every finding on the pods, each once: the pods of a workload share theirs."""
-    settings = context.settings
-    is_checked = [
-        subject
-        for subject in subjects
-        if not subject.pod.is_terminal
-        and (not settings.namespaces or matches(settings.namespaces, subject.pod.namespace))
-    ]
-    cases = [Case(subject, context) for subject in is_checked]
-    hits = chain(
-        ((case, hit) for case in cases for rule in _POD_RULES for hit in rule(case)),
-        _inversions(cases),
-        _quotas(cases),
-    )
+    cases = [Case(subject, context) for subject in subjects if not subject.pod.is_terminal]
+    own = [(case, hit) for case in cases for rule in _POD_RULES for hit in rule(case)]
+    refused = {id(case) for case, hit in own if hit.rule in _REFUSALS}
+    hits = chain(own, _inversions(cases), _quotas([case for case in cases if id(case) not in refused]))
     found: dict[object, Finding] = {}
     for case, hit in hits:
-        level = settings.level(hit.rule)
+        level = case.settings.level(hit.rule)
         if level is not None:
             finding = Finding(hit.rule, level, case.subject, hit.path, hit.facts, hit.owner)
             # An object of a file is its own, whatever it is called.

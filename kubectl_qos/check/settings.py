@@ -100,7 +100,8 @@ class Settings:
     """Levels that differ from the rules' own (None is off), parameters, and what is left out.
 
     `classes` are required classes by a pattern of namespaces, `namespaces` the patterns of those that are
-    checked, all without any. `node_memory_bytes` is that of nodes on which pods are compared.
+    checked, all without any, and `place` is the file and line of it. `node_memory_bytes` is that of nodes on
+    which pods are compared.
     """
 
     levels: Mapping[RuleId, Level | None] = field(default_factory=dict)
@@ -110,6 +111,7 @@ class Settings:
     classes: Mapping[str, str] = field(default_factory=dict)
     priority: int = 1
     namespaces: tuple[str, ...] = ()
+    place: str = ""
     node_memory_bytes: int | None = None
     exceptions: tuple[Exemption, ...] = ()
 
@@ -142,9 +144,10 @@ def waiver(text: str | None, rule: RuleId) -> str:
     return found[1] if found is not None else ""
 
 
-def waiver_mistakes(text: str) -> Iterator[str]:
+def waiver_mistakes(text: str | None) -> Iterator[str]:
     """What of an annotation waives nothing: what has no reason, and ids that no rule has."""
-    for part in filter(str.strip, re.split(r"[;\n]", text)):
+    parts = [*filter(str.strip, re.split(r"[;\n]", text))] if text else []
+    for part in parts if parts or text is None else [""]:
         ids, _, reason = part.partition(":")
         if not reason.strip():
             yield f"{part.strip()!r} waives nothing without a reason, as in 'QOS006: a batch job'"

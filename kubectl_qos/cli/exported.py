@@ -1,6 +1,6 @@
 """`--from-exporter`: the tables of `top` and `next` from what `kubectl qos exporter` has published.
 
-They have the columns and fields that they always have: what the exporter does not publish is `<none>`.
+They have the columns and fields that they always have: what the exporter does not publish is `<unknown>`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kubectl_qos.errors import EXIT_ERROR, ApiError, UsageError
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.metrics.exported import Exported, ExportedNode, read_exported
 from kubectl_qos.present import next_death, node_columns, pod_columns
-from kubectl_qos.present.format import NONE, count, duration, escape
+from kubectl_qos.present.format import UNKNOWN, count, duration, escape
 from kubectl_qos.present.node_rows import percent
 from kubectl_qos.present.output import Column, column, find_column, table
 from kubectl_qos.qos.qos_class import QosClass
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from kubectl_qos.cli.resources import Reference
 
 _ASCENDING: Final = frozenset({"rank", "to_eviction", "to_soft_eviction", "death_in"})
+
+_LISTED: Final = "kubectl qos top {} --from-exporter lists those that the exporter has published"
 
 
 class _Row(NamedTuple):
@@ -93,7 +95,7 @@ def print_top(options: top.Options, references: Sequence[Reference]) -> int:
         )
         print_table(view, format_, datetime.now(UTC))
     for name in missing:
-        output.print_error(ApiError.not_found(resource, name, hint=f"not among those of {header}"))
+        output.print_error(ApiError.not_found(resource, name, hint=_LISTED.format(resource)))
     return EXIT_ERROR if missing else 0
 
 
@@ -103,7 +105,7 @@ def print_next(options: next_command.Options, node: str | None, reference: Refer
         raise UsageError(f"--from-exporter and {reference} cannot be used together: no owner is published")
     published, of_context, header = _read(options.source, {})
     if node is not None and node not in published.nodes:
-        raise ApiError.not_found("nodes", node, hint=f"not among those of {header}")
+        raise ApiError.not_found("nodes", node, hint=_LISTED.format("nodes"))
     namespace = options.source.namespace if reference is None else of_context
     deaths = []
     for name, one in published.nodes.items():
@@ -120,7 +122,7 @@ def print_next(options: next_command.Options, node: str | None, reference: Refer
         output.print_document(DeathListValues(items=items, notes=(header,)), options.output)
         return 0
     rows = [_node_row(name, published.nodes[name]) for name, _ in deaths]
-    columns = [_stored(one) for one in next_death.COLUMNS if one.key != "eta"]
+    columns = [_stored(one) for one in next_death.COLUMNS if one.key not in {"eta", "before"}]
     nothing = ["no next death is published of these nodes and pods"]
     output.print_lines(table(rows, columns, headers=options.headers) if rows else nothing)
     return 0
@@ -172,12 +174,12 @@ def _header(exported: Exported, store: str) -> str:
 
 
 def _stored(of: Column[Any]) -> Column[_Row]:
-    """A column of values that are known already; what is not is `<none>`."""
+    """A column of values that are known already; what is not is `<unknown>`."""
 
     def value(row: _Row) -> Any:
         return row.values.get(of.key)
 
-    plain: Column[_Row] = column(of.key, value, type=of.type, empty=NONE)
+    plain: Column[_Row] = column(of.key, value, type=of.type, empty=UNKNOWN)
     return column(
         of.key,
         value,
@@ -242,5 +244,5 @@ def _death(node: ExportedNode) -> NextDeath | None:
     if distance is None or mechanism not in set(Mechanism) or qos not in {None, "", *QosClass}:
         return None
     by, key = Mechanism(mechanism), (known["namespace"], known["pod"])
-    is_own = by is Mechanism.CONTAINER_LIMIT
+    is_own = by is Mechanism.CONTAINER_LIMIT or bool(known.get("own_limit"))
     return NextDeath(by, distance, key, known["container"], QosClass(qos) if qos else None, 0, is_own=is_own)

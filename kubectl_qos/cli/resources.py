@@ -173,7 +173,8 @@ def find_nodes(node: str | None, snapshot: Snapshot, scope: Scope, *, is_fleet: 
         return [node]
     nodes = snapshot.nodes_of(scope)
     if not nodes and not is_fleet:
-        raise InputError("no pods that are on a node", hint="kubectl qos explain shows pods without one")
+        hint = "a pod's node is its spec.nodeName; kubectl qos check --node-memory 16Gi compares the others"
+        raise InputError("no pods that are on a node", hint)
     return nodes
 
 

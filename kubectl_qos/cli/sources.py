@@ -139,7 +139,12 @@ def _files(
 
 
 def _require_one_source(options: SourceOptions) -> None:
-    history = "--at" if options.at is not None else "--usage=prometheus" if options.has_history else ""
+    flags = {
+        "--at": options.at,
+        "--usage=prometheus": options.has_history,
+        "--prometheus": options.prometheus,
+    }
+    history = next((flag for flag, value in flags.items() if value), "")
     if history and not options.is_cluster:
         other = "--demo" if options.demo else "-f" if options.files else "-k"
         raise UsageError(f"{history} and {other} cannot be used together: only a cluster has a Prometheus")
@@ -387,21 +392,12 @@ def _parse_overrides(options: SourceOptions) -> NodeOverrides:
 
 def parse_size(text: str, flag: str, example: str) -> int:
     """The bytes of a flag's value. Raises UsageError."""
-    from kubectl_qos.k8s.manifest import odd_size
-    from kubectl_qos.k8s.objects import MEMORY
-    from kubectl_qos.k8s.quantity import Quantity
+    from kubectl_qos.k8s.manifest import memory_bytes
 
-    hint = f"write a size such as {example}"
     try:
-        size = Quantity.parse(text)
+        return memory_bytes(text)
     except QuantityError as error:
-        raise UsageError(f"{flag} {text!r}: {error}", hint=hint) from None
-    if size.sign <= 0:
-        raise UsageError(f"{flag} {text!r} must be positive", hint=hint)
-    odd = odd_size(MEMORY, size, "Gi" if text.isdecimal() else "Mi")
-    if odd:
-        raise UsageError(f"{flag} {text!r}: {odd}", hint=hint)
-    return size.value()
+        raise UsageError(f"{flag} {text!r}: {error}", hint=f"write a size such as {example}") from None
 
 
 def flag_value(parse: Callable[[str], T], text: str) -> T:

@@ -359,7 +359,8 @@ class BundleSource(FileSource):
         """Nothing. Raises QosError."""
         raise QosError(f"nothing is sent: {self.title} is the past")
 
-    def _contents(self) -> Iterator[tuple[str, bytes]]:
+    def _contents(self, problems: list[InputError] | None = None) -> Iterator[tuple[str, bytes]]:
+        del problems
         yield f"{self._path}: {_OBJECTS}", self._members[_OBJECTS]
 
 

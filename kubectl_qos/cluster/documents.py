@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, count
+from pathlib import PurePath
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from kubectl_qos.cluster.inputs import KUSTOMIZATIONS
 from kubectl_qos.errors import InputError, QosError, QuantityError
 from kubectl_qos.k8s.defaulting import with_system_priority
 from kubectl_qos.k8s.events import Event
@@ -216,7 +218,8 @@ class ParsedObjects:
 
     `refused` is what a server refuses of objects that can be read, `warnings` what is hardly meant so, and
     `ignored` are the kinds of objects without pods. With `objects` each is kept there, as it is written, for
-    someone else to say what is wrong with it.
+    someone else to say what is wrong with it. What is in a folder that `is_walked` need be no object:
+    `skipped` counts the documents with neither apiVersion nor kind.
     """
 
     pods: list[Pod] = field(default_factory=list)
@@ -229,12 +232,16 @@ class ParsedObjects:
     ignored: Counter[str] = field(default_factory=Counter)
     interner: Interner = field(default_factory=Interner)
     objects: list[ReadObject] | None = None
+    is_walked: bool = False
+    skipped: int = 0
 
     def add_file(self, content: bytes, name: str) -> None:
         """Every object of a file; problems of documents are collected."""
         if not content.removeprefix(BYTE_ORDER_MARK).strip():
             hint = "kubectl get pods,nodes -A -o json gives a file to read"
             self.problems.append(InputError(f"{name}: empty", hint).at(name))
+        elif self.is_walked and not (_kind_by_name(name) or b"apiVersion" in content or b"kind" in content):
+            self.skipped += 1
         elif _is_json(content):
             for location, part in _split_json(content.removeprefix(BYTE_ORDER_MARK), name):
                 self._add_json_document(part, location)
@@ -257,7 +264,7 @@ class ParsedObjects:
         for path, line in yaml.duplicates() if yaml is not None else ():
             place = location.at_line(location.line + line)
             self.warnings.append(f'{place}: duplicate field "{path}": the last one counts')
-        self._add(value, location)
+        self._add(value, location, _kind_by_name(location.name))
 
     def _add_json(self, content: _Json, location: DocumentLocation, default_kind: str = "") -> None:
         """One JSON object or List; large dumps are decoded item by item into the fields that we read."""
@@ -282,6 +289,10 @@ class ParsedObjects:
             self.problems.append(_bad_json(error, content, location))
 
     def _add(self, raw: Any, location: DocumentLocation, default_kind: str = "") -> None:
+        words = raw.keys() if isinstance(raw, Mapping) else ()
+        if self.is_walked and not (default_kind or location.path or {"apiVersion", "kind"} & {*words}):
+            self.skipped += 1
+            return
         if not isinstance(raw, Mapping):
             actual = "a list" if isinstance(raw, list) else "a text" if isinstance(raw, str) else f"{raw!r}"
             self.problems.append(location.error(f"an object was expected, not {actual}"))
@@ -341,6 +352,11 @@ class ParsedObjects:
         return self.pods[-1]
 
 
+def _kind_by_name(file: str) -> str:
+    """The kind of what has none: kustomize knows its own file by the name."""
+    return "Kustomization" if PurePath(file).name in KUSTOMIZATIONS else ""
+
+
 class _Envelope(msgspec.Struct):
     # Items stay bytes until each is decoded by its kind.
     kind: str = ""
@@ -394,7 +410,8 @@ def _bad_quantities(raw: Any, path: str) -> Iterator[tuple[str, str]]:
                     try:
                         Quantity.from_json(text)
                     except QuantityError as error:
-                        yield f"{inner}.{name}", f"Invalid value: {text!r}: {error}"
+                        shown = repr(text) if isinstance(text, str) else msgspec.json.encode(text).decode()
+                        yield f"{inner}.{name}", f"Invalid value: {shown}: {error}"
             else:
                 yield from _bad_quantities(value, inner)
     elif isinstance(raw, list):

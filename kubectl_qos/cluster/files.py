@@ -17,7 +17,7 @@ import msgspec
 
 from kubectl_qos.atomic_file import replace_file
 from kubectl_qos.cluster.documents import Document, ParsedObjects, ReadObject, metadata_text, plain_documents
-from kubectl_qos.cluster.inputs import STANDARD_INPUT, is_utf16, read_kustomization, read_path
+from kubectl_qos.cluster.inputs import KUSTOMIZATIONS, STANDARD_INPUT, is_utf16, read_kustomization, read_path
 from kubectl_qos.cluster.source import Source, StaticStream, UpdateStream
 from kubectl_qos.errors import ApiError, InputError, QosError
 from kubectl_qos.k8s.events import Event, EventList, in_order, is_about, is_of_node_memory
@@ -62,6 +62,8 @@ class FileSource(Source):
         """Every object with its location, if they are kept."""
         self.texts: dict[str, bytes] = {}
         """The files that were read, if objects are kept."""
+        self.skipped: list[str] = []
+        """What is not read of folders, if objects are kept, and how it is checked: sentences."""
         self._keeps = keep_objects
         self._paths = tuple(paths)
         self._kustomize = kustomize
@@ -217,14 +219,21 @@ class FileSource(Source):
             hint="kubectl qos set -f FILE --write changes the file itself",
         )
 
-    def _contents(self) -> Iterator[tuple[str, bytes]]:
-        for path in self._paths:
-            if path == STANDARD_INPUT:
-                yield "standard input", self._stdin
-            else:
-                yield from read_path(path, recursive=self._recursive)
-        if self._kustomize is not None:
-            yield f"kustomize {self._kustomize}", read_kustomization(self._kustomize)
+    def _contents(self, problems: list[InputError] | None = None) -> Iterator[tuple[str, bytes]]:
+        """Every file. Raises InputError for a path that cannot be read, unless `problems` collect it."""
+        built = [(f"kustomize {self._kustomize}", self._kustomize)] if self._kustomize is not None else []
+        for name, folder in (*((path, None) for path in self._paths), *built):
+            try:
+                if folder is not None:
+                    yield name, read_kustomization(folder)
+                elif name == STANDARD_INPUT:
+                    yield "standard input", self._stdin
+                else:
+                    yield from read_path(name, recursive=self._recursive)
+            except InputError as error:
+                if problems is None:
+                    raise
+                problems.append(error.at(name))
 
     def _objects(self) -> Iterator[tuple[bytes, Document, tuple[int, ...], dict[str, Any]]]:
         """Every object as plain JSON, after its file's content, its document and its numbers in Lists."""
@@ -247,11 +256,20 @@ class FileSource(Source):
         """Everything in the files. Raises InputError without a pod or node; its notes are more problems."""
         parsed = ParsedObjects(objects=self.objects if self._keeps else None)
         names = []
-        for name, content in self._contents():
+        contents = [*self._contents(parsed.problems)] if self._keeps else self._contents()
+        named = {*self._paths, "standard input", f"kustomize {self._kustomize}"}
+        walked = {name: content for name, content in contents if name not in named} if self._keeps else {}
+        skipped, self.skipped = _no_manifests(walked)
+        for name, content in contents:
+            if name in skipped:
+                continue
+            parsed.is_walked = name in walked
             names.append(name)
             if self._keeps:
                 self.texts[name] = content
             parsed.add_file(content, name)
+        if parsed.skipped:
+            self.skipped.append(f"documents without apiVersion and kind are skipped: {parsed.skipped}")
         if self._keeps or parsed.pods or parsed.nodes or (self._may_be_empty and not parsed.problems):
             return parsed
         if parsed.problems:
@@ -264,6 +282,45 @@ class FileSource(Source):
             f"{', '.join(names) or 'the input'}: no pods found, {_counted(read) or 'nothing'}",
             hint="give manifests of pods or workloads, or the output of kubectl get pods,nodes -A -o json",
         )
+
+
+def _no_manifests(files: Mapping[str, bytes]) -> tuple[set[str], list[str]]:
+    """Which files of folders are templates of Helm or patches of kustomizations, and how to check those."""
+    names: set[str] = set()
+    charts: dict[str, None] = {}
+    built: dict[str, None] = {}
+    patches = {
+        os.path.normpath(Path(name).parent / patch)
+        for name, content in files.items()
+        if Path(name).name in KUSTOMIZATIONS
+        for patch in _patches(content, name)
+    }
+    for name in files:
+        chart = next((one for one in reversed(Path(name).parents) if (one / "Chart.yaml").is_file()), None)
+        part = Path(name).relative_to(chart).parts[0] if chart is not None else ""
+        if part in {"Chart.yaml", "charts", "templates"} or part.startswith("values"):
+            charts[str(chart)] = None
+        elif os.path.normpath(name) in patches:
+            built[str(Path(name).parent)] = None
+        else:
+            continue
+        names.add(name)
+    said = {
+        "templates of Helm charts are skipped, which helm template DIR | kubectl qos check - checks": charts,
+        "patches of kustomizations are skipped, which kubectl qos check -k DIR checks": built,
+    }
+    return names, [f"{text}: {', '.join(folders)}" for text, folders in said.items() if folders]
+
+
+def _patches(content: bytes, name: str) -> Iterator[str]:
+    """The files that a kustomization names as patches."""
+    for document in plain_documents(content, name):
+        raw = document.value if isinstance(document.value, dict) else {}
+        listed = (raw.get("patches"), raw.get("patchesStrategicMerge"))
+        for entry in chain.from_iterable(one for one in listed if isinstance(one, list)):
+            path = entry.get("path") if isinstance(entry, dict) else entry
+            if isinstance(path, str):
+                yield path
 
 
 def _counted(kinds: Counter[str]) -> str:

@@ -13,6 +13,7 @@ from kubectl_qos.errors import InputError, UsageError
 
 EXTENSIONS: Final = (".json", ".yaml", ".yml")
 BUNDLES: Final = (".tar.gz", ".tgz")
+KUSTOMIZATIONS: Final = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 STANDARD_INPUT: Final = "-"
 MAX_URL_BYTES: Final = 64 << 20
 URL_SECONDS: Final = 30.0

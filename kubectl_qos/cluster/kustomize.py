@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from kubectl_qos.cluster.documents import Document, metadata_text, plain_documents
+from kubectl_qos.cluster.inputs import KUSTOMIZATIONS
 from kubectl_qos.cluster.yaml_patch import patch_document
 from kubectl_qos.edit.edits import POD_LEVEL, Edit
 from kubectl_qos.edit.patch import edit_object
@@ -22,7 +23,6 @@ from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kinds import dotted, object_name, spec_path
 from kubectl_qos.k8s.objects import Json, Pod, nested
 
-NAMES: Final = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 _RESOURCES: Final = ("resources", "bases", "components")
 
 Way = tuple[str | int, ...]
@@ -86,7 +86,7 @@ class Layer(NamedTuple):
 
 def layers(folder: Path, files: Files, above: tuple[Path, ...] = ()) -> list[Layer]:
     """The kustomization of a folder and all that it reads, the last applied first; empty without one."""
-    file = next(((folder / name).resolve() for name in NAMES if (folder / name).is_file()), None)
+    file = next(((folder / name).resolve() for name in KUSTOMIZATIONS if (folder / name).is_file()), None)
     if file is None or folder in above or not file.is_relative_to(files.root):
         return []
     value = next(iter(files.objects(file)), {})

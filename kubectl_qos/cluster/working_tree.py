@@ -15,9 +15,8 @@ from kubectl_qos.atomic_file import replace_file
 from kubectl_qos.cluster.documents import metadata_text, plain_documents
 from kubectl_qos.cluster.files import replace_manifest
 from kubectl_qos.cluster.helm import Chart, build, changes_in_values, chart_alone, releases_in, values_read
-from kubectl_qos.cluster.inputs import EXTENSIONS, read_kustomization
+from kubectl_qos.cluster.inputs import EXTENSIONS, KUSTOMIZATIONS, read_kustomization
 from kubectl_qos.cluster.kustomize import (
-    NAMES,
     Change,
     Files,
     Target,
@@ -145,7 +144,7 @@ class WorkingTree:
                 folders.remove("templates")
                 self._charts += [] if any(map(Path(name).is_relative_to, self._charts)) else [Path(name)]
             folders[:] = sorted(one for one in folders if one[0] != "." and one not in _LEFT_OUT)
-            if any(one in files for one in NAMES):
+            if any(one in files for one in KUSTOMIZATIONS):
                 self._kustomizations.append(Path(name))
             self._manifests += (Path(name) / one for one in sorted(files) if one.endswith(EXTENSIONS))
 

@@ -2,7 +2,7 @@
 
 import fnmatch
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, get_args
@@ -10,7 +10,9 @@ from typing import Annotated, Any, Final, Literal, get_args
 import msgspec
 
 from kubectl_qos.check.settings import FILE_NAME, PARAMETERS, Exemption, Level, RuleId, Settings
+from kubectl_qos.config.settings import suggestion
 from kubectl_qos.errors import InputError, QuantityError
+from kubectl_qos.k8s.manifest import memory_bytes
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.yaml_loader import YamlDocument, read_yaml
 
@@ -31,6 +33,7 @@ _ALLOWED: Final[Mapping[str, str]] = {
     "namespaces": "a list of names or patterns",
     "nodeMemory": "a quantity such as 16Gi",
     "exceptions": "a list of mappings with rules and reason",
+    "exceptions.rules": "a list of ids or patterns, such as [QOS006]",
     "until": "a day such as 2027-03-31",
 }
 
@@ -64,17 +67,17 @@ class _File(_Strict, frozen=True):
     exceptions: tuple[_Exception, ...] = ()
 
 
-def find_check_settings(paths: Iterable[str]) -> Path | None:
-    """The file beside the first of these paths, or in a folder above it, up to the one with .git."""
-    for path in map(Path, paths):
-        if not path.exists():
-            continue
-        start = path.resolve()
-        for folder in (start, *start.parents) if start.is_dir() else start.parents:
-            if (folder / FILE_NAME).is_file():
-                return folder / FILE_NAME
-            if (folder / ".git").exists():
-                break
+def find_check_settings(path: str) -> Path | None:
+    """The file beside a path, or in a folder above it, up to the one with .git.
+
+    What is no path, as standard input, has that of the working directory.
+    """
+    start = Path(path).resolve()
+    for folder in (start, *start.parents) if start.is_dir() else start.parents:
+        if (folder / FILE_NAME).is_file():
+            return folder / FILE_NAME
+        if (folder / ".git").exists():
+            break
     return None
 
 
@@ -91,6 +94,8 @@ def read_check_settings(path: Path) -> Settings:
         raise InputError(f"{path}, line {line}: {error.problem}") from None
     except yaml.YAMLError as error:
         raise InputError(f"{path}: {error}") from None
+    for field, number in document.duplicates() if document is not None else ():
+        raise InputError(f"{path}, line {number + 1}: {field} is there twice", hint="keep one")
     return _settings(path, document)
 
 
@@ -119,10 +124,15 @@ def _settings(path: Path, document: YamlDocument | None) -> Settings:
             if not fnmatch.filter(_IDS, pattern):
                 where = f"exceptions[{index}].rules[{number}]"
                 raise error(where, f"there is no rule {pattern!r}: {', '.join(_IDS)}")
+    try:
+        memory = memory_bytes(str(file.node_memory)) if file.node_memory is not None else None
+    except QuantityError as wrong:
+        raise error("nodeMemory", f"nodeMemory: {wrong}") from None
     return Settings(
         levels=levels,
         namespaces=file.namespaces,
-        node_memory_bytes=file.node_memory.value() if file.node_memory is not None else None,
+        place=f"{path}:{line('namespaces')}",
+        node_memory_bytes=memory,
         exceptions=tuple(
             Exemption(**msgspec.structs.asdict(one), place=f"{path}:{line(f'exceptions[{index}]')}")
             for index, one in enumerate(file.exceptions)
@@ -158,12 +168,13 @@ def _convert(value: object, type_: Any, where: str, error: _Error, allowed: str 
         message, _, inner = str(wrong).partition(" - at `$")
         # msgspec writes [...] for any key of a mapping.
         field = f"{where}{inner.rstrip('`')}".lstrip(".").partition("[...]")[0]
-        last = field.rpartition(".")[2].partition("[")[0]
-        values = _LEVELS if last in _IDS else _ALLOWED.get(allowed or last, "")
+        plain = re.sub(r"\[\d+\]", "", field)
+        last = plain.rpartition(".")[2]
+        values = _LEVELS if last in _IDS else _ALLOWED.get(plain) or _ALLOWED.get(allowed or last, "")
         if unknown := re.search("unknown field `(.*)`$", message):
-            struct = _Exception if field else _File
-            values = ", ".join(one.encode_name for one in msgspec.structs.fields(struct))
+            names = [one.encode_name for one in msgspec.structs.fields(_Exception if field else _File)]
             field = f"{field}.{unknown[1]}".lstrip(".")
+            raise error(field, f"{field}: unknown field; {suggestion(unknown[1], names)}") from None
         place = f"{field}: " if field else ""
         raise error(field, f"{place}{message}{f'; allowed: {values}' if values else ''}") from None
 

@@ -278,7 +278,7 @@ class YamlValue:
         """One of these words. Raises InputError."""
         text = self.text()
         if text not in words:
-            raise self.error(f"{self.name}: unknown value {text!r}", _suggestion(text, words))
+            raise self.error(f"{self.name}: unknown value {text!r}", suggestion(text, words))
         return text
 
     def flag(self) -> bool:
@@ -304,7 +304,7 @@ class YamlValue:
             key = YamlValue(self.file, f"the name of a {kind}", key_node)
             name = key.text()
             if names is not None and name not in names:
-                raise key.error(f"unknown {kind} {name!r}", _suggestion(name, names))
+                raise key.error(f"unknown {kind} {name!r}", suggestion(name, names))
             if name in entries:
                 raise key.error(f"{name!r} is there twice, first in line {lines[name]}", "keep one")
             entries[name], lines[name] = YamlValue(self.file, name, node), key_node.start_mark.line + 1
@@ -358,7 +358,8 @@ def _read(file: Path) -> str | None:
         raise _error(file, line, "this is not UTF-8", "save the file as UTF-8") from None
 
 
-def _suggestion(word: str, words: Collection[str]) -> str:
+def suggestion(word: str, words: Collection[str]) -> str:
+    """What was meant instead of a word, or which words there are."""
     from difflib import get_close_matches
 
     similar = get_close_matches(word.lower(), words, n=1)

@@ -6,7 +6,7 @@ Not here: the template itself (preview.py), and the rollout that recreates them 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 from msgspec import structs
@@ -18,7 +18,8 @@ from kubectl_qos.k8s.allocation import desired_pod, running_pod
 from kubectl_qos.k8s.kinds import belongs_to
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import Pod, all_containers
-from kubectl_qos.k8s.snapshot import Snapshot
+from kubectl_qos.k8s.selectors import Selector
+from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.qos.prediction import predict, predict_running
 from kubectl_qos.qos.ranking import Ranking, rank_node
@@ -55,12 +56,23 @@ class NodeReplicas:
 
 def replicas_of(workload: Pod, pods: Iterable[Pod]) -> list[Pod]:
     """The pods of a workload that run on a node."""
+    return [pod for pod in _placed(workload, pods) if not pod.is_terminal]
+
+
+def _placed(workload: Pod, pods: Iterable[Pod]) -> list[Pod]:
     return [
         pod
         for pod in pods
-        if pod.kind == "Pod" and pod.node_name and not pod.is_terminal
+        if pod.kind == "Pod" and pod.node_name
         if pod.namespace == workload.namespace and belongs_to(pod, workload.kind, workload.name)
     ]
+
+
+def node_of(pod: Pod, pods: Iterable[Pod]) -> str:
+    """The node of a pod, of a workload whose pods have all ended that of the newest; empty for others."""
+    mine = _placed(pod, pods) if pod.kind != "Pod" else []
+    ended = mine if all(one.is_terminal for one in mine) else []
+    return max(ended, key=lambda one: one.metadata.creation_timestamp or "", default=pod).node_name
 
 
 def with_priority(workload: Pod, pods: Iterable[Pod]) -> Pod:
@@ -79,6 +91,12 @@ def recreate_all(workload: Pod, edits: Sequence[Edit], snapshot: Snapshot) -> tu
         by_node.setdefault(pod.node_name, []).append(pod)
     found = (_on_node(pods, edits, name, snapshot) for name, pods in by_node.items())
     return tuple(sorted(found, key=lambda one: one.mine_before[0].distance_bytes if one.mine_before else inf))
+
+
+def to_pods(workload: Pod, scope: Scope) -> Scope:
+    """The scope with the pods of a workload: those with the labels of its template."""
+    labels = ",".join(f"{key}={value}" for key, value in (workload.metadata.labels or {}).items())
+    return replace(scope, names=frozenset(), selector=Selector.parse(labels), selector_text=labels)
 
 
 def usage_of(pod: Pod, snapshot: Snapshot) -> PodUsage | None:

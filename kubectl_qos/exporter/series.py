@@ -160,6 +160,7 @@ def _death_values(snapshot: Snapshot, setup: NodeSetup, ranking: Ranking) -> Ite
             container=death.container,
             qos_class=death.qos or "",
             priority_class=pod.spec.priority_class_name or "",
+            own_limit="true" if death.is_own else "",
         )
         yield "node_next_death", victim, 1
         yield "node_next_death_distance_bytes", "", death.distance_bytes

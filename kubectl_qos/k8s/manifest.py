@@ -9,11 +9,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from kubectl_qos.errors import QuantityError
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kinds import CustomWorkload, dotted, spec_path
 from kubectl_qos.k8s.objects import CPU, MEMORY, Pod
@@ -40,7 +42,10 @@ _VERSIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "Job": ("batch/v1",),
     "CronJob": ("batch/v1", "batch/v1beta1"),
 }
-"""The versions of each kind that kubectl reads (k8s.io/api, register.go), old ones too."""
+"""The versions of each kind that kubectl reads (k8s.io/api, register.go), the present one first."""
+_OWN: Final = frozenset(chain.from_iterable(_VERSIONS.values()))
+_TEMPLATES: Final = frozenset(("PodTemplate", "ControllerRevision", "JobTemplate"))
+"""Other kinds of those versions that have pod templates."""
 
 
 class MistakeCode(StrEnum):
@@ -67,13 +72,7 @@ def manifest_mistakes(raw: Mapping[str, Any], pod: Pod) -> Iterator[Mistake]:
     Of kinds that Kubernetes does not have only the containers are known, and a server takes their objects.
     """
     is_own, spec = not isinstance(pod, CustomWorkload), dotted(spec_path(pod))
-    version = raw.get("apiVersion")
-    if not version and "kind" in raw:
-        missing = "Object 'apiVersion' is missing: kubectl does not take it"
-        yield Mistake(MistakeCode.VERSION, "kind", missing, is_refused=False)
-    elif version and is_own and version not in _VERSIONS[pod.kind]:
-        no_kind = f'no kind "{pod.kind}" is registered for version "{version}"'
-        yield Mistake(MistakeCode.VERSION, "apiVersion", no_kind, is_refused=True)
+    yield from _version_mistakes(raw, pod)
     for field in unknown_fields(raw, pod.kind) if is_own else _unknown_in_containers(raw, pod):
         yield Mistake(MistakeCode.UNKNOWN_FIELD, field, f'unknown field "{field}"', is_refused=is_own)
     for refusal in _refusals(pod):
@@ -84,6 +83,21 @@ def manifest_mistakes(raw: Mapping[str, Any], pod: Pod) -> Iterator[Mistake]:
         yield Mistake(MistakeCode.ODD_SIZE, path, f"{path}: {message}", is_refused=False)
 
 
+def _version_mistakes(raw: Mapping[str, Any], pod: Pod) -> Iterator[Mistake]:
+    """What is wrong with apiVersion and kind; old versions are those that only servers before 1.25 have."""
+    version, is_own = raw.get("apiVersion"), not isinstance(pod, CustomWorkload)
+    known = _VERSIONS[pod.kind] if is_own else ()
+    if not version and "kind" in raw:
+        missing = "Object 'apiVersion' is missing: kubectl does not take it"
+        yield Mistake(MistakeCode.VERSION, "kind", missing, is_refused=False)
+    elif version in known and version != known[0]:
+        old = f'no server has kind "{pod.kind}" of version "{version}" any more: write {known[0]}'
+        yield Mistake(MistakeCode.VERSION, "apiVersion", old, is_refused=False)
+    elif version and version not in known and (is_own or (version in _OWN and pod.kind not in _TEMPLATES)):
+        no_kind = f'no kind "{pod.kind}" is registered for version "{version}"'
+        yield Mistake(MistakeCode.VERSION, "apiVersion", no_kind, is_refused=True)
+
+
 def _refusals(pod: Pod) -> Iterable[Refusal]:
     """The first refusal of each field, without those of a request that is only defaulted from its limit."""
     written = {refusal.path for refusal in pod_refusals(pod, _RELEASE)}
@@ -91,7 +105,17 @@ def _refusals(pod: Pod) -> Iterable[Refusal]:
     for refusal in pod_refusals(default_pod(pod, _RELEASE), _RELEASE):
         if ".requests[" not in refusal.path or refusal.path in written:
             refusals.setdefault(refusal.path, refusal)
-    return refusals.values()
+    return (*refusals.values(), *_taken_names(pod))
+
+
+def _taken_names(pod: Pod) -> Iterator[Refusal]:
+    """Names that containers before have (`validateContainers`, `validateInitContainers`)."""
+    names: set[str] = set()
+    for kind, containers in (("containers", pod.containers), ("initContainers", pod.init_containers)):
+        for index, one in enumerate(containers):
+            if one.name and one.name in names:
+                yield Refusal(f"spec.{kind}[{index}].name", f'Duplicate value: "{one.name}"', one.name)
+            names.add(one.name)
 
 
 def _unknown_in_containers(raw: Any, pod: Pod) -> Iterator[str]:
@@ -132,6 +156,16 @@ def odd_size(resource: str, quantity: Quantity, unit: str = "Mi") -> str:
     if resource == CPU and quantity.milli_value() >= MOST_CPU_MILLI:
         return f"{text} is {quantity.value():,} cores; {number}m was meant?"
     return ""
+
+
+def memory_bytes(text: str) -> int:
+    """The bytes of a person's size of memory. Raises QuantityError, also for what nobody means."""
+    size = Quantity.parse(text)
+    if size.sign <= 0:
+        raise QuantityError("must be positive")
+    if odd := odd_size(MEMORY, size, "Gi" if text.isdecimal() else "Mi"):
+        raise QuantityError(odd)
+    return size.value()
 
 
 def _odd_sizes(pod: Pod) -> Iterator[tuple[str, str]]:

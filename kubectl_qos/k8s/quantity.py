@@ -181,10 +181,12 @@ class Quantity:
 
     @staticmethod
     def from_json(value: object) -> Quantity:
-        """The quantity of a decoded JSON or YAML scalar (`Quantity.UnmarshalJSON`).
+        """The quantity of a decoded JSON or YAML scalar (`Quantity.UnmarshalJSON`); null is 0.
 
         Space around the text is allowed only here. Raises QuantityError.
         """
+        if value is None:
+            return Quantity(0)
         if isinstance(value, str):
             return Quantity.parse(value.strip(_GO_SPACE))
         if isinstance(value, bool) or not isinstance(value, int | float):

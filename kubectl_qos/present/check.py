@@ -14,7 +14,7 @@ from urllib.parse import quote
 import msgspec
 
 from kubectl_qos.check.findings import WAIVER_MARK, Finding, Subject
-from kubectl_qos.check.settings import Exemption, Level, RuleId, waiver_mistakes
+from kubectl_qos.check.settings import Exemption, Level, RuleId, Settings, matches, waiver_mistakes
 from kubectl_qos.present.format import count, escape
 from kubectl_qos.yaml_loader import read_yaml
 
@@ -122,6 +122,19 @@ def idle_line(exemption: Exemption, today: date) -> str:
     if exemption.has_expired(today):
         return escape(f"{about} has expired: it was until {exemption.until}")
     return escape(f"{about} waives nothing: nothing that was found matches it")
+
+
+def scope_lines(settings: Settings, subjects: Sequence[Subject], *, is_whole: bool) -> Iterator[str]:
+    """What the setting `namespaces` leaves out, and its patterns that match nothing.
+
+    Where the objects are not the whole, a pattern may match others.
+    """
+    mine = [one for one in subjects if one.settings is settings]
+    if left_out := sum(not one.is_chosen for one in mine):
+        yield escape(f"{settings.place}: {count(left_out, 'object')} left out by namespaces")
+    for pattern in settings.namespaces if is_whole else ():
+        if not any(matches([pattern], one.namespace) for one in mine):
+            yield escape(f"{settings.place}: no object is in a namespace {pattern}")
 
 
 def summary(report: Report) -> str:

@@ -40,7 +40,8 @@ class NodeRow:
     `allocatable` is what pods can request, `victim` whom the kernel kills first, `death` the nearest one by
     any killer. `eviction` and `soft_eviction` are the kubelet's thresholds of
     memory.available, None also where there is none; `configured` says whether its configuration is known.
-    `psi10` and `psi60` are percents of the last 10 and 60 s in which some tasks waited for memory.
+    `psi10` and `psi60` are percents of the last 10 and 60 s in which some tasks waited for memory; `own` is
+    what the node's own processes use, 0 where that is unknown.
     """
 
     name: str
@@ -58,6 +59,7 @@ class NodeRow:
     windows: bool = False
     psi10: float | None = None
     psi60: float | None = None
+    own: int = 0
 
     @property
     def own_words(self) -> tuple[str, ...]:
@@ -165,7 +167,7 @@ def _build_row(
     ranking = rank_node(running, setup.node, setup.release, snapshot.usage, profiles)
     memory = node_memory(ranking, setup.release)
     node, kubelet, capacity = snapshot.nodes.get(name), setup.kubelet, setup.node.memory_capacity_bytes
-    whole = snapshot.node_usage.get(name)
+    whole, own = snapshot.node_usage.get(name), snapshot.own_bytes(name)
     used, evictable = memory.used_bytes, evictable_capacity(setup) or 0
     psi = memory_psi(snapshot.pressure.get(name))
     row = NodeRow(
@@ -174,7 +176,7 @@ def _build_row(
         capacity=capacity,
         allocatable=schedulable_bytes(setup.node),
         victim=_victim(ranking),
-        death=_next_death(setup, ranking, snapshot),
+        death=_next_death(setup, ranking, own),
         troubles=troubles(node) if node is not None else None,
         eviction=memory_threshold(kubelet.eviction_hard.get(MEMORY_AVAILABLE), evictable),
         to_eviction=to_hard_eviction(setup, used, whole) if used is not None else None,
@@ -184,15 +186,15 @@ def _build_row(
         windows=setup.node.is_windows,
         psi10=psi.avg10,
         psi60=psi.avg60,
+        own=own,
     )
     order = OrderBasis(setup, ranking.basis, ranking.without_usage) if ranking.pods else None
     return CachedRow(row, order, made_from)
 
 
-def _next_death(setup: NodeSetup, ranking: Ranking, snapshot: Snapshot) -> NextDeath | None:
+def _next_death(setup: NodeSetup, ranking: Ranking, own_bytes: int) -> NextDeath | None:
     try:
-        own = snapshot.own_bytes(setup.node.name)
-        state = ranked_node_state(ranking, setup, own_bytes=own)
+        state = ranked_node_state(ranking, setup, own_bytes=own_bytes)
     except InputError:
         return None
     return next(iter(next_deaths(state, 1)), None)

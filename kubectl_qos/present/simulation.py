@@ -25,7 +25,7 @@ from kubectl_qos.qos.simulation.timeline import MemoryLevel
 
 NO_USAGE: Final = "memory usage is unknown: nothing can be freed and nothing grows"
 NO_USAGE_HINT: Final = "it comes from the metrics API, or with -f from the PodMetrics in the files"
-BUDGETS_NOT_READ: Final = "PodDisruptionBudgets are only taken from the files of -f"
+BUDGETS_NOT_READ: Final = "PodDisruptionBudgets are only taken from manifests (-f FILE.yaml)"
 
 
 def simulation_lines(node_state: NodeState, simulation: Simulation) -> Iterator[str]:

@@ -16,7 +16,7 @@ from kubectl_qos.edit.findings import Severity, find_findings
 from kubectl_qos.edit.goals import Goal, outlive, rank_at_least
 from kubectl_qos.edit.preview import Preview, StrategyKind, preview
 from kubectl_qos.edit.related import RelatedObjects, pod_from_raw
-from kubectl_qos.edit.replicas import NodeReplicas, recreate_all, usage_of, with_priority
+from kubectl_qos.edit.replicas import NodeReplicas, node_of, recreate_all, usage_of, with_priority
 from kubectl_qos.edit.strategy import Strategy, find_strategies
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.kinds import WORKLOADS, find_workload
@@ -50,10 +50,11 @@ class EditTarget:
         self.pod = pod
         self.view_model = view_model
         self.source = source
-        self.setup = snapshot.setup(pod.node_name)
+        node = node_of(pod, snapshot.pods)
+        self.setup = snapshot.setup(node)
         self.usage, self.seen = usage_of(pod, snapshot), snapshot.seen_of(pod)
         self.missing = [missing_sentence(missing) for missing in snapshot.missing]
-        self._neighbours = [one for one in snapshot.pods if one.node_name == pod.node_name]
+        self._neighbours = [one for one in snapshot.pods if one.node_name == node]
         mine = find_workload(pod) if pod.kind in WORKLOADS else None
         rows = view_model.rows.rows if mine is not None else ()
         found = (view_model.pod_of(row) for row in rows if row.node and find_workload(row.pod) == mine)

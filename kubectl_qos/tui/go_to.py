@@ -25,6 +25,9 @@ class Destination(Enum):
     CONTEXT = auto()
     UNDO = auto()
     KILLS = auto()
+    FIX = auto()
+    TREE = auto()
+    COMPARE = auto()
     SIMULATION = auto()
     NEXT = auto()
     HELP = auto()
@@ -93,6 +96,9 @@ _COMMANDS: Final = (
     _Command(("edit",), Destination.EDIT, "change a pod's requests and limits", argument="POD"),
     _Command(("sim", "simulate"), Destination.SIMULATION, "what is killed as a node fills", argument="NODE"),
     _Command(("next",), Destination.NEXT, "who dies next: every death that waits on a node", argument="NODE"),
+    _Command(("fix",), Destination.FIX, "what to change about the next deaths of the row"),
+    _Command(("tree",), Destination.TREE, "the cgroup tree of the row's node"),
+    _Command(("compare",), Destination.COMPARE, "what an upgrade or another setting would change"),
     _Command(("kills",), Destination.KILLS, "what was killed"),
     _Command(("undo",), Destination.UNDO, "the change history"),
     _Command(("ctx", "context", "contexts"), Destination.CONTEXT, "another cluster", argument="CONTEXT"),

@@ -124,10 +124,8 @@ def list_title(
     more words where the width in cells allows them; `pressure_key` then changes the order. What is not
     narrowed down is left out of the path where it does not fit.
     """
-    if shown == total:
-        number = count(total - ended, view.kind) + (f", {ended:,} ended" if ended else "")
-    else:
-        number = f"{shown:,} of {count(total, view.kind)}" + (f", {ended:,} of them ended" if ended else "")
+    number = f"{shown:,} of " if shown != total else ""
+    number += count(total - ended, view.kind) + (f", {ended:,} ended" if ended else "")
     words = [number]
     if arrived is not None:
         words = [f"{arrived_text(*arrived)} so far"]

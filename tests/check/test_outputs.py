@@ -117,6 +117,21 @@ def test_what_cannot_be_read_is_an_error_in_every_format(run: Run) -> None:
     assert json.loads(outputs["json"].out)["errors"] == errors
 
 
+@needs_kubectl
+@pytest.mark.parametrize(
+    ("words", "file"), [(["-k", "none"], "kustomize none"), (["none.yaml", "web.yaml"], "none.yaml")]
+)
+def test_a_path_that_is_not_there_is_an_error_beside_what_is_found(
+    words: list[str], file: str, run: Run
+) -> None:
+    (run.home / "web.yaml").write_text(EXAMPLES["QOS006"]["fails"], encoding="utf-8")
+    done = run("check", *words, "-o", "json")
+    printed = json.loads(done.out)
+    (error,) = printed["errors"]
+    assert (done.code, error["file"], len(printed["items"])) == (2, file, "web.yaml" in words)
+    assert f"error: {error['message']}\n" in done.err
+
+
 def test_text_has_file_line_and_column(printed: Run) -> None:
     assert_as_kept("check", printed("check", "-f", "all.yaml", "--node-memory", "16Gi", "--to", "1.37").out)
 

@@ -43,9 +43,9 @@ POLICIES: Final = {
 def messages(raw: Mapping[str, Any]) -> dict[str, set[str]]:
     """What `check` says of an object, by the rule."""
     pod = convert(raw, Pod) if raw["kind"] == "Pod" else pod_from_workload(raw["kind"], raw)
-    found = check([Subject(pod, raw)], Context(Snapshot(), SETTINGS))
+    found = check([Subject(pod, raw, settings=SETTINGS)], Context(Snapshot()))
     said: dict[str, set[str]] = {}
-    for finding in select(found, SETTINGS, date(2026, 11, 23)).open:
+    for finding in select(found, (), date(2026, 11, 23)).open:
         said.setdefault(finding.rule, set()).add(f"{finding.rule}: {sentence(finding)}")
     return said
 
@@ -109,13 +109,14 @@ def containers(draw: st.DrawFn, *, init: bool = False) -> dict[str, Any]:
 marks = st.fixed_dictionaries(
     {},
     optional={
-        "kubectl-qos/class": st.sampled_from(["Guaranteed", "Burstable", "BestEffort"]),
+        "kubectl-qos/class": st.sampled_from(["Guaranteed", "Burstable", "BestEffort", "Gold"]),
         "kubectl-qos/waive": st.sampled_from(
             [
                 "QOS006: batch",
                 "QOS006, QOS008: a job; QOS010: moved",
                 "QOS006",
                 "QOS006:",
+                "",
                 "QOS0061: no",
             ]
         ),
@@ -194,6 +195,14 @@ def test_a_path_that_does_not_exist_has_no_policies(flags: tuple[str, ...], run:
     done = run("check", "--to-policy", *flags)
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith('error: the path "gone" does not exist\n')
+
+
+@pytest.mark.parametrize("flags", [("-o", "json"), ("--baseline", "b.json")])
+def test_flags_that_do_nothing_are_refused(flags: tuple[str, str], run: Run) -> None:
+    done = run("check", "--to-policy", *flags)
+    assert (done.code, done.out) == (2, "")
+    flag = " ".join(flags) if flags[0] == "-o" else flags[0]
+    assert f"--to-policy and {flag} cannot be used together" in done.err
 
 
 @pytest.mark.parametrize("path", ["github.com/x/y//prod?ref=v1", "https://example.com/x"])

@@ -52,6 +52,13 @@ def test_a_rule_that_is_off_finds_nothing(rule: RuleId, run: Run) -> None:
     assert rule not in {one["rule"] for one in found(run, example["fails"], *example.get("flags", ()))}
 
 
+def test_a_quota_counts_no_pod_that_is_refused_anyway(run: Run) -> None:
+    quota, pods = EXAMPLES["QOS018"]["passes"].split("---\n")
+    for first, is_full in ((f"{pods}          limits: {{memory: 1Mi}}\n", False), (pods, True)):
+        rules = {one["rule"] for one in found(run, f"{quota}---\n{first}---\n{pods}")}
+        assert ("QOS018" in rules, "QOS002" in rules) == (is_full, not is_full)
+
+
 @each
 def test_a_rule_has_a_policy_or_the_reason_why_none(rule: RuleId) -> None:
     messages = {one: text.message for one, text in rule_texts().items()}

@@ -95,12 +95,21 @@ exceptions:
         ),
         (
             "\nruls: {}\n",
-            "line 2: ruls: Object contains unknown field `ruls`; allowed: rules, namespaces, nodeMemory, ",
+            "line 2: ruls: unknown field; did you mean rules?",
         ),
-        ("exceptions:\n- rules: [QOS006]\n  raison: x\n", "line 3: exceptions[0].raison: "),
+        (
+            "exceptions:\n- rules: [QOS006]\n  raison: x\n",
+            "line 3: exceptions[0].raison: unknown field; did you mean reason?",
+        ),
+        (
+            "exceptions:\n- rules: QOS006\n  reason: x\n",
+            "line 2: exceptions[0].rules: Expected `array`, got `str`; allowed: a list of ids or patterns",
+        ),
+        ("rules:\n  QOS006: off\n  QOS006: note\n", "line 3: rules.QOS006 is there twice"),
         ("exceptions:\n- rules: [QOS006]\n", "missing required field `reason`"),
         ("exceptions:\n- reason: x\n  rules: [QOS06]\n", "line 3: there is no rule 'QOS06'"),
         ("nodeMemory: 16GB\n", "line 1: nodeMemory: "),
+        ("nodeMemory: 16\n", "line 1: nodeMemory: 16 is 16 bytes; 16Gi was meant?"),
         ("rules: [\n", "line 2: "),
         ("- a\n", "line 1: Expected `object`"),
     ],
@@ -113,22 +122,62 @@ def test_a_mistake_is_said_with_its_line(text: str, said: str, tmp_path: Path) -
     assert said in str(raised.value)
 
 
-def test_the_nearest_file_above_counts_up_to_the_repository(tmp_path: Path) -> None:
+def test_the_nearest_file_above_counts_up_to_the_repository(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = tmp_path / "repository" / "manifests" / "web"
     folder.mkdir(parents=True)
     (tmp_path / ".kubectl-qos.yaml").touch()
-    assert find_check_settings([str(folder)]) == tmp_path / ".kubectl-qos.yaml"
+    assert find_check_settings(str(folder)) == tmp_path / ".kubectl-qos.yaml"
     (tmp_path / "repository" / ".git").mkdir()
-    assert find_check_settings([str(folder)]) is None
+    assert find_check_settings(str(folder)) is None
     (folder.parent / ".kubectl-qos.yaml").touch()
-    assert find_check_settings(["-", str(folder)]) == folder.parent / ".kubectl-qos.yaml"
+    monkeypatch.chdir(folder)
+    assert find_check_settings("-") == folder.parent / ".kubectl-qos.yaml"
+
+
+def test_each_file_has_its_nearest_settings(run: Run) -> None:
+    for name, settings in {"a": "rules: {QOS006: off}", "b": "rules: {QOS006: note}", "c": ""}.items():
+        (run.home / name / "in").mkdir(parents=True)
+        (run.home / name / ".kubectl-qos.yaml").write_text(settings)
+        (run.home / name / "in" / "x.yaml").write_text(BARE)
+    files = [f"{name}/in/x.yaml" for name in "abc"]
+    for given in (["-R", "."], files, [*reversed(files)]):
+        levels = {
+            (one.partition(":")[0], one.split(": ")[1]) for one in run("check", *given).lines if "QOS" in one
+        }
+        assert levels == {("b/in/x.yaml", "note"), ("c/in/x.yaml", "warning")}
+    assert len(run("check", *files, "--config", "b/.kubectl-qos.yaml").lines) == 12
+    done = run("check", *files, "--to-policy")
+    assert (done.code, done.out) == (2, "")
+    assert "policies have the settings of one file, not of " in done.err
+    settle(run, "rules: {QOS006: off}")
+    assert run("check", "-", given=BARE).out == ""
+
+
+def test_pods_are_compared_on_nodes_of_one_size(run: Run) -> None:
+    """Those of files with other settings are for other nodes."""
+    for number, text in enumerate(EXAMPLES["QOS014"]["fails"].split("---\n")):
+        (run.home / str(number)).mkdir()
+        (run.home / str(number) / "x.yaml").write_text(text)
+    found = []
+    for sizes in ("16Gi", "16Gi"), ("16Gi", "8Gi"):
+        for number, size in enumerate(sizes):
+            (run.home / str(number) / ".kubectl-qos.yaml").write_text(f"nodeMemory: {size}\n")
+        found.append("QOS014" in run("check", "0", "1").out)
+    assert found == [True, False]
 
 
 def test_the_settings_of_a_folder_are_no_manifest(run: Run) -> None:
     (run.home / "web.yaml").write_text(BARE)
     settle(run, "rules: {QOS006: off}\n")
+    (run.home / "package.json").write_text("{}")
     done = run("check", "-f", ".")
-    assert (done.code, done.out, done.err) == (0, "", "nothing found in 1 object\n")
+    assert (done.code, done.out, done.err) == (
+        0,
+        "",
+        "documents without apiVersion and kind are skipped: 1\nnothing found in 1 object\n",
+    )
 
 
 @pytest.mark.parametrize(
@@ -165,11 +214,13 @@ def test_a_waiver_needs_a_reason(text: str, reason: str) -> None:
         ("QOS006", "'QOS006' waives nothing without a reason, as in 'QOS006: a batch job'"),
         ("QOS007: x; QOS006: ", "'QOS006:' waives nothing without a reason, as in 'QOS006: a batch job'"),
         ("QOS06: a job", "there is no rule 'QOS06' to waive: QOS001, QOS002"),
+        ("", "'' waives nothing without a reason, as in 'QOS006: a batch job'"),
+        (None, "'' waives nothing without a reason, as in 'QOS006: a batch job'"),
     ],
 )
 @pytest.mark.parametrize("where", ["metadata", "template"])
 def test_a_waiver_that_waives_nothing_is_said_with_its_line(
-    text: str, said: str, where: str, run: Run
+    text: str | None, said: str, where: str, run: Run
 ) -> None:
     raw = yaml.safe_load(BARE)
     owner = raw if where == "metadata" else raw["spec"]["template"]
@@ -181,6 +232,12 @@ def test_a_waiver_that_waives_nothing_is_said_with_its_line(
     (note,) = [one for one in done.err.splitlines() if "waive" in one]
     assert note.startswith(f"x.yaml:{line}:")
     assert f" shop/deployment/web: kubectl-qos/waive: {said}" in note
+
+
+def test_a_class_that_there_is_not_is_an_error_where_it_is_required(run: Run) -> None:
+    (one,) = found(run, BARE.replace("shop}", "shop, annotations: {kubectl-qos/class: Gold}}"))[:1]
+    assert (one["rule"], one["path"]) == ("QOS010", "metadata.annotations[kubectl-qos/class]")
+    assert one["message"] == 'kubectl-qos/class: no class "Gold"; Guaranteed, Burstable or BestEffort'
 
 
 def test_what_is_waived_is_printed_with_its_reason(run: Run) -> None:
@@ -244,9 +301,10 @@ def test_the_exit_code_follows_the_level(fail_on: str, code: int, run: Run) -> N
     assert run("check", "-f", "x.yaml", "--fail-on", fail_on).code == code
 
 
-def test_what_cannot_be_read_is_trouble(run: Run) -> None:
+@pytest.mark.parametrize("fail_on", ["error", "warning"])
+def test_what_cannot_be_read_is_trouble_whatever_is_found(fail_on: str, run: Run) -> None:
     (run.home / "x.yaml").write_text(f"{BARE}---\n- a list\n")
-    done = run("check", "-f", "x.yaml")
+    done = run("check", "-f", "x.yaml", "--fail-on", fail_on)
     assert done.code == 2
     assert "an object was expected, not a list" in done.err
     assert run("check", "-f", "gone.yaml").code == 2
@@ -258,9 +316,30 @@ def test_a_file_without_pods_has_nothing_to_find(run: Run) -> None:
     assert (done.code, done.out, done.err) == (0, "", "nothing found in 0 objects\n")
 
 
-def test_only_some_namespaces_are_checked(run: Run) -> None:
-    settle(run, "namespaces: ['data*']\n")
-    assert found(run, BARE) == []
+@pytest.mark.parametrize(
+    ("manifest", "flags", "checked", "said"),
+    [
+        (BARE, (), False, "1 object left out by namespaces\nno object is in a namespace data*\n"),
+        (BARE, ("-n", "shop"), False, "1 object left out by namespaces\n"),
+        (BARE.replace("shop", "data-1"), (), True, ""),
+        (BARE.replace(", namespace: shop", ""), ("-n", "data"), True, ""),
+    ],
+)
+def test_only_some_namespaces_are_checked(
+    manifest: str, flags: tuple[str, ...], checked: bool, said: str, run: Run
+) -> None:
+    settle(run, "rules: {}\nnamespaces: ['data*']\n")
+    (run.home / "x.yaml").write_text(manifest)
+    done = run("check", "-f", "x.yaml", *flags)
+    assert bool(done.out) is checked
+    summary = "2 warnings in 1 object" if checked else "nothing found in 0 objects"
+    assert done.err.replace(f"{run.home / '.kubectl-qos.yaml'}:2: ", "") == f"{said}{summary}\n"
+    assert ("<testcase" in run("check", "-f", "x.yaml", *flags, "-o", "junit").out) is checked
+
+
+def test_an_object_without_a_namespace_is_in_the_default_one(run: Run) -> None:
+    settle(run, "namespaces: [default]\nrules: {QOS006: off, QOS010: {classes: {default: Guaranteed}}}\n")
+    assert [one["rule"] for one in found(run, BARE.replace(", namespace: shop", ""))] == ["QOS010"]
 
 
 def test_parameters_change_what_is_found(run: Run) -> None:

@@ -277,7 +277,7 @@ def test_every_quantity_that_cannot_be_read_is_named_and_a_hint_follows_its_erro
     containers = [{"name": text, "resources": {"requests": {"memory": text}}} for text in ("1mi", "1Gi", "?")]
     bad = {"kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": containers}}
     (tmp_path / "a.yaml").write_text(json.dumps(bad))
-    (tmp_path / "b.yaml").write_text("a: [1\nb: {")
+    (tmp_path / "b.yaml").write_text("kind: [1\nb: {")
     lines = FileSource([str(tmp_path)], keep_objects=True).notes
     hint = "hint: write a quantity such as 250m, 1.5 or 512Mi"
     assert [line == hint for line in lines] == [False, True, False, True, False]
@@ -352,3 +352,53 @@ def test_anything_else_is_refused() -> None:
     container = V1Container(name="a", resources=Resources(requests={"memory": "1GG"}))
     with pytest.raises(InputError, match="memory: '1GG': unable to parse"):
         pod_from_client(V1Pod(spec=V1PodSpec(containers=[container])))
+
+
+FOLDER = {
+    "deploy/web.yaml": GOOD,
+    "deploy/web/kustomization.yaml": "patches: [{path: ./limits.yaml}, {target: {}}]\n"
+    "patchesStrategicMerge: [old.yaml]\n",
+    "deploy/web/limits.yaml": GOOD,
+    "deploy/web/old.yaml": GOOD,
+    "deploy/web/new.yaml": GOOD,
+    "charts/a/Chart.yaml": "apiVersion: v2\nname: a\n",
+    "charts/a/values-prod.yaml": "kind: Deployment\n",
+    "charts/a/templates/in/web.yaml": "kind: Pod\nmetadata: {{ name }}\n",
+    "charts/a/charts/b/templates/web.yaml": GOOD,
+    "charts/a/crds/c.yaml": GOOD,
+    ".github/workflows/ci.yml": "on: push\njobs: {kind: {}}\n",
+    "tsconfig.json": "{ // no JSON\n}\n",
+    "tasks.yaml": "- kind: a\n",
+}
+
+
+def test_a_folder_may_hold_what_is_no_object(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files that are named are objects, and a kustomization needs no kind."""
+    monkeypatch.chdir(tmp_path)
+    for name, text in FOLDER.items():
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text(text)
+    source = FileSource(["."], recursive=True, keep_objects=True)
+    assert {one.location.name: one.kind for one in source.objects} == {
+        "charts/a/crds/c.yaml": "Pod",
+        "deploy/web.yaml": "Pod",
+        "deploy/web/kustomization.yaml": "Kustomization",
+        "deploy/web/new.yaml": "Pod",
+    }
+    charts, patches, others = source.skipped
+    assert charts.endswith("skipped, which helm template DIR | kubectl qos check - checks: charts/a")
+    assert patches.endswith("skipped, which kubectl qos check -k DIR checks: deploy/web")
+    assert others == "documents without apiVersion and kind are skipped: 3"
+    assert not source.problems
+    named = FileSource([*FOLDER], keep_objects=True)
+    assert len({one.place[0] for one in named.problems}) == 6
+    assert len(named.objects) == 7
+
+
+@pytest.mark.parametrize(
+    "text", ["kind: Pod\n", "apiVersion: v1\n", "kind: List\nitems: [{a: b}]\n", "kind: @"]
+)
+def test_a_broken_object_of_a_folder_is_a_problem(text: str, tmp_path: Path) -> None:
+    (tmp_path / "x.yaml").write_text(text)
+    source = FileSource([str(tmp_path)], keep_objects=True)
+    assert (len(source.problems), source.skipped) == (1, [])

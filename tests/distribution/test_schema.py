@@ -27,6 +27,12 @@ def test_the_schemas_are_those_of_the_program() -> None:
     assert kept == made("schemas"), "make reference renews them"
 
 
+def test_the_page_leads_to_each_kind_or_to_its_list() -> None:
+    page = (ROOT / "docs" / "output.md").read_text(encoding="utf-8")
+    linked = {name.removesuffix("List") for name in re.findall(r"\(schema/(\w+)\.json\)", page)}
+    assert linked == {path.stem.removesuffix("List") for path in FOLDER.iterdir()}
+
+
 def test_a_change_of_the_contract_is_seen() -> None:
     assert_as_kept("contract", made("contract"))
 

@@ -9,7 +9,7 @@ from msgspec import structs
 from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.edit.compare import with_manifests
 from kubectl_qos.edit.edits import Edit, Side, apply_edits
-from kubectl_qos.edit.replicas import recreate_all, replicas_of, usage_of
+from kubectl_qos.edit.replicas import node_of, recreate_all, replicas_of, usage_of
 from kubectl_qos.edit.strategy import RolloutPlan
 from kubectl_qos.k8s.kinds import Workload, find_workload
 from kubectl_qos.k8s.objects import MEMORY, ObjectMeta, Pod
@@ -76,6 +76,13 @@ def test_the_pod_that_dies_next_comes_first_as_ranks_are_of_one_node() -> None:
             ranks = [one.rank_before or 0 for node in nodes for one in node.effects]
             seen += nodes[0].first.rank_before != min(ranks)
     assert seen, "one of another rank than the lowest number"
+
+
+def test_the_node_of_a_workload_is_that_of_its_newest_pod_once_all_have_ended() -> None:
+    ended = {find_workload(pod): pod.node_name for pod in DEMO.pods if pod.node_name and pod.is_terminal}
+    job = Workload("Job", "batch", "etl-28930")
+    assert ended[job] == node_of(Pod("Job", ObjectMeta(job.name, job.namespace)), DEMO.pods) == "worker-1"
+    assert [node_of(one, DEMO.pods) for one in (template(API), WORKLOADS[API])] == ["", "worker-2"]
 
 
 def test_a_preview_says_ranks_and_distances_of_each_node() -> None:

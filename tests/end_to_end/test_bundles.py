@@ -74,10 +74,16 @@ def test_the_first_moment_of_the_demo(run: Run) -> None:
     page = run("report", "deploy/api", "--demo", "--bundle", "demo.tar.gz").out
     assert run("report", "-f", "demo.tar.gz") == (0, page, "")
     assert page.startswith("# Memory report: deployment shop/api\n")
+    done = run("report", "deploy/api", "--demo", "--bundle", "nameless.tar.gz", "--anonymize")
+    assert "on the page too with kubectl qos report -f nameless.tar.gz" in done.err
+    nameless = run("report", "-f", "nameless.tar.gz").out
+    assert len(nameless.splitlines()) == len(page.splitlines())
+    assert not re.search(r"shop|\bapi\b|worker", nameless)
     for words in (["explain", "deploy/api"], ["fix", "deploy/api"], ["check", "-A"], ["top", "-A"]):
         done = run(*words, "-f", "demo.tar.gz")
         assert done == run(*words, "--demo")
         assert done.out
+    assert "nothing is changed: demo.tar.gz at 20" in run("fix", "-f", "demo.tar.gz", "--apply", "1").err
 
 
 class Recorded(ObjectServer):

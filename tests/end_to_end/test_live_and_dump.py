@@ -72,7 +72,7 @@ def test_a_real_node_and_a_dump_of_it(run: Run, live: Live, tmp_path: Path, line
         assert from_server.out == from_dump.out
     assert len(from_dump.lines) >= 2
     if line.startswith("simulate"):
-        assert "PodDisruptionBudgets are only taken from" in from_server.err
+        assert "PodDisruptionBudgets are only taken from manifests (-f FILE.yaml)" in from_server.err
 
 
 def test_a_workload_is_explained_by_its_pods_that_have_other_names(run: Run, live: Live) -> None:

@@ -34,3 +34,15 @@ def test_every_manifest_is_answered_as_is_kept(run: Run) -> None:
         parts.append("\n".join([f"{name} [{done.code}]", *(f"  {line}" for line in lines), ""]))
         assert "unexpected" not in done.err, name
     assert_as_kept("manifests", "\n".join(parts))
+
+
+def test_the_hint_for_pods_without_a_node_leads_on(run: Run) -> None:
+    rules = Path(__file__).parents[1] / "check" / "rules.yaml"
+    (run.home / "x.yaml").write_text(yaml.safe_load(rules.read_text(encoding="utf-8"))["QOS014"]["fails"])
+    for words in (["fix", "--priorities"], ["next"]):
+        done = run(*words, "-f", "x.yaml", "--node-memory", "16Gi")
+        assert (done.code, "kubectl qos check --node-memory 16Gi compares the others" in done.err) == (
+            1,
+            True,
+        )
+    assert "QOS014" in run("check", "x.yaml", "--node-memory", "16Gi").out

@@ -128,6 +128,15 @@ def test_what_is_no_condition_is_reported_and_stands(run: Run, stage: Stage) -> 
         run("undo", "--yes")
 
 
+def test_the_priority_of_a_workload_is_that_of_its_pods(run: Run, stage: Stage) -> None:
+    gold = {"priorityClassName": "gold"}
+    stage.objects.edit("Deployment", "web", {"spec": {"template": {"spec": gold}}})
+    stage.objects.edit("Pod", "owned", {"spec": {**gold, "priority": 7}})
+    for words in (("set", "deployment/web", *MORE), ("undo", "--yes")):
+        done = run(*words)
+        assert (done.code, "its number is unknown" in done.out + done.err) == (0, False), done.err
+
+
 def test_with_an_output_stdout_has_the_first_change_alone(run: Run, stage: Stage) -> None:
     stage.at = {60: stage.kill}
     done = run("set", "pod/alone", *MORE, "--for", "10m", "--undo-if", "oom", "-o", "patch")

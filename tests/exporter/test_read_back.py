@@ -13,7 +13,7 @@ from kubectl_qos.cli import exported as tables
 from kubectl_qos.exporter.series import FAMILIES
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.metrics.prometheus import Sample
-from kubectl_qos.present.next_death import deaths_on_nodes
+from kubectl_qos.present.next_death import deaths_on_nodes, killed_by
 from kubectl_qos.present.node_rows import build_node_rows
 from kubectl_qos.present.pod_rows import build_rows
 from tests.demo.living import Stepped
@@ -118,6 +118,11 @@ def test_nodes_and_next_deaths_are_those_of_the_commands(run: From) -> None:
         for row in deaths
     ]
     assert {one["freedBytes"] for one in found} == {None}
+    (header, *lines) = run(store, "top", "nodes").lines
+    assert {line[header.index("PRESSURE") :].split()[0] for line in lines} == {"<unknown>"}
+    killers = [re.split(r"  +", line)[3] for line in run(store, "next").lines[1:]]
+    assert killers == [killed_by(row.death).split(" limit ")[0] + " limit" for row in deaths]
+    assert "own limit" in killers
 
 
 def test_the_first_line_says_whose_values_these_are(run: From) -> None:
@@ -135,12 +140,12 @@ def test_the_first_line_says_whose_values_these_are(run: From) -> None:
     assert header.split()[:4] == ["RANK", "NAMESPACE", "POD", "NODE"]
     nodes = [row.split()[3] for row in rows]
     assert {nodes.count(name) for name in nodes} == {2}
-    assert all("<none>" in row and " 0 " not in row for row in rows)
+    assert all("<unknown>" in row and " 0 " not in row for row in rows)
     done = run(Scraped(published(None)), "next", "node/worker-2")
     assert "pods without a rank are not known" in done.err
     assert "silent" not in done.err
     assert done.lines[1].split()[0] == "worker-2"
-    assert done.lines[1].split()[-2] == "<none>", "what its death frees is not published"
+    assert done.lines[1].split()[-1] == "<unknown>", "what its death frees is not published"
 
 
 def test_of_two_replicas_the_one_that_was_scraped_last_counts(run: From) -> None:
@@ -168,7 +173,10 @@ def test_what_is_selected_and_what_is_not_among_them(run: From) -> None:
     assert (done.code, done.out) == (1, "")
     assert 'pods "nope" not found' in done.err
     assert "only the first 5 pods of each node's kill order are known" in done.err
-    assert run(store, "next", "node/nope").code == 1
+    done = run(store, "next", "node/nope")
+    hint = "hint: kubectl qos top nodes --from-exporter lists those that the exporter has published"
+    assert (done.code, done.err.splitlines()[2:]) == (1, [hint])
+    assert run(store, "top", "node/nope").err.splitlines()[2:] == [hint]
     done = run(Scraped([]), "top", "-A")
     assert (done.code, done.out) == (1, "")
     assert "the store has no series of kubectl qos exporter" in done.err

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from kubectl_qos.k8s import manifest
-from kubectl_qos.k8s.kinds import KINDS, pod_from_workload
+from kubectl_qos.k8s.kinds import KINDS, pod_from_workload, pods_from_custom
 from kubectl_qos.k8s.manifest import FIELDS_FILE, manifest_mistakes, odd_size, unknown_fields
 from kubectl_qos.k8s.objects import Pod, convert
 from kubectl_qos.k8s.quantity import Quantity
@@ -111,12 +111,47 @@ def test_a_server_refuses_what_it_cannot_use_and_takes_what_nobody_means() -> No
     ]
 
 
+def test_a_name_is_that_of_one_container() -> None:
+    spec = {"containers": [{"name": "a"}, {"name": "a"}], "initContainers": [{"name": "b"}, {"name": "a"}]}
+    assert mistakes({"kind": "Pod", "spec": spec}) == [
+        ('spec.containers[1].name: Duplicate value: "a"', True),
+        ('spec.initContainers[1].name: Duplicate value: "a"', True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "is_refused"),
+    [
+        ("Deploymnet", "apps/v1", True),
+        ("PodTemplate", "v1", False),
+        ("Rollout", "argoproj.io/v1alpha1", False),
+    ],
+)
+def test_a_kind_that_a_version_of_kubernetes_does_not_have_is_refused(
+    kind: str, version: str, is_refused: bool
+) -> None:
+    raw = {"kind": kind, "apiVersion": version, "spec": {"template": {"spec": container()}}}
+    (pod,) = pods_from_custom(kind, raw)
+    expected = [f'no kind "{kind}" is registered for version "{version}"'] if is_refused else []
+    assert [one.message for one in manifest_mistakes(raw, pod)] == expected
+
+
+def test_an_old_version_has_the_present_one_beside_it() -> None:
+    spec = {"template": {"spec": container()}}
+    ((message, is_refused),) = mistakes(
+        {"kind": "Deployment", "apiVersion": "extensions/v1beta1", "spec": spec}
+    )
+    assert message == (
+        'no server has kind "Deployment" of version "extensions/v1beta1" any more: write apps/v1'
+    )
+    assert not is_refused, "kubectl changes it in its file"
+
+
 @pytest.mark.parametrize(
     ("kind", "version", "message"),
     [
         ("Pod", "v1", None),
         ("Pod", "v2", 'no kind "Pod" is registered for version "v2"'),
-        ("Deployment", "extensions/v1beta1", None),
         ("Deployment", "v1", 'no kind "Deployment" is registered for version "v1"'),
         ("Job", "batch/v2", 'no kind "Job" is registered for version "batch/v2"'),
     ],

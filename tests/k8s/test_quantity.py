@@ -74,10 +74,15 @@ def test_space_is_allowed_around_a_json_text_only() -> None:
         Quantity.parse(" 5 ")
 
 
-@pytest.mark.parametrize("value", [None, True, [], {}])
+@pytest.mark.parametrize("value", [True, [], {}])
 def test_other_json_is_refused(value: object) -> None:
     with pytest.raises(QuantityError):
         Quantity.from_json(value)
+
+
+def test_null_is_zero() -> None:
+    """As `Quantity.UnmarshalJSON` has it: a server stores `memory: null` as 0."""
+    assert str(Quantity.from_json(None)) == "0"
 
 
 def test_bare_json_numbers_are_read_by_their_digits() -> None:

@@ -52,6 +52,7 @@ def test_other_destinations(view_model: ViewModel) -> None:
     assert parse_go_to("q", view_model) == GoTo(Destination.QUIT)
     assert parse_go_to("undo", view_model) == GoTo(Destination.UNDO)
     assert parse_go_to("kills", view_model) == GoTo(Destination.KILLS)
+    assert parse_go_to("fix", view_model) == GoTo(Destination.FIX)
     assert parse_go_to("next", view_model) == GoTo(Destination.NEXT)
     assert parse_go_to("next worker-2", view_model) == GoTo(Destination.NEXT, name="worker-2")
     assert parse_go_to("sim", view_model) == GoTo(Destination.SIMULATION)

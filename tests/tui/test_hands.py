@@ -100,8 +100,15 @@ async def test_the_menu_is_opened_with_the_right_button_and_takes_keys() -> None
         for word in ("pods", "deploy", "sts", "containers", "ctx"):
             assert word in pilot.words, "each of them is offered"
         await pilot.keys("escape")
-        await pilot.go_to(f"explain {API}")
-        assert pilot.screen_name == "ExplainScreen"
+        for text, screen in (
+            ("fix", "FixDialog"),
+            ("tree", "TreeScreen"),
+            ("compare", "CompareScreen"),
+            (f"explain {API}", "ExplainScreen"),
+        ):
+            await pilot.go_to(text)
+            assert pilot.screen_name == screen
+            await pilot.keys("escape")
 
 
 async def test_yaml_of_a_node_and_every_death_that_waits_on_it() -> None:

@@ -98,6 +98,13 @@ async def test_what_is_not_known_is_said() -> None:
     assert await shown(bare, "worker-1") == "worker-1  memory capacity unknown  !disk"
 
 
+async def test_what_the_node_uses_itself_is_beside_its_pods() -> None:
+    """It fills a node as they do, and no pod's number shows it."""
+    snapshot = replace(demo(), node_usage={"worker-1": 10 * GIB})
+    own = 100 * snapshot.own_bytes("worker-1") / (16 * GIB)
+    assert (await shown(snapshot, "worker-1")).endswith(f"pods use 45%, the node itself {own:.0f}%")
+
+
 async def test_pressure_is_named_where_a_source_has_it_in_the_line_and_the_list() -> None:
     waits = Pressure(None, Psi(PsiData(10.0, 12.34, 3.0)), None)
     snapshot = replace(demo(), pressure={"worker-1": waits})

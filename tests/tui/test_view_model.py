@@ -150,6 +150,8 @@ def test_crumbs() -> None:
     )
     ended = list_title(View(node="a"), 60, 60, "OOM_SCORE", ended=2)
     assert ended == "a / all namespaces  58 pods, 2 ended  by OOM_SCORE"
+    ended = list_title(View(node="a"), 3, 60, "OOM_SCORE", ended=2)
+    assert ended == "a / all namespaces  3 of 58 pods, 2 ended  by OOM_SCORE", "the same numbers"
     assert list_title(View(node="", namespace=""), 1, 1, "RANK").startswith("no node / no namespace  1 pod  ")
 
 

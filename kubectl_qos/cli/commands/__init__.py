@@ -64,8 +64,8 @@ _OWN: Final[Mapping[str, Mapping[int, str]]] = {
     "undo": {1: "not reverted, or not settled in time"},
     "check": {
         0: "nothing is found, or nothing as serious as --fail-on",
-        1: "something is found",
-        2: "that is unknown: any error, be it of one of several clusters, or a document that cannot be read",
+        1: "something is found, and everything could be checked",
+        2: "any error, also beside findings: of one of several clusters, or a document that cannot be read",
     },
     "verify": {0: "nothing differs", 1: "something differs", 2: "that is unknown: any error"},
     "can-i": {0: "pods can be read", 1: "pods cannot be read, or the server does not answer"},

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from kubectl_qos import __version__
 from kubectl_qos.cli import output, sources
 from kubectl_qos.cli.flags import add_contexts, add_output, add_switch
-from kubectl_qos.errors import EXIT_TROUBLE, InputError, QosError, trouble
+from kubectl_qos.errors import EXIT_TROUBLE, InputError, QosError, UsageError, trouble
 
 if TYPE_CHECKING:
     from kubectl_qos.check.findings import Context, Subject
@@ -94,40 +94,67 @@ def run(options: Options) -> int:
 
 
 def _run(options: Options) -> int:
-    import re
+    from functools import cache
     from pathlib import Path
 
     from kubectl_qos.check.settings import Settings
-    from kubectl_qos.cluster.inputs import STANDARD_INPUT, existing, is_url
     from kubectl_qos.config.check_settings import find_check_settings, read_check_settings
 
     source = replace(options.source, files=(*options.source.files, *options.paths))
     paths = [*source.files, *([source.kustomize] if source.kustomize is not None else [])]
-    file = Path(options.config) if options.config is not None else find_check_settings(paths or ["."])
-    settings = read_check_settings(file) if file is not None else Settings()
-    if source.node_memory is not None:
-        size = sources.parse_size(source.node_memory, "--node-memory", "16Gi")
-        settings = replace(settings, node_memory_bytes=size)
+    size = source.node_memory and sources.parse_size(source.node_memory, "--node-memory", "16Gi")
+
+    @cache
+    def read(file: Path | None) -> Settings:
+        settings = read_check_settings(file) if file is not None else Settings()
+        return replace(settings, node_memory_bytes=size or settings.node_memory_bytes)
+
+    @cache
+    def file_of(path: str) -> Path | None:
+        return Path(options.config) if options.config is not None else find_check_settings(path)
+
+    def settings_of(path: str) -> Settings:
+        return read(file_of(path))
+
+    known = {file_of(path): settings_of(path) for path in paths or ["."]}
     if options.to_policy:
-        for path in paths:
-            # What kustomize fetches has a host or a query: github.com/x/y//prod?ref=v1.
-            is_fetched = path == source.kustomize and re.search(r"[:?]|//|^\w[\w-]*\.", path)
-            if path != STANDARD_INPUT and not is_url(path) and not is_fetched:
-                existing(path)
-        _print_policies(settings, options.release)
+        _refuse_with_policy(source, paths, options)
+        if len(known) > 1:
+            named = ", ".join(str(file or "none") for file in known)
+            raise UsageError(
+                f"policies have the settings of one file, not of {named}", hint="--config FILE names it"
+            )
+        _print_policies(next(iter(known.values())), options.release)
         return 0
     if source.is_fleet:
-        return _run_fleet(source, settings, options)
+        return _run_fleet(source, settings_of, options)
     resolved = sources.resolve_source(source.without_usage(), keep_objects=True)
-    report, notes = _check(resolved, settings, options)
+    report, notes = _check(resolved, settings_of, options)
     _print(report, options.output, notes)
     resolved.print_notes()
-    if report.has_failed:
-        return EXIT_FAILED
-    return EXIT_TROUBLE if resolved.failed else 0
+    # What was not checked counts for more than what was found.
+    if resolved.failed:
+        return EXIT_TROUBLE
+    return EXIT_FAILED if report.has_failed else 0
 
 
-def _run_fleet(source: SourceOptions, settings: Settings, options: Options) -> int:
+def _refuse_with_policy(source: SourceOptions, paths: Iterable[str], options: Options) -> None:
+    """Raise UsageError for what policies do not heed, and InputError for a path that is not there."""
+    import re
+
+    from kubectl_qos.cluster.inputs import STANDARD_INPUT, existing, is_url
+
+    others = {"--baseline": options.baseline, f"-o {options.output}": options.output not in {None, "yaml"}}
+    for flag in (flag for flag, value in others.items() if value):
+        raise UsageError(f"--to-policy and {flag} cannot be used together: it prints policies, as YAML")
+    for path in paths:
+        # What kustomize fetches has a host or a query: github.com/x/y//prod?ref=v1.
+        is_fetched = path == source.kustomize and re.search(r"[:?]|//|^\w[\w-]*\.", path)
+        if path != STANDARD_INPUT and not is_url(path) and not is_fetched:
+            existing(path)
+
+
+def _run_fleet(source: SourceOptions, settings_of: Callable[[str], Settings], options: Options) -> int:
     from itertools import chain
 
     from kubectl_qos.check.settings import Level
@@ -135,7 +162,7 @@ def _run_fleet(source: SourceOptions, settings: Settings, options: Options) -> i
     from kubectl_qos.present.check import Place, Report
 
     answers, errors = fleet.read_clusters(
-        source.without_usage(), lambda one: _check(sources.resolve_source(one), settings, options)
+        source.without_usage(), lambda one: _check(sources.resolve_source(one), settings_of, options)
     )
     reports = [report for report, _ in answers.values()]
     whole = Report(
@@ -147,19 +174,21 @@ def _run_fleet(source: SourceOptions, settings: Settings, options: Options) -> i
     )
     notes = fleet.merged_notes({name: notes for name, (_, notes) in answers.items()})
     _print(whole, options.output, notes, fleet.clusters(answers, errors))
-    if whole.has_failed:
-        return EXIT_FAILED
-    return EXIT_TROUBLE if errors else 0
+    if errors:
+        return EXIT_TROUBLE
+    return EXIT_FAILED if whole.has_failed else 0
 
 
 def _check(
-    resolved: sources.ResolvedSource, settings: Settings, options: Options
+    resolved: sources.ResolvedSource, settings_of: Callable[[str], Settings], options: Options
 ) -> tuple[Report, tuple[str, ...]]:
+    from itertools import chain
+
     from kubectl_qos.check.findings import WAIVER_MARK, Subject, select
     from kubectl_qos.check.rules import check
     from kubectl_qos.check.settings import Level
     from kubectl_qos.cluster.files import FileSource
-    from kubectl_qos.present.check import Place, Report, idle_line, reference, waiver_lines
+    from kubectl_qos.present.check import Place, Report, idle_line, reference, scope_lines, waiver_lines
     from kubectl_qos.present.reasons import missing_sentence
 
     scope, source = resolved.scope, resolved.source
@@ -167,16 +196,29 @@ def _check(
     snapshot = source.snapshot(scope)
     locations: dict[int, DocumentLocation] = {}
     subjects: list[Subject] = []
+    anywhere, namespace = replace(scope, namespace=None), scope.namespace or "default"
+    folder, texts = options.source.kustomize, files.texts if files is not None else ()
+    by_file = {name: settings_of(folder or name) for name in texts}
+    whole = settings_of(next(iter((*options.source.files, *options.paths)), "."))
+    every = {id(one): one for one in by_file.values() or [whole]}.values()
     if files is not None and files.objects:
         for one in files.objects:
-            for pod in filter(scope.matches, one.pods):
-                subjects.append(Subject(pod, one.raw, tuple(_duplicates(one))))
+            for pod in one.pods:
+                if not (scope if pod.namespace else anywhere).matches(pod):
+                    continue
+                subjects.append(
+                    Subject(pod, one.raw, tuple(_duplicates(one)), namespace, by_file[one.location.name])
+                )
                 locations[id(subjects[-1])] = one.location
     else:
-        pods = filter(scope.matches, snapshot.pods)
-        subjects += map(Subject, sorted(pods, key=lambda pod: (pod.namespace, pod.name)))
+        pods = sorted(filter(scope.matches, snapshot.pods), key=lambda pod: (pod.namespace, pod.name))
+        subjects += [Subject(pod, settings=whole) for pod in pods]
+    scope_notes = [
+        line for one in every for line in scope_lines(one, subjects, is_whole=scope.namespace is None)
+    ]
+    subjects = [one for one in subjects if one.is_chosen]
     lines: dict[str, list[str]] = {}
-    origin = _kustomization(options.source.kustomize)
+    origin = _kustomization(folder)
 
     def place(subject: Subject, path: str = "") -> Place:
         location = locations.get(id(subject))
@@ -191,10 +233,12 @@ def _check(
         (text,) = lines[location.name][position[0] - 1 : position[0]] or [""]
         return Place(location.name, *position, text.rstrip("\r"), origin)
 
-    context, unknown = _context(resolved, snapshot, settings, options)
+    context, unknown = _context(resolved, snapshot, options)
     findings = check(subjects, context)
     today = source.now().date()
-    selection = select(findings, settings, today, _baseline(options.baseline))
+    selection = select(
+        findings, chain.from_iterable(one.exceptions for one in every), today, _baseline(options.baseline)
+    )
     rows = [(finding, place(finding.subject, finding.path)) for finding in selection.open]
     rows.sort(key=lambda row: (row[1].file, row[1].line or 0, row[1].column or 0, row[0].rule))
     report = Report(
@@ -208,6 +252,8 @@ def _check(
         ],
     )
     notes = [
+        *(files.skipped if files is not None else ()),
+        *scope_notes,
         *(line for one in subjects for line in waiver_lines(one, place(one, one.mark_path(WAIVER_MARK)))),
         *(idle_line(one, today) for one in selection.idle),
         *map(missing_sentence, snapshot.missing),
@@ -220,9 +266,9 @@ def _kustomization(folder: str | None) -> str:
     """The file of a folder's kustomization; empty for none, and for one that was fetched."""
     from pathlib import Path
 
-    from kubectl_qos.cluster.kustomize import NAMES
+    from kubectl_qos.cluster.inputs import KUSTOMIZATIONS
 
-    names = [Path(folder, name) for name in NAMES] if folder is not None else []
+    names = [Path(folder, name) for name in KUSTOMIZATIONS] if folder is not None else []
     return next((str(path) for path in names if path.is_file()), "")
 
 
@@ -235,7 +281,7 @@ def _duplicates(one: ReadObject) -> Iterator[str]:
 
 
 def _context(
-    resolved: sources.ResolvedSource, snapshot: Snapshot, settings: Settings, options: Options
+    resolved: sources.ResolvedSource, snapshot: Snapshot, options: Options
 ) -> tuple[Context, list[str]]:
     """What the pods are checked against: of files what is in them, of a cluster each namespace's objects.
 
@@ -254,7 +300,7 @@ def _context(
     if options.release is not None:
         sources.flag_value(Release.of, options.release)
         after = partial(apply_overrides, overrides=(), release=options.release)
-    context = Context(snapshot, settings, after=after)
+    context = Context(snapshot, after=after)
     if isinstance(resolved.source, FileSource) and resolved.source.objects:
         objects = [{**one.raw, "kind": one.kind} for one in resolved.source.objects]
         namespaces = [nested(raw, "metadata") for raw in objects if raw.get("kind") == "Namespace"]

@@ -12,7 +12,7 @@ from kubectl_qos import __version__
 from kubectl_qos.cli import output, resources, sources
 from kubectl_qos.cli.commands import kills as kills_command
 from kubectl_qos.cli.flags import add_at, add_bundle, add_output, add_target
-from kubectl_qos.errors import EXIT_ERROR, QosError
+from kubectl_qos.errors import EXIT_ERROR, QosError, UsageError
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
@@ -92,6 +92,9 @@ def _question(options: Options) -> _Question:
 
 def run(options: Options) -> int:
     """Print the report, also where nothing died; 1 if a document could not be read. Raises QosError."""
+    if options.anonymize and options.bundle is None:
+        hint = "kubectl qos report -f FILE.tar.gz then writes the page without names"
+        raise UsageError("--anonymize needs --bundle FILE.tar.gz", hint=hint)
     source, resolved, reference, seconds = _question(options)
     logs = kills_command.read_logs(options.kernel_logs, source, local=options.local)
     references = [reference] if reference is not None else []
@@ -179,7 +182,9 @@ def _write(contents: Contents, path: str, *, anonymize: bool) -> None:
     from kubectl_qos.cluster.bundle import write_bundle
 
     write_bundle(Path(path), contents, anonymize=anonymize)
-    names = "names replaced, but not on the page" if anonymize else "with names, which --anonymize replaces"
+    names = "with names, which --anonymize replaces"
+    if anonymize:
+        names = f"names replaced, on the page too with kubectl qos report -f {path}"
     output.note(f"wrote {path}, {names}: look through it before you give it away")
 
 

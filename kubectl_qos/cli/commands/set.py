@@ -250,10 +250,10 @@ def change(
     """Print what edits do, then apply them with a shell; whether something changes. Raises QosError."""
     from kubectl_qos.cli import set_edits
     from kubectl_qos.edit.preview import preview
-    from kubectl_qos.edit.replicas import recreate_all, with_priority
+    from kubectl_qos.edit.replicas import node_of, recreate_all, with_priority
 
-    setup = snapshot.setup(pod.node_name)
-    neighbours = snapshot.by_node().get(pod.node_name, ())
+    node = node_of(pod, snapshot.pods)
+    setup, neighbours = snapshot.setup(node), snapshot.by_node().get(node, ())
     effects = preview(with_priority(pod, snapshot.pods), edits, setup, neighbours, snapshot.usage)
     replicas = recreate_all(pod, effects.edits, snapshot) if pod.kind != "Pod" else ()
     if shell is None or options.output is None:
@@ -273,8 +273,11 @@ def change(
         write_to_tree(pod, edits, resolved, options)
     elif options.writes:
         _write(effects, pod, resolved, options)
-    elif effects.edits and shell is None and options.source.demo and options.output is None:
-        output.note("nothing is changed: --yes applies it to the demo")
+    elif effects.edits and shell is None and options.output is None:
+        if options.source.demo:
+            output.note("nothing is changed: --yes applies it to the demo")
+        elif resolved.source.report is not None:
+            output.note(f"nothing is changed: {resolved.source.title} is the past")
     return bool(effects.edits)
 
 
@@ -282,8 +285,8 @@ def _scope(
     references: Sequence[resources.Reference], resolved: sources.ResolvedSource, options: Options
 ) -> Scope:
     """What is named, of a workload its pods: those with the labels of its template."""
+    from kubectl_qos.edit.replicas import to_pods
     from kubectl_qos.k8s.kinds import WORKLOADS
-    from kubectl_qos.k8s.selectors import Selector
 
     if options.source.reads_store:
         # What pods of a workload have used is known by their names.
@@ -291,9 +294,7 @@ def _scope(
     scope = resolved.named(references)
     if not (resolved.source.is_live and references and references[0].kind in WORKLOADS):
         return scope
-    found = resolved.source.find(references[0].kind, scope.namespace, references[0].name)
-    labels = ",".join(f"{key}={value}" for key, value in (found.metadata.labels or {}).items())
-    return replace(scope, names=frozenset(), selector=Selector.parse(labels), selector_text=labels)
+    return to_pods(resolved.source.find(references[0].kind, scope.namespace, references[0].name), scope)
 
 
 def _parse_target(options: Options) -> list[resources.Reference]:

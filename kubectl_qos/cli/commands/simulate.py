@@ -130,7 +130,7 @@ def run(options: Options) -> int:
     from kubectl_qos.k8s.snapshot import Scope
     from kubectl_qos.qos.simulation.node_state import ImportanceRules
 
-    name = _parse_node(options.target)
+    name = options.source.node if not options.target and options.source.node else _parse_node(options.target)
     question = _parse_question(options)
     source = options.source.on_node(name)
     changes, problems = _read_changes(options)

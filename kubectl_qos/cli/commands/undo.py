@@ -163,6 +163,7 @@ def _undo(entry: Entry, shell: ApplyShell, *, is_requested: bool = True) -> None
     from kubectl_qos.edit.history import find_conflicts, undo_edits
     from kubectl_qos.edit.preview import StrategyKind, preview
     from kubectl_qos.edit.related import pod_from_raw, pod_reference
+    from kubectl_qos.edit.replicas import to_pods, with_priority
     from kubectl_qos.k8s.objects import nested
     from kubectl_qos.k8s.snapshot import Scope
     from kubectl_qos.present.apply import alternative
@@ -180,9 +181,9 @@ def _undo(entry: Entry, shell: ApplyShell, *, is_requested: bool = True) -> None
     conflicts = find_conflicts(entry, pod)
     _check_conflicts(entry, conflicts, shell.options)
     scope = Scope(namespace=entry.namespace, names=frozenset({entry.name}))
-    snapshot = shell.source.snapshot(scope)
-    setup = snapshot.setup(pod.node_name)
-    effects = preview(pod, edits, setup, snapshot.by_node().get(pod.node_name, ()), snapshot.usage)
+    snapshot = shell.source.snapshot(scope if pod.kind == "Pod" else to_pods(pod, scope))
+    setup, neighbours = snapshot.setup(pod.node_name), snapshot.by_node().get(pod.node_name, ())
+    effects = preview(with_priority(pod, snapshot.pods), edits, setup, neighbours, snapshot.usage)
     if is_requested:
         sections = [change_section(pod, effects.edits), *preview_sections(effects)]
         output.print_sections(pod_subject(effects.before), sections)

@@ -232,6 +232,8 @@ class MemoryLine(Widget):
             after.append(Content.styled("usage unknown", "$secondary"))
         else:
             after.append(Content(f"pods use {percent:.0f}%"))
+            if own := round(100 * row.own / row.capacity):
+                after.append(Content(f", the node itself {own}%"))
         if row.psi60 is not None:
             after.append(
                 Content.styled(f"  PSI60 {psi_text(row.psi60)}", "$secondary" if row.psi60 < 1 else "")

@@ -56,6 +56,8 @@ from kubectl_qos.tui.widgets.text_view import (
 )
 
 _DEATHS: Final = "Next deaths by its own limits and by its node's killers"
+_WIDE: Final = 112
+"""From this width on there are two columns."""
 _HUGE: Final = 160
 """From this width on what is folded elsewhere has room."""
 _FEW_RUNGS: Final = 5
@@ -76,7 +78,7 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
 
     CSS_PATH = "edit.tcss"
     AUTO_FOCUS = "QuantityField"
-    HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (MIN_WIDTH, "-narrow"), (112, "-wide"), (_HUGE, "-huge")]  # noqa: RUF012
+    HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (MIN_WIDTH, "-narrow"), (_WIDE, "-wide"), (_HUGE, "-huge")]  # noqa: RUF012
 
     def __init__(self, pod: Pod, view_model: ViewModel, edits: Sequence[Edit] = ()) -> None:
         super().__init__()
@@ -193,7 +195,8 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
         by_picture = groupby(deaths_at_moments(effects, own), key=lambda one: one.deaths)
         deaths = [next(same) for _, same in by_picture]
         key = self.qos.keys.first("edit.files")
-        is_narrow, width = self.has_class("-narrow"), self.app.size.width
+        width = self.app.size.width
+        is_narrow = width < _WIDE
         # What stands in the way is in sight where its reasons are further down.
         warnings = [(f"! {one.heading}", "wrong") for one in sections if one.warns and is_narrow]
         workload = self._related.raw if isinstance(self._related, RelatedObjects) else None

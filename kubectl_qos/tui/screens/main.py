@@ -362,6 +362,9 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
                 Destination.HELP: self.qos.action_help,
                 Destination.UNDO: self.qos.action_undo,
                 Destination.KILLS: self.action_kills,
+                Destination.FIX: self.action_fix,
+                Destination.TREE: self.action_tree,
+                Destination.COMPARE: self.action_compare,
             }[target.destination]()
 
     def action_sort(self) -> None:
