@@ -244,7 +244,7 @@ _BY_GROUP: Final = {
     ),
     BindingGroup.PROGRESS: (
         _action(
-            "back", "escape q", "stop watching; change and trial go on", "leave", footer=1, palette=False
+            "back", "escape q", "change and trial are followed on", "leave", footer=1, palette=False
         ),
     ),
     BindingGroup.UNDO: (
