@@ -29,6 +29,7 @@ def test_every_finding_is_explained() -> None:
 def test_the_findings_are_those_that_are_known(name: str, run: Run) -> None:
     file = Path(FOLDER, f"{name}.yaml").absolute()
     done = run("check", file, "--node-memory", "16Gi", "--to", "1.37", "-o", "json")
+    assert done.code in {0, 1}, "all of it can be read"
     found = [
         " ".join(filter(None, (one["rule"], f"{about['kind'].lower()}/{about['name']}", one["container"])))
         for one in json.loads(done.out)["items"]
