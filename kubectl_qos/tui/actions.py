@@ -243,9 +243,7 @@ _BY_GROUP: Final = {
         _action("back", "escape q", "back to the fields; nothing is sent", footer=True),
     ),
     BindingGroup.PROGRESS: (
-        _action(
-            "back", "escape q", "change and trial are followed on", "leave", footer=1, palette=False
-        ),
+        _action("back", "escape q", "change and trial are followed on", "leave", footer=1, palette=False),
     ),
     BindingGroup.UNDO: (
         _action("open", "u", "preview reverting it; enter does the same", "undo it", footer=True),

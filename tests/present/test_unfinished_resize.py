@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 from msgspec.structs import replace
+from textual.widgets import Label
 
 from kubectl_qos.__main__ import main
 from kubectl_qos.k8s.objects import NodeObject, convert
@@ -18,6 +19,7 @@ from kubectl_qos.tui.screens.fixes import suggested_line
 from tests.demo.living import IMPORTER, Stepped, limit
 from tests.edit.test_when import PENDING, pod, used
 from tests.qos.recorded import pods_c, setup_c
+from tests.tui.sources import ScriptedSource, running
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 STATES = [
@@ -113,3 +115,16 @@ def test_a_fix_waits_for_a_resize_that_is_enough(to: str, reason: str, words: st
     status = replace(mine.status, conditions=(replace(condition, reason=reason),))
     pods = [replace(one, status=status) if one is mine else one for one in snapshot.pods]
     assert words in suggested_line(dataclasses.replace(snapshot, pods=tuple(pods)), mine.node_name)
+
+
+RESIZING = f"data/{IMPORTER}:c: own limit 98%, +2Mi: a resize that is under way leaves it room enough"
+
+
+async def test_the_fixes_of_others_say_so_too() -> None:
+    demo = Stepped(5)
+    demo.apply(demo.to("Pod", "data", IMPORTER, limit("160Mi")))
+    async with running(ScriptedSource(demo.later(1)), "F", size=(150, 45)) as pilot:
+        await pilot.seen("What to change")
+        label = pilot.app.screen.query_one(Label)
+        await pilot.until(lambda: "known from one sample" in str(label.content))
+        assert str(label.content).endswith("\n" + RESIZING)

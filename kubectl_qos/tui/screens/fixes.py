@@ -85,11 +85,12 @@ def find_fixes(
     if not keys:
         return fixes_on_nodes(snapshot, [node], Scope())
     found = fixes_for_pods(snapshot, keys, workload)
-    first = next(iter(suggestion(snapshot, node).fixes), None) if node else None
-    if first is None:
+    of_node = suggestion(snapshot, node) if node else Fixes()
+    if not of_node.fixes:
         return found
+    first = of_node.fixes[0]
     others = [fix for fix in found.fixes if _key(fix) != _key(first)]
-    return FixList((first, *others), found.unfixed, found.notes)
+    return FixList((first, *others), (*found.unfixed, *of_node.unfixed), found.notes)
 
 
 class FixDialog(Dialog[Fix | None], group=BindingGroup.SELECT):
@@ -100,6 +101,7 @@ class FixDialog(Dialog[Fix | None], group=BindingGroup.SELECT):
     def __init__(self, find: Callable[[], FixList], keys: Collection[PodKey] = ()) -> None:
         super().__init__()
         self._find, self._keys = find, keys
+        self._nearer: list[str] = []
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog-table") as dialog:
@@ -116,7 +118,7 @@ class FixDialog(Dialog[Fix | None], group=BindingGroup.SELECT):
         if isinstance(found, QosError):
             self.query_one(Label).update(str(found))
             return
-        fixes = found.fixes
+        fixes, self._nearer = found.fixes, nearer(found)
         table = self.query_one(LineTable)
         longest = max((len(fix_effect(fix)) for fix in fixes), default=0)
         table.most_height, table.further = _LINES, partial(_effect, longest)
@@ -136,9 +138,8 @@ class FixDialog(Dialog[Fix | None], group=BindingGroup.SELECT):
             effect = f"{fix_effect(fix)}\n"
             if self.app.size.height >= _ROOMY and len(effect) + GUTTER + GAP < event.table.size.width:
                 effect = ""
-            self.query_one(Label).update(
-                f"{fix_sentence(fix)}\n{effect}requests {fix_requests(fix)}; known from {fix_evidence(fix)}"
-            )
+            lines = f"{effect}requests {fix_requests(fix)}; known from {fix_evidence(fix)}", *self._nearer
+            self.query_one(Label).update("\n".join((fix_sentence(fix), *lines)))
 
     @on(LineTable.Selected)
     def _selected(self, event: LineTable.Selected) -> None:
