@@ -27,10 +27,11 @@ def test_odd_texts_take_the_slow_path(text: str) -> None:
         assert MemoryBytes.from_json(text) == expected
 
 
-@pytest.mark.parametrize("text", ["", "\u0665Ki", "lots", True, None])
+@pytest.mark.parametrize("text", ["", "\u0665Ki", "lots", True])
 def test_other_values_are_refused(text: object) -> None:
     with pytest.raises(QuantityError):
         MemoryBytes.from_json(text)
+    assert MemoryBytes.from_json(None) == 0, "as quantities read null"
 
 
 def test_a_sample() -> None:
