@@ -90,21 +90,33 @@ class ContainerUsage(NamedTuple):
         return used + self.swap_bytes if self.swap_bytes else used
 
 
+class PodDetails(msgspec.Struct, frozen=True, gc=False):
+    """What only some sources know of a pod.
+
+    `processes` is how many its containers have, 0 if unknown; `volumes` what is in its volumes, in bytes by
+    name.
+    """
+
+    processes: int = 0
+    pressure: Pressure | None = None
+    volumes: tuple[tuple[str, int], ...] = ()
+
+
+NO_DETAILS: Final = PodDetails()
+
+
 class PodUsage(msgspec.Struct, frozen=True, gc=False):
     """A pod's memory, what measured it, and when (RFC 3339).
 
     `amounts` are the containers', in the order of `names`. Where only the working set is known it is a bare
-    number, which saves memory with 150,000 pods. `processes` is how many they have, 0 if unknown; `volumes`
-    what is in its volumes, in bytes by name, as far as its kubelet measures that.
+    number, and `details` is one object for all pods, which saves memory with 150,000 of them.
     """
 
     names: tuple[str, ...]
     amounts: tuple[ContainerUsage | int, ...]
     origin: UsageOrigin = UsageOrigin.METRICS_API
     timestamp: str = ""
-    processes: int = 0
-    pressure: Pressure | None = None
-    volumes: tuple[tuple[str, int], ...] = ()
+    details: PodDetails = NO_DETAILS
 
     @staticmethod
     def of_containers(
@@ -207,7 +219,7 @@ def sampled(usage: Mapping[PodKey, PodUsage], before: Sampled | None = None) -> 
     if not usage:
         return None
     times = {pod.timestamp for pod in usage.values()} - {""}
-    crowded = sum(pod.processes > len(pod.names) for pod in usage.values())
+    crowded = sum(pod.details.processes > len(pod.names) for pod in usage.values())
     return Sampled(usage, origin_of(usage), min(times, default=""), max(times, default=""), crowded)
 
 
@@ -365,7 +377,6 @@ def usage_from_summary(summary: Summary) -> dict[PodKey, PodUsage]:
                 times.append(memory.time)
         found = PodUsage.of_containers(containers, UsageOrigin.KUBELET_SUMMARY, min(times, default=""))
         volumes = tuple((one.name, one.used_bytes) for one in pod.volume)
-        processes = pod.process_stats.process_count
-        found = replace(found, processes=processes, pressure=pod.pressure, volumes=volumes)
-        usage[pod.pod_ref.namespace, pod.pod_ref.name] = found
+        details = PodDetails(pod.process_stats.process_count, pod.pressure, volumes)
+        usage[pod.pod_ref.namespace, pod.pod_ref.name] = replace(found, details=details)
     return usage

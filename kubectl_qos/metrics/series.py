@@ -146,7 +146,7 @@ def read_pressure(
             amounts=tuple(
                 (pod.of(name) or ContainerUsage(0))._replace(pressure=of(key, name)) for name in pod.names
             ),
-            pressure=of(key),
+            details=msgspec.structs.replace(pod.details, pressure=of(key)),
         )
         for key, pod in usage.items()
     }

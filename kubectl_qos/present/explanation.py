@@ -100,9 +100,9 @@ def explain_pod(
     keys = {(one.namespace, one.name) for one in pods if one is not pod}
     mine = [one for one in rows.rows if one.key[:2] in keys and one.pod.kind == "Pod"]
     usage = snapshot.usage.get((pod.namespace, pod.name))
-    waits = {"pod": usage.pressure if usage else None, "node": snapshot.pressure.get(pod.node_name)}
+    waits = {"pod": usage.details.pressure if usage else None, "node": snapshot.pressure.get(pod.node_name)}
     pressure = {name: one for name, one in waits.items() if one is not None}
-    of_volumes = dict(usage.volumes) if usage is not None else {}
+    of_volumes = dict(usage.details.volumes) if usage is not None else {}
     with_medium = ((one.name, one.empty_dir.medium) for one in pod.spec.volumes or () if one.empty_dir)
     tmpfs = {
         name: of_volumes[name] for name, medium in with_medium if medium == "Memory" and name in of_volumes

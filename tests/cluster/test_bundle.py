@@ -26,7 +26,15 @@ from kubectl_qos.k8s.node_overrides import NodeOverride
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.snapshot import Missing, NodeOverrides, Scope, Snapshot
-from kubectl_qos.k8s.usage import ContainerHistory, ContainerUsage, History, PodUsage, Pressure, Psi
+from kubectl_qos.k8s.usage import (
+    ContainerHistory,
+    ContainerUsage,
+    History,
+    PodDetails,
+    PodUsage,
+    Pressure,
+    Psi,
+)
 from tests.cluster.cluster_objects import NODE_1, pod, recorded_node
 from tests.demo.living import FULL_AT, IMPORTER, Stepped
 from tests.host.kernel_logs import recorded_log
@@ -232,7 +240,10 @@ class Known(Stepped):
         found = super().snapshot(scope)
         key = found.pods[0].namespace, found.pods[0].name
         usage = PodUsage(
-            ("c",), (ContainerUsage(5, 4, 3, Pressure(None, Psi(), None)),), timestamp="t", processes=2
+            ("c",),
+            (ContainerUsage(5, 4, 3, Pressure(None, Psi(), None)),),
+            timestamp="t",
+            details=PodDetails(2),
         )
         return replace(
             found,

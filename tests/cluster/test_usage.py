@@ -155,7 +155,7 @@ def test_pressure_of_the_node_of_pods_and_of_containers() -> None:
     usage = usage_from_summary(found)
     for pod_stats in raw["pods"]:
         of_pod = usage[pod_stats["podRef"]["namespace"], pod_stats["podRef"]["name"]]
-        assert same(of_pod.pressure, pod_stats)
+        assert same(of_pod.details.pressure, pod_stats)
         for stats in pod_stats["containers"]:
             of_container = of_pod.of(stats["name"])
             assert of_container is not None

@@ -93,8 +93,8 @@ def test_pressure_of_containers_pods_and_nodes_in_a_store() -> None:
     assert of_c is not None
     assert memory_psi(of_c.pressure) == PsiData(avg60=25.0)
     assert of_c.pressure == Pressure(None, Psi(PsiData(avg60=25.0), PsiData(avg60=0.0)), None)
-    assert usage[pod].pressure == Pressure(None, Psi(PsiData(avg60=20.0), PsiData(avg60=10.0)), None)
-    assert usage["default", "sc-bu"].pressure is None
+    assert usage[pod].details.pressure == Pressure(None, Psi(PsiData(avg60=20.0), PsiData(avg60=10.0)), None)
+    assert usage["default", "sc-bu"].details.pressure is None
     assert of_c[:3] == now.by_pod[pod].amounts[0][:3], "its memory is as it was"  # type: ignore[index]
     assert {node: memory_psi(one).avg60 for node, one in nodes.items()} == {"n": 100.0}
 
@@ -110,7 +110,7 @@ def test_what_memory_consists_of_by_cadvisor_and_by_a_summary() -> None:
     assert of_c is not None
     assert stored.parts == MemoryParts(6_348_800, 28_672, 20 << 20, 249_856, swap_bytes=0)
     assert of_c.parts == MemoryParts(6_348_800, other_bytes=28_672 + (20 << 20) + 249_856, swap_bytes=0)
-    assert dict(by_summary.volumes)["t"] == 20 << 20
+    assert dict(by_summary.details.volumes)["t"] == 20 << 20
     bare = with_parts(Known([]), key, by_summary).of("c")
     assert bare == of_c._replace(parts=None), "what a store does not have is not guessed"
 
