@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from kubectl_qos.check.settings import Settings
     from kubectl_qos.cli.options import SourceOptions
     from kubectl_qos.cluster.documents import DocumentLocation, ReadObject
+    from kubectl_qos.cluster.files import FileSource
+    from kubectl_qos.cluster.source import Source
     from kubectl_qos.k8s.quota import LimitRange
     from kubectl_qos.k8s.snapshot import Snapshot
     from kubectl_qos.present.check import Report
@@ -184,41 +186,21 @@ def _check(
 ) -> tuple[Report, tuple[str, ...]]:
     from itertools import chain
 
-    from kubectl_qos.check.findings import WAIVER_MARK, Subject, select
+    from kubectl_qos.check.findings import WAIVER_MARK, select
     from kubectl_qos.check.rules import check
     from kubectl_qos.check.settings import Level
-    from kubectl_qos.cluster.files import FileSource
     from kubectl_qos.present.check import Place, Report, idle_line, reference, scope_lines, waiver_lines
     from kubectl_qos.present.reasons import missing_sentence
 
     scope, source = resolved.scope, resolved.source
-    files = source if isinstance(source, FileSource) and source.report is None else None
-    snapshot = source.snapshot(scope)
-    locations: dict[int, DocumentLocation] = {}
-    subjects: list[Subject] = []
-    anywhere, namespace = replace(scope, namespace=None), scope.namespace or "default"
-    folder, texts = options.source.kustomize, files.texts if files is not None else ()
-    by_file = {name: settings_of(folder or name) for name in texts}
-    whole = settings_of(next(iter((*options.source.files, *options.paths)), "."))
-    every = {id(one): one for one in by_file.values() or [whole]}.values()
-    if files is not None and files.objects:
-        for one in files.objects:
-            for pod in one.pods:
-                if not (scope if pod.namespace else anywhere).matches(pod):
-                    continue
-                subjects.append(
-                    Subject(pod, one.raw, tuple(_duplicates(one)), namespace, by_file[one.location.name])
-                )
-                locations[id(subjects[-1])] = one.location
-    else:
-        pods = sorted(filter(scope.matches, snapshot.pods), key=lambda pod: (pod.namespace, pod.name))
-        subjects += [Subject(pod, settings=whole) for pod in pods]
+    files, snapshot = _manifests(source), source.snapshot(scope)
+    subjects, locations, every = _subjects(resolved, snapshot, settings_of, options)
     scope_notes = [
         line for one in every for line in scope_lines(one, subjects, is_whole=scope.namespace is None)
     ]
     subjects = [one for one in subjects if one.is_chosen]
     lines: dict[str, list[str]] = {}
-    origin = _kustomization(folder)
+    origin = _kustomization(options.source.kustomize)
 
     def place(subject: Subject, path: str = "") -> Place:
         location = locations.get(id(subject))
@@ -246,13 +228,10 @@ def _check(
         rows,
         [(finding, place(finding.subject, finding.path), reason) for finding, reason in selection.waived],
         Level(options.fail_on),
-        [
-            (str(one), Place(*one.place, origin=origin))
-            for one in (files.problems if files is not None else ())
-        ],
+        [(str(one), Place(*one.place, origin=origin)) for one in (files.problems if files else ())],
     )
     notes = [
-        *(files.skipped if files is not None else ()),
+        *(files.skipped if files else ()),
         *scope_notes,
         *(line for one in subjects for line in waiver_lines(one, place(one, one.mark_path(WAIVER_MARK)))),
         *(idle_line(one, today) for one in selection.idle),
@@ -260,6 +239,41 @@ def _check(
         *unknown,
     ]
     return report, tuple(dict.fromkeys(notes))
+
+
+def _manifests(source: Source) -> FileSource | None:
+    """The manifests that are checked; None of a cluster or a bundle."""
+    from kubectl_qos.cluster.files import FileSource
+
+    return source if isinstance(source, FileSource) and source.report is None else None
+
+
+def _subjects(
+    resolved: sources.ResolvedSource,
+    snapshot: Snapshot,
+    settings_of: Callable[[str], Settings],
+    options: Options,
+) -> tuple[list[Subject], dict[int, DocumentLocation], list[Settings]]:
+    """What is in scope, with the settings of its file; by identity, where it stands; all those settings."""
+    from kubectl_qos.check.findings import Subject
+
+    scope, files, folder = resolved.scope, _manifests(resolved.source), options.source.kustomize
+    anywhere, namespace = replace(scope, namespace=None), scope.namespace or "default"
+    by_file = {name: settings_of(folder or name) for name in (files.texts if files else ())}
+    whole = settings_of(next(iter((*options.source.files, *options.paths)), "."))
+    every = {id(one): one for one in by_file.values() or [whole]}
+    if files is None or not files.objects:
+        pods = sorted(filter(scope.matches, snapshot.pods), key=lambda pod: (pod.namespace, pod.name))
+        return [Subject(pod, settings=whole) for pod in pods], {}, [*every.values()]
+    subjects: list[Subject] = []
+    locations: dict[int, DocumentLocation] = {}
+    for one in files.objects:
+        for pod in one.pods:
+            if (scope if pod.namespace else anywhere).matches(pod):
+                settings = by_file[one.location.name]
+                subjects.append(Subject(pod, one.raw, tuple(_duplicates(one)), namespace, settings))
+                locations[id(subjects[-1])] = one.location
+    return subjects, locations, [*every.values()]
 
 
 def _kustomization(folder: str | None) -> str:
