@@ -200,6 +200,11 @@ async def test_another_class_is_previewed(pilot: Run) -> None:
     # The preview scrolls while a field is typed in.
     screen = await edit(pilot, API)
     await pilot.resize_terminal(80, 24)
+    # The class of a width may come after its first lines.
+    screen.remove_class("-narrow")
+    screen.on_resize()
+    assert len(screen.query_one("#ladder", TextView).text_lines(80)) == 5
+    screen.add_class("-narrow")
     await pilot.keys("ctrl+g")
     scroll = screen.query_one("#preview", TextScroll)
     await pilot.keys("ctrl+f")
