@@ -147,9 +147,9 @@ def killed_by(death: NextDeath) -> str:
     if death.mechanism is Mechanism.NODE:
         return "kernel: node full"
     whose = "own limit" if death.is_own else "pod limit"
-    if not death.limit_bytes:
+    if not death.limit_bytes or death.used_bytes is None:
         return whose
-    return f"{whose} {100 * (death.limit_bytes - death.distance_bytes) / death.limit_bytes:.0f}%"
+    return f"{whose} {100 * death.used_bytes / death.limit_bytes:.0f}%"
 
 
 def turn(death: NextDeath) -> str:

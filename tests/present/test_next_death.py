@@ -27,6 +27,7 @@ from kubectl_qos.qos.simulation.next_death import NextDeath
 
 MIB = 1 << 20
 DEATH = NextDeath(Mechanism.NODE, 100 * MIB, ("shop", "api"), "c", QosClass.BURSTABLE, 30 * MIB)
+IN_USE = {"limit_bytes": 400 * MIB, "used_bytes": 300 * MIB}
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +42,8 @@ def snapshot() -> Snapshot:
         ({"mechanism": Mechanism.KUBEPODS_LIMIT}, "kubepods limit"),
         ({"mechanism": Mechanism.EVICTION}, "kubelet evicts"),
         ({"mechanism": Mechanism.EVICTION, "grace_seconds": 90}, "kubelet evicts after 90s"),
-        ({"mechanism": Mechanism.CONTAINER_LIMIT, "limit_bytes": 400 * MIB, "is_own": True}, "own limit 75%"),
-        ({"mechanism": Mechanism.POD_LIMIT, "limit_bytes": 200 * MIB}, "pod limit 50%"),
+        ({"mechanism": Mechanism.CONTAINER_LIMIT, **IN_USE, "is_own": True}, "own limit 75%"),
+        ({"mechanism": Mechanism.POD_LIMIT, **IN_USE}, "pod limit 75%"),
     ],
 )
 def test_who_kills(changes: dict[str, Any], words: str) -> None:

@@ -10,7 +10,9 @@ from kubectl_qos.qos.simulation.next_death import NO_GROWTH, Growth, NextDeath, 
 
 MIB = 1 << 20
 FULL = NextDeath(Mechanism.NODE, 100 * MIB, ("shop", "api"), "c", QosClass.BURSTABLE, 30 * MIB)
-OWN = FULL._replace(mechanism=Mechanism.CONTAINER_LIMIT, limit_bytes=400 * MIB, is_own=True)
+OWN = FULL._replace(
+    mechanism=Mechanism.CONTAINER_LIMIT, limit_bytes=400 * MIB, used_bytes=399 * MIB, is_own=True
+)
 
 
 def own(number: int) -> NextDeath:

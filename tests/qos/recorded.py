@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, kubelet_from_configz, node_from_object
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.releases import Release
+from kubectl_qos.k8s.snapshot import Snapshot
+from kubectl_qos.k8s.usage import Summary, usage_from_summary
 from kubectl_qos.qos.observed import Observed, ObservedContainer, ObservedProcess
 from kubectl_qos.qos.prediction import Prediction, predict
 
@@ -127,3 +129,32 @@ def setup_c(run: str, **kubelet: Any) -> NodeSetup:
         runtime="containerd://2.3.4",
     )
     return NodeSetup.of(node, Kubelet(**kubelet))
+
+
+RECORDED_B = RECORDED.parent / "node-1.36-b"
+
+
+@cache
+def snapshot_b() -> Snapshot:
+    """The second node (LimitedSwap, 2 GiB of swap) with its kubelet's configuration and summary."""
+
+    def read(name: str) -> Any:
+        return json.loads((RECORDED_B / f"{name}.json").read_bytes())
+
+    summary = convert(read("stats-summary"), Summary)
+    return Snapshot(
+        pods=tuple(convert(raw, Pod) for raw in read("pods")["items"]),
+        nodes={raw["metadata"]["name"]: convert(raw, NodeObject) for raw in read("nodes")["items"]},
+        usage=usage_from_summary(summary),
+        kubelets={"node1": kubelet_from_configz(read("configz"), Release.of("1.36"))},
+        node_usage={"node1": summary.node.working_set_bytes or 0},
+    )
+
+
+@cache
+def cadvisor_b(name: str) -> Mapping[tuple[str, str], int]:
+    """A metric of that node's kubelet by pod and container; the container of a pod's own cgroup is ""."""
+    sample = re.compile(name + r'\{container="([^"]*)",id="[^"]*",image="([^"]*)".*,pod="([^"]+)"\} (\S+)')
+    with gzip.open(RECORDED_B / "metrics-cadvisor.txt.gz", "rt") as lines:
+        matches = [match for match in map(sample.match, lines) if match is not None]
+    return {(match[3], match[1]): int(float(match[4])) for match in matches if match[1] or not match[2]}

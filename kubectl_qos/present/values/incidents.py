@@ -207,7 +207,8 @@ class SimulationComparisonValues(TimedDocument, frozen=True, kw_only=True, tag="
 class DeathValues(OfCluster, frozen=True, kw_only=True):
     """A death to come. `distanceBytes` is growth until then, of the container, the pod, all pods or the node.
 
-    `limitBytes` is the container's or pod's own limit, `before` how many this mechanism ends before;
+    `limitBytes` is the container's or pod's own limit (memory.max), `usedBytes` how much of it is in use
+    (working set), `before` how many this mechanism ends before;
     `etaSeconds` is known where a store of metrics has seen memory grow in a straight line; with
     --from-exporter `freedBytes` and `tied` are not.
     """
@@ -222,6 +223,7 @@ class DeathValues(OfCluster, frozen=True, kw_only=True):
     qos_class: QosClass | None
     freed_bytes: int | None
     limit_bytes: int | None
+    used_bytes: int | None
     grace_seconds: int | None
     before: int
     tied: int | None

@@ -219,7 +219,7 @@ class Run:
 
     def choose(self, hit: LimitHit) -> Choice | None:
         """Whom the kernel kills where memory runs out now, None if every process there is immune."""
-        candidates, total = self._candidates(hit), max(self.limit_bytes(hit) // self._page, 1)
+        candidates, total = self._candidates(hit), max(self.scale_bytes(hit) // self._page, 1)
         of_all = hit.mechanism not in {Mechanism.CONTAINER_LIMIT, Mechanism.POD_LIMIT}
         points = self._badness(candidates, total) if of_all else self._few_badness(candidates, total)
         processes = self._node_processes() if hit.mechanism is Mechanism.NODE else []
@@ -304,8 +304,11 @@ class Run:
             living = list(timeline.living)
         return [index for index in living if index not in self.immune] if self.immune else living
 
-    def limit_bytes(self, hit: LimitHit) -> int:
-        """RAM and swap up to that limit, by which oom_score_adj is scaled there (`constrained_alloc`)."""
+    def scale_bytes(self, hit: LimitHit) -> int:
+        """RAM and swap by which oom_score_adj is scaled where memory runs out: no limit of its own.
+
+        Source: mm/oom_kill.c (constrained_alloc) and mm/memcontrol.c (mem_cgroup_get_max), `totalpages`.
+        """
         state = self._state
         if hit.mechanism is Mechanism.CONTAINER_LIMIT:
             return state.containers[hit.owner].most_bytes

@@ -34,11 +34,12 @@ class NextDeath(NamedTuple):
     """A death to come: how many bytes of growth until then, not above zero where it is due, and its victim.
 
     `container` is empty where the whole pod ends; a process of the node has no class, and its name as key.
-    `frees_bytes` is what the node gets back, by the kubelet's count for an eviction. `grace_seconds` is how
-    long a soft threshold must be crossed, None for what acts at once; `limit_bytes` is the container's or
-    pod's own limit, swap included. `before` is how many this mechanism ends before, `tied` how many others
-    have equal points, `restart` what the kubelet does afterwards. `is_own` is whether the limit is the
-    container's, or that of its pod, which is the same with one container.
+    `frees_bytes` is what the node gets back, by the kubelet's count for an eviction. `limit_bytes` is the
+    container's or pod's own limit (memory.max), `used_bytes` how much of it is in use (working set).
+    `grace_seconds` is how long a soft threshold must be crossed, None for what acts at once. `before` is how
+    many this mechanism ends before, `tied` how many others have equal points, `restart` what the kubelet does
+    afterwards. `is_own` is whether the limit is the container's, or that of its pod, which is the same with
+    one container.
     """
 
     mechanism: Mechanism
@@ -48,6 +49,7 @@ class NextDeath(NamedTuple):
     qos: QosClass | None
     frees_bytes: int
     limit_bytes: int | None = None
+    used_bytes: int | None = None
     restart: Restart = Restart.NONE
     grace_seconds: int | None = None
     before: int = 0
@@ -181,15 +183,24 @@ def _death(
         return NextDeath(mechanism, more_bytes, evicted.key, "", evicted.qos, freed, grace_seconds=grace)
     container = state.containers[victim]
     pod = state.pods[container.pod_index]
-    is_own, limit_bytes = mechanism is _CONTAINER, None
+    is_own, limit_bytes, used_bytes = mechanism is _CONTAINER, None, None
     if is_own:
-        limit_bytes = container.most_bytes
+        limit_bytes, used_bytes = container.limit_bytes, container.working_set_bytes
     elif mechanism is _POD:
-        limit_bytes = run.limit_bytes(LimitHit(0.0, mechanism, owner))
+        limit_bytes, used_bytes = pod.limit_bytes, run.timeline.pod_working_set(owner)
         is_own = _is_alone(run, state, owner)
-    frees, restart, name = container.used_bytes, container.restart, container.name
     return NextDeath(
-        mechanism, more_bytes, pod.key, name, pod.qos, frees, limit_bytes, restart, tied=tied, is_own=is_own
+        mechanism,
+        more_bytes,
+        pod.key,
+        container.name,
+        pod.qos,
+        container.used_bytes,
+        limit_bytes,
+        used_bytes,
+        container.restart,
+        tied=tied,
+        is_own=is_own,
     )
 
 
