@@ -25,7 +25,7 @@ from kubectl_qos.k8s.kinds import is_named, object_name
 from kubectl_qos.k8s.kubelet import Kubelet, Node, node_from_object
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.releases import Release
-from kubectl_qos.k8s.snapshot import NO_OVERRIDES, NodeOverrides, Scope, Snapshot
+from kubectl_qos.k8s.snapshot import NO_OVERRIDES, NodeOverrides, Scope, Snapshot, with_missing_releases
 
 if TYPE_CHECKING:
     from kubectl_qos.cluster.writer import Writer
@@ -113,8 +113,10 @@ class FileSource(Source):
         """All objects, those out of scope too."""
         del scope
         parsed = self._parsed
-        return Snapshot(
-            pods=tuple(parsed.pods), nodes=parsed.nodes, usage=parsed.usage, overrides=self._overrides
+        return with_missing_releases(
+            Snapshot(
+                pods=tuple(parsed.pods), nodes=parsed.nodes, usage=parsed.usage, overrides=self._overrides
+            )
         )
 
     def follow(self, scope: Scope) -> UpdateStream:
@@ -366,7 +368,7 @@ def pod_from_client(pod: Any) -> Pod:
 def node_from_client(node: Any) -> Node:
     """A `V1Node` of the official client, with the default kubelet. Raises InputError for anything else."""
     raw = _from_client(node, NodeObject, "V1Node")
-    release = Release.of(raw.status.node_info.kubelet_version or "1.36", {})
+    release = Release.of_kubelet(raw.status.node_info.kubelet_version)
     return node_from_object(raw, Kubelet.defaults(release))
 
 

@@ -224,7 +224,7 @@ class KubeletConfigs:
         for name, node in nodes.items():
             if name not in self._tried and not self._forbidden:
                 self._tried.add(name)
-                self._read(name, Release.of(node.status.node_info.kubelet_version or "1.36", {}))
+                self._read(name, Release.of_kubelet(node.status.node_info.kubelet_version))
 
     def _read(self, name: str, release: Release) -> None:
         try:

@@ -12,7 +12,14 @@ from kubectl_qos.cluster.source import LIVE, Arrived, Health
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.kubelet import Kubelet
 from kubectl_qos.k8s.objects import NodeObject, Pod
-from kubectl_qos.k8s.snapshot import Missing, NodeOverrides, PodsByNode, Snapshot, Usage
+from kubectl_qos.k8s.snapshot import (
+    Missing,
+    NodeOverrides,
+    PodsByNode,
+    Snapshot,
+    Usage,
+    with_missing_releases,
+)
 from kubectl_qos.k8s.usage import NO_HISTORY, PodKey, PodUsage, Pressure
 
 PODS: Final = "pods"
@@ -66,7 +73,7 @@ class Store:
                     self._tuples[node] = tuple(self._pods[node].values())
                 else:
                     del self._pods[node]
-            return Snapshot(
+            snapshot = Snapshot(
                 pods=PodsByNode(dict(self._tuples)),
                 nodes=dict(self._nodes),
                 usage=self._usage,
@@ -78,6 +85,7 @@ class Store:
                 overrides=self._overrides,
                 server_version=self._server_version,
             )
+        return with_missing_releases(snapshot)
 
     def health(self) -> Health:
         """That of the watch that is stale for longest."""

@@ -211,7 +211,9 @@ class NodeSetup:
         """The setup; by default with the node's own release, and the configuration of that release."""
         if not isinstance(release, Release):
             gates = kubelet.feature_gates if kubelet is not None else {}
-            release = Release.of(release or node.kubelet_version, gates)
+            release = (
+                Release.of(release, gates) if release else Release.of_kubelet(node.kubelet_version, "", gates)
+            )
         return NodeSetup(node, kubelet or Kubelet.defaults(release), release)
 
 

@@ -171,6 +171,7 @@ def _release(setup: NodeSetup, gates: Mapping[str, bool], version: str | None) -
     """The release with these gates; configured gates that it does not have are dropped, as in an upgrade."""
     now = setup.release
     release = Release.of(version or (f"{now}.{now.patch}" if now.patch is not None else str(now)))
+    release = release if version is not None else replace(release, assumed=now.assumed)
     if release.assumed and version is not None:
         raise UsageError(
             f"unknown release {version}", hint=f"write a release from 1.{OLDEST_MINOR} to 1.{NEWEST_MINOR}"

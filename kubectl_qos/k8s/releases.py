@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 from typing import Final, NamedTuple, Self
@@ -15,6 +15,8 @@ from kubectl_qos.errors import InputError
 OLDEST_MINOR: Final = 20
 NEWEST_MINOR: Final = 37
 SUPPORTED_MINORS: Final = range(25, NEWEST_MINOR + 1)
+DEFAULT_RELEASE: Final = "1.36"
+"""Assumed where nothing says which release a node runs."""
 
 
 class Change(StrEnum):
@@ -161,7 +163,7 @@ _PATCHES: Final[Mapping[Change, Mapping[int, int]]] = {
 """Older minors that have a change from a patch on."""
 _GATE_OF_NAME: Final = {gate.value: gate for gate in Gate}
 
-_VERSION = re.compile(r"v?1\.(?P<minor>\d+)(?:\.(?P<patch>\d+))?(?:[-+.].*)?\+?", re.ASCII)
+_VERSION = re.compile(r"v?1\.(?P<minor>\d{1,6})(?:\.(?P<patch>\d{1,6}))?(?:[-+.].*)?\+?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +180,13 @@ class Release:
     def of(version: str, gates: Mapping[str, bool] | None = None) -> Release:
         """The release of `1.36`, `v1.36.2` or `v1.31.4-eks-0123`; see `ignored_gates`. Raises InputError."""
         return _release(version, tuple(sorted((gates or {}).items())))
+
+    @staticmethod
+    def of_kubelet(version: str, server: str = "", gates: Mapping[str, bool] | None = None) -> Release:
+        """Return the release of a kubelet; assume the server's where it states none, as a virtual one."""
+        stated = next(text for text in (version, server, DEFAULT_RELEASE) if _VERSION.fullmatch(text.strip()))
+        release = Release.of(stated, gates)
+        return release if stated == version else replace(release, assumed=True)
 
     def has(self, change: Change) -> bool:
         """Whether this release has the change."""

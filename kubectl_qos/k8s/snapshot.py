@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kubectl_qos.k8s.kinds import find_workload
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, node_from_object
-from kubectl_qos.k8s.node_overrides import NodeOverride, apply_overrides
+from kubectl_qos.k8s.node_overrides import KUBELET_VERSION, NodeOverride, apply_overrides
 from kubectl_qos.k8s.objects import NO_NODE_INFO, NodeObject, Pod
-from kubectl_qos.k8s.releases import Release
+from kubectl_qos.k8s.releases import DEFAULT_RELEASE, NEWEST_MINOR, OLDEST_MINOR, Release
 from kubectl_qos.k8s.selectors import FieldSelector, Selector
 from kubectl_qos.k8s.usage import NO_HISTORY, ContainerHistory, History, PodKey, PodUsage, Pressure
 
@@ -132,7 +132,8 @@ class Snapshot:
         kubelet, raw = self.kubelets.get(node_name), self.nodes.get(node_name)
         info = raw.status.node_info if raw is not None else NO_NODE_INFO
         gates = kubelet.feature_gates if kubelet is not None else {}
-        release = Release.of(info.kubelet_version or self.server_version or "1.36", gates)
+        stated = info.kubelet_version if raw is not None else self.server_version or DEFAULT_RELEASE
+        release = Release.of_kubelet(stated, self.server_version, gates)
         kubelet = kubelet or Kubelet.defaults(release, info.operating_system)
         if raw is not None:
             node = node_from_object(raw, kubelet)
@@ -173,6 +174,23 @@ class Snapshot:
         for pod in self.pods:
             pods.setdefault(pod.spec.node_name, []).append(pod)
         return pods
+
+
+def with_missing_releases(snapshot: Snapshot) -> Snapshot:
+    """The snapshot, which names the nodes that state no known release, as virtual ones do."""
+    if any(setting.key == KUBELET_VERSION for setting in snapshot.overrides.settings):
+        return snapshot
+    versions = {name: node.status.node_info.kubelet_version for name, node in snapshot.nodes.items()}
+    releases = {name: Release.of_kubelet(text, snapshot.server_version) for name, text in versions.items()}
+    names = sorted(name for name, release in releases.items() if release.assumed)
+    if not names:
+        return snapshot
+    shown = ", ".join(f"{name} (kubeletVersion {versions[name]!r})" for name in names[:3])
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    why = f"1.{OLDEST_MINOR} to 1.{NEWEST_MINOR} are known"
+    predicted = ", ".join(sorted({str(releases[name]) for name in names}))
+    missing = Missing(f"the release of {shown}{more}", why, f"predicted as {predicted}")
+    return replace(snapshot, missing=(*snapshot.missing, missing))
 
 
 class PodsByNode(Sequence[Pod]):

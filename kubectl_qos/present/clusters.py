@@ -88,8 +88,8 @@ def server_version(snapshot: Snapshot) -> str:
     """The server's version, else the kubelets' oldest and newest."""
     if snapshot.server_version:
         return f"v{snapshot.server_version.removeprefix('v')}"
-    versions = {node.status.node_info.kubelet_version for node in snapshot.nodes.values()} - {""}
-    ordered = sorted(versions, key=_as_numbers)
+    stated = {node.status.node_info.kubelet_version for node in snapshot.nodes.values()}
+    ordered = sorted((text for text in stated if text.startswith(("v1.", "1."))), key=_as_numbers)
     if len(ordered) < 2:
         return "".join(ordered)
     oldest, newest = (version.rpartition(".")[0] for version in (ordered[0], ordered[-1]))

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from kubectl_qos.k8s.allocation import RESIZE_PENDING, resize_condition
 from kubectl_qos.k8s.node_overrides import PROFILES
 from kubectl_qos.k8s.quantity import parse_time, truncating_div
-from kubectl_qos.k8s.releases import NEWEST_MINOR, OLDEST_MINOR
 from kubectl_qos.k8s.usage import NO_HISTORY, UsageOrigin
 from kubectl_qos.present.format import (
     binary,
@@ -434,11 +433,6 @@ def ranking_notes(snapshot: Snapshot, nodes: Mapping[str, RankedNode | OrderBasi
         yield capacity_sentence(without_capacity)
     elif snapshot.overrides.memory_bytes and any(name not in snapshot.nodes for name in nodes):
         yield f"unknown nodes are assumed to have {in_mi(snapshot.overrides.memory_bytes)}"
-    outside = {str(node.setup.release) for node in nodes.values() if node.setup.release.assumed}
-    if outside:
-        stand_in = ", ".join(sorted(outside))
-        known = f"1.{OLDEST_MINOR} to 1.{NEWEST_MINOR}"
-        yield f"some nodes run a release outside {known}; they are predicted as {stand_in}"
 
 
 def capacity_sentence(nodes: Iterable[str]) -> str:

@@ -244,7 +244,8 @@ def assumptions(setup: NodeSetup) -> Iterator[Assumption]:
     node, kubelet, release = setup.node, setup.kubelet, setup.release
     for facts, inputs in ((node, _NODE_INPUTS), (kubelet, _KUBELET_INPUTS)):
         for name in dict.fromkeys((*inputs.split(), *facts.basis)):
-            is_known = facts.origin(name) is not Origin.ASSUMED
+            is_assumed = name == "kubelet_version" and release.assumed
+            is_known = facts.origin(name) is not Origin.ASSUMED and not is_assumed
             if is_known or (node.is_windows and name not in _WINDOWS_INPUTS):
                 continue
             value = str(release) if name == "kubelet_version" else getattr(facts, name)
