@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, NamedTuple
 
+from kubectl_qos.k8s.events import Event, is_of_node_memory
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.usage import ContainerKey
 from kubectl_qos.metrics.prometheus import Labels, Prometheus
@@ -18,10 +19,10 @@ from kubectl_qos.metrics.series import (
     INFO,
     NODE,
     WORKING_SET,
-    by_container,
     container_of,
     label,
     pod_of,
+    read_nodes,
     rfc3339,
     select,
 )
@@ -31,28 +32,38 @@ from kubectl_qos.qos.kills.evidence import (
     NEAR_SECONDS,
     OOM_KILLED,
     SIGKILLED,
+    UNLIMITED_BYTES,
     Diagnosis,
     Evidence,
     Fact,
+    MemoryLimits,
     Need,
+    event_evidence,
+    is_near,
 )
 from kubectl_qos.qos.reason import Confidence, Mechanism
 
 _ENDED: Final = "kube_pod_container_status_last_terminated_"
 _LIMITS: Final = "kube_pod_container_resource_limits"
+_CAPACITY: Final = "kube_node_status_capacity"
 STEPS: Final = 1_440
 """Of the queries for deaths: a minute each for a day."""
 _LEAST_STEP: Final = 60
 _DAY: Final = 86_400
-_BEFORE: Final = "10m"
-_NEAR_LIMIT: Final = 0.9
-"""A container that was seen to use less of its limit may have died of something else."""
+_BEFORE: Final = "[10m]"
+_NEAR: Final = 0.9
+"""What was seen to use so much of its limit, or of its node, may have reached it between two samples."""
 _MOST_PEAKS: Final = 30
+_NO_LIMITS: Final = MemoryLimits(None, None)
 
 
 @dataclass
 class _End:
-    """What series say of an end of a container, or with an empty name of a pod; `at` is 0 if unknown."""
+    """What series say of an end of a container, or with an empty name of a pod; `at` is 0 if unknown.
+
+    `peak` is the most memory in the minutes before, of the cgroup with the nearest limit; `node_peak` is that
+    of the node, and its capacity. Both are None if unknown.
+    """
 
     key: ContainerKey
     seen: float
@@ -60,14 +71,37 @@ class _End:
     reason: str = ""
     exit_code: int | None = None
     oom_kills: int = 0
+    node: str = ""
+    limits: MemoryLimits = _NO_LIMITS
+    peak: float | None = None
+    node_peak: tuple[int, int] | None = None
+    had_pressure: bool = False
+    system_ooms: Sequence[Event] = ()
+
+    @property
+    def time(self) -> str:
+        """When it ended, or was first seen to have ended."""
+        return rfc3339(self.at or self.seen)
+
+    @property
+    def is_oom(self) -> bool:
+        """Whether an OOM kill was counted; those of a full node often are not."""
+        return self.reason == OOM_KILLED or self.oom_kills > 0
 
     @property
     def is_of_memory(self) -> bool:
         """Whether memory may explain it."""
-        return self.reason in {OOM_KILLED, EVICTED} or self.exit_code == SIGKILLED or self.oom_kills > 0
+        return self.is_oom or self.reason == EVICTED or self.exit_code == SIGKILLED
+
+    @property
+    def node_was_full(self) -> bool | None:
+        """Whether its node may have run out of memory, by the node's own samples, condition and events."""
+        if self.had_pressure or self.system_ooms:
+            return True
+        return self.node_peak[0] >= _NEAR * self.node_peak[1] if self.node_peak is not None else None
 
 
-def read_kills(store: Prometheus, start: float, end: float) -> list[Kill]:
+def read_kills(store: Prometheus, start: float, end: float, events: Iterable[Event] = ()) -> list[Kill]:
     """The deaths that memory may explain between two Unix times, the newest first. Raises QosError.
 
     Where kube-state-metrics does not export the time it is as exact as the step: a minute for a day. cAdvisor
@@ -81,22 +115,60 @@ def read_kills(store: Prometheus, start: float, end: float) -> list[Kill]:
     over = f"[{round(end - start)}s]"
     infos = store.query(f"last_over_time({select(store, [INFO])}{over})", end)
     nodes = {pod_of(one.labels): label(one.labels, NODE[:2]) for one in infos}
-    limits: dict[ContainerKey, float] = {}
-    for series in (select(store, [_LIMITS], 'resource="memory"'), select(store, [f"{_LIMITS}_memory_bytes"])):
-        limits |= by_container(store.query(f"max by ({BY}) (max_over_time({series}{over}))", end))
-    memory = f"max by ({BY}) (max_over_time({select(store, [WORKING_SET], CONTAINERS)}[{_BEFORE}]))"
-    times = dict.fromkeys([one.seen for one in ends if one.key in limits][:_MOST_PEAKS])
-    peaks = {at: by_container(store.query(memory, at)) for at in times}
+    limits = _largest(store, "container_spec_memory_limit_bytes", 'pod!="",container=""', over, end)
+    capacities: dict[str, float] = {}
+    for suffix, more in (("", 'resource="memory"'), ("_memory_bytes", "")):
+        limits |= _largest(store, _LIMITS + suffix, more, over, end)
+        sizes = store.query(f"last_over_time({select(store, [_CAPACITY + suffix], more)}{over})", end)
+        capacities |= {label(one.labels, NODE[:2]): one.value for one in sizes}
+    system_ooms = [event for event in events if event.reason == "SystemOOM"]
+    for one in ends:
+        pod, one.node = (one.key[0], ""), nodes.get(one.key[0], "")
+        own_limit, pod_limit = (round(limits.get(key, 0)) for key in (one.key, pod))
+        one.limits = MemoryLimits(own_limit or None, pod_limit if 0 < pod_limit < UNLIMITED_BYTES else None)
+        late = 0 if one.at else 2 * step
+        one.system_ooms = [
+            event
+            for event in system_ooms
+            if is_of_node_memory(event, one.node) and is_near(event, one.time, NEAR_SECONDS + late)
+        ]
+    pressure = select(store, ["kube_node_status_condition"], 'condition="MemoryPressure",status="true"')
+    times = dict.fromkeys(one.seen for one in ends if one.reason != EVICTED)
+    for at in list(times)[:_MOST_PEAKS]:
+        peaks = _largest(store, WORKING_SET, CONTAINERS, _BEFORE, at)
+        node_peaks = read_nodes(store, at, _BEFORE).by_node
+        conditions = store.query(f"max_over_time({pressure}{_BEFORE}) == 1", at)
+        under_pressure = {label(one.labels, NODE[:2]) for one in conditions}
+        for one in ends:
+            if one.seen == at:
+                is_of_pod = one.limits.nearest is Mechanism.POD_LIMIT
+                one.peak = peaks.get((one.key[0], "") if is_of_pod else one.key)
+                one.had_pressure = one.node in under_pressure
+                if one.node in node_peaks and one.node in capacities:
+                    one.node_peak = node_peaks[one.node], round(capacities[one.node])
     return [
-        _kill(
-            one,
-            nodes.get(one.key[0], ""),
-            limits.get(one.key),
-            peaks.get(one.seen, {}).get(one.key),
-            store.name,
+        Kill(
+            diagnosis=_diagnosis(one, store.name),
+            time=one.time,
+            time_is_estimated=not one.at,
+            namespace=one.key[0][0],
+            pod=one.key[0][1],
+            container=one.key[1],
+            node=one.node,
+            exit_code=one.exit_code,
+            reason=one.reason,
         )
         for one in ends
     ]
+
+
+def _largest(store: Prometheus, name: str, more: str, over: str, at: float) -> dict[ContainerKey, float]:
+    """The largest value of a metric over a time, by container; those of a whole pod have no name."""
+    values: dict[ContainerKey, float] = {}
+    for sample in store.query(f"max by ({BY}) (max_over_time({select(store, [name], more)}{over}))", at):
+        key = container_of(sample.labels) or (pod_of(sample.labels), "")
+        values[key] = max(sample.value, values.get(key, 0.0))
+    return values
 
 
 def with_older(found: Sequence[Kill], older: Iterable[Kill], seconds: int) -> list[Kill]:
@@ -171,42 +243,42 @@ def _read_ends(store: Prometheus, start: float, end: float, step: int) -> list[_
     return list(ends.values())
 
 
-def _kill(one: _End, node: str, limit: float | None, peak: float | None, title: str) -> Kill:
-    (namespace, pod), container = one.key
-    time = rfc3339(one.at or one.seen)
-    return Kill(
-        diagnosis=_diagnosis(one, limit, peak, title, time),
-        time=time,
-        time_is_estimated=not one.at,
-        namespace=namespace,
-        pod=pod,
-        container=container,
-        node=node,
-        exit_code=one.exit_code,
-        reason=one.reason,
-    )
-
-
-def _diagnosis(one: _End, limit: float | None, peak: float | None, title: str, time: str) -> Diagnosis:
-    """The evidence of the series: they name no mechanism, so that none of it is certain."""
+def _diagnosis(one: _End, title: str) -> Diagnosis:
+    """The series name no mechanism, so that none of it is certain."""
+    evidence, nearest = tuple(_evidence(one, title)), one.limits.nearest
     if one.reason == EVICTED:
-        evidence = [Evidence(Fact.POD_ENDED, {"reason": EVICTED, "message": ""}, time)]
-        return Diagnosis(Mechanism.EVICTION, Confidence.POSSIBLE, tuple(evidence))
-    evidence = []
+        return Diagnosis(Mechanism.EVICTION, Confidence.POSSIBLE, evidence)
+    mechanism, is_likely = Mechanism.UNKNOWN, False
+    limit = one.limits.pod if nearest is Mechanism.POD_LIMIT else one.limits.own
+    if nearest is not None and one.peak is not None and one.peak >= _NEAR * (limit or 0):
+        mechanism, is_likely = nearest, one.is_oom
+    elif one.node_was_full:
+        mechanism = Mechanism.NODE
+    elif nearest is not None and (one.is_oom or one.peak is None):
+        mechanism, is_likely = nearest, one.is_oom and one.node_was_full is False
+        evidence += (Evidence(Fact.LIMIT_NOT_SEEN),) if one.peak is not None else ()
+    confidence = Confidence.LIKELY if is_likely else Confidence.POSSIBLE
+    return Diagnosis(mechanism, confidence, evidence, Need.KERNEL_LOG)
+
+
+def _evidence(one: _End, title: str) -> Iterator[Evidence]:
+    if one.reason == EVICTED:
+        yield Evidence(Fact.POD_ENDED, {"reason": EVICTED, "message": ""}, one.time)
+        return
     if one.reason or one.exit_code is not None:
         details = {"state": "lastState", "exit_code": one.exit_code, "reason": one.reason}
-        evidence.append(Evidence(Fact.ENDED, details, time))
+        yield Evidence(Fact.ENDED, details, one.time)
     if one.reason == OOM_KILLED:
-        evidence.append(Evidence(Fact.OOM_KILLED))
+        yield Evidence(Fact.OOM_KILLED)
     if one.oom_kills:
-        evidence.append(Evidence(Fact.OOM_EVENTS, {"count": one.oom_kills}))
-    is_oom = one.reason == OOM_KILLED or one.oom_kills > 0
-    evidence.append(
-        Evidence(Fact.NO_LIMIT) if limit is None else Evidence(Fact.OWN_LIMIT, {"limit_bytes": limit})
-    )
-    if peak is not None:
-        evidence.append(Evidence(Fact.PEAK, {"bytes": round(peak), "title": title}))
-    is_near = limit is not None and (peak is None or peak >= _NEAR_LIMIT * limit)
-    mechanism = Mechanism.CONTAINER_LIMIT if is_near else Mechanism.NODE if is_oom else Mechanism.UNKNOWN
-    confidence = Confidence.LIKELY if is_oom and is_near and peak is not None else Confidence.POSSIBLE
-    return Diagnosis(mechanism, confidence, tuple(evidence), Need.KERNEL_LOG)
+        yield Evidence(Fact.OOM_EVENTS, {"count": one.oom_kills})
+    if one.limits.nearest is not None:
+        yield from one.limits.evidence()
+    if one.peak is not None:
+        yield Evidence(Fact.PEAK, {"bytes": round(one.peak), "title": title})
+    if one.had_pressure:
+        yield Evidence(Fact.NODE_PRESSURE, {"title": title})
+    if one.node_peak is not None:
+        used, capacity = one.node_peak
+        yield Evidence(Fact.NODE_PEAK, {"bytes": used, "capacity_bytes": capacity, "title": title})
+    yield from map(event_evidence, one.system_ooms)

@@ -110,14 +110,20 @@ class Amounts(NamedTuple):
 def read_now(store: Prometheus, at: float | None = None) -> Amounts:
     """The usage of a moment, without one of the present. Raises QosError."""
     found = store.query(f"max by (__name__,{BY}) ({select(store, _MEMORY, CONTAINERS)})", at)
-    roots = store.query(f"max by ({BY}) ({select(store, [WORKING_SET], _ROOT)})", at)
-    infos = store.query(select(store, ["kube_node_info"]), at)
-    by_ip = {ip: label(one.labels, NODE) for one in infos if (ip := one.labels.get("internal_ip"))}
     moment = time.time() if at is None else at
     by_name = {name: by_container(one for one in found if one.labels["__name__"] == name) for name in _MEMORY}
-    now = Amounts(_usage(by_name, rfc3339(moment)), {}, by_ip)
-    now.by_node.update({name: int(one.value) for one in roots if (name := now.node_name(one.labels))})
-    return now
+    return read_nodes(store, at)._replace(by_pod=_usage(by_name, rfc3339(moment)))
+
+
+def read_nodes(store: Prometheus, at: float | None = None, over: str = "") -> Amounts:
+    """The usage of nodes alone, or the most of it `over` a time such as `[10m]`. Raises QosError."""
+    series = select(store, [WORKING_SET], _ROOT)
+    roots = store.query(f"max by ({BY}) ({f'max_over_time({series}{over})' if over else series})", at)
+    infos = store.query(select(store, ["kube_node_info"]), at)
+    by_ip = {ip: label(one.labels, NODE) for one in infos if (ip := one.labels.get("internal_ip"))}
+    nodes = Amounts({}, {}, by_ip)
+    nodes.by_node.update({name: int(one.value) for one in roots if (name := nodes.node_name(one.labels))})
+    return nodes
 
 
 def read_pressure(

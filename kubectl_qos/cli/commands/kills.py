@@ -312,7 +312,7 @@ def _with_store(
     end = facts.now.timestamp()
     older = [
         kill
-        for kill in read_kills(sources.open_store(source), end - seconds, end)
+        for kill in read_kills(sources.open_store(source), end - seconds, end, facts.event_list.events)
         if facts.scope.namespace in {None, kill.namespace} and kill.pod in (names or {kill.pod})
     ]
     return with_older(found, older, seconds)

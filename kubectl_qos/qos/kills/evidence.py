@@ -56,6 +56,9 @@ class Fact(Enum):
     SAME_LIMIT = "the pod's limit is no larger than the container's, and holds the pause container too"
     NO_LIMIT = "neither container nor pod has a memory limit"
     PEAK = "the most memory that a store of metrics has of it, from the minutes before: bytes, title"
+    LIMIT_NOT_SEEN = "that is well below the limit"
+    NODE_PEAK = "the most memory that the store has of its node: bytes, capacity_bytes, title"
+    NODE_PRESSURE = "the store has the condition MemoryPressure of its node: title"
     OOM_EVENTS = "cAdvisor counted OOM kills in the container: count"
     KERNEL = "a report of the kernel: constraint, memcg, limit_kb, pid, comm, line, title"
     GROUP = "every process of the cgroup was killed with it (memory.oom.group): path, is_own"
@@ -117,7 +120,8 @@ def ended_evidence(end: ContainerStateTerminated, state: str) -> Iterator[Eviden
         yield Evidence(Fact.EXIT_IS_MADE_UP)
 
 
-def _event_evidence(event: Event) -> Evidence:
+def event_evidence(event: Event) -> Evidence:
+    """Quote an event."""
     involved = event.involved_object
     details = {"reason": event.reason, "message": event.message, "object": f"{involved.kind}/{involved.name}"}
     return Evidence(Fact.EVENT, details, event.last)
@@ -237,7 +241,7 @@ def kubelet_kill(pod: Pod, events: Iterable[Event]) -> KubeletKill | None:
             evidence.append(Evidence(Fact.DISRUPTED, details, time))
             messages.append(condition.message)
             times = times or [time]
-    evidence += map(_event_evidence, kubelet_events)
+    evidence += map(event_evidence, kubelet_events)
     messages += [event.message for event in kubelet_events]
     if not evidence:
         return None
@@ -263,7 +267,7 @@ def _fills_memory_volume(pod: Pod, messages: Iterable[str]) -> bool:
 
 # -- without a report of the kernel ---------------------------------------------------------------------
 
-_NO_LIMIT: Final = 1 << 62
+UNLIMITED_BYTES: Final = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,10 +314,10 @@ def memory_limits(pod: Pod, container: str, setup: NodeSetup) -> MemoryLimits:
 
 def _memory_limit(files: Mapping[str, str]) -> int | None:
     text = files.get("memory.max") or files.get("memory.limit_in_bytes") or ""
-    return int(text) if text.isdecimal() and int(text) < _NO_LIMIT else None
+    return int(text) if text.isdecimal() and int(text) < UNLIMITED_BYTES else None
 
 
-def _is_near(event: Event, time: str, before: float = NEAR_SECONDS, after: float = NEAR_SECONDS) -> bool:
+def is_near(event: Event, time: str, before: float = NEAR_SECONDS, after: float = NEAR_SECONDS) -> bool:
     """Whether an event happened at about that time; one that repeats happened all the while."""
     first, last = seconds_between(event.first, time), seconds_between(event.last, time)
     return first is not None and last is not None and last <= before and first >= -after
@@ -357,9 +361,9 @@ def diagnosis_without_kernel(
         for event in context.pod_events
         if event.reason == "Killing"
         and event.container in {"", container}
-        and _is_near(event, time, before=STOPPING_SECONDS, after=1)
+        and is_near(event, time, before=STOPPING_SECONDS, after=1)
     ]
-    evidence += map(_event_evidence, stops)
+    evidence += map(event_evidence, stops)
     is_deleted = context.being_deleted and state == "state"
     if is_deleted:
         evidence.append(Evidence(Fact.BEING_DELETED))
@@ -380,9 +384,9 @@ def _mechanism_by_events(
     node_events = [
         event
         for event in context.node_events
-        if event.reason in {"SystemOOM", "OOMKilling"} and _is_near(event, time)
+        if event.reason in {"SystemOOM", "OOMKilling"} and is_near(event, time)
     ]
-    evidence = list(map(_event_evidence, node_events))
+    evidence = list(map(event_evidence, node_events))
     if any(not event.message.startswith("Memory cgroup") for event in node_events):
         return Mechanism.NODE, Confidence.POSSIBLE if limit else Confidence.LIKELY, evidence
     known_before = seconds_between(context.events_since, time)

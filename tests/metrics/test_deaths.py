@@ -1,0 +1,130 @@
+"""What killed a container, by the series of a store: a node out of memory needs evidence of its own."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from kubectl_qos.k8s.events import Event
+from kubectl_qos.k8s.objects import convert
+from kubectl_qos.metrics.deaths import read_kills
+from kubectl_qos.metrics.prometheus import Prometheus, Sample, Series
+from kubectl_qos.present.kills import evidence_sentence
+from kubectl_qos.qos.kills.analyze import Kill
+from kubectl_qos.qos.kills.evidence import Fact
+from kubectl_qos.qos.reason import Confidence, Mechanism
+from kubectl_qos.transport import ConnectionOptions
+from kubectl_qos.transport.client import connect
+
+DIED, MI = 1_795_459_263, 1 << 20
+CAPACITY = 4096 * MI
+CALM, FULL = 851 * MI, 3900 * MI
+"""Memory of the node: as at the deaths of node-1.36-d at limits, and where it had none left."""
+POD = {"namespace": "oom", "pod": "lim2"}
+APP, ON_NODE = {**POD, "container": "a"}, {"node": "node1"}
+
+
+class Died(Prometheus):
+    """A store in which one container died, sampled at 20 MiB, while its limit was 80 MiB."""
+
+    def __init__(self, node_bytes: float | None, **changes: float | None) -> None:
+        super().__init__(connect(ConnectionOptions(server="http://127.0.0.1:1")), "the store")
+        values = {"limit": 80 * MI, "peak": 20 * MI, "pod_peak": 31 * MI, "exit_code": 137, **changes}
+        samples = [
+            ("kube_pod_info", {**POD, **ON_NODE}, 1),
+            ("kube_node_info", {**ON_NODE, "internal_ip": "10.0.2.15"}, 1),
+            ("kube_node_status_capacity", {**ON_NODE, "resource": "memory"}, CAPACITY),
+            ("container_memory_working_set_bytes", {"id": "/", "instance": "10.0.2.15:10250"}, node_bytes),
+            ("container_memory_working_set_bytes", {**APP, "id": "/kubepods/a"}, values["peak"]),
+            ("container_memory_working_set_bytes", {**POD, "id": "/kubepods"}, values["pod_peak"]),
+            ("kube_pod_container_resource_limits", {**APP, "resource": "memory"}, values["limit"]),
+            ("container_spec_memory_limit_bytes", POD, values.get("pod_limit")),
+            (
+                "kube_node_status_condition",
+                {**ON_NODE, "condition": "MemoryPressure"},
+                values.get("pressure"),
+            ),
+            ("kube_pod_container_status_last_terminated_reason", APP | {"reason": "OOMKilled"}, 1),
+            ("kube_pod_container_status_last_terminated_exitcode", APP, values["exit_code"]),
+            ("kube_pod_container_status_last_terminated_timestamp", APP, DIED),
+        ]
+        if "is_oom" in changes:
+            samples = [one for one in samples if not one[0].endswith("_reason")]
+        self.samples = [(name, labels, value) for name, labels, value in samples if value is not None]
+
+    def _of(self, expression: str) -> Iterator[Sample]:
+        name = re.search(r'__name__="(\w+)"', expression)
+        for known, labels, value in self.samples if name is not None else ():
+            is_node = 'id="/"' in expression
+            if known == name[1] and (labels.get("id") == "/") is is_node:  # type: ignore[index]
+                yield Sample({"__name__": known, **labels}, value)
+
+    def query(self, expression: str, at: float | None = None) -> list[Sample]:
+        del at
+        return list(self._of(expression))
+
+    def query_range(self, expression: str, start: float, end: float, step: float) -> list[Series]:
+        del start, end, step
+        return [Series(one.labels, [(DIED + 20, one.value)]) for one in self._of(expression)]
+
+
+def death(store: Prometheus, *events: Event) -> Kill:
+    (kill,) = read_kills(store, DIED - 3600, DIED + 3600, events)
+    return kill
+
+
+def verdict(kill: Kill) -> tuple[Mechanism, Confidence]:
+    return kill.diagnosis.mechanism, kill.diagnosis.confidence
+
+
+LIMIT, NODE = Mechanism.CONTAINER_LIMIT, Mechanism.NODE
+LIKELY, POSSIBLE = Confidence.LIKELY, Confidence.POSSIBLE
+
+
+@pytest.mark.parametrize(
+    ("node_bytes", "confidence"), [(CALM, LIKELY), (None, POSSIBLE)], ids=["calm", "unknown"]
+)
+def test_without_evidence_of_the_node_it_was_the_limit(
+    node_bytes: float | None, confidence: Confidence
+) -> None:
+    kill = death(Died(node_bytes))
+    assert verdict(kill) == (LIMIT, confidence)
+    facts = [one.fact for one in kill.diagnosis.evidence]
+    assert (Fact.LIMIT_NOT_SEEN in facts, Fact.NODE_PEAK in facts) == (True, node_bytes is not None)
+    said = "; ".join(map(evidence_sentence, kill.diagnosis.evidence))
+    assert "no sample shows it at the limit" in said
+    assert ("its node used 851Mi of 4096Mi at most" in said) == (node_bytes is not None)
+
+
+def test_a_node_that_was_full_may_have_killed() -> None:
+    assert verdict(death(Died(FULL))) == (NODE, POSSIBLE)
+    assert verdict(death(Died(CALM, pressure=1))) == (NODE, POSSIBLE)
+    kill = death(Died(FULL, is_oom=0))
+    assert verdict(kill) == (NODE, POSSIBLE), "a victim of the node often ends as Error"
+    assert verdict(death(Died(FULL, peak=75 * MI))) == (LIMIT, LIKELY), "its own limit was nearer"
+
+
+@pytest.mark.parametrize(
+    ("node", "seconds", "mechanism"), [("node1", 3, NODE), ("node1", -90, LIMIT), ("node2", 3, LIMIT)]
+)
+def test_an_event_of_that_node_and_time_is_evidence(node: str, seconds: int, mechanism: Mechanism) -> None:
+    at = f"2026-11-23T18:41:{3 + seconds:02}Z" if seconds > 0 else "2026-11-23T18:39:33Z"
+    raw = {"reason": "SystemOOM", "involvedObject": {"kind": "Node", "name": node}, "lastTimestamp": at}
+    kill = death(Died(CALM), convert(raw, Event))
+    assert kill.time == "2026-11-23T18:41:03Z"
+    assert kill.diagnosis.mechanism is mechanism
+
+
+def test_the_limit_of_the_pod_counts_where_the_store_has_it() -> None:
+    pod_limit = 40 * MI
+    assert verdict(death(Died(CALM, pod_limit=pod_limit))) == (Mechanism.POD_LIMIT, LIKELY)
+    near = death(Died(FULL, pod_limit=pod_limit, pod_peak=39 * MI, limit=None))
+    assert verdict(near) == (Mechanism.POD_LIMIT, LIKELY)
+    without = death(Died(CALM, limit=None))
+    assert verdict(without) == (Mechanism.UNKNOWN, POSSIBLE), "a limit that the store does not have"
+    assert Fact.NO_LIMIT not in [one.fact for one in without.diagnosis.evidence]
+
+
+def test_a_kill_without_an_oom_needs_a_sample_at_the_limit() -> None:
+    assert verdict(death(Died(CALM, is_oom=0))) == (Mechanism.UNKNOWN, POSSIBLE)
+    assert verdict(death(Died(CALM, is_oom=0, peak=79 * MI))) == (LIMIT, POSSIBLE)
