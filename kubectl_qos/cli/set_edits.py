@@ -129,11 +129,7 @@ def build_edits(request: EditRequest, pod: Pod, snapshot: Snapshot) -> list[Edit
         owners = [POD_LEVEL]
     elif request.amounts:
         owners = select_containers(pod, request.patterns)
-    given = [
-        Edit(owner, side, amount.resource, amount.quantity)
-        for owner in owners
-        for side, amount in request.amounts
-    ]
+    given = [amount.edit(pod, owner, side) for owner in owners for side, amount in request.amounts]
     if not request.has_goal:
         return given
     goal, name = _find_goal(request, apply_edits(pod, given), setup, snapshot)

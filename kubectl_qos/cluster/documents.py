@@ -19,7 +19,7 @@ from kubectl_qos.k8s.defaulting import with_system_priority
 from kubectl_qos.k8s.events import Event
 from kubectl_qos.k8s.interning import Interner
 from kubectl_qos.k8s.kinds import dotted, is_workload, pod_from_workload, pods_from_custom, spec_path
-from kubectl_qos.k8s.objects import Json, NodeObject, Pod, convert, json_decoder
+from kubectl_qos.k8s.objects import QUANTITY_MAPS, Json, NodeObject, Pod, convert, json_decoder
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.usage import PodKey, PodMetrics, PodUsage, usage_by_pod
 from kubectl_qos.yaml_loader import YamlDocument, read_yaml
@@ -35,7 +35,6 @@ _READ_LATER: Final = {
     *("LimitRange", "ResourceQuota", "PodDisruptionBudget"),
     *("HorizontalPodAutoscaler", "VerticalPodAutoscaler"),
 }
-_QUANTITY_MAPS: Final = frozenset({"requests", "limits", "overhead", "capacity", "allocatable", "usage"})
 
 _OnProblem = Callable[[InputError], object]
 _Json = memoryview | msgspec.Raw
@@ -405,7 +404,7 @@ def _bad_quantities(raw: Any, path: str) -> Iterator[tuple[str, str]]:
     if isinstance(raw, Mapping):
         for key, value in raw.items():
             inner = f"{path}.{key}" if path else str(key)
-            if key in _QUANTITY_MAPS and isinstance(value, Mapping):
+            if key in QUANTITY_MAPS and isinstance(value, Mapping):
                 for name, text in value.items():
                     try:
                         Quantity.from_json(text)

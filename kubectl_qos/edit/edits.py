@@ -21,8 +21,9 @@ from kubectl_qos.k8s.objects import (
     ResourceList,
     ResourceRequirements,
 )
-from kubectl_qos.k8s.quantity import Quantity
+from kubectl_qos.k8s.quantity import ZERO, Quantity
 from kubectl_qos.k8s.resources import is_container_resource
+from kubectl_qos.qos.qos_class import SPEC_RESOURCES
 
 POD_LEVEL = ""
 """The owner of edits to spec.resources."""
@@ -58,15 +59,22 @@ class Edit:
 EXAMPLES: Final = "write a quantity such as 250m, 1.5 or 512Mi"
 
 
-def parse_quantity(text: str) -> Quantity | None:
-    """A typed quantity, or None for an empty text. Raises QuantityError with the reason."""
+def parse_quantity(text: str, stored: Quantity | None = None) -> Quantity | None:
+    """A typed quantity, or None for an empty text; `+1Gi` is 1Gi more than what is stored.
+
+    Raises QuantityError with the reason.
+    """
     text = text.strip()
     if not text:
         return None
     quantity = Quantity.parse(text)
     if quantity.sign < 0:
         raise QuantityError("must be greater than or equal to 0")
-    return quantity
+    if not text.startswith("+"):
+        return quantity
+    if stored is None:
+        raise QuantityError(f"there is no value to add {text[1:]} to")
+    return stored + quantity
 
 
 def current_value(pod: Pod, owner: str, side: Side, resource: str) -> Quantity | None:
@@ -132,10 +140,22 @@ def _find_container(pod: Pod, name: str) -> Container:
 
 
 class Amount(NamedTuple):
-    """A value of one resource, for any of the selected containers; None removes it."""
+    """A value of one resource, for any of the selected containers: None removes it, `+1Gi` adds to it."""
 
     resource: str
     quantity: Quantity | None
+    is_more: bool = False
+
+    def edit(self, pod: Pod, owner: str, side: Side) -> Edit:
+        """The edit of one container, or of the pod. Raises InputError without a value to add to."""
+        if not self.is_more:
+            return Edit(owner, side, self.resource, self.quantity)
+        try:
+            quantity = parse_quantity(f"+{self.quantity}", current_value(pod, owner, side, self.resource))
+        except QuantityError as error:
+            place = f"{pod.title}: {owner or SPEC_RESOURCES}: {side.value}.{self.resource}"
+            raise InputError(f"{place}: {error}", hint=f"write {self.resource}={self.quantity}") from None
+        return Edit(owner, side, self.resource, quantity)
 
 
 def parse_amounts(text: str, flag: str) -> tuple[Amount, ...]:
@@ -155,7 +175,8 @@ def parse_amounts(text: str, flag: str) -> tuple[Amount, ...]:
 def format_amounts(amounts: Iterable[Amount]) -> str:
     """The text that `parse_amounts` reads as these."""
     return ",".join(
-        f"{resource}-" if quantity is None else f"{resource}={quantity}" for resource, quantity in amounts
+        f"{one.resource}-" if one.quantity is None else f"{one.resource}={'+' * one.is_more}{one.quantity}"
+        for one in amounts
     )
 
 
@@ -207,7 +228,8 @@ def _parse_amount(part: str, flag: str) -> Amount:
         )
     resource = _parse_resource(resource, part, flag)
     try:
-        return Amount(resource, parse_quantity(text))
+        is_more = text.startswith("+")
+        return Amount(resource, parse_quantity(text, ZERO if is_more else None), is_more)
     except QuantityError as error:
         raise UsageError(f"{flag} {part}: {error}", hint=EXAMPLES) from None
 

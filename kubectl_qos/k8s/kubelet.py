@@ -28,6 +28,7 @@ from kubectl_qos.k8s.objects import (
     ApiStruct,
     NodeObject,
     ResourceList,
+    convert,
     resource_list,
 )
 from kubectl_qos.k8s.quantity import Format, Quantity, from_float, parse_duration
@@ -345,7 +346,7 @@ class _Configuration(ApiStruct, frozen=True):
 
 def kubelet_from_configz(configz: Mapping[str, Any], release: Release) -> Kubelet:
     """The configuration in `/configz`, with or without `kubeletconfig`. Raises msgspec.ValidationError."""
-    raw = msgspec.convert(configz.get("kubeletconfig", configz), _Configuration)
+    raw = convert(configz.get("kubeletconfig", configz), _Configuration)
     fields = msgspec.structs.asdict(raw) | {
         "cgroup_root": raw.cgroup_root or "/",
         "cpu_cfs_quota_period_us": parse_duration(raw.cpu_cfs_quota_period) // 1000,

@@ -21,6 +21,10 @@ MEMORY: Final = "memory"
 EPHEMERAL_STORAGE: Final = "ephemeral-storage"
 HUGEPAGES_PREFIX: Final = "hugepages-"
 PIDS: Final = "pids"
+QUANTITY_MAPS: Final = frozenset(
+    {"requests", "limits", "overhead", "capacity", "allocatable", "allocatedResources", "usage"}
+)
+"""The fields that are a ResourceList, in any object."""
 
 
 class ResourceList(dict[str, Quantity]):
@@ -244,6 +248,12 @@ class ContainerStateTerminated(ApiStruct, frozen=True):
     finished_at: str | None = None
     container_id: str = msgspec.field(name="containerID", default="")
 
+    def __post_init__(self) -> None:
+        """Take Go's zero time, which runtimes report for what they do not know, as absent."""
+        for name in ("started_at", "finished_at"):
+            if (getattr(self, name) or "").startswith("0001-01-01T00:00:00"):
+                msgspec.structs.force_setattr(self, name, None)
+
 
 class _ContainerStateWaiting(ApiStruct, frozen=True):
     reason: str = ""
@@ -421,6 +431,7 @@ class PodTemplate(ApiStruct, frozen=True):
 
 
 _SHARED_MOST: Final = 100_000
+_MAPS: Final = QUANTITY_MAPS | {"labels", "matchLabels"}
 _shared_resources: dict[tuple[tuple[str, object], ...], ResourceList] = {}
 _shared_labels: dict[tuple[tuple[str, str], ...], Labels] = {}
 
@@ -443,9 +454,9 @@ def _shared(cache: dict[Any, T], raw: object, parse: Callable[[Mapping[str, Any]
 
 def _labels(raw: Mapping[str, Any]) -> Labels:
     for value in raw.values():
-        if not isinstance(value, str):
+        if not isinstance(value, str | None):
             raise TypeError(f"Expected `str`, got `{_json_type(value)}`")
-    return Labels(raw)
+    return Labels({name: value or "" for name, value in raw.items()})
 
 
 def _json_type(raw: object) -> str:
@@ -474,8 +485,27 @@ def json_decoder(type_: type[T]) -> msgspec.json.Decoder[T]:
 
 
 def convert(raw: object, type_: type[T]) -> T:
-    """`type_` from plain dicts and lists, as YAML gives them. Raises msgspec.ValidationError."""
-    return msgspec.convert(raw, type_, dec_hook=_decode_hook, str_keys=True)
+    """`type_` from plain dicts and lists, as YAML gives them; a field that is null is absent, as in Go.
+
+    Raises msgspec.ValidationError.
+    """
+    try:
+        return msgspec.convert(raw, type_, dec_hook=_decode_hook, str_keys=True)
+    except msgspec.ValidationError as error:
+        if "got `null`" not in str(error):
+            raise
+    return msgspec.convert(_without_nulls(raw), type_, dec_hook=_decode_hook, str_keys=True)
+
+
+def _without_nulls(raw: Any) -> Any:
+    """Drop fields that are null. Items of lists stay, and values of maps: a quantity is 0, a label empty."""
+    if isinstance(raw, Mapping):
+        return {
+            name: value if name in _MAPS else _without_nulls(value)
+            for name, value in raw.items()
+            if value is not None
+        }
+    return [_without_nulls(item) for item in raw] if isinstance(raw, list) else raw
 
 
 def all_containers(pod: Pod) -> Iterable[Container]:

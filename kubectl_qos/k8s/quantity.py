@@ -61,12 +61,14 @@ def parse_duration(text: str, *, days: bool = False) -> int:
 
 
 def parse_time(text: str | None) -> datetime | None:
-    """An RFC 3339 time, UTC where it names no zone; None for anything else."""
+    """An RFC 3339 time, UTC where it names no zone; None for Go's zero time and anything else."""
     if not text:
         return None
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
+        return None
+    if moment.year == 1:
         return None
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 

@@ -107,16 +107,17 @@ def formula(reason: Reason) -> str:
 def score_formula(used: ContainerUsage | None, adj: int, node: Node) -> str:
     """An oom_score with the numbers of this container put in, as oom_badness and /proc/PID/oom_score do.
 
-    `memory 1930Mi + 969 x 16384Mi / 1000 = 17805Mi, 1086/1000 of 16384Mi; (1000 + 1086) x 2 / 3`.
+    `memory 1930Mi (494080 pages) + 969 x 4194 = 4558066, 1086/1000 of 4194304 pages; (1000 + 1086) x 2 / 3`:
+    every division drops its fraction, that of the node's pages by 1000 too.
     """
     page, kernel = node.page_size_bytes, kernel_formula(node.kernel)
-    pages = ((node.memory_capacity_bytes or 0) + node.swap_capacity_bytes) // page
+    total = ((node.memory_capacity_bytes or 0) + node.swap_capacity_bytes) // page
     memory = used.kernel_bytes if used is not None else 0
-    points = badness(memory // page, adj, pages, kernel)
-    share, total = truncating_div(points * 1000, pages), in_mi(pages * page)
-    known = "" if used is not None else " (unknown)"
-    text = f"memory {in_mi(memory)}{known} {'-' if adj < 0 else '+'} {abs(adj)} × {total} / 1000"
-    text += f" = {in_mi(points * page)}, {share}/1000 of {total}"
+    points = badness(memory // page, adj, total, kernel)
+    share = truncating_div(points * 1000, total)
+    known = f"{memory // page} pages" if used is not None else "unknown"
+    text = f"memory {in_mi(memory)} ({known}) {'-' if adj < 0 else '+'} {abs(adj)} × {total // 1000}"
+    text += f" = {points}, {share}/1000 of {total} pages"
     if kernel is not Kernel.SIGNED:
         return text
     return f"{text}; (1000 {'-' if share < 0 else '+'} {abs(share)}) × 2 / 3"

@@ -112,6 +112,44 @@ def test_a_cron_job_is_read_as_the_pod_of_its_jobs() -> None:
     assert (found.kind, found.name, found.containers[0].name) == ("CronJob", "c", "a")
 
 
+NULLS: Final = """\
+kind: Deployment
+apiVersion: apps/v1
+metadata: {name: web, namespace: null, creationTimestamp: null, labels: {app: null}}
+spec:
+  replicas:
+  template:
+    metadata:
+    spec:
+      restartPolicy:
+      securityContext:
+      initContainers:
+      containers:
+      - {name: a, image: x, resources: null, resizePolicy: null}
+      - {name: b, image: x, resources: {requests: null, limits: {memory: null, cpu: 1}}}
+status:
+"""
+
+
+def test_a_field_that_is_null_is_absent_as_in_go() -> None:
+    """A quantity that is null is 0, and the value of a label is empty; an item of a list is no object."""
+    for text in (
+        NULLS,
+        json.dumps(yaml.safe_load(NULLS)),
+        NULLS.replace("Deployment", "Rollout").replace("apps/", "argoproj.io/"),
+    ):
+        found = found_in(text)
+        assert (found.problems, found.refused) == ([], []), text
+        ((first, second),) = [one.containers for one in found.pods]
+        assert (first.requests, first.limits, second.requests) == ({}, {}, {})
+        assert {name: str(limit) for name, limit in second.limits.items()} == {"memory": "0", "cpu": "1"}
+    (labelled,) = found_in(GOOD.replace("{name: good}", "{name: good, uid: u, labels: {app: null}}")).pods
+    assert labelled.metadata.labels == {"app": ""}
+    assert problems("kind: Pod\nspec: {containers: [null]}") == [
+        "x.yaml: line 2: Pod: spec.containers[0]: Expected `object`, got `null`"
+    ]
+
+
 def test_other_objects_are_counted_and_left_alone() -> None:
     found = found_in(json.dumps(a_list(pod("a"), {"kind": "Service", "spec": 7}, {"kind": "ConfigMap"})))
     assert (names(found), found.ignored, found.problems) == (["a"], {"Service": 1, "ConfigMap": 1}, [])

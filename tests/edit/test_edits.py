@@ -38,6 +38,22 @@ def test_values_and_removals() -> None:
     )
 
 
+def test_a_plus_adds_to_what_is_stored() -> None:
+    """As `simulate --grow` reads it; what has no value cannot be added to."""
+    pod = pod_from_yaml(
+        "kind: Pod\nmetadata: {name: web}\n"
+        "spec: {containers: [{name: a, resources: {limits: {memory: 64Mi, cpu: 500m}}}, {name: b}]}\n"
+    )
+    memory, cpu = parse_amounts("memory=+1Gi,cpu=+250m", "--limits")
+    assert format_amounts((memory, cpu)) == "memory=+1Gi,cpu=+250m"
+    assert str(memory.edit(pod, "a", Side.LIMITS).quantity) == "1088Mi"
+    assert str(cpu.edit(pod, "a", Side.LIMITS).quantity) == "750m"
+    with pytest.raises(InputError, match="there is no value to add 1Gi to") as caught:
+        memory.edit(pod, "b", Side.LIMITS)
+    assert str(caught.value) == "web: b: limits.memory: there is no value to add 1Gi to"
+    assert caught.value.hint == "write memory=1Gi"
+
+
 RESOURCES = ("cpu", "memory", "ephemeral-storage", "hugepages-2Mi", "example.com/gpu")
 AMOUNTS = st.lists(
     st.builds(

@@ -121,25 +121,27 @@ def test_the_formula_of_a_score_leads_to_it(row: PodRow) -> None:
     pod = next(one for one in DEMO.pods if one.metadata == row.pod.metadata)
     (line,) = [one for one in explained(pod.name).splitlines() if "oom_score " in one and "memory " in one]
     numbers = re.fullmatch(
-        r"  \S+  oom_score (-?\d+) +memory (\S+)Mi(?: \(unknown\))? ([+-]) (\d+) × (\d+)Mi / 1000"
-        r" = (-?\S+)Mi, (-?\d+)/1000 of \5Mi; \(1000 ([+-]) (\d+)\) × 2 / 3",
+        r"  \S+  oom_score (-?\d+) +memory \S+Mi \((\d+ pages|unknown)\) ([+-] \d+) × (\d+)"
+        r" = (-?\d+), (-?\d+)/1000 of (\d+) pages; \(1000 ([+-] \d+)\) × 2 / 3",
         line,
     )
     assert numbers is not None, line
-    score, memory, sign, adj, total, points, share, _, _ = numbers.groups()
-    assert int(score) == row.score
-    assert int(f"{sign}{adj}") == row.adj
-    assert float(points) == pytest.approx(float(memory) + int(f"{sign}{adj}") * int(total) / 1000, abs=4.1)
-    assert int(share) == pytest.approx(1000 * float(points) / int(total), abs=1.01)
-    assert int(score) == int((1000 + int(share)) * 2 / 3)
+    words = [one.replace("unknown", "0").replace(" pages", "") for one in numbers.groups()]
+    score, memory, adj, thousandth, points, share, total, _ = (int(word.replace(" ", "")) for word in words)
+    assert (score, adj) == (row.score, row.adj)
+    assert thousandth == total // 1000
+    assert points == memory + adj * thousandth
+    assert share == int(points * 1000 / total)
+    assert score == int((1000 + share) * 2 / 3)
 
 
 def test_an_old_kernel_shows_the_share_itself() -> None:
     node = Node(name="n", memory_capacity_bytes=1 << 30, kernel="5.4.0")
     used = ContainerUsage(512 << 20)
-    assert score_formula(used, 0, node) == "memory 512Mi + 0 × 1024Mi / 1000 = 512Mi, 500/1000 of 1024Mi"
+    shown = "memory 512Mi (131072 pages) + 0 × 262 = 131072, 500/1000 of 262144 pages"
+    assert score_formula(used, 0, node) == shown
     assert score_formula(None, -997, replace(node, kernel="")) == (
-        "memory 0Mi (unknown) - 997 × 1024Mi / 1000 = -1020.4Mi, -996/1000 of 1024Mi; (1000 - 996) × 2 / 3"
+        "memory 0Mi (unknown) - 997 × 262 = -261214, -996/1000 of 262144 pages; (1000 - 996) × 2 / 3"
     )
 
 

@@ -44,6 +44,18 @@ def an_event(kind: str, name: str, reason: str, message: str, hour: int, count: 
     return convert({**raw, "lastTimestamp": time(hour)}, Event)
 
 
+def test_the_zero_time_of_go_is_unknown() -> None:
+    """A runtime that knows no time writes year 1: no minute is before that."""
+    zero = "0001-01-01T00:00:00Z"
+    end = {"terminated": {"exitCode": 137, "reason": "OOMKilled", "startedAt": zero, "finishedAt": zero}}
+    pod = a_pod(containerStatuses=[{"name": "a", "restartCount": 1, "lastState": end}])
+    snapshot = Snapshot(pods=(pod,))
+    kills = find_kills(snapshot, EventList())
+    assert [kill.time for kill in kills] == [""]
+    about = incident_of(kills, snapshot=snapshot)
+    assert [(death.kill.time, death.state_time) for death in about.deaths] == [("", "")]
+
+
 def incident_of(kills: Iterable[Kill] = (), **fields: Any) -> Incident:
     known = {"snapshot": Snapshot(), "event_list": EventList(), "since": None, **fields}
     about = About("Node", "", "worker-1")

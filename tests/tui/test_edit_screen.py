@@ -540,6 +540,9 @@ async def test_what_is_used_and_was_seen_is_beside_the_fields() -> None:
         assert "1Gi used, peak 2Gi, 50% of limit" in pilot.words
         await fill(pilot, "c", Side.LIMITS, "memory", "4Gi")
         assert "25% of limit" in pilot.words
+        await fill(pilot, "c", Side.LIMITS, "memory", "+2Gi")
+        assert "25% of limit" in pilot.words, "2Gi more than its 2Gi"
+        assert [str(one.quantity) for one in screen.form.edits] == ["4Gi"]
         await fill(pilot, "c", Side.LIMITS, "memory", "")
         assert "200% of request" in pilot.words
         await fill(pilot, "c", Side.REQUESTS, "memory", "")

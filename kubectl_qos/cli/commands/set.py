@@ -131,7 +131,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             f"--{side}",
             action="append",
             metavar="RESOURCE=VALUE,…",
-            help=f"{side}, such as cpu=100m,memory=256Mi; memory- removes that of memory",
+            help=f"{side}, such as cpu=100m,memory=256Mi; memory=+1Gi adds to it, memory- removes it",
         )
     values.add_argument(
         "-c",

@@ -58,7 +58,7 @@ class QuantityField(Input):
     """One value: `owner` is a container's name, or POD_LEVEL."""
 
     def __init__(self, owner: str, side: Side, resource: str, stored: Quantity | None) -> None:
-        self.stored_text = "" if stored is None else str(stored)
+        self.stored, self.stored_text = stored, "" if stored is None else str(stored)
         super().__init__(self.stored_text, placeholder=NONE, compact=True)
         self.owner = owner
         self.side = side
@@ -76,7 +76,7 @@ class QuantityField(Input):
     def problem(self) -> str:
         """Why the API server would refuse the text, and what to write; an empty text removes the value."""
         try:
-            parse_quantity(self.value)
+            parse_quantity(self.value, self.stored)
         except QuantityError as error:
             why = "this is not a quantity" if str(error) == FORMAT_WRONG else str(error)
             return f"{why}: {EXAMPLES}"
@@ -85,7 +85,7 @@ class QuantityField(Input):
     @property
     def bytes(self) -> int:
         """Its value as a number, the stored one while its text is wrong; 0 without one."""
-        quantity = parse_quantity(self.stored_text if self.problem else self.value)
+        quantity = self.stored if self.problem else parse_quantity(self.value, self.stored)
         return quantity.value() if quantity is not None else 0
 
     @property
@@ -93,7 +93,7 @@ class QuantityField(Input):
         """The edit of this field; None where its text is wrong or unchanged."""
         if not self.touched or self.problem:
             return None
-        return Edit(self.owner, self.side, self.resource, parse_quantity(self.value))
+        return Edit(self.owner, self.side, self.resource, parse_quantity(self.value, self.stored))
 
 
 class UsageBar(Widget):
