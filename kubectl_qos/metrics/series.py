@@ -37,7 +37,8 @@ NAMESPACE: Final = ("exported_namespace", "namespace")
 POD: Final = ("exported_pod", "pod", "pod_name")
 CONTAINER: Final = ("exported_container", "container", "container_name")
 NODE: Final = ("exported_node", "node", "kubernetes_io_hostname", "instance")
-BY: Final = ",".join((*NAMESPACE, *POD, *CONTAINER, *NODE, "cluster"))
+_CONTAINER_LABELS: Final = ",".join((*NAMESPACE, *POD, *CONTAINER, "cluster"))
+BY: Final = ",".join((_CONTAINER_LABELS, *NODE))
 """What distinguishes series: replicas of a Prometheus, jobs and old cgroups of a container are not."""
 
 INFO: Final = "kube_pod_info"
@@ -109,7 +110,7 @@ class Amounts(NamedTuple):
 
 def read_now(store: Prometheus, at: float | None = None) -> Amounts:
     """The usage of a moment, without one of the present. Raises QosError."""
-    found = store.query(f"max by (__name__,{BY}) ({select(store, _MEMORY, CONTAINERS)})", at)
+    found = _read_containers(store, _MEMORY, CONTAINERS, at)
     moment = time.time() if at is None else at
     by_name = {name: by_container(one for one in found if one.labels["__name__"] == name) for name in _MEMORY}
     return read_nodes(store, at)._replace(by_pod=_usage(by_name, rfc3339(moment)))
@@ -124,6 +125,29 @@ def read_nodes(store: Prometheus, at: float | None = None, over: str = "") -> Am
     nodes = Amounts({}, {}, by_ip)
     nodes.by_node.update({name: int(one.value) for one in roots if (name := nodes.node_name(one.labels))})
     return nodes
+
+
+def _read_containers(store: Prometheus, names: Sequence[str], which: str, at: float | None) -> list[Sample]:
+    """The values of containers, each of its newest cgroup.
+
+    The times of samples are cAdvisor's own: for five minutes a store shows the cgroup of a container that
+    died beside the one that followed it.
+    """
+    series, which = select(store, names, which), f'{which},container!="",id!=""'
+    samples = store.query(f"max by (__name__,{BY}) ({series})", at)
+    cgroups, starts = (select(store, [name], which) for name in (WORKING_SET, "container_start_time_seconds"))
+    several = f"count by ({_CONTAINER_LABELS}) ({cgroups}) > 1"
+    if not store.query(several, at):
+        return samples
+    by_id, of_these = f"max by ({BY},id)", f"and on ({_CONTAINER_LABELS}) ({several})"
+    begun = store.query(f"({by_id} ({starts}) or {by_id} (timestamp({cgroups}))) {of_these}", at)
+    begun.sort(key=lambda one: one.value)
+    newest = {container_of(one.labels): one.labels.get("id") for one in begun}
+    by_cgroup = store.query(f"max by (__name__,{BY},id) ({series} {of_these})", at)
+    return [
+        *(one for one in samples if container_of(one.labels) not in newest),
+        *(one for one in by_cgroup if one.labels.get("id") == newest.get(container_of(one.labels), "")),
+    ]
 
 
 def read_pressure(
@@ -166,8 +190,8 @@ def with_parts(store: Prometheus, pod: PodKey, usage: PodUsage, at: float | None
     that is what is left (container/libcontainer/handler.go).
     """
     namespace, name = (msgspec.json.encode(text).decode() for text in pod)
-    series = select(store, (*_PARTS, _SWAP), f"{CONTAINERS},namespace={namespace},pod={name}")
-    found = store.query(f"max by (__name__,{BY}) ({series})", at)
+    which = f"{CONTAINERS},namespace={namespace},pod={name}"
+    found = _read_containers(store, (*_PARTS, _SWAP), which, at)
     values = {(container_of(one.labels), one.labels["__name__"]): round(one.value) for one in found}
 
     def parts(container: str) -> MemoryParts | None:

@@ -127,6 +127,12 @@ def _share(pod: Made, share: float, second: int) -> float | None:
     return None if used is None else used * share
 
 
+def _run_share(pod: Made, share: float, is_first: bool, second: int) -> float | None:
+    """Of the first run of a container, or the one after its death: each has a cgroup of its own."""
+    is_of_run = is_first if pod.evicted or second < pod.dies else not is_first
+    return _share(pod, share, second) if is_of_run else None
+
+
 def _is_ended(pod: Made, wanted: bool, second: int) -> float:
     return float((pod.evicted and second >= pod.dies) is wanted)
 
@@ -185,14 +191,16 @@ def _pod_series(pod: Made) -> Iterator[tuple[Key, Value]]:
         "namespace": pod.namespace,
         "pod": pod.name,
         "container": "app",
-        "id": f"/kubepods/pod{pod.name}/app",
+        "id": f"/kubepods/pod{pod.name}/first",
         "instance": f"{NODES[pod.node]}:10250",
         "job": "kubelet",
     }
     if pod.name == "api-0":
         yield from _pressure_series(pod, cadvisor)
     for name, share in (("working_set_bytes", 1.0), ("rss", 0.98), ("swap", 0.0)):
-        yield _key(f"container_memory_{name}", cadvisor), partial(_share, pod, share)
+        second = {**cadvisor, "id": f"/kubepods/pod{pod.name}/second"}
+        yield _key(f"container_memory_{name}", cadvisor), partial(_run_share, pod, share, True)
+        yield _key(f"container_memory_{name}", second), partial(_run_share, pod, share, False)
     yield (
         _key("container_oom_events_total", cadvisor),
         lambda second: float(died(second) and not pod.evicted),

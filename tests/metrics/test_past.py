@@ -17,7 +17,7 @@ from kubectl_qos.transport import ConnectionOptions
 from kubectl_qos.transport.client import connect
 from tests.end_to_end.command import Run
 from tests.metrics.conftest import Store
-from tests.metrics.history import API_DIES, CACHE_DIES, CRUNCH_DIES, DAY, THROTTLED
+from tests.metrics.history import API_DIES, CACHE_DIES, CRUNCH_DIES, DAY, LEAK_FROM, THROTTLED
 
 
 @pytest.fixture
@@ -82,6 +82,13 @@ def test_a_container_that_its_cpu_limit_holds_back(store: Store) -> None:
     found = UsageHistory(client, 7200, "", store.begin + API_DIES - 60).read().history.containers
     throttled = {key[0][1]: round(one.throttled, 2) for key, one in found.items() if one.throttled}
     assert throttled == {"api-0": THROTTLED}
+
+
+def test_after_a_restart_the_new_container_counts(run: Run, store: Store) -> None:
+    """Its old cgroup stays in the store for five minutes."""
+    done = run("top", "-A", "-o", "json", *at(store, API_DIES + 60))
+    rows = {row["pod"]: row["memoryBytes"] for row in json.loads(done.out)["items"]}
+    assert rows["api-0"] == LEAK_FROM
 
 
 def test_the_kernel_would_have_chosen_another_than_the_kubelet(run: Run, store: Store) -> None:

@@ -1,5 +1,6 @@
 """What series mean: a kubelet's recorded exposition, old and new kube-state-metrics, and lines of growth."""
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -21,7 +22,14 @@ from kubectl_qos.k8s.usage import (
 )
 from kubectl_qos.metrics.past import read_snapshot
 from kubectl_qos.metrics.prometheus import Prometheus, Sample
-from kubectl_qos.metrics.series import UsageHistory, growth_line, read_now, read_pressure, with_parts
+from kubectl_qos.metrics.series import (
+    WORKING_SET,
+    UsageHistory,
+    growth_line,
+    read_now,
+    read_pressure,
+    with_parts,
+)
 from kubectl_qos.qos.qos_class import computed_class
 from kubectl_qos.transport import ConnectionOptions
 from kubectl_qos.transport.client import connect
@@ -39,6 +47,8 @@ class Known(Prometheus):
 
     def query(self, expression: str, at: float | None = None) -> list[Sample]:
         del at
+        if "count by" in expression:
+            return []  # no container has several cgroups
         name = re.search(r'__name__(=~?)"([^"]*)"', expression)
         assert name is not None
         found = [one for one in self.samples if re.fullmatch(name[2], one.labels["__name__"])]
@@ -113,6 +123,39 @@ def test_what_memory_consists_of_by_cadvisor_and_by_a_summary() -> None:
     assert dict(by_summary.details.volumes)["t"] == 20 << 20
     bare = with_parts(Known([]), key, by_summary).of("c")
     assert bare == of_c._replace(parts=None), "what a store does not have is not guessed"
+
+
+class DeadAndAlive(Prometheus):
+    """The recorded store, in which the old cgroup of crunl's container has samples until its death."""
+
+    died = 1_795_459_501
+
+    def __init__(self) -> None:
+        super().__init__(connect(ConnectionOptions(server="http://127.0.0.1:1")), "the store")
+        recording = RECORDED.parents[1] / "node-1.36-d" / "prometheus-series-of-a-dead-container.json"
+        self.series = json.loads(recording.read_bytes())["data"]["result"]
+
+    def query(self, expression: str, at: float | None = None) -> list[Sample]:
+        name = re.search(r'__name__=~?"[^"]*"', expression)
+        if name is None or WORKING_SET not in expression or 'id="/"' in expression:
+            return []
+        values = [(one["metric"], dict(one["values"]).get(at)) for one in self.series]
+        shown = [Sample(labels, float(value)) for labels, value in values if value is not None]
+        of_cgroups = [one for one in shown if "id" in one.labels]
+        if "count by" in expression and len(of_cgroups) < 2:
+            return []
+        if "timestamp(" in expression:
+            ends = {one.labels["id"]: self.died if "5a5b07" in one.labels["id"] else at for one in of_cgroups}
+            return [Sample(one.labels, ends[one.labels["id"]] or 0) for one in of_cgroups]
+        return of_cgroups if ",id)" in expression else shown
+
+
+@pytest.mark.parametrize("at", [1_795_459_500, 1_795_459_530, 1_795_459_770, 1_795_459_800])
+def test_a_container_that_died_is_not_measured_by_its_old_cgroup(at: int) -> None:
+    """Recorded: the new one used 20 MiB from 18:45:10 on, the 70 of the old one were shown until 18:50."""
+    (usage,) = read_now(DeadAndAlive(), at).by_pod.values()
+    expected = 73_773_056 if at < DeadAndAlive.died else 21_233_664
+    assert usage.working_set_bytes == expected
 
 
 def samples(*series: tuple[str, Mapping[str, str], float]) -> list[Sample]:
@@ -259,7 +302,7 @@ def test_a_history_is_kept_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     before = len(queries)
     second = reader.read()
     assert second.history.containers is first.history.containers
-    assert len(queries) - before == 4, "without pressure its rates are asked for once"
+    assert len(queries) - before == 5, "without pressure its rates are asked for once"
     assert {one for one in queries[before:] if "over_time" in one} == set()
 
 
