@@ -19,7 +19,7 @@ from kubectl_qos.k8s.kinds import dotted, find_workload, object_name, spec_path,
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import EMPTY_RESOURCES, Json, Pod, ResourceList, ResourceRequirements, nested
 from kubectl_qos.k8s.quantity import Quantity
-from kubectl_qos.k8s.quota import LimitRange, ResourceQuota
+from kubectl_qos.k8s.quota import LimitRange, ResourceQuota, with_limit_ranges
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.qos.qos_class import QosClass, computed_class
 from kubectl_qos.qos.ranking import ContainerKind, container_kinds
@@ -180,9 +180,24 @@ class Case:
         return default_pod(self.pod, self.release)
 
     @cached_property
+    def limit_ranges(self) -> list[LimitRange]:
+        """Those of its namespace."""
+        return [one for one in self.context.limit_ranges if one.metadata.namespace == self.pod.namespace]
+
+    @cached_property
+    def created(self) -> Pod:
+        """The pod as a server would create it, with what LimitRanges add."""
+        return with_limit_ranges(self.defaulted, self.limit_ranges)
+
+    @cached_property
     def qos(self) -> QosClass:
         """The class of the spec."""
         return computed_class(self.defaulted, self.release)
+
+    @cached_property
+    def created_class(self) -> QosClass:
+        """The class with what LimitRanges add."""
+        return computed_class(self.created, self.release) if self.limit_ranges else self.qos
 
     @cached_property
     def owners(self) -> list[Owner]:

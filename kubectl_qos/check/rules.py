@@ -21,7 +21,17 @@ from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.defaulting import SYSTEM_NODE_CRITICAL, SYSTEM_PRIORITIES, default_pod
 from kubectl_qos.k8s.kinds import template_path
 from kubectl_qos.k8s.manifest import LEAST_MEMORY, MOST_CPU_MILLI, MistakeCode, manifest_mistakes
-from kubectl_qos.k8s.objects import CPU, MEMORY, NO_RESOURCES, Container, Json, Pod, ResourceList, nested
+from kubectl_qos.k8s.objects import (
+    CPU,
+    MEMORY,
+    NO_RESOURCES,
+    Container,
+    Json,
+    Pod,
+    ResourceList,
+    all_containers,
+    nested,
+)
 from kubectl_qos.k8s.quantity import ZERO, Quantity
 from kubectl_qos.k8s.quota import (
     QuotaPod,
@@ -30,7 +40,6 @@ from kubectl_qos.k8s.quota import (
     is_terminating,
     limit_range_refusals,
     quota_refusals,
-    with_limit_ranges,
 )
 from kubectl_qos.k8s.releases import Gate, Release
 from kubectl_qos.k8s.resources import pod_requests, resources_of_pod
@@ -90,17 +99,15 @@ def _odd_sizes(case: Case) -> Iterator[Hit]:
 
 
 def _missing_requests(case: Case) -> Iterator[Hit]:
-    """Ephemeral containers cannot have any."""
+    """What LimitRanges add counts, which stored pods have; ephemeral containers cannot have any."""
     shared: set[str] = set()
     if case.release.enabled(Gate.POD_LEVEL_RESOURCES):
         shared = {*resources_of_pod(case.pod, "requests"), *resources_of_pod(case.pod, "limits")}
-    for owner in case.owners:
-        if owner.name == POD_LEVEL or owner.is_ephemeral:
-            continue
-        resources = [
-            name for name in case.settings.resources if name not in shared and owner.request(name) is None
-        ]
-        if resources:
+    pod = case.pod if case.is_stored else case.created
+    for owner, container in zip(case.owners, all_containers(pod), strict=False):
+        requested = {*shared, *container.requests, *container.limits}
+        resources = [name for name in case.settings.resources if name not in requested]
+        if resources and not owner.is_ephemeral:
             yield case.hit(RuleId.REQUEST_MISSING, owner, "resources", resources=" and ".join(resources))
 
 
@@ -148,7 +155,8 @@ def _class(case: Case) -> Iterator[Hit]:
 def _best_effort(case: Case) -> Iterator[Hit]:
     """The kernel spares node-critical pods, whatever their class."""
     least, most = case.settings.priority, SYSTEM_PRIORITIES[SYSTEM_NODE_CRITICAL]
-    if case.qos is QosClass.BEST_EFFORT and least <= case.priority < most:
+    qos = case.qos if case.is_stored else case.created_class
+    if qos is QosClass.BEST_EFFORT and least <= case.priority < most:
         name = case.pod.spec.priority_class_name
         priority = f"PriorityClass {name}" if name else f"priority {case.priority}"
         field_ = "priorityClassName" if name else "priority"
@@ -203,16 +211,11 @@ def _fits_no_node(case: Case) -> Iterator[Hit]:
 
 
 def _limit_ranges(case: Case) -> Iterator[Hit]:
-    ranges = [one for one in case.context.limit_ranges if one.metadata.namespace == case.pod.namespace]
-    if not ranges:
-        return
-    created = with_limit_ranges(case.defaulted, ranges)
-    for one in ranges:
-        for text in dict.fromkeys(limit_range_refusals(created, [one], case.release)):
+    for one in case.limit_ranges:
+        for text in dict.fromkeys(limit_range_refusals(case.created, [one], case.release)):
             yield Hit(RuleId.LIMIT_RANGE_REFUSES, case.prefix, {"name": one.metadata.name, "text": text})
-    becomes = computed_class(created, case.release)
-    if becomes is not case.qos:
-        facts = {"becomes": becomes.value, "expected": case.qos.value}
+    if case.created_class is not case.qos:
+        facts = {"becomes": case.created_class.value, "expected": case.qos.value}
         yield Hit(RuleId.LIMIT_RANGE_CHANGES_CLASS, case.prefix, facts)
 
 
@@ -326,10 +329,8 @@ def _quotas(cases: Sequence[Case]) -> Iterator[tuple[Case, Hit]]:
         if not keys or case.is_stored:
             continue
         raw = nested(case.subject.raw, *template_path(case.pod.kind), "spec")
-        ranges = [one for one in case.context.limit_ranges if one.metadata.namespace == case.pod.namespace]
-        pod = with_limit_ranges(case.defaulted, ranges)
-        best_effort = qos_class(pod, case.release) is QosClass.BEST_EFFORT
-        claim = QuotaPod(pod, best_effort, is_terminating(raw), crosses_namespaces(raw))
+        best_effort = qos_class(case.created, case.release) is QosClass.BEST_EFFORT
+        claim = QuotaPod(case.created, best_effort, is_terminating(raw), crosses_namespaces(raw))
         for key in keys:
             for _ in range(_replicas(case)):
                 quota = quotas[key]

@@ -44,8 +44,10 @@ _VERSIONS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """The versions of each kind that kubectl reads (k8s.io/api, register.go), the present one first."""
 _OWN: Final = frozenset(chain.from_iterable(_VERSIONS.values()))
-_TEMPLATES: Final = frozenset(("PodTemplate", "ControllerRevision", "JobTemplate"))
-"""Other kinds of those versions that have pod templates."""
+_TEMPLATES: Final = frozenset(
+    ("PodTemplate", "ControllerRevision", "JobTemplate", "DeploymentConfig", "Template")
+)
+"""Other kinds of those versions that have pod templates, the last two in the v1 of OpenShift."""
 
 
 class MistakeCode(StrEnum):

@@ -59,6 +59,58 @@ def test_a_quota_counts_no_pod_that_is_refused_anyway(run: Run) -> None:
         assert ("QOS018" in rules, "QOS002" in rules) == (is_full, not is_full)
 
 
+RANGE: Final = """\
+apiVersion: v1
+kind: LimitRange
+metadata: {name: caps, namespace: shop}
+spec: {limits: [{type: Container, default: {memory: 512Mi}, defaultRequest: {memory: 128Mi, cpu: 100m}}]}
+---
+"""
+MARKED: Final = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: web, namespace: shop}
+spec: {priorityClassName: system-cluster-critical, containers: [{name: a}]}
+"""
+
+
+def test_limit_ranges_come_before_the_rules(run: Run) -> None:
+    """A stored pod has what they added when it was created: those of today add nothing."""
+    stored = MARKED.replace("namespace: shop", "namespace: shop, uid: u")
+    for manifest, rules in (
+        (MARKED, {"QOS006", "QOS011"}),
+        (RANGE + MARKED, {"QOS017"}),
+        (RANGE + stored, {"QOS006", "QOS011", "QOS017"}),
+    ):
+        items = found(run, manifest)
+        assert {one["rule"] for one in items} == rules
+    (message,) = [one["message"] for one in items if one["rule"] == "QOS011"]
+    assert message == (
+        "it is BestEffort with PriorityClass system-cluster-critical: the kernel ignores priority and sees"
+        " oom_score_adj 1000, the highest"
+    )
+
+
+def test_explain_applies_the_limit_ranges_of_the_input(run: Run) -> None:
+    (run.home / "x.yaml").write_text(RANGE + MARKED)
+    done = run("explain", "pod/web", "-n", "shop", "-f", "x.yaml", "--node-memory", "16Gi")
+    assert "Burstable, oom_score_adj 993" in done.out
+    assert "memory.max = 536870912" in done.out
+    assert done.err == (
+        "pod/web: LimitRange caps adds a requests.memory 128Mi, a requests.cpu 100m, a limits.memory 512Mi\n"
+    )
+
+
+def test_the_kinds_of_openshift_are_its_own_in_v1(run: Run) -> None:
+    """Its old API has no group: `kind: DeploymentConfig` of v1 is not one that no server has."""
+    config = MARKED.partition("spec:")[0].replace("kind: Pod", "kind: DeploymentConfig")
+    config += (
+        "spec: {template: {spec: {containers: [{name: a, resources: {limits: {cpu: 1, memory: 1Gi}}}]}}}"
+    )
+    assert "QOS001" not in {one["rule"] for one in found(run, config)}
+    assert "QOS001" in {one["rule"] for one in found(run, config.replace("DeploymentConfig", "Rollout"))}
+
+
 @each
 def test_a_rule_has_a_policy_or_the_reason_why_none(rule: RuleId) -> None:
     messages = {one: text.message for one, text in rule_texts().items()}

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_at, add_output, add_target
-from kubectl_qos.cli.resources import Reference, find_pod, parse_references, require_places
+from kubectl_qos.cli.resources import Reference, find_pod, parse_references, reference, require_places
 from kubectl_qos.cli.sources import ResolvedSource, resolve_source
 from kubectl_qos.errors import InputError, QosError, UsageError
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
+    from kubectl_qos.cluster.source import Source
     from kubectl_qos.k8s.objects import Pod
     from kubectl_qos.k8s.snapshot import Snapshot
     from kubectl_qos.k8s.usage import PodKey
@@ -82,8 +83,8 @@ def _explain(
     # The pods of a workload have other names than it has.
     only_pods = references and all(one.kind == "Pod" for one in references)
     scope = resolved.named(references) if only_pods else resolved.scope
-    snapshot = resolved.source.snapshot(scope)
-    pods = [find_pod(reference, snapshot, resolved) for reference in references]
+    snapshot, notes = _with_limit_ranges(resolved.source, resolved.source.snapshot(scope))
+    pods = [find_pod(one, snapshot, resolved) for one in references]
     if not references:
         pods = [pod for pod in snapshot.pods if scope.matches(pod)]
         if not pods:
@@ -92,11 +93,39 @@ def _explain(
     if options.source.at is not None or options.source.has_history:
         snapshot = _with_parts(snapshot, pods, options.source)
     events = _read_events(snapshot, pods, options.from_dump) if options.from_dump is not None else {}
+    output.notes(notes[key] for pod in pods if (key := (pod.kind, pod.namespace, pod.name)) in notes)
     now, none = resolved.source.now(), dict[str, dict[str, int]]()
     found = [
         explain_pod(pod, snapshot, now, events=events.get((pod.namespace, pod.name), none)) for pod in pods
     ]
     return found, snapshot.at
+
+
+def _with_limit_ranges(
+    source: Source, snapshot: Snapshot
+) -> tuple[Snapshot, Mapping[tuple[str, str, str], str]]:
+    """With what LimitRanges in the same files add to pods that no server has stored, and sentences on it."""
+    from kubectl_qos.cluster.files import FileSource
+
+    if not isinstance(source, FileSource) or all(pod.metadata.uid for pod in snapshot.pods):
+        return snapshot, {}
+    from kubectl_qos.edit.findings import added_values
+    from kubectl_qos.edit.related import LIMIT_RANGES, convert_all
+    from kubectl_qos.k8s.defaulting import default_pod
+    from kubectl_qos.k8s.quota import with_limit_ranges
+    from kubectl_qos.present.effects import value_name
+
+    ranges, pods, notes = convert_all([*source.raw_objects()], LIMIT_RANGES), [*snapshot.pods], {}
+    for index, pod in enumerate(pods):
+        own = [one for one in ranges if one.metadata.namespace == pod.namespace and not pod.metadata.uid]
+        defaulted = default_pod(pod, snapshot.setup(pod.node_name).release) if own else pod
+        filled = with_limit_ranges(defaulted, own)
+        added = [f"{value_name(*target)} {value}" for *target, value in added_values(defaulted, filled)]
+        if added:
+            pods[index], names = filled, ", ".join(one.metadata.name for one in own)
+            text = f"{reference(pod)}: LimitRange {names} adds {', '.join(added)}"
+            notes[pod.kind, pod.namespace, pod.name] = text
+    return replace(snapshot, pods=tuple(pods)), notes
 
 
 def _with_parts(snapshot: Snapshot, pods: Sequence[Pod], source: SourceOptions) -> Snapshot:
