@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+import zlib
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 MAX_POINTS: Final = 11_000
 """Of one series: Prometheus refuses range queries for more."""
+MAX_BYTES: Final = 128 << 20
+"""Of an answer, unzipped: the usage of 150,000 containers takes 100 MB."""
+_READ_BYTES: Final = 1 << 16
 _EXACTLY: Final = {"nocache": "1"}
 """VictoriaMetrics else rounds times to steps, beyond the end; others ignore it."""
 _MAX_QUOTED: Final = 200
@@ -143,10 +147,10 @@ class Prometheus:
             response = self._connection.request("GET", self._path + path, form)
         else:
             response = self._connection.query(path, form)
-        body = self._body(response)
+        body = _read_body(response, self._connection.server, self.name)
         try:
             answer = _answer.decode(body)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             answer = _Answer()
         if response.status != HTTPStatus.OK or answer.status != "success" or answer.data is None:
             raise self._error(response.status, answer, body)
@@ -156,18 +160,9 @@ class Prometheus:
         self._require_one_cluster([one.metric for one in answer.data.result])
         return answer.data.result
 
-    def _body(self, response: BaseHTTPResponse) -> bytes:
-        try:
-            return response.read(decode_content=True)
-        except Exception as error:
-            response.close()
-            raise unreachable_error(error, self._connection.server) from error
-        finally:
-            response.release_conn()
-
-    def _error(self, status: int, answer: _Answer, body: bytes) -> QosError:
+    def _error(self, status: int, answer: _Answer, body: bytearray) -> QosError:
         """A sentence for a refusal, with the remedy where one is known."""
-        text = answer.error or answer.message or body.decode(errors="replace")
+        text = answer.error or answer.message or body[: 4 * _MAX_QUOTED].decode(errors="replace")
         why = " ".join(text.split())[:_MAX_QUOTED]
         if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
             where = (
@@ -177,10 +172,9 @@ class Prometheus:
         if not answer.status or status == HTTPStatus.NOT_FOUND:
             hint = "the URL ends before /api/v1: that of Mimir with /prometheus, of vmselect with /select/0/…"
             return QosError(f"{self.name} does not answer as Prometheus does ({status}): {why}", hint=hint)
-        shorter = "a shorter --over, or fewer series with --prometheus-selector"
         is_much = re.search(r"too many (samples|points)|limit|exceed|max(Samples|Series)", why)
         is_late = answer.error_type in {"timeout", "canceled"} or "timeout" in why or "deadline" in why
-        hint = shorter if is_much or is_late else ""
+        hint = _LESS if is_much or is_late else ""
         return QosError(f"{self.name} refuses the query ({status} {answer.error_type}): {why}".rstrip(), hint)
 
     def _require_one_cluster(self, found: Sequence[Labels]) -> None:
@@ -193,7 +187,25 @@ class Prometheus:
             )
 
 
+_LESS: Final = "a shorter --over, or fewer series with --prometheus-selector"
 _HINT: Final = "--prometheus URL names one"
+
+
+def _read_body(response: BaseHTTPResponse, server: str, name: str) -> bytearray:
+    """The body, unzipped. Raises ServerUnreachable, and QosError for more than MAX_BYTES."""
+    is_zipped, body = response.headers.get("Content-Encoding") == "gzip", bytearray()
+    unzip = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    try:
+        while len(body) <= MAX_BYTES and (part := response.read(_READ_BYTES, decode_content=False)):
+            body += unzip.decompress(part, MAX_BYTES + 1 - len(body)) if is_zipped else part
+    except Exception as error:
+        response.close()
+        raise unreachable_error(error, server) from error
+    if len(body) > MAX_BYTES:
+        response.close()
+        raise QosError(f"{name} answers with more than {MAX_BYTES >> 20} MiB", hint=_LESS)
+    response.release_conn()
+    return body
 
 
 class _Kind(NamedTuple):
@@ -249,14 +261,11 @@ def find_store(connection: Connection, matchers: str = "") -> Prometheus:
 
 def _list_services(connection: Connection) -> list[Json]:
     response = connection.request("GET", "/api/v1/services")
-    try:
-        body = response.read(decode_content=True)
-    finally:
-        response.release_conn()
+    body = _read_body(response, connection.server, "the API server")
     if response.status == HTTPStatus.FORBIDDEN:
         grant = "grant list on services and get on services/proxy, as docs/rbac/history.yaml does"
         raise QosError("services may not be listed, so that no Prometheus is found", hint=f"{grant}; {_HINT}")
     try:
         return nested_list(msgspec.json.decode(body), "items")
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         raise QosError(f"the list of services cannot be read ({response.status})", hint=_HINT) from None

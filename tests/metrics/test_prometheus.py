@@ -1,7 +1,11 @@
 """The client against answers made by hand: what is sent, what is read, and a sentence for every fault."""
 
+import gzip
 import json
+import tracemalloc
 from collections.abc import Callable
+from dataclasses import replace
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
@@ -9,7 +13,8 @@ from urllib.parse import parse_qs
 import pytest
 
 from kubectl_qos.errors import InputError, QosError, ServerUnreachable, UsageError
-from kubectl_qos.metrics.prometheus import MAX_POINTS, Prometheus, parse_selector
+from kubectl_qos.metrics import prometheus
+from kubectl_qos.metrics.prometheus import MAX_POINTS, Prometheus, Sample, parse_selector
 from kubectl_qos.metrics.series import UsageHistory, read_now
 from kubectl_qos.transport import StoreOptions
 from kubectl_qos.transport.client import connect_store
@@ -132,6 +137,7 @@ def test_values_that_are_no_numbers_are_left_out(store_of: StoreOf) -> None:
             "the URL ends before",
         ),
         (Answer(200, b"<html>login</html>"), "does not answer as Prometheus does (200)", "the URL ends"),
+        (Answer(200, b'{"a":' + b"[" * 9999), "does not answer as Prometheus does (200)", "the URL ends"),
         (success({"result": [{"metric": 1}]}), "does not answer as Prometheus does (200)", "the URL ends"),
     ],
 )
@@ -147,6 +153,34 @@ def test_a_store_that_is_down() -> None:
     store = Prometheus(connect_store(StoreOptions("http://127.0.0.1:1")), "the store")
     with pytest.raises(ServerUnreachable, match="refused"):
         store.query("up")
+
+
+@pytest.mark.parametrize("is_zipped", [False, True], ids=["endless", "gzip bomb"])
+def test_an_answer_is_read_up_to_a_bound(
+    store_of: StoreOf, monkeypatch: pytest.MonkeyPatch, is_zipped: bool
+) -> None:
+    """An answer that has no end, and one of 64 MiB in 64 KiB."""
+    monkeypatch.setattr(prometheus, "MAX_BYTES", 1 << 20)
+    bomb = gzip.compress(b'{"data": "' + bytes(64 << 20))
+    answer = (
+        Answer(200, bomb, headers={"Content-Encoding": "gzip"})
+        if is_zipped
+        else Answer(chunks=repeat(b" " * 4096))
+    )
+    store, _ = store_of(answer)
+    tracemalloc.start()
+    with pytest.raises(QosError, match="the store answers with more than 1 MiB") as raised:
+        store.query("up")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 8 << 20
+    assert "a shorter --over" in raised.value.hint
+
+
+def test_a_zipped_answer(store_of: StoreOf) -> None:
+    plain = vector(({"a": "b"}, 2))
+    store, _ = store_of(replace(plain, body=gzip.compress(plain.body), headers={"Content-Encoding": "gzip"}))
+    assert store.query("up") == [Sample({"a": "b"}, 2)]
 
 
 def test_a_slow_store(store_of: StoreOf) -> None:
