@@ -99,10 +99,10 @@ def _add_facts(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument(
         "--prometheus",
-        metavar="URL|auto",
+        metavar="URL|NAMESPACE/SERVICE|auto",
         help="the store for --usage=prometheus and --at: Prometheus, Thanos, Mimir, VictoriaMetrics; auto"
-        " looks for a service in the cluster (default: prometheus in the settings, else auto). Given alone,"
-        " usage is that of its present, with peaks and growth",
+        " looks for a service in namespaces of monitoring (default: prometheus in the settings, else auto)."
+        " Given alone, usage is that of its present, with peaks and growth",
     )
     group.add_argument(
         "--prometheus-selector",

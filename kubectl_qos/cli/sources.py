@@ -160,7 +160,7 @@ def open_store(options: SourceOptions, connection: Connection | None = None) -> 
     """The store of --prometheus, of the settings of the context, or of the cluster. Raises QosError."""
     from kubectl_qos.config import config_file
     from kubectl_qos.config.settings import read_settings
-    from kubectl_qos.metrics.prometheus import Prometheus, find_store, parse_selector
+    from kubectl_qos.metrics.prometheus import Prometheus, find_store, is_service, parse_selector
     from kubectl_qos.transport import StoreOptions
     from kubectl_qos.transport.client import connect_store
     from kubectl_qos.transport.proxy import without_credentials
@@ -170,10 +170,10 @@ def open_store(options: SourceOptions, connection: Connection | None = None) -> 
     # Credentials of the settings are for their own URL.
     store = StoreOptions(options.prometheus) if options.prometheus not in {None, known.url} else known
     matchers = parse_selector(options.prometheus_selector or known.selector)
-    if store.url != "auto":
+    if not is_service(store.url):
         name = without_credentials(store.url)
         return Prometheus(connect_store(store, options.connection.request_timeout), name, matchers)
-    return find_store(connection if connection is not None else open_connection(options), matchers)
+    return find_store(connection or open_connection(options), matchers, store.url)
 
 
 def open_any_store(options: SourceOptions) -> tuple[Prometheus, Connection | None]:

@@ -178,7 +178,7 @@ def _contexts(value: YamlValue) -> Mapping[str, ContextSettings]:
 
 
 def _store(value: YamlValue) -> StoreOptions:
-    """`auto`, a URL, or a mapping of the fields of StoreOptions."""
+    """`auto`, a URL, a service, or a mapping of the fields of StoreOptions."""
     if value.node.id != "mapping":
         return StoreOptions(url=value.text())
     readers: _Readers = {

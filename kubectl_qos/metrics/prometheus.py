@@ -235,28 +235,46 @@ KINDS: Final = (
 The first kind that is there is taken, those that answer for several stores first.
 """
 _PATHS: Final = {"vmselect": "/select/0/prometheus"}
+NAMESPACES: Final = frozenset(
+    {"cattle-monitoring-system", "kube-monitoring", "kube-prometheus-stack", "kube-system", "lens-metrics"}
+    | {"kubesphere-monitoring-system", "monitoring", "observability", "openshift-monitoring", "prometheus"}
+    | {"prometheus-operator", "thanos", "victoria-metrics"}
+)
+"""Where charts and distributions install stores. In another one a tenant may have labelled a service."""
+_SERVICE: Final = re.compile(r"[a-z0-9-]+/[a-z0-9-]+")
 
 
-def find_store(connection: Connection, matchers: str = "") -> Prometheus:
-    """The store of a cluster (`--prometheus auto`), reached through the API server's service proxy.
+def is_service(store: str) -> bool:
+    """Whether --prometheus means a service of the cluster: NAMESPACE/NAME, or `auto` for any."""
+    return store == "auto" or _SERVICE.fullmatch(store) is not None
+
+
+def find_store(connection: Connection, matchers: str = "", service: str = "auto") -> Prometheus:
+    """The store of a cluster, reached through the API server's service proxy.
 
     Raises QosError where there is none, or services may not be listed.
     """
+    elsewhere = ""
     services = _list_services(connection)
     for kind in KINDS:
-        for service in services:
-            labels, ports = nested(service, "metadata", "labels"), nested_list(service, "spec", "ports")
+        for raw in services:
+            labels, ports = nested(raw, "metadata", "labels"), nested_list(raw, "spec", "ports")
             port = next((one for one in ports if one.get("name") in kind.ports or len(ports) == 1), None)
-            if port is not None and kind.labels.items() <= labels.items():
-                namespace, name = (str(nested(service, "metadata").get(key)) for key in ("namespace", "name"))
+            if port is None or not kind.labels.items() <= labels.items():
+                continue
+            namespace, name = (str(nested(raw, "metadata").get(key)) for key in ("namespace", "name"))
+            if service == f"{namespace}/{name}" or (service == "auto" and namespace in NAMESPACES):
                 path = (
                     f"/api/v1/namespaces/{quote(namespace)}/services/{quote(name)}:{port.get('port')}/proxy"
                 )
                 path += _PATHS.get(str(labels.get(_NAME)), "")
                 return Prometheus(connection, f"service {namespace}/{name}", matchers, path)
-    raise QosError(
-        "no service of this cluster is labelled as Prometheus, Thanos or VictoriaMetrics", hint=_HINT
-    )
+            elsewhere = elsewhere or f"{namespace}/{name}"
+    if elsewhere and service == "auto":
+        why = f"service {elsewhere} is labelled as a store of metrics, but a tenant may have labelled it"
+        raise QosError(why, hint=f"--prometheus {elsewhere} takes it nevertheless")
+    what = "service of this cluster" if service == "auto" else f"service {service}"
+    raise QosError(f"no {what} is labelled as Prometheus, Thanos or VictoriaMetrics", hint=_HINT)
 
 
 def _list_services(connection: Connection) -> list[Json]:

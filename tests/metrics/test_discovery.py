@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kubectl_qos.errors import QosError
-from kubectl_qos.metrics.prometheus import find_store
+from kubectl_qos.metrics.prometheus import find_store, is_service
 from tests.cluster.https_server import Answer
 from tests.cluster.serving import ConnectTo
 
@@ -19,32 +19,39 @@ def service(namespace: str, name: str, labels: dict[str, str], **ports: int) -> 
 
 
 STACK = service(
-    "mon", "kps", {"app": "kube-prometheus-stack-prometheus"}, **{"http-web": 9090, "reloader-web": 8080}
+    "monitoring",
+    "kps",
+    {"app": "kube-prometheus-stack-prometheus"},
+    **{"http-web": 9090, "reloader-web": 8080},
 )
-OPERATED = service("mon", "prometheus-operated", {"operated-prometheus": "true"}, web=9090)
-THANOS = service("mon", "thanos-query", {NAME: "thanos", COMPONENT: "query"}, http=9090, grpc=10901)
-VMSELECT = service("vm", "vmselect-vm", {NAME: "vmselect"}, http=8481)
+OPERATED = service("monitoring", "prometheus-operated", {"operated-prometheus": "true"}, web=9090)
+THANOS = service("monitoring", "thanos-query", {NAME: "thanos", COMPONENT: "query"}, http=9090, grpc=10901)
+VMSELECT = service("victoria-metrics", "vmselect-vm", {NAME: "vmselect"}, http=8481)
 OTHERS = (
     service("loki", "query-frontend", {NAME: "loki", COMPONENT: "query-frontend"}, http=3100),
-    service("mon", "exporter", {NAME: "prometheus-node-exporter"}, metrics=9100),
-    service("mon", "no-ports", {NAME: "prometheus"}),
+    service("monitoring", "exporter", {NAME: "prometheus-node-exporter"}, metrics=9100),
+    service("monitoring", "no-ports", {NAME: "prometheus"}),
 )
 
 
 @pytest.mark.parametrize(
     ("services", "name", "path"),
     [
-        ([OPERATED, STACK], "service mon/kps", "/api/v1/namespaces/mon/services/kps:9090/proxy"),
-        ([OPERATED], "service mon/prometheus-operated", None),
+        (
+            [OPERATED, STACK],
+            "service monitoring/kps",
+            "/api/v1/namespaces/monitoring/services/kps:9090/proxy",
+        ),
+        ([OPERATED], "service monitoring/prometheus-operated", None),
         (
             [STACK, THANOS],
-            "service mon/thanos-query",
-            "/api/v1/namespaces/mon/services/thanos-query:9090/proxy",
+            "service monitoring/thanos-query",
+            "/api/v1/namespaces/monitoring/services/thanos-query:9090/proxy",
         ),
         (
             [VMSELECT, OPERATED],
-            "service vm/vmselect-vm",
-            "/api/v1/namespaces/vm/services/vmselect-vm:8481/proxy/select/0/prometheus",
+            "service victoria-metrics/vmselect-vm",
+            "/api/v1/namespaces/victoria-metrics/services/vmselect-vm:8481/proxy/select/0/prometheus",
         ),
     ],
 )
@@ -82,3 +89,28 @@ def test_why_there_is_none(connect_to: ConnectTo, answer: Answer, sentence: str,
     with pytest.raises(QosError, match=sentence) as raised:
         find_store(connect_to(lambda _: answer))
     assert hint in raised.value.hint
+
+
+TENANT = service("team-a", "prometheus", {NAME: "thanos-query-frontend"}, http=80)
+
+
+def listing(*services: dict[str, Any]) -> Answer:
+    return Answer(200, json.dumps({"items": services}).encode())
+
+
+def test_a_service_that_a_tenant_may_have_labelled_is_not_taken(connect_to: ConnectTo) -> None:
+    """Its labels are looked for before those of the cluster's own store."""
+    store = find_store(connect_to(lambda _: listing(TENANT, OPERATED)))
+    assert store.name == "service monitoring/prometheus-operated"
+    with pytest.raises(QosError, match="service team-a/prometheus is labelled") as raised:
+        find_store(connect_to(lambda _: listing(TENANT)))
+    assert raised.value.hint == "--prometheus team-a/prometheus takes it nevertheless"
+
+
+def test_a_service_that_is_named_may_be_anywhere(connect_to: ConnectTo) -> None:
+    connection = connect_to(lambda _: listing(TENANT, OPERATED))
+    assert is_service("team-a/prometheus")
+    assert not is_service("localhost:9090")
+    assert find_store(connection, service="team-a/prometheus").name == "service team-a/prometheus"
+    with pytest.raises(QosError, match="no service team-b/prometheus is labelled as Prometheus"):
+        find_store(connection, service="team-b/prometheus")
