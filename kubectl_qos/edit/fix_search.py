@@ -43,7 +43,7 @@ from kubectl_qos.edit.goals import (
 )
 from kubectl_qos.edit.preview import Preview, StrategyKind, preview
 from kubectl_qos.edit.related import recommended_edits
-from kubectl_qos.k8s.allocation import is_resizing, resize_condition
+from kubectl_qos.k8s.allocation import is_resizing, low_pod_limit, resize_condition
 from kubectl_qos.k8s.kinds import WORKLOADS, find_workload
 from kubectl_qos.k8s.objects import MEMORY, Pod, all_containers
 from kubectl_qos.k8s.quantity import ZERO
@@ -194,7 +194,8 @@ class _Search:
             if is_resizing(pod) and (condition is None or condition.reason != ResizeStatus.INFEASIBLE):
                 later = self._later(death, ())
                 if later is None or self.missing(later) <= 0:
-                    return NoFixReason.RESIZING
+                    is_low = low_pod_limit(pod) is not None
+                    return NoFixReason.LOW_POD_LIMIT if is_low else NoFixReason.RESIZING
         return NoFixReason.STATIC if is_static(pod) or is_mirror(pod) else None
 
     def missing(self, death: NextDeath) -> int:
@@ -235,7 +236,10 @@ class _Search:
         each = [self._model.evidence(pod, one.name) for one in all_containers(pod)]
         most = max(each, key=lambda one: one.peak_bytes)
         grows = any(one.grows_without_end for one in each)
-        return Evidence(most.kind, sum(one.peak_bytes for one in each), grows)
+        peak = sum(one.peak_bytes for one in each)
+        if most.kind is EvidenceKind.OOM_KILLED and death.limit_bytes:
+            peak = min(peak, death.limit_bytes)  # All of them together were killed there at the latest.
+        return Evidence(most.kind, peak, grows)
 
     def _wanted_room(self, death: NextDeath) -> int:
         of_pod = death.mechanism is Mechanism.POD_LIMIT

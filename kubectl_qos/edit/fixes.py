@@ -19,13 +19,14 @@ from msgspec import structs
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, apply_edits, current_value
 from kubectl_qos.edit.goals import UNIT_BYTES
 from kubectl_qos.edit.preview import Effects, Preview, StrategyKind, When, as_recreated
-from kubectl_qos.k8s.allocation import desired_pod, running_pod
+from kubectl_qos.k8s.allocation import desired_pod, other_pod_limit, running_pod
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.managers import VerticalAutoscaler
 from kubectl_qos.k8s.objects import MEMORY, Pod, all_containers
 from kubectl_qos.k8s.quantity import ZERO
-from kubectl_qos.k8s.resources import pod_requests
+from kubectl_qos.k8s.releases import Release
+from kubectl_qos.k8s.resources import pod_level_limits, pod_requests
 from kubectl_qos.k8s.usage import ContainerKey, ContainerUsage, PodKey, PodUsage
 from kubectl_qos.qos.qos_class import QosClass, computed_class
 from kubectl_qos.qos.ranking import Ranking, rank_node, with_pods
@@ -184,6 +185,7 @@ class NoFixReason(StrEnum):
     LEAK = "grows without end"
     HAS_ROOM = "has room enough"
     RESIZING = "is being resized"
+    LOW_POD_LIMIT = "a resize has not raised the limit of the pod"
     NOT_BY_EDITS = "no request, limit or class puts it off"
 
 
@@ -267,7 +269,7 @@ class NodeModel:
         usage = self.usage.get(pod_key(pod))
         used = usage.of(container) if usage is not None else None
         peak = used.kernel_bytes if used is not None else 0
-        limit = memory_value(self.recreated(pod), container, Side.LIMITS)
+        limit = limit_in_force(pod, container, self.setup.release)
         if limit and was_killed_since_resize(pod, container):
             return Evidence(EvidenceKind.OOM_KILLED, max(peak, limit))
         return Evidence(EvidenceKind.SAMPLE if used is not None else EvidenceKind.NONE, peak)
@@ -295,6 +297,13 @@ def memory_value(pod: Pod, owner: str, side: Side) -> int:
     return quantity.value() if quantity is not None else 0
 
 
+def limit_in_force(pod: Pod, container: str, release: Release) -> int:
+    """The bytes at which a container alone is killed: its own limit or the pod's, 0 without either."""
+    low, of_pod = other_pod_limit(pod), pod_level_limits(pod, release).get(MEMORY, ZERO).value()
+    limits = (memory_value(pod, container, Side.LIMITS), of_pod if low is None else low.value())
+    return min(filter(None, limits), default=0)
+
+
 def as_started(model: NodeModel, loops: Mapping[PodKey, Collection[str]]) -> NodeModel:
     """The node as if these containers ran, and used what they were killed at: their limits."""
     pods, usage = list(model.pods), dict(model.usage)
@@ -307,7 +316,8 @@ def as_started(model: NodeModel, loops: Mapping[PodKey, Collection[str]]) -> Nod
             }
             pods[index] = structs.replace(pod, status=structs.replace(pod.status, **left))
             used = {name: known.of(name) or ContainerUsage(0) for name in known.names} if known else {}
-            at_limit = {name: ContainerUsage(memory_value(pod, name, Side.LIMITS)) for name in names}
+            release = model.setup.release
+            at_limit = {name: ContainerUsage(limit_in_force(pod, name, release)) for name in names}
             usage[pod_key(pod)] = PodUsage.of_containers(used | at_limit)
     return replace(model, pods=pods, usage=usage)
 

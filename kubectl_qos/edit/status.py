@@ -10,6 +10,7 @@ from typing import Final
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, value_now
 from kubectl_qos.edit.patch import PatchRequest
 from kubectl_qos.edit.related import decode_pod
+from kubectl_qos.k8s.allocation import low_pod_limit, other_pod_limit
 from kubectl_qos.k8s.objects import CPU, ContainerStatus, Json, Pod, nested, nested_list
 from kubectl_qos.k8s.quantity import Quantity
 
@@ -62,6 +63,10 @@ def _conditions(raw: Json) -> dict[str, Json]:
     return {text(condition, "type"): condition for condition in nested_list(raw, "status", "conditions")}
 
 
+LOW_POD_LIMIT: Final = (
+    "the memory limit of the whole pod is still {limit} (kubernetes#138760): recreate the pod, or change a"
+    " limit again while its container runs"
+)
 _PENDING: Final = {"Deferred": Stage.DEFERRED, "Infeasible": Stage.INFEASIBLE}
 _BEFORE_CONDITIONS: Final = {"Proposed": Stage.WAITING, "InProgress": Stage.IN_PROGRESS, **_PENDING}
 _LEAST_CPU_MILLI: Final = {Side.REQUESTS: 2, Side.LIMITS: 10}
@@ -87,7 +92,10 @@ def _resize_progress(request: PatchRequest, pod: Pod, now: Json) -> Progress:
     if waiting:
         sentence = f"{' and '.join(dict.fromkeys(waiting))} does not run: it gets the values when it starts"
         return Progress(Stage.NOT_RUNNING, settled=False, message=sentence)
-    if not all(_is_actual(pod, edit) for edit in request.edits):
+    if not all(_is_actual(pod, edit) for edit in request.edits) or other_pod_limit(pod) is not None:
+        limit = low_pod_limit(pod)
+        if limit is not None and any(status.ends for status in pod.status.every_container):
+            return Progress(Stage.ERROR, settled=True, message=LOW_POD_LIMIT.format(limit=limit))
         return Progress(Stage.IN_PROGRESS, settled=False)
     return Progress(Stage.DONE, settled=True)
 
@@ -127,12 +135,16 @@ def _is_allocated(pod: Pod, edit: Edit) -> bool:
 
 
 def _waits(pod: Pod, container: str) -> bool:
+    """Whether a container does not run, and will be started."""
     status = _find_status(pod, container)
-    return status is not None and status.state is not None and status.state.waiting is not None
+    if status is None or status.state is None or status.has_processes:
+        return False
+    ended, policy = status.state.terminated, pod.spec.restart_policy
+    return ended is None or (policy != "Never" and (policy != "OnFailure" or ended.exit_code != 0))
 
 
 def _is_actual(pod: Pod, edit: Edit) -> bool:
-    """Whether the container runs with the value; one that has ended would start with what is allocated."""
+    """Whether the container runs with the value; one that stays ended never will."""
     if edit.owner == POD_LEVEL:
         return True
     status = _find_status(pod, edit.owner)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from kubectl_qos.edit.edits import Side
 from kubectl_qos.edit.status import Progress, Stage
+from kubectl_qos.k8s.allocation import other_pod_limit
 from kubectl_qos.k8s.objects import EMPTY_RESOURCES, MEMORY, ContainerStatus, Pod, all_containers
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 
@@ -141,8 +142,9 @@ def _ended_runs(status: ContainerStatus) -> Iterator[tuple[int, str]]:
 
 
 def _memory(status: ContainerStatus, pod: Pod, side: Side) -> int:
-    """What is in force; that of the spec where a server does not tell (before 1.33)."""
+    """What is in force, of limits the pod's too; that of the spec where a server does not tell."""
     specs = (one.resources for one in all_containers(pod) if one.name == status.name)
     resources = status.resources or next(specs, None)
-    quantity = (getattr(resources, side.value, None) or EMPTY_RESOURCES).get(MEMORY)
-    return quantity.value() if quantity is not None else 0
+    quantities = [(getattr(resources, side.value, None) or EMPTY_RESOURCES).get(MEMORY)]
+    quantities += [other_pod_limit(pod)] if side is Side.LIMITS else []
+    return min([one.value() for one in quantities if one is not None], default=0)

@@ -6,6 +6,7 @@ allocatedResources, and the limits in force in the resources of a container's st
 """
 
 from collections.abc import Mapping
+from typing import Final
 
 import msgspec
 
@@ -25,9 +26,13 @@ from kubectl_qos.k8s.objects import (
 )
 from kubectl_qos.k8s.quantity import ZERO, Quantity
 from kubectl_qos.k8s.releases import Release
+from kubectl_qos.k8s.resources import declared_limits, pod_limits
 
 RESIZE_PENDING = "PodResizePending"
 RESIZE_IN_PROGRESS = "PodResizeInProgress"
+_WITH_POD_STATUS: Final = Release.of("1.36", {})
+"""The first release whose kubelets report status.resources without a gate; older ones count alike."""
+_LARGEST_PAGE: Final = 1 << 16
 
 
 def resize_condition(pod: Pod) -> Condition | None:
@@ -41,9 +46,13 @@ def resize_condition(pod: Pod) -> Condition | None:
 
 
 class ResizingPod(Pod, frozen=True, kw_only=True):
-    """A pod with the resources that its node runs it with; `desired` is its own spec."""
+    """A pod with the resources that its node runs it with; `desired` is its own spec.
+
+    `pod_limit` is the memory limit of the pod's cgroup where that is not the one of these resources.
+    """
 
     desired: PodSpec
+    pod_limit: Quantity | None = None
 
 
 def desired_pod(pod: Pod) -> Pod:
@@ -86,8 +95,44 @@ def _reported(status: ContainerStatus, container: Container | None) -> Container
 
 
 def is_resizing(pod: Pod) -> bool:
-    """Whether a resize is not finished: the kubelet says so, or has not allocated what the spec requests."""
-    return isinstance(pod, ResizingPod) or resize_condition(pod) is not None or _has_other_requests(pod)
+    """Whether a resize is not finished: the kubelet says so, or its status has other values than the spec."""
+    is_known = isinstance(pod, ResizingPod) or resize_condition(pod) is not None
+    return is_known or _has_other_requests(pod) or other_pod_limit(pod) is not None
+
+
+def other_pod_limit(pod: Pod) -> Quantity | None:
+    """The memory limit of a pod's cgroup where it is not the one of the values that its containers run with.
+
+    The kubelet reads status.resources back from the cgroup (1.36), in whole pages. While it raises limits the
+    pod's comes first. Before 1.36.4 it never raises the pod's for a container that does not run, or is killed
+    before the kubelet acts (kubernetes#138760). A pod that not all of whose containers are limited has none.
+    """
+    if isinstance(pod, ResizingPod):
+        return pod_limit_in_force(pod)
+    actual = pod.status.resources.limits if pod.status.resources is not None else None
+    limit = actual.get(MEMORY) if actual else None
+    statuses = pod.status.container_statuses or ()
+    if limit is None or (len(statuses) == 1 and statuses[0].resources == pod.status.resources):
+        return None  # Most pods: no need to add up.
+    running = msgspec.structs.replace(pod, spec=_allocated_spec(pod))
+    if not declared_limits(running, _WITH_POD_STATUS).memory:
+        return None
+    own = pod_limits(running, _WITH_POD_STATUS).get(MEMORY, ZERO)
+    return limit if abs(own.value() - limit.value()) >= _LARGEST_PAGE else None
+
+
+def pod_limit_in_force(pod: Pod) -> Quantity | None:
+    """The same of a pod as its node runs it; that of any other is as its spec says."""
+    return pod.pod_limit if isinstance(pod, ResizingPod) else None
+
+
+def low_pod_limit(pod: Pod) -> Quantity | None:
+    """The memory limit of a pod's cgroup that a resize has left too low, and no kubelet raises any more."""
+    limit = other_pod_limit(pod)
+    if limit is None or resize_condition(pod) is not None:
+        return None
+    own = pod_limits(desired_pod(pod), _WITH_POD_STATUS).get(MEMORY, ZERO)
+    return limit if limit < own else None
 
 
 def running_pod(pod: Pod, release: Release) -> Pod:
@@ -98,10 +143,20 @@ def running_pod(pod: Pod, release: Release) -> Pod:
     pod = default_pod(pod, release)
     if isinstance(pod, ResizingPod) or not is_resizing(pod):
         return pod
+    spec = msgspec.structs.replace(_allocated_spec(pod), resources=_allocated_at_pod_level(pod))
+    return ResizingPod(
+        kind=pod.kind,
+        metadata=pod.metadata,
+        spec=spec,
+        status=pod.status,
+        desired=pod.spec,
+        pod_limit=other_pod_limit(pod),
+    )
+
+
+def _allocated_spec(pod: Pod) -> PodSpec:
     statuses = {status.name: status for status in pod.status.every_container}
-    spec = with_containers(pod.spec, lambda container: _allocated(container, statuses.get(container.name)))
-    spec = msgspec.structs.replace(spec, resources=_allocated_at_pod_level(pod))
-    return ResizingPod(kind=pod.kind, metadata=pod.metadata, spec=spec, status=pod.status, desired=pod.spec)
+    return with_containers(pod.spec, lambda container: _allocated(container, statuses.get(container.name)))
 
 
 def _has_other_requests(pod: Pod) -> bool:

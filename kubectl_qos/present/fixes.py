@@ -25,6 +25,7 @@ from kubectl_qos.edit.fixes import (
 from kubectl_qos.edit.kubelet_settings import POLL_SECONDS, RESERVE_PERCENT, KubeletFix, evicts_first
 from kubectl_qos.edit.preview import StrategyKind
 from kubectl_qos.edit.related import RelatedObjects
+from kubectl_qos.edit.status import LOW_POD_LIMIT
 from kubectl_qos.edit.strategy import loop_obstacles
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.allocation import is_resizing
@@ -343,6 +344,7 @@ NO_FIX: Final = {
     NoFixReason.LEAK: "it grows without end, so that no limit is enough: look for the leak",
     NoFixReason.HAS_ROOM: "its limit leaves room enough above what was seen",
     NoFixReason.RESIZING: "a resize that is under way leaves it room enough",
+    NoFixReason.LOW_POD_LIMIT: LOW_POD_LIMIT.format(limit="the old one"),
     NoFixReason.NOT_BY_EDITS: "no memory request puts it off",
 }
 

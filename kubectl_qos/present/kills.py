@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
+from kubectl_qos.edit.status import LOW_POD_LIMIT
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.present.format import NONE, UNKNOWN, age, count, escape, first_few, in_mi
 from kubectl_qos.present.output import BYTES, NUMBER, Column, cell_table, column, largest_first
@@ -189,6 +190,7 @@ _FACTS: Final[Mapping[Fact, str | Callable[[Details], str]]] = {
     Fact.POD_LIMIT: lambda details: (
         f"the memory limit of its pod's cgroup is {in_mi(details['limit_bytes'])} now"
     ),
+    Fact.LOW_POD_LIMIT: lambda details: LOW_POD_LIMIT.format(limit=in_mi(details["limit_bytes"])),
     Fact.SAME_LIMIT: "the pod's cgroup also has the pause container: with the same limit it is full first",
     Fact.NO_LIMIT: "neither the container nor its pod has a memory limit",
     Fact.PEAK: lambda details: (

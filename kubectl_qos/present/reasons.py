@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kubectl_qos.k8s.allocation import RESIZE_PENDING, resize_condition
+from kubectl_qos.edit.status import LOW_POD_LIMIT
+from kubectl_qos.k8s.allocation import RESIZE_PENDING, low_pod_limit, resize_condition
 from kubectl_qos.k8s.node_overrides import PROFILES
 from kubectl_qos.k8s.quantity import parse_time, truncating_div
 from kubectl_qos.k8s.usage import NO_HISTORY, UsageOrigin
@@ -364,7 +365,8 @@ def resize_sentence(pod: Pod) -> str:
     """What has become of the unfinished resize of a pod, in the kubelet's word for it."""
     condition = resize_condition(pod)
     if condition is None:
-        return "a resize waits for the kubelet"
+        limit = low_pod_limit(pod)
+        return "a resize waits for the kubelet" if limit is None else LOW_POD_LIMIT.format(limit=limit)
     waits = "waits" if condition.type == RESIZE_PENDING else "is in progress"
     return _RESIZES.get(condition.reason, f"a resize {waits}")
 

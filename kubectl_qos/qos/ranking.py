@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from kubectl_qos.k8s import resources
+from kubectl_qos.k8s.allocation import pod_limit_in_force
 from kubectl_qos.k8s.kubelet import Node
 from kubectl_qos.k8s.objects import MEMORY, Container, Pod
 from kubectl_qos.k8s.quantity import ZERO, Quantity
@@ -97,7 +98,9 @@ class Profile:
 
     @cached_property
     def limit_bytes(self) -> int:
-        """What the pod is limited to in all, 0 unless every container is under a limit."""
+        """What the pod is limited to in all, by its cgroup, 0 unless every container is under a limit."""
+        if (limit := pod_limit_in_force(self.pod)) is not None:
+            return limit.value()
         if not resources.declared_limits(self.pod, self.release).memory:
             return 0
         return resources.pod_limits(self.pod, self.release).get(MEMORY, ZERO).value()
@@ -105,6 +108,8 @@ class Profile:
     @cached_property
     def pod_level_limit_bytes(self) -> int:
         """The limit that the containers share, 0 without one."""
+        if (limit := pod_limit_in_force(self.pod)) is not None:
+            return limit.value()
         return resources.pod_level_limits(self.pod, self.release).get(MEMORY, ZERO).value()
 
     @cached_property
@@ -257,6 +262,7 @@ class Profiles:
             spec.priority,
             spec.priority_class_name,
             pod.status.qos_class,
+            pod_limit_in_force(pod),
             annotations and (annotations.config_source, annotations.config_mirror),
         )
         held = self._by_spec.get(key)

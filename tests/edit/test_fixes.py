@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -41,9 +43,16 @@ from kubectl_qos.k8s.resources import pod_requests
 from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage
 from kubectl_qos.k8s.validation import pod_refusals
-from kubectl_qos.present.fixes import fix_effect, fix_evidence, fixes_for_pods, fixes_on_nodes
+from kubectl_qos.present.fixes import (
+    fix_effect,
+    fix_evidence,
+    fixes_for_pods,
+    fixes_on_nodes,
+    unfixed_sentence,
+)
 from kubectl_qos.present.moments import deaths_section
 from kubectl_qos.qos.qos_class import QosClass
+from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.engine import simulate
 from kubectl_qos.qos.simulation.node_state import (
     ContainerGrowth,
@@ -460,6 +469,20 @@ def test_a_death_before_a_resize_says_nothing_about_the_limit_of_now() -> None:
         assert model.evidence(mine, "a") == known
         loops = [one for one in fixes_of_node(model, [KEY]).fixes if one.death.distance_bytes <= 0]
         assert bool(loops) == (known.kind is EvidenceKind.OOM_KILLED)
+
+
+def test_a_resize_that_left_the_pod_at_its_old_limit_has_a_remedy_and_no_edit() -> None:
+    """Its limit of 200Mi would do: the pod was killed at the 60Mi of its cgroup (kubernetes#138760)."""
+    path = Path(__file__).parents[1] / "recordings" / "node-1.36-d" / "low-pod-limit.json"
+    mine = convert(json.loads(path.read_bytes()), Pod)
+    model = replace(
+        node(mine), usage={("oom", "loop"): PodUsage.of_containers({"c": ContainerUsage(50 * MIB)})}
+    )
+    found = fixes_of_pods([model], [("oom", "loop")])
+    own = next(one for one in found.unfixed if one.death.mechanism is Mechanism.POD_LIMIT)
+    assert (own.reason, own.death.distance_bytes) == (NoFixReason.LOW_POD_LIMIT, 10 * MIB)
+    assert "recreate the pod" in unfixed_sentence(own)
+    assert said(found) == []
 
 
 def test_the_preview_of_a_loop_says_that_a_waiting_container_uses_nothing() -> None:

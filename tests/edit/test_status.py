@@ -19,7 +19,8 @@ from kubectl_qos.k8s.objects import Pod, convert
 from kubectl_qos.k8s.quantity import Quantity
 from tests.cluster.changing_server import workload
 
-RECORDED = Path(__file__).parents[1] / "recordings" / "node-1.36" / "resize-exchanges.json"
+RECORDINGS = Path(__file__).parents[1] / "recordings"
+RECORDED = RECORDINGS / "node-1.36" / "resize-exchanges.json"
 
 
 @cache
@@ -169,7 +170,10 @@ def test_allocated_and_actual_values_decide(part: str, side: str | None, stage: 
     assert check_progress(request, answer, after).stage is stage
     if side is not None:
         status["state"] = {"terminated": {"exitCode": 0}}
-        assert check_progress(request, answer, after).stage is Stage.DONE
+        assert check_progress(request, answer, after).stage is Stage.NOT_RUNNING
+        for policy in ("Never", "OnFailure"):  # it is not started again
+            after["spec"]["restartPolicy"] = policy
+            assert check_progress(request, answer, after).stage is Stage.DONE
 
 
 def test_nothing_is_done_while_the_container_waits() -> None:
@@ -179,6 +183,28 @@ def test_nothing_is_done_while_the_container_waits() -> None:
     found = check_progress(request, answer, after)
     assert (found.stage, found.settled) == (Stage.NOT_RUNNING, False)
     assert found.message == "c does not run: it gets the values when it starts"
+
+
+def test_a_resize_that_left_the_pod_at_its_old_limit_is_not_done() -> None:
+    """The container's status has the new limit; the pod's cgroup kept 60Mi, and it was killed 14 times."""
+    after = json.loads((RECORDINGS / "node-1.36-d" / "low-pod-limit.json").read_bytes())
+    limit = Edit("c", Side.LIMITS, "memory", Quantity.parse("200Mi"))
+    request = build_request(after, convert(after, Pod), [limit], in_place=True)
+    found = check_progress(request, after, after)
+    assert (found.stage, found.settled) == (Stage.ERROR, True)
+    assert found.message == (
+        "the memory limit of the whole pod is still 60Mi (kubernetes#138760): recreate the pod, or change a"
+        " limit again while its container runs"
+    )
+    after["status"]["resources"]["limits"]["memory"] = "200Mi"
+    assert check_progress(request, after, after).stage is Stage.DONE
+
+
+def test_the_limit_of_a_pod_is_awaited_too() -> None:
+    """Without a container that ended the kubelet is not done yet."""
+    request, answer, after = at("rz-pl")
+    after["status"]["resources"]["limits"]["memory"] = "256Mi"
+    assert check_progress(request, answer, after) == Progress(Stage.IN_PROGRESS, settled=False)
 
 
 def test_less_cpu_than_a_cgroup_can_hold() -> None:

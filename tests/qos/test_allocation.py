@@ -1,17 +1,35 @@
 """Allocated resources: what a node runs while a resize is pending, on a recorded node and by example."""
 
+import json
 from collections import Counter
+from pathlib import Path
+from typing import Final
 
 import pytest
 
 from kubectl_qos.cluster.files import pod_from_yaml
-from kubectl_qos.k8s.allocation import desired_pod, is_resizing, running_pod
-from kubectl_qos.k8s.objects import CPU, EMPTY_RESOURCES, MEMORY, Pod
+from kubectl_qos.k8s.allocation import (
+    desired_pod,
+    is_resizing,
+    low_pod_limit,
+    other_pod_limit,
+    running_pod,
+)
+from kubectl_qos.k8s.objects import CPU, EMPTY_RESOURCES, MEMORY, Pod, convert
 from kubectl_qos.k8s.releases import Release
+from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
+from kubectl_qos.present.pod_rows import build_rows
+from kubectl_qos.present.reasons import resize_sentence
+from kubectl_qos.qos.kills.evidence import Fact, memory_limits
 from kubectl_qos.qos.prediction import predict_running
 from kubectl_qos.qos.ranking import RankedPod, rank_node
-from tests.qos.recorded import pods_c, processes_c, setup_c
+from kubectl_qos.qos.reason import Mechanism
+from kubectl_qos.qos.simulation.next_death import next_deaths
+from kubectl_qos.qos.simulation.node_state import build_node_state
+from tests.qos.recorded import pods_c, processes_c, rows_of, setup_c, setup_of
+
+RECORDINGS: Final = Path(__file__).parents[1] / "recordings"
 
 RELEASE = Release.of("1.36")
 PENDING = "conditions: [{type: PodResizePending, status: 'True', reason: Infeasible}]"
@@ -119,6 +137,50 @@ def test_a_value_that_a_resize_adds_is_not_in_force() -> None:
     running = running_pod(resized(status, "requests: {cpu: 2, memory: 1Gi}, limits: {memory: 2Gi}"), RELEASE)
     assert values(running) == {}
     assert str(running.containers[0].requests[CPU]) == "1"
+
+
+LOW: Final = convert(json.loads((RECORDINGS / "node-1.36-d" / "low-pod-limit.json").read_bytes()), Pod)
+"""Its container was raised to 200Mi, and the kubelet left its pod at 60Mi (kubernetes#138760)."""
+
+
+def test_no_status_of_a_recorded_node_has_another_limit_than_its_containers() -> None:
+    """In whole pages, with overhead, sidecars, init containers and at the pod level."""
+    recorded = [convert(row["pod"], Pod) for row in rows_of("systemd")]
+    pods = [*recorded, *pods_c("crun-systemd"), *pods_c("pending-resize")]
+    assert sum(1 for pod in pods if pod.status.resources and pod.status.resources.limits) > 60
+    assert [pod.name for pod in pods if other_pod_limit(pod) is not None] == []
+
+
+def test_the_limit_in_force_is_that_of_the_cgroup() -> None:
+    assert (str(other_pod_limit(LOW)), str(low_pod_limit(LOW)), is_resizing(LOW)) == ("60Mi", "60Mi", True)
+    setup = setup_of("systemd")
+    prediction = predict_running(LOW, setup)
+    files = prediction.cgroup.files, prediction.container("c").cgroup.files
+    assert [one["memory.max"] for one in files] == ["62914560", "209715200"], "as measured"
+    usage = {("oom", "loop"): PodUsage.of_containers({"c": ContainerUsage(50 << 20)})}
+    state = build_node_state([running_pod(LOW, setup.release)], setup, usage)
+    death = next(iter(next_deaths(state)))
+    assert (death.mechanism, death.distance_bytes >> 20) == (Mechanism.POD_LIMIT, 10)
+    (row,) = build_rows(Snapshot(pods=(LOW,), usage=usage), Scope()).rows
+    assert (row.limit, row.limit_percent and round(row.limit_percent)) == (60 << 20, 83)
+
+
+def test_kills_and_explain_name_the_limit_that_was_left() -> None:
+    setup = setup_of("systemd")
+    limits = memory_limits(LOW, "c", setup)
+    assert (limits.pod, limits.own, limits.nearest) == (60 << 20, 200 << 20, Mechanism.POD_LIMIT)
+    assert [one.fact for one in limits.evidence()] == [Fact.OWN_LIMIT, Fact.POD_LIMIT, Fact.LOW_POD_LIMIT]
+    assert "the whole pod is still 60Mi (kubernetes#138760): recreate the pod" in resize_sentence(LOW)
+
+
+def test_while_a_limit_is_raised_the_pods_comes_first() -> None:
+    status = (
+        "resources: {limits: {memory: 2Gi}}, conditions: [{type: PodResizeInProgress, status: 'True'}],"
+        " containerStatuses: [{name: a, resources: {limits: {memory: 1Gi}}}]"
+    )
+    pod = resized(status)
+    assert (str(other_pod_limit(pod)), low_pod_limit(pod)) == ("2Gi", None)
+    assert resize_sentence(pod) == "a resize is in progress"
 
 
 def test_until_1_32_the_resize_stands_in_the_status() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple
 
+from kubectl_qos.k8s.allocation import pod_limit_in_force
 from kubectl_qos.k8s.kubelet import DEFAULT_CFS_PERIOD_US, NodeSetup
 from kubectl_qos.k8s.objects import CPU, MEMORY, PIDS, Container, Pod
 from kubectl_qos.k8s.quantity import ZERO, Quantity
@@ -77,10 +78,10 @@ class PodTotals(NamedTuple):
 
 def pod_totals(pod: Pod, qos: QosClass, setup: NodeSetup) -> PodTotals:
     """The totals of a defaulted pod as its kubelet sees them."""
-    release = setup.release
+    release, limits, in_force = setup.release, pod_limits(pod, setup.release), pod_limit_in_force(pod)
     return PodTotals(
         requests=pod_requests(pod, release, count=kubelet_count(release)),
-        limits=pod_limits(pod, release),
+        limits=limits if in_force is None else {**limits, MEMORY: in_force},
         declared=declared_limits(pod, release),
         exclusive_cpus=pod_has_exclusive_cpus(pod, qos, setup),
     )

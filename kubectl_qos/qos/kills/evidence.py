@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Any, Final
 
 from kubectl_qos.errors import QosError
+from kubectl_qos.k8s.allocation import low_pod_limit
 from kubectl_qos.k8s.events import Event
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import DISRUPTION_TARGET, MEMORY, ContainerStateTerminated, Pod, all_containers
@@ -53,6 +54,7 @@ class Fact(Enum):
     BEING_DELETED = "the pod is being deleted"
     OWN_LIMIT = "the container has a memory limit: bytes"
     POD_LIMIT = "its pod has a memory limit: bytes"
+    LOW_POD_LIMIT = "a resize has not raised the limit of the pod (kubernetes#138760): limit_bytes"
     SAME_LIMIT = "the pod's limit is no larger than the container's, and holds the pause container too"
     NO_LIMIT = "neither container nor pod has a memory limit"
     PEAK = "the most memory that a store of metrics has of it, from the minutes before: bytes, title"
@@ -272,10 +274,14 @@ UNLIMITED_BYTES: Final = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class MemoryLimits:
-    """Memory limits of a container and of its pod's cgroup in bytes, None without."""
+    """Memory limits of a container and of its pod's cgroup in bytes, None without.
+
+    `is_low` is whether a resize should have raised the pod's.
+    """
 
     own: int | None
     pod: int | None
+    is_low: bool = False
 
     @property
     def nearest(self) -> Mechanism | None:
@@ -294,7 +300,9 @@ class MemoryLimits:
             yield Evidence(Fact.OWN_LIMIT, {"limit_bytes": self.own})
         if self.pod is not None:
             yield Evidence(Fact.POD_LIMIT, {"limit_bytes": self.pod})
-        if self.own is not None and self.nearest is Mechanism.POD_LIMIT:
+        if self.is_low:
+            yield Evidence(Fact.LOW_POD_LIMIT, {"limit_bytes": self.pod})
+        elif self.own is not None and self.nearest is Mechanism.POD_LIMIT:
             yield Evidence(Fact.SAME_LIMIT)
         if self.nearest is None:
             yield Evidence(Fact.NO_LIMIT)
@@ -305,7 +313,8 @@ def memory_limits(pod: Pod, container: str, setup: NodeSetup) -> MemoryLimits:
     try:
         prediction = predict_running(pod, setup)
         own = _memory_limit(prediction.container(container).cgroup.files)
-        return MemoryLimits(own, _memory_limit(prediction.cgroup.files))
+        is_low = low_pod_limit(pod) is not None
+        return MemoryLimits(own, _memory_limit(prediction.cgroup.files), is_low)
     except QosError:
         limits = {spec.name: spec.limits.get(MEMORY) for spec in all_containers(pod)}
         limit = limits.get(container)
