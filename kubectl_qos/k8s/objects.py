@@ -255,6 +255,10 @@ class ContainerStateTerminated(ApiStruct, frozen=True):
                 msgspec.structs.force_setattr(self, name, None)
 
 
+STATUS_UNKNOWN: Final = "ContainerStatusUnknown"
+"""The reason of an end that a kubelet has made up, exit code 137 with it."""
+
+
 class _ContainerStateWaiting(ApiStruct, frozen=True):
     reason: str = ""
     message: str = ""
@@ -286,8 +290,21 @@ class ContainerStatus(ApiStruct, frozen=True):
     @property
     def ends(self) -> list[ContainerStateTerminated]:
         """How it ended, then how the run before it did, as far as they did."""
-        states = (self.state, self.last_state)
-        return [state.terminated for state in states if state is not None and state.terminated is not None]
+        return [*self.ends_by_field.values()]
+
+    @property
+    def ends_by_field(self) -> dict[str, ContainerStateTerminated]:
+        """The same by the field that has each.
+
+        A kubelet that lost sight of a container fills in both for one end (convertToAPIContainerStatuses).
+        """
+        states = {"state": self.state, "lastState": self.last_state}
+        ends = {name: one.terminated for name, one in states.items() if one and one.terminated}
+        if len(ends) > 1 and all(
+            one.reason == STATUS_UNKNOWN and not one.finished_at for one in ends.values()
+        ):
+            del ends["lastState"]
+        return ends
 
     @property
     def was_oom_killed(self) -> bool:

@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Final, NamedTuple
 
 from kubectl_qos.k8s.events import Event, is_of_node_memory
+from kubectl_qos.k8s.objects import STATUS_UNKNOWN
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.usage import ContainerKey
 from kubectl_qos.metrics.prometheus import Labels, Prometheus
@@ -91,7 +92,8 @@ class _End:
     @property
     def is_of_memory(self) -> bool:
         """Whether memory may explain it."""
-        return self.is_oom or self.reason == EVICTED or self.exit_code == SIGKILLED
+        is_killed = self.exit_code == SIGKILLED and self.reason != STATUS_UNKNOWN
+        return self.is_oom or self.reason == EVICTED or is_killed
 
     @property
     def node_was_full(self) -> bool | None:
@@ -174,16 +176,21 @@ def _largest(store: Prometheus, name: str, more: str, over: str, at: float) -> d
 def with_older(found: Sequence[Kill], older: Iterable[Kill], seconds: int) -> list[Kill]:
     """Deaths with those that `read_kills` has read of so many seconds, which no status has any more.
 
-    They replace a death whose status knows no time or no mechanism.
+    They replace a death whose status knows no time or no mechanism. An eviction is one of the whole pod.
     """
+
+    def key(kill: Kill) -> tuple[str, str, str]:
+        is_eviction = kill.diagnosis.mechanism is Mechanism.EVICTION
+        return kill.namespace, kill.pod, "" if is_eviction else kill.container
+
     known: dict[tuple[str, str, str], list[Kill]] = {}
     for kill in found:
-        known.setdefault((kill.namespace, kill.pod, kill.container), []).append(kill)
+        known.setdefault(key(kill), []).append(kill)
     kills = list(found)
     for kill in older:
         near = timedelta(seconds=NEAR_SECONDS + (2 * seconds / STEPS if kill.time_is_estimated else 0))
         moment = parse_time(kill.time)
-        for same in known.get((kill.namespace, kill.pod, kill.container), ()):
+        for same in known.get(key(kill), ()):
             time = parse_time(same.time)
             if time is None or moment is None or abs(time - moment) <= near:
                 if time is not None and same.diagnosis.mechanism is not Mechanism.UNKNOWN:
@@ -232,7 +239,7 @@ def _read_ends(store: Prometheus, start: float, end: float, step: int) -> list[_
     for _, one, value in points(f"{select(store, [_ENDED + 'exitcode'])} and {restarted}"):
         one.exit_code = int(value)
     for _, one, value in points(f"{select(store, [_ENDED + 'timestamp'])} and {restarted}"):
-        one.at = value
+        one.at = max(value, 0.0)  # A kubelet that knows no time leaves year 1.
     evicted = select(store, ["kube_pod_status_reason"], f'reason="{EVICTED}"')
     for _, one, _ in points(f"({evicted} == 1) unless ({evicted} offset {step}s == 1)"):
         one.reason = EVICTED

@@ -12,6 +12,7 @@ from kubectl_qos.k8s.allocation import desired_pod, is_resizing, resize_conditio
 from kubectl_qos.k8s.objects import (
     DISRUPTION_TARGET,
     MEMORY,
+    STATUS_UNKNOWN,
     ContainerStateTerminated,
     ContainerStatus,
     Pod,
@@ -520,11 +521,11 @@ def _states(status: ContainerStatus, now: datetime) -> Iterable[Line]:
     waiting = status.state.waiting if status.state is not None else None
     if waiting is not None:
         yield Line(f"{name} waits: {escape(waiting.reason or 'without a reason')}", _quote(waiting.message))
-    for word, state in (("ended", status.state), ("last ended", status.last_state)):
-        end = state.terminated if state is not None else None
-        if end is not None:
-            reason = escape(end.reason or "without a reason")
-            yield Line(f"{name} {word} {reason}, exit code {end.exit_code}{_when(end, now)}", _meaning(end))
+    for field_name, end in status.ends_by_field.items():
+        word, reason = "ended" if field_name == "state" else "last ended", end.reason or "without a reason"
+        yield Line(
+            f"{name} {word} {escape(reason)}, exit code {end.exit_code}{_when(end, now)}", _meaning(end)
+        )
 
 
 def _when(end: ContainerStateTerminated, now: datetime) -> str:
@@ -549,7 +550,7 @@ def _meaning(end: ContainerStateTerminated) -> str:
         return f"killed for memory as it was started: {_quote(end.message)}"
     if end.reason == "OOMKilled":
         return "killed for memory: at its own limit, its pod's, or of the node"
-    if end.exit_code == SIGKILLED:
+    if end.exit_code == SIGKILLED and end.reason != STATUS_UNKNOWN:
         return "SIGKILL: perhaps for memory; the reason alone does not tell"
     return _quote(end.message)
 

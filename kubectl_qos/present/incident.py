@@ -27,7 +27,8 @@ from kubectl_qos.present.kills import MECHANISMS, evidence_sentence, subject
 from kubectl_qos.present.next_death import Deaths, deaths_of_pods, deaths_on_nodes
 from kubectl_qos.present.pod_rows import PodRow, build_rows
 from kubectl_qos.qos.kills.analyze import Kill
-from kubectl_qos.qos.kills.evidence import ended_evidence
+from kubectl_qos.qos.kills.evidence import SLACK_SECONDS, ended_evidence
+from kubectl_qos.qos.kills.report import seconds_between
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import OF_NODE
 
@@ -227,12 +228,16 @@ def _killed(kill: Kill) -> TimelineEntry:
 
 def _ends(pods: Iterable[Pod], kills: Iterable[Kill]) -> Iterator[TimelineEntry]:
     """How containers ended that nothing killed for memory, where that is no success."""
-    known = {(kill.namespace, kill.pod, kill.container, kill.time) for kill in kills}
     for pod in pods:
+        own = [kill for kill in kills if (kill.namespace, kill.pod) == (pod.namespace, pod.name)]
+        known = {(kill.container, kill.time) for kill in own}
+        evicted = [kill.time for kill in own if kill.diagnosis.mechanism in _BY_KUBELET]
         for status in pod.status.every_container:
             for end in status.ends:
                 time = end.finished_at or ""
-                if end.exit_code and (pod.namespace, pod.name, status.name, time) not in known:
+                since = [seconds_between(one, time) or 0 for one in evicted]
+                is_known = (status.name, time) in known or any(one >= -SLACK_SECONDS for one in since)
+                if end.exit_code and not is_known:
                     about = f"pod {full_name(pod.namespace, pod.name)}, container {escape(status.name)}"
                     yield TimelineEntry(
                         time, "ended", about, evidence_sentence(next(ended_evidence(end, "state")))

@@ -5,12 +5,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from kubectl_qos.k8s.events import Event
-from kubectl_qos.k8s.objects import convert
-from kubectl_qos.metrics.deaths import read_kills
+from kubectl_qos.k8s.events import Event, EventList
+from kubectl_qos.k8s.objects import Pod, convert
+from kubectl_qos.k8s.snapshot import Snapshot
+from kubectl_qos.metrics.deaths import read_kills, with_older
 from kubectl_qos.metrics.prometheus import Prometheus, Sample, Series
 from kubectl_qos.present.kills import evidence_sentence
-from kubectl_qos.qos.kills.analyze import Kill
+from kubectl_qos.qos.kills.analyze import Kill, find_kills
 from kubectl_qos.qos.kills.evidence import Fact
 from kubectl_qos.qos.reason import Confidence, Mechanism
 from kubectl_qos.transport import ConnectionOptions
@@ -128,3 +129,34 @@ def test_the_limit_of_the_pod_counts_where_the_store_has_it() -> None:
 def test_a_kill_without_an_oom_needs_a_sample_at_the_limit() -> None:
     assert verdict(death(Died(CALM, is_oom=0))) == (Mechanism.UNKNOWN, POSSIBLE)
     assert verdict(death(Died(CALM, is_oom=0, peak=79 * MI))) == (LIMIT, POSSIBLE)
+
+
+def test_an_eviction_is_one_death_of_the_pod_with_its_time() -> None:
+    """A kubelet of 1.36 makes up an exit code and no time for its container, which is no second death."""
+    store, year_1 = Died(CALM), -62_135_596_800
+    ended = "kube_pod_container_status_last_terminated_"
+    store.samples = [
+        *(one for one in store.samples if one[0] == "kube_pod_info"),
+        ("kube_pod_status_reason", {**POD, "reason": "Evicted"}, 1),
+        (f"{ended}reason", {**APP, "reason": "ContainerStatusUnknown"}, 1),
+        (f"{ended}exitcode", APP, 137),
+        (f"{ended}timestamp", APP, year_1),
+    ]
+    older = death(store)
+    assert (older.container, older.time, *verdict(older)) == (
+        "",
+        "2026-11-23T18:41:23Z",
+        Mechanism.EVICTION,
+        POSSIBLE,
+    )
+    end = {"terminated": {"reason": "ContainerStatusUnknown", "exitCode": 137}}
+    last = {"terminated": {**end["terminated"], "finishedAt": "0001-01-01T00:00:00Z"}}
+    statuses = [{"name": "a", "state": end, "lastState": last}]
+    raw = {
+        "metadata": {"name": "lim2", "namespace": "oom"},
+        "spec": {"containers": [{"name": "a"}]},
+        "status": {"phase": "Failed", "reason": "Evicted", "containerStatuses": statuses},
+    }
+    found = find_kills(Snapshot(pods=(convert(raw, Pod),)), EventList())
+    assert [(one.time, *verdict(one)) for one in found] == [("", Mechanism.EVICTION, POSSIBLE)]
+    assert with_older(found, [older], 3600) == [older], "--at: no store has what the status says"

@@ -44,6 +44,20 @@ def an_event(kind: str, name: str, reason: str, message: str, hour: int, count: 
     return convert({**raw, "lastTimestamp": time(hour)}, Event)
 
 
+@pytest.mark.parametrize("names", [("a",), ("a", "b")])
+def test_an_eviction_is_one_line_of_the_timeline(names: tuple[str, ...]) -> None:
+    """The ends of its containers, also those that the kubelet made up, are no other lines."""
+    target = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}
+    target |= {"message": "The node was low on resource: memory. ", "lastTransitionTime": time(11)}
+    unknown = {"terminated": {"exitCode": 137, "reason": "ContainerStatusUnknown", "finishedAt": None}}
+    for end in (unknown, ended(11, 143, "Error")):
+        last = {"lastState": unknown} if end is unknown else {}
+        statuses = [{"name": name, "state": end, **last} for name in names]
+        pod = a_pod(reason="Evicted", conditions=[target], containerStatuses=statuses)
+        lines = [one for one in entries(pod) if one.what != "rollout"]
+        assert [(one.what, one.time, one.times) for one in lines] == [("evicted", time(11), 1)]
+
+
 def test_the_zero_time_of_go_is_unknown() -> None:
     """A runtime that knows no time writes year 1: no minute is before that."""
     zero = "0001-01-01T00:00:00Z"

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubectl_qos.cluster.documents import ParsedObjects
 from kubectl_qos.host.kernel_log import read_log
 from kubectl_qos.k8s.events import Event, EventList
 from kubectl_qos.k8s.objects import EmptyDir, NodeObject, Pod, Volume, convert
@@ -438,6 +439,33 @@ def test_a_sigkill_by_an_eviction_may_still_be_the_kernels() -> None:
         Confidence.LIKELY,
         Need.KERNEL_LOG,
     )
+
+
+def test_a_recorded_eviction_is_one_death_with_its_time() -> None:
+    """1.36 leaves state and lastState as ContainerStatusUnknown, without a time, and one restart."""
+    parsed = ParsedObjects()
+    parsed.add_file((RECORDED.parent / "node-1.36-d" / "evicted.json").read_bytes(), "evicted.json")
+    snapshot, events = Snapshot(pods=tuple(parsed.pods)), EventList(tuple(parsed.events))
+    for event_list, time in ((events, "2026-11-23T19:09:42Z"), (EventList(), "2026-11-23T19:09:47Z")):
+        (kill,) = find_kills(snapshot, event_list)
+        assert (kill.container, kill.time, *diagnosed(kill)) == (
+            "c",
+            time,
+            Mechanism.EVICTION,
+            Confidence.CERTAIN,
+        )
+        assert kill.diagnosis.needs is None
+
+
+def test_an_evicted_pod_of_several_containers_is_one_death() -> None:
+    raw = pod(
+        exit_code=143, status={"conditions": [{**TARGET, "message": EVICTED, "lastTransitionTime": DIED}]}
+    )
+    first = raw.status.container_statuses or ()
+    both = (*first, msgspec.structs.replace(first[0], name="b"))
+    raw = msgspec.structs.replace(raw, status=msgspec.structs.replace(raw.status, container_statuses=both))
+    kill = only(raw)
+    assert (kill.container, kill.time, *diagnosed(kill)) == ("", DIED, Mechanism.EVICTION, Confidence.CERTAIN)
 
 
 def test_a_death_before_the_eviction_is_another() -> None:

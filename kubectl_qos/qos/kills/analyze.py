@@ -174,18 +174,21 @@ class _KillAnalyzer:
         events = [event for event in self._events.get(pod.name, ()) if is_about(event, pod)]
         kubelet = kubelet_kill(pod, events)
         is_explained = False
-        for death in _deaths(pod, events):
+        deaths = [*_deaths(pod, events)]
+        ended = [death for death in deaths if kubelet is not None and _is_ended_by(death, kubelet)]
+        for death in deaths:
             end, state = death.end, death.state
             reports = self._reports_of(death)
-            by_kubelet = kubelet
-            is_last = state == "state" and not death.is_named
-            if kubelet and not (is_last and kubelet.has_ended(end, runs_once=death.runs_once)):
-                by_kubelet = None
+            by_kubelet = kubelet if death in ended else None
             if reports and (death.is_sigkill or any(reported.report.group_kill for reported in reports)):
                 yield self._kernel_kill(death, reports, by_kubelet)
             elif by_kubelet is not None:
                 is_only = len(pod.containers) == 1
-                yield self._death_kill(death, by_kubelet.container_diagnosis(end, state, is_only=is_only))
+                diagnosis = by_kubelet.container_diagnosis(end, state, is_only=is_only)
+                if len(ended) > 1 and diagnosis.confidence is Confidence.CERTAIN:
+                    continue  # It is one death of the whole pod.
+                kill = self._death_kill(death, diagnosis)
+                yield replace(kill, time=kill.time or by_kubelet.time)
             elif death.is_sigkill:
                 context = self._context(death, events)
                 yield self._death_kill(death, diagnosis_without_kernel(end, state, death.container, context))
@@ -357,18 +360,21 @@ def _kill(pod: Pod, diagnosis: Diagnosis, **fields: Any) -> Kill:
     )
 
 
+def _is_ended_by(death: _Death, kubelet: KubeletKill) -> bool:
+    is_last = death.state == "state" and not death.is_named
+    return is_last and kubelet.has_ended(death.end, runs_once=death.runs_once)
+
+
 def _deaths(pod: Pod, events: Sequence[Event] = ()) -> Iterator[_Death]:
     sidecars = {container.name for container in pod.init_containers if container.restart_policy == "Always"}
     init = {status.name for status in pod.status.init_container_statuses or ()} - sidecars
     for status in pod.status.every_container:
         is_named = False
-        for field_name, state in (("lastState", status.last_state), ("state", status.state)):
-            end = state.terminated if state is not None else None
-            if end is not None:
-                container_id = end.container_id or (status.container_id if field_name == "state" else "")
-                death = _Death(pod, status.name, end, field_name, _hex(container_id), status.name in init)
-                is_named |= death.is_named
-                yield death
+        for field_name, end in reversed(status.ends_by_field.items()):
+            container_id = end.container_id or (status.container_id if field_name == "state" else "")
+            death = _Death(pod, status.name, end, field_name, _hex(container_id), status.name in init)
+            is_named |= death.is_named
+            yield death
         waiting = status.state.waiting if status.state is not None else None
         # After a start that failed lastState has it too, except where the runtime keeps no such container.
         if waiting is not None and oom_at_start(waiting.message) and not is_named:

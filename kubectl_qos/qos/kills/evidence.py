@@ -16,7 +16,14 @@ from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.allocation import low_pod_limit
 from kubectl_qos.k8s.events import Event
 from kubectl_qos.k8s.kubelet import NodeSetup
-from kubectl_qos.k8s.objects import DISRUPTION_TARGET, MEMORY, ContainerStateTerminated, Pod, all_containers
+from kubectl_qos.k8s.objects import (
+    DISRUPTION_TARGET,
+    MEMORY,
+    STATUS_UNKNOWN,
+    ContainerStateTerminated,
+    Pod,
+    all_containers,
+)
 from kubectl_qos.qos.cgroup.names import PathLevel, path_level
 from kubectl_qos.qos.kills.report import Constraint, OomReport, seconds_between
 from kubectl_qos.qos.prediction import predict_running
@@ -24,7 +31,6 @@ from kubectl_qos.qos.reason import Confidence, Mechanism
 
 SIGKILLED: Final = 137
 OOM_KILLED: Final = "OOMKilled"
-STATUS_UNKNOWN: Final = "ContainerStatusUnknown"
 EVICTED: Final = "Evicted"
 PREEMPTING: Final = "Preempting"
 BY_KUBELET: Final = "TerminationByKubelet"
@@ -217,7 +223,7 @@ class KubeletKill:
         evidence = (*ended_evidence(end, state), *self.evidence)
         if not self.names_resource:
             return Diagnosis(self.mechanism, Confidence.POSSIBLE, evidence)
-        if end.exit_code == SIGKILLED or end.reason == OOM_KILLED:
+        if (end.exit_code == SIGKILLED and end.reason != STATUS_UNKNOWN) or end.reason == OOM_KILLED:
             return Diagnosis(self.mechanism, Confidence.LIKELY, evidence, Need.KERNEL_LOG)
         confidence = Confidence.CERTAIN if self.time or is_only else Confidence.LIKELY
         return Diagnosis(self.mechanism, confidence, evidence)
