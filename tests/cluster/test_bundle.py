@@ -5,6 +5,7 @@ import io
 import json
 import re
 import tarfile
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -285,6 +286,30 @@ def test_messages_stay_that_kubernetes_makes(tmp_path: Path) -> None:
     assert f'"{REDACTED}"' in unpacked(path)
 
 
+def test_a_bundle_opens_in_little_memory(tmp_path: Path) -> None:
+    """As much as is read takes two and a half times its size, and more is not read."""
+    raw = {**POD, "spec": {**SPEC, "volumes": []}}
+    pods = [
+        {**raw, "metadata": {**METADATA, "name": f"web-{number}", "uid": str(number)}}
+        for number in range(2000)
+    ]
+    dump, path = tmp_path / "dump.json", tmp_path / "b.tar.gz"
+    dump.write_text(json.dumps({"kind": "List", "items": pods}))
+    write_bundle(path, collect(FileSource([str(dump)]), Scope()))
+    size = len(unpacked(path))
+    tracemalloc.start()
+    BundleSource(str(path)).snapshot(Scope())
+    opened = tracemalloc.get_traced_memory()[1]
+    path.write_bytes(gzip.compress(bytes(3 * bundle.MAX_UNPACKED_BYTES), compresslevel=1))
+    tracemalloc.reset_peak()
+    with pytest.raises(InputError, match="more than 64 MiB when it is unpacked"):
+        BundleSource(str(path))
+    refused = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    python = 35e6
+    assert max(opened / size * bundle.MAX_UNPACKED_BYTES, refused) + python < 200e6
+
+
 def test_what_is_secret_in_a_url_is_not_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "read_path", lambda path, **_: [(path, json.dumps(pod("web")).encode())])
     source, path = FileSource([f"https://me:{SECRET}@host/a.yaml?sig={SECRET}"]), tmp_path / "b.tar.gz"
@@ -395,7 +420,7 @@ BAD: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     ),
     "no objects": (
         lambda good: _changed(good, "objects.json", b"{", b"[1"),
-        "objects.json: line 2, column",
+        "not a bundle: objects.json is no JSON",
     ),
 }
 
