@@ -137,12 +137,16 @@ class Context:
 
 
 class Hit(NamedTuple):
-    """What a rule yields: a finding without what all findings of a pod share."""
+    """What a rule yields: a finding without what all findings of a pod share.
+
+    `level` is another one than the rule's, where no setting has one.
+    """
 
     rule: RuleId
     path: str
     facts: Mapping[str, str] = {}
     owner: str = ""
+    level: Level | None = None
 
 
 class Owner(NamedTuple):

@@ -10,16 +10,28 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
-from typing import Final
+from typing import Any, Final, cast
 
 import msgspec
 
-from kubectl_qos.check.findings import CLASS_MARK, MARKS, POD_LEVEL, Case, Context, Finding, Hit, Subject
-from kubectl_qos.check.settings import RuleId
+from kubectl_qos.check.findings import (
+    CLASS_MARK,
+    MARKS,
+    POD_LEVEL,
+    Case,
+    Context,
+    Finding,
+    Hit,
+    Owner,
+    Subject,
+)
+from kubectl_qos.check.runtimes import runtime_problems
+from kubectl_qos.check.settings import Level, RuleId
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.defaulting import SYSTEM_NODE_CRITICAL, SYSTEM_PRIORITIES, default_pod
-from kubectl_qos.k8s.kinds import template_path
+from kubectl_qos.k8s.kinds import spec_path, template_path
 from kubectl_qos.k8s.manifest import LEAST_MEMORY, MOST_CPU_MILLI, MistakeCode, manifest_mistakes
 from kubectl_qos.k8s.objects import (
     CPU,
@@ -31,6 +43,7 @@ from kubectl_qos.k8s.objects import (
     ResourceList,
     all_containers,
     nested,
+    nested_list,
 )
 from kubectl_qos.k8s.quantity import ZERO, Quantity
 from kubectl_qos.k8s.quota import (
@@ -197,6 +210,62 @@ def injector(metadata: Iterable[Json]) -> str:
     return ""
 
 
+def _spec(case: Case) -> Json:
+    """The pod's spec as it is written, empty for a pod of a cluster."""
+    spec: Any = case.subject.raw
+    for key in spec_path(case.pod) if spec else ():
+        spec = spec[key]
+    return cast("Json", spec)
+
+
+def _written(case: Case) -> Iterator[tuple[Owner, Quantity, Json]]:
+    """Each container with the limit of its memory, its own or the pod's or 0, and as it is written."""
+    lists = ("initContainers", "containers", "ephemeralContainers")
+    raws = chain.from_iterable(nested_list(_spec(case), name) for name in lists)
+    shared = resources_of_pod(case.created, "limits").get(MEMORY, ZERO)
+    for owner, container, raw in zip(case.owners, all_containers(case.created), raws, strict=False):
+        yield owner, container.limits.get(MEMORY, shared), raw
+
+
+def _runtimes(case: Case) -> Iterator[Hit]:
+    """Sizes that leave a program too little of its limit; of a cluster's pods no variables are read."""
+    for owner, limit, raw in _written(case):
+        names = [entry.get("name") for entry in nested_list(raw, "env")]
+        for source, text in runtime_problems(raw, limit.value()) if limit.sign > 0 else ():
+            field = (
+                f"env[{names.index(source)}]" if source in names else "args" if "args" in raw else "command"
+            )
+            yield case.hit(RuleId.RUNTIME_MEMORY, owner, field, text=text)
+
+
+def _memory_volumes(case: Case) -> Iterator[Hit]:
+    """Volumes of tmpfs, which count to the cgroup that writes. Source: pkg/volume/emptydir/empty_dir.go."""
+    names = [raw.get("name") for raw in nested_list(_spec(case), "volumes")]
+    for volume in case.pod.spec.volumes or ():
+        if volume.empty_dir is None or volume.empty_dir.medium != "Memory":
+            continue
+        size = ZERO
+        with suppress(QosError):
+            size = Quantity.from_json(volume.empty_dir.size_limit)
+        writers = [
+            (limit, owner.label)
+            for owner, limit, raw in _written(case)
+            for mount in nested_list(raw, "volumeMounts")
+            if mount.get("name") == volume.name and mount.get("readOnly") is not True
+        ]
+        limit, owner = min((writer for writer in writers if writer[0].sign > 0), default=(ZERO, ""))
+        if (case.subject.raw and not writers) or (size.sign > 0 and not 0 < limit.nano <= size.nano * 2):
+            continue
+        facts = {
+            "volume": volume.name,
+            "bound": f" of up to {size}" if size.sign > 0 else " without a sizeLimit",
+            "whose": f"limit of {owner}, {limit}" if owner else "of the container that writes",
+        }
+        level = None if owner and not 0 < size.nano < limit.nano else Level.NOTE
+        index = f"[{names.index(volume.name)}].emptyDir" if volume.name in names else ""
+        yield Hit(RuleId.MEMORY_VOLUME, f"{case.prefix}.volumes{index}", facts, level=level)
+
+
 def _fits_no_node(case: Case) -> Iterator[Hit]:
     requests, settings = pod_requests(case.defaulted, case.release), case.settings
     nodes = [node.status.allocatable for node in case.context.snapshot.nodes.values()]
@@ -273,6 +342,8 @@ _POD_RULES: Final[Sequence[Callable[[Case], Iterator[Hit]]]] = (
     _best_effort,
     _init_costs,
     _injected,
+    _runtimes,
+    _memory_volumes,
     _fits_no_node,
     _limit_ranges,
     _release,
@@ -371,6 +442,8 @@ def check(subjects: Iterable[Subject], context: Context) -> list[Finding]:
     found: dict[object, Finding] = {}
     for case, hit in hits:
         level = case.settings.level(hit.rule)
+        if level is not None and hit.rule not in case.settings.levels:
+            level = hit.level or level
         if level is not None:
             finding = Finding(hit.rule, level, case.subject, hit.path, hit.facts, hit.owner)
             # An object of a file is its own, whatever it is called.

@@ -1,0 +1,80 @@
+"""What Java, Node.js and Go may use by their flags and variables, and volumes in memory, against limits."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from kubectl_qos.check.runtimes import runtime_problems
+from tests.check.test_rules import found
+from tests.end_to_end.command import Run
+
+MI: Final = 1 << 20
+CASES: Final[dict[str, Any]] = yaml.safe_load(
+    Path(__file__).with_name("runtimes.yaml").read_text(encoding="utf-8")
+)
+
+
+def sizes(container: dict[str, Any], limit: int = 300) -> dict[str, int | None]:
+    """The size that counts in Mi, by where it is said, where it is above a small limit."""
+    texts = [text for _, text in runtime_problems(container, limit * MI)]
+    read = [
+        re.fullmatch(r"(.+) is (?:no size|an? .+ of (\d+)Mi in a memory limit).*", text) for text in texts
+    ]
+    return {match[1]: None if match[2] is None else int(match[2]) for match in read if match is not None}
+
+
+@pytest.mark.parametrize("case", CASES["sizes"], ids=lambda case: json.dumps(case["container"])[:60])
+def test_a_size_is_read_as_the_runtime_reads_it(case: dict[str, Any]) -> None:
+    assert sizes(case["container"]) == case["said"]
+
+
+def test_the_jvm_takes_half_of_a_small_memory_whatever_the_percentage() -> None:
+    container = {"env": [{"name": "JAVA_OPTS", "value": "-XX:MaxRAMPercentage=90"}]}
+    assert (len(sizes(container, 249)), len(sizes(container, 250))) == (0, 1)
+
+
+def pod(limits: dict[str, str], **fields: Any) -> dict[str, Any]:
+    container = {"name": "app", "resources": {"requests": {"cpu": "1"}, "limits": limits}, **fields}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "web"},
+        "spec": {"containers": [container]},
+    }
+
+
+@pytest.mark.parametrize("case", CASES["problems"], ids=lambda case: str(case["env"]["value"]))
+def test_what_leaves_too_little_of_the_limit_is_found(case: dict[str, Any], run: Run) -> None:
+    manifest = json.dumps(pod({"memory": "1Gi"}, env=[{"name": "A", "value": "1"}, case["env"]]))
+    findings = [one for one in found(run, manifest) if one["rule"] == "QOS020"]
+    said = case.get("said")
+    assert [one["message"] for one in findings] == ([f"container app: {said}"] if said else [])
+    assert {one["path"] for one in findings} <= {"spec.containers[0].env[1]"}
+
+
+@pytest.mark.parametrize("case", CASES["volumes"])
+def test_a_volume_in_memory_counts_to_the_limit(case: dict[str, Any], run: Run) -> None:
+    manifest = pod(case["limits"], volumeMounts=[{"name": "tmp", **case.get("mount", {})}])
+    manifest["spec"]["volumes"] = [{"name": "key", "secret": {}}, {"name": "tmp", "emptyDir": case["volume"]}]
+    findings = [one for one in found(run, json.dumps(manifest)) if one["rule"] == "QOS021"]
+    said = [case["said"]] if "said" in case else []
+    assert [f"{one['level']}: {one['message']}" for one in findings] == said
+    assert {one["path"] for one in findings} <= {"spec.volumes[1].emptyDir"}
+
+
+@pytest.mark.parametrize("gives", ["pod", "LimitRange"])
+def test_the_limit_may_be_that_of_the_pod_or_of_a_limit_range(gives: str, run: Run) -> None:
+    manifest = pod({}, env=[{"name": "JAVA_OPTS", "value": "-Xmx1g"}])
+    default = {"limits": [{"type": "Container", "default": {"memory": "1Gi"}}]}
+    manifests = [manifest, {"kind": "LimitRange", "metadata": {"name": "caps"}, "spec": default}]
+    if gives == "pod":
+        manifest["spec"]["resources"] = {"limits": {"memory": "1Gi"}}
+        manifests = [manifest]
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests})
+    assert "QOS020" in {one["rule"] for one in found(run, text)}
