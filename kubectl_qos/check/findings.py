@@ -125,7 +125,7 @@ class Context:
     limit_ranges: Sequence[LimitRange] = ()
     quotas: Sequence[ResourceQuota] = ()
     priorities: Mapping[str, int] = field(default_factory=dict)
-    injecting: Mapping[str, str] = field(default_factory=dict)
+    injecting: Mapping[str, str | None] = field(default_factory=dict)
     after: Callable[[NodeSetup], NodeSetup] | None = None
     _setups: dict[str, NodeSetup] = field(default_factory=dict)
 

@@ -15,7 +15,7 @@ from string import Formatter
 from typing import Any, Final
 
 from kubectl_qos.check.findings import CLASS_MARK, MARKS, POD_LEVEL, WAIVER_MARK
-from kubectl_qos.check.rules import NO_CLASS, ODD_CPU, ODD_MEMORY, OTHER_CLASS
+from kubectl_qos.check.rules import INJECTED, NO_CLASS, ODD_CPU, ODD_MEMORY, OTHER_CLASS
 from kubectl_qos.check.settings import Level, RuleId, Settings, waiver_form
 from kubectl_qos.k8s.defaulting import SYSTEM_NODE_CRITICAL, SYSTEM_PRIORITIES
 from kubectl_qos.k8s.manifest import MOST_CPU_MILLI
@@ -265,8 +265,11 @@ def _best_effort(least: int) -> str:
 
 
 def _init_costs() -> str:
-    apps = f"size(variables.containers) > 0 && variables.containers.all(c, {_expand(_GUARANTEED, 'c')})"
-    return f"!variables.podLevel && {apps} ? {_each(f'!({_GUARANTEED})', ('initContainers',))} : []"
+    injected = f"string(c.name) in {[*INJECTED]}"
+    apps = f"variables.containers.all(c, {injected} || {_expand(_GUARANTEED, 'c')})"
+    costs = _each(f"!({_GUARANTEED})", ("initContainers",))
+    costs += f" + {_each(f'{injected} && !({_GUARANTEED})', ('containers',))}"
+    return f"!variables.podLevel && variables.containers.exists(c, !({injected})) && {apps} ? {costs} : []"
 
 
 def _found(settings: Settings) -> dict[RuleId, str]:

@@ -65,13 +65,31 @@ from kubectl_qos.qos.ranking import ContainerKind, Profiles
 INJECTORS: Final[Mapping[str, tuple[str, str]]] = {
     "sidecar.istio.io/inject": ("true", "Istio"),
     "istio-injection": ("enabled", "Istio"),
+    "istio.io/rev": ("", "Istio"),
     "linkerd.io/inject": ("enabled", "Linkerd"),
     "kuma.io/sidecar-injection": ("enabled", "Kuma"),
     "consul.hashicorp.com/connect-inject": ("true", "Consul"),
     "dapr.io/enabled": ("true", "Dapr"),
     "vault.hashicorp.com/agent-inject": ("true", "the Vault agent injector"),
 }
-"""Labels and annotations, of pods or namespaces, with which something adds containers, and what that is."""
+"""Labels and annotations, of pods or namespaces, with which something adds containers, and what that is.
+
+An empty value is any.
+"""
+_AMOUNTS: Final = "cpu-request cpu-limit memory-request memory-limit"
+_ADDED: Final = {
+    "Istio": ("istio-proxy istio-init", "sidecar.istio.io/proxy", "CPU CPULimit Memory MemoryLimit"),
+    "Linkerd": ("linkerd-proxy linkerd-init", "config.linkerd.io/proxy-", _AMOUNTS),
+    "Kuma": ("kuma-sidecar kuma-init", "", ""),
+    "Consul": ("consul-dataplane", "consul.hashicorp.com/sidecar-proxy-", _AMOUNTS),
+    "Dapr": ("daprd", "dapr.io/sidecar-", _AMOUNTS),
+    "the Vault agent injector": (
+        *("vault-agent vault-agent-init", "vault.hashicorp.com/agent-"),
+        "requests-cpu limits-cpu requests-mem limits-mem",
+    ),
+}
+"""The containers that it adds, and how the annotations with their requests and limits begin and end."""
+INJECTED: Final = tuple(name for names, *_ in _ADDED.values() for name in names.split())
 
 
 def _mistakes(case: Case) -> Iterator[Hit]:
@@ -177,37 +195,57 @@ def _best_effort(case: Case) -> Iterator[Hit]:
 
 
 def _init_costs(case: Case) -> Iterator[Hit]:
+    """Init containers, sidecars, and app containers that something injects, as a stored pod has them."""
     pod, release = case.defaulted, case.release
-    if case.qos is QosClass.GUARANTEED or not pod.init_containers or is_decided_at_pod_level(pod, release):
+    apps = tuple(container for container in pod.containers if container.name not in INJECTED)
+    if case.qos is QosClass.GUARANTEED or not apps or is_decided_at_pod_level(pod, release):
         return
-    if _class_of(pod, release, init=()) is not QosClass.GUARANTEED:
+    if _class_of(pod, release, apps) is not QosClass.GUARANTEED:
         return
-    for owner, container in zip(case.owners, pod.init_containers, strict=False):
-        if _class_of(pod, release, init=(container,)) is not QosClass.GUARANTEED:
+    for owner, container in zip(case.owners, (*pod.init_containers, *pod.containers), strict=False):
+        if _class_of(pod, release, (*apps, container)) is not QosClass.GUARANTEED:
             yield case.hit(RuleId.INIT_COSTS_CLASS, owner, "resources")
 
 
-def _class_of(pod: Pod, release: Release, init: tuple[Container, ...]) -> QosClass:
-    spec = msgspec.structs.replace(pod.spec, init_containers=init)
+def _class_of(pod: Pod, release: Release, containers: tuple[Container, ...]) -> QosClass:
+    spec = msgspec.structs.replace(pod.spec, init_containers=(), containers=containers)
     return computed_class(msgspec.structs.replace(pod, spec=spec), release)
 
 
 def _injected(case: Case) -> Iterator[Hit]:
-    """Of a stored pod nothing: what was added to it is in it."""
-    if case.is_stored or case.qos is not QosClass.GUARANTEED:
+    """Of a stored pod nothing: what was added to it is in it. Pods on the node's network get nothing."""
+    said = injector(case.subject.metadata())
+    name = said if said is not None else case.context.injecting.get(case.pod.namespace)
+    is_left_out = case.is_stored or _spec(case).get("hostNetwork") is True
+    if not name or is_left_out or case.qos is not QosClass.GUARANTEED:
         return
-    found = injector(case.subject.metadata()) or case.context.injecting.get(case.pod.namespace)
-    if found:
-        yield Hit(RuleId.INJECTED, case.prefix, {"injector": found})
+    present = {container.name for container in all_containers(case.pod)}
+    containers, prefix, ends = _ADDED[name]
+    added = [container for container in containers.split() if container not in present]
+    settings, unless = [prefix + end for end in ends.split()], "their requests equal their limits"
+    if settings:
+        annotations = nested(next(case.subject.metadata()), "annotations")
+        amounts = [annotations.get(setting) for setting in settings]
+        added = added if None in amounts or amounts[::2] != amounts[1::2] else []
+        unless = "the annotations {} and {} have one value, and {} and {} have one".format(*settings)
+    if added:
+        facts = {"injector": name, "containers": " and ".join(added), "unless": unless}
+        yield Hit(RuleId.INJECTED, case.prefix, facts)
 
 
-def injector(metadata: Iterable[Json]) -> str:
-    """What adds containers to pods with this metadata, or to those of a namespace; empty for nothing."""
+def injector(metadata: Iterable[Json]) -> str | None:
+    """What adds containers to pods with this metadata, or to those of a namespace.
+
+    Empty where it says that nothing does, None where it says nothing.
+    """
     marks = [nested(one, side) for one in metadata for side in MARKS]
-    for name, (value, who) in INJECTORS.items():
-        if any(str(mark.get(name)).lower() == value for mark in marks):
-            return who
-    return ""
+    said = [
+        name if not value or str(mark[key]).lower() == value else ""
+        for key, (value, name) in INJECTORS.items()
+        for mark in marks
+        if key in mark
+    ]
+    return max(said, default=None)
 
 
 def _spec(case: Case) -> Json:

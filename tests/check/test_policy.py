@@ -103,7 +103,7 @@ def resources(draw: st.DrawFn) -> dict[str, Any]:
 @st.composite
 def containers(draw: st.DrawFn, *, init: bool = False) -> dict[str, Any]:
     sidecar = {"restartPolicy": "Always"} if init and draw(st.booleans()) else {}
-    return {"name": draw(st.sampled_from("abc")), **sidecar, **draw(resources())}
+    return {"name": draw(st.sampled_from(["a", "b", "istio-proxy"])), **sidecar, **draw(resources())}
 
 
 marks = st.fixed_dictionaries(

@@ -1,0 +1,114 @@
+"""Containers that something injects: those that will cost a pod its class, and those that have."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+import pytest
+
+from tests.check.test_rules import found
+from tests.end_to_end.command import Run
+
+EQUAL: Final = {"cpu": "1", "memory": "1Gi"}
+GUARANTEED: Final = {"resources": {"requests": EQUAL, "limits": EQUAL}}
+ISTIO: Final = {
+    "sidecar.istio.io/proxyCPU": "200m",
+    "sidecar.istio.io/proxyCPULimit": "200m",
+    "sidecar.istio.io/proxyMemory": "128Mi",
+    "sidecar.istio.io/proxyMemoryLimit": "128Mi",
+}
+
+
+def manifests(
+    *,
+    namespace: dict[str, str],
+    annotations: dict[str, str] | None = None,
+    labels: dict[str, str] | None = None,
+    own: dict[str, str] | None = None,
+    init: dict[str, Any] | None = None,
+    app: dict[str, Any] | None = None,
+    **spec: Any,
+) -> str:
+    """A namespace with labels and a Deployment in it, with more containers by their names."""
+    more = {"initContainers": init or {}, "containers": {"app": GUARANTEED, **(app or {})}}
+    for name, containers in more.items():
+        spec[name] = [{"name": key, **resources} for key, resources in containers.items()]
+    template = {"metadata": {"annotations": annotations, "labels": labels}, "spec": spec}
+    metadata = {"name": "web", "namespace": "shop", "annotations": own}
+    items = [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": namespace}},
+        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": {"template": template}},
+    ]
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+
+
+def messages(run: Run, rule: str, manifest: str) -> list[str]:
+    return [one["message"] for one in found(run, manifest) if one["rule"] == rule]
+
+
+INJECTED: Final = {"istio-injection": "enabled"}
+
+
+def test_the_injected_containers_and_their_annotations_are_named(run: Run) -> None:
+    (of_istio,) = messages(run, "QOS013", manifests(namespace=INJECTED))
+    assert of_istio == (
+        "Istio adds istio-proxy and istio-init to this Guaranteed pod, which becomes Burstable unless the"
+        " annotations sidecar.istio.io/proxyCPU and sidecar.istio.io/proxyCPULimit have one value, and"
+        " sidecar.istio.io/proxyMemory and sidecar.istio.io/proxyMemoryLimit have one"
+    )
+    (of_kuma,) = messages(run, "QOS013", manifests(namespace={"kuma.io/sidecar-injection": "enabled"}))
+    assert of_kuma == (
+        "Kuma adds kuma-sidecar and kuma-init to this Guaranteed pod, which becomes Burstable unless their"
+        " requests equal their limits"
+    )
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"namespace": INJECTED, "annotations": {**ISTIO, "sidecar.istio.io/proxyCPULimit": "2"}},
+        {"namespace": INJECTED, "annotations": {"sidecar.istio.io/proxyCPU": "200m"}},
+        # Only those of the pod template count.
+        {"namespace": INJECTED, "own": ISTIO},
+        {"namespace": INJECTED, "labels": {"sidecar.istio.io/inject": "true"}},
+        {"namespace": {"istio.io/rev": "1-26"}},
+        {"namespace": {}, "annotations": {"sidecar.istio.io/inject": "true"}},
+        {"namespace": {"linkerd.io/inject": "enabled"}, "annotations": ISTIO},
+    ],
+)
+def test_what_will_cost_the_class_is_found(given: dict[str, Any], run: Run) -> None:
+    assert len(messages(run, "QOS013", manifests(**given))) == 1
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"namespace": INJECTED, "annotations": ISTIO},
+        {"namespace": INJECTED, "init": {"istio-init": GUARANTEED}, "app": {"istio-proxy": GUARANTEED}},
+        {"namespace": INJECTED, "init": {"istio-init": GUARANTEED, "istio-proxy": GUARANTEED}},
+        {"namespace": INJECTED, "labels": {"sidecar.istio.io/inject": "false"}},
+        {"namespace": INJECTED, "hostNetwork": True},
+        {"namespace": {"linkerd.io/inject": "enabled"}, "annotations": {"linkerd.io/inject": "disabled"}},
+        {"namespace": {"istio-injection": "disabled"}},
+    ],
+)
+def test_what_costs_nothing_is_not_found(given: dict[str, Any], run: Run) -> None:
+    assert messages(run, "QOS013", manifests(**given)) == []
+
+
+def test_the_missing_one_of_the_injected_containers_is_named(run: Run) -> None:
+    (message,) = messages(run, "QOS013", manifests(namespace=INJECTED, app={"istio-proxy": GUARANTEED}))
+    assert message.startswith("Istio adds istio-init to ")
+
+
+def test_the_injected_container_that_has_cost_the_class_is_named(run: Run) -> None:
+    proxy = {"istio-proxy": {"resources": {"requests": {"cpu": "10m"}, "limits": EQUAL}}}
+    places = {"container": manifests(namespace=INJECTED, app=proxy)}
+    places["init container"] = manifests(namespace=INJECTED, init=proxy)
+    for label, manifest in places.items():
+        assert messages(run, "QOS012", manifest) == [
+            f"{label} istio-proxy costs the pod its class: without it the pod would be Guaranteed"
+        ]
+    other = manifests(namespace={}, app={"other": proxy["istio-proxy"]})
+    assert messages(run, "QOS012", other) == []
