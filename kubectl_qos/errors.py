@@ -14,9 +14,10 @@ No IO and no formatting beyond the sentence here. The shells turn these into exi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Self
+from typing import Final, Self
 
 EXIT_ERROR = 1
 EXIT_USAGE = 2
@@ -27,14 +28,23 @@ EXIT_DID_NOT_HOLD = 4
 EXIT_INTERRUPTED = 130
 
 
+_CREDENTIALS: Final = re.compile(r"""(?<=://)(?:[^\s/@"']*:[^\s"']*|[^\s/"']*)@""")
+_QUERY: Final = re.compile(r"""(?<=://)([^\s"'?]+)\?(?!ref=)[^\s"']*""")
+
+
+def without_secrets(text: str) -> str:
+    """A text without the passwords of its URLs, and without their queries, which may be signatures."""
+    return _CREDENTIALS.sub("", _QUERY.sub(r"\1", text)) if "://" in text else text
+
+
 class QosError(Exception):
-    """The base: `str(error)` is the sentence, `hint` the remedy (may be empty)."""
+    """The base: `str(error)` is the sentence, `hint` the remedy (may be empty); URLs have no secrets."""
 
     exit_code = EXIT_ERROR
 
     def __init__(self, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.hint = hint
+        super().__init__(without_secrets(message))
+        self.hint = without_secrets(hint)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from io import TextIOWrapper
 from itertools import cycle
 from typing import TYPE_CHECKING, Any, Final
 
-from kubectl_qos.errors import InputError, QosError
+from kubectl_qos.errors import InputError, QosError, without_secrets
 from kubectl_qos.present.ascii import is_utf8, replace_signs
 from kubectl_qos.present.format import arrived_text, escape
 
@@ -147,7 +147,7 @@ def print_error(error: QosError) -> None:
     text = str(error)
     note(text if text.startswith(_KUBECTL_ERRORS) else f"error: {text}")
     if error.hint:
-        note(f"hint: {error.hint}")
+        note(f"hint: {without_secrets(error.hint)}")
     for other in getattr(error, "__notes__", ()):
         note(f"error: {other}")
 

@@ -28,7 +28,7 @@ from kubectl_qos.cluster.inputs import existing, is_url, read_path
 from kubectl_qos.cluster.redaction import Redactor
 from kubectl_qos.cluster.source import ReportScope, Source
 from kubectl_qos.edit.related import AUTOSCALERS, LIMIT_RANGES, QUOTAS, SCALERS, RelatedKind
-from kubectl_qos.errors import InputError, QosError
+from kubectl_qos.errors import InputError, QosError, without_secrets
 from kubectl_qos.k8s.events import NODE_EVENTS_NAMESPACE, Event, EventList
 from kubectl_qos.k8s.kinds import WORKLOADS, find_workload
 from kubectl_qos.k8s.kubelet import Kubelet
@@ -290,7 +290,7 @@ class BundleSource(FileSource):
     @property
     def title(self) -> str:
         """The file, and of when it is."""
-        return f"{self._path} at {self._facts.taken:%Y-%m-%d %H:%M:%S %Z}"
+        return f"{without_secrets(self._path)} at {self._facts.taken:%Y-%m-%d %H:%M:%S %Z}"
 
     @property
     def origin(self) -> str:

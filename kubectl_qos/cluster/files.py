@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -19,7 +18,7 @@ from kubectl_qos.atomic_file import replace_file
 from kubectl_qos.cluster.documents import Document, ParsedObjects, ReadObject, metadata_text, plain_documents
 from kubectl_qos.cluster.inputs import KUSTOMIZATIONS, STANDARD_INPUT, is_utf16, read_kustomization, read_path
 from kubectl_qos.cluster.source import Source, StaticStream, UpdateStream
-from kubectl_qos.errors import ApiError, InputError, QosError
+from kubectl_qos.errors import ApiError, InputError, QosError, without_secrets
 from kubectl_qos.k8s.events import Event, EventList, in_order, is_about, is_of_node_memory
 from kubectl_qos.k8s.kinds import is_named, object_name
 from kubectl_qos.k8s.kubelet import Kubelet, Node, node_from_object
@@ -36,9 +35,6 @@ if TYPE_CHECKING:
 
 
 _WRITABLE: Final = 0o222
-_SECRETS: Final = re.compile(r"(?<=://)[^/@]*@|\?(?!ref=).*")
-"""What a URL has before its host, and its query, which may be a signature."""
-
 T = TypeVar("T", Pod, NodeObject)
 
 
@@ -67,6 +63,7 @@ class FileSource(Source):
         self._keeps = keep_objects
         self._paths = tuple(paths)
         self._kustomize = kustomize
+        self._built_name = without_secrets(f"kustomize {kustomize}")
         self._recursive = recursive
         self._overrides = overrides
         self._stdin = sys.stdin.buffer.read() if STANDARD_INPUT in paths else b""
@@ -76,8 +73,9 @@ class FileSource(Source):
     def title(self) -> str:
         """The paths, or standard input; of a URL not what may be secret."""
         paths = (*self._paths, *((self._kustomize,) if self._kustomize is not None else ()))
-        shown = (_SECRETS.sub("", path) if "://" in path else path for path in paths)
-        return ", ".join("standard input" if path == STANDARD_INPUT else path for path in shown)
+        return without_secrets(
+            ", ".join("standard input" if path == STANDARD_INPUT else path for path in paths)
+        )
 
     @property
     def problems(self) -> Sequence[InputError]:
@@ -223,7 +221,7 @@ class FileSource(Source):
 
     def _contents(self, problems: list[InputError] | None = None) -> Iterator[tuple[str, bytes]]:
         """Every file. Raises InputError for a path that cannot be read, unless `problems` collect it."""
-        built = [(f"kustomize {self._kustomize}", self._kustomize)] if self._kustomize is not None else []
+        built = [(self._built_name, self._kustomize)] if self._kustomize is not None else []
         for name, folder in (*((path, None) for path in self._paths), *built):
             try:
                 if folder is not None:
@@ -235,7 +233,7 @@ class FileSource(Source):
             except InputError as error:
                 if problems is None:
                     raise
-                problems.append(error.at(name))
+                problems.append(error.at(without_secrets(name)))
 
     def _objects(self) -> Iterator[tuple[bytes, Document, tuple[int, ...], dict[str, Any]]]:
         """Every object as plain JSON, after its file's content, its document and its numbers in Lists."""
@@ -259,7 +257,7 @@ class FileSource(Source):
         parsed = ParsedObjects(objects=self.objects if self._keeps else None)
         names = []
         contents = [*self._contents(parsed.problems)] if self._keeps else self._contents()
-        named = {*self._paths, "standard input", f"kustomize {self._kustomize}"}
+        named = {*map(without_secrets, self._paths), "standard input", self._built_name}
         walked = {name: content for name, content in contents if name not in named} if self._keeps else {}
         skipped, self.skipped = _no_manifests(walked)
         for name, content in contents:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kubectl_qos.check.settings import FILE_NAME
-from kubectl_qos.errors import InputError, UsageError
+from kubectl_qos.errors import InputError, UsageError, without_secrets
 
 EXTENSIONS: Final = (".json", ".yaml", ".yml")
 BUNDLES: Final = (".tar.gz", ".tgz")
@@ -45,7 +45,7 @@ def existing(path: str) -> Path:
 def read_path(path: str, *, recursive: bool) -> Iterator[tuple[str, bytes]]:
     """The name and content of each file of a path or URL. Raises InputError."""
     if is_url(path):
-        yield path, _read_url(path)
+        yield without_secrets(path), _read_url(path)
         return
     place = existing(path)
     if not place.is_dir():
@@ -150,7 +150,7 @@ def _read_url(url: str) -> bytes:
 
 
 def _require_https(url: str) -> None:
-    if not url.startswith("https://"):
-        raise InputError(
-            f'unable to read URL "{url}": only https is read', hint="fetch it, and give the file with -f"
-        )
+    address = url.partition("?")[0]
+    if not url.startswith("https://") or without_secrets(address) != address:
+        why = "only https without a password is read"
+        raise InputError(f'unable to read URL "{url}": {why}', hint="fetch it, and give the file with -f")

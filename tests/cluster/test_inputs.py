@@ -74,7 +74,7 @@ def test_redirects_never_leave_https(serve: Serve, target: str) -> None:
 def test_plain_http_is_refused_before_anything_is_sent() -> None:
     assert (
         refusal("http://127.0.0.1/x.yaml")
-        == 'unable to read URL "http://127.0.0.1/x.yaml": only https is read'
+        == 'unable to read URL "http://127.0.0.1/x.yaml": only https without a password is read'
     )
 
 

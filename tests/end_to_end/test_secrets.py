@@ -144,6 +144,18 @@ def test_credentials_in_the_url_of_the_server(
     check("--kubeconfig", config(tmp_path, f"ftp://me:{password}@h"), "-s", f"h:{password}@h:x/y")
 
 
+@pytest.mark.parametrize("password", ["s3cr3tw0rd", "s3cr3tw0rd/x", "x@s3cr3tw0rd"])
+def test_credentials_in_the_url_of_a_file(secrets: Secrets, check: Any, password: str) -> None:
+    """It is named by errors, by their places in documents, and by hints."""
+    secrets.add("URL", "s3cr3tw0rd")
+    url = f"https://me:{password}@127.0.0.1:1/x.yaml?signature={password}"
+    reading = [("top", "-f"), ("check", "-o", "sarif", "-f"), ("top", "-k"), ("bug-report", "-f")]
+    others = [("top", "-A", "--usage=prometheus", "--prometheus"), ("kills", "--demo", "--kernel-log")]
+    others.append(("set", "deployment/x", "--limits", "memory=1Gi", "--write"))
+    check(commands=[(*words, url) for words in (*reading, *others)])
+    check(commands=[("top", "-f", url.replace(".yaml", ".tar.gz"))])
+
+
 def test_a_client_key(
     serve: Serve, tmp_path: Path, authority: Authority, secrets: Secrets, check: Any
 ) -> None:
