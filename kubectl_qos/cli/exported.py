@@ -21,7 +21,7 @@ from kubectl_qos.present.node_rows import percent
 from kubectl_qos.present.output import Column, column, find_column, table
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Mechanism
-from kubectl_qos.qos.simulation.next_death import NextDeath
+from kubectl_qos.qos.simulation.next_death import OF_NODE, NextDeath
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.commands import next as next_command
@@ -223,7 +223,8 @@ def _node_row(name: str, node: ExportedNode) -> _Row:
         "to_eviction": get("node_eviction_distance_bytes hard"),
         "to_soft_eviction": get("node_eviction_distance_bytes soft"),
     }
-    first = min((key for key, pod in node.pods.items() if pod.get("pod_kill_rank") == 1), default=None)
+    ranked = [key for key, pod in node.pods.items() if pod.get("pod_kill_rank") == 1]
+    first = min((key for key in ranked if "pod_freed_bytes" in node.pods[key]), default=None)
     if first is not None:
         victim_score = node.pods[first].get("pod_oom_score")
         values |= {"kernel_victim": "/".join(first), "victim_score": victim_score}
@@ -245,4 +246,6 @@ def _death(node: ExportedNode) -> NextDeath | None:
         return None
     by, key = Mechanism(mechanism), (known["namespace"], known["pod"])
     is_own = by is Mechanism.CONTAINER_LIMIT or bool(known.get("own_limit"))
-    return NextDeath(by, distance, key, known["container"], QosClass(qos) if qos else None, 0, is_own=is_own)
+    death = NextDeath(by, distance, key, known["container"], QosClass(qos) if qos else None, 0, is_own=is_own)
+    is_bound = by in OF_NODE and bool(node.values.get("node_pods_without_usage"))
+    return death._replace(is_upper_bound=is_bound)

@@ -185,6 +185,8 @@ class _Search:
         pod = self.pods.get(death.key)
         if pod is None:
             return NoFixReason.PROCESS
+        if self.before.lacks_usage(death.key) and death.mechanism in OF_NODE:
+            return NoFixReason.NO_USAGE
         if death.mechanism not in OF_NODE:
             if self.evidence(death).grows_without_end:
                 return NoFixReason.LEAK

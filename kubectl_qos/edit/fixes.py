@@ -186,6 +186,7 @@ class NoFixReason(StrEnum):
     HAS_ROOM = "has room enough"
     RESIZING = "is being resized"
     LOW_POD_LIMIT = "a resize has not raised the limit of the pod"
+    NO_USAGE = "no usage"
     NOT_BY_EDITS = "no request, limit or class puts it off"
 
 

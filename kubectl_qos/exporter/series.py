@@ -50,7 +50,9 @@ class Family(NamedTuple):
 
 FAMILIES: Final = (
     Family("node_pods", "Pods bound to the node that have not ended."),
-    Family("node_pods_without_usage", "Running pods that count as using nothing, as no usage is known."),
+    Family(
+        "node_pods_without_usage", "Running pods without usage; distances of their node are upper bounds."
+    ),
     Family("node_memory_capacity_bytes", "Memory capacity of the node."),
     Family("node_memory_used_bytes", "Working set of the node's pods, by QoS class."),
     Family("node_memory_worst_case_bytes", "Memory of the node's pods once containers use up their limits."),
@@ -147,7 +149,7 @@ def _death_values(snapshot: Snapshot, setup: NodeSetup, ranking: Ranking) -> Ite
         state = ranked_node_state(ranking, setup, own_bytes=snapshot.own_bytes(setup.node.name))
     except InputError:
         return
-    if state.without_usage == len(state.pods):
+    if state.is_unmeasured:
         return
     distances = MemoryTimeline(state, Scenario()).distances()
     yield "node_full_distance_bytes", "", next(one[2] for one in distances if one[0] is Mechanism.NODE)

@@ -212,7 +212,7 @@ def _oom(
         formula = reasons.score_formula(used, row.adj, prediction.setup.node)
         lines.append(Line(f"{escape(row.worst)}  oom_score {row.score}", formula))
     if row.rank is not None:
-        if row.rank == 1:
+        if row.is_next_victim:
             lines.append(Line(reasons.next_victim(tied=row.tied)))
         named = [(one.rank, f"{_name(one)} ({one.score})") for one in node.rows if one.rank is not None]
         lines += _neighbours("killed", row.rank, named)

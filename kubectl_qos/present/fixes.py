@@ -41,7 +41,7 @@ from kubectl_qos.present.findings import manager_line
 from kubectl_qos.present.format import NONE, binary, count, escape, full_name
 from kubectl_qos.present.next_death import distance, killed_by, mechanism_notes, state_notes, turn, victim
 from kubectl_qos.present.output import ARROW, NUMBER, Column, column, table
-from kubectl_qos.present.reasons import resize_sentence
+from kubectl_qos.present.reasons import resize_sentence, unmeasured_notes
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.restart import oom_loops
 from kubectl_qos.qos.simulation.next_death import OF_NODE, NextDeath
@@ -56,12 +56,16 @@ PRIORITY: Final = (
 
 @dataclass(frozen=True, slots=True)
 class FixList:
-    """Fixes, the nearest death first, the deaths without any, and settings of a single node's kubelet."""
+    """Fixes, the nearest death first, the deaths without any, and settings of a single node's kubelet.
+
+    `unknown` says why nothing is known of nodes without usage.
+    """
 
     fixes: tuple[Fix, ...]
     unfixed: tuple[Unfixed, ...]
     notes: tuple[str, ...]
     kubelet: KubeletFix | None = None
+    unknown: str = ""
 
 
 def fixes_on_nodes(
@@ -91,7 +95,10 @@ def fixes_on_nodes(
         if len(nodes) == 1:
             problems += throttled_notes([model], keys, snapshot.history)
     return FixList(
-        tuple(sorted(fixes, key=order_of_fixes)), tuple(unfixed), (*problems, *_notes(fixes, known.values()))
+        tuple(sorted(fixes, key=order_of_fixes)),
+        tuple(unfixed),
+        (*problems, *_notes(fixes, known.values())),
+        unknown=_unknown(snapshot, known.values()),
     )
 
 
@@ -130,7 +137,12 @@ def fixes_for_pods(
     fixes = found.fixes
     if ended is not None:
         fixes = tuple(replace(one, pod=ended, strategy=strategy_for(ended, one.preview)) for one in fixes)
-    return FixList(fixes, found.unfixed, tuple(notes))
+    return FixList(fixes, found.unfixed, tuple(notes), unknown=_unknown(snapshot, models))
+
+
+def _unknown(snapshot: Snapshot, models: Iterable[NodeModel]) -> str:
+    states = {model.setup.node.name: model.state() for model in models}
+    return "".join(unmeasured_notes(snapshot, states))
 
 
 def _as_running(snapshot: Snapshot, pod: Pod) -> Snapshot:
@@ -345,6 +357,7 @@ NO_FIX: Final = {
     NoFixReason.HAS_ROOM: "its limit leaves room enough above what was seen",
     NoFixReason.RESIZING: "a resize that is under way leaves it room enough",
     NoFixReason.LOW_POD_LIMIT: LOW_POD_LIMIT.format(limit="the old one"),
+    NoFixReason.NO_USAGE: "its memory usage is unknown",
     NoFixReason.NOT_BY_EDITS: "no memory request puts it off",
 }
 
@@ -415,7 +428,7 @@ def nothing_sentence(found: FixList) -> str:
     if found.unfixed:
         is_static = any(one.reason is NoFixReason.STATIC for one in found.unfixed)
         return "no fix that the server could apply" if is_static else "no fix"
-    return "nothing to fix: no limit is near, and no killer waits"
+    return found.unknown or "nothing to fix: no limit is near, and no killer waits"
 
 
 def notes(found: FixList) -> Iterator[str]:
@@ -424,6 +437,8 @@ def notes(found: FixList) -> Iterator[str]:
     if more > 0:
         yield f"{count(more, 'more fix', 'more fixes')} for deaths that are further away: -o json lists them"
     yield from unfixed_lines(found)
+    if found.unknown and (found.fixes or found.unfixed):
+        yield found.unknown
     yield from found.notes
     if found.kubelet is not None:
         yield f"{kubelet_sentence(found.kubelet)}: -o kubelet-config prints the settings"

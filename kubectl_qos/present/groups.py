@@ -63,7 +63,7 @@ def group_row(key: KeyT, rows: list[PodRow], own_words: tuple[str, ...]) -> Grou
         pods=len(living),
         classes=tuple((qos, classes.count(qos)) for qos in QosClass if qos in classes),
         worst=min(rows, key=rank_order),
-        victims=sum(1 for row in rows if row.rank == 1),
+        victims=sum(1 for row in rows if row.is_next_victim),
         at_risk=sum(map(is_at_risk, rows)),
         memory=known_sum(row.memory for row in living),
         request=known_sum(row.request for row in living),

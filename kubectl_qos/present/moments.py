@@ -202,7 +202,7 @@ def deaths_section(effects: Effects, own_bytes: int) -> Section | None:
         return None
     steps: dict[str, str] = {}
     for at in found:
-        steps.setdefault(_nearest(at.mine), at.heading)
+        steps.setdefault(nearest_death(at.state, effects.before.pod), at.heading)
     change, *_, since = (f" {ARROW} ".join(steps), *steps.values())
     answer = f"of this pod {change}{', stays' if len(steps) == 1 else f' {since}'}"
     loops = [escape(one.container) for one in oom_loops(effects.before.pod)]
@@ -221,17 +221,18 @@ def deaths_section(effects: Effects, own_bytes: int) -> Section | None:
 
 
 def nearest_death(state: NodeState, pod: Pod) -> str:
-    """How far away the first death of a pod is, and by whom: `+118Mi own limit 94%`, or `none`."""
-    return _nearest(deaths_of(state, {(pod.namespace, pod.name)}))
+    """How far away the first death of a pod is, and by whom: `+118Mi own limit 94%`, `none` or `unknown`."""
+    key = pod.namespace, pod.name
+    return _nearest(deaths_of(state, {key}), "unknown" if state.lacks_usage(key) else "none")
 
 
 def _death(death: NextDeath) -> str:
     return f"{distance(death)} {victim(death)}, {killed_by(death)}"
 
 
-def _nearest(deaths: Sequence[NextDeath | None]) -> str:
-    """How far away the first of them is, and by whom: `+118Mi own limit 94%`, or `none`."""
-    return next((f"{distance(one)} {killed_by(one)}" for one in deaths if one is not None), "none")
+def _nearest(deaths: Sequence[NextDeath], nothing: str = "none") -> str:
+    """How far away the first of them is, and by whom: `+118Mi own limit 94%`, or `nothing`."""
+    return next((f"{distance(one)} {killed_by(one)}" for one in deaths), nothing)
 
 
 def _turns(deaths: Sequence[NextDeath]) -> dict[str, str]:

@@ -1,7 +1,6 @@
 """The next deaths in words and as a table; timeline.py has the picture of how far away they are."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from kubectl_qos.errors import InputError
@@ -9,12 +8,13 @@ from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.format import count, duration, escape, eta, full_name, mebibytes
 from kubectl_qos.present.output import BYTES, NUMBER, Column, column
-from kubectl_qos.present.reasons import history_note, killer_notes
+from kubectl_qos.present.reasons import WITHOUT_USAGE, history_note, killer_notes, unmeasured_notes
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import NextDeath, deaths_of, next_deaths, times_on_node
 from kubectl_qos.qos.simulation.node_state import NodeState, state_of_node
 
 EVERYWHERE: Final = Scope()
+AT_MOST: Final = "at most "
 UPPER_BOUND: Final = (
     "distances count the memory of pods: what the node's own processes use makes them shorter"
 )
@@ -36,13 +36,23 @@ class DeathRow(NamedTuple):
     seconds: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Deaths:
-    """Deaths to come, the nearest first; `state` is that of the node where all are of one."""
+class Deaths(NamedTuple):
+    """Deaths to come, the nearest first; `state` is that of the node where all are of one.
+
+    Without rows the first of the notes, if any, says why.
+    """
 
     rows: tuple[DeathRow, ...]
     notes: tuple[str, ...]
     state: NodeState | None = None
+
+    @property
+    def nothing(self) -> str:
+        """Say why there is no row."""
+        return next(
+            iter(self.notes),
+            "no death is known: no limit, no threshold and no killer of a node reaches these pods",
+        )
 
 
 class NodeDeaths(NamedTuple):
@@ -80,10 +90,8 @@ def deaths_on_nodes(
         waiting = next_deaths(states[name], 1 if only_next and is_whole else None)
         mine = [death for death in waiting if is_whole or death.key in of_scope]
         rows += _rows(snapshot, name, mine[:1] if only_next else mine)
-    rows.sort(key=lambda row: row.death.distance_bytes)
     only = states[nodes[0]] if len(nodes) == 1 else None
-    notes = (*mechanism_notes(row.death for row in rows), *state_notes(states), *_history_notes(snapshot))
-    return Deaths(tuple(rows), (*problems, *notes), only)
+    return _deaths(snapshot, rows, states, problems)._replace(state=only)
 
 
 def deaths_of_pods(snapshot: Snapshot, pods: Sequence[Pod]) -> Deaths:
@@ -92,9 +100,18 @@ def deaths_of_pods(snapshot: Snapshot, pods: Sequence[Pod]) -> Deaths:
     keys, rows = {(pod.namespace, pod.name) for pod in pods}, []
     for name, state in states.items():
         rows += _rows(snapshot, name, deaths_of(state, keys))
+    return _deaths(snapshot, rows, states)
+
+
+def _deaths(
+    snapshot: Snapshot, rows: list[DeathRow], states: Mapping[str, NodeState], problems: Sequence[str] = ()
+) -> Deaths:
     rows.sort(key=lambda row: row.death.distance_bytes)
-    notes = (*mechanism_notes(row.death for row in rows), *state_notes(states), *_history_notes(snapshot))
-    return Deaths(tuple(rows), notes)
+    notes = [*unmeasured_notes(snapshot, states), *problems]
+    if rows:
+        notes += [*mechanism_notes(row.death for row in rows), *state_notes(states)]
+        notes += _history_notes(snapshot)
+    return Deaths(tuple(rows), tuple(notes))
 
 
 def _rows(snapshot: Snapshot, node: str, deaths: Iterable[NextDeath]) -> list[DeathRow]:
@@ -118,16 +135,18 @@ def mechanism_notes(deaths: Iterable[NextDeath]) -> Iterator[str]:
 def state_notes(states: Mapping[str, NodeState]) -> Iterator[str]:
     """What is not known of nodes, and who else kills there."""
     yield from killer_notes({name: state.setup for name, state in states.items()})
-    without = sum(state.without_usage for state in states.values())
+    without = sum(state.without_usage for state in states.values() if not state.is_unmeasured)
     if without:
-        yield f"{count(without, 'pod')} without usage counted as using nothing"
+        yield f"{count(without, 'pod')} {WITHOUT_USAGE}"
     if not any(state.own_bytes for state in states.values()):
         yield UPPER_BOUND
 
 
 def distance(death: NextDeath) -> str:
-    """How far away: `+361Mi`, or `now`."""
-    return f"+{mebibytes(death.distance_bytes)}" if death.distance_bytes > 0 else "now"
+    """How far away: `+361Mi`, `at most +361Mi`, or `now`."""
+    if death.distance_bytes <= 0:
+        return "now"
+    return f"{AT_MOST if death.is_upper_bound else ''}+{mebibytes(death.distance_bytes)}"
 
 
 def victim(death: NextDeath) -> str:

@@ -229,7 +229,7 @@ def is_in_trouble(
 
 def _victim(ranking: Ranking) -> Victim | None:
     first = [row for row in ranking.pods if row.rank == 1]
-    if not first:
+    if not first or first[0].usage is None:
         return None
     row = first[0]
     score = row.worst.oom_score if row.worst is not None else None

@@ -115,6 +115,11 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
         return (self.adj, self.adj) if self.adj is not None else unknown
 
     @property
+    def is_next_victim(self) -> bool:
+        """Whether the kernel kills it first on a full node; unknown, so false, without its usage."""
+        return self.rank == 1 and self.memory is not None
+
+    @property
     def is_provisional(self) -> bool:
         """Whether its rank has to wait for other pods of its node."""
         return self.rank is None and self.score is not None
@@ -286,12 +291,13 @@ def _rank_node(
 
 
 def to_own_limit(row: RankedPod) -> int | None:
-    """How many more bytes of memory until a limit of its own, of a container or the pod; None without one."""
+    """How many more bytes until a limit of its own, of a container or the pod; None without one, or usage."""
     limits = {container.name: container.limit_bytes for container in row.profile.containers}
-    used = {score.name: _frees(score) or 0 for score in row.alive()}
-    left = [limits[name] - amount for name, amount in used.items() if limits.get(name)]
-    if used and row.profile.limit_bytes:
-        left.append(row.profile.limit_bytes - sum(used.values()))
+    used = {score.name: _frees(score) for score in row.alive()}
+    known = {name: amount for name, amount in used.items() if amount is not None}
+    left = [limits[name] - amount for name, amount in known.items() if limits.get(name)]
+    if known and len(known) == len(used) and row.profile.limit_bytes:
+        left.append(row.profile.limit_bytes - sum(known.values()))
     return min(left, default=None)
 
 
@@ -404,14 +410,15 @@ def is_at_risk(row: PodRow) -> bool:
 
     Nobody reaches a pod of the lowest oom_score_adj soon but its own limit, and the kubelet at rank 1.
     """
-    if row.nearest or row.rank == 1 or row.eviction_rank == 1 or Flag.NEAR_LIMIT in row.flags:
+    if row.nearest or row.is_next_victim or row.eviction_rank == 1 or Flag.NEAR_LIMIT in row.flags:
         return True
     return row.adj != GUARANTEED_ADJ and not flags.RISKS.isdisjoint(row.flags)
 
 
 def row_risk(row: PodRow) -> Risk:
     """The risk of a pod or container: by its own rank and its pod's flags."""
-    return flags.risk(row.flags, row.rank, has_processes=has_processes(row.pod) and not row.ended)
+    rank = row.rank if row.rank != 1 or row.is_next_victim else None
+    return flags.risk(row.flags, rank, has_processes=has_processes(row.pod) and not row.ended)
 
 
 def _container_ranks(ranking: Ranking) -> dict[tuple[str, str, str], tuple[int, bool]]:

@@ -25,6 +25,7 @@ from kubectl_qos.present.findings import finding_line, obstacle_sentence
 from kubectl_qos.present.fixes import how_to_apply, keys_in_scope, node_model, requests_text
 from kubectl_qos.present.format import count, escape, first_few, full_name
 from kubectl_qos.present.output import NUMBER, Column, column, table
+from kubectl_qos.present.reasons import unmeasured_notes
 from kubectl_qos.qos.reason import Mechanism
 
 KILLERS: Final = {Mechanism.NODE: "kernel", Mechanism.EVICTION: "kubelet"}
@@ -91,15 +92,17 @@ def plans_of_nodes(snapshot: Snapshot, nodes: Sequence[str], scope: Scope) -> Pl
 
     Raises InputError where nothing can be said of a single node.
     """
-    models, problems = dict[str, NodeModel](), []
+    models, problems = dict[str, NodeModel](), list[str]()
     for name in nodes:
         model = node_model(snapshot, name)
         try:
-            model.state()
+            unmeasured = tuple(unmeasured_notes(snapshot, {name: model.state()}))
         except InputError as error:
             if len(nodes) == 1:
                 raise
-            problems.append(str(error))
+            unmeasured = (str(error),)
+        if unmeasured:
+            problems += unmeasured
             continue
         models[name] = model
     keys = [keys_in_scope(model, scope) for model in models.values()]
@@ -193,11 +196,13 @@ COLUMNS: Final[tuple[Column[MoveRow], ...]] = (
 
 def lines(found: Plans, *, headers: bool = True) -> Iterator[str]:
     """The table, or that there is nothing to change."""
-    if not found.rows:
+    if not found.plans:
+        yield from found.problems[:1]
+    elif not found.rows:
         is_fine = not any(plan.unsolved for plan in found.plans)
         yield "nothing to change: no pod dies before one of lower priority" if is_fine else "no change helps"
-        return
-    yield from table(found.rows, COLUMNS, headers=headers)
+    else:
+        yield from table(found.rows, COLUMNS, headers=headers)
 
 
 def unsolved_sentences(plan: PriorityPlan) -> Iterator[str]:

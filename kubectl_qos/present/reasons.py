@@ -38,8 +38,13 @@ if TYPE_CHECKING:
     from kubectl_qos.present.node_rows import OrderBasis
     from kubectl_qos.present.pod_rows import PodRow, PodRows, RankedNode
     from kubectl_qos.qos.prediction import Assumption, Prediction
+    from kubectl_qos.qos.simulation.node_state import NodeState
 
 Inputs = Mapping[str, Any]
+
+
+WITHOUT_USAGE: Final = "without usage may die before others; distances on their nodes are at most as shown"
+_USAGE_HINT: Final = "it comes from the metrics API, or with -f from the PodMetrics in the files"
 
 
 class Mark(NamedTuple):
@@ -372,7 +377,7 @@ def resize_sentence(pod: Pod) -> str:
 
 
 def _rank_clause(row: PodRow, node: RankedNode) -> str:
-    if row.rank == 1:
+    if row.is_next_victim:
         return f"{next_victim(tied=row.tied, node=row.node)}: {rank_sentence(row, node)}"
     return rank_sentence(row, node, f" on {escape(row.node)}" if row.node else "")
 
@@ -422,13 +427,14 @@ def ranking_notes(snapshot: Snapshot, nodes: Mapping[str, RankedNode | OrderBasi
     """What was missing, assumed or estimated for the kill orders of these nodes."""
     for missing in snapshot.missing:
         yield missing_sentence(missing)
-    bases = {node.basis for node in nodes.values()}
-    if Basis.ADJ in bases:
-        yield "RANK is by oom_score_adj alone: memory usage is unknown"
-    elif Basis.USAGE in bases:
-        without_usage = sum(node.without_usage for node in nodes.values())
-        if without_usage:
-            yield f"{count(without_usage, 'pod')} without usage counted as using nothing"
+    unmeasured = [escape(name) for name, node in nodes.items() if node.basis is Basis.ADJ]
+    if unmeasured:
+        where = "" if len(unmeasured) == len(nodes) else f" on {first_few(sorted(unmeasured))}"
+        hint = "" if any("usage" in missing.what for missing in snapshot.missing) else f"; {_USAGE_HINT}"
+        yield f"RANK{where} is by oom_score_adj alone: memory usage is unknown{hint}"
+    without_usage = sum(node.without_usage for node in nodes.values() if node.basis is Basis.USAGE)
+    if without_usage:
+        yield f"{count(without_usage, 'pod')} {WITHOUT_USAGE}"
     without_capacity = [
         name for name, node in nodes.items() if node.basis is Basis.NOTHING and (name or not snapshot.nodes)
     ]
@@ -436,6 +442,22 @@ def ranking_notes(snapshot: Snapshot, nodes: Mapping[str, RankedNode | OrderBasi
         yield capacity_sentence(without_capacity)
     elif snapshot.overrides.memory_bytes and any(name not in snapshot.nodes for name in nodes):
         yield f"unknown nodes are assumed to have {in_mi(snapshot.overrides.memory_bytes)}"
+
+
+def no_usage_reason(snapshot: Snapshot) -> str:
+    """Say why no memory usage is known, and how to get it."""
+    for missing in snapshot.missing:
+        if missing.what.startswith(("memory usage", "the memory usage of")):
+            return missing_sentence(missing).replace(f"{missing.what} is missing", "usage is not readable", 1)
+    return f"memory usage is unknown; {_USAGE_HINT}"
+
+
+def unmeasured_notes(snapshot: Snapshot, states: Mapping[str, NodeState]) -> Iterator[str]:
+    """Say of which nodes no usage is known, why, and how to get it."""
+    nodes = sorted(escape(name) for name, state in states.items() if state.is_unmeasured)
+    where = "" if len(nodes) == len(states) else f"{first_few(nodes)}: "
+    if nodes:
+        yield f"{where}{no_usage_reason(snapshot)}; top orders by oom_score_adj"
 
 
 def capacity_sentence(nodes: Iterable[str]) -> str:

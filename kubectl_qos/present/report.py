@@ -21,7 +21,7 @@ from kubectl_qos.present.output import NO_AGES, Align, Column
 from kubectl_qos.present.page import Block, Bullets, Grid, Heading, Paragraph
 from kubectl_qos.present.pod_columns import BY_KEY
 from kubectl_qos.present.reasons import assumption_sentence, usage_sentence
-from kubectl_qos.present.timeline import NOTHING, foremost
+from kubectl_qos.present.timeline import foremost
 from kubectl_qos.qos.prediction import assumptions
 from kubectl_qos.qos.reason import Confidence, Mechanism
 from kubectl_qos.qos.simulation.next_death import OF_NODE
@@ -223,8 +223,7 @@ def _next(incident: Incident) -> Iterator[Block]:
     (coming, fixes), about = incident.coming, incident.about
     rows = coming.rows
     if not rows:
-        why = next(iter(coming.notes), NOTHING)
-        yield Paragraph(f"{why[:1].upper()}{why[1:]}.")
+        yield Paragraph(f"{coming.nothing[:1].upper()}{coming.nothing[1:]}.")
         return
     shown = foremost([row.death for row in rows], _MOST) if coming.state is not None else ()
     shown_rows = [row for row in rows if not shown or row.death in shown][:_MOST]

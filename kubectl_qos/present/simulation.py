@@ -23,8 +23,7 @@ from kubectl_qos.qos.simulation.node_state import (
 )
 from kubectl_qos.qos.simulation.timeline import MemoryLevel
 
-NO_USAGE: Final = "memory usage is unknown: nothing can be freed and nothing grows"
-NO_USAGE_HINT: Final = "it comes from the metrics API, or with -f from the PodMetrics in the files"
+NO_USAGE: Final = "without memory usage nothing can be freed and nothing grows"
 BUDGETS_NOT_READ: Final = "PodDisruptionBudgets are only taken from manifests (-f FILE.yaml)"
 
 
@@ -44,7 +43,9 @@ def simulation_subject(node_state: NodeState) -> str:
     setup = node_state.setup
     node = f"node {escape(setup.node.name)}" if setup.node.name else "a node"
     capacity = in_mi(node_state.total_bytes)
-    used = f"its pods use {in_mi(node_state.used_bytes)} of {capacity}"
+    least = "at least " if node_state.without_usage else ""
+    used = f"its pods use {least}{in_mi(node_state.used_bytes)} of {capacity}"
+    used = f"what its pods use of {capacity} is unknown" if node_state.is_unmeasured else used
     own = f", the node itself {in_mi(node_state.own_bytes)}" if node_state.own_bytes else ""
     return f"{node}, kubelet {setup.release}: {used}{own}"
 
@@ -137,7 +138,7 @@ def simulation_notes(
     counted = "the working set" if node_state.by_working_set else "swap and the larger of RSS and working set"
     yield f"memory is {counted}: the kernel counts mapped memory and swap, which may be less"
     if node_state.without_usage:
-        yield f"{count(node_state.without_usage, 'pod')} without usage counted as using nothing"
+        yield f"{count(node_state.without_usage, 'pod')} without usage: what is free is at most as shown"
     yield from _node_notes(node_state, scenario)
     if node_state.kubepods_bytes is None:
         yield "the limit of kubepods is unknown: only the node bounds all pods together"

@@ -16,7 +16,6 @@ from kubectl_qos.present.output import table
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import NO_GROWTH, OF_NODE, Growth, NextDeath, seconds_until
 
-NOTHING: Final = "no death is known: no limit, no threshold and no killer of a node reaches these pods"
 LIST_BELOW: Final = 62
 """Narrower pictures are a list."""
 _NAMES: Final = (24, 20, 16, 12)
@@ -47,7 +46,7 @@ _Cell = tuple[Line, ...]
 def lines(found: Deaths, width: int, *, headers: bool = True) -> Iterator[str]:
     """The picture of one node and a table, or the table alone."""
     if not found.rows:
-        yield NOTHING
+        yield found.nothing
         return
     shown = [one for one in columns(found.rows) if found.state is None or one.key != "node"]
     if found.state is not None:

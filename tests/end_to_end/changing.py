@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.cluster.changing_server import ChangingServer, Fault, once, reference, workload
-from tests.cluster.cluster_objects import node, pod
+from tests.cluster.cluster_objects import metrics, node, pod
 from tests.cluster.https_server import HttpsServer, Request
 from tests.cluster.kubeconfigs import kubeconfig, write
 from tests.cluster.object_server import status
@@ -72,6 +72,7 @@ class Cluster:
             "overtaken": lambda: self._fail(self._overtake),
             "capping": self._cap,
             "never-done": lambda: setattr(self.objects, "mutate", lambda _: None),
+            "measured": lambda: setattr(self.objects, "metrics", [metrics("alone", "50Mi")]),
             "short-of-quota": lambda: self.objects.limits.append(QUOTA),
         }
         self._moved()

@@ -189,7 +189,7 @@ def of_deaths(model: ViewModel, node: str) -> Iterator[Claim]:
     pods = PodList(Trends(), lambda: model)
     row = model.rows.nodes[node].rows[0]
     heading = "".join(text for text, _ in pods.heading(row, WIDTH))
-    said = re.search(r"next (\S+ \S+(?: \(a process of the node\))?) ", heading)
+    said = re.search(r"next ((?:at most )?\S+ \S+(?: \(a process of the node\))?) ", heading)
     yield Claim(about, "next death", said and said[1], heading)
     evicted = {row.key[:2] for row in model.rows.nodes[node].rows if row.eviction_rank is not None}
     for one in found.deaths:

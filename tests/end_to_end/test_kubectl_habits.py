@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.cluster_objects import node, pod
+from tests.cluster.cluster_objects import metrics, node, pod
 from tests.cluster.object_server import ObjectServer
 from tests.end_to_end.command import Run
 from tests.end_to_end.conftest import Live
@@ -67,7 +67,8 @@ def test_the_next_deaths_of_a_workload_are_those_of_its_pods(run: Run, live: Liv
     pods = {"db-0": pod("db-0", limit="1Gi"), "db-1": pod("db-1", limit="2Gi", node="worker-2")}
     for raw in pods.values():
         raw["metadata"]["ownerReferences"] = [OWNER]
-    server = ObjectServer(pods=[*pods.values(), pod("web")], nodes=[node(), node("worker-2")])
+    used = [metrics(name, "100Mi") for name in (*pods, "web")]
+    server = ObjectServer(pods=[*pods.values(), pod("web")], nodes=[node(), node("worker-2")], metrics=used)
     server.others["/apis/apps/v1/namespaces/shop/statefulsets/idle"] = {
         "kind": "StatefulSet",
         "metadata": {"name": "idle", "namespace": "shop"},

@@ -122,8 +122,11 @@ def test_without_usage_the_rest_is_still_known() -> None:
     (row,) = found.rows
     assert cells(row, "guaranteed", "used", "used_percent", "to_eviction") == ["<unknown>"] * 4
     assert cells(row, "requests_percent", "worst_percent", "unlimited") == ["50%", "50%+", "1"]
-    assert cells(row, "kernel_victim") == ["n/b E"]
-    assert found.notes == ("RANK is by oom_score_adj alone: memory usage is unknown",)
+    assert cells(row, "kernel_victim", "next_death", "death_in", "death_by") == ["<unknown>"] * 4
+    (note,) = found.notes
+    assert note.startswith(
+        "RANK is by oom_score_adj alone: memory usage is unknown; it comes from the metrics"
+    )
 
 
 def test_a_node_without_pods_is_empty_not_unknown() -> None:
@@ -135,7 +138,7 @@ def test_a_node_without_pods_is_empty_not_unknown() -> None:
 
 
 def test_victims_that_cannot_be_distinguished_are_counted() -> None:
-    (row,) = rows(pod("a"), pod("b"), pod("c"), pod("d", "limits: {memory: 1Gi}")).rows
+    (row,) = rows(pod("a"), pod("b"), pod("c"), pod("d", "limits: {memory: 1Gi}"), a=1, b=1, c=1, d=1).rows
     assert cells(row, "kernel_victim", "victim_others") == ["n/a E, or 2 more", "2"]
 
 

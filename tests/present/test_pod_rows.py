@@ -12,7 +12,8 @@ from kubectl_qos.k8s.snapshot import Missing, Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
 from kubectl_qos.present.output import aligned, find_column, table
 from kubectl_qos.present.pod_columns import ALL_COLUMNS, BY_KEY, OTHER_NAMES
-from kubectl_qos.present.pod_rows import PodRow, build_rows, row_risk
+from kubectl_qos.present.pod_rows import PodRow, build_rows, is_at_risk, row_risk
+from kubectl_qos.present.reasons import WITHOUT_USAGE
 from kubectl_qos.qos.flags import Flag, Risk
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -92,12 +93,11 @@ def test_an_unknown_capacity_gives_a_range_and_no_rank() -> None:
 
 
 def test_without_usage_the_order_says_what_it_rests_on() -> None:
-    assert (
-        "RANK is by oom_score_adj alone: memory usage is unknown"
-        in build_rows(snapshot(pod("a")), Scope()).notes
-    )
+    unmeasured = build_rows(snapshot(pod("a")), Scope())
+    assert unmeasured.notes[0].startswith("RANK is by oom_score_adj alone: memory usage is unknown; it comes")
+    assert [(row.rank, row_risk(row), is_at_risk(row)) for row in unmeasured.rows] == [(1, Risk.LOW, False)]
     partly = build_rows(snapshot(pod("a"), pod("b"), usage={"a": 1}), Scope()).notes
-    assert partly == ("1 pod without usage counted as using nothing",)
+    assert partly == (f"1 pod {WITHOUT_USAGE}",)
 
 
 def test_what_is_missing_is_one_line_with_the_remedy() -> None:
@@ -225,7 +225,8 @@ REQUEST = "requests: {memory: 1Gi}"
 
 
 def risks(*pods: Pod, nodes: bool = True, containers: bool = False) -> dict[str, Risk]:
-    rows = build_rows(snapshot(*pods, nodes=nodes), Scope(), containers=containers).rows
+    usage = {pod.name: 1 for pod in pods}
+    rows = build_rows(snapshot(*pods, nodes=nodes, usage=usage), Scope(), containers=containers).rows
     return {row.container or row.name: row_risk(row) for row in rows}
 
 
@@ -253,4 +254,4 @@ def test_where_the_order_is_unknown_a_running_pod_still_has_some_risk() -> None:
 
 
 def test_the_risk_column_has_the_word() -> None:
-    assert BY_KEY["risk"].value(build_rows(snapshot(pod("a")), Scope()).rows[0]) == "next"
+    assert BY_KEY["risk"].value(build_rows(snapshot(pod("a"), usage={"a": 1}), Scope()).rows[0]) == "next"

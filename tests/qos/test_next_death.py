@@ -88,7 +88,7 @@ def test_the_next_deaths_of_a_node() -> None:
         limits={"big": 300 * MIB},
     )
     deaths = [
-        (one.mechanism, one.distance_bytes // MIB, one.key[1], one.container, one.frees_bytes // MIB)
+        (one.mechanism, one.distance_bytes // MIB, one.key[1], one.container, (one.frees_bytes or 0) // MIB)
         for one in next_deaths(found)
     ]
     capacity, kubepods = found.capacity_bytes // MIB, (found.kubepods_bytes or 0) // MIB

@@ -274,7 +274,7 @@ def _find(
             model = present.node_model(snapshot, node)
             found = replace(found, kubelet=fix_kubelet(model, growth))
             if options.output == KUBELET_CONFIG and found.kubelet is None:
-                output.note(present.no_kubelet_fix(model, growth))
+                output.note(found.unknown or present.no_kubelet_fix(model, growth))
         return found, snapshot
     members = resources.find_members(reference, snapshot, resolved, ended=True)
     keys = [(pod.namespace, pod.name) for pod in members]

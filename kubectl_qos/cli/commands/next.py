@@ -115,7 +115,6 @@ def _view(found: Deaths, snapshot: Snapshot) -> TableView[DeathRow]:
     """The deaths of one of several clusters."""
     from kubectl_qos.cli.watch import TableView
     from kubectl_qos.present.next_death import columns
-    from kubectl_qos.present.timeline import NOTHING
     from kubectl_qos.present.values.incidents import death_values
 
     return TableView(
@@ -125,7 +124,7 @@ def _view(found: Deaths, snapshot: Snapshot) -> TableView[DeathRow]:
         notes=_notes(found, snapshot),
         key=lambda row: row,
         reference=lambda row: row.node,
-        nothing=NOTHING,
+        nothing=found.nothing,
         order=lambda row: row.death.distance_bytes,
         values=death_values,
     )
@@ -136,7 +135,8 @@ def _notes(found: Deaths, snapshot: Snapshot) -> tuple[str, ...]:
     from kubectl_qos.present.reasons import missing_sentence
 
     before = [BEFORE] if any(row.death.before for row in found.rows) else []
-    return (*map(missing_sentence, snapshot.missing), *before, *found.notes)
+    notes = found.notes if found.rows else found.notes[1:]
+    return (*map(missing_sentence, snapshot.missing), *before, *notes)
 
 
 def _width() -> int:

@@ -238,7 +238,8 @@ def _simulate(
     question: _Question, pods: Iterable[Pod], snapshot: Snapshot, node: str, rules: ImportanceRules
 ) -> _Outcome:
     """The question put to these pods. Raises InputError where it is about a pod that is not among them."""
-    from kubectl_qos.present.simulation import NO_USAGE, NO_USAGE_HINT
+    from kubectl_qos.present.reasons import no_usage_reason
+    from kubectl_qos.present.simulation import NO_USAGE
     from kubectl_qos.qos.simulation.engine import simulate
     from kubectl_qos.qos.simulation.node_state import ContainerGrowth, state_of_node
 
@@ -249,8 +250,9 @@ def _simulate(
         used = state.own_bytes if index is None else state.containers[index].used_bytes
         growth.append(ContainerGrowth(index, used + item.size if item.is_more else item.size))
     scenario = replace(question.scenario, growth=tuple(growth))
-    if not state.used_bytes and (scenario.free_bytes is not None or scenario.until_oom):
-        raise InputError(NO_USAGE, hint=f"{NO_USAGE_HINT}; --all-at-limit and --grow work without it")
+    if state.is_unmeasured and not (scenario.growth or scenario.all_at_limit):
+        hint = f"{no_usage_reason(snapshot)}; --all-at-limit and --grow work without it"
+        raise InputError(NO_USAGE, hint=hint)
     return _Outcome(state, simulate(state, scenario))
 
 

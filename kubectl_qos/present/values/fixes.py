@@ -123,7 +123,7 @@ def fix_list_values(found: FixList) -> FixListValues:
     return FixListValues(
         items=tuple(fix_values(number, fix) for number, fix in enumerate(found.fixes, start=1)),
         unfixed=tuple(map(unfixed_values, found.unfixed)),
-        notes=found.notes,
+        notes=(found.unknown, *found.notes) if found.unknown else found.notes,
         kubelet=None
         if kubelet is None
         else KubeletValues.of(kubelet, assumptions=tuple(kubelet_notes(kubelet))),

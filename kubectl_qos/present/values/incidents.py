@@ -207,6 +207,7 @@ class SimulationComparisonValues(TimedDocument, frozen=True, kw_only=True, tag="
 class DeathValues(OfCluster, frozen=True, kw_only=True):
     """A death to come. `distanceBytes` is growth until then, of the container, the pod, all pods or the node.
 
+    With `distanceIsUpperBound` it may be less: the usage of some pods is unknown.
     `limitBytes` is the container's or pod's own limit (memory.max), `usedBytes` how much of it is in use
     (working set), `before` how many this mechanism ends before;
     `etaSeconds` is known where a store of metrics has seen memory grow in a straight line; with
@@ -216,6 +217,7 @@ class DeathValues(OfCluster, frozen=True, kw_only=True):
     node: str
     mechanism: Mechanism
     distance_bytes: int
+    distance_is_upper_bound: bool
     namespace: str | None
     pod: str | None
     process: str | None
@@ -253,6 +255,7 @@ def death_values(row: DeathRow, **others: None) -> DeathValues:
         pod=name if is_pod else None,
         process=None if is_pod else name,
         qos_class=row.death.qos,
+        distance_is_upper_bound=row.death.is_upper_bound,
         eta_seconds=None if row.seconds is None else round(row.seconds),
         **({"freed_bytes": row.death.frees_bytes} | others),
     )

@@ -34,12 +34,13 @@ class NextDeath(NamedTuple):
     """A death to come: how many bytes of growth until then, not above zero where it is due, and its victim.
 
     `container` is empty where the whole pod ends; a process of the node has no class, and its name as key.
-    `frees_bytes` is what the node gets back, by the kubelet's count for an eviction. `limit_bytes` is the
+    `frees_bytes` is what the node gets back, by the kubelet's count for an eviction, None where the victim's
+    usage is unknown. `limit_bytes` is the
     container's or pod's own limit (memory.max), `used_bytes` how much of it is in use (working set).
     `grace_seconds` is how long a soft threshold must be crossed, None for what acts at once. `before` is how
     many this mechanism ends before, `tied` how many others have equal points, `restart` what the kubelet does
     afterwards. `is_own` is whether the limit is the container's, or that of its pod, which is the same with
-    one container.
+    one container. `is_upper_bound` is whether the distance is one, as the usage of some pods is unknown.
     """
 
     mechanism: Mechanism
@@ -47,7 +48,7 @@ class NextDeath(NamedTuple):
     key: PodKey
     container: str
     qos: QosClass | None
-    frees_bytes: int
+    frees_bytes: int | None
     limit_bytes: int | None = None
     used_bytes: int | None = None
     restart: Restart = Restart.NONE
@@ -55,6 +56,7 @@ class NextDeath(NamedTuple):
     before: int = 0
     tied: int = 0
     is_own: bool = False
+    is_upper_bound: bool = False
 
 
 class Growth(NamedTuple):
@@ -119,25 +121,32 @@ def times_on_node(snapshot: Snapshot, node: str) -> dict[object, float]:
 def next_deaths(state: NodeState, most: int | None = None) -> list[NextDeath]:
     """The nearest death by each limit and each threshold, the nearest first, at `most` so many.
 
-    Of the limits of one container's own only the nearer counts.
+    Of the limits of one container's own only the nearer counts. Without usage there is no distance.
     """
+    if state.is_unmeasured:
+        return []
     run = Run(state, Scenario())
     members = run.timeline.pod_containers
+    unknown = {index for index, container in enumerate(state.containers) if not container.has_usage}
     found: dict[object, NextDeath] = {}
     for distance in sorted(run.timeline.distances(), key=attrgetter("more_bytes")):
         if len(found) == most:
             break
         mechanism, owner = distance.mechanism, distance.owner
-        if mechanism is _CONTAINER and owner in found:
+        if mechanism is _CONTAINER and (owner in found or owner in unknown):
             continue
-        if mechanism is _POD and found.keys() >= set(members[owner]):
+        if mechanism is _POD and (
+            found.keys() >= set(members[owner]) or not unknown.isdisjoint(members[owner])
+        ):
             continue
         victim = _victim(run, distance)
         if victim is None:
             continue
         kind = victim[0] if owner >= 0 else (mechanism, distance.is_soft)
         if kind not in found:
-            found[kind] = _death(run, state, distance, victim)
+            # What a node uses in all has its pods of unknown usage too.
+            is_bound = bool(unknown) and owner < 0 and not (state.own_bytes and mechanism is Mechanism.NODE)
+            found[kind] = _death(run, state, distance, victim)._replace(is_upper_bound=is_bound)
     return list(found.values())
 
 
@@ -178,7 +187,8 @@ def _death(
         return NextDeath(mechanism, more_bytes, ("", victim.name), "", None, victim.used_bytes, tied=tied)
     if mechanism is Mechanism.EVICTION:
         evicted = state.pods[victim]
-        freed = run.held(run.timeline.pod_containers[victim]).available_bytes
+        held = run.held(run.timeline.pod_containers[victim]).available_bytes
+        freed = None if state.lacks_usage(evicted.key) else held
         grace = state.thresholds.soft_grace_seconds if is_soft else None
         return NextDeath(mechanism, more_bytes, evicted.key, "", evicted.qos, freed, grace_seconds=grace)
     container = state.containers[victim]
@@ -195,7 +205,7 @@ def _death(
         pod.key,
         container.name,
         pod.qos,
-        container.used_bytes,
+        container.used_bytes if container.has_usage else None,
         limit_bytes,
         used_bytes,
         container.restart,
@@ -225,7 +235,7 @@ def in_turn(state: NodeState, first: NextDeath, keys: Collection[PodKey]) -> Ite
                 key=step.key,
                 container=step.container,
                 qos=step.qos,
-                frees_bytes=freed,
+                frees_bytes=None if state.lacks_usage(step.key) else freed,
                 restart=step.restart,
                 before=before,
                 tied=step.tied,

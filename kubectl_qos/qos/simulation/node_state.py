@@ -104,8 +104,9 @@ class SimulatedPod:
 class SimulatedContainer:
     """A container as the kernel scores it: one process that holds all of its memory.
 
-    `used_bytes` is what badness counts, `working_set_bytes` what the kubelet counts. `limit_bytes` is its
-    memory.max, 0 without one, `swap_bytes` what it may swap on top. `pod_index` is into `NodeState.pods`.
+    `used_bytes` is what badness counts, `working_set_bytes` what the kubelet counts, both 0 where usage is
+    unknown (`has_usage`). `limit_bytes` is its memory.max, 0 without one, `swap_bytes` what it may swap on
+    top. `pod_index` is into `NodeState.pods`.
     """
 
     pod_index: int
@@ -116,6 +117,7 @@ class SimulatedContainer:
     limit_bytes: int = 0
     swap_bytes: int = 0
     restart: Restart = Restart.CONTAINER
+    has_usage: bool = True
 
     @property
     def most_bytes(self) -> int:
@@ -191,6 +193,15 @@ class NodeState:
     def used_bytes(self) -> int:
         """What containers use, by the kernel's count."""
         return sum(container.used_bytes for container in self.containers)
+
+    @property
+    def is_unmeasured(self) -> bool:
+        """Whether the usage of none of its containers is known."""
+        return bool(self.containers) and not any(container.has_usage for container in self.containers)
+
+    def lacks_usage(self, key: PodKey) -> bool:
+        """Whether the usage of any container of a pod is unknown."""
+        return any(not one.has_usage and self.pod_for(one).key == key for one in self.containers)
 
     def may_swap(self, containers: Iterable[SimulatedContainer]) -> int:
         """How much of the swap these can use."""
@@ -329,6 +340,7 @@ def _build_containers(row: RankedPod, pod_index: int, setup: NodeSetup) -> list[
                 limit_bytes=limits[name],
                 swap_bytes=_swap_bytes(row, container, limits[name], setup),
                 restart=restart_after_kill(row.pod, container, kind, setup.release),
+                has_usage=usage is not None,
             )
         )
     return containers

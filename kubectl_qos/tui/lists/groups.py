@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar, cast
 from rich.cells import cell_len
 
 from kubectl_qos.k8s.kinds import Workload, find_workload
+from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.format import binary, escape, eta, shortened
 from kubectl_qos.present.groups import (
@@ -37,7 +38,7 @@ from kubectl_qos.present.node_rows import NodeRow, NodeRows, build_node_rows, tr
 from kubectl_qos.present.output import column
 from kubectl_qos.present.pod_columns import PSI_KEYS
 from kubectl_qos.present.pod_rows import PodRow
-from kubectl_qos.present.reasons import CLASSES
+from kubectl_qos.present.reasons import CLASSES, no_usage_reason
 from kubectl_qos.present.timeline import foremost
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.simulation.next_death import seconds_until
@@ -310,7 +311,7 @@ class NodeList(ListDefinition[NodeRow]):
 
     def pod_of(self, row: NodeRow, view_model: ViewModel) -> PodRow | None:
         """Its next victim; None where that is not in scope."""
-        return next((pod for pod in _victims(row, view_model) if pod.rank == 1), None)
+        return next((pod for pod in _victims(row, view_model) if pod.is_next_victim), None)
 
     def node_of(self, row: NodeRow) -> str:
         return row.name
@@ -328,11 +329,11 @@ def _sentences(row: NodeRow, view_model: ViewModel) -> list[str]:
     if row.death is not None:
         sentences.append(f"{name}: next {distance(row.death)} {victim(row.death)}, {killed_by(row.death)}")
     if row.victim is None:
-        sentences += [f"{name}: {_why_no_victim(row)}"]
+        sentences += [f"{name}: {_why_no_victim(row, view_model.snapshot)}"]
     else:
         victims = _victims(row, view_model)
         first = _named(row.victim.key, row.victim.oom_score, row.victim.qos)
-        if victims and victims[0].rank == 1:
+        if victims and victims[0].is_next_victim:
             first = _named_row(victims.pop(0))
         sentences.append(f"{name}: if memory runs out now, first to die: {first}")
         if victims and _all_are_shown(row, view_model):
@@ -347,11 +348,13 @@ def _sentences(row: NodeRow, view_model: ViewModel) -> list[str]:
     return sentences
 
 
-def _why_no_victim(row: NodeRow) -> str:
+def _why_no_victim(row: NodeRow, snapshot: Snapshot) -> str:
     if not row.memory.pods:
         return "it has no pods, nothing would be killed"
     if row.capacity is None:
         return "the kill order is unknown: the node's memory capacity is unknown"
+    if row.memory.used is None:
+        return no_usage_reason(snapshot)
     return "none of its pods can be killed, or their order is unknown"
 
 

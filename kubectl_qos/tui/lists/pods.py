@@ -240,7 +240,7 @@ def pod_token(row: PodRow, key: str, view_model: ViewModel | None = None) -> Tok
         if view_model is None or not view_model.is_in_trouble(row.node):
             return ""
         if key == "rank":
-            return "warning" if row.rank == 1 else ""
+            return "warning" if row.is_next_victim else ""
         found = view_model.deaths(row.node)
         first = found.deaths[0] if found is not None and found.deaths else None
         is_next = first is not None and first.key == row.key[:2] and row.container in {"", first.container}

@@ -38,6 +38,8 @@ from kubectl_qos.present.fixes import (
     unfixed_sentence,
 )
 from kubectl_qos.present.output import Column, column
+from kubectl_qos.present.reasons import unmeasured_notes
+from kubectl_qos.qos.simulation.node_state import state_of_node
 from kubectl_qos.tui.actions import BindingGroup
 from kubectl_qos.tui.follower import run_in_background
 from kubectl_qos.tui.screens.base import Dialog
@@ -70,7 +72,8 @@ def suggested_line(snapshot: Snapshot, node: str) -> str:
     if not found.fixes:
         known = [one for one in found.unfixed if one.evidence is None or one.evidence.peak_bytes]
         nearest = min(known, key=attrgetter("death.distance_bytes"), default=None)
-        return f"none: {unfixed_sentence(nearest)}" if nearest is not None else ""
+        unknown = unmeasured_notes(snapshot, {node: state_of_node(snapshot, node)})
+        return f"none: {unfixed_sentence(nearest)}" if nearest is not None else "".join(unknown)
     return "; but nearer: ".join([*map(fix_sentence, found.fixes[:1]), *nearer(found)])
 
 

@@ -177,8 +177,8 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
     def _nearest_found(self, found: Deaths | QosError) -> None:
         view_model = self.qos.view_model
         if isinstance(found, QosError) or not found.rows or view_model is None:
-            why = f": {found}" if isinstance(found, QosError) else ""
-            self.qos.notify(f"no death waits on any node{why}", severity="warning")
+            why = str(found) if isinstance(found, QosError) else found.nothing
+            self.qos.notify(why, severity="warning")
             return
         first = found.rows[0]
         pods = view_model.rows.nodes[first.node].rows if first.node in view_model.rows.nodes else ()

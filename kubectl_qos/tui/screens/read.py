@@ -112,7 +112,7 @@ def next_deaths_screen(snapshot: Snapshot, node: str, width: int) -> ReadScreen:
 
     def read() -> str:
         found = deaths_on_nodes(snapshot, [node])
-        return "\n".join([*lines(found, width - _FRAME), "", *found.notes])
+        return "\n".join([*lines(found, width - _FRAME), "", *(found.notes if found.rows else ())])
 
     return ReadScreen(f"who dies next on {escape(node)}", f"{node}-next.txt", read)
 

@@ -22,7 +22,7 @@ from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present import simulation as present
 from kubectl_qos.present.format import escape
 from kubectl_qos.present.pod_rows import PodRow
-from kubectl_qos.present.reasons import missing_sentence
+from kubectl_qos.present.reasons import missing_sentence, no_usage_reason
 from kubectl_qos.qos.simulation.engine import Simulation, simulate
 from kubectl_qos.qos.simulation.node_state import ContainerGrowth, NodeState, Scenario, state_of_node
 from kubectl_qos.tui.actions import BindingGroup
@@ -267,9 +267,10 @@ class SimulationScreen(BuiltScreen[NodeState | None], group=BindingGroup.SIMULAT
     def _simulate(self, node_state: NodeState, options: SimulationOptions) -> None:
         self._shown = self._error = None
         try:
-            if not node_state.used_bytes and options.mode in {Mode.FREE, Mode.UNTIL_OOM}:
+            if node_state.is_unmeasured and options.mode in {Mode.FREE, Mode.UNTIL_OOM}:
                 without = f"{Mode.ALL_AT_LIMIT} and {Mode.GROW} work without it"
-                raise InputError(present.NO_USAGE, hint=f"{present.NO_USAGE_HINT}; {without}")
+                reason = no_usage_reason(self._view_model.snapshot)
+                raise InputError(present.NO_USAGE, hint=f"{reason}; {without}")
             scenario = options.scenario(node_state)
             self._shown = scenario, simulate(node_state, scenario)
         except QosError as error:
