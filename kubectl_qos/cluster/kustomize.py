@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from os.path import normpath
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -33,6 +34,7 @@ class Files:
     """The files below a folder as they were first read, with what would be written to them."""
 
     root: Path
+    follows_links: bool = True
     changed: Mapping[Path, bytes] = field(default_factory=dict)
     known: dict[Path, bytes] = field(default_factory=dict)
 
@@ -54,7 +56,9 @@ class Files:
         return list(_parse(self.read(path), self.name(path)))
 
     def with_(self, path: Path, content: bytes) -> Files:
-        """The same with another content of a file."""
+        """The same with another content of a file. Raises InputError for one that leads out of the folder."""
+        if not path.resolve().is_relative_to(self.root):
+            raise InputError(f"{self.name(path)} leads out of {self.root}", "change that file itself")
         return replace(self, changed={**self.changed, path: content})
 
     def name(self, path: Path) -> str:
@@ -89,16 +93,22 @@ def layers(folder: Path, files: Files, above: tuple[Path, ...] = ()) -> list[Lay
     file = next(((folder / name).resolve() for name in KUSTOMIZATIONS if (folder / name).is_file()), None)
     if file is None or folder in above or not file.is_relative_to(files.root):
         return []
+    if not files.follows_links and file.parent != folder:
+        return []
     value = next(iter(files.objects(file)), {})
-    listed = [(key, item, (folder / path).resolve()) for key, item, path in _listed(value)]
-    found = [one for one in listed if one[2].is_relative_to(files.root)]
+    listed = [(key, item, (folder / path).resolve(), folder / path) for key, item, path in _listed(value)]
+    found = [
+        one
+        for one in listed
+        if one[2].is_relative_to(files.root) and (files.follows_links or str(one[2]) == normpath(one[3]))
+    ]
     own = Layer(
         folder=folder,
         file=file,
         value=value,
-        manifests=tuple(path for key, _, path in found if key in _RESOURCES and path.is_file()),
-        patches={path: item for key, item, path in found if key not in _RESOURCES},
-        folders=tuple(path for key, _, path in found if key in _RESOURCES and path.is_dir()),
+        manifests=tuple(path for key, _, path, _ in found if key in _RESOURCES and path.is_file()),
+        patches={path: item for key, item, path, _ in found if key not in _RESOURCES},
+        folders=tuple(path for key, _, path, _ in found if key in _RESOURCES and path.is_dir()),
         fetches="helmCharts" in value or any(one not in found for one in listed if one[0] in _RESOURCES),
     )
     inner = (one for below in own.folders for one in layers(below, files, (*above, folder)))

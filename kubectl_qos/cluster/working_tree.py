@@ -84,7 +84,7 @@ class WorkingTree:
         self._tops = [
             Source(path)
             for path, chain in chains.items()
-            if path not in read and chain[0].value.get("kind") != "Component"
+            if path not in read and chain and chain[0].value.get("kind") != "Component"
         ]
         self._named = list(self._find_named())
 
@@ -135,7 +135,7 @@ class WorkingTree:
         for above in (self._folder, *self._folder.parents):
             if (above / ".git").exists():
                 return above
-        anywhere = Files(Path(self._folder.anchor))
+        anywhere = Files(Path(self._folder.anchor), follows_links=False)
         return Path(os.path.commonpath([self._folder, *Source(self._folder).reads(anywhere)]))
 
     def _walk(self) -> None:

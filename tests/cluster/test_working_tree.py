@@ -1,6 +1,7 @@
 """Sources of objects in a working tree: found, changed in few lines, and proven by `kubectl kustomize`."""
 
 import json
+import os
 import re
 from dataclasses import replace
 from difflib import unified_diff
@@ -239,3 +240,50 @@ def test_what_a_link_leads_to_is_never_written_from_outside(tree: Path, tmp_path
     with pytest.raises(InputError, match="shop/prod cannot be built"):
         write_back({**API, "into": "base"}, tree)
     assert contents(outside) == before
+
+
+def move_out(path: Path, folder: Path) -> Path:
+    """Move a file or folder out of its tree, where a relative link stays, as in a copy of the tree."""
+    folder.mkdir(exist_ok=True)
+    path.rename(folder / path.name)
+    path.symlink_to(os.path.relpath(folder / path.name, path.parent))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("case", "name"),
+    [
+        (ALONE, "plain/all.yaml"),
+        ({**API, "into": "base"}, "shop/base/api.yaml"),
+        ({**API, "into": "base"}, "shop/base/kustomization.yaml"),
+        ({**API, "into": "base"}, "shop/base"),
+    ],
+)
+def test_a_link_to_a_file_is_not_followed_out_of_the_tree(
+    tree: Path, tmp_path: Path, case: dict[str, Any], name: str
+) -> None:
+    outside = move_out(tree / name, tmp_path / "outside")
+    before = contents(outside)
+    with pytest.raises(InputError):
+        write_back(case, tree)
+    assert contents(outside) == before
+
+
+def test_without_a_repository_a_link_does_not_make_the_tree_larger(tmp_path: Path) -> None:
+    base = DEPLOYMENT.replace("NAME", "api")
+    write(tmp_path, {"prod/base/kustomization.yaml": "resources: [api.yaml]", "prod/base/api.yaml": base})
+    write(tmp_path, {"prod/kustomization.yaml": "resources: [base]"})
+    outside = move_out(tmp_path / "prod" / "base", tmp_path / "outside")
+    with pytest.raises(InputError, match="cannot be built"):
+        write_back({**ALONE, "object": ["Deployment", "api", ""], "folder": "prod"}, tmp_path)
+    assert contents(outside)["base/api.yaml"] == base
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_a_new_patch_does_not_appear_behind_a_link(tree: Path, tmp_path: Path, dry_run: bool) -> None:
+    """Not even where it is proven, in a copy of the folder."""
+    (tree / "shop" / "prod" / "qos-deployment-prod-api-v2.yaml").symlink_to(tmp_path / "new")
+    pod, wanted = pod_reference("Deployment", "shop", "prod-api-v2"), edits({"app limits": "memory=1Gi"})
+    with pytest.raises(InputError, match=r"qos-deployment-prod-api-v2.yaml leads out of "):
+        WorkingTree(str(tree)).write(pod, wanted, (), "overlay", dry_run=dry_run)
+    assert not (tmp_path / "new").exists()
