@@ -15,7 +15,7 @@ from string import Formatter
 from typing import Any, Final
 
 from kubectl_qos.check.findings import CLASS_MARK, MARKS, POD_LEVEL, WAIVER_MARK
-from kubectl_qos.check.rules import INJECTED, NO_CLASS, ODD_CPU, ODD_MEMORY, OTHER_CLASS
+from kubectl_qos.check.rules import INJECTED, MEANING, NO_CLASS, ODD_CPU, ODD_MEMORY, OTHER_CLASS
 from kubectl_qos.check.settings import Level, RuleId, Settings, waiver_form
 from kubectl_qos.k8s.defaulting import SYSTEM_NODE_CRITICAL, SYSTEM_PRIORITIES
 from kubectl_qos.k8s.manifest import MOST_CPU_MILLI
@@ -225,7 +225,9 @@ def _missing_requests(resources: Sequence[str]) -> str:
     for name in lacks if len(lacks) > 1 else ():
         others = " && ".join(f"!({lack})" for other, lack in lacks.items() if other != name)
         named = f"({others} ? {_text(name)} : {named})"
-    return _each(" || ".join(lacks.values()), ("initContainers", "containers"), resources=named)
+    meaning = f"(!variables.unknown && variables.class == 'BestEffort' ? {_text(MEANING)} : '')"
+    lists = ("initContainers", "containers")
+    return _each(" || ".join(lacks.values()), lists, resources=named, meaning=meaning)
 
 
 def _far_limits(ratio: int) -> str:

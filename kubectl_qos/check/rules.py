@@ -129,17 +129,22 @@ def _odd_sizes(case: Case) -> Iterator[Hit]:
                 yield case.hit(RuleId.ODD_SIZE, owner, f"{where}[{CPU}]", **facts)
 
 
+MEANING: Final = ": the pod is BestEffort, with oom_score_adj 1000, the highest"
+
+
 def _missing_requests(case: Case) -> Iterator[Hit]:
     """What LimitRanges add counts, which stored pods have; ephemeral containers cannot have any."""
     shared: set[str] = set()
     if case.release.enabled(Gate.POD_LEVEL_RESOURCES):
         shared = {*resources_of_pod(case.pod, "requests"), *resources_of_pod(case.pod, "limits")}
-    pod = case.pod if case.is_stored else case.created
+    pod, qos = (case.pod, case.qos) if case.is_stored else (case.created, case.created_class)
+    meaning = MEANING if qos is QosClass.BEST_EFFORT else ""
     for owner, container in zip(case.owners, all_containers(pod), strict=False):
         requested = {*shared, *container.requests, *container.limits}
         resources = [name for name in case.settings.resources if name not in requested]
         if resources and not owner.is_ephemeral:
-            yield case.hit(RuleId.REQUEST_MISSING, owner, "resources", resources=" and ".join(resources))
+            facts = {"resources": " and ".join(resources), "meaning": meaning}
+            yield case.hit(RuleId.REQUEST_MISSING, owner, "resources", **facts)
 
 
 def _limits_alone(case: Case) -> Iterator[Hit]:

@@ -92,6 +92,20 @@ def sentence(finding: Finding) -> str:
     return escape(rule_texts()[finding.rule].message.format(**finding.facts))
 
 
+def grouped(findings: Sequence[tuple[Finding, Place]]) -> Iterator[tuple[Finding, Place, str]]:
+    """Findings with their sentences; the same of several containers of an object is one, at the first."""
+    groups: dict[object, tuple[Finding, Place, str, dict[str, list[str]]]] = {}
+    for finding, place in findings:
+        parts = rule_texts()[finding.rule].message.partition("{owner}")
+        head, owner, tail = (part.format_map(finding.facts) for part in parts)
+        key = (id(finding.subject), finding.rule, finding.level, head) if head and owner else id(finding)
+        owners = groups.setdefault(key, (finding, place, head, {}))[3].setdefault(tail, [])
+        owners.append(owner)
+    for finding, place, head, tails in groups.values():
+        said = ", ".join(", ".join(owners) + tail for tail, owners in tails.items())
+        yield finding, place, escape(head + said)
+
+
 def reference(subject: Subject) -> str:
     """What a finding is about: `shop/deployment/web`."""
     kind, name = subject.kind_and_name
@@ -99,10 +113,12 @@ def reference(subject: Subject) -> str:
 
 
 def text_lines(report: Report) -> Iterator[str]:
-    """A line for each finding, as compilers write it, above the line of the file; then what is waived."""
-    for finding, place in report.findings:
-        about = f"{reference(finding.subject)}: {sentence(finding)} [{finding.rule}]"
-        yield f"{place}: {finding.level}: {about}"
+    """A line for each finding, as compilers write it, above the line of the file; then what is waived.
+
+    What a rule says of several containers of an object is one line, as for GitHub and in the count.
+    """
+    for finding, place, said in grouped(report.findings):
+        yield f"{place}: {finding.level}: {reference(finding.subject)}: {said} [{finding.rule}]"
         if place.text.strip():
             yield f"    {escape(place.text.strip())}"
     for finding, place, reason in report.waived:
@@ -139,7 +155,7 @@ def scope_lines(settings: Settings, subjects: Sequence[Subject], *, is_whole: bo
 
 def summary(report: Report) -> str:
     """How many findings of each level there are, in how many objects."""
-    levels = [finding.level for finding, _ in report.findings]
+    levels = [finding.level for finding, *_ in grouped(report.findings)]
     found = ", ".join(count(levels.count(one), one.value) for one in Level if one in levels)
     waived = f", {len(report.waived)} waived" if report.waived else ""
     errors = f"; {len(report.errors)} could not be read" if report.errors else ""
@@ -150,10 +166,10 @@ def github_lines(report: Report) -> Iterator[str]:
     """Workflow commands that GitHub shows beside the lines of a pull request."""
     for message, place in report.errors:
         yield _github_line("error", place, "cannot be read", escape(message))
-    for finding, place in report.findings:
+    for finding, place, said in grouped(report.findings):
         level = "notice" if finding.level is Level.NOTE else finding.level
         title = f"{finding.rule} {rule_texts()[finding.rule].title}"
-        yield _github_line(level, place, title, f"{reference(finding.subject)}: {sentence(finding)}")
+        yield _github_line(level, place, title, f"{reference(finding.subject)}: {said}")
 
 
 def _github_line(level: str, built: Place, title: str, message: str) -> str:

@@ -87,8 +87,11 @@ def test_github_shows_each_finding_beside_its_line(printed: Run) -> None:
     lines = printed("check", "-f", "-", "-o", "github", given=manifest).lines
     (line,) = lines
     where, _, message = line.rpartition("::")
-    assert where == ("::warning file=standard input,line=4,col=21,title=QOS006 a container without a request")
-    assert message == "pod/odd <&name>, %25: x: container app has no request for cpu and memory"
+    assert where == ("::notice file=standard input,line=4,col=21,title=QOS006 a container without a request")
+    assert message == (
+        "pod/odd <&name>, %25: x: no request for cpu and memory in container app: the pod is BestEffort, with"
+        " oom_score_adj 1000, the highest"
+    )
 
 
 def test_what_cannot_be_read_is_an_error_in_every_format(run: Run) -> None:
@@ -161,7 +164,7 @@ def test_what_is_built_is_shown_at_the_kustomization(name: str, run: Run) -> Non
     region = {"startLine": 1, "startColumn": 1}
     assert places == [{"artifactLocation": {"uri": f"prod/{name}"}, "region": region}]
     (line,) = run("check", "-k", "prod", "-o", "github").lines
-    assert line.startswith(f"::warning file=prod/{name},line=1,col=1,")
+    assert line.startswith(f"::notice file=prod/{name},line=1,col=1,")
     assert run("check", "-k", "prod").lines[0].startswith("kustomize prod:")
 
 
@@ -181,9 +184,39 @@ def test_pods_of_a_workload_share_their_findings(run: Run) -> None:
         for number in range(3)
     ]
     done = run("check", "-f", "-", given=json.dumps({"kind": "PodList", "items": pods}))
-    assert [line.partition(": warning: ")[2] for line in done.lines] == [
-        "shop/statefulset/web: container app has no request for cpu and memory [QOS006]"
+    (line,) = done.lines
+    assert " note: shop/statefulset/web: no request for cpu and memory in container app: " in line
+
+
+def test_the_same_of_several_containers_of_an_object_is_one_line(run: Run) -> None:
+    """In text, for GitHub and in the count; in JSON each has its own line."""
+
+    def container(name: str, request: str, limit: str) -> dict[str, Any]:
+        memory = {"requests": {"cpu": "1", "memory": request}, "limits": {"memory": limit}}
+        return {"name": name, "resources": memory}
+
+    spec = {
+        "initContainers": [{"name": "setup"}, {"name": "wait"}],
+        "containers": [container("app", "10Mi", "64Mi"), container("log", "20Mi", "1Gi"), {"name": "side"}],
+    }
+    items = [
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec} for name in ("a", "b")
     ]
+    manifest = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+    done = run("check", "-", given=manifest)
+    missing = (
+        "no request for cpu and memory in init container setup, init container wait, container side [QOS006]"
+    )
+    far = "4 times the request in container app (64Mi, request 10Mi), container log (1Gi, request 20Mi)"
+    said = [
+        f"pod/{name}: {text}"
+        for name in "ab"
+        for text in (missing, f"a memory limit more than {far} [QOS008]")
+    ]
+    assert [line.partition(": note: ")[2] for line in done.lines if "note" in line] == said
+    assert done.err == "4 notes in 2 objects\n"
+    assert len(run("check", "-", "-o", "github", given=manifest).lines) == 4
+    assert len(json.loads(run("check", "-", "-o", "json", given=manifest).out)["items"]) == 10
 
 
 def test_a_cluster_is_checked_like_manifests(run: Run) -> None:
