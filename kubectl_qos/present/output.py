@@ -342,11 +342,17 @@ def to_csv(rows: Iterable[RowT], columns: Sequence[Column[RowT]]) -> str:
 
 
 def _csv_cell(value: Any) -> str:
+    """A value as a cell, which a spreadsheet must not take for a formula unless it is a number."""
     if value is None:
         return ""
     if isinstance(value, bool):
         return str(value).lower()
-    return escape(" ".join(map(str, value)) if isinstance(value, list) else str(value))
+    text = escape(" ".join(map(str, value)) if isinstance(value, list) else str(value))
+    return f"'{text}" if text.startswith(_FORMULAS) and not isinstance(value, int | float) else text
+
+
+_FORMULAS: Final = tuple("=+-@＝＋－＠")  # noqa: RUF001 - the wide forms of these signs
+"""Tabs and line ends, which count too, are escaped."""
 
 
 def row_values(row: RowT, columns: Iterable[Column[RowT]]) -> dict[str, Any]:
