@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import os
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -73,9 +74,12 @@ def print_document(
         if not template and name.startswith("jsonpath"):
             raise InputError("template format specified but no template given")
         if name.startswith("jsonpath"):
-            print_text(render_jsonpath(template, document))
+            text = render_jsonpath(template, document)
         else:
-            print_text(render_columns(template, document, headers=headers))
+            text = render_columns(template, document, headers=headers)
+        if sys.stdout is not None and sys.stdout.isatty():
+            text = re.sub(r"[^\n\t]+", lambda match: escape(match[0]), text)
+        print_text(text)
 
 
 def _read_template(path: str, *, columns: bool) -> str:
