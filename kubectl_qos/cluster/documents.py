@@ -218,7 +218,7 @@ class ParsedObjects:
     `refused` is what a server refuses of objects that can be read, `warnings` what is hardly meant so, and
     `ignored` are the kinds of objects without pods. With `objects` each is kept there, as it is written, for
     someone else to say what is wrong with it. What is in a folder that `is_walked` need be no object:
-    `skipped` counts the documents with neither apiVersion nor kind.
+    `skipped` counts the documents with neither apiVersion nor kind, values of Helm and patches.
     """
 
     pods: list[Pod] = field(default_factory=list)
@@ -236,7 +236,7 @@ class ParsedObjects:
 
     def add_file(self, content: bytes, name: str) -> None:
         """Every object of a file; problems of documents are collected."""
-        if not content.removeprefix(BYTE_ORDER_MARK).strip():
+        if not self.is_walked and not content.removeprefix(BYTE_ORDER_MARK).strip():
             hint = "kubectl get pods,nodes -A -o json gives a file to read"
             self.problems.append(InputError(f"{name}: empty", hint).at(name))
         elif self.is_walked and not (_kind_by_name(name) or b"apiVersion" in content or b"kind" in content):
@@ -289,7 +289,9 @@ class ParsedObjects:
 
     def _add(self, raw: Any, location: DocumentLocation, default_kind: str = "") -> None:
         words = raw.keys() if isinstance(raw, Mapping) else ()
-        if self.is_walked and not (default_kind or location.path or {"apiVersion", "kind"} & {*words}):
+        needed = {"apiVersion"} if "values" in PurePath(location.name).name else {"apiVersion", "kind"}
+        is_object = default_kind or location.path or (needed & {*words} and "$patch" not in words)
+        if self.is_walked and not is_object:
             self.skipped += 1
             return
         if not isinstance(raw, Mapping):

@@ -6,6 +6,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import chain
@@ -58,8 +59,9 @@ class FileSource(Source):
         """Every object with its location, if they are kept."""
         self.texts: dict[str, bytes] = {}
         """The files that were read, if objects are kept."""
-        self.skipped: list[str] = []
-        """What is not read of folders, if objects are kept, and how it is checked: sentences."""
+        self.skipped: dict[str, None] = {}
+        """What is not read of folders, and how it is checked: sentences."""
+        self._walked: set[str] = set()
         self._keeps = keep_objects
         self._paths = tuple(paths)
         self._kustomize = kustomize
@@ -96,6 +98,7 @@ class FileSource(Source):
             *chain(*([f"error: {one}", *hint] for one, hint in zip(parsed.problems, hints, strict=True))),
             *(f"error: {problem}" for problem in parsed.refused),
             *(f"Warning: {warning}" for warning in parsed.warnings),
+            *(() if self._keeps else self.skipped),
             *(
                 [f"ignored, without pods: {_counted(parsed.ignored)}"]
                 if parsed.ignored and not self._keeps
@@ -229,11 +232,18 @@ class FileSource(Source):
                 elif name == STANDARD_INPUT:
                     yield "standard input", self._stdin
                 else:
-                    yield from read_path(name, recursive=self._recursive)
+                    yield from read_path(name, recursive=self._recursive, left_out=self._left_out)
             except InputError as error:
                 if problems is None:
                     raise
                 problems.append(error.at(without_secrets(name)))
+
+    def _left_out(self, files: Sequence[Path]) -> Collection[Path]:
+        """What of a folder is no manifest, which is said; in the others need not be objects alone."""
+        names, sentences = _no_manifests(files)
+        self.skipped |= dict.fromkeys(sentences)
+        self._walked.update(map(str, files))
+        return names
 
     def _objects(self) -> Iterator[tuple[bytes, Document, tuple[int, ...], dict[str, Any]]]:
         """Every object as plain JSON, after its file's content, its document and its numbers in Lists."""
@@ -256,20 +266,14 @@ class FileSource(Source):
         """Everything in the files. Raises InputError without a pod or node; its notes are more problems."""
         parsed = ParsedObjects(objects=self.objects if self._keeps else None)
         names = []
-        contents = [*self._contents(parsed.problems)] if self._keeps else self._contents()
-        named = {*map(without_secrets, self._paths), "standard input", self._built_name}
-        walked = {name: content for name, content in contents if name not in named} if self._keeps else {}
-        skipped, self.skipped = _no_manifests(walked)
-        for name, content in contents:
-            if name in skipped:
-                continue
-            parsed.is_walked = name in walked
+        for name, content in self._contents(parsed.problems if self._keeps else None):
+            parsed.is_walked = name in self._walked
             names.append(name)
             if self._keeps:
                 self.texts[name] = content
             parsed.add_file(content, name)
         if parsed.skipped:
-            self.skipped.append(f"documents without apiVersion and kind are skipped: {parsed.skipped}")
+            self.skipped[f"documents without apiVersion and kind are skipped: {parsed.skipped}"] = None
         if self._keeps or parsed.pods or parsed.nodes or (self._may_be_empty and not parsed.problems):
             return parsed
         if parsed.problems:
@@ -284,27 +288,27 @@ class FileSource(Source):
         )
 
 
-def _no_manifests(files: Mapping[str, bytes]) -> tuple[set[str], list[str]]:
-    """Which files of folders are templates of Helm or patches of kustomizations, and how to check those."""
-    names: set[str] = set()
+def _no_manifests(files: Sequence[Path]) -> tuple[set[Path], list[str]]:
+    """Which files of a folder are templates of Helm or patches of kustomizations, and how to check those."""
+    names: set[Path] = set()
     charts: dict[str, None] = {}
     built: dict[str, None] = {}
     patches = {
-        os.path.normpath(Path(name).parent / patch)
-        for name, content in files.items()
-        if Path(name).name in KUSTOMIZATIONS
-        for patch in _patches(content, name)
+        os.path.normpath(file.parent / patch)
+        for file in files
+        if file.name in KUSTOMIZATIONS
+        for patch in _patches(file)
     }
-    for name in files:
-        chart = next((one for one in reversed(Path(name).parents) if (one / "Chart.yaml").is_file()), None)
-        part = Path(name).relative_to(chart).parts[0] if chart is not None else ""
+    for file in files:
+        chart = next((one for one in reversed(file.parents) if (one / "Chart.yaml").is_file()), None)
+        part = file.relative_to(chart).parts[0] if chart is not None else ""
         if part in {"Chart.yaml", "charts", "templates"} or part.startswith("values"):
             charts[str(chart)] = None
-        elif os.path.normpath(name) in patches:
-            built[str(Path(name).parent)] = None
+        elif os.path.normpath(file) in patches:
+            built[str(file.parent)] = None
         else:
             continue
-        names.add(name)
+        names.add(file)
     said = {
         "templates of Helm charts are skipped, which helm template DIR | kubectl qos check - checks": charts,
         "patches of kustomizations are skipped, which kubectl qos check -k DIR checks": built,
@@ -312,9 +316,12 @@ def _no_manifests(files: Mapping[str, bytes]) -> tuple[set[str], list[str]]:
     return names, [f"{text}: {', '.join(folders)}" for text, folders in said.items() if folders]
 
 
-def _patches(content: bytes, name: str) -> Iterator[str]:
-    """The files that a kustomization names as patches."""
-    for document in plain_documents(content, name):
+def _patches(file: Path) -> Iterator[str]:
+    """The files that a kustomization names as patches; none of one that cannot be read."""
+    content = b""
+    with suppress(OSError):
+        content = file.read_bytes()
+    for document in plain_documents(content, str(file)):
         raw = document.value if isinstance(document.value, dict) else {}
         listed = (raw.get("patches"), raw.get("patchesStrategicMerge"))
         for entry in chain.from_iterable(one for one in listed if isinstance(one, list)):

@@ -3,7 +3,7 @@
 import re
 import time
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -42,8 +42,13 @@ def existing(path: str) -> Path:
     return Path(path)
 
 
-def read_path(path: str, *, recursive: bool) -> Iterator[tuple[str, bytes]]:
-    """The name and content of each file of a path or URL. Raises InputError."""
+def read_path(
+    path: str, *, recursive: bool, left_out: Callable[[Sequence[Path]], Collection[Path]] = lambda _: ()
+) -> Iterator[tuple[str, bytes]]:
+    """The name and content of each file of a path or URL, without what is `left_out` of a folder.
+
+    Raises InputError.
+    """
     if is_url(path):
         yield without_secrets(path), _read_url(path)
         return
@@ -62,8 +67,10 @@ def read_path(path: str, *, recursive: bool) -> Iterator[tuple[str, bytes]]:
             f'the folder "{path}" holds no {", ".join(EXTENSIONS)} files',
             hint="" if recursive else "-R looks into the folders below it too",
         )
+    skipped = left_out(files)
     for file in files:
-        yield str(file), _read_bytes(file)
+        if file not in skipped:
+            yield str(file), _read_bytes(file)
 
 
 def read_kustomization(folder: str) -> bytes:
