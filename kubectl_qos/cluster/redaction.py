@@ -31,16 +31,27 @@ _NAMES: Final = frozenset(
 _BY_NAME: Final = frozenset({"pressure", "node_usage", "kubelets", "history"})
 """Keys of objects whose keys are names."""
 _NAMED_IN: Final = frozenset(
-    {"message", "what", "fieldPath", "uid", "group_kill", "oom_memcg", "task_memcg", "selector"}
+    {"what", "fieldPath", "uid", "group_kill", "oom_memcg", "task_memcg", "selector"}
 )
+_WORDS: Final = (
+    "adj anon available back consumption default disk file for has insufficient is kernel kubelet larger"
+    " monitor no nodehasinsufficientmemory nodehassufficientmemory nodenotready nodeready not off oom"
+    " pgtables pid pressure process quantity ready request rss scheduler score shmem sufficient threshold"
+    " total uid using victim vm was"
+)
+_PATTERNS: Final = (_KNOWN_TEXTS, *MESSAGE_PATTERNS)
+_VOCABULARY: Final = {*re.findall("[a-z]+", " ".join([_WORDS, *(one.pattern.lower() for one in _PATTERNS)]))}
+"""The words that stay in messages."""
+_ANNOTATION: Final = re.compile(r"api|file|http|Guaranteed|Burstable|BestEffort|[0-9a-fTZ.:+-]+")
+"""Values of annotations that are no text of a person."""
 _KEPT: Final = (
     *("kube", "system", "default", "public", "node", "critical", "cluster", "memory", "container"),
     *("the", "log", "of"),
 )
-_WORD: Final = re.compile(r"[A-Za-z0-9]+")
+_WORD: Final = re.compile(r"[^\W_]+")
 _NUMBER_AT_END: Final = re.compile(r"(?<=-)(?:\d{1,3}|\d{8})$", re.ASCII)
 """Of a StatefulSet's pod, and the time in the name of a CronJob's Job."""
-_NAME_IN_TEXT: Final = re.compile(r"[A-Za-z0-9]+(?:[-.][A-Za-z0-9]+)*")
+_NAME_IN_TEXT: Final = re.compile(r"[^\W_]+(?:[-.][^\W_]+)*")
 
 
 class Redactor:
@@ -75,13 +86,14 @@ class Redactor:
         return self._name(name) if key in _BY_NAME or (key in _LABELS and not is_known) else name
 
     def _text(self, text: str, key: str) -> str:
-        patterns = _KNOWN_TEXTS, *MESSAGE_PATTERNS
-        if key == "message" and ("\n" in text.strip() or not any(known.search(text) for known in patterns)):
+        if key == "message" and ("\n" in text.strip() or not any(known.search(text) for known in _PATTERNS)):
             return REDACTED
         if self._names is None:
             return text
-        if key in {"why", "remedy", "kubectl-qos/waive"}:
+        if key in {"why", "remedy"} or ("/" in key and not _ANNOTATION.fullmatch(text)):
             return REDACTED
+        if key in {"message", "component", "reportingComponent"}:
+            return _NAME_IN_TEXT.sub(self._unknown, text)
         if key in _NAMED_IN:
             return _NAME_IN_TEXT.sub(lambda match: (self._names or {}).get(match[0], match[0]), text)
         return self._name(text) if key in _NAMES else text
@@ -93,6 +105,11 @@ class Redactor:
             head = _NUMBER_AT_END.sub("", name)
             self._names[name] = _WORD.sub(self._word, head) + name[len(head) :]
         return self._names[name]
+
+    def _unknown(self, match: re.Match[str]) -> str:
+        words = re.split("[-.]", match[0].lower())
+        is_known = all(word in _VOCABULARY or re.fullmatch(r"\d+[a-z]{0,2}", word) for word in words)
+        return match[0] if is_known else self._name(match[0])
 
     def _word(self, match: re.Match[str]) -> str:
         return self._words.setdefault(match[0], f"x{len(self._words) - len(_KEPT) + 1}")

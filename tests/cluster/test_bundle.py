@@ -36,6 +36,7 @@ from kubectl_qos.k8s.usage import (
     Pressure,
     Psi,
 )
+from kubectl_qos.qos.kills.report import KernelLog, OomReport, OomTask
 from tests.cluster.cluster_objects import NODE_1, pod, recorded_node
 from tests.demo.living import FULL_AT, IMPORTER, Stepped
 from tests.host.kernel_logs import recorded_log
@@ -366,6 +367,56 @@ def test_names_are_replaced_alike_and_nothing_else_changes(tmp_path: Path) -> No
     report = BundleSource(str(path)).report
     (same,) = (one for one in after.pods if one.name == report.name)
     assert Selector.parse(report.selector).matches(same.metadata.labels)
+
+
+def event(reason: str, message: str, **more: Any) -> dict[str, Any]:
+    about = {"kind": "Pod", "namespace": "shop", "name": "web-0", "uid": "u"}
+    return {
+        "kind": "Event",
+        "apiVersion": "v1",
+        "metadata": {"name": reason, "namespace": "shop"},
+        "involvedObject": about,
+        "reason": reason,
+        "message": message,
+        "lastTimestamp": "t",
+        **more,
+    }
+
+
+def test_no_word_of_a_process_or_a_text_is_in_an_anonymous_bundle(tmp_path: Path) -> None:
+    """Each has the word acme, or база; what decides on a diagnosis stays."""
+    made = {
+        **POD,
+        "metadata": {
+            **METADATA,
+            "annotations": {"kubectl-qos/class": "acme says so", "kubernetes.io/config.source": "api"},
+        },
+        "status": {
+            "phase": "Failed",
+            "reason": "Evicted",
+            "message": "The node was low on resource: memory.",
+        },
+    }
+    killed = "Memory cgroup out of memory: Killed process 7 (acme-db) total-vm:8kB, anon-rss:6kB, UID:0"
+    objects = [
+        made,
+        event("OOMKilling", killed, source={"component": "acme-watcher"}),
+        event("SystemOOM", "System OOM encountered, victim process: база, pid: 7"),
+        event("Scheduled", "Successfully assigned acme/acme-0 to acme-node-7"),
+        event("FailedScheduling", "0/4 nodes are available: 1 node(s) had untolerated taint {acme.com/x: }."),
+        event("NodeNotReady", "Node acme-node-8 status is now: NodeNotReady"),
+    ]
+    file, path = tmp_path / "dump.json", tmp_path / "b.tar.gz"
+    file.write_text(json.dumps({"kind": "List", "items": objects}))
+    report = OomReport(line=1, tasks=(OomTask(7, "acme-db"), OomTask(8, "база")))
+    log = KernelLog(title="acme.log", reports=(report,))
+    write_bundle(path, collect(FileSource([str(file)]), Scope(), [log]), anonymize=True)
+    text = unpacked(path)
+    assert [one for one in ("acme", "\\u0431", "база") if one in text.lower()] == []
+    assert "The node was low on resource: memory." in text
+    assert re.search(r"Memory cgroup out of memory: Killed process 7 \(x\d+-x\d+\) total-vm:8kB", text)
+    assert re.search(r"Node x\d+-node-8 status is now: NodeNotReady", text)
+    assert '"kubernetes.io/config.source": "api"' in text
 
 
 def archive(**members: bytes | tarfile.TarInfo) -> bytes:
