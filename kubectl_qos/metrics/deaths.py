@@ -55,15 +55,14 @@ _BEFORE: Final = "[10m]"
 _NEAR: Final = 0.9
 """What was seen to use so much of its limit, or of its node, may have reached it between two samples."""
 _MOST_PEAKS: Final = 30
-_NO_LIMITS: Final = MemoryLimits(None, None)
 
 
 @dataclass
 class _End:
     """What series say of an end of a container, or with an empty name of a pod; `at` is 0 if unknown.
 
-    `peak` is the most memory in the minutes before, of the cgroup with the nearest limit; `node_peak` is that
-    of the node, and its capacity. Both are None if unknown.
+    The most memory in the minutes before: `peak` of the cgroup with the nearest limit, `node_peak` of the
+    node, with its capacity.
     """
 
     key: ContainerKey
@@ -73,7 +72,7 @@ class _End:
     exit_code: int | None = None
     oom_kills: int = 0
     node: str = ""
-    limits: MemoryLimits = _NO_LIMITS
+    limits: MemoryLimits = MemoryLimits(None, None)  # noqa: RUF009 - it is frozen
     peak: float | None = None
     node_peak: tuple[int, int] | None = None
     had_pressure: bool = False
@@ -118,36 +117,30 @@ def read_kills(store: Prometheus, start: float, end: float, events: Iterable[Eve
     infos = store.query(f"last_over_time({select(store, [INFO])}{over})", end)
     nodes = {pod_of(one.labels): label(one.labels, NODE[:2]) for one in infos}
     limits = _largest(store, "container_spec_memory_limit_bytes", 'pod!="",container=""', over, end)
-    capacities: dict[str, float] = {}
+    capacities: dict[str, int] = {}
     for suffix, more in (("", 'resource="memory"'), ("_memory_bytes", "")):
         limits |= _largest(store, _LIMITS + suffix, more, over, end)
         sizes = store.query(f"last_over_time({select(store, [_CAPACITY + suffix], more)}{over})", end)
-        capacities |= {label(one.labels, NODE[:2]): one.value for one in sizes}
+        capacities |= {label(one.labels, NODE[:2]): int(one.value) for one in sizes}
     system_ooms = [event for event in events if event.reason == "SystemOOM"]
     for one in ends:
         pod, one.node = (one.key[0], ""), nodes.get(one.key[0], "")
         own_limit, pod_limit = (round(limits.get(key, 0)) for key in (one.key, pod))
         one.limits = MemoryLimits(own_limit or None, pod_limit if 0 < pod_limit < UNLIMITED_BYTES else None)
-        late = 0 if one.at else 2 * step
-        one.system_ooms = [
-            event
-            for event in system_ooms
-            if is_of_node_memory(event, one.node) and is_near(event, one.time, NEAR_SECONDS + late)
-        ]
+        near = NEAR_SECONDS + (0 if one.at else 2 * step)
+        of_node = (event for event in system_ooms if is_of_node_memory(event, one.node))
+        one.system_ooms = [event for event in of_node if is_near(event, one.time, near)]
     pressure = select(store, ["kube_node_status_condition"], 'condition="MemoryPressure",status="true"')
-    times = dict.fromkeys(one.seen for one in ends if one.reason != EVICTED)
-    for at in list(times)[:_MOST_PEAKS]:
+    for at in list(dict.fromkeys(one.seen for one in ends if one.reason != EVICTED))[:_MOST_PEAKS]:
         peaks = _largest(store, WORKING_SET, CONTAINERS, _BEFORE, at)
-        node_peaks = read_nodes(store, at, _BEFORE).by_node
+        nodes_then = read_nodes(store, at, _BEFORE).by_node.items()
+        node_peaks = {node: (used, capacities[node]) for node, used in nodes_then if node in capacities}
         conditions = store.query(f"max_over_time({pressure}{_BEFORE}) == 1", at)
         under_pressure = {label(one.labels, NODE[:2]) for one in conditions}
-        for one in ends:
-            if one.seen == at:
-                is_of_pod = one.limits.nearest is Mechanism.POD_LIMIT
-                one.peak = peaks.get((one.key[0], "") if is_of_pod else one.key)
-                one.had_pressure = one.node in under_pressure
-                if one.node in node_peaks and one.node in capacities:
-                    one.node_peak = node_peaks[one.node], round(capacities[one.node])
+        for one in (end for end in ends if end.seen == at):
+            is_of_pod = one.limits.nearest is Mechanism.POD_LIMIT
+            one.peak = peaks.get((one.key[0], "") if is_of_pod else one.key)
+            one.node_peak, one.had_pressure = node_peaks.get(one.node), one.node in under_pressure
     return [
         Kill(
             diagnosis=_diagnosis(one, store.name),
@@ -252,9 +245,10 @@ def _read_ends(store: Prometheus, start: float, end: float, step: int) -> list[_
 
 def _diagnosis(one: _End, title: str) -> Diagnosis:
     """The series name no mechanism, so that none of it is certain."""
-    evidence, nearest = tuple(_evidence(one, title)), one.limits.nearest
     if one.reason == EVICTED:
-        return Diagnosis(Mechanism.EVICTION, Confidence.POSSIBLE, evidence)
+        evicted = Evidence(Fact.POD_ENDED, {"reason": EVICTED, "message": ""}, one.time)
+        return Diagnosis(Mechanism.EVICTION, Confidence.POSSIBLE, (evicted,))
+    evidence, nearest = tuple(_evidence(one, title)), one.limits.nearest
     mechanism, is_likely = Mechanism.UNKNOWN, False
     limit = one.limits.pod if nearest is Mechanism.POD_LIMIT else one.limits.own
     if nearest is not None and one.peak is not None and one.peak >= _NEAR * (limit or 0):
@@ -269,9 +263,6 @@ def _diagnosis(one: _End, title: str) -> Diagnosis:
 
 
 def _evidence(one: _End, title: str) -> Iterator[Evidence]:
-    if one.reason == EVICTED:
-        yield Evidence(Fact.POD_ENDED, {"reason": EVICTED, "message": ""}, one.time)
-        return
     if one.reason or one.exit_code is not None:
         details = {"state": "lastState", "exit_code": one.exit_code, "reason": one.reason}
         yield Evidence(Fact.ENDED, details, one.time)
@@ -284,8 +275,8 @@ def _evidence(one: _End, title: str) -> Iterator[Evidence]:
     if one.peak is not None:
         yield Evidence(Fact.PEAK, {"bytes": round(one.peak), "title": title})
     if one.had_pressure:
-        yield Evidence(Fact.NODE_PRESSURE, {"title": title})
+        yield Evidence(Fact.NODE_PRESSURE)
     if one.node_peak is not None:
         used, capacity = one.node_peak
-        yield Evidence(Fact.NODE_PEAK, {"bytes": used, "capacity_bytes": capacity, "title": title})
+        yield Evidence(Fact.NODE_PEAK, {"bytes": used, "capacity_bytes": capacity})
     yield from map(event_evidence, one.system_ooms)

@@ -30,7 +30,6 @@ MAX_POINTS: Final = 11_000
 """Of one series: Prometheus refuses range queries for more."""
 MAX_BYTES: Final = 128 << 20
 """Of an answer, unzipped: the usage of 150,000 containers takes 100 MB."""
-_READ_BYTES: Final = 1 << 16
 _EXACTLY: Final = {"nocache": "1"}
 """VictoriaMetrics else rounds times to steps, beyond the end; others ignore it."""
 _MAX_QUOTED: Final = 200
@@ -196,7 +195,7 @@ def _read_body(response: BaseHTTPResponse, server: str, name: str) -> bytearray:
     is_zipped, body = response.headers.get("Content-Encoding") == "gzip", bytearray()
     unzip = zlib.decompressobj(zlib.MAX_WBITS | 16)
     try:
-        while len(body) <= MAX_BYTES and (part := response.read(_READ_BYTES, decode_content=False)):
+        while len(body) <= MAX_BYTES and (part := response.read(1 << 16, decode_content=False)):
             body += unzip.decompress(part, MAX_BYTES + 1 - len(body)) if is_zipped else part
     except Exception as error:
         response.close()
@@ -241,12 +240,11 @@ NAMESPACES: Final = frozenset(
     | {"prometheus-operator", "thanos", "victoria-metrics"}
 )
 """Where charts and distributions install stores. In another one a tenant may have labelled a service."""
-_SERVICE: Final = re.compile(r"[a-z0-9-]+/[a-z0-9-]+")
 
 
 def is_service(store: str) -> bool:
     """Whether --prometheus means a service of the cluster: NAMESPACE/NAME, or `auto` for any."""
-    return store == "auto" or _SERVICE.fullmatch(store) is not None
+    return store == "auto" or re.fullmatch(r"[a-z0-9-]+/[a-z0-9-]+", store) is not None
 
 
 def find_store(connection: Connection, matchers: str = "", service: str = "auto") -> Prometheus:

@@ -128,11 +128,7 @@ def read_nodes(store: Prometheus, at: float | None = None, over: str = "") -> Am
 
 
 def _read_containers(store: Prometheus, names: Sequence[str], which: str, at: float | None) -> list[Sample]:
-    """The values of containers, each of its newest cgroup.
-
-    The times of samples are cAdvisor's own: for five minutes a store shows the cgroup of a container that
-    died beside the one that followed it.
-    """
+    """The values of containers, of the newest cgroup: stores show that of a dead one for five minutes."""
     series, which = select(store, names, which), f'{which},container!="",id!=""'
     samples = store.query(f"max by (__name__,{BY}) ({series})", at)
     cgroups, starts = (select(store, [name], which) for name in (WORKING_SET, "container_start_time_seconds"))

@@ -198,12 +198,9 @@ _FACTS: Final[Mapping[Fact, str | Callable[[Details], str]]] = {
     ),
     Fact.LIMIT_NOT_SEEN: "no sample shows it at the limit: memory can grow between two samples",
     Fact.NODE_PEAK: lambda details: (
-        f"its node used {in_mi(details['bytes'])} of {in_mi(details['capacity_bytes'])} at most"
-        f" in the minutes before ({escape(str(details['title']))})"
+        f"its node used {in_mi(details['bytes'])} of {in_mi(details['capacity_bytes'])} at most then"
     ),
-    Fact.NODE_PRESSURE: lambda details: (
-        f"its node had MemoryPressure in the minutes before ({escape(str(details['title']))})"
-    ),
+    Fact.NODE_PRESSURE: "its node had MemoryPressure in the minutes before",
     Fact.OOM_EVENTS: lambda details: (
         f"cAdvisor counted {count(details['count'], 'OOM kill')} in the container"
     ),

@@ -342,7 +342,7 @@ def to_csv(rows: Iterable[RowT], columns: Sequence[Column[RowT]]) -> str:
 
 
 def _csv_cell(value: Any) -> str:
-    """A value as a cell, which a spreadsheet must not take for a formula unless it is a number."""
+    """A value as a cell that no spreadsheet takes for a formula; tabs and line ends are escaped."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -352,7 +352,6 @@ def _csv_cell(value: Any) -> str:
 
 
 _FORMULAS: Final = tuple("=+-@＝＋－＠")  # noqa: RUF001 - the wide forms of these signs
-"""Tabs and line ends, which count too, are escaped."""
 
 
 def row_values(row: RowT, columns: Iterable[Column[RowT]]) -> dict[str, Any]:
