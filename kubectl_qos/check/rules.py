@@ -229,11 +229,10 @@ def _injected(case: Case) -> Iterator[Hit]:
     added = [container for container in containers.split() if container not in present]
     settings, unless = [prefix + end for end in ends.split()], "their requests equal their limits"
     if settings:
-        annotations = nested(next(case.subject.metadata()), "annotations")
-        amounts = [annotations.get(setting) for setting in settings]
-        added = added if None in amounts or amounts[::2] != amounts[1::2] else []
         unless = "the annotations {} and {} have one value, and {} and {} have one".format(*settings)
-    if added:
+    annotations = nested(next(case.subject.metadata()), "annotations")
+    amounts = [annotations.get(setting) for setting in settings] or [None]
+    if added and (None in amounts or amounts[::2] != amounts[1::2]):
         facts = {"injector": name, "containers": " and ".join(added), "unless": unless}
         yield Hit(RuleId.INJECTED, case.prefix, facts)
 
@@ -275,38 +274,32 @@ def _runtimes(case: Case) -> Iterator[Hit]:
     for owner, limit, raw in _written(case):
         names = [entry.get("name") for entry in nested_list(raw, "env")]
         for source, text in runtime_problems(raw, limit.value()) if limit.sign > 0 else ():
-            field = (
-                f"env[{names.index(source)}]" if source in names else "args" if "args" in raw else "command"
-            )
+            field = "args" if "args" in raw else "command"
+            field = f"env[{names.index(source)}]" if source in names else field
             yield case.hit(RuleId.RUNTIME_MEMORY, owner, field, text=text)
 
 
 def _memory_volumes(case: Case) -> Iterator[Hit]:
     """Volumes of tmpfs, which count to the cgroup that writes. Source: pkg/volume/emptydir/empty_dir.go."""
-    names = [raw.get("name") for raw in nested_list(_spec(case), "volumes")]
-    for volume in case.pod.spec.volumes or ():
-        if volume.empty_dir is None or volume.empty_dir.medium != "Memory":
-            continue
-        size = ZERO
+    for index, volume in enumerate(nested_list(_spec(case), "volumes")):
+        size, name, directory = ZERO, volume.get("name"), nested(volume, "emptyDir")
         with suppress(QosError):
-            size = Quantity.from_json(volume.empty_dir.size_limit)
+            size = Quantity.from_json(directory.get("sizeLimit"))
         writers = [
             (limit, owner.label)
             for owner, limit, raw in _written(case)
             for mount in nested_list(raw, "volumeMounts")
-            if mount.get("name") == volume.name and mount.get("readOnly") is not True
+            if mount.get("name") == name and mount.get("readOnly") is not True
         ]
         limit, owner = min((writer for writer in writers if writer[0].sign > 0), default=(ZERO, ""))
-        if (case.subject.raw and not writers) or (size.sign > 0 and not 0 < limit.nano <= size.nano * 2):
+        is_small = size.sign > 0 and not 0 < limit.nano <= size.nano * 2
+        if directory.get("medium") != "Memory" or not writers or is_small:
             continue
-        facts = {
-            "volume": volume.name,
-            "bound": f" of up to {size}" if size.sign > 0 else " without a sizeLimit",
-            "whose": f"limit of {owner}, {limit}" if owner else "of the container that writes",
-        }
+        bound = f" of up to {size}" if size.sign > 0 else " without a sizeLimit"
+        whose = f"limit of {owner}, {limit}" if owner else "of the container that writes"
         level = None if owner and not 0 < size.nano < limit.nano else Level.NOTE
-        index = f"[{names.index(volume.name)}].emptyDir" if volume.name in names else ""
-        yield Hit(RuleId.MEMORY_VOLUME, f"{case.prefix}.volumes{index}", facts, level=level)
+        facts = {"volume": str(name), "bound": bound, "whose": whose}
+        yield Hit(RuleId.MEMORY_VOLUME, f"{case.prefix}.volumes[{index}].emptyDir", facts, level=level)
 
 
 def _fits_no_node(case: Case) -> Iterator[Hit]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import Final, NamedTuple
+from typing import Final
 
 from kubectl_qos.errors import QuantityError
 from kubectl_qos.k8s.objects import Json, nested, nested_list
@@ -24,19 +24,11 @@ _LEAST_HEAP: Final = (96 << 20) * 13 // 10
 """MaxHeapSize by default: of less than twice that the JVM takes half, whatever MaxRAMPercentage is."""
 
 
-class _Runtime(NamedTuple):
-    """`others` is what needs memory beside the size, `most` the percentage of a limit that it may be."""
-
-    size: str
-    others: str
-    most: int
-    advice: str
-
-
-_JAVA: Final = _Runtime("a Java heap", "metaspace, threads, code and buffers", 75, "-XX:MaxRAMPercentage=75")
-_NODE: Final = _Runtime("an old space of Node.js", "buffers, code and stacks", 75, "--max-old-space-size={}")
-_GO: Final = _Runtime("a Go memory limit", "cgo, mapped files and the kernel", 95, "GOMEMLIMIT={}MiB")
-_FLAGS: Final[tuple[tuple[_Runtime, str, Mapping[str, int] | None], ...]] = (
+_JAVA: Final = ("a Java heap", "metaspace, threads, code and buffers", 75, "-XX:MaxRAMPercentage=75")
+_NODE: Final = ("an old space of Node.js", "buffers, code and stacks", 75, "--max-old-space-size={}")
+_GO: Final = ("a Go memory limit", "cgo, mapped files and the kernel", 95, "GOMEMLIMIT={}MiB")
+"""What is set, what needs memory beside it, how many percent of a limit it may be, and what to write."""
+_FLAGS: Final[tuple[tuple[tuple[str, str, int, str], str, Mapping[str, int] | None], ...]] = (
     (_JAVA, "-Xmx|-XX:MaxHeapSize=", _JAVA_UNITS),
     (_JAVA, "-XX:MaxRAMPercentage=", None),
     (_NODE, r"--max[-_]old[-_]space[-_]size[-_]percentage[=\s]", None),
@@ -49,7 +41,8 @@ _FLAGS: Final[tuple[tuple[_Runtime, str, Mapping[str, int] | None], ...]] = (
 def runtime_problems(container: Json, limit_bytes: int) -> Iterator[tuple[str, str]]:
     """The variable, or the arguments, that leave too little of a memory limit, and why."""
     variables, seen = _variables(container, limit_bytes), set()
-    words = [str(word) for name in ("command", "args") for word in container.get(name) or ()]
+    parts = [container.get(name) for name in ("command", "args")]
+    words = [str(word) for part in parts if isinstance(part, list) for word in part]
     arguments = _expanded(" ".join(words), variables)
     texts = [*((name, f"{name}={text}") for name, text in variables.items()), (_ARGUMENTS, arguments)]
     if re.search(r"(?:^|[\s/])(?:java|node)\s", arguments):
@@ -57,7 +50,7 @@ def runtime_problems(container: Json, limit_bytes: int) -> Iterator[tuple[str, s
         texts = [item for item in texts if item[0] in {*_ORDER, "NODE_OPTIONS", "GOMEMLIMIT"}]
     texts.sort(key=lambda item: _ORDER.get(item[0], 2))
     for runtime, flag, units in _FLAGS:
-        pattern = re.compile(rf"(?<![\w-])(?:{flag})([\d.]+)(\w*)(?=[\s\"';]|$)")
+        pattern = re.compile(rf"(?<![\w-])(?:{flag})(\d+(?:\.\d+)?)(\w*)(?=[\s\"';]|$)")
         found = [(name, match) for name, text in texts for match in pattern.finditer(text)]
         if not found or runtime in seen:
             continue
@@ -72,17 +65,13 @@ def runtime_problems(container: Json, limit_bytes: int) -> Iterator[tuple[str, s
         else:
             yield source, f"{setting} is no size that the runtime reads: it does not start"
             continue
-        if size * 100 > limit_bytes * runtime.most:
+        kind, others, most, advice = runtime
+        if size * 100 > limit_bytes * most:
             left = f"{(limit_bytes - size) >> 20}Mi" if size < limit_bytes else "nothing"
-            advice = runtime.advice.format(limit_bytes * runtime.most // 100 >> 20)
-            enough = (
-                f", or a limit of {(size * 100 // runtime.most >> 20) + 1}Mi" if units is not None else ""
-            )
-            text = f"is {runtime.size} of {size >> 20}Mi in a memory limit of {limit_bytes >> 20}Mi"
-            yield (
-                source,
-                f"{setting} {text}, which leaves {left} for {runtime.others}: write {advice}{enough}",
-            )
+            enough = f", or a limit of {(size * 100 // most >> 20) + 1}Mi" if units is not None else ""
+            text = f"{setting} is {kind} of {size >> 20}Mi in a memory limit of {limit_bytes >> 20}Mi"
+            fitting = advice.format(limit_bytes * most // 100 >> 20)
+            yield source, f"{text}, which leaves {left} for {others}: write {fitting}{enough}"
 
 
 def _expanded(text: str, variables: Mapping[str, str]) -> str:

@@ -202,10 +202,9 @@ class Container(ApiStruct, frozen=True):
 
 
 class EmptyDir(ApiStruct, frozen=True):
-    """A scratch volume; `medium` Memory is tmpfs and counts as the pod's memory, `size_limit` a quantity."""
+    """A scratch volume; `medium` Memory is tmpfs and counts as the pod's memory."""
 
     medium: str = ""
-    size_limit: str | int | None = None
 
 
 class _Present(ApiStruct, frozen=True):
