@@ -470,11 +470,12 @@ _REFUSALS: Final = (RuleId.REFUSED, RuleId.REQUEST_ABOVE_LIMIT, RuleId.LIMIT_RAN
 
 
 def check(subjects: Iterable[Subject], context: Context) -> list[Finding]:
-    """Every finding on the pods, each once: the pods of a workload share theirs."""
-    cases = [Case(subject, context) for subject in subjects if not subject.pod.is_terminal]
+    """Every finding on the pods, those that failed too, each once: the pods of a workload share theirs."""
+    cases = [Case(subject, context) for subject in subjects if subject.pod.status.phase != "Succeeded"]
+    running = [case for case in cases if not case.pod.is_terminal]
     own = [(case, hit) for case in cases for rule in _POD_RULES for hit in rule(case)]
     refused = {id(case) for case, hit in own if hit.rule in _REFUSALS}
-    hits = chain(own, _inversions(cases), _quotas([case for case in cases if id(case) not in refused]))
+    hits = chain(own, _inversions(running), _quotas([case for case in running if id(case) not in refused]))
     found: dict[object, Finding] = {}
     for case, hit in hits:
         level = case.settings.level(hit.rule)

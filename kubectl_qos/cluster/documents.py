@@ -295,7 +295,7 @@ class ParsedObjects:
             self.skipped += 1
             return
         if not isinstance(raw, Mapping):
-            actual = "a list" if isinstance(raw, list) else "a text" if isinstance(raw, str) else f"{raw!r}"
+            actual = {list: "a list", str: "a text", type(None): "null"}.get(type(raw), repr(raw))
             self.problems.append(location.error(f"an object was expected, not {actual}"))
             return
         kind = raw.get("kind") or default_kind

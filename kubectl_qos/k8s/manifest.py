@@ -121,10 +121,14 @@ def _taken_names(pod: Pod) -> Iterator[Refusal]:
 
 
 def _unknown_in_containers(raw: Any, pod: Pod) -> Iterator[str]:
+    """What is not in a pod's spec, as the containers of Argo's containerSet, has fields of its own beside."""
     for key in spec_path(pod):
         raw = raw[key]
     for index, container in enumerate(raw["containers"]):
-        yield from unknown_fields(container, "Container", f"{dotted(spec_path(pod))}.containers[{index}].")
+        path = f"{dotted(spec_path(pod))}.containers[{index}]."
+        fields = unknown_fields(container, "Container", path)
+        is_pod = spec_path(pod)[-1] == "spec"
+        yield from (field for field in fields if is_pod or "." in field.removeprefix(path))
 
 
 def unknown_fields(raw: Mapping[str, Any], type_: str, path: str = "") -> Iterator[str]:

@@ -6,6 +6,7 @@ import json
 import runpy
 from pathlib import Path
 from string import Formatter
+from textwrap import dedent
 from typing import Any, Final
 
 import pytest
@@ -134,3 +135,32 @@ def test_no_message_has_another_format_than_the_policies_know() -> None:
         for _, _, format_, conversion in Formatter().parse(text.message):
             assert not format_
             assert conversion is None
+
+
+def test_a_pod_that_failed_is_checked(run: Run) -> None:
+    """An evicted pod was left out without a word; one that has succeeded still is."""
+    text = """\
+        apiVersion: v1
+        kind: Pod
+        metadata: {{name: web, uid: 1-1}}
+        spec: {{priorityClassName: vital, containers: [{{name: app}}]}}
+        status: {{phase: {phase}, reason: Evicted}}
+        """
+    (run.home / "x.yaml").write_text(dedent(text.format(phase="Failed")))
+    done = run("check", "x.yaml")
+    assert "no request for cpu and memory in container app: the pod is BestEffort" in done.out
+    assert done.err.startswith("PriorityClass vital is not in the files: it counts as 0\n")
+    assert found(run, dedent(text.format(phase="Succeeded"))) == []
+
+
+@pytest.mark.parametrize(("name", "extra"), [("spec", ["dependencies"]), ("containerSet", [])])
+def test_containers_outside_of_a_pod_may_have_fields_of_their_own(
+    name: str, extra: list[str], run: Run
+) -> None:
+    """As those of Argo's containerSet have."""
+    container = "{name: app, dependencies: [a], resources: {limit: {memory: 1Gi}}}"
+    text = (
+        f"apiVersion: a.io/v1\nkind: Flow\nmetadata: {{name: web}}\n{name}: {{containers: [{container}]}}\n"
+    )
+    fields = [one["path"] for one in found(run, text) if one["rule"] == "QOS003"]
+    assert fields == [f"{name}.containers[0].{field}" for field in (*extra, "resources.limit")]

@@ -305,6 +305,7 @@ def _context(
     from kubectl_qos.check.rules import injector
     from kubectl_qos.cluster.files import FileSource
     from kubectl_qos.edit.related import LIMIT_RANGES, QUOTAS, convert_all
+    from kubectl_qos.k8s.defaulting import SYSTEM_PRIORITIES
     from kubectl_qos.k8s.node_overrides import apply_overrides
     from kubectl_qos.k8s.objects import nested
     from kubectl_qos.k8s.releases import Release
@@ -331,7 +332,11 @@ def _context(
                 if isinstance(value, int)
             },
         )
-        return context, []
+        names = {pod.spec.priority_class_name for pod in snapshot.pods if pod.spec.priority is None}
+        names -= {*context.priorities, *SYSTEM_PRIORITIES, ""}
+        return context, [
+            f"PriorityClass {name} is not in the files: it counts as 0" for name in sorted(names)
+        ]
     first = {pod.namespace: pod for pod in snapshot.pods if resolved.scope.matches(pod)}
     ranges: list[LimitRange] = []
     unknown: list[str] = []
@@ -372,13 +377,15 @@ def _print(
     notes: tuple[str, ...],
     clusters: tuple[ClusterValues, ...] | None = None,
 ) -> None:
+    import json
+
     from kubectl_qos.present import check as present
 
     printers: dict[str, Callable[[Report], Iterable[str]]] = {
         "text": present.text_lines,
         "github": present.github_lines,
         "junit": lambda report: [present.junit(report)],
-        "sarif": lambda report: [json_text(present.sarif(report, __version__))],
+        "sarif": lambda report: [json.dumps(present.sarif(report, __version__), indent=2)],
     }
     if format_ is not None and format_ not in printers:
         from kubectl_qos.present.values.findings import finding_list_values
@@ -387,13 +394,6 @@ def _print(
     else:
         output.print_lines(printers[format_ or "text"](report))
     output.notes([*notes, present.summary(report)])
-
-
-def json_text(values: object) -> str:
-    """A document of another's schema."""
-    import json
-
-    return json.dumps(values, indent=2)
 
 
 def _print_policies(settings: Settings, release: str | None) -> None:
