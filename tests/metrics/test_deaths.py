@@ -74,7 +74,7 @@ def death(store: Prometheus, *events: Event) -> Kill:
     return kill
 
 
-def verdict(kill: Kill) -> tuple[Mechanism, Confidence]:
+def finding(kill: Kill) -> tuple[Mechanism, Confidence]:
     return kill.diagnosis.mechanism, kill.diagnosis.confidence
 
 
@@ -89,7 +89,7 @@ def test_without_evidence_of_the_node_it_was_the_limit(
     node_bytes: float | None, confidence: Confidence
 ) -> None:
     kill = death(Died(node_bytes))
-    assert verdict(kill) == (LIMIT, confidence)
+    assert finding(kill) == (LIMIT, confidence)
     facts = [one.fact for one in kill.diagnosis.evidence]
     assert (Fact.LIMIT_NOT_SEEN in facts, Fact.NODE_PEAK in facts) == (True, node_bytes is not None)
     said = "; ".join(map(evidence_sentence, kill.diagnosis.evidence))
@@ -98,11 +98,11 @@ def test_without_evidence_of_the_node_it_was_the_limit(
 
 
 def test_a_node_that_was_full_may_have_killed() -> None:
-    assert verdict(death(Died(FULL))) == (NODE, POSSIBLE)
-    assert verdict(death(Died(CALM, pressure=1))) == (NODE, POSSIBLE)
+    assert finding(death(Died(FULL))) == (NODE, POSSIBLE)
+    assert finding(death(Died(CALM, pressure=1))) == (NODE, POSSIBLE)
     kill = death(Died(FULL, is_oom=0))
-    assert verdict(kill) == (NODE, POSSIBLE), "a victim of the node often ends as Error"
-    assert verdict(death(Died(FULL, peak=75 * MI))) == (LIMIT, LIKELY), "its own limit was nearer"
+    assert finding(kill) == (NODE, POSSIBLE), "a victim of the node often ends as Error"
+    assert finding(death(Died(FULL, peak=75 * MI))) == (LIMIT, LIKELY), "its own limit was nearer"
 
 
 @pytest.mark.parametrize(
@@ -118,17 +118,17 @@ def test_an_event_of_that_node_and_time_is_evidence(node: str, seconds: int, mec
 
 def test_the_limit_of_the_pod_counts_where_the_store_has_it() -> None:
     pod_limit = 40 * MI
-    assert verdict(death(Died(CALM, pod_limit=pod_limit))) == (Mechanism.POD_LIMIT, LIKELY)
+    assert finding(death(Died(CALM, pod_limit=pod_limit))) == (Mechanism.POD_LIMIT, LIKELY)
     near = death(Died(FULL, pod_limit=pod_limit, pod_peak=39 * MI, limit=None))
-    assert verdict(near) == (Mechanism.POD_LIMIT, LIKELY)
+    assert finding(near) == (Mechanism.POD_LIMIT, LIKELY)
     without = death(Died(CALM, limit=None))
-    assert verdict(without) == (Mechanism.UNKNOWN, POSSIBLE), "a limit that the store does not have"
+    assert finding(without) == (Mechanism.UNKNOWN, POSSIBLE), "a limit that the store does not have"
     assert Fact.NO_LIMIT not in [one.fact for one in without.diagnosis.evidence]
 
 
 def test_a_kill_without_an_oom_needs_a_sample_at_the_limit() -> None:
-    assert verdict(death(Died(CALM, is_oom=0))) == (Mechanism.UNKNOWN, POSSIBLE)
-    assert verdict(death(Died(CALM, is_oom=0, peak=79 * MI))) == (LIMIT, POSSIBLE)
+    assert finding(death(Died(CALM, is_oom=0))) == (Mechanism.UNKNOWN, POSSIBLE)
+    assert finding(death(Died(CALM, is_oom=0, peak=79 * MI))) == (LIMIT, POSSIBLE)
 
 
 def test_an_eviction_is_one_death_of_the_pod_with_its_time() -> None:
@@ -143,7 +143,7 @@ def test_an_eviction_is_one_death_of_the_pod_with_its_time() -> None:
         (f"{ended}timestamp", APP, year_1),
     ]
     older = death(store)
-    assert (older.container, older.time, *verdict(older)) == (
+    assert (older.container, older.time, *finding(older)) == (
         "",
         "2026-11-23T18:41:23Z",
         Mechanism.EVICTION,
@@ -158,5 +158,5 @@ def test_an_eviction_is_one_death_of_the_pod_with_its_time() -> None:
         "status": {"phase": "Failed", "reason": "Evicted", "containerStatuses": statuses},
     }
     found = find_kills(Snapshot(pods=(convert(raw, Pod),)), EventList())
-    assert [(one.time, *verdict(one)) for one in found] == [("", Mechanism.EVICTION, POSSIBLE)]
+    assert [(one.time, *finding(one)) for one in found] == [("", Mechanism.EVICTION, POSSIBLE)]
     assert with_older(found, [older], 3600) == [older], "--at: no store has what the status says"

@@ -91,24 +91,24 @@ def test_why_there_is_none(connect_to: ConnectTo, answer: Answer, sentence: str,
     assert hint in raised.value.hint
 
 
-TENANT = service("team-a", "prometheus", {NAME: "thanos-query-frontend"}, http=80)
+FOREIGN = service("team-a", "prometheus", {NAME: "thanos-query-frontend"}, http=80)
 
 
 def listing(*services: dict[str, Any]) -> Answer:
     return Answer(200, json.dumps({"items": services}).encode())
 
 
-def test_a_service_that_a_tenant_may_have_labelled_is_not_taken(connect_to: ConnectTo) -> None:
+def test_a_service_outside_the_namespaces_of_monitoring_is_not_taken(connect_to: ConnectTo) -> None:
     """Its labels are looked for before those of the cluster's own store."""
-    store = find_store(connect_to(lambda _: listing(TENANT, OPERATED)))
+    store = find_store(connect_to(lambda _: listing(FOREIGN, OPERATED)))
     assert store.name == "service monitoring/prometheus-operated"
     with pytest.raises(QosError, match="service team-a/prometheus is labelled") as raised:
-        find_store(connect_to(lambda _: listing(TENANT)))
+        find_store(connect_to(lambda _: listing(FOREIGN)))
     assert raised.value.hint == "--prometheus team-a/prometheus takes it nevertheless"
 
 
 def test_a_service_that_is_named_may_be_anywhere(connect_to: ConnectTo) -> None:
-    connection = connect_to(lambda _: listing(TENANT, OPERATED))
+    connection = connect_to(lambda _: listing(FOREIGN, OPERATED))
     assert is_service("team-a/prometheus")
     assert not is_service("localhost:9090")
     assert find_store(connection, service="team-a/prometheus").name == "service team-a/prometheus"
