@@ -21,7 +21,7 @@ from kubectl_qos.present.node_rows import percent
 from kubectl_qos.present.output import Column, column, find_column, table
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Mechanism
-from kubectl_qos.qos.simulation.next_death import OF_NODE, NextDeath
+from kubectl_qos.qos.simulation.next_death import NextDeath, is_upper_bound
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.commands import next as next_command
@@ -208,7 +208,8 @@ def _node_row(name: str, node: ExportedNode) -> _Row:
     get, death = node.values.get, _death(node)
     by_class = {qos.name.lower(): get(f"node_memory_used_bytes {qos}") for qos in QosClass}
     capacity, worst = get("node_memory_capacity_bytes"), get("node_memory_worst_case_bytes")
-    known = [one for one in by_class.values() if one is not None]
+    own = get("node_own_memory_bytes")
+    known = [one for one in (*by_class.values(), own) if one is not None]
     used = sum(known) if known else None
     values = {
         "node": name,
@@ -216,24 +217,30 @@ def _node_row(name: str, node: ExportedNode) -> _Row:
         "pods": get("node_pods"),
         **by_class,
         "used": used,
+        "own": own,
         "capacity": capacity,
         "used_percent": percent(used, capacity),
         "worst": worst,
         "worst_percent": percent(worst, capacity),
+    }
+    left = {
         "to_eviction": get("node_eviction_distance_bytes hard"),
         "to_soft_eviction": get("node_eviction_distance_bytes soft"),
     }
+    values |= left
     ranked = [key for key, pod in node.pods.items() if pod.get("pod_kill_rank") == 1]
     first = min((key for key in ranked if "pod_freed_bytes" in node.pods[key]), default=None)
     if first is not None:
         victim_score = node.pods[first].get("pod_oom_score")
         values |= {"kernel_victim": "/".join(first), "victim_score": victim_score}
+    is_bound = _is_upper_bound(node, Mechanism.EVICTION)
+    cells = {key: node_columns.left_text(size, is_bound=is_bound) for key, size in left.items()}
     if death is None:
-        return _Row((name,), values)
+        return _Row((name,), values, cells)
     victim, by = next_death.victim(death), next_death.killed_by(death)
     far = next_death.distance(death)
     values |= {"death_in": death.distance_bytes, "death_by": by, "next_death": victim}
-    cells = {"next_death": f"{far} {victim}, {by}", "distance": far, "victim": victim, "by": by}
+    cells |= {"next_death": f"{far} {victim}, {by}", "distance": far, "victim": victim, "by": by}
     return _Row((name,), values, cells)
 
 
@@ -247,5 +254,9 @@ def _death(node: ExportedNode) -> NextDeath | None:
     by, key = Mechanism(mechanism), (known["namespace"], known["pod"])
     is_own = by is Mechanism.CONTAINER_LIMIT or bool(known.get("own_limit"))
     death = NextDeath(by, distance, key, known["container"], QosClass(qos) if qos else None, 0, is_own=is_own)
-    is_bound = by in OF_NODE and bool(node.values.get("node_pods_without_usage"))
-    return death._replace(is_upper_bound=is_bound)
+    return death._replace(is_upper_bound=_is_upper_bound(node, by))
+
+
+def _is_upper_bound(node: ExportedNode, mechanism: Mechanism) -> bool:
+    is_measured = not node.values.get("node_pods_without_usage")
+    return is_upper_bound(mechanism, node.values.get("node_own_memory_bytes"), is_measured=is_measured)

@@ -21,7 +21,16 @@ from kubectl_qos.k8s.interning import Interner
 from kubectl_qos.k8s.kinds import dotted, is_workload, pod_from_workload, pods_from_custom, spec_path
 from kubectl_qos.k8s.objects import QUANTITY_MAPS, Json, NodeObject, Pod, convert, json_decoder
 from kubectl_qos.k8s.quantity import Quantity
-from kubectl_qos.k8s.usage import PodKey, PodMetrics, PodUsage, usage_by_pod
+from kubectl_qos.k8s.usage import (
+    NodeMetrics,
+    PodKey,
+    PodMetrics,
+    PodUsage,
+    Summary,
+    usage_by_node,
+    usage_by_pod,
+    usage_from_summary,
+)
 from kubectl_qos.yaml_loader import YamlDocument, read_yaml
 
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
@@ -35,6 +44,8 @@ _READ_LATER: Final = {
     *("LimitRange", "ResourceQuota", "PodDisruptionBudget"),
     *("HorizontalPodAutoscaler", "VerticalPodAutoscaler"),
 }
+_SUMMARY: Final = "Summary"
+"""What a kubelet's `/stats/summary` is called here: it has no kind."""
 
 _OnProblem = Callable[[InputError], object]
 _Json = memoryview | msgspec.Raw
@@ -224,6 +235,7 @@ class ParsedObjects:
     pods: list[Pod] = field(default_factory=list)
     nodes: dict[str, NodeObject] = field(default_factory=dict)
     usage: dict[PodKey, PodUsage] = field(default_factory=dict)
+    node_usage: dict[str, int] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
     problems: list[InputError] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
@@ -288,9 +300,9 @@ class ParsedObjects:
             self.problems.append(_bad_json(error, content, location))
 
     def _add(self, raw: Any, location: DocumentLocation, default_kind: str = "") -> None:
-        words = raw.keys() if isinstance(raw, Mapping) else ()
+        words = {*raw} if isinstance(raw, Mapping) else set()
         needed = {"apiVersion"} if "values" in PurePath(location.name).name else {"apiVersion", "kind"}
-        is_object = default_kind or location.path or (needed & {*words} and "$patch" not in words)
+        is_object = default_kind or location.path or (needed & words and "$patch" not in words)
         if self.is_walked and not is_object:
             self.skipped += 1
             return
@@ -298,7 +310,8 @@ class ParsedObjects:
             actual = {list: "a list", str: "a text", type(None): "null"}.get(type(raw), repr(raw))
             self.problems.append(location.error(f"an object was expected, not {actual}"))
             return
-        kind = raw.get("kind") or default_kind
+        is_summary = self.objects is None and {"node", "pods"} <= words
+        kind = raw.get("kind") or default_kind or (_SUMMARY if is_summary else "")
         if not isinstance(kind, str) or not kind:
             hint = "every document needs apiVersion and kind"
             self.problems.append(location.error("Object 'Kind' is missing", hint))
@@ -335,6 +348,12 @@ class ParsedObjects:
             self.nodes[node.name] = node
         elif kind == "PodMetrics":
             self.usage |= usage_by_pod([convert(raw, PodMetrics)])
+        elif kind == "NodeMetrics":
+            self.node_usage |= usage_by_node([convert(raw, NodeMetrics)])
+        elif kind == _SUMMARY:
+            summary = msgspec.convert(raw, Summary, strict=False)
+            self.usage |= usage_from_summary(summary)
+            self.node_usage |= {summary.node.node_name: summary.node.working_set_bytes or 0}
         elif kind == "Event" and raw.get("apiVersion", "v1") == "v1":
             # Those of events.k8s.io are the same in other words; a custom resource may have this name too.
             self.events.append(convert(raw, Event))

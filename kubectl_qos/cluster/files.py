@@ -116,7 +116,11 @@ class FileSource(Source):
         parsed = self._parsed
         return with_missing_releases(
             Snapshot(
-                pods=tuple(parsed.pods), nodes=parsed.nodes, usage=parsed.usage, overrides=self._overrides
+                pods=tuple(parsed.pods),
+                nodes=parsed.nodes,
+                usage=parsed.usage,
+                node_usage=parsed.node_usage,
+                overrides=self._overrides,
             )
         )
 

@@ -27,7 +27,7 @@ from kubectl_qos.k8s.kubelet import Kubelet, kubelet_from_configz
 from kubectl_qos.k8s.objects import NodeObject, Pod, json_decoder
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import Missing
-from kubectl_qos.k8s.usage import PodMetrics, Summary
+from kubectl_qos.k8s.usage import NodeMetrics, PodMetrics, Summary
 from kubectl_qos.transport import logging as log
 from kubectl_qos.transport.client import Connection
 
@@ -93,6 +93,7 @@ class _CountPage(msgspec.Struct):
 
 _nodes = Pager(NodeObject)
 _metrics = Pager(PodMetrics)
+_node_metrics = Pager(NodeMetrics)
 _pod = json_decoder(Pod)
 _node = json_decoder(NodeObject)
 _summary = json_decoder(Summary)
@@ -174,6 +175,11 @@ class KubeApi:
         """What a node's kubelet measured of its pods, through the node proxy."""
         path = f"/api/v1/nodes/{path_segment(node)}/proxy/stats/summary"
         return decode_body(_summary, self.client.whole(path, {}), f"the summary of {node}'s kubelet")
+
+    def node_metrics(self) -> Iterator[NodeMetrics]:
+        """The metrics API's samples of whole nodes, of the version that has those of pods."""
+        path = f"{_METRICS}/{self._metrics_versions[0]}/nodes"
+        return (sample for items, *_ in _node_metrics.stream(self.client, path, {}) for sample in items)
 
     def pod_metrics(self, namespace: str | None = None) -> Iterator[PodMetrics]:
         """Samples of the metrics API, of the newest version that the server has; it has no pages."""

@@ -14,7 +14,7 @@ from kubectl_qos.cluster.background import run_all
 from kubectl_qos.cluster.kube_api import KubeApi
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.snapshot import NO_USAGE, Missing, Usage
-from kubectl_qos.k8s.usage import PodKey, PodUsage, Pressure, usage_by_pod, usage_from_summary
+from kubectl_qos.k8s.usage import PodKey, PodUsage, Pressure, usage_by_node, usage_by_pod, usage_from_summary
 from kubectl_qos.transport import logging as log
 
 NODES_AT_ONCE: Final = 8
@@ -67,7 +67,7 @@ def read_usage(
 
 def _from_metrics(api: KubeApi, namespace: str | None, of: Container[PodKey] | None) -> Usage:
     try:
-        return Usage(usage_by_pod(api.pod_metrics(), of))
+        return _with_nodes(api, Usage(usage_by_pod(api.pod_metrics(), of)))
     except ApiError as error:
         if error.status in {HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE}:
             remedy = "install metrics-server; without it the order is by oom_score_adj alone"
@@ -79,12 +79,21 @@ def _from_metrics(api: KubeApi, namespace: str | None, of: Container[PodKey] | N
     except QosError as error:
         return Usage({}, Missing("memory usage", str(error)))
     try:
-        return Usage(usage_by_pod(api.pod_metrics(namespace), of), of_others)
+        return _with_nodes(api, Usage(usage_by_pod(api.pod_metrics(namespace), of), of_others))
     except QosError as error:
         remedy = ""
         if isinstance(error, ApiError) and error.status == HTTPStatus.FORBIDDEN:
             remedy = _grant_metrics(f"in the namespace {namespace}, or in all")
         return Usage({}, Missing("memory usage", str(error), remedy))
+
+
+def _with_nodes(api: KubeApi, usage: Usage) -> Usage:
+    """Usage with that of whole nodes; without it distances say that they are upper bounds."""
+    try:
+        return usage._replace(by_node=usage_by_node(api.node_metrics()))
+    except QosError as error:
+        log.log(log.DECISIONS, f"the usage of whole nodes is not known: {error}")
+        return usage
 
 
 def _grant_metrics(where: str) -> str:

@@ -32,6 +32,7 @@ _KINDS: Final = {
     "nodes": "Node",
     "events": "Event",
     "pods.metrics.k8s.io": "PodMetrics",
+    "nodes.metrics.k8s.io": "NodeMetrics",
     "limitranges": "LimitRange",
     "resourcequotas": "ResourceQuota",
     "horizontalpodautoscalers.autoscaling": "HorizontalPodAutoscaler",
@@ -64,6 +65,7 @@ class ObjectApi:
         nodes: Iterable[Json] = (),
         events: Iterable[Json] = (),
         metrics: Iterable[Json] | None = None,
+        node_metrics: Iterable[Json] | None = None,
         limits: Iterable[Json] = (),
         others: Mapping[str, Json] | None = None,
         version: str = "v1.36.2",
@@ -72,6 +74,7 @@ class ObjectApi:
         self.nodes = sorted(nodes, key=place)
         self.events = sorted(events, key=place)
         self.metrics = None if metrics is None else sorted(metrics, key=place)
+        self.node_metrics = None if node_metrics is None else list(node_metrics)
         self.limits = [dict(found) for found in limits]
         self.others = dict(others or {})
         self.absent = {"verticalpodautoscalers.autoscaling.k8s.io"}
@@ -167,6 +170,8 @@ class ObjectApi:
             return [{"metadata": {"name": name}} for name in names]
         if resource == "pods.metrics.k8s.io":
             return self.metrics
+        if resource == "nodes.metrics.k8s.io":
+            return self.node_metrics
         kind = _KINDS.get(resource)
         return None if kind is None else [found for found in self.limits if found["kind"] == kind]
 

@@ -6,7 +6,6 @@ is killed on a node is whom `next_deaths` names. Not here: threads, what time it
 
 import copy
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
@@ -88,15 +87,14 @@ class Container(NamedTuple):
 class Script:
     """Moves a cluster along with the clock; `logs` are the lines of each node's kernel log.
 
-    `version` is another one whenever an object or a sample is; `node_usage` is the sample of whole nodes, of
-    those whose own processes use something; `killed_at` has the limits at the last kills, empty without one.
+    `version` is another one whenever an object or a sample is; `killed_at` has the limits at the last kills,
+    empty without one.
     """
 
     def __init__(self, items: list[dict[str, Any]], began: datetime, seed: int = 0) -> None:
         self.world = World(items, began, seed)
         self._kernels = Kernels(self.world)
         self.logs = self._kernels.logs
-        self.node_usage: dict[str, int] = {}
         self._own: dict[str, int] = {}
         self.version = (0, 0)
         self._kubelets, self._controllers = Kubelets(self.world), Controllers(self.world)
@@ -193,7 +191,7 @@ class Script:
 
     def _next(self, node: str, mechanism: Mechanism) -> NextDeath | None:
         """Whom this killer of a node kills next, by the last sample."""
-        state = state_of_node(replace(self.world.snapshot(), node_usage=self.node_usage), node)
+        state = state_of_node(self.world.snapshot(), node)
         return next((death for death in next_deaths(state) if death.mechanism is mechanism), None)
 
     def _fill(self, node: str, containers: list[Container]) -> None:
@@ -291,11 +289,14 @@ class Script:
             }
             for (namespace, name), containers in sorted(pods.items())
         ]
-        self.node_usage = {
-            node: self._own[node] + sum(self._used[one] for one in containers)
+        whole = {
+            node: self._own.get(node, 0) + sum(self._used[one] for one in containers)
             for node, containers in self._by_node().items()
-            if node in self._own
         }
+        self.world.api.node_metrics = [
+            {"kind": "NodeMetrics", "metadata": {"name": node}, "usage": {"memory": f"{used // _KIB}Ki"}}
+            for node, used in whole.items()
+        ]
 
     def _restart(self) -> None:
         raw = self.world.api.get(*RESTARTED)

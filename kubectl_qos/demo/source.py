@@ -89,9 +89,10 @@ class LivingDemo(Source):
 
     def _decode(self, script: Script) -> Snapshot:
         api = script.world.api
-        from kubectl_qos.k8s.usage import PodMetrics, usage_by_pod
+        from kubectl_qos.k8s.usage import NodeMetrics, PodMetrics, usage_by_node, usage_by_pod
 
-        before, self._decoded, usage = self._decoded, {}, self._last.usage
+        before, self._decoded = self._decoded, {}
+        usage, node_usage = self._last.usage, self._last.node_usage
         for raw in api.pods:
             key = raw["metadata"]["namespace"], raw["metadata"]["name"]
             revision = raw["metadata"]["resourceVersion"]
@@ -101,12 +102,13 @@ class LivingDemo(Source):
         if api.metrics is not self._metrics:
             self._metrics = api.metrics
             usage = usage_by_pod(convert(one, PodMetrics) for one in api.metrics or ())
+            node_usage = usage_by_node(convert(one, NodeMetrics) for one in api.node_metrics or ())
         nodes = self._last.nodes
         if api.nodes is not self._nodes:
             self._nodes = api.nodes
             nodes = {one.name: one for one in (convert(raw, NodeObject) for raw in api.nodes)}
         pods = tuple(pod for _, pod in self._decoded.values())
-        return replace(self._last, pods=pods, nodes=nodes, usage=usage, node_usage=script.node_usage)
+        return replace(self._last, pods=pods, nodes=nodes, usage=usage, node_usage=node_usage)
 
     def follow(self, scope: Scope) -> UpdateStream:
         """The first moment at once, then what changes."""

@@ -16,7 +16,7 @@ from kubectl_qos.k8s.kinds import WORKLOADS, find_workload, template_path
 from kubectl_qos.k8s.objects import Json, NodeObject, Pod, convert, nested, nested_list
 from kubectl_qos.k8s.quantity import Quantity, parse_time
 from kubectl_qos.k8s.snapshot import Snapshot
-from kubectl_qos.k8s.usage import PodMetrics, usage_by_pod
+from kubectl_qos.k8s.usage import NodeMetrics, PodMetrics, usage_by_node, usage_by_pod
 from kubectl_qos.qos.kills.evidence import OOM_KILLED
 
 QUOTA: Final = {
@@ -50,6 +50,7 @@ class World:
             nodes=by_kind["Node"],
             events=by_kind["Event"],
             metrics=by_kind["PodMetrics"],
+            node_metrics=by_kind["NodeMetrics"],
             limits=[copy.deepcopy(QUOTA)],
         )
         self.began = began
@@ -88,7 +89,10 @@ class World:
         nodes = (convert(one, NodeObject) for one in self.api.nodes)
         usage = usage_by_pod(convert(one, PodMetrics) for one in self.api.metrics or ())
         return Snapshot(
-            tuple(convert(one, Pod) for one in self.api.pods), {one.name: one for one in nodes}, usage
+            tuple(convert(one, Pod) for one in self.api.pods),
+            {one.name: one for one in nodes},
+            usage,
+            node_usage=usage_by_node(convert(one, NodeMetrics) for one in self.api.node_metrics or ()),
         )
 
     def event(

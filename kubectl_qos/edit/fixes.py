@@ -220,7 +220,7 @@ class NodeModel:
     usage: Mapping[PodKey, PodUsage]
     history: Mapping[ContainerKey, Evidence] = field(default_factory=dict)
     recommending: Mapping[PodKey, VerticalAutoscaler] = field(default_factory=dict)
-    own_bytes: int = 0
+    own_bytes: int | None = None
     own_processes: tuple[NodeProcess, ...] = ()
 
     @cached_property

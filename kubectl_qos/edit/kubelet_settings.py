@@ -86,8 +86,9 @@ def fix_kubelet(model: NodeModel, growth_bytes: int = 0) -> KubeletFix | None:
     kubepods = setup.node.allocatable_memory_bytes
     reserved = sum(known) if kubepods is None else capacity - kubepods
     overrides, fields = [], dict[str, Any]()
-    if model.own_bytes > reserved:
-        reserved = friendly(model.own_bytes * RESERVE_PERCENT // 100)
+    own_bytes = model.own_bytes or 0
+    if own_bytes > reserved:
+        reserved = friendly(own_bytes * RESERVE_PERCENT // 100)
         if reserved >= capacity:
             return None
         system = {**kubelet.system_reserved, MEMORY: in_bytes(max(reserved - known[0], 0))}
@@ -149,7 +150,7 @@ def _built(
         setup=after.setup,
         fields=fields,
         growth_bytes=growth_bytes,
-        own_bytes=model.own_bytes,
+        own_bytes=model.own_bytes or 0,
         reserved_bytes=reserved,
         threshold_bytes=threshold_bytes(after.setup.kubelet.eviction_hard.get(MEMORY_AVAILABLE), capacity),
         least_bytes=least,

@@ -151,7 +151,7 @@ def _recreated(pod: Pod, edits: Iterable[Edit]) -> Pod:
 
 
 def _deaths(
-    ranking: Ranking, setup: NodeSetup, own_bytes: int, keys: Collection[PodKey]
+    ranking: Ranking, setup: NodeSetup, own_bytes: int | None, keys: Collection[PodKey]
 ) -> tuple[tuple[NextDeath, ...], tuple[NextDeath, ...]]:
     """All that wait on a node, and those of these pods."""
     try:

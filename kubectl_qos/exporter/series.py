@@ -55,6 +55,10 @@ FAMILIES: Final = (
     ),
     Family("node_memory_capacity_bytes", "Memory capacity of the node."),
     Family("node_memory_used_bytes", "Working set of the node's pods, by QoS class."),
+    Family(
+        "node_own_memory_bytes",
+        "What the node uses beside its pods; where it is absent the node's distances are upper bounds.",
+    ),
     Family("node_memory_worst_case_bytes", "Memory of the node's pods once containers use up their limits."),
     Family(
         "node_eviction_distance_bytes", "Memory left until the kubelet evicts, below zero if it already does."
@@ -134,11 +138,12 @@ def _memory_values(snapshot: Snapshot, setup: NodeSetup, ranking: Ranking) -> It
     yield "node_memory_capacity_bytes", "", capacity
     for qos, amount in (memory.used or {}).items():
         yield "node_memory_used_bytes", labels(qos_class=qos), amount
+    yield "node_own_memory_bytes", "", snapshot.own_bytes(name)
     yield "node_memory_worst_case_bytes", "", memory.worst_bytes
     yield "node_eviction_distance_bytes", labels(threshold="hard"), hard
     yield "node_eviction_distance_bytes", labels(threshold="soft"), soft
     reported = troubles(node) if node is not None else ()
-    yield "node_in_trouble", "", int(is_in_trouble(reported, hard, used, capacity))
+    yield "node_in_trouble", "", int(is_in_trouble(reported, hard, whole or used, capacity))
     lowest = lowest_priorities_after(ranking.pods)
     yield "node_inversions", "", sum(map(is_inverted, ranking.pods, lowest))
 

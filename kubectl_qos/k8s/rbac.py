@@ -114,7 +114,12 @@ def _read(resource: str, scope: PermissionScope) -> tuple[Permission, ...]:
 TIERS: Final = (
     Tier("namespace", "pods of one namespace", _read("pods", PermissionScope.NAMESPACE)),
     Tier("cluster", "ranks among all pods", _read("pods", PermissionScope.EVERYWHERE)),
-    Tier("nodes", "exact oom_score_adj", _read("nodes", PermissionScope.CLUSTER)),
+    Tier(
+        "nodes",
+        "exact scores and distances",
+        _read("nodes", PermissionScope.CLUSTER)
+        + _permit("list", "nodes.metrics.k8s.io", scope=PermissionScope.CLUSTER, optional=True),
+    ),
     Tier(
         "metrics",
         "ranks by memory usage",

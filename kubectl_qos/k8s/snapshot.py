@@ -118,11 +118,11 @@ class Snapshot:
     at: str = ""
     autoscalers: tuple[VerticalAutoscaler, ...] = ()
 
-    def own_bytes(self, node_name: str) -> int:
-        """What a node's own processes use, 0 where that is unknown: the node's usage without its pods'."""
+    def own_bytes(self, node_name: str) -> int | None:
+        """What a node's own processes use: the node's usage without its pods'. None is unknown."""
         whole = self.node_usage.get(node_name)
         if whole is None:
-            return 0
+            return None
         pods = self.by_node().get(node_name, ())
         known = [self.usage_of(pod) for pod in pods if not pod.is_terminal]
         return max(whole - sum([usage.working_set_bytes for usage in known if usage is not None]), 0)

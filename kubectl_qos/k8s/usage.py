@@ -274,7 +274,19 @@ class PodMetrics(ApiStruct, frozen=True):
     containers: tuple[_ContainerMetrics, ...] = ()
 
 
+class NodeMetrics(ApiStruct, frozen=True):
+    """A node's sample of the metrics API: the working set of the whole node, its own processes included."""
+
+    metadata: _PodName = _PodName()
+    usage: _MemoryUsage = _MemoryUsage()
+
+
 T = TypeVar("T")
+
+
+def usage_by_node(samples: Iterable[NodeMetrics]) -> dict[str, int]:
+    """The working set of nodes by name."""
+    return {one.metadata.name: int(one.usage.memory) for one in samples if one.usage.memory is not None}
 
 
 def usage_by_pod(
@@ -350,10 +362,14 @@ class _PodStats(_Stats, frozen=True):
     process_stats: _ProcessStats = msgspec.field(name="process_stats", default=_ProcessStats())
 
 
+class _NodeStats(_Stats, frozen=True):
+    node_name: str = ""
+
+
 class Summary(ApiStruct, frozen=True):
     """The kubelet's summary of its node (`/stats/summary`)."""
 
-    node: _Stats = _Stats()
+    node: _NodeStats = _NodeStats()
     pods: tuple[_PodStats, ...] = ()
 
 

@@ -195,7 +195,8 @@ def _notes(fixes: Sequence[Fix], models: Collection[NodeModel]) -> Iterator[str]
     if any(fix.death.mechanism is Mechanism.EVICTION for fix in fixes):
         yield PRIORITY
     yield from mechanism_notes(one for fix in fixes for one in (fix.death, fix.sooner) if one is not None)
-    yield from state_notes({model.setup.node.name: replace(model).state() for model in models})
+    states = {model.setup.node.name: replace(model).state() for model in models}
+    yield from state_notes(states, next((model.usage for model in models), {}))
 
 
 def throttled_notes(

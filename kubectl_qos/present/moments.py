@@ -166,10 +166,10 @@ class DeathsAt(NamedTuple):
     mine: tuple[NextDeath, ...]
 
 
-def deaths_at_moments(effects: Effects, own_bytes: int) -> tuple[DeathsAt, ...]:
+def deaths_at_moments(effects: Effects, own_bytes: int | None) -> tuple[DeathsAt, ...]:
     """The next deaths at present, and from each moment on at which they become other ones.
 
-    `own_bytes` is what the node uses itself, 0 where that is unknown. None without a node, or where nothing
+    `own_bytes` is what the node uses itself, None where unknown. No moments without a node, or where nothing
     can be said of it.
     """
     setup = effects.before.setup
@@ -192,7 +192,7 @@ def deaths_at_moments(effects: Effects, own_bytes: int) -> tuple[DeathsAt, ...]:
     )
 
 
-def deaths_section(effects: Effects, own_bytes: int) -> Section | None:
+def deaths_section(effects: Effects, own_bytes: int | None) -> Section | None:
     """The nearest deaths of a changed pod's node, its own among them, before and from each moment on.
 
     None where nothing is known of them.

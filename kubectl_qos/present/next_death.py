@@ -6,20 +6,22 @@ from typing import Final, NamedTuple
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.present.format import count, duration, escape, eta, full_name, mebibytes
 from kubectl_qos.present.output import BYTES, NUMBER, Column, column
-from kubectl_qos.present.reasons import WITHOUT_USAGE, history_note, killer_notes, unmeasured_notes
+from kubectl_qos.present.reasons import (
+    WITHOUT_USAGE,
+    history_note,
+    killer_notes,
+    own_memory_notes,
+    unmeasured_notes,
+)
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import NextDeath, deaths_of, next_deaths, times_on_node
 from kubectl_qos.qos.simulation.node_state import NodeState, state_of_node
 
 EVERYWHERE: Final = Scope()
 AT_MOST: Final = "at most "
-UPPER_BOUND: Final = (
-    "distances count the memory of pods: what the node's own processes use makes them shorter"
-)
-
-
 KUBEPODS: Final = (
     "kubepods limit: the memory limit of all pods together: what the node has, less what is reserved"
 )
@@ -109,8 +111,8 @@ def _deaths(
     rows.sort(key=lambda row: row.death.distance_bytes)
     notes = [*unmeasured_notes(snapshot, states), *problems]
     if rows:
-        notes += [*mechanism_notes(row.death for row in rows), *state_notes(states)]
-        notes += _history_notes(snapshot)
+        notes += [*mechanism_notes(row.death for row in rows), *state_notes(states, snapshot.usage)]
+        notes += [history_note(snapshot.history)] if snapshot.history.containers else []
     return Deaths(tuple(rows), tuple(notes))
 
 
@@ -121,25 +123,19 @@ def _rows(snapshot: Snapshot, node: str, deaths: Iterable[NextDeath]) -> list[De
     return [DeathRow(node, death, None if death.before else times.get(key)) for death, key in keys]
 
 
-def _history_notes(snapshot: Snapshot) -> Iterator[str]:
-    if snapshot.history.containers:
-        yield history_note(snapshot.history)
-
-
 def mechanism_notes(deaths: Iterable[NextDeath]) -> Iterator[str]:
     """What a limit is that no pod has."""
     if any(one.mechanism is Mechanism.KUBEPODS_LIMIT for one in deaths):
         yield KUBEPODS
 
 
-def state_notes(states: Mapping[str, NodeState]) -> Iterator[str]:
+def state_notes(states: Mapping[str, NodeState], usage: Mapping[PodKey, PodUsage]) -> Iterator[str]:
     """What is not known of nodes, and who else kills there."""
     yield from killer_notes({name: state.setup for name, state in states.items()})
     without = sum(state.without_usage for state in states.values() if not state.is_unmeasured)
     if without:
         yield f"{count(without, 'pod')} {WITHOUT_USAGE}"
-    if not any(state.own_bytes for state in states.values()):
-        yield UPPER_BOUND
+    yield from own_memory_notes({name: state.own_bytes for name, state in states.items()}, usage)
 
 
 def distance(death: NextDeath) -> str:

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from kubectl_qos.present.format import NONE, UNKNOWN, binary, escape
-from kubectl_qos.present.next_death import distance, killed_by, victim
+from kubectl_qos.present.format import NONE, UNKNOWN, binary, escape, mebibytes
+from kubectl_qos.present.next_death import AT_MOST, distance, killed_by, victim
 from kubectl_qos.present.node_rows import NodeRow, percent, trouble_first
 from kubectl_qos.present.output import BYTES, NUMBER, PERCENT, Column, column
 from kubectl_qos.present.pod_columns import PSI_COLUMNS
@@ -37,6 +37,17 @@ def _no_threshold(row: NodeRow) -> str:
     return NONE if row.configured else UNKNOWN
 
 
+def left_text(left: int | None, nothing: str = "", *, is_bound: bool) -> str:
+    """Bytes until a threshold, at most so many where that is an upper bound."""
+    if left is None:
+        return nothing
+    return f"{AT_MOST if is_bound and left > 0 else ''}{mebibytes(left)}"
+
+
+def _no_distance(row: NodeRow) -> str:
+    return NONE if row.eviction is None and row.capacity else UNKNOWN
+
+
 def _victim_name(row: NodeRow) -> str | None:
     return None if row.victim is None else "/".join(row.victim.key)
 
@@ -59,12 +70,18 @@ _COLUMNS: Final[tuple[NodeColumn, ...]] = (
     _used_by(QosClass.GUARANTEED, "memory in use (working set)"),
     _used_by(QosClass.BURSTABLE, "memory in use"),
     _used_by(QosClass.BEST_EFFORT, "memory in use"),
-    column("used", lambda row: row.memory.used_bytes, "memory in use by all pods", BYTES),
+    column(
+        "used",
+        lambda row: row.used_bytes,
+        "memory in use, as kubectl top nodes shows it; that of pods alone where OWN is unknown",
+        BYTES,
+    ),
+    column("own", lambda row: row.own, "what the node itself uses beside its pods", BYTES),
     column("capacity", lambda row: row.capacity, "the machine's memory", BYTES),
     column(
         "used_percent",
         lambda row: row.used_percent,
-        "memory in use by pods, of the capacity",
+        "memory in use, of the capacity",
         PERCENT,
         header="%USED",
     ),
@@ -114,9 +131,9 @@ _COLUMNS: Final[tuple[NodeColumn, ...]] = (
     column(
         "to_eviction",
         lambda row: row.to_eviction,
-        "how much more memory pods can use until then, at most; below zero the kubelet already evicts",
+        "how much more memory may be used until then; below zero the kubelet already evicts",
         BYTES,
-        empty=lambda row: NONE if row.eviction is None and row.capacity else UNKNOWN,
+        cell=lambda row: left_text(row.to_eviction, _no_distance(row), is_bound=row.is_bound),
         ascending=True,
     ),
     column(
@@ -131,9 +148,13 @@ _COLUMNS: Final[tuple[NodeColumn, ...]] = (
     column(
         "to_soft_eviction",
         lambda row: row.to_soft_eviction,
-        "how much more memory pods can use before the soft threshold, at most",
+        "how much more memory may be used before the soft threshold",
         BYTES,
-        empty=lambda row: _no_threshold(row) if row.soft_eviction is None else UNKNOWN,
+        cell=lambda row: left_text(
+            row.to_soft_eviction,
+            _no_threshold(row) if row.soft_eviction is None else UNKNOWN,
+            is_bound=row.is_bound,
+        ),
         ascending=True,
         header="TO_SOFT",
     ),
@@ -196,7 +217,7 @@ _COLUMNS: Final[tuple[NodeColumn, ...]] = (
         "how much more memory until the next death, of its container, its pod, all pods or the node",
         BYTES,
         field="nextDeathInBytes",
-        empty=_no_victim,
+        cell=lambda row: _no_victim(row) if row.death is None else distance(row.death),
         ascending=True,
         header="IN",
     ),
@@ -226,7 +247,7 @@ DEFAULT_KEYS: Final = (
     *("used_percent", "requests_percent", "limits_percent", "worst_percent", "pressure", "next_death"),
 )
 _NOT_WIDE: Final = {
-    *("allocatable", "to_soft_eviction", "eviction_configured"),
+    *("own", "allocatable", "to_soft_eviction", "eviction_configured"),
     *("victim_qos", "victim_others", "death_in", "death_by"),
 }
 WIDE_KEYS: Final = tuple(key for key in NODE_COLUMNS if key not in _NOT_WIDE)

@@ -13,12 +13,13 @@ from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey, memory_psi
 from kubectl_qos.present.format import count, in_mi
-from kubectl_qos.present.reasons import killer_notes, ranking_notes
+from kubectl_qos.present.reasons import killer_notes, own_memory_notes, ranking_notes
 from kubectl_qos.qos.eviction import evictable_capacity, memory_threshold, to_hard_eviction, to_soft_eviction
 from kubectl_qos.qos.node_memory import NodeMemory, node_memory, schedulable_bytes
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import Basis, Profiles, Ranking, rank_node
-from kubectl_qos.qos.simulation.next_death import NextDeath, next_deaths
+from kubectl_qos.qos.reason import Mechanism
+from kubectl_qos.qos.simulation.next_death import NextDeath, is_upper_bound, next_deaths
 from kubectl_qos.qos.simulation.node_state import ranked_node_state
 
 _PRESSURES: Final = {"MemoryPressure": "memory", "DiskPressure": "disk", "PIDPressure": "pids"}
@@ -40,8 +41,9 @@ class NodeRow:
     `allocatable` is what pods can request, `victim` whom the kernel kills first, `death` the nearest one by
     any killer. `eviction` and `soft_eviction` are the kubelet's thresholds of
     memory.available, None also where there is none; `configured` says whether its configuration is known.
-    `psi10` and `psi60` are percents of the last 10 and 60 s in which some tasks waited for memory; `own` is
-    what the node's own processes use, 0 where that is unknown.
+    `psi10` and `psi60` are percents of the last 10 and 60 s in which some tasks waited for memory; `whole` is
+    what the node uses in all, `own` what it uses beside its pods, None where that is unknown. `is_bound` is
+    whether the distances to eviction are upper bounds.
     """
 
     name: str
@@ -59,7 +61,9 @@ class NodeRow:
     windows: bool = False
     psi10: float | None = None
     psi60: float | None = None
-    own: int = 0
+    whole: int | None = None
+    own: int | None = None
+    is_bound: bool = False
 
     @property
     def own_words(self) -> tuple[str, ...]:
@@ -81,9 +85,14 @@ class NodeRow:
         return None if self.memory.used is None else self.memory.used[qos]
 
     @property
+    def used_bytes(self) -> int | None:
+        """What the node uses, as kubectl top nodes shows it; its pods alone where only that is known."""
+        return self.whole or self.memory.used_bytes
+
+    @property
     def used_percent(self) -> float | None:
-        """The usage of pods as a share of the capacity."""
-        return percent(self.memory.used_bytes, self.capacity)
+        """The usage as a share of the capacity."""
+        return percent(self.used_bytes, self.capacity)
 
     @property
     def worst_percent(self) -> float | None:
@@ -147,8 +156,7 @@ def build_node_rows(
         *ranking_notes(snapshot, orders),
         *killer_notes({name: one.setup for name, one in orders.items()}),
     ]
-    if any(row.memory.used_bytes for row in rows):
-        notes.append("the used memory is that of pods, without the node's own processes")
+    notes += own_memory_notes({row.name: row.own for row in rows if row.memory.used_bytes}, snapshot.usage)
     return NodeRows(tuple(rows), tuple(notes), tuple(_eviction_notes(rows)), nodes)
 
 
@@ -186,13 +194,15 @@ def _build_row(
         windows=setup.node.is_windows,
         psi10=psi.avg10,
         psi60=psi.avg60,
+        whole=whole,
         own=own,
+        is_bound=is_upper_bound(Mechanism.EVICTION, own, is_measured=not ranking.without_usage),
     )
     order = OrderBasis(setup, ranking.basis, ranking.without_usage) if ranking.pods else None
     return CachedRow(row, order, made_from)
 
 
-def _next_death(setup: NodeSetup, ranking: Ranking, own_bytes: int) -> NextDeath | None:
+def _next_death(setup: NodeSetup, ranking: Ranking, own_bytes: int | None) -> NextDeath | None:
     try:
         state = ranked_node_state(ranking, setup, own_bytes=own_bytes)
     except InputError:

@@ -70,7 +70,7 @@ def permissions(tier: Tier, namespace: str | None) -> Iterable[Permission]:
 def _missing(tier: Tier, reviews: Reviews) -> str:
     nothing = NONE if tier.level(reviews) is AccessLevel.YES else UNKNOWN
     first, *others = phrases(tier.denied(reviews)) or [nothing]
-    return f"{first}, {len(others)} more" if others else first
+    return f"{first} +{len(others)}" if others else first
 
 
 def _where(permission: Permission, namespace: str | None) -> str:

@@ -10,7 +10,7 @@ from kubectl_qos.edit.status import LOW_POD_LIMIT
 from kubectl_qos.k8s.allocation import RESIZE_PENDING, low_pod_limit, resize_condition
 from kubectl_qos.k8s.node_overrides import PROFILES
 from kubectl_qos.k8s.quantity import parse_time, truncating_div
-from kubectl_qos.k8s.usage import NO_HISTORY, UsageOrigin
+from kubectl_qos.k8s.usage import NO_HISTORY, PodKey, PodUsage, UsageOrigin, origin_of
 from kubectl_qos.present.format import (
     binary,
     count,
@@ -340,6 +340,16 @@ def killer_notes(setups: Mapping[str, NodeSetup]) -> Iterator[str]:
     for text, names in nodes.items():
         if text:
             yield f"{first_few(sorted(names))}: {text}" if any(names) else text
+
+
+def own_memory_notes(own: Mapping[str, int | None], usage: Mapping[PodKey, PodUsage]) -> Iterator[str]:
+    """The source of what nodes use beside their pods, or what would tell."""
+    unknown = sorted(escape(name) or "the node" for name, own_bytes in own.items() if own_bytes is None)
+    if len(unknown) < len(own):
+        yield f"what nodes use beside their pods is from {origin_of(usage)}"
+    if unknown and usage:
+        more = "list on nodes.metrics.k8s.io (docs/rbac/nodes.yaml) or --usage=summary tells"
+        yield f"what {first_few(unknown)} uses beside its pods is unknown: {more}"
 
 
 def pod_subject(prediction: Prediction) -> str:

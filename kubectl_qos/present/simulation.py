@@ -65,7 +65,7 @@ def scenario_sentence(node_state: NodeState, scenario: Scenario) -> str:
 
 def _growth(node_state: NodeState, growth: ContainerGrowth) -> str:
     if growth.container is None:
-        who, used = "the node itself", node_state.own_bytes
+        who, used = "the node itself", node_state.own_bytes or 0
     else:
         container = node_state.containers[growth.container]
         who = f"{full_name(*node_state.pod_for(container).key)}, container {escape(container.name)},"
@@ -160,7 +160,7 @@ def simulation_notes(
 def _node_notes(node_state: NodeState, scenario: Scenario) -> Iterator[str]:
     if any(growth.container is None for growth in scenario.growth):
         yield "what the node itself grows by counts as one process with oom_score_adj 0"
-    if not node_state.own_bytes:
+    if node_state.own_bytes is None:
         yield (
             "the memory of the node's own processes is unknown, so the node runs out earlier; those"
             " with oom_score_adj 0 are killed before Guaranteed pods"

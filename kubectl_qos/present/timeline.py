@@ -50,7 +50,8 @@ def lines(found: Deaths, width: int, *, headers: bool = True) -> Iterator[str]:
         return
     shown = [one for one in columns(found.rows) if found.state is None or one.key != "node"]
     if found.state is not None:
-        head = f"{escape(found.rows[0].node)}  {binary(found.state.used_bytes)}  "
+        used = found.state.used_bytes + (found.state.own_bytes or 0)
+        head = f"{escape(found.rows[0].node)}  {binary(used)}  "
         deaths = [row.death for row in found.rows]
         yield from map(text, timeline(deaths, width, head=head))
         yield ""

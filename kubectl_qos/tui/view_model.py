@@ -405,11 +405,13 @@ def _by_node(
             reported = troubles(node) if node is not None else ()
             whole = snapshot.node_usage.get(name)
             left = to_hard_eviction(setup, group.used, whole) if group.used is not None else None
+            used = whole or group.used
             group = msgspec.structs.replace(
                 group,
+                used=used,
                 capacity=capacity,
                 troubles=reported,
-                in_trouble=is_in_trouble(reported, left, group.used, capacity),
+                in_trouble=is_in_trouble(reported, left, used, capacity),
             )
         views[name] = NodeView(group, _by_namespace(shown), inputs)
     return views

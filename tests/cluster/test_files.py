@@ -1,5 +1,6 @@
 """Files as a source: read, changed in place, and refused; and objects of programs."""
 
+import gzip
 import io
 import json
 import os
@@ -20,6 +21,7 @@ from kubectl_qos.k8s.objects import Pod, json_decoder
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from tests.cluster.cluster_objects import metrics, pod, recorded_node, recorded_pods
+from tests.qos.recorded import RECORDED_D
 
 POD = """\
 kind: Pod
@@ -259,6 +261,23 @@ def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(Path, "read_bytes", denied)
     assert str(refusal(path)) == f"{path}: Permission denied"
+
+
+def test_samples_of_nodes_and_a_kubelets_summary_are_read(tmp_path: Path) -> None:
+    """A summary has no kind, and its node's name decides whose it is."""
+    raws = gzip.decompress((RECORDED_D / "node-set-pods.json.gz").read_bytes())
+    (tmp_path / "pods.json").write_bytes(raws)
+    summary = tmp_path / "summary.json"
+    summary.write_bytes(gzip.decompress((RECORDED_D / "node-set-summary.json.gz").read_bytes()))
+    sample = {"kind": "NodeMetrics", "metadata": {"name": "node2"}, "usage": {"memory": "1Gi"}}
+    (tmp_path / "nodes.json").write_text(json.dumps({"kind": "List", "items": [sample]}))
+    found = FileSource([str(tmp_path / "pods.json"), str(summary), str(tmp_path / "nodes.json")])
+    snapshot = found.snapshot(Scope())
+    assert found.notes == ()
+    assert snapshot.node_usage == {"node1": 1787060224, "node2": 1 << 30}
+    assert snapshot.usage["oom", "be-kids"].details.processes == 5
+    with pytest.raises(InputError, match="no pods found"):
+        FileSource([str(summary)])
 
 
 def test_files_without_any_pod(tmp_path: Path) -> None:

@@ -24,7 +24,9 @@ PODS = "/api/v1/pods"
 SHOP_PODS = "/api/v1/namespaces/shop/pods"
 METRICS = "/apis/metrics.k8s.io/v1beta1/pods"
 NEW_METRICS = "/apis/metrics.k8s.io/v1/pods"
+NODE_METRICS = "/apis/metrics.k8s.io/v1beta1/nodes"
 SHOP_METRICS = "/apis/metrics.k8s.io/v1beta1/namespaces/shop/pods"
+USAGE = {NEW_METRICS: 1, METRICS: 1, NODE_METRICS: 1}
 
 
 class Cluster:
@@ -81,7 +83,7 @@ def test_the_whole_cluster_is_listed_once(cluster: Cluster) -> None:
     assert sorted(snapshot.nodes) == ["worker-1", "worker-2"]
     assert set(snapshot.usage) == {("shop", "web"), ("other", "hog")}
     assert snapshot.missing == ()
-    assert cluster.requested() == {PODS: 1, NEW_METRICS: 1, METRICS: 1, "/api/v1/nodes": 1}
+    assert cluster.requested() == {PODS: 1, **USAGE, "/api/v1/nodes": 1}
 
 
 def test_a_namespace_is_ranked_among_all_pods_of_its_nodes(cluster: Cluster) -> None:
@@ -91,8 +93,7 @@ def test_a_namespace_is_ranked_among_all_pods_of_its_nodes(cluster: Cluster) -> 
     assert cluster.requested() == {
         SHOP_PODS: 1,
         f"{PODS}?spec.nodeName=worker-1": 1,
-        NEW_METRICS: 1,
-        METRICS: 1,
+        **USAGE,
         "/api/v1/nodes/worker-1": 1,
     }
 
@@ -111,7 +112,7 @@ def test_many_nodes_are_requested_in_one_list(serve: Serve, connect_to: ConnectT
     cluster = Cluster(serve, connect_to, objects)
     snapshot = cluster.source().snapshot(Scope(namespace="shop"))
     assert {found.name for found in snapshot.pods} == {*[f"p-{name}" for name in names], "neighbour"}
-    assert cluster.requested() == {SHOP_PODS: 1, PODS: 1, NEW_METRICS: 1, METRICS: 1, "/api/v1/nodes": 1}
+    assert cluster.requested() == {SHOP_PODS: 1, PODS: 1, **USAGE, "/api/v1/nodes": 1}
 
 
 def test_a_node_is_requested_alone(cluster: Cluster) -> None:
@@ -119,8 +120,7 @@ def test_a_node_is_requested_alone(cluster: Cluster) -> None:
     assert {found.name for found in snapshot.pods} == {"web", "db", "hog"}
     assert cluster.requested() == {
         f"{PODS}?spec.nodeName=worker-1": 1,
-        NEW_METRICS: 1,
-        METRICS: 1,
+        **USAGE,
         "/api/v1/nodes/worker-1": 1,
     }
 
@@ -136,6 +136,18 @@ def test_the_newest_metrics_api_is_tried_first_and_the_older_one_remembered(clus
     source.snapshot(Scope())
     source.snapshot(Scope())
     assert (cluster.requested()[NEW_METRICS], cluster.requested()[METRICS]) == (1, 2)
+
+
+def test_whole_nodes_are_one_list_and_without_it_their_own_memory_is_unknown(cluster: Cluster) -> None:
+    sample = {"metadata": {"name": "worker-1"}, "usage": {"cpu": "1", "memory": "3Gi"}}
+    cluster.objects.node_metrics = [sample]
+    snapshot = cluster.source().snapshot(Scope())
+    assert snapshot.node_usage == {"worker-1": 3 << 30}
+    assert snapshot.own_bytes("worker-1") == (3 << 30) - (2 << 30) - (1 << 20)
+    assert snapshot.own_bytes("worker-2") is None
+    cluster.objects.forbidden = {NODE_METRICS}
+    denied = cluster.source().snapshot(Scope())
+    assert (denied.usage, denied.node_usage, denied.missing) == (snapshot.usage, {}, ())
 
 
 def test_a_node_and_a_namespace_still_rank_among_all(cluster: Cluster) -> None:

@@ -45,7 +45,7 @@ def test_the_kubelet_evicts_first_with_the_least_threshold(
     after = replace(model, setup=fix.setup)
     state = late_state(after.state(), growth)
     assert evicts_first(after, growth)
-    grows = Scenario(growth=(ContainerGrowth(None, state.own_bytes + 100 * GIB),), eviction=True)
+    grows = Scenario(growth=(ContainerGrowth(None, (state.own_bytes or 0) + 100 * GIB),), eviction=True)
     assert simulate(state, grows).steps[0].mechanism is Mechanism.EVICTION
     assert fix.reserved_bytes >= own * MIB or "systemReserved" not in fix.fields
     if "evictionHard" in fix.fields:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from msgspec import structs
@@ -14,7 +15,7 @@ from kubectl_qos.edit.strategy import RolloutPlan
 from kubectl_qos.k8s.kinds import Workload, find_workload
 from kubectl_qos.k8s.objects import MEMORY, ObjectMeta, Pod
 from kubectl_qos.k8s.quantity import Quantity
-from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.moments import MOST_NODES, replicas_section, rollout_section
 from kubectl_qos.qos.ranking import rank_node
 from kubectl_qos.qos.simulation.next_death import next_deaths
@@ -46,7 +47,7 @@ def test_all_pods_of_a_workload_change_at_once_on_each_of_its_nodes() -> None:
         found = recreate_all(workload, edits, DEMO)
         assert sum(len(node.effects) for node in found) == len(mine)
         manifests = [apply_edits(pod, own_edits(pod, edits)) for pod in mine]
-        changed = Snapshot(with_manifests(DEMO.pods, manifests).pods, DEMO.nodes, DEMO.usage)
+        changed = replace(DEMO, pods=with_manifests(DEMO.pods, manifests).pods)
         for node in found:
             name, setup = node.setup.node.name, node.setup
             for snapshot, side, deaths in (

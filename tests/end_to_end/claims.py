@@ -192,7 +192,7 @@ def node_claims(row: Mapping[str, str], said: str) -> Iterator[Claim]:
     yield Claim(about, "pods", row["PODS"], said)
     yield Claim(about, "used", _plain(row["%USED"]), said)
     victim = re.fullmatch(r"(\S+)/(\S+) [GBE](?:, or \d+ more)?", row.get("KERNEL_VICTIM", ""))
-    death = re.match(r"(\S+ \S+(?: \(a process of the node\))?), ", row["NEXT_DEATH"])
+    death = re.match(r"((?:at most )?\S+ \S+(?: \(a process of the node\))?), ", row["NEXT_DEATH"])
     if death is not None:
         yield Claim(about, "next death", death[1], said)
     if victim is not None:

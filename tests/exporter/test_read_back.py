@@ -101,7 +101,11 @@ def test_nodes_and_next_deaths_are_those_of_the_commands(run: From) -> None:
             row.capacity,
             row.memory.worst_bytes,
         )
-        assert (one["usedBytes"], one["toEvictionBytes"]) == (row.memory.used_bytes, row.to_eviction)
+        assert (one["usedBytes"], one["ownBytes"], one["toEvictionBytes"]) == (
+            row.used_bytes,
+            row.own,
+            row.to_eviction,
+        )
         assert row.victim is not None
         assert (one["kernelVictim"], one["victimOOMScore"]) == (
             "/".join(row.victim.key),
@@ -123,6 +127,14 @@ def test_nodes_and_next_deaths_are_those_of_the_commands(run: From) -> None:
     killers = [re.split(r"  +", line)[3] for line in run(store, "next").lines[1:]]
     assert killers == [killed_by(row.death).split(" limit ")[0] + " limit" for row in deaths]
     assert "own limit" in killers
+
+
+def test_without_the_nodes_own_memory_its_distances_are_upper_bounds(run: From) -> None:
+    own = [one for one in published(5) if "own_memory" not in one.labels["__name__"]]
+    lines = run(Scraped(own), "top", "nodes", "-o", "wide").lines[1:]
+    assert lines
+    assert all(re.search(r"at most \d+Mi", line) for line in lines)
+    assert "at most" not in run(Scraped(published(5)), "top", "nodes", "-o", "wide").out
 
 
 def test_the_first_line_says_whose_values_these_are(run: From) -> None:

@@ -61,9 +61,9 @@ def drop_node(name: str) -> Step:
     return lambda store: store.drop_node(convert(node(name), NodeObject))
 
 
-def use(amounts: dict[str, str]) -> Step:
+def use(amounts: dict[str, str], nodes: dict[str, int]) -> Step:
     usage = usage_by_pod(convert(metrics(name, memory), PodMetrics) for name, memory in amounts.items())
-    return lambda store: store.set_usage(Usage(usage))
+    return lambda store: store.set_usage(Usage(usage, by_node=nodes))
 
 
 steps = st.one_of(
@@ -72,7 +72,11 @@ steps = st.one_of(
     st.just(relist),
     st.builds(put_node, st.sampled_from(["worker-1", "worker-2"]), st.sampled_from(["4Gi", "8Gi"])),
     st.builds(drop_node, st.sampled_from(["worker-1", "worker-2"])),
-    st.builds(use, st.dictionaries(pods, st.sampled_from(["1Mi", "70Mi", "1Gi", "3Gi"]))),
+    st.builds(
+        use,
+        st.dictionaries(pods, st.sampled_from(["1Mi", "70Mi", "1Gi", "3Gi"])),
+        st.dictionaries(st.sampled_from(["worker-1", "worker-2"]), st.sampled_from([3 << 30, 7 << 30])),
+    ),
 )
 
 
@@ -105,8 +109,9 @@ def assert_as_commands_say(samples: ClusterSamples, snapshot: Snapshot) -> None:
                 (found, "node_memory_capacity_bytes", ()),
                 (found, "node_memory_worst_case_bytes", ()),
                 (found, "node_eviction_distance_bytes", [("threshold", "hard")]),
+                (found, "node_own_memory_bytes", ()),
             )
-        ] == [row.memory.pods, row.capacity, row.memory.worst_bytes, row.to_eviction]
+        ] == [row.memory.pods, row.capacity, row.memory.worst_bytes, row.to_eviction, row.own]
         info = [one for one, _ in named(found, "node_next_death_info") if one["node"] == name]
         if row.capacity is None or row.memory.used is None or not info:
             assert not info
@@ -143,7 +148,7 @@ def test_only_nodes_that_changed_are_computed() -> None:
     assert samples.update(store.snapshot(), EVERYTHING) == 0
     put("b", "worker-2", "", "", 0)(store)
     assert samples.update(store.snapshot(), EVERYTHING) == 1
-    use({"a": "1Gi"})(store)
+    use({"a": "1Gi"}, {})(store)
     assert samples.update(store.snapshot(), EVERYTHING) == 2
 
 

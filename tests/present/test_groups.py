@@ -33,7 +33,7 @@ MI = 1 << 20
 def pods() -> tuple[PodRow, ...]:
     """Those of the demo, some with usage, and the same where nothing of the nodes and of usage is known."""
     snapshot = DemoSource().snapshot(Scope())
-    bare = replace(snapshot, nodes={}, usage={})
+    bare = replace(snapshot, nodes={}, usage={}, node_usage={})
     return (*build_rows(snapshot, Scope()).rows, *build_rows(bare, Scope()).rows)
 
 

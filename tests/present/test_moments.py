@@ -68,7 +68,7 @@ def test_the_next_deaths_before_and_after() -> None:
     assert [one.heading for one in (before, now, later)] == ["before", "now", "when c restarts"]
     pod = pod_named(DEMO, API)
     setup = DEMO.setup(pod.node_name)
-    state = build_node_state(DEMO.by_node()[pod.node_name], setup, DEMO.usage)
+    state = build_node_state(DEMO.by_node()[pod.node_name], setup, DEMO.usage, own_bytes=0)
     assert set(before.deaths) <= set(next_deaths(state)), "as `kubectl qos next` has them"
 
     own = [

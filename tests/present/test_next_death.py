@@ -9,7 +9,6 @@ from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.next_death import (
-    UPPER_BOUND,
     Deaths,
     columns,
     deaths_of_pods,
@@ -27,6 +26,7 @@ from kubectl_qos.qos.simulation.next_death import NextDeath
 
 MIB = 1 << 20
 DEATH = NextDeath(Mechanism.NODE, 100 * MIB, ("shop", "api"), "c", QosClass.BURSTABLE, 30 * MIB)
+SOURCE = "what nodes use beside their pods is from the metrics API"
 IN_USE = {"limit_bytes": 400 * MIB, "used_bytes": 300 * MIB}
 
 
@@ -79,7 +79,7 @@ def test_several_nodes_show_the_nearest_of_each_and_a_namespace_its_own(snapshot
     nodes = sorted(snapshot.nodes)
     found = deaths_on_nodes(snapshot, nodes)
     assert sorted(row.node for row in found.rows) == nodes
-    assert UPPER_BOUND in found.notes
+    assert SOURCE in found.notes
     for row in found.rows:
         assert row.death == deaths_on_nodes(snapshot, [row.node]).rows[0].death
     in_shop = deaths_on_nodes(snapshot, nodes, Scope(namespace="shop")).rows
@@ -112,14 +112,24 @@ def test_what_the_nodes_own_processes_use_makes_distances_shorter(snapshot: Snap
     assert bare.state is not None
     by_pods = sum(container.working_set_bytes for container in bare.state.containers)
     known = deaths_on_nodes(replace(snapshot, node_usage={"worker-2": by_pods + 300 * MIB}), ["worker-2"])
-    assert UPPER_BOUND in bare.notes
-    assert UPPER_BOUND not in known.notes
+    assert SOURCE in bare.notes
+    assert SOURCE in known.notes
     shorter = {
         (before.death.mechanism, before.death.distance_bytes - after.death.distance_bytes)
         for before, after in zip(bare.rows, known.rows, strict=True)
         if before.death.mechanism in {Mechanism.NODE, Mechanism.CONTAINER_LIMIT}
     }
     assert shorter == {(Mechanism.NODE, 300 * MIB), (Mechanism.CONTAINER_LIMIT, 0)}
+
+
+def test_without_the_nodes_own_memory_distances_are_upper_bounds(snapshot: Snapshot) -> None:
+    bare = deaths_on_nodes(replace(snapshot, node_usage={}), ["worker-2"])
+    words = {killed_by(row.death): distance(row.death) for row in bare.rows}
+    assert words["kubelet evicts"] == "at most +587Mi"
+    assert words["kernel: node full"] == "at most +1199Mi"
+    assert words["kubepods limit"] == "+687Mi", "the limit of all pods counts pods alone"
+    assert any("at most +587Mi" in line for line in lines(bare, 120))
+    assert "what worker-2 uses beside its pods is unknown: list on nodes.metrics.k8s.io" in bare.notes[-1]
 
 
 def test_how_many_die_before_is_a_column_only_where_some_do(snapshot: Snapshot) -> None:

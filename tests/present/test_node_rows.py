@@ -31,7 +31,10 @@ MI, GI = 1 << 20, 1 << 30
 ASSUMED = (
     "the eviction threshold of n1 is assumed to be the default, 100Mi: the kubelet's configuration is unknown"
 )
-USED_NOTE = "the used memory is that of pods, without the node's own processes"
+USED_NOTE = (
+    "what n1 uses beside its pods is unknown: list on nodes.metrics.k8s.io (docs/rbac/nodes.yaml)"
+    " or --usage=summary tells"
+)
 
 
 def node(name: str = "n1", memory: str = "16Gi", **conditions: str) -> NodeObject:
@@ -142,8 +145,21 @@ def test_victims_that_cannot_be_distinguished_are_counted() -> None:
     assert cells(row, "kernel_victim", "victim_others") == ["n/a E, or 2 more", "2"]
 
 
-def test_memory_is_said_to_be_that_of_pods() -> None:
-    assert rows(pod("a"), a=1).notes == (USED_NOTE,)
+def test_without_a_sample_of_the_node_its_pods_count_and_distances_are_upper_bounds() -> None:
+    found = rows(pod("a"), a=1000)
+    assert cells(found.rows[0], "used", "own", "to_eviction") == ["1000Mi", "<unknown>", "at most 15284Mi"]
+    assert found.notes == (USED_NOTE,)
+
+
+def test_what_a_node_uses_is_what_kubectl_top_nodes_shows() -> None:
+    usage = {("n", "a"): PodUsage.of_containers({"c": ContainerUsage(1000 * MI)})}
+    found = build_node_rows(
+        Snapshot(pods=(pod("a"),), nodes={"n1": node()}, usage=usage, node_usage={"n1": 1300 * MI}),
+        lambda *_: True,
+    )
+    columns = ["used", "own", "used_percent", "to_eviction", "death_in"]
+    assert cells(found.rows[0], *columns) == ["1300Mi", "300Mi", "8%", "14984Mi", "+14984Mi"]
+    assert found.notes == ("what nodes use beside their pods is from the metrics API",)
 
 
 def test_what_is_missing_is_said_as_in_the_table_of_pods() -> None:
@@ -156,10 +172,10 @@ def test_what_is_missing_is_said_as_in_the_table_of_pods() -> None:
 @pytest.mark.parametrize(
     ("kubelets", "columns", "notes"),
     [
-        ({}, ["100Mi", "15284Mi", "<unknown>", "<unknown>", "no"], [ASSUMED]),
+        ({}, ["100Mi", "at most 15284Mi", "<unknown>", "<unknown>", "no"], [ASSUMED]),
         (
             {"eviction_hard": {"memory.available": "1Gi"}, "eviction_soft": {"memory.available": "25%"}},
-            ["1024Mi", "14360Mi", "4096Mi", "11288Mi", "yes"],
+            ["1024Mi", "at most 14360Mi", "4096Mi", "at most 11288Mi", "yes"],
             [],
         ),
         ({"eviction_hard": {}}, ["<none>", "<none>", "<none>", "<none>", "yes"], []),

@@ -44,7 +44,7 @@ def test_what_a_death_frees_is_said_where_it_is_not_the_whole_pod() -> None:
 
 
 def test_a_shared_rank_says_so() -> None:
-    bare = replace(DemoSource().snapshot(Scope()), usage={})
+    bare = replace(DemoSource().snapshot(Scope()), usage={}, node_usage={})
     assert ", rank 1 (shared) of 17 on worker-2, " in why("crunch-", bare)[0], "no victim without usage"
     assert ", rank 4 (shared) of 17 on worker-2, " in why("notebook-0", bare)[0]
 
@@ -58,7 +58,7 @@ def test_pods_without_a_rank_say_why(name: str, reason: str) -> None:
 
 
 def test_unknown_capacity_and_usage() -> None:
-    bare = replace(DemoSource().snapshot(Scope()), nodes={}, usage={})
+    bare = replace(DemoSource().snapshot(Scope()), nodes={}, usage={}, node_usage={})
     first, second = why("api-7d9c5b6f8-x2mzq", bare)[:2]
     assert first.endswith(", rank unknown: the node's memory capacity is unknown")
     assert second == "c: oom_score_adj 3..999; usage unknown"

@@ -9,6 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import yaml
+
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, kubelet_from_configz, node_from_object
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.releases import Release
@@ -132,21 +134,46 @@ def setup_c(run: str, **kubelet: Any) -> NodeSetup:
 
 
 RECORDED_B = RECORDED.parent / "node-1.36-b"
+RECORDED_D = RECORDED.parent / "node-1.36-d"
+
+
+def _read(path: Path) -> Any:
+    return json.loads(gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes())
 
 
 @cache
-def snapshot_b() -> Snapshot:
-    """The second node (LimitedSwap, 2 GiB of swap) with its kubelet's configuration and summary."""
+def summary_of(name: str) -> Summary:
+    """The summary of the kubelet of `node-1.36`, `node-1.36-b` or `node-1.36-d`."""
+    file = "node-set-summary.json.gz" if name == "node-1.36-d" else "stats-summary.json"
+    return convert(_read(RECORDED.parent / name / file), Summary)
 
-    def read(name: str) -> Any:
-        return json.loads((RECORDED_B / f"{name}.json").read_bytes())
 
-    summary = convert(read("stats-summary"), Summary)
+@cache
+def snapshot_of(name: str) -> Snapshot:
+    """That node with its kubelet's configuration and summary.
+
+    The second one has 2 GiB of swap (LimitedSwap), the third one is as it was at the death D16.
+    """
+    folder, summary = RECORDED.parent / name, summary_of(name)
+    if name == "node-1.36":
+        found = node_of("systemd")
+        node, pods, configz = found["node"], [row["pod"] for row in rows_of("systemd")], found["configz"]
+    elif name == "node-1.36-b":
+        pods, configz = _read(folder / "pods.json")["items"], _read(folder / "configz.json")
+        (node,) = _read(folder / "nodes.json")["items"]
+    else:
+        pods, nodes = (_read(folder / f"{file}.json.gz") for file in ("node-set-pods", "debian13-nodes"))
+        # The kubelet had another configuration then; `bu-over` had ended.
+        pods, (node,) = pods["items"], nodes["items"]
+        node["status"]["allocatable"]["memory"] = f"{4016548 - 1024}Ki"
+        configz = {"kubeletconfig": yaml.safe_load((folder / "kubelet-full.yaml").read_text())}
+    usage = usage_from_summary(summary)
     return Snapshot(
-        pods=tuple(convert(raw, Pod) for raw in read("pods")["items"]),
-        nodes={raw["metadata"]["name"]: convert(raw, NodeObject) for raw in read("nodes")["items"]},
-        usage=usage_from_summary(summary),
-        kubelets={"node1": kubelet_from_configz(read("configz"), Release.of("1.36"))},
+        # The summary of the first one is of another run, without some pods.
+        pods=tuple(pod for pod in (convert(raw, Pod) for raw in pods) if (pod.namespace, pod.name) in usage),
+        nodes={"node1": convert(node, NodeObject)},
+        usage=usage,
+        kubelets={"node1": kubelet_from_configz(configz, Release.of("1.36"))},
         node_usage={"node1": summary.node.working_set_bytes or 0},
     )
 

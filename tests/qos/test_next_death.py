@@ -53,7 +53,7 @@ def test_growth_by_a_byte_more_than_the_distance_is_the_death(found: NodeState) 
     assume(deaths and deaths[0].distance_bytes > 0)
     first = deaths[0]
     grows = None if first.mechanism in OF_NODE else found.find_container(first.key[1], first.container)
-    used = found.own_bytes if grows is None else found.containers[grows].used_bytes
+    used = found.own_bytes or 0 if grows is None else found.containers[grows].used_bytes
     for more, dies in ((0, False), (1, True)):
         growth = ContainerGrowth(grows, used + first.distance_bytes + more)
         steps = simulate(found, Scenario(growth=(growth,))).steps

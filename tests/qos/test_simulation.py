@@ -161,7 +161,7 @@ def scenarios(draw: st.DrawFn, at: NodeState) -> Scenario:
             if draw(st.booleans())
         ]
         if draw(st.booleans()):
-            grown.append(ContainerGrowth(None, at.own_bytes + draw(AMOUNTS)))
+            grown.append(ContainerGrowth(None, (at.own_bytes or 0) + draw(AMOUNTS)))
         return replace(plain, growth=tuple(grown))
     return replace(plain, all_at_limit=kind == "limit", until_oom=kind == "oom")
 
@@ -201,7 +201,7 @@ def test_what_is_free_at_the_end_is_what_nobody_holds(data: st.DataObject) -> No
     own_victims = [step for step in found.steps if step.qos is None and step.key[1] != GROWN_PROCESS]
     # What has grown ends with its process.
     is_grown = GROWN_PROCESS not in names(found)
-    own = targets.get(None, at.own_bytes) if is_grown else at.own_bytes
+    own = targets.get(None, at.own_bytes or 0) if is_grown else at.own_bytes or 0
     own -= sum(step.freed.free_bytes for step in own_victims)
     held = 0
     evicted = {step.key for step in found.steps if step.mechanism is Mechanism.EVICTION}

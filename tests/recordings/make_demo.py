@@ -87,6 +87,7 @@ def make() -> str:
         items.append(_pod(row, recorded[row.base]))
         if row.usage:
             items.append(_metrics(row))
+    items += [_node_metrics(name, pods) for name in NODES]
     items += map(_event, events)
     return json.dumps({"kind": "List", "apiVersion": "v1", "items": items}, indent=1) + "\n"
 
@@ -249,6 +250,19 @@ def _metrics(row: Row) -> Json:
             {"name": name, "usage": {"cpu": "12m", "memory": f"{mebibytes << 10}Ki"}}
             for name, mebibytes in row.usage.items()
         ],
+    }
+
+
+def _node_metrics(node: str, pods: list[Row]) -> Json:
+    """The demo's nodes use nothing beside their pods."""
+    used = sum(sum(row.usage.values()) for row in pods if row.node == node)
+    return {
+        "apiVersion": "metrics.k8s.io/v1beta1",
+        "kind": "NodeMetrics",
+        "metadata": {"name": node},
+        "timestamp": "2026-11-20T11:59:48Z",
+        "window": "15s",
+        "usage": {"cpu": "200m", "memory": f"{used << 10}Ki"},
     }
 
 

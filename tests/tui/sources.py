@@ -213,13 +213,23 @@ def with_usage(snapshot: Snapshot, name: str, memory_bytes: int) -> Snapshot:
     pod = pod_named(snapshot, name)
     used = {pod.containers[0].name: ContainerUsage(memory_bytes)}
     usage = PodUsage.of_containers(used, timestamp="2026-11-20T11:59:48Z")
-    return replace(snapshot, usage={**snapshot.usage, (pod.namespace, pod.name): usage})
+    return of_pods_alone(replace(snapshot, usage={**snapshot.usage, (pod.namespace, pod.name): usage}))
+
+
+def of_pods_alone(snapshot: Snapshot) -> Snapshot:
+    """The snapshot in which nodes use what their pods use, as in the demo."""
+    node_usage = dict.fromkeys(snapshot.nodes, 0)
+    for pod in snapshot.pods:
+        usage = None if pod.is_terminal else snapshot.usage_of(pod)
+        if usage is not None and pod.node_name:
+            node_usage[pod.node_name] += usage.working_set_bytes
+    return replace(snapshot, node_usage=node_usage)
 
 
 def without(snapshot: Snapshot, name: str) -> Snapshot:
     """The snapshot without a pod."""
     gone = pod_named(snapshot, name)
-    return replace(snapshot, pods=tuple(pod for pod in snapshot.pods if pod is not gone))
+    return of_pods_alone(replace(snapshot, pods=tuple(pod for pod in snapshot.pods if pod is not gone)))
 
 
 def died(pods: Snapshot, finished_at: str | None = None) -> Snapshot:

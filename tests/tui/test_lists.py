@@ -494,7 +494,7 @@ def test_the_next_victim_of_a_node_is_named_even_outside_the_scope() -> None:
 def test_a_node_without_a_next_victim_says_so() -> None:
     for snapshot, why in (
         (replace(demo(), pods=()), "it has no pods"),
-        (replace(demo(), nodes={}, usage={}), "the kill order is unknown"),
+        (replace(demo(), nodes={}, usage={}, node_usage={}), "the kill order is unknown"),
     ):
         view_model = facts_for(snapshot=snapshot)
         nodes, rows = listed(ListKind.NODES, view_model)
@@ -507,7 +507,7 @@ def test_a_node_without_a_next_victim_says_so() -> None:
 @pytest.mark.parametrize("available", [58, 78, 89, 118, 150, 198, 300])
 @pytest.mark.parametrize("usage", [True, False])
 def test_the_columns_of_every_list_fit_with_and_without_usage(available: int, usage: bool) -> None:
-    snapshot = demo() if usage else replace(demo(), usage={})
+    snapshot = demo() if usage else replace(demo(), usage={}, node_usage={})
     for kind in ListKind:
         listing, rows = listed(kind, facts_for(snapshot=snapshot))
         layout = listing.layout(View(kind), None, rows, DEMO_TIME, available)

@@ -76,13 +76,13 @@ async def test_nodes_of_the_demo_agree_with_the_table_of_nodes_and_the_command(t
 
 
 async def test_what_is_not_known_is_said() -> None:
-    bare = replace(demo(), usage={})
+    bare = replace(demo(), usage={}, node_usage={})
     assert await shown(bare, "worker-1") == "worker-1    16Gi  usage unknown"
     unknown = replace(demo(), nodes={})
     assert await shown(unknown, "worker-1") == "worker-1  memory capacity unknown"
     assert await shown(demo(), "nope") == "nope  memory capacity unknown"
     # A node without pods uses nothing.
-    text = await shown(replace(demo(), pods=(), usage={}), "worker-1")
+    text = await shown(replace(demo(), pods=(), usage={}, node_usage={}), "worker-1")
     assert text.endswith("  16Gi  pods use 0%")
     assert set(text.removeprefix("worker-1").removesuffix("16Gi  pods use 0%")) == {" ", "·"}
     # Every trouble is named and takes the room of the bar.
@@ -101,7 +101,7 @@ async def test_what_is_not_known_is_said() -> None:
 async def test_what_the_node_uses_itself_is_beside_its_pods() -> None:
     """It fills a node as they do, and no pod's number shows it."""
     snapshot = replace(demo(), node_usage={"worker-1": 10 * GIB})
-    own = 100 * snapshot.own_bytes("worker-1") / (16 * GIB)
+    own = 100 * (snapshot.own_bytes("worker-1") or 0) / (16 * GIB)
     assert (await shown(snapshot, "worker-1")).endswith(f"pods use 45%, the node itself {own:.0f}%")
 
 

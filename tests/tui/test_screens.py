@@ -43,6 +43,7 @@ from tests.tui.sources import (
     ScriptedSource,
     applied,
     demo,
+    of_pods_alone,
     running,
     with_usage,
     without,
@@ -143,7 +144,7 @@ def fleet() -> QosApp:
 
 
 NO_NODES: Final = replace(demo(), nodes={}, missing=PARTLY)
-NO_USAGE: Final = replace(demo(), usage={}, missing=NO_METRICS)
+NO_USAGE: Final = replace(demo(), usage={}, node_usage={}, missing=NO_METRICS)
 SINGLE: Final = (
     Single("list_of_one", "namespace", ("2", "j", "j", "enter")),
     Single("list_of_one", "workload", ("3", "enter")),
@@ -561,7 +562,7 @@ def used(percent: int) -> Snapshot:
         return PodUsage.of_containers(amounts, timestamp=usage.timestamp)
 
     snapshot = demo()
-    return replace(snapshot, usage={key: of(usage) for key, usage in snapshot.usage.items()})
+    return of_pods_alone(replace(snapshot, usage={key: of(usage) for key, usage in snapshot.usage.items()}))
 
 
 TREND: Final = ("rank", "pod", "qos", "memory", "trend", "limit", "limit_percent")
@@ -656,7 +657,7 @@ async def test_simulation(picture: Picture, name: str) -> None:
 
 
 async def test_simulation_without_usage(picture: Picture) -> None:
-    async with shown(live(replace(demo(), usage={}))) as pilot:
+    async with shown(live(replace(demo(), usage={}, node_usage={}))) as pilot:
         await work_out(pilot, "o", until_gone="Simulating …")
         await picture(pilot, "simulation_without_usage")
 

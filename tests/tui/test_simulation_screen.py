@@ -317,7 +317,7 @@ async def test_a_node_that_is_gone_stays_as_it_was_last() -> None:
 
 
 async def test_without_usage_it_says_what_can_be_simulated_all_the_same() -> None:
-    async with simulating(source=ScriptedSource(replace(demo(), usage={}))) as pilot:
+    async with simulating(source=ScriptedSource(replace(demo(), usage={}, node_usage={}))) as pilot:
         assert outcome(pilot).startswith("! without memory usage nothing can be freed and nothing grows")
         assert "at limits and pod grows work without it" in pilot.words
         assert not screen(pilot).query_one(Slider).display
@@ -422,10 +422,10 @@ async def test_nothing_that_matters_is_cut_and_more_lines_have_room_for_all_note
             for text in ("free 1Gi", "VICTIM", "[ ] eviction", "[ ] restarts"):
                 assert text in pilot.text, size
         await pilot.resize_terminal(120, 24)
-        await pilot.seen("(n: 4 notes)")
+        await pilot.seen("(n: 3 notes)")
         await pilot.resize_terminal(120, 40)
         await pilot.seen("R simulates them")
-        assert "(n: 4 notes)" not in pilot.words
+        assert "(n: 3 notes)" not in pilot.words
 
 
 def test_every_step_and_reach_is_a_row_that_sorts_by_what_it_means() -> None:

@@ -92,7 +92,7 @@ def test_usage_of_a_node_counts_pods_outside_the_scope(view_model: ViewModel) ->
 
 
 def test_unknown_capacity_and_usage_are_unknown_not_zero() -> None:
-    bare = replace(demo(), nodes={}, usage={})
+    bare = replace(demo(), nodes={}, usage={}, node_usage={})
     found = build_view_model(bare, Scope(), DEMO_TIME)
     for one in found.nodes:
         assert one.used is None
@@ -138,7 +138,12 @@ def test_the_age_of_usage_is_that_of_the_oldest_sample(view_model: ViewModel) ->
     oldest = oldest_usage(view_model)
     assert oldest is not None
     assert oldest.isoformat().replace("+00:00", "Z") == min(stamps)
-    assert oldest_usage(build_view_model(replace(view_model.snapshot, usage={}), Scope(), DEMO_TIME)) is None
+    assert (
+        oldest_usage(
+            build_view_model(replace(view_model.snapshot, usage={}, node_usage={}), Scope(), DEMO_TIME)
+        )
+        is None
+    )
 
 
 def test_crumbs() -> None:
@@ -230,7 +235,7 @@ def test_the_title_has_counts_versions_and_age(view_model: ViewModel) -> None:
         "usage 12s old",
     ]
     bare = build_view_model(
-        replace(view_model.snapshot, usage={}, server_version="v1.33.1"), Scope(), DEMO_TIME
+        replace(view_model.snapshot, usage={}, node_usage={}, server_version="v1.33.1"), Scope(), DEMO_TIME
     )
     assert title_words("demo", bare, DEMO_TIME)[2:] == ["v1.33.1", "4 nodes", "58 pods", "no usage"]
     by_kubelet = {

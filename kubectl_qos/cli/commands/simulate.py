@@ -247,7 +247,7 @@ def _simulate(
     growth = []
     for item in question.growth:
         index = state.find_container(item.pod, item.container, question.namespace) if item.pod else None
-        used = state.own_bytes if index is None else state.containers[index].used_bytes
+        used = (state.own_bytes or 0) if index is None else state.containers[index].used_bytes
         growth.append(ContainerGrowth(index, used + item.size if item.is_more else item.size))
     scenario = replace(question.scenario, growth=tuple(growth))
     if state.is_unmeasured and not (scenario.growth or scenario.all_at_limit):

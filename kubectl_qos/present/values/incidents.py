@@ -207,7 +207,7 @@ class SimulationComparisonValues(TimedDocument, frozen=True, kw_only=True, tag="
 class DeathValues(OfCluster, frozen=True, kw_only=True):
     """A death to come. `distanceBytes` is growth until then, of the container, the pod, all pods or the node.
 
-    With `distanceIsUpperBound` it may be less: the usage of some pods is unknown.
+    With `distanceIsUpperBound` it may be less: what the node itself or some of its pods use is unknown.
     `limitBytes` is the container's or pod's own limit (memory.max), `usedBytes` how much of it is in use
     (working set), `before` how many this mechanism ends before;
     `etaSeconds` is known where a store of metrics has seen memory grow in a straight line; with

@@ -40,7 +40,7 @@ class NextDeath(NamedTuple):
     `grace_seconds` is how long a soft threshold must be crossed, None for what acts at once. `before` is how
     many this mechanism ends before, `tied` how many others have equal points, `restart` what the kubelet does
     afterwards. `is_own` is whether the limit is the container's, or that of its pod, which is the same with
-    one container. `is_upper_bound` is whether the distance is one, as the usage of some pods is unknown.
+    one container. `is_upper_bound` is whether the distance is one (`is_upper_bound`).
     """
 
     mechanism: Mechanism
@@ -144,10 +144,22 @@ def next_deaths(state: NodeState, most: int | None = None) -> list[NextDeath]:
             continue
         kind = victim[0] if owner >= 0 else (mechanism, distance.is_soft)
         if kind not in found:
-            # What a node uses in all has its pods of unknown usage too.
-            is_bound = bool(unknown) and owner < 0 and not (state.own_bytes and mechanism is Mechanism.NODE)
+            is_bound = is_upper_bound(mechanism, state.own_bytes, is_measured=not unknown)
             found[kind] = _death(run, state, distance, victim)._replace(is_upper_bound=is_bound)
     return list(found.values())
+
+
+def is_upper_bound(mechanism: Mechanism, own_bytes: int | None, *, is_measured: bool) -> bool:
+    """Whether a distance is one, as what the node itself or some of its pods use is unknown.
+
+    What a node uses in all has its pods of unknown usage too; the limit of kubepods counts pods alone, and
+    eviction looks at both.
+    """
+    if mechanism is Mechanism.NODE:
+        return own_bytes is None
+    if mechanism is Mechanism.EVICTION:
+        return own_bytes is None or not is_measured
+    return mechanism is Mechanism.KUBEPODS_LIMIT and not is_measured
 
 
 def _victim(run: Run, distance: Distance) -> tuple[int | NodeProcess, int] | None:

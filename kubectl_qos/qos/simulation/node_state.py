@@ -162,7 +162,7 @@ class NodeState:
 
     `kubepods_bytes` is memory.max of the cgroup of all pods, None where there is none. `has_oom_group` is
     whether containers have memory.oom.group set, `by_working_set` whether RSS is unknown for some of them.
-    `own_bytes` is what the node itself uses, its known `own_processes` included.
+    `own_bytes` is what the node itself uses, its known `own_processes` included; None is unknown.
     """
 
     setup: NodeSetup
@@ -175,7 +175,7 @@ class NodeState:
     has_oom_group: bool
     without_usage: int
     by_working_set: bool
-    own_bytes: int = 0
+    own_bytes: int | None = None
     own_processes: tuple[NodeProcess, ...] = ()
     budgets: tuple[AllowedDisruptions, ...] = ()
 
@@ -246,7 +246,7 @@ def build_node_state(
     usage: Mapping[PodKey, PodUsage],
     rules: ImportanceRules = NO_RULES,
     *,
-    own_bytes: int = 0,
+    own_bytes: int | None = None,
     own_processes: Sequence[NodeProcess] = (),
 ) -> NodeState:
     """The node's pods (defaulted) with their present usage.
@@ -275,7 +275,7 @@ def ranked_node_state(
     setup: NodeSetup,
     rules: ImportanceRules = NO_RULES,
     *,
-    own_bytes: int = 0,
+    own_bytes: int | None = None,
     own_processes: Sequence[NodeProcess] = (),
 ) -> NodeState:
     """As `build_node_state`, of pods that are ranked already.

@@ -55,7 +55,7 @@ class MemoryTimeline:
         self._used = [container.used_bytes for container in containers]
         self._rate = _rates(node_state, scenario)
         self._own_rate = _own_rate(node_state, scenario)
-        self._own_used = node_state.own_bytes
+        self._own_used = node_state.own_bytes or 0
         self._total_used, self._total_rate = sum(self._used), sum(self._rate)
         self._working_sets = [container.working_set_bytes for container in containers]
         self._total_working_set = sum(self._working_sets)
@@ -80,7 +80,7 @@ class MemoryTimeline:
         swap = node_state.may_swap(containers)
         kubepods = node_state.kubepods_bytes
         self._kubepods_most = kubepods + swap if kubepods is not None else None
-        self._most = node_state.capacity_bytes + min(swap + node_state.own_bytes, node_state.swap_bytes)
+        self._most = node_state.capacity_bytes + min(swap + self._own_used, node_state.swap_bytes)
         # A limit that is not hit at this pace is not hit at a slower one either, and nothing gets faster.
         self._container_hits = sorted(
             (time, index)
@@ -272,7 +272,7 @@ def _rates(node_state: NodeState, scenario: Scenario) -> list[int]:
 
 def _own_rate(node_state: NodeState, scenario: Scenario) -> int:
     targets = [growth.to_bytes for growth in scenario.growth if growth.container is None]
-    return _difference(node_state.own_bytes, targets[-1], "the node itself") if targets else 0
+    return _difference(node_state.own_bytes or 0, targets[-1], "the node itself") if targets else 0
 
 
 def _difference(used: int, to_bytes: int, what: str) -> int:

@@ -343,7 +343,8 @@ def _sentences(row: NodeRow, view_model: ViewModel) -> list[str]:
             sentences.append("the kubelet evicts pods already: its threshold is crossed")
         else:
             sentences.append(
-                f"the kubelet evicts pods once they use {binary(row.to_eviction)} more, at the latest"
+                f"the kubelet evicts pods once {binary(row.to_eviction)} more is used"
+                f"{', at the latest' if row.is_bound else ''}"
             )
     return sentences
 

@@ -19,7 +19,7 @@ from kubectl_qos.errors import QosError
 from kubectl_qos.present.format import binary, escape, mebibytes, psi_text
 from kubectl_qos.present.next_death import NodeDeaths
 from kubectl_qos.present.node_columns import memory_bar, memory_ticks
-from kubectl_qos.present.node_rows import NodeRow, build_node_row
+from kubectl_qos.present.node_rows import NodeRow, build_node_row, percent
 from kubectl_qos.present.output import NUMBER, Align, Column, column
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.simulation.next_death import NO_GROWTH
@@ -227,12 +227,12 @@ class MemoryLine(Widget):
             unknown = Content.styled("  memory capacity unknown", "$secondary")
             return Content.assemble(before, unknown, *troubles)
         after = [Content(f"  {binary(row.capacity)}  ")]
-        percent = row.used_percent
-        if percent is None:
+        of_pods = percent(row.memory.used_bytes, row.capacity)
+        if of_pods is None:
             after.append(Content.styled("usage unknown", "$secondary"))
         else:
-            after.append(Content(f"pods use {percent:.0f}%"))
-            if own := round(100 * row.own / row.capacity):
+            after.append(Content(f"pods use {of_pods:.0f}%"))
+            if own := round(percent(row.own, row.capacity) or 0):
                 after.append(Content(f", the node itself {own}%"))
         if row.psi60 is not None:
             after.append(
