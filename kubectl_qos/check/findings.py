@@ -18,7 +18,6 @@ from kubectl_qos.k8s.defaulting import SYSTEM_PRIORITIES, default_pod
 from kubectl_qos.k8s.kinds import dotted, find_workload, object_name, spec_path, template_path
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import EMPTY_RESOURCES, Json, Pod, ResourceList, ResourceRequirements, nested
-from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.quota import LimitRange, ResourceQuota, with_limit_ranges
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.qos.qos_class import QosClass, computed_class
@@ -161,10 +160,6 @@ class Owner(NamedTuple):
     def amounts(self, side: str) -> ResourceList:
         """Its requests or limits."""
         return getattr(self.resources, side) or EMPTY_RESOURCES
-
-    def request(self, resource: str) -> Quantity | None:
-        """The request, which is the limit where there is none."""
-        return self.amounts("requests").get(resource, self.amounts("limits").get(resource))
 
 
 class Case:

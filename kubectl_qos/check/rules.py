@@ -160,7 +160,8 @@ def _limits_alone(case: Case) -> Iterator[Hit]:
 def _far_limits(case: Case) -> Iterator[Hit]:
     ratio, where = case.settings.ratio, f"resources.limits[{MEMORY}]"
     for owner in case.owners:
-        limit, request = owner.amounts("limits").get(MEMORY, ZERO), owner.request(MEMORY) or ZERO
+        limit = owner.amounts("limits").get(MEMORY, ZERO)
+        request = owner.amounts("requests").get(MEMORY, limit)
         if request.sign > 0 and limit.nano > ratio * request.nano:
             facts = {"limit": limit, "request": request, "ratio": ratio}
             yield case.hit(RuleId.LIMIT_FAR_ABOVE_REQUEST, owner, where, **facts)

@@ -60,10 +60,7 @@ EXAMPLES: Final = "write a quantity such as 250m, 1.5 or 512Mi"
 
 
 def parse_quantity(text: str, stored: Quantity | None = None) -> Quantity | None:
-    """A typed quantity, or None for an empty text; `+1Gi` is 1Gi more than what is stored.
-
-    Raises QuantityError with the reason.
-    """
+    """A typed quantity, None for an empty text; `+1Gi` adds to what is stored. Raises QuantityError."""
     text = text.strip()
     if not text:
         return None
@@ -148,10 +145,9 @@ class Amount(NamedTuple):
 
     def edit(self, pod: Pod, owner: str, side: Side) -> Edit:
         """The edit of one container, or of the pod. Raises InputError without a value to add to."""
-        if not self.is_more:
-            return Edit(owner, side, self.resource, self.quantity)
+        text = "" if self.quantity is None else f"{'+' * self.is_more}{self.quantity}"
         try:
-            quantity = parse_quantity(f"+{self.quantity}", current_value(pod, owner, side, self.resource))
+            quantity = parse_quantity(text, current_value(pod, owner, side, self.resource))
         except QuantityError as error:
             place = f"{pod.title}: {owner or SPEC_RESOURCES}: {side.value}.{self.resource}"
             raise InputError(f"{place}: {error}", hint=f"write {self.resource}={self.quantity}") from None

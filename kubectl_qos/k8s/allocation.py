@@ -46,13 +46,9 @@ def resize_condition(pod: Pod) -> Condition | None:
 
 
 class ResizingPod(Pod, frozen=True, kw_only=True):
-    """A pod with the resources that its node runs it with; `desired` is its own spec.
-
-    `pod_limit` is the memory limit of the pod's cgroup where that is not the one of these resources.
-    """
+    """A pod with the resources that its node runs it with; `desired` is its own spec."""
 
     desired: PodSpec
-    pod_limit: Quantity | None = None
 
 
 def desired_pod(pod: Pod) -> Pod:
@@ -103,36 +99,25 @@ def is_resizing(pod: Pod) -> bool:
 def other_pod_limit(pod: Pod) -> Quantity | None:
     """The memory limit of a pod's cgroup where it is not the one of the values that its containers run with.
 
-    The kubelet reads status.resources back from the cgroup (1.36), in whole pages. While it raises limits the
-    pod's comes first. Before 1.36.4 it never raises the pod's for a container that does not run, or is killed
-    before the kubelet acts (kubernetes#138760). A pod that not all of whose containers are limited has none.
+    The kubelet reads status.resources back from the cgroup (1.36), in whole pages. It raises the pod's limit
+    first; before 1.36.4 never for a container that is killed before the kubelet acts (kubernetes#138760).
     """
-    if isinstance(pod, ResizingPod):
-        return pod_limit_in_force(pod)
     actual = pod.status.resources.limits if pod.status.resources is not None else None
     limit = actual.get(MEMORY) if actual else None
     statuses = pod.status.container_statuses or ()
     if limit is None or (len(statuses) == 1 and statuses[0].resources == pod.status.resources):
         return None  # Most pods: no need to add up.
     running = msgspec.structs.replace(pod, spec=_allocated_spec(pod))
-    if not declared_limits(running, _WITH_POD_STATUS).memory:
-        return None
+    is_limited = declared_limits(running, _WITH_POD_STATUS).memory
     own = pod_limits(running, _WITH_POD_STATUS).get(MEMORY, ZERO)
-    return limit if abs(own.value() - limit.value()) >= _LARGEST_PAGE else None
-
-
-def pod_limit_in_force(pod: Pod) -> Quantity | None:
-    """The same of a pod as its node runs it; that of any other is as its spec says."""
-    return pod.pod_limit if isinstance(pod, ResizingPod) else None
+    return limit if is_limited and abs(own.value() - limit.value()) >= _LARGEST_PAGE else None
 
 
 def low_pod_limit(pod: Pod) -> Quantity | None:
     """The memory limit of a pod's cgroup that a resize has left too low, and no kubelet raises any more."""
-    limit = other_pod_limit(pod)
-    if limit is None or resize_condition(pod) is not None:
-        return None
-    own = pod_limits(desired_pod(pod), _WITH_POD_STATUS).get(MEMORY, ZERO)
-    return limit if limit < own else None
+    pod = desired_pod(pod)
+    limit, own = other_pod_limit(pod), pod_limits(pod, _WITH_POD_STATUS).get(MEMORY, ZERO)
+    return limit if limit is not None and limit < own and resize_condition(pod) is None else None
 
 
 def running_pod(pod: Pod, release: Release) -> Pod:
@@ -144,14 +129,7 @@ def running_pod(pod: Pod, release: Release) -> Pod:
     if isinstance(pod, ResizingPod) or not is_resizing(pod):
         return pod
     spec = msgspec.structs.replace(_allocated_spec(pod), resources=_allocated_at_pod_level(pod))
-    return ResizingPod(
-        kind=pod.kind,
-        metadata=pod.metadata,
-        spec=spec,
-        status=pod.status,
-        desired=pod.spec,
-        pod_limit=other_pod_limit(pod),
-    )
+    return ResizingPod(kind=pod.kind, metadata=pod.metadata, spec=spec, status=pod.status, desired=pod.spec)
 
 
 def _allocated_spec(pod: Pod) -> PodSpec:

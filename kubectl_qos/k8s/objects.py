@@ -248,15 +248,16 @@ class ContainerStateTerminated(ApiStruct, frozen=True):
     finished_at: str | None = None
     container_id: str = msgspec.field(name="containerID", default="")
 
+    @property
+    def is_made_up(self) -> bool:
+        """Whether the kubelet has lost sight of the container, and filled in exit code 137."""
+        return self.reason == "ContainerStatusUnknown"
+
     def __post_init__(self) -> None:
         """Take Go's zero time, which runtimes report for what they do not know, as absent."""
         for name in ("started_at", "finished_at"):
             if (getattr(self, name) or "").startswith("0001-01-01T00:00:00"):
                 msgspec.structs.force_setattr(self, name, None)
-
-
-STATUS_UNKNOWN: Final = "ContainerStatusUnknown"
-"""The reason of an end that a kubelet has made up, exit code 137 with it."""
 
 
 class _ContainerStateWaiting(ApiStruct, frozen=True):
@@ -294,15 +295,10 @@ class ContainerStatus(ApiStruct, frozen=True):
 
     @property
     def ends_by_field(self) -> dict[str, ContainerStateTerminated]:
-        """The same by the field that has each.
-
-        A kubelet that lost sight of a container fills in both for one end (convertToAPIContainerStatuses).
-        """
+        """The same by the field that has each; a kubelet that lost sight of a container fills in both."""
         states = {"state": self.state, "lastState": self.last_state}
         ends = {name: one.terminated for name, one in states.items() if one and one.terminated}
-        if len(ends) > 1 and all(
-            one.reason == STATUS_UNKNOWN and not one.finished_at for one in ends.values()
-        ):
+        if len(ends) > 1 and all(end.is_made_up and not end.finished_at for end in ends.values()):
             del ends["lastState"]
         return ends
 
@@ -502,10 +498,7 @@ def json_decoder(type_: type[T]) -> msgspec.json.Decoder[T]:
 
 
 def convert(raw: object, type_: type[T]) -> T:
-    """`type_` from plain dicts and lists, as YAML gives them; a field that is null is absent, as in Go.
-
-    Raises msgspec.ValidationError.
-    """
+    """`type_` from plain dicts and lists; null is absent, as in Go. Raises msgspec.ValidationError."""
     try:
         return msgspec.convert(raw, type_, dec_hook=_decode_hook, str_keys=True)
     except msgspec.ValidationError as error:
@@ -517,11 +510,8 @@ def convert(raw: object, type_: type[T]) -> T:
 def _without_nulls(raw: Any) -> Any:
     """Drop fields that are null. Items of lists stay, and values of maps: a quantity is 0, a label empty."""
     if isinstance(raw, Mapping):
-        return {
-            name: value if name in _MAPS else _without_nulls(value)
-            for name, value in raw.items()
-            if value is not None
-        }
+        kept = {name: value for name, value in raw.items() if value is not None}
+        return {name: value if name in _MAPS else _without_nulls(value) for name, value in kept.items()}
     return [_without_nulls(item) for item in raw] if isinstance(raw, list) else raw
 
 

@@ -10,7 +10,6 @@ from datetime import timedelta
 from typing import Final, NamedTuple
 
 from kubectl_qos.k8s.events import Event, is_of_node_memory
-from kubectl_qos.k8s.objects import STATUS_UNKNOWN
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.usage import ContainerKey
 from kubectl_qos.metrics.prometheus import Labels, Prometheus
@@ -91,7 +90,7 @@ class _End:
     @property
     def is_of_memory(self) -> bool:
         """Whether memory may explain it."""
-        is_killed = self.exit_code == SIGKILLED and self.reason != STATUS_UNKNOWN
+        is_killed = self.exit_code == SIGKILLED and self.reason != "ContainerStatusUnknown"
         return self.is_oom or self.reason == EVICTED or is_killed
 
     @property
@@ -171,24 +170,21 @@ def with_older(found: Sequence[Kill], older: Iterable[Kill], seconds: int) -> li
 
     They replace a death whose status knows no time or no mechanism. An eviction is one of the whole pod.
     """
-
-    def key(kill: Kill) -> tuple[str, str, str]:
-        is_eviction = kill.diagnosis.mechanism is Mechanism.EVICTION
-        return kill.namespace, kill.pod, "" if is_eviction else kill.container
-
     known: dict[tuple[str, str, str], list[Kill]] = {}
     for kill in found:
-        known.setdefault(key(kill), []).append(kill)
+        is_eviction = kill.diagnosis.mechanism is Mechanism.EVICTION
+        for container in {kill.container, "" if is_eviction else kill.container}:
+            known.setdefault((kill.namespace, kill.pod, container), []).append(kill)
     kills = list(found)
     for kill in older:
         near = timedelta(seconds=NEAR_SECONDS + (2 * seconds / STEPS if kill.time_is_estimated else 0))
         moment = parse_time(kill.time)
-        for same in known.get(key(kill), ()):
+        for same in known.get((kill.namespace, kill.pod, kill.container), ()):
             time = parse_time(same.time)
             if time is None or moment is None or abs(time - moment) <= near:
                 if time is not None and same.diagnosis.mechanism is not Mechanism.UNKNOWN:
                     break
-                kills.remove(same)
+                kills = [one for one in kills if one is not same]
         else:
             kills.append(kill)
     return sorted(kills, key=newest_first)

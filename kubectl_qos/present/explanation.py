@@ -12,7 +12,6 @@ from kubectl_qos.k8s.allocation import desired_pod, is_resizing, resize_conditio
 from kubectl_qos.k8s.objects import (
     DISRUPTION_TARGET,
     MEMORY,
-    STATUS_UNKNOWN,
     ContainerStateTerminated,
     ContainerStatus,
     Pod,
@@ -550,7 +549,7 @@ def _meaning(end: ContainerStateTerminated) -> str:
         return f"killed for memory as it was started: {_quote(end.message)}"
     if end.reason == "OOMKilled":
         return "killed for memory: at its own limit, its pod's, or of the node"
-    if end.exit_code == SIGKILLED and end.reason != STATUS_UNKNOWN:
+    if end.exit_code == SIGKILLED and not end.is_made_up:
         return "SIGKILL: perhaps for memory; the reason alone does not tell"
     return _quote(end.message)
 

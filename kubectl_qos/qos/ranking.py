@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from kubectl_qos.k8s import resources
-from kubectl_qos.k8s.allocation import pod_limit_in_force
+from kubectl_qos.k8s.allocation import other_pod_limit
 from kubectl_qos.k8s.kubelet import Node
 from kubectl_qos.k8s.objects import MEMORY, Container, Pod
 from kubectl_qos.k8s.quantity import ZERO, Quantity
@@ -99,7 +99,7 @@ class Profile:
     @cached_property
     def limit_bytes(self) -> int:
         """What the pod is limited to in all, by its cgroup, 0 unless every container is under a limit."""
-        if (limit := pod_limit_in_force(self.pod)) is not None:
+        if (limit := other_pod_limit(self.pod)) is not None:
             return limit.value()
         if not resources.declared_limits(self.pod, self.release).memory:
             return 0
@@ -108,9 +108,8 @@ class Profile:
     @cached_property
     def pod_level_limit_bytes(self) -> int:
         """The limit that the containers share, 0 without one."""
-        if (limit := pod_limit_in_force(self.pod)) is not None:
-            return limit.value()
-        return resources.pod_level_limits(self.pod, self.release).get(MEMORY, ZERO).value()
+        at_pod_level = resources.pod_level_limits(self.pod, self.release)
+        return (other_pod_limit(self.pod) or at_pod_level.get(MEMORY, ZERO)).value()
 
     @cached_property
     def eviction_request(self) -> Quantity:
@@ -262,7 +261,7 @@ class Profiles:
             spec.priority,
             spec.priority_class_name,
             pod.status.qos_class,
-            pod_limit_in_force(pod),
+            other_pod_limit(pod),
             annotations and (annotations.config_source, annotations.config_mirror),
         )
         held = self._by_spec.get(key)

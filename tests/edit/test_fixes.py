@@ -471,6 +471,26 @@ def test_a_death_before_a_resize_says_nothing_about_the_limit_of_now() -> None:
         assert bool(loops) == (known.kind is EvidenceKind.OOM_KILLED)
 
 
+def test_a_container_that_was_killed_at_the_limit_of_its_pod_raises_that() -> None:
+    """As D3 of node-1.36-d: it has no limit of its own, and its usage now is no evidence of its need."""
+    mine = pod_from_yaml(
+        "kind: Pod\nmetadata: {name: mine, namespace: n}\n"
+        "spec: {nodeName: n1, resources: {requests: {memory: 64Mi}, limits: {memory: 128Mi}},"
+        " containers: [{name: a}, {name: b}]}\n"
+        "status: {phase: Running, qosClass: Burstable, containerStatuses: [{name: b},"
+        " {name: a, restartCount: 1, lastState: {terminated: {reason: OOMKilled, exitCode: 137}}}]}\n"
+    )
+    used = {"a": ContainerUsage(20 * MIB), "b": ContainerUsage(10 * MIB)}
+    model = replace(node(mine), usage={KEY: PodUsage.of_containers(used)})
+    found = fixes_of_pods([model], [KEY])
+    (fix,) = [one for one in found.fixes if one.kind is FixKind.LIMIT]
+    assert (fix.death.mechanism, fix.evidence) == (
+        Mechanism.POD_LIMIT,
+        Evidence(EvidenceKind.OOM_KILLED, 128 * MIB),
+    )
+    assert as_flags(fix.edits) == ["--pod-level --limits memory=192Mi"]
+
+
 def test_a_resize_that_left_the_pod_at_its_old_limit_has_a_remedy_and_no_edit() -> None:
     """Its limit of 200Mi would do: the pod was killed at the 60Mi of its cgroup (kubernetes#138760)."""
     path = Path(__file__).parents[1] / "recordings" / "node-1.36-d" / "low-pod-limit.json"

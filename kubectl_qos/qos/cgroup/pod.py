@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from kubectl_qos.k8s.allocation import pod_limit_in_force
+from kubectl_qos.k8s.allocation import other_pod_limit
 from kubectl_qos.k8s.kubelet import DEFAULT_CFS_PERIOD_US, NodeSetup
 from kubectl_qos.k8s.objects import CPU, MEMORY, PIDS, Container, Pod
 from kubectl_qos.k8s.quantity import ZERO, Quantity
@@ -78,7 +78,7 @@ class PodTotals(NamedTuple):
 
 def pod_totals(pod: Pod, qos: QosClass, setup: NodeSetup) -> PodTotals:
     """The totals of a defaulted pod as its kubelet sees them."""
-    release, limits, in_force = setup.release, pod_limits(pod, setup.release), pod_limit_in_force(pod)
+    release, limits, in_force = setup.release, pod_limits(pod, setup.release), other_pod_limit(pod)
     return PodTotals(
         requests=pod_requests(pod, release, count=kubelet_count(release)),
         limits=limits if in_force is None else {**limits, MEMORY: in_force},

@@ -175,7 +175,8 @@ class _KillAnalyzer:
         kubelet = kubelet_kill(pod, events)
         is_explained = False
         deaths = [*_deaths(pod, events)]
-        ended = [death for death in deaths if kubelet is not None and _is_ended_by(death, kubelet)]
+        last = [death for death in deaths if death.state == "state" and not death.is_named]
+        ended = [one for one in last if kubelet and kubelet.has_ended(one.end, runs_once=one.runs_once)]
         for death in deaths:
             end, state = death.end, death.state
             reports = self._reports_of(death)
@@ -358,11 +359,6 @@ def _kill(pod: Pod, diagnosis: Diagnosis, **fields: Any) -> Kill:
         pod_uid=pod_uid(pod),
         **fields,
     )
-
-
-def _is_ended_by(death: _Death, kubelet: KubeletKill) -> bool:
-    is_last = death.state == "state" and not death.is_named
-    return is_last and kubelet.has_ended(death.end, runs_once=death.runs_once)
 
 
 def _deaths(pod: Pod, events: Sequence[Event] = ()) -> Iterator[_Death]:

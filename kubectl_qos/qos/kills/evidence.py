@@ -16,14 +16,7 @@ from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.allocation import low_pod_limit
 from kubectl_qos.k8s.events import Event
 from kubectl_qos.k8s.kubelet import NodeSetup
-from kubectl_qos.k8s.objects import (
-    DISRUPTION_TARGET,
-    MEMORY,
-    STATUS_UNKNOWN,
-    ContainerStateTerminated,
-    Pod,
-    all_containers,
-)
+from kubectl_qos.k8s.objects import DISRUPTION_TARGET, MEMORY, ContainerStateTerminated, Pod, all_containers
 from kubectl_qos.qos.cgroup.names import PathLevel, path_level
 from kubectl_qos.qos.kills.report import Constraint, OomReport, seconds_between
 from kubectl_qos.qos.prediction import predict_running
@@ -124,7 +117,7 @@ def ended_evidence(end: ContainerStateTerminated, state: str) -> Iterator[Eviden
         yield Evidence(Fact.OOM_AT_START, {"words": words, "message": end.message})
     if end.reason == OOM_KILLED:
         yield Evidence(Fact.OOM_KILLED)
-    if end.reason == STATUS_UNKNOWN:
+    if end.is_made_up:
         yield Evidence(Fact.EXIT_IS_MADE_UP)
 
 
@@ -223,7 +216,7 @@ class KubeletKill:
         evidence = (*ended_evidence(end, state), *self.evidence)
         if not self.names_resource:
             return Diagnosis(self.mechanism, Confidence.POSSIBLE, evidence)
-        if (end.exit_code == SIGKILLED and end.reason != STATUS_UNKNOWN) or end.reason == OOM_KILLED:
+        if (end.exit_code == SIGKILLED and not end.is_made_up) or end.reason == OOM_KILLED:
             return Diagnosis(self.mechanism, Confidence.LIKELY, evidence, Need.KERNEL_LOG)
         confidence = Confidence.CERTAIN if self.time or is_only else Confidence.LIKELY
         return Diagnosis(self.mechanism, confidence, evidence)
@@ -280,10 +273,7 @@ UNLIMITED_BYTES: Final = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class MemoryLimits:
-    """Memory limits of a container and of its pod's cgroup in bytes, None without.
-
-    `is_low` is whether a resize should have raised the pod's.
-    """
+    """Memory limits of a container and of its pod's cgroup; `is_low` where a resize did not raise that."""
 
     own: int | None
     pod: int | None
@@ -368,7 +358,7 @@ def diagnosis_without_kernel(
         evidence += context.limits.evidence()
         return Diagnosis(context.limits.nearest, Confidence.CERTAIN, tuple(evidence))
     needs = Need.LOG_OF_THAT_TIME if context.has_log else Need.KERNEL_LOG
-    if end.reason == STATUS_UNKNOWN:
+    if end.is_made_up:
         return Diagnosis(Mechanism.UNKNOWN, Confidence.POSSIBLE, tuple(evidence), needs)
     is_oom_killed = is_named or end.reason == OOM_KILLED
     stops = [
