@@ -203,7 +203,7 @@ def _limit_range_values(
     requested = pod = default_pod(target.new, release)
     for limit_range in related.limit_ranges:
         filled = with_limit_ranges(pod, [limit_range])
-        for container, side, resource, value in added_values(pod, filled):
+        for container, side, resource, value in _added_values(pod, filled):
             if not in_place and (container, resource) not in touched:
                 continue
             is_removed = (container, side, resource) in removed
@@ -221,8 +221,7 @@ def _limit_range_values(
         yield Finding(Severity.WARNING, "LimitRange", FindingCode.LIMIT_RANGE_CHANGES_CLASS, facts=facts)
 
 
-def added_values(pod: Pod, filled: Pod) -> Iterator[tuple[str, Side, str, Quantity]]:
-    """Container, side, resource and value of what LimitRanges have added to a pod."""
+def _added_values(pod: Pod, filled: Pod) -> Iterator[tuple[str, Side, str, Quantity]]:
     for before, after in zip(all_containers(pod), all_containers(filled), strict=True):
         for side in Side:
             for resource, value in getattr(after, side.value).items():

@@ -36,3 +36,10 @@ def test_a_command_line_ends_with_its_code(
 def test_every_code_of_a_table_has_a_command_line(command: str) -> None:
     tried = {*TABLES["lines"].get(command, {}), *TABLES["elsewhere"].get(command, {})}
     assert tried == exit_codes(command).keys() - {EXIT_INTERRUPTED}
+
+
+def test_of_several_pods_a_missing_one_does_not_hide_the_others(run: Run) -> None:
+    done = run("explain", "--demo", "-n", "shop", "pod/none", "pod/cart-6c7fd9b5d-9qj4t", "pod/nobody")
+    assert (done.code, done.lines[0].split(",")[0]) == (1, "pod shop/cart-6c7fd9b5d-9qj4t on worker-2")
+    assert 'Error from server (NotFound): pods "none" not found' in done.err
+    assert 'pods "nobody" not found' in done.err

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -58,7 +58,7 @@ def run(options: Options) -> int:
         )
     # Only the demo that lives has workloads.
     resolved = resolve_source(options.source, lives=any(one.kind != "Pod" for one in references))
-    explanations, at = _explain(resolved, references, options)
+    explanations, at, missing = _explain(resolved, references, options)
     if options.output is not None:
         from kubectl_qos.present.values.pods import explanation_values
 
@@ -68,23 +68,35 @@ def run(options: Options) -> int:
             if number:
                 output.print_lines([""])
             output.print_lines(text_lines(explanation))
-    return resolved.print_notes()
+    code = resolved.print_notes()
+    if missing:
+        raise missing[0]
+    return code
 
 
 def _explain(
     resolved: ResolvedSource, references: list[Reference], options: Options
-) -> tuple[list[Explanation], str]:
+) -> tuple[list[Explanation], str, list[QosError]]:
     """Each pod, ranked among the pods of its node, and `Snapshot.at`; without references, every pod.
 
-    Raises InputError.
+    The last are the references without a pod. Raises QosError where no other has one.
     """
     from kubectl_qos.present.explanation import explain_pod
 
     # The pods of a workload have other names than it has.
     only_pods = references and all(one.kind == "Pod" for one in references)
     scope = resolved.named(references) if only_pods else resolved.scope
-    snapshot, notes = _with_limit_ranges(resolved.source, resolved.source.snapshot(scope))
-    pods = [find_pod(one, snapshot, resolved) for one in references]
+    snapshot, ranges = _with_limit_ranges(resolved.source, resolved.source.snapshot(scope))
+    pods, missing = [], list[QosError]()
+    for one in references:
+        try:
+            pods.append(find_pod(one, snapshot, resolved))
+        except QosError as error:
+            missing.append(error)
+    for other in missing[1:]:
+        missing[0].add_note(str(other))
+    if missing and not pods:
+        raise missing[0]
     if not references:
         pods = [pod for pod in snapshot.pods if scope.matches(pod)]
         if not pods:
@@ -93,39 +105,33 @@ def _explain(
     if options.source.at is not None or options.source.has_history:
         snapshot = _with_parts(snapshot, pods, options.source)
     events = _read_events(snapshot, pods, options.from_dump) if options.from_dump is not None else {}
-    output.notes(notes[key] for pod in pods if (key := (pod.kind, pod.namespace, pod.name)) in notes)
+    for pod in pods:
+        if names := ranges.get((pod.kind, pod.namespace, pod.name)):
+            output.note(f"{reference(pod)} has the defaults of LimitRange {names}")
     now, none = resolved.source.now(), dict[str, dict[str, int]]()
     found = [
         explain_pod(pod, snapshot, now, events=events.get((pod.namespace, pod.name), none)) for pod in pods
     ]
-    return found, snapshot.at
+    return found, snapshot.at, missing
 
 
 def _with_limit_ranges(
     source: Source, snapshot: Snapshot
-) -> tuple[Snapshot, Mapping[tuple[str, str, str], str]]:
-    """With what LimitRanges in the same files add to pods that no server has stored, and sentences on it."""
+) -> tuple[Snapshot, dict[tuple[str, str, str], str]]:
+    """With what LimitRanges of the same files add to pods that no server has stored, and their names."""
     from kubectl_qos.cluster.files import FileSource
+    from kubectl_qos.edit.related import LIMIT_RANGES, convert_all
+    from kubectl_qos.edit.server_response import as_created
 
     if not isinstance(source, FileSource) or all(pod.metadata.uid for pod in snapshot.pods):
         return snapshot, {}
-    from kubectl_qos.edit.findings import added_values
-    from kubectl_qos.edit.related import LIMIT_RANGES, convert_all
-    from kubectl_qos.k8s.defaulting import default_pod
-    from kubectl_qos.k8s.quota import with_limit_ranges
-    from kubectl_qos.present.effects import value_name
-
-    ranges, pods, notes = convert_all([*source.raw_objects()], LIMIT_RANGES), [*snapshot.pods], {}
+    ranges, pods, names = convert_all([*source.raw_objects()], LIMIT_RANGES), [*snapshot.pods], {}
     for index, pod in enumerate(pods):
         own = [one for one in ranges if one.metadata.namespace == pod.namespace and not pod.metadata.uid]
-        defaulted = default_pod(pod, snapshot.setup(pod.node_name).release) if own else pod
-        filled = with_limit_ranges(defaulted, own)
-        added = [f"{value_name(*target)} {value}" for *target, value in added_values(defaulted, filled)]
-        if added:
-            pods[index], names = filled, ", ".join(one.metadata.name for one in own)
-            text = f"{reference(pod)}: LimitRange {names} adds {', '.join(added)}"
-            notes[pod.kind, pod.namespace, pod.name] = text
-    return replace(snapshot, pods=tuple(pods)), notes
+        if own:
+            pods[index] = as_created(pod, own, snapshot.setup(pod.node_name).release)
+            names[pod.kind, pod.namespace, pod.name] = ", ".join(one.metadata.name for one in own)
+    return replace(snapshot, pods=tuple(pods)), names
 
 
 def _with_parts(snapshot: Snapshot, pods: Sequence[Pod], source: SourceOptions) -> Snapshot:
