@@ -158,7 +158,12 @@ def assumption_sentence(assumption: Assumption) -> str:
     name, value = assumption.name, assumption.value
     words = _ASSUMPTIONS.get(name)
     text = words(value) if words is not None else f"{name.replace('_', ' ')} {value}"
-    return f"{text} (from {escape(assumption.basis)})" if assumption.basis else text
+    basis = escape(assumption.basis)
+    if name == "oci_runtime" and basis.startswith("RuntimeClass "):
+        basis += (
+            f", else --assume ociRuntime.{basis.partition(' ')[2]}={str(value).partition(' ')[0]}-VERSION"
+        )
+    return f"{text} (from {basis})" if basis else text
 
 
 def _owner(inputs: Inputs) -> str:

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from kubectl_qos.errors import QosError
+from kubectl_qos.k8s.allocation import resize_condition
 from kubectl_qos.k8s.defaulting import with_containers
 from kubectl_qos.k8s.kubelet import NodeSetup, Origin
 from kubectl_qos.k8s.node_overrides import FEATURE_GATES, FIELDS, NodeOverride, apply_overrides
@@ -58,11 +59,11 @@ class DriftCause:
 
 _SETTINGS: Final[tuple[tuple[str, ...], ...]] = (
     *(("cgroupDriver=cgroupfs",), ("cgroupDriver=systemd",)),
-    *(("ociRuntime=runc 1.2",), ("ociRuntime=runc",)),
+    *(("ociRuntime=runc-1.2",), ("ociRuntime=runc",)),
     *(("cpuManagerPolicy=static",), ("cpuManagerPolicy=none",)),
     *(("cpuCFSQuota=false",), ("cpuCFSQuota=true",)),
     *(("singleProcessOOMKill=true",), ("singleProcessOOMKill=false",)),
-    ("ociRuntime=crun 1.22",),
+    ("ociRuntime=crun-1.22",),
     *(("memorySwap.swapBehavior=NoSwap",), ("memorySwap.swapBehavior=LimitedSwap",)),
     *(("featureGates.MemoryQoS=false",), ("featureGates.MemoryQoS=true",)),
     ("featureGates.MemoryQoS=true", "memoryReservationPolicy=TieredReservation"),
@@ -182,7 +183,11 @@ class CauseFinder:
             inputs = {"condition": _resize_condition(pod)}
             cause = DriftCause(DriftReason.RESIZE_UNDER_WAY, Confidence.LIKELY, inputs)
             yield _Alternative(_predict(actuated, setup), cause)
-        for texts in _SETTINGS:
+        runtime_class = pod.spec.runtime_class_name
+        key = f"ociRuntime.{runtime_class}=" if runtime_class else "ociRuntime="
+        unlikely = "runc" if setup.node.oci_runtime.name == "crun" else "crun"
+        for settings in sorted(_SETTINGS, key=lambda one: unlikely in one[0]):
+            texts = tuple(text.replace("ociRuntime=", key) for text in settings)
             other = _with_settings(setup, texts)
             if other is not None:
                 yield _Alternative(_predict(pod, other), _setting_cause(setup, texts))
@@ -225,10 +230,8 @@ def _with_actuated_resources(pod: Pod) -> Pod | None:
 
 def _resize_condition(pod: Pod) -> str:
     """PodResizePending or PodResizeInProgress with its reason, empty without either."""
-    for condition in pod.status.conditions or ():
-        if condition.type.startswith("PodResize") and condition.status == "True":
-            return f"{condition.type} {condition.reason}".strip()
-    return ""
+    condition = resize_condition(pod)
+    return f"{condition.type} {condition.reason}".strip() if condition is not None else ""
 
 
 def _predict(pod: Pod, setup: NodeSetup) -> Prediction:
@@ -247,7 +250,8 @@ def _setting_cause(
     setup: NodeSetup, texts: tuple[str, ...], confidence: Confidence = Confidence.LIKELY
 ) -> DriftCause:
     """Another setting: the real one where ours was assumed, else the one when the pod was created."""
-    names = [text.partition("=")[0] for text in texts]
+    keys = [text.partition("=")[0] for text in texts]
+    names = ["ociRuntime" if key.startswith("ociRuntime.") else key for key in keys]
     fields = ["feature_gates" if name.startswith(FEATURE_GATES) else FIELDS[name].name for name in names]
     is_known = any(setup.kubelet.origin(field) is not Origin.ASSUMED for field in fields)
     is_of_node = any(name in {"ociRuntime", "pageSize", "runtimeOOMScoreAdj"} for name in names)

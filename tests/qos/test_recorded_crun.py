@@ -8,6 +8,8 @@ from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.releases import OciRuntime
 from kubectl_qos.present.explanation import _cgroup
+from kubectl_qos.present.reasons import assumption_sentence
+from kubectl_qos.present.verification import cause_sentence
 from kubectl_qos.qos.cgroup.tree import CgroupLevel, cgroup_tree
 from kubectl_qos.qos.observed import Observed, ObservedContainer
 from kubectl_qos.qos.prediction import CgroupPrediction, Prediction, predict_running
@@ -94,3 +96,19 @@ def test_a_container_of_crun_read_from_inside_has_no_drift() -> None:
     checks = verify_pod(prediction, Observed({container.name: ObservedContainer(inside)}))
     assert len(checks) > 4
     assert not [check for check in checks if check.drift]
+
+
+def test_another_crun_is_assumed_by_the_flag_of_its_runtime_class() -> None:
+    """Its weight is the linear one of crun before 1.23; the other pods of the node have runc."""
+    prediction = predict_running(crun_pod(), setup(oci_runtimes={}))
+    (container,) = prediction.containers
+    inside = measured_c(RUN)["tree"][container.process_cgroup.path]
+    checks = verify_pod(prediction, Observed({container.name: ObservedContainer(inside)}))
+    causes = {check.file: check.cause for check in checks if check.drift}
+    assert causes.keys() == {"cpu.weight"}
+    cause = causes["cpu.weight"]
+    assert cause is not None
+    assert cause_sentence(cause).endswith("(--assume ociRuntime.crun=crun-1.22)")
+    (assumed,) = [one for one in prediction.assumptions if one.name == "oci_runtime"]
+    words = "a current crun (from RuntimeClass crun, else --assume ociRuntime.crun=crun-VERSION)"
+    assert assumption_sentence(assumed) == words
