@@ -139,13 +139,16 @@ class LiveSource(Source):
         )
 
     def members(self, kind: str, namespace: str, name: str) -> Snapshot:
-        """A pod, or the pods with the labels of a workload's template, and what the metrics API has."""
+        """A pod, or the pods with the labels of a workload's template, and what they use."""
         pods = [self.find(kind, namespace, name)]
         if kind != "Pod":
             labels = ",".join(f"{key}={value}" for key, value in (pods[0].metadata.labels or {}).items())
             pods = self._api.pods(namespace=namespace, label_selector=labels)
         try:
-            usage = usage_by_pod(self._api.pod_metrics(namespace))
+            if self._usage is UsageChoice.SUMMARY:
+                usage = self._read_usage(Scope(), {pod.node_name for pod in pods} - {""}).by_pod
+            else:
+                usage = usage_by_pod(self._api.pod_metrics(namespace))
         except QosError:
             usage = {}
         return Snapshot(pods=tuple(pods), usage=usage)

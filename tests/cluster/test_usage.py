@@ -277,6 +277,16 @@ def test_a_missing_right_is_named_and_tried_once(serve: Serve, connect_to: Conne
     assert len([path for path in server.paths() if path.endswith("/summary")]) == 1
 
 
+def test_pods_on_trial_have_the_usage_of_their_source(serve: Serve, connect_to: ConnectTo) -> None:
+    """A cluster without a metrics API says it with --usage=summary alone."""
+    others = {proxied("worker-1"): summary(web=(70, 60, 0))}
+    server = serve(ObjectServer(pods=[pod("web")], nodes=[node("worker-1")], metrics=None, others=others))
+    for choice, used in ((UsageChoice.SUMMARY, 70 * MI), (UsageChoice.METRICS, None)):
+        found = LiveSource(connect_to(server), usage=choice).members("Pod", "shop", "web")
+        usage = found.usage_of(found.pods[0])
+        assert (usage and usage.working_set_bytes) == used
+
+
 def test_a_kubelet_that_cannot_be_reached_leaves_the_others(serve: Serve, connect_to: ConnectTo) -> None:
     """A 500 as the recorded server answers for a node without an address."""
     objects = ObjectServer(
