@@ -69,7 +69,8 @@ class DidNotHold(QosError):
 
 MOST_FAILED_CHECKS: Final = 3
 REVERT_SECONDS: Final = 5.0
-"""How long the kubelet's answer to a change that reverts another one is looked for."""
+WAITING_SECONDS: Final = 60.0
+"""How long a change that reverts another one is followed, and while its kubelet waits for usage to fall."""
 _GONE: Final = (
     "the demo is gone when this command ends, and the change with it: kubectl qos --demo keeps both"
 )
@@ -171,8 +172,8 @@ class ApplyShell:
         self._refusal = finding_line(refusals[0]) if refusals else ""
         return state
 
-    def apply(self, state: Apply) -> None:
-        """Dry run, confirmation, change and watching.
+    def apply(self, state: Apply) -> Apply:
+        """Dry run, confirmation, change and watching; the last state.
 
         Raises QosError where that ends otherwise than with the change done, InputError where --dry-run=client
         expects that a server would refuse it.
@@ -192,7 +193,7 @@ class ApplyShell:
                 name = f"{state.pod.kind.lower()}/{state.pod.name}"
                 raise InputError(f"{name}: a server would refuse this: {self._refusal}")
             self._print([f"{_done_words(request)} (dry run)"])
-            return
+            return state
         if warning := present.unreverted_line(state, self.options.undo_if):
             output.note(warning)
         state, command = state.dry_run() if self.options.dry_run == "server" else state.apply()
@@ -214,6 +215,7 @@ class ApplyShell:
         finally:
             self._keep_trial(state)
         self._conclude(state)
+        return state
 
     @property
     def reverts(self) -> bool:
@@ -239,7 +241,9 @@ class ApplyShell:
             raise DidNotHold(
                 f"{name} did not hold: {present.trial_words(trial)}", self._tried or result.entry
             )
-        if not state.is_done and not self._is_revert:
+        if not state.is_done and self._is_revert:
+            self.history.put(replace(result.entry, message=present.revert_line(progress)))
+        elif not state.is_done:
             words = "and ended as" if progress.settled else "last seen as"
             raise QosError(f"{name} is changed, {words}: {_last_seen(state)}")
         if self.options.for_seconds:
@@ -320,7 +324,9 @@ class ApplyShell:
         answer = _attempt(lambda: self._look(writer, result))
         state, command = state.checked(answer, int(self._elapsed()), on_trial=bool(self.options.for_seconds))
         error = state.error
-        if self._is_revert and (error is not None or self._elapsed() >= REVERT_SECONDS):
+        waited = any(one.progress and one.progress.waits_for_usage for one in state.seen)
+        most = WAITING_SECONDS if waited else REVERT_SECONDS
+        if self._is_revert and (error is not None or self._elapsed() >= most):
             return state.leave()
         if error is not None and (isinstance(error, ApiError) or state.failed_checks == MOST_FAILED_CHECKS):
             raise QosError(f"{name} is changed, but its progress cannot be read: {error}", error.hint)
@@ -383,7 +389,8 @@ def _request_section(strategy: Strategy) -> Section | None:
 def _last_seen(state: Apply) -> str:
     if state.progress is None or state.strategy is None:
         return "not seen yet"
-    return present.progress_line(state.progress, state.preview.effects_of(state.strategy.kind))
+    effects = state.preview.effects_of(state.strategy.kind)
+    return present.progress_line(state.progress, effects, undoes=state.undoes)
 
 
 def _done_words(request: PatchRequest) -> str:

@@ -113,15 +113,16 @@ class Writer:
             progress = check_progress(result.request, result.raw, now)
         except UNDECODABLE as error:
             raise decode_error(result.request.reference, error) from None
-        if progress.stage is Stage.OVERTAKEN and any(
-            one.undoes == result.entry.id and one.state is not EntryState.REFUSED for one in history.entries()
-        ):
-            progress = replace(progress, stage=Stage.UNDONE)
+        if progress.stage is Stage.OVERTAKEN:
+            undos = [one for one in history.entries() if one.undoes == result.entry.id]
+            if any(one.state is not EntryState.REFUSED for one in undos):
+                is_done = any(one.state is EntryState.DONE for one in undos)
+                progress = replace(progress, stage=Stage.UNDONE if is_done else Stage.REVERTING)
         if result.entry.state is EntryState.ON_TRIAL:
             return progress
         if progress.stage is Stage.DONE:
             history.put(replace(result.entry, state=EntryState.DONE))
-        elif progress.settled and progress.stage is not Stage.UNDONE:
+        elif progress.settled and not progress.is_reverted:
             words = filter(None, [progress.stage.value, progress.message])
             history.put(replace(result.entry, message=": ".join(words)))
         return progress

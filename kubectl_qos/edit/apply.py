@@ -231,8 +231,8 @@ class Apply:
 
     @property
     def is_undone(self) -> bool:
-        """Whether a later change of ours was seen to have reverted it."""
-        return self.progress is not None and self.progress.stage is Stage.UNDONE
+        """Whether a later change of ours was seen to revert it."""
+        return self.progress is not None and self.progress.is_reverted
 
     @property
     def blocked(self) -> Blocked | None:

@@ -83,9 +83,9 @@ class HistoryStore(Protocol):
         """Every entry, the oldest first."""
 
 
-def undone_ids(entries: Iterable[Entry]) -> frozenset[str]:
-    """The ids of the changes that were reverted."""
-    return frozenset(entry.undoes for entry in entries if entry.undoes and entry.is_stored)
+def undos(entries: Iterable[Entry]) -> dict[str, Entry]:
+    """The changes that revert others, by the ids of those; the server has them, its nodes perhaps not yet."""
+    return {entry.undoes: entry for entry in entries if entry.undoes and entry.is_stored}
 
 
 @dataclass(frozen=True, slots=True)

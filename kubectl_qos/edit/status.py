@@ -27,6 +27,7 @@ class Stage(StrEnum):
     ROLLING = "rolling out"
     STUCK = "not progressing"
     OVERTAKEN = "changed again by someone else"
+    REVERTING = "reverting"
     UNDONE = "undone"
     GONE = "gone"
     DONE = "done"
@@ -45,6 +46,16 @@ class Progress:
     message: str = ""
     done: int | None = None
     total: int | None = None
+
+    @property
+    def is_reverted(self) -> bool:
+        """Whether a later change of ours reverts it, if it is not carried out yet."""
+        return self.stage in {Stage.REVERTING, Stage.UNDONE}
+
+    @property
+    def waits_for_usage(self) -> bool:
+        """Whether the kubelet lowers a limit once usage is below it, which it tries again and again."""
+        return self.stage is Stage.ERROR and self.message.startswith("cannot decrease memory limits")
 
 
 def number(raw: Json, *path: str) -> int | None:

@@ -105,7 +105,9 @@ class Trial:
                 key = pod.metadata.uid, status.name
                 known = fates.get(key, Fate(status.name))
                 fate = known.looked(status, pod, used)
-                if progress.stage in {Stage.OVERTAKEN, Stage.UNDONE}:  # the memory is that of other values
+                if (
+                    progress.is_reverted or progress.stage is Stage.OVERTAKEN
+                ):  # the memory is that of other values
                     fate = replace(known, restarts=fate.restarts, oom_runs=fate.oom_runs)
                 is_done = progress.stage is Stage.DONE and status.has_processes
                 if is_done and status.name not in self.restarting:

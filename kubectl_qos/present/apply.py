@@ -174,9 +174,11 @@ def expected_response_line(refused: ServerRefusal) -> str:
     return f"expected: the server refuses it: {escape(refused.message)} ({refused.status} {refused.reason})"
 
 
-def progress_line(progress: Progress, effects: Effects | None = None) -> str:
+def progress_line(progress: Progress, effects: Effects | None = None, *, undoes: object = False) -> str:
     """The progress of a change: `rolling out: 1 of 3 pods: message`; once done, what waits for a restart."""
-    words = [progress.stage.value]
+    if undoes and progress.waits_for_usage:
+        return revert_line(progress)
+    words = ["waits for usage to fall" if progress.waits_for_usage else progress.stage.value]
     if progress.stage is Stage.DONE and effects is not None:
         words += filter(None, [later_sentence(effects)])
     if progress.done is not None and progress.total is not None:
@@ -184,6 +186,18 @@ def progress_line(progress: Progress, effects: Effects | None = None) -> str:
     if progress.message:
         words.append(escape(progress.message))
     return ": ".join(words)
+
+
+WAITS_FOR_USAGE: Final = (
+    "the kubelet lowers the limit once usage is below it: free memory, or restart the container"
+)
+
+
+def revert_line(progress: Progress | None) -> str:
+    """How far a change has come that reverts another one: `it is reverted`, `reverting, deferred`."""
+    if progress is None or progress.stage is Stage.DONE:
+        return "reverting" if progress is None else "it is reverted"
+    return f"reverting, {progress_line(progress)}"
 
 
 def trial_words(trial: Trial) -> str:
@@ -235,7 +249,7 @@ def tried(entry: Entry, progress: Progress | None, trial: Trial, seconds: int) -
     state = (EntryState.HELD if trial.fates else EntryState.DONE) if is_done else EntryState.ACCEPTED
     state = EntryState.FAILED if trial.seen else state
     words = [trial_summary(trial)]
-    if progress is not None and progress.stage not in {Stage.DONE, Stage.UNDONE}:
+    if progress is not None and progress.stage is not Stage.DONE and not progress.is_reverted:
         words.append(progress_line(progress))
     return replace(entry, state=state, message=f"{duration(seconds)}: {'; '.join(words)}")
 
@@ -273,11 +287,14 @@ def entry_change(entry: Entry) -> str:
     return ", ".join(change_lines(entry.before, entry.after))
 
 
-def entry_state(entry: Entry, *, undone: bool = False) -> str:
-    """The outcome, in the server's words where it refused."""
-    words = "undone" if undone else _SENT if entry.state is EntryState.SENT else entry.state.value
-    if undone and entry.state is EntryState.FAILED:
-        words = f"{entry.state.value}, reverted"
+def entry_state(entry: Entry, undo: Entry | None = None) -> str:
+    """The outcome, in the server's words where it refused; `undo` is what reverts it."""
+    words = _SENT if entry.state is EntryState.SENT else entry.state.value
+    if undo is not None:
+        is_done, has_failed = undo.state is EntryState.DONE, entry.state is EntryState.FAILED
+        last = escape(undo.message) if undo.message.startswith("reverting") else "reverting"
+        how = last if not is_done else "reverted" if has_failed else "undone"
+        words = f"{words}, {how}" if has_failed else how
     if entry.message:
         words += f": {escape(entry.message)}"
     return f"{words} (an undo)" if entry.undoes else words

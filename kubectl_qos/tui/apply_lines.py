@@ -15,7 +15,6 @@ from kubectl_qos.edit.edits import value_now
 from kubectl_qos.edit.history import ValueConflict
 from kubectl_qos.edit.patch import PatchRequest
 from kubectl_qos.edit.server_response import expected_response
-from kubectl_qos.edit.status import Stage
 from kubectl_qos.edit.trial import TrialPlan
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.objects import Pod
@@ -160,7 +159,7 @@ def progress_lines(
     for one in state.seen:
         line = "accepted by the server"
         if one.progress is not None:
-            line = words.progress_line(one.progress, effects)
+            line = words.progress_line(one.progress, effects, undoes=state.undoes)
         is_newest = one is state.seen[-1]
         mark, token = (">", "title") if is_newest else (" ", "muted")
         yield TextLine(f"{mark} {duration(one.seconds):>4}  {line}", token)
@@ -172,6 +171,7 @@ def progress_lines(
     elif on_trial and state.error is None:
         pass
     elif state.phase is Phase.FOLLOWING:
+        yield from _waiting_lines(state)
         yield TextLine(f"  watching it until it has settled, {duration(seconds)} so far", "muted")
     elif state.error is not None:
         yield from _request_error_lines(state.error)
@@ -247,8 +247,9 @@ def trial_lines(change: RunningChange, keys: Keys) -> Iterator[TextLine]:
 def trial_end_lines(change: RunningChange, keys: Keys) -> Iterator[TextLine]:
     """Whether a change has held on trial, and whether it is reverted."""
     undoing, seen = change.undoing, words.trial_words(change.trial)
-    if change.state.is_undone:
-        after = f"undone after {duration(change.tried_seconds)}"
+    progress = change.state.progress
+    if progress is not None and progress.is_reverted:
+        after = f"{progress.stage.value} after {duration(change.tried_seconds)}"
         yield TextLine(f"  {': '.join(filter(None, [after, seen]))}", "answer")
         return
     if seen:
@@ -264,15 +265,19 @@ def trial_end_lines(change: RunningChange, keys: Keys) -> Iterator[TextLine]:
     if failed is not None:
         yield from error_lines("it is not reverted", failed)
     elif undoing is not None and not isinstance(undoing, QosError) and undoing.state.result is not None:
-        progress = undoing.state.progress
-        if progress is None or progress.stage is Stage.DONE:
-            yield TextLine("  it is reverted: the previous values are restored", "answer")
-        else:
-            yield TextLine(f"  it is reverted: {words.progress_line(progress)}", "changed")
+        restored = ": the previous values are restored" if undoing.state.is_done else ""
+        line = f"  {words.revert_line(undoing.state.progress)}{restored}"
+        yield TextLine(line, "answer" if restored else "changed")
+        yield from _waiting_lines(undoing.state)
     elif change.reverts:
         yield TextLine("  reverting it …", "muted")
     else:
         yield TextLine(f"  {keys.first('app.undo')} reverts it", "muted")
+
+
+def _waiting_lines(state: Apply) -> Iterator[TextLine]:
+    if state.progress is not None and state.progress.waits_for_usage:
+        yield TextLine(f"! {words.WAITS_FOR_USAGE}", "wrong")
 
 
 def _settled_lines(state: Apply, keys: Keys) -> Iterator[TextLine]:

@@ -203,7 +203,7 @@ class RunningChange:
             if plan is not None:
                 self._service.run(self._end_trial, self._trial_ended)
             elif (progress := self.state.progress) is not None:
-                failed = progress.stage not in {Stage.DONE, Stage.UNDONE}
+                failed = progress.stage is not Stage.DONE and not progress.is_reverted
                 self._notify(f"{self.name}: {progress_line(progress)}", failed=failed)
 
     @property

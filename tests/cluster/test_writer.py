@@ -148,7 +148,12 @@ def test_who_has_changed_it_again(connect_to: ConnectTo) -> None:
     written = writer.apply(writer.dry_run(resize_request(server)), history)
     undo = writer.dry_run(resize_request(server, memory("64Mi")))
     undone = writer.apply(undo, History(), undoes=written.entry.id).entry
-    for state, stage in ((EntryState.REFUSED, Stage.OVERTAKEN), (EntryState.SENT, Stage.UNDONE)):
+    for state, stage in (
+        (EntryState.REFUSED, Stage.OVERTAKEN),
+        (EntryState.SENT, Stage.REVERTING),
+        (EntryState.ACCEPTED, Stage.REVERTING),
+        (EntryState.DONE, Stage.UNDONE),
+    ):
         length = len(history.kept)
         history.put(replace(undone, state=state))
         assert writer.progress(written, history) == Progress(stage, settled=True)

@@ -62,11 +62,11 @@ class Stage(Cluster):
         spec = {"containers": [{"name": "app", "resources": {"limits": {"memory": limit}}}]}
         self.objects.edit("Pod", "alone", {"spec": spec})
 
-    def answers(self, reason: str, message: str) -> None:
+    def answers(self, reason: str, message: str, type_: str = "PodResizePending") -> None:
         """What the kubelet makes of every resize."""
 
         def pending(raw: dict[str, Any]) -> None:
-            condition = {"type": "PodResizePending", "status": "True", "reason": reason, "message": message}
+            condition = {"type": type_, "status": "True", "reason": reason, "message": message}
             raw["status"] = {**raw["status"], "conditions": [condition]}
 
         self.objects.mutate = pending
@@ -177,7 +177,8 @@ def test_what_the_kubelet_cannot_do_is_reverted(run: Run, stage: Stage) -> None:
     flags = ("--for", "10m", "--undo-if", "infeasible")
     done = run("set", "pod/alone", *MORE, *flags)
     assert (done.code, stage.limit()) == (3, "128Mi"), done.err
-    assert "the kubelet answers Infeasible: Node didn't have enough capacity; it is reverted" in last(done)
+    why = "Infeasible: Node didn't have enough capacity; reverting, infeasible: Node didn't have"
+    assert f"the kubelet answers {why} enough capacity" in last(done)
     assert done.lines[-2:] == [
         "pod/alone resized",
         "pod/alone: infeasible: Node didn't have enough capacity",
@@ -193,6 +194,45 @@ def test_of_reverted_values_what_the_kubelet_answers_is_said(run: Run, stage: St
     done = run("set", "pod/alone", *MORE, "--for", "10m", "--undo-if", "oom")
     assert (done.code, stage.limit(), done.lines[-1]) == (3, "128Mi", "pod/alone: deferred: no room")
     assert 65 <= stage.seconds < 70
+
+
+REFUSED = (
+    "cannot decrease memory limits: [attempting to set pod memory limit (134217728) below current usage]"
+)
+
+
+@pytest.mark.parametrize("falls", [True, False])
+def test_a_limit_that_cannot_be_lowered_is_not_reverted_before_usage_falls(
+    run: Run, stage: Stage, falls: bool
+) -> None:
+    """As a real kubelet answered an undo 40 s after an OOM kill."""
+
+    def grow() -> None:
+        stage.kill()
+        stage.answers("Error", REFUSED, "PodResizeInProgress")
+
+    def fall() -> None:
+        stage.objects.mutate = lambda _: None
+        found = stage.objects.find("Pod", "alone")
+        stage.objects.set("Pod", "alone", status={**found["status"], "conditions": []})
+        stage.kill()
+
+    stage.at = {60: grow, 100: fall if falls else lambda: None}
+    done = run("set", "pod/alone", *MORE, "--for", "10m", "--undo-if", "oom")
+    waits = f"reverting, waits for usage to fall: {REFUSED}"
+    assert f"pod/alone: {waits}" in done.lines
+    listed = run("undo", "--list").out
+    if falls:
+        assert (done.code, 100 <= stage.seconds < 106) == (3, True)
+        assert last(done).endswith("; it is reverted")
+        assert " did not hold, reverted: " in listed
+    else:
+        assert (done.code, 120 <= stage.seconds < 126) == (4, True)
+        assert last(done).endswith(f"; {waits}")
+        assert (
+            "hint: the kubelet lowers the limit once usage is below it: free memory, or restart" in done.err
+        )
+        assert f" did not hold, {waits}: " in listed
 
 
 def test_what_the_kubelet_puts_off_is_followed_with_its_reason(run: Run, stage: Stage) -> None:

@@ -27,11 +27,13 @@ from kubectl_qos.present.apply import (
     expected_response_line,
     progress_line,
     request_lines,
+    revert_line,
     strategy_lines,
 )
 from tests.edit.test_preview import SETUP, pod
 from tests.entries import entry
 
+WAITS = "reverting, waits for usage to fall: cannot decrease memory limits"
 NASTY = "x\x1b[31m"
 SHOWN = "x\\x1b[31m"
 
@@ -141,18 +143,38 @@ def test_an_entry_in_words() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "undone", "words"),
+    ("found", "undo", "words"),
     [
-        (entry(), False, "done"),
-        (entry(), True, "undone"),
-        (entry(undoes="0"), False, "done (an undo)"),
-        (entry(state=EntryState.SENT), False, "unknown: sent, no answer recorded"),
-        (entry(state=EntryState.REFUSED, message=NASTY), False, f"refused: {SHOWN}"),
-        (entry(state=EntryState.UNKNOWN), False, "unknown"),
+        (entry(), None, "done"),
+        (entry(), entry(undoes="1"), "undone"),
+        (entry(), entry(undoes="1", state=EntryState.ACCEPTED), "reverting"),
+        (entry(), entry(undoes="1", state=EntryState.ACCEPTED, message=WAITS), WAITS),
+        (entry(state=EntryState.FAILED, message="1m"), entry(undoes="1"), "did not hold, reverted: 1m"),
+        (
+            entry(state=EntryState.FAILED),
+            entry(undoes="1", state=EntryState.ACCEPTED, message=WAITS),
+            f"did not hold, {WAITS}",
+        ),
+        (entry(undoes="0"), None, "done (an undo)"),
+        (entry(state=EntryState.SENT), None, "unknown: sent, no answer recorded"),
+        (entry(state=EntryState.REFUSED, message=NASTY), None, f"refused: {SHOWN}"),
+        (entry(state=EntryState.UNKNOWN), None, "unknown"),
     ],
 )
-def test_how_an_entry_ended(found: Entry, undone: bool, words: str) -> None:
-    assert entry_state(found, undone=undone) == words
+def test_how_an_entry_ended(found: Entry, undo: Entry | None, words: str) -> None:
+    """A change is undone once what reverts it was seen to be carried out, and not before."""
+    assert entry_state(found, undo) == words
+
+
+def test_a_limit_that_the_kubelet_cannot_lower_waits_for_usage_to_fall() -> None:
+    message = (
+        "cannot decrease memory limits: [attempting to set pod memory limit (9) below current usage (8)]"
+    )
+    progress = Progress(Stage.ERROR, settled=False, message=message)
+    assert progress_line(progress) == f"waits for usage to fall: {message}"
+    assert revert_line(progress) == f"reverting, waits for usage to fall: {message}"
+    assert revert_line(Progress(Stage.DONE, settled=True)) == "it is reverted"
+    assert revert_line(None) == "reverting"
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from kubectl_qos.present.format import age, escape
 if TYPE_CHECKING:
     from kubectl_qos.cli.apply import ApplyShell, DidNotHold
     from kubectl_qos.cli.options import ApplyOptions, SourceOptions
+    from kubectl_qos.edit.apply import Apply
     from kubectl_qos.edit.history import Entry, ValueConflict
 
 DESCRIPTION: Final = """\
@@ -82,28 +83,29 @@ def run(options: Options) -> int:
 def revert(failed: DidNotHold, shell: ApplyShell) -> DidNotHold:
     """Undo a change that did not hold with a shell that asks nothing; the error with how that went."""
     from kubectl_qos.cli.apply import DidNotHold
-    from kubectl_qos.present.apply import unreverted
+    from kubectl_qos.present.apply import WAITS_FOR_USAGE, revert_line, unreverted
 
     try:
-        _undo(failed.entry, shell, is_requested=False)
+        progress = _undo(failed.entry, shell, is_requested=False).progress
     except QosError as error:
         shell.history.put(unreverted(failed.entry, error))
         return DidNotHold(f"{failed}; it is not reverted: {error}", failed.entry, error.hint)
-    done = DidNotHold(f"{failed}; it is reverted", failed.entry)
-    done.exit_code = EXIT_REVERTED
-    return done
+    waits = progress is not None and progress.waits_for_usage
+    ended = DidNotHold(f"{failed}; {revert_line(progress)}", failed.entry, WAITS_FOR_USAGE if waits else "")
+    ended.exit_code = ended.exit_code if waits else EXIT_REVERTED
+    return ended
 
 
 def _list(entries: Sequence[Entry], options: Options) -> None:
     """The entries, the newest first; only those of --context where it is given."""
     from datetime import UTC, datetime
 
-    from kubectl_qos.edit.history import undone_ids
+    from kubectl_qos.edit.history import undos
     from kubectl_qos.present.apply import entry_change, entry_object, entry_state
     from kubectl_qos.present.output import cell_table
 
     context = options.source.connection.context
-    undone = undone_ids(entries)
+    undone = undos(entries)
     shown = [entry for entry in reversed(entries) if context in {None, entry.context}]
     if options.output is not None:
         from kubectl_qos.present.values.changes import history_values
@@ -121,7 +123,7 @@ def _list(entries: Sequence[Entry], options: Options) -> None:
             escape(entry.context),
             entry_object(entry),
             entry_change(entry),
-            entry_state(entry, undone=entry.id in undone),
+            entry_state(entry, undone.get(entry.id)),
         )
         for entry in shown
     ]
@@ -130,9 +132,9 @@ def _list(entries: Sequence[Entry], options: Options) -> None:
 
 def _find_entry(entries: Sequence[Entry], id_: str | None, context: str) -> Entry:
     """The entry of an id, without one the last change of the context. Raises InputError."""
-    from kubectl_qos.edit.history import EntryState, undone_ids
+    from kubectl_qos.edit.history import EntryState, undos
 
-    undone = undone_ids(entries)
+    undone = undos(entries)
     if id_ is None:
         for entry in reversed(entries):
             is_change = not entry.undoes and entry.id not in undone and entry.state is not EntryState.REFUSED
@@ -152,13 +154,14 @@ def _find_entry(entries: Sequence[Entry], id_: str | None, context: str) -> Entr
             hint=f"add --context {entry.context}",
         )
     if entry.id in undone:
-        raise InputError(f"{entry.short_id} is already reverted")
+        how = "already" if undone[entry.id].state is EntryState.DONE else "being"
+        raise InputError(f"{entry.short_id} is {how} reverted")
     if entry.state is EntryState.REFUSED:
         raise InputError(f"{entry.short_id} was refused by the server: nothing was changed")
     return entry
 
 
-def _undo(entry: Entry, shell: ApplyShell, *, is_requested: bool = True) -> None:
+def _undo(entry: Entry, shell: ApplyShell, *, is_requested: bool = True) -> Apply:
     from kubectl_qos.edit.apply import Apply
     from kubectl_qos.edit.history import find_conflicts, undo_edits
     from kubectl_qos.edit.preview import StrategyKind, preview
@@ -196,7 +199,7 @@ def _undo(entry: Entry, shell: ApplyShell, *, is_requested: bool = True) -> None
             f"{entry.reference} cannot be reverted: {state.strategy.reason}",
             hint=alternative(state),
         )
-    shell.apply(state)
+    return shell.apply(state)
 
 
 def _check_conflicts(entry: Entry, conflicts: Sequence[ValueConflict], options: ApplyOptions) -> None:

@@ -416,17 +416,17 @@ def edit_values(edit: Edit, before: Quantity | None, after: Quantity | None) -> 
     return EditValues.of(edit, container=edit.owner or None, before=old, after=new)
 
 
-def history_values(entries: Iterable[Entry], undone: frozenset[str]) -> ChangeListValues:
+def history_values(entries: Iterable[Entry], undone: Mapping[str, Entry]) -> ChangeListValues:
     """Entries of the change history, and the ids of those that were reverted."""
     return ChangeListValues(items=tuple(_entry_values(entry, undone) for entry in entries))
 
 
-def _entry_values(entry: Entry, undone: frozenset[str]) -> ChangeValues:
+def _entry_values(entry: Entry, undone: Mapping[str, Entry]) -> ChangeValues:
     before = {edit.target: edit.quantity for edit in entry.before}
     return ChangeValues.of(
         entry,
         time=entry.at,
         object=ObjectValues.of(entry),
-        undone=entry.id in undone,
+        undone=entry.id in undone and undone[entry.id].state is EntryState.DONE,
         changes=tuple(edit_values(edit, before.get(edit.target), edit.quantity) for edit in entry.after),
     )

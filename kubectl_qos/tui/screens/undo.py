@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from kubectl_qos.cluster.source import Source
-from kubectl_qos.edit.history import Entry, EntryState, undone_ids
+from kubectl_qos.edit.history import Entry, EntryState, undos
 from kubectl_qos.edit.related import RelatedObjects, pod_reference
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.quantity import parse_time
@@ -46,7 +46,7 @@ class UndoScreen(QosScreen, group=BindingGroup.UNDO):
         super().__init__()
         self._view_model = view_model
         self._source = source
-        self._undone: frozenset[str] = frozenset()
+        self._undone: dict[str, Entry] = {}
         self._loading: Entry | None = None
         self._error: tuple[Entry, QosError] | None = None
 
@@ -71,7 +71,7 @@ class UndoScreen(QosScreen, group=BindingGroup.UNDO):
 
     def _history_loaded(self, history: Sequence[Entry] | QosError) -> None:
         entries = () if isinstance(history, QosError) else tuple(reversed(history))
-        self._undone = undone_ids(entries)
+        self._undone = undos(entries)
         now = self.qos.source.now()
         empty = "Nothing was applied yet." + (
             f" {problem}" if (problem := self.qos.writing.history.problem) else ""
@@ -93,7 +93,7 @@ class UndoScreen(QosScreen, group=BindingGroup.UNDO):
         return fitting_columns(columns, _IMPORTANCE, entries, now, available, _SQUEEZED)
 
     def _state(self, entry: Entry) -> str:
-        return entry_state(entry, undone=entry.id in self._undone).partition(":")[0]
+        return entry_state(entry, self._undone.get(entry.id)).partition(":")[0]
 
     @on(LineTable.Highlighted)
     def _show(self) -> None:
@@ -104,7 +104,7 @@ class UndoScreen(QosScreen, group=BindingGroup.UNDO):
         lines = [TextLine(f"{entry_object(entry)} in {escape(entry.context)}", "answer")]
         lines.append(TextLine(f"  {entry_when(entry, self.qos.source.now())}", "muted"))
         lines += [TextLine(f"  {line}") for line in change_lines(entry.before, entry.after)]
-        lines.append(TextLine(f"  {entry_state(entry, undone=entry.id in self._undone)}"))
+        lines.append(TextLine(f"  {entry_state(entry, self._undone.get(entry.id))}"))
         if self._error is not None and self._error[0].id == entry.id:
             lines += error_lines("cannot be reverted", self._error[1])
         elif self._loading is not None and self._loading.id == entry.id:
@@ -128,8 +128,8 @@ class UndoScreen(QosScreen, group=BindingGroup.UNDO):
     def _why_not(self, entry: Entry) -> str:
         if entry.state is EntryState.REFUSED:
             return "the server refused it: nothing was changed"
-        if entry.id in self._undone:
-            return "already reverted"
+        if (undo := self._undone.get(entry.id)) is not None:
+            return "already reverted" if undo.state is EntryState.DONE else "it is being reverted"
         if entry.context != self._source.title:
             return f"it was applied in {entry.context}, this is {self._source.title}: go there first (:ctx)"
         return ""
