@@ -136,10 +136,7 @@ class Context:
 
 
 class Hit(NamedTuple):
-    """What a rule yields: a finding without what all findings of a pod share.
-
-    `level` is another one than the rule's, where no setting has one.
-    """
+    """What a rule yields: a finding without what a pod's findings share; `level` if it is not the rule's."""
 
     rule: RuleId
     path: str

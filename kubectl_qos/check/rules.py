@@ -275,8 +275,7 @@ def _runtimes(case: Case) -> Iterator[Hit]:
     for owner, limit, raw in _written(case):
         names = [entry.get("name") for entry in nested_list(raw, "env")]
         for source, text in runtime_problems(raw, limit.value()) if limit.sign > 0 else ():
-            field = "args" if "args" in raw else "command"
-            field = f"env[{names.index(source)}]" if source in names else field
+            field = f"env[{names.index(source)}]" if source in names else "args"
             yield case.hit(RuleId.RUNTIME_MEMORY, owner, field, text=text)
 
 
@@ -299,8 +298,8 @@ def _memory_volumes(case: Case) -> Iterator[Hit]:
         bound = f" of up to {size}" if size.sign > 0 else " without a sizeLimit"
         whose = f"limit of {owner}, {limit}" if owner else "of the container that writes"
         level = None if owner and not 0 < size.nano < limit.nano else Level.NOTE
-        facts = {"volume": str(name), "bound": bound, "whose": whose}
-        yield Hit(RuleId.MEMORY_VOLUME, f"{case.prefix}.volumes[{index}].emptyDir", facts, level=level)
+        path, facts = f"{case.prefix}.volumes[{index}].emptyDir", {"bound": bound, "whose": whose}
+        yield Hit(RuleId.MEMORY_VOLUME, path, {"volume": str(name), **facts}, level=level)
 
 
 def _fits_no_node(case: Case) -> Iterator[Hit]:

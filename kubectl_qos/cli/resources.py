@@ -167,13 +167,18 @@ def find_members(
 
 
 def find_nodes(node: str | None, snapshot: Snapshot, scope: Scope, *, is_fleet: bool) -> list[str]:
-    """The node that is named, else those with pods in scope. Raises ApiError, and InputError for none."""
+    """The node that is named, those with pods in scope, or that of --node-memory, without a name.
+
+    Raises ApiError, and InputError for none.
+    """
     if node is not None:
         require_node(node, snapshot)
         return [node]
     nodes = snapshot.nodes_of(scope)
+    if not nodes and snapshot.overrides.memory_bytes is not None and any(map(scope.matches, snapshot.pods)):
+        return [""]
     if not nodes and not is_fleet:
-        hint = "a pod's node is its spec.nodeName; kubectl qos check --node-memory 16Gi compares the others"
+        hint = "a pod's node is its spec.nodeName; --node-memory 16Gi puts the others on one such node"
         raise InputError("no pods that are on a node", hint)
     return nodes
 

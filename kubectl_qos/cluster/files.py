@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 
 _WRITABLE: Final = 0o222
+_CHARTS: Final = "templates of Helm charts are skipped, which helm template DIR | kubectl qos check - checks"
+_PATCHES: Final = "patches of kustomizations are skipped, which kubectl qos check -k DIR checks"
 T = TypeVar("T", Pod, NodeObject)
 
 
@@ -243,10 +245,25 @@ class FileSource(Source):
                 problems.append(error.at(without_secrets(name)))
 
     def _left_out(self, files: Sequence[Path]) -> Collection[Path]:
-        """What of a folder is no manifest, which is said; in the others need not be objects alone."""
-        names, sentences = _no_manifests(files)
-        self.skipped |= dict.fromkeys(sentences)
-        self._walked.update(map(str, files))
+        """Templates of Helm and patches of kustomizations; other files of a folder may be no objects."""
+        names: set[Path] = set()
+        folders: dict[str, dict[str, None]] = {}
+        kustomizations = [file for file in files if file.name in KUSTOMIZATIONS]
+        patches = {
+            os.path.normpath(file.parent / patch) for file in kustomizations for patch in _patches(file)
+        }
+        for file in files:
+            chart = next((one for one in reversed(file.parents) if (one / "Chart.yaml").is_file()), None)
+            part = file.relative_to(chart).parts[0] if chart is not None else ""
+            if part in {"Chart.yaml", "charts", "templates"} or part.startswith("values"):
+                folders.setdefault(_CHARTS, {})[str(chart)] = None
+            elif os.path.normpath(file) in patches:
+                folders.setdefault(_PATCHES, {})[str(file.parent)] = None
+            else:
+                self._walked.add(str(file))
+                continue
+            names.add(file)
+        self.skipped |= {f"{text}: {', '.join(found)}": None for text, found in folders.items()}
         return names
 
     def _objects(self) -> Iterator[tuple[bytes, Document, tuple[int, ...], dict[str, Any]]]:
@@ -290,34 +307,6 @@ class FileSource(Source):
             f"{', '.join(names) or 'the input'}: no pods found, {_counted(read) or 'nothing'}",
             hint="give manifests of pods or workloads, or the output of kubectl get pods,nodes -A -o json",
         )
-
-
-def _no_manifests(files: Sequence[Path]) -> tuple[set[Path], list[str]]:
-    """Which files of a folder are templates of Helm or patches of kustomizations, and how to check those."""
-    names: set[Path] = set()
-    charts: dict[str, None] = {}
-    built: dict[str, None] = {}
-    patches = {
-        os.path.normpath(file.parent / patch)
-        for file in files
-        if file.name in KUSTOMIZATIONS
-        for patch in _patches(file)
-    }
-    for file in files:
-        chart = next((one for one in reversed(file.parents) if (one / "Chart.yaml").is_file()), None)
-        part = file.relative_to(chart).parts[0] if chart is not None else ""
-        if part in {"Chart.yaml", "charts", "templates"} or part.startswith("values"):
-            charts[str(chart)] = None
-        elif os.path.normpath(file) in patches:
-            built[str(file.parent)] = None
-        else:
-            continue
-        names.add(file)
-    said = {
-        "templates of Helm charts are skipped, which helm template DIR | kubectl qos check - checks": charts,
-        "patches of kustomizations are skipped, which kubectl qos check -k DIR checks": built,
-    }
-    return names, [f"{text}: {', '.join(folders)}" for text, folders in said.items() if folders]
 
 
 def _patches(file: Path) -> Iterator[str]:

@@ -113,10 +113,7 @@ def reference(subject: Subject) -> str:
 
 
 def text_lines(report: Report) -> Iterator[str]:
-    """A line for each finding, as compilers write it, above the line of the file; then what is waived.
-
-    What a rule says of several containers of an object is one line, as for GitHub and in the count.
-    """
+    """A line for each finding, as compilers write it, above the line of the file; then what is waived."""
     for finding, place, said in grouped(report.findings):
         yield f"{place}: {finding.level}: {reference(finding.subject)}: {said} [{finding.rule}]"
         if place.text.strip():

@@ -468,11 +468,22 @@ def no_usage_reason(snapshot: Snapshot) -> str:
 
 
 def unmeasured_notes(snapshot: Snapshot, states: Mapping[str, NodeState]) -> Iterator[str]:
-    """Say of which nodes no usage is known, why, and how to get it."""
+    """Say of which nodes no usage is known, why, how to get it, and of a single one the order without it."""
     nodes = sorted(escape(name) for name, state in states.items() if state.is_unmeasured)
     where = "" if len(nodes) == len(states) else f"{first_few(nodes)}: "
     if nodes:
-        yield f"{where}{no_usage_reason(snapshot)}; top orders by oom_score_adj"
+        order = oom_adj_order(next(iter(states.values()))) if len(states) == 1 else ""
+        yield f"{where}{no_usage_reason(snapshot)}; {order or 'top orders by oom_score_adj'}"
+
+
+def oom_adj_order(state: NodeState) -> str:
+    """Whom the kernel kills first if all use equally much: the pods by their worst container."""
+    worst: dict[str, int] = {}
+    for container in sorted(state.containers, key=lambda container: -container.adj):
+        pod = state.pod_for(container).pod
+        worst.setdefault(full_name(pod.namespace, pod.title), container.adj)
+    named = first_few([f"{name} ({adj})" for name, adj in worst.items()], 5)
+    return f"by oom_score_adj alone the kernel kills in this order: {named}"
 
 
 def capacity_sentence(nodes: Iterable[str]) -> str:

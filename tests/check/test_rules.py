@@ -147,7 +147,7 @@ def test_a_pod_that_failed_is_checked(run: Run) -> None:
     (run.home / "x.yaml").write_text(dedent(text.format(phase="Failed")))
     done = run("check", "x.yaml")
     assert "no request for cpu and memory in container app: the pod is BestEffort" in done.out
-    assert done.err.startswith("PriorityClass vital is not in the files: it counts as 0\n")
+    assert done.err.startswith("PriorityClass vital is not in the files: 0 is assumed\n")
     assert found(run, dedent(text.format(phase="Succeeded"))) == []
 
 

@@ -36,16 +36,72 @@ def test_every_manifest_is_answered_as_is_kept(run: Run) -> None:
     assert_as_kept("manifests", "\n".join(parts))
 
 
+THREE: Final = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: plain, namespace: shop}
+spec: {containers: [{name: app}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: api, namespace: shop}
+spec:
+  template:
+    spec:
+      containers: [{name: app, resources: {requests: {memory: 1Gi}, limits: {memory: 2Gi}}}, {name: log}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: db, namespace: shop}
+spec:
+  containers:
+  - name: db
+    resources: {limits: {cpu: 1, memory: 4Gi}}
+"""
+USAGE: Final = """\
+---
+apiVersion: metrics.k8s.io/v1beta1
+kind: PodMetrics
+metadata: {name: db, namespace: shop}
+containers: [{name: db, usage: {memory: 3900Mi}}]
+"""
+
+
 def test_the_hint_for_pods_without_a_node_leads_on(run: Run) -> None:
-    rules = Path(__file__).parents[1] / "check" / "rules.yaml"
-    (run.home / "x.yaml").write_text(yaml.safe_load(rules.read_text(encoding="utf-8"))["QOS014"]["fails"])
-    for words in (["fix", "--priorities"], ["next"]):
+    """Pods of manifests are on one such node, in the order of oom_score_adj where usage is unknown."""
+    (run.home / "x.yaml").write_text(THREE)
+    order = (
+        "by oom_score_adj alone the kernel kills in this order: shop/plain (1000), shop/deployment/api (999),"
+        " shop/db (-997)"
+    )
+    for words in (["fix"], ["fix", "--priorities"], ["next"]):
+        done = run(*words, "-f", "x.yaml")
+        assert (done.code, "--node-memory 16Gi puts the others on one such node" in done.err) == (1, True)
         done = run(*words, "-f", "x.yaml", "--node-memory", "16Gi")
-        assert (done.code, "kubectl qos check --node-memory 16Gi compares the others" in done.err) == (
-            1,
-            True,
-        )
-    assert "QOS014" in run("check", "x.yaml", "--node-memory", "16Gi").out
+        assert (done.code, order in done.out) == (0, True), words
+    assert (
+        "; a memory request of 1Gi lowers it by 62\n"
+        in run("fix", "-f", "x.yaml", "--node-memory", "16Gi").out
+    )
+
+
+def test_manifests_can_be_simulated_on_one_node(run: Run) -> None:
+    """Without usage what needs none; the node has no name."""
+    (run.home / "x.yaml").write_text(THREE)
+    lines = run("simulate", "-f", "x.yaml", "--node-memory", "5Gi", "--all-at-limit").lines
+    assert lines[0] == "a node, kubelet 1.36: what its pods use of 5120Mi is unknown"
+    assert lines[3].split()[1:4] == ["node", "shop/api", "app"]
+    assert "which node?" in run("simulate", "-f", "x.yaml", "--all-at-limit").err
+    (run.home / "y.yaml").write_text(THREE.split("---")[0].replace("spec: {", "spec: {nodeName: n, "))
+    assert "which node?" in run("simulate", "-f", "y.yaml", "--node-memory", "5Gi", "--all-at-limit").err
+
+
+def test_manifests_with_usage_have_distances(run: Run) -> None:
+    (run.home / "x.yaml").write_text(THREE + USAGE)
+    flags = ("-f", "x.yaml", "--node-memory", "16Gi", "-n", "shop")
+    assert "shop/db:db" in run("next", *flags).out
+    for words in (["fix"], ["fix", "pod/db"]):
+        assert "db limits.memory 4Gi → 5Gi" in run(*words, *flags).out, words
 
 
 def test_every_command_leaves_out_the_same_of_a_folder(run: Run) -> None:

@@ -71,7 +71,7 @@ ORDERED = {
     "kills -A": ["prod-us 2026-11-20T12:02:00Z shop web", "prod-eu 2026-11-20T12:01:00Z shop web"],
     # Against the nearest death first, each with its number for `fix --context NAME --apply N`.
     "fix": ["prod-eu 1 worker-1 shop/web", "prod-us 1 worker-1 shop/api"],
-    "check -A": ["prod-us: warning: shop/pod/api:", "prod-us: warning: shop/pod/web:"],
+    "check -A": ["prod-us: note: shop/pod/api:", "prod-us: note: shop/pod/web:"],
 }
 
 

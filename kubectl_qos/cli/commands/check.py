@@ -334,9 +334,7 @@ def _context(
         )
         names = {pod.spec.priority_class_name for pod in snapshot.pods if pod.spec.priority is None}
         names -= {*context.priorities, *SYSTEM_PRIORITIES, ""}
-        return context, [
-            f"PriorityClass {name} is not in the files: it counts as 0" for name in sorted(names)
-        ]
+        return context, [f"PriorityClass {name} is not in the files: 0 is assumed" for name in sorted(names)]
     first = {pod.namespace: pod for pod in snapshot.pods if resolved.scope.matches(pod)}
     ranges: list[LimitRange] = []
     unknown: list[str] = []

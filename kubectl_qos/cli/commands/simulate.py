@@ -130,7 +130,9 @@ def run(options: Options) -> int:
     from kubectl_qos.k8s.snapshot import Scope
     from kubectl_qos.qos.simulation.node_state import ImportanceRules
 
-    name = options.source.node if not options.target and options.source.node else _parse_node(options.target)
+    name = options.source.node if not options.target and options.source.node else ""
+    if not name and (options.target or options.source.node_memory is None or not options.source.has_files):
+        name = _parse_node(options.target)
     question = _parse_question(options)
     source = options.source.on_node(name)
     changes, problems = _read_changes(options)
@@ -139,8 +141,8 @@ def run(options: Options) -> int:
     resolved = sources.resolve_source(source)
     # All pods of the node: a namespace only restricts them where the others may not be listed.
     snapshot = resolved.source.snapshot(Scope(namespace=resolved.scope.namespace, node=name))
-    resources.require_node(name, snapshot)
     pods = snapshot.by_node().get(name, ())
+    resources.require_node(name if name or pods else _parse_node(options.target), snapshot)
     rules = ImportanceRules(
         sources.flag_value(Selector.parse, options.important) if options.important else None,
         options.important,
