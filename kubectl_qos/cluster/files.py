@@ -25,7 +25,7 @@ from kubectl_qos.k8s.kinds import is_named, object_name
 from kubectl_qos.k8s.kubelet import Kubelet, Node, node_from_object
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.releases import Release
-from kubectl_qos.k8s.snapshot import NO_OVERRIDES, NodeOverrides, Scope, Snapshot, with_missing_releases
+from kubectl_qos.k8s.snapshot import NO_OVERRIDES, NodeOverrides, Scope, Snapshot
 
 if TYPE_CHECKING:
     from kubectl_qos.cluster.writer import Writer
@@ -116,15 +116,13 @@ class FileSource(Source):
         """All objects, those out of scope too."""
         del scope
         parsed = self._parsed
-        return with_missing_releases(
-            Snapshot(
-                pods=tuple(parsed.pods),
-                nodes=parsed.nodes,
-                usage=parsed.usage,
-                node_usage=parsed.node_usage,
-                overrides=self._overrides,
-            )
-        )
+        return Snapshot(
+            pods=tuple(parsed.pods),
+            nodes=parsed.nodes,
+            usage=parsed.usage,
+            node_usage=parsed.node_usage,
+            overrides=self._overrides,
+        ).with_missing_releases()
 
     def follow(self, scope: Scope) -> UpdateStream:
         """The same snapshot whenever it is refreshed."""

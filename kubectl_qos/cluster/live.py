@@ -25,16 +25,7 @@ from kubectl_qos.k8s.events import Event, EventList
 from kubectl_qos.k8s.kinds import WORKLOADS, path_segment, pod_from_workload
 from kubectl_qos.k8s.kubelet import Kubelet
 from kubectl_qos.k8s.objects import NodeObject, Pod
-from kubectl_qos.k8s.snapshot import (
-    NO_OVERRIDES,
-    NO_USAGE,
-    Missing,
-    NodeOverrides,
-    Scope,
-    Snapshot,
-    Usage,
-    with_missing_releases,
-)
+from kubectl_qos.k8s.snapshot import NO_OVERRIDES, NO_USAGE, Missing, NodeOverrides, Scope, Snapshot, Usage
 from kubectl_qos.k8s.usage import usage_by_pod
 from kubectl_qos.transport import logging as log
 from kubectl_qos.transport.client import Connection
@@ -111,7 +102,7 @@ class LiveSource(Source):
             usage = metrics.result() if metrics is not None else self._read_usage(scope, names)
         if usage.missing is not None:
             missing.append(usage.missing)
-        snapshot = Snapshot(
+        return Snapshot(
             pods=tuple(pods),
             nodes=nodes,
             usage=usage.by_pod,
@@ -122,8 +113,7 @@ class LiveSource(Source):
             missing=tuple(missing),
             overrides=self._overrides,
             server_version="" if nodes else self._api.server_version(),
-        )
-        return with_missing_releases(snapshot)
+        ).with_missing_releases()
 
     def follow(self, scope: Scope) -> UpdateStream:
         """Watches fill the stream."""

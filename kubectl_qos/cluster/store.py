@@ -12,14 +12,7 @@ from kubectl_qos.cluster.source import LIVE, Arrived, Health
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.kubelet import Kubelet
 from kubectl_qos.k8s.objects import NodeObject, Pod
-from kubectl_qos.k8s.snapshot import (
-    Missing,
-    NodeOverrides,
-    PodsByNode,
-    Snapshot,
-    Usage,
-    with_missing_releases,
-)
+from kubectl_qos.k8s.snapshot import Missing, NodeOverrides, PodsByNode, Snapshot, Usage
 from kubectl_qos.k8s.usage import NO_HISTORY, PodKey, PodUsage, Pressure
 
 PODS: Final = "pods"
@@ -73,7 +66,7 @@ class Store:
                     self._tuples[node] = tuple(self._pods[node].values())
                 else:
                     del self._pods[node]
-            snapshot = Snapshot(
+            return Snapshot(
                 pods=PodsByNode(dict(self._tuples)),
                 nodes=dict(self._nodes),
                 usage=self._usage,
@@ -84,8 +77,7 @@ class Store:
                 missing=tuple(self._missing.values()),
                 overrides=self._overrides,
                 server_version=self._server_version,
-            )
-        return with_missing_releases(snapshot)
+            ).with_missing_releases()
 
     def health(self) -> Health:
         """That of the watch that is stale for longest."""

@@ -63,9 +63,8 @@ def late_state(state: NodeState, growth_bytes: int) -> NodeState:
     """The node as if its kubelet evicted after one more poll, in which memory grew by so much a second."""
     late, found = growth_bytes * POLL_SECONDS, state.thresholds
     node, kubepods = (None if one is None else one - late for one in (found.node_bytes, found.kubepods_bytes))
-    return replace(
-        state, thresholds=found._replace(node_bytes=node, kubepods_bytes=kubepods, soft_bytes=None)
-    )
+    thresholds = found._replace(node_bytes=node, kubepods_bytes=kubepods, soft_bytes=None)
+    return replace(state, thresholds=thresholds, reports_pressure=False)
 
 
 def evicts_first(model: NodeModel, growth_bytes: int) -> bool:

@@ -156,7 +156,8 @@ class Node(_WithOrigins):
     `declared_features` is status.declaredFeatures, which lists what the kubelet supports (1.36 and later).
     `runtime_oom_score_adj` is containerd's own where its `restrict_oom_score_adj` is on, else None.
     `oci_runtimes` are those of RuntimeClasses, by name; `userspace_oom_killer` is a stated one, such as
-    `systemd-oomd`, `talos` or `talos-1.12`, or `none`; empty is unknown.
+    `systemd-oomd`, `talos` or `talos-1.12`, or `none`; empty is unknown. `reports_pressure` is the condition
+    MemoryPressure, which outlasts the pressure (evictionPressureTransitionPeriod, by default 5 minutes).
     """
 
     name: str = ""
@@ -180,6 +181,7 @@ class Node(_WithOrigins):
     os_image: str = ""
     operating_system: str = LINUX
     userspace_oom_killer: str = ""
+    reports_pressure: bool = False
 
     @property
     def is_windows(self) -> bool:
@@ -242,7 +244,9 @@ def node_from_object(raw: NodeObject, kubelet: Kubelet) -> Node:
         "operating_system": info.operating_system or None,
         "hugepage_sizes": tuple(map(hugepage_size_name, page_sizes)),
     }
+    conditions = raw.status.conditions or ()
     node = Node(
+        reports_pressure=any(one.type == "MemoryPressure" and one.status == "True" for one in conditions),
         allocatable_memory_bytes=_kubepods_memory(capacity, allocatable, kubelet),
         allocatable_cpu_milli=allocatable[CPU].milli_value() if CPU in allocatable else None,
         status_allocatable=allocatable,

@@ -166,6 +166,19 @@ class Snapshot:
         """The names of the nodes that have requested pods."""
         return sorted({pod.node_name for pod in self.pods if scope.matches(pod)} - {""})
 
+    def with_missing_releases(self) -> Snapshot:
+        """Name the nodes that state no known release, as virtual ones do, in what is missing."""
+        versions = {name: node.status.node_info.kubelet_version for name, node in self.nodes.items()}
+        releases = {name: Release.of_kubelet(text, self.server_version) for name, text in versions.items()}
+        names = sorted(name for name, release in releases.items() if release.assumed)
+        if not names or any(setting.key == KUBELET_VERSION for setting in self.overrides.settings):
+            return self
+        shown = [f"{name} (kubeletVersion {versions[name]!r})" for name in names[:3]]
+        what = f"the release of {', '.join(shown)}{f' and {len(names) - 3} more' if len(names) > 3 else ''}"
+        predicted = f"predicted as {', '.join(sorted({str(releases[name]) for name in names}))}"
+        missing = Missing(what, f"1.{OLDEST_MINOR} to 1.{NEWEST_MINOR} are known", predicted)
+        return replace(self, missing=(*self.missing, missing))
+
     def by_node(self) -> Mapping[str, Sequence[Pod]]:
         """Pods by the node they are bound to; those not bound yet under the empty name."""
         if isinstance(self.pods, PodsByNode):
@@ -174,23 +187,6 @@ class Snapshot:
         for pod in self.pods:
             pods.setdefault(pod.spec.node_name, []).append(pod)
         return pods
-
-
-def with_missing_releases(snapshot: Snapshot) -> Snapshot:
-    """The snapshot, which names the nodes that state no known release, as virtual ones do."""
-    if any(setting.key == KUBELET_VERSION for setting in snapshot.overrides.settings):
-        return snapshot
-    versions = {name: node.status.node_info.kubelet_version for name, node in snapshot.nodes.items()}
-    releases = {name: Release.of_kubelet(text, snapshot.server_version) for name, text in versions.items()}
-    names = sorted(name for name, release in releases.items() if release.assumed)
-    if not names:
-        return snapshot
-    shown = ", ".join(f"{name} (kubeletVersion {versions[name]!r})" for name in names[:3])
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    why = f"1.{OLDEST_MINOR} to 1.{NEWEST_MINOR} are known"
-    predicted = ", ".join(sorted({str(releases[name]) for name in names}))
-    missing = Missing(f"the release of {shown}{more}", why, f"predicted as {predicted}")
-    return replace(snapshot, missing=(*snapshot.missing, missing))
 
 
 class PodsByNode(Sequence[Pod]):

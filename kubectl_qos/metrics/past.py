@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.objects import CPU, MEMORY, NodeObject, Pod, convert
-from kubectl_qos.k8s.snapshot import NO_USAGE, Missing, Snapshot, with_missing_releases
+from kubectl_qos.k8s.snapshot import NO_USAGE, Missing, Snapshot
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.metrics.prometheus import Labels, Prometheus, Sample
 from kubectl_qos.metrics.series import INFO, NODE, UsageHistory, container_of, label, pod_of, rfc3339, select
@@ -125,7 +125,7 @@ def read_snapshot(
             " too",
         )
     read = UsageHistory(store, over_seconds, stat, moment).read() if usage else NO_USAGE
-    snapshot = Snapshot(
+    return Snapshot(
         pods=tuple(pod for raw in pods if (pod := raw.pod()).containers or pod.is_terminal),
         nodes={raw.name: raw.node() for raw in nodes if "capacity" in raw.status},
         usage=read.by_pod,
@@ -134,8 +134,7 @@ def read_snapshot(
         missing=(*_missing(pods, nodes), *((read.missing,) if read.missing is not None else ())),
         history=read.history,
         at=rfc3339(at),
-    )
-    return with_missing_releases(snapshot)
+    ).with_missing_releases()
 
 
 def _missing(pods: Sequence[_Raw], nodes: Sequence[_Raw]) -> Iterator[Missing]:

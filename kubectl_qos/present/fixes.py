@@ -39,9 +39,11 @@ from kubectl_qos.present.apply import strategy_name
 from kubectl_qos.present.effects import edits_text, moment
 from kubectl_qos.present.findings import manager_line
 from kubectl_qos.present.format import NONE, binary, count, escape, full_name
+from kubectl_qos.present.kills import subject, when
 from kubectl_qos.present.next_death import distance, killed_by, mechanism_notes, state_notes, turn, victim
 from kubectl_qos.present.output import ARROW, NUMBER, Column, column, table
 from kubectl_qos.present.reasons import resize_sentence, unmeasured_notes
+from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.restart import oom_loops
 from kubectl_qos.qos.simulation.next_death import OF_NODE, NextDeath
@@ -449,9 +451,14 @@ def notes(found: FixList) -> Iterator[str]:
         yield f"{kubelet_sentence(found.kubelet)}: -o kubelet-config prints the settings"
 
 
-def no_kubelet_fix(model: NodeModel, growth_bytes: int) -> str:
+def no_kubelet_fix(model: NodeModel, growth_bytes: int, kills: Iterable[Kill]) -> str:
     """Why there are no settings for a kubelet. Raises InputError where none help."""
     name = escape(model.setup.node.name)
+    by_kernel = OF_NODE - {Mechanism.EVICTION}
+    for kill in () if growth_bytes else kills:
+        if kill.node == model.setup.node.name and kill.diagnosis.mechanism in by_kernel:
+            first = f"the kernel killed {subject(kill)} ({when(kill)}) before the kubelet evicted"
+            return f"{first}: memory grew too fast for its threshold; --growth SIZE finds a larger one"
     if evicts_first(model, growth_bytes):
         return f"nothing to change: the kubelet of {name} evicts before the kernel kills"
     raise InputError(

@@ -156,7 +156,7 @@ def killed_by(death: NextDeath) -> str:
     """By whom, and why: `own limit 98%`, `kubelet evicts`, `kernel: node full`."""
     if death.mechanism is Mechanism.EVICTION:
         grace = f" after {duration(death.grace_seconds)}" if death.grace_seconds is not None else ""
-        return f"kubelet evicts{grace}"
+        return f"kubelet evicts{grace}{', or pressure just ended' if death.is_reported else ''}"
     if death.mechanism is Mechanism.KUBEPODS_LIMIT:
         return "kubepods limit"
     if death.mechanism is Mechanism.NODE:

@@ -102,13 +102,10 @@ def _node(name: str, recorded: Json) -> Json:
     reserved = (512 << 10) + (100 << 10)
     status["allocatable"] |= {"cpu": f"{int(cpus) * 1000 - 200}m", "memory": f"{memory - reserved}Ki"}
     status["nodeInfo"] |= {"kubeletVersion": version}
-    pressed = name == "worker-2"
     for condition in status["conditions"]:
         condition |= {"lastHeartbeatTime": NOW, "lastTransitionTime": _time(60)}
-        if condition["type"] == "MemoryPressure" and pressed:
-            condition |= {"status": "True", "reason": "KubeletHasInsufficientMemory"}
-            condition["lastTransitionTime"] = _time(47 / 1440)  # as its event
-            condition["message"] = "kubelet has insufficient memory available"
+        if condition["type"] == "MemoryPressure" and name == "worker-2":
+            condition["lastTransitionTime"] = _time(24 / 1440)  # as its event
     status.pop("images", None)
     return node
 

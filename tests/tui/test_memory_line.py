@@ -61,9 +61,10 @@ async def test_nodes_of_the_demo_agree_with_the_table_of_nodes_and_the_command(t
     printed = {
         line.split()[0]: line.split() for line in Command(tmp_path)("top", "nodes", "--demo").out.splitlines()
     }
-    for row in build_node_rows(demo(), lambda *_: True).rows:
+    snapshot = in_trouble(demo(), "worker-2", "MemoryPressure")
+    for row in build_node_rows(snapshot, lambda *_: True).rows:
         for width in (60, 80, 120, 200):
-            text = await shown(demo(), row.name, width)
+            text = await shown(snapshot, row.name, width)
             percent = NODE_COLUMNS["used_percent"].cell(row, DEMO_TIME)
             assert percent in printed[row.name]
             trouble = "  !memory" if row.name == "worker-2" else ""

@@ -55,7 +55,7 @@ def test_a_node_counts_its_pods_and_what_they_use(view_model: ViewModel) -> None
     assert found.used == used
     assert found.capacity == snapshot.setup("worker-2").node.memory_capacity_bytes
     assert found.percent == round(100 * used / 2**34)
-    assert found.troubles == ("memory",)
+    assert (found.troubles, found.in_trouble) == ((), True), "nearly full, without the kubelet's word for it"
 
 
 def test_all_nodes_come_first_then_the_fullest_then_no_node(view_model: ViewModel) -> None:

@@ -269,12 +269,15 @@ def _find(
         found = present.fixes_on_nodes(snapshot, nodes, scope, only_nearest=is_fleet and node is None)
         if node is not None:
             from kubectl_qos.edit.kubelet_settings import fix_kubelet
+            from kubectl_qos.qos.kills.analyze import find_kills
 
             growth = sources.parse_size(options.growth, "--growth", "20Mi") if options.growth else 0
             model = present.node_model(snapshot, node)
             found = replace(found, kubelet=fix_kubelet(model, growth))
             if options.output == KUBELET_CONFIG and found.kubelet is None:
-                output.note(found.unknown or present.no_kubelet_fix(model, growth))
+                events, logs = resolved.source.event_list(None), resolved.source.kernel_logs()
+                kills = find_kills(snapshot, events, logs)
+                output.note(found.unknown or present.no_kubelet_fix(model, growth, kills))
         return found, snapshot
     members = resources.find_members(reference, snapshot, resolved, ended=True)
     keys = [(pod.namespace, pod.name) for pod in members]

@@ -57,6 +57,7 @@ class NextDeath(NamedTuple):
     tied: int = 0
     is_own: bool = False
     is_upper_bound: bool = False
+    is_reported: bool = False
 
 
 class Growth(NamedTuple):
@@ -129,7 +130,7 @@ def next_deaths(state: NodeState, most: int | None = None) -> list[NextDeath]:
     members = run.timeline.pod_containers
     unknown = {index for index, container in enumerate(state.containers) if not container.has_usage}
     found: dict[object, NextDeath] = {}
-    for distance in sorted(run.timeline.distances(), key=attrgetter("more_bytes")):
+    for distance in sorted(_distances(run, state), key=attrgetter("more_bytes")):
         if len(found) == most:
             break
         mechanism, owner = distance.mechanism, distance.owner
@@ -145,8 +146,18 @@ def next_deaths(state: NodeState, most: int | None = None) -> list[NextDeath]:
         kind = victim[0] if owner >= 0 else (mechanism, distance.is_soft)
         if kind not in found:
             is_bound = is_upper_bound(mechanism, state.own_bytes, is_measured=not unknown)
-            found[kind] = _death(run, state, distance, victim)._replace(is_upper_bound=is_bound)
+            death = _death(run, state, distance, victim)
+            is_reported = state.reports_pressure and not distance.more_bytes
+            found[kind] = death._replace(is_upper_bound=is_bound, is_reported=is_reported)
     return list(found.values())
+
+
+def _distances(run: Run, state: NodeState) -> Iterator[Distance]:
+    """How far limits are: 0 to a threshold that the kubelet reports, the soft one if any (nodeConditions)."""
+    has_soft = state.thresholds.soft_bytes is not None
+    for distance in run.timeline.distances():
+        is_due = state.reports_pressure and distance[::3] == (Mechanism.EVICTION, has_soft)
+        yield distance._replace(more_bytes=min(distance.more_bytes, 0)) if is_due else distance
 
 
 def is_upper_bound(mechanism: Mechanism, own_bytes: int | None, *, is_measured: bool) -> bool:

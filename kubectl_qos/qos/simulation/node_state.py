@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.allocation import running_pod
 from kubectl_qos.k8s.kubelet import ENFORCE_PODS, MEMORY_AVAILABLE, NodeSetup
-from kubectl_qos.k8s.objects import Container, Pod
+from kubectl_qos.k8s.objects import DISRUPTION_TARGET, Container, Pod
 from kubectl_qos.k8s.quantity import Quantity, parse_duration
 from kubectl_qos.k8s.selectors import DisruptionBudget, Selector
 from kubectl_qos.k8s.snapshot import Snapshot
@@ -163,6 +163,8 @@ class NodeState:
     `kubepods_bytes` is memory.max of the cgroup of all pods, None where there is none. `has_oom_group` is
     whether containers have memory.oom.group set, `by_working_set` whether RSS is unknown for some of them.
     `own_bytes` is what the node itself uses, its known `own_processes` included; None is unknown.
+    `reports_pressure` is whether its kubelet says that memory is short, or has evicted a pod since the last
+    sample.
     """
 
     setup: NodeSetup
@@ -177,6 +179,7 @@ class NodeState:
     by_working_set: bool
     own_bytes: int | None = None
     own_processes: tuple[NodeProcess, ...] = ()
+    reports_pressure: bool = False
     budgets: tuple[AllowedDisruptions, ...] = ()
 
     @property
@@ -319,7 +322,20 @@ def ranked_node_state(
         ),
         own_bytes=own_bytes,
         own_processes=tuple(own_processes),
+        reports_pressure=node.reports_pressure or _has_evicted_since_sample(ranking),
         budgets=tuple(_allowed_disruptions(budget, simulated) for budget in rules.budgets),
+    )
+
+
+def _has_evicted_since_sample(ranking: Ranking) -> bool:
+    """Whether a pod was evicted for memory since: pkg/kubelet/eviction/helpers.go (evictionMessage)."""
+    newest = max((row.usage.timestamp for row in ranking.pods if row.usage is not None), default="")
+    return bool(newest) and any(
+        condition.type == DISRUPTION_TARGET
+        and "low on resource: memory" in condition.message
+        and (condition.last_transition_time or "") > newest
+        for row in ranking.pods
+        for condition in row.pod.status.conditions or ()
     )
 
 
