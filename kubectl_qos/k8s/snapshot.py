@@ -135,11 +135,10 @@ class Snapshot:
         stated = info.kubelet_version if raw is not None else self.server_version or DEFAULT_RELEASE
         release = Release.of_kubelet(stated, self.server_version, gates)
         kubelet = kubelet or Kubelet.defaults(release, info.operating_system)
-        if raw is not None:
-            node = node_from_object(raw, kubelet)
-        else:
-            memory = self.overrides.memory_bytes
-            node = Node(name=node_name, memory_capacity_bytes=memory, kubelet_version=str(release))
+        unknown = Node(name=node_name, kubelet_version=str(release))
+        node = node_from_object(raw, kubelet) if raw is not None else unknown
+        if node.memory_capacity_bytes is None:
+            node = replace(node, memory_capacity_bytes=self.overrides.memory_bytes)
         setup = NodeSetup(node, kubelet, release)
         settings = self.overrides.settings
         return apply_overrides(setup, settings, stated=True) if settings else setup

@@ -132,3 +132,11 @@ def test_every_command_leaves_out_the_same_of_a_folder(run: Run) -> None:
         said = [line for line in done.err.splitlines() if "skipped" in line]
         notes = notes or said
         assert (done.code, len(said), said) == (0, 3, notes), (words, done.err)
+
+
+def test_a_node_that_states_no_memory_has_that_of_the_flag(run: Run) -> None:
+    """The error asked for --node-memory, which was there."""
+    node = "apiVersion: v1\nkind: Node\nmetadata: {name: n}\n---\n"
+    (run.home / "x.yaml").write_text(node + THREE.split("---")[0].replace("spec: {", "spec: {nodeName: n, "))
+    done = run("next", "-f", "x.yaml", "--node-memory", "16Gi")
+    assert (done.code, "shop/plain (1000)" in done.out) == (0, True), done.err
