@@ -6,6 +6,7 @@ Every command imports this module, also for its --help, so it imports slow ones 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kubectl_qos.errors import ApiError, InputError, QosError, UsageError
@@ -181,6 +182,26 @@ def find_nodes(node: str | None, snapshot: Snapshot, scope: Scope, *, is_fleet: 
         hint = "a pod's node is its spec.nodeName; --node-memory 16Gi puts the others on one such node"
         raise InputError("no pods that are on a node", hint)
     return nodes
+
+
+def with_limit_ranges(
+    resolved: ResolvedSource, scope: Scope
+) -> tuple[Snapshot, dict[tuple[str, str, str], str]]:
+    """A snapshot with what LimitRanges of files add to pods that no server has stored, and their names."""
+    from kubectl_qos.cluster.files import FileSource
+    from kubectl_qos.edit.related import LIMIT_RANGES, convert_all
+    from kubectl_qos.edit.server_response import as_created
+
+    source, snapshot = resolved.source, resolved.source.snapshot(scope)
+    if not isinstance(source, FileSource) or all(pod.metadata.uid for pod in snapshot.pods):
+        return snapshot, {}
+    ranges, pods, names = convert_all([*source.raw_objects()], LIMIT_RANGES), [*snapshot.pods], {}
+    for index, pod in enumerate(pods):
+        own = [one for one in ranges if one.metadata.namespace == pod.namespace and not pod.metadata.uid]
+        if own:
+            pods[index] = as_created(pod, own, snapshot.setup(pod.node_name).release)
+            names[pod.kind, pod.namespace, pod.name] = ", ".join(one.metadata.name for one in own)
+    return replace(snapshot, pods=tuple(pods)), names
 
 
 _TOP_NODES: Final = "kubectl qos top nodes lists them"

@@ -7,7 +7,7 @@ from http import HTTPStatus
 
 from kubectl_qos.cli.commands.top import Options
 from kubectl_qos.cli.options import TableFormat
-from kubectl_qos.cli.resources import Reference, not_found
+from kubectl_qos.cli.resources import Reference, not_found, with_limit_ranges
 from kubectl_qos.cli.sources import ResolvedSource
 from kubectl_qos.cli.watch import TableView
 from kubectl_qos.errors import ApiError, UsageError
@@ -43,7 +43,7 @@ class PodTable:
 
     def snapshot(self, resolved: ResolvedSource) -> Snapshot:
         """Read the source."""
-        return resolved.source.snapshot(resolved.scope)
+        return with_limit_ranges(resolved, resolved.scope)[0]
 
     def view(self, snapshot: Snapshot, scope: Scope, now: datetime) -> TableView[PodRow]:
         """The ranking, sorted and filtered by the flags."""

@@ -99,11 +99,9 @@ def grouped(findings: Sequence[tuple[Finding, Place]]) -> Iterator[tuple[Finding
         parts = rule_texts()[finding.rule].message.partition("{owner}")
         head, owner, tail = (part.format_map(finding.facts) for part in parts)
         key = (id(finding.subject), finding.rule, finding.level, head) if head and owner else id(finding)
-        owners = groups.setdefault(key, (finding, place, head, {}))[3].setdefault(tail, [])
-        owners.append(owner)
+        groups.setdefault(key, (finding, place, head, {}))[3].setdefault(tail, []).append(owner)
     for finding, place, head, tails in groups.values():
-        said = ", ".join(", ".join(owners) + tail for tail, owners in tails.items())
-        yield finding, place, escape(head + said)
+        yield finding, place, escape(head + ", ".join(", ".join(own) + tail for tail, own in tails.items()))
 
 
 def reference(subject: Subject) -> str:

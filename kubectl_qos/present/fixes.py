@@ -146,7 +146,7 @@ def _unknown(snapshot: Snapshot, models: Iterable[NodeModel]) -> str:
     states = {model.setup.node.name: model.state() for model in models}
     said = "".join(unmeasured_notes(snapshot, states))
     if said and len(states) == 1:
-        total = max(state.total_bytes for state in states.values())
+        (total,) = (state.total_bytes for state in states.values())
         said += f"; a memory request of 1Gi lowers it by {(1000 << 30) // total}"
     return said
 

@@ -140,3 +140,14 @@ def test_a_node_that_states_no_memory_has_that_of_the_flag(run: Run) -> None:
     (run.home / "x.yaml").write_text(node + THREE.split("---")[0].replace("spec: {", "spec: {nodeName: n, "))
     done = run("next", "-f", "x.yaml", "--node-memory", "16Gi")
     assert (done.code, "shop/plain (1000)" in done.out) == (0, True), done.err
+
+
+def test_what_limit_ranges_of_the_files_add_counts_in_every_command(run: Run) -> None:
+    """It did in explain and check only: the others spoke of a BestEffort pod."""
+    limits = "[{type: Container, default: {memory: 512Mi}, defaultRequest: {memory: 256Mi}}]"
+    range_ = f"kind: LimitRange\nmetadata: {{name: r, namespace: shop}}\nspec: {{limits: {limits}}}\n---\n"
+    (run.home / "x.yaml").write_text(range_ + THREE.split("---")[0])
+    for words in (["explain", "pod/plain", "-n", "shop"], ["top"], ["next"], ["fix"]):
+        assert "875" in run(*words, "-f", "x.yaml", "--node-memory", "2Gi").out, words
+    done = run("simulate", "-f", "x.yaml", "--node-memory", "2Gi", "--all-at-limit")
+    assert "nothing is killed: 1536Mi is free then" in done.out

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from kubectl_qos.cli import output
+from kubectl_qos.cli import output, resources
 from kubectl_qos.cli.flags import add_at, add_output, add_target
 from kubectl_qos.cli.resources import Reference, find_pod, parse_references, reference, require_places
 from kubectl_qos.cli.sources import ResolvedSource, resolve_source
@@ -15,7 +15,6 @@ from kubectl_qos.errors import InputError, QosError, UsageError
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
-    from kubectl_qos.cluster.source import Source
     from kubectl_qos.k8s.objects import Pod
     from kubectl_qos.k8s.snapshot import Snapshot
     from kubectl_qos.k8s.usage import PodKey
@@ -86,7 +85,7 @@ def _explain(
     # The pods of a workload have other names than it has.
     only_pods = references and all(one.kind == "Pod" for one in references)
     scope = resolved.named(references) if only_pods else resolved.scope
-    snapshot, ranges = _with_limit_ranges(resolved.source, resolved.source.snapshot(scope))
+    snapshot, ranges = resources.with_limit_ranges(resolved, scope)
     pods, missing = [], list[QosError]()
     for one in references:
         try:
@@ -113,25 +112,6 @@ def _explain(
         explain_pod(pod, snapshot, now, events=events.get((pod.namespace, pod.name), none)) for pod in pods
     ]
     return found, snapshot.at, missing
-
-
-def _with_limit_ranges(
-    source: Source, snapshot: Snapshot
-) -> tuple[Snapshot, dict[tuple[str, str, str], str]]:
-    """With what LimitRanges of the same files add to pods that no server has stored, and their names."""
-    from kubectl_qos.cluster.files import FileSource
-    from kubectl_qos.edit.related import LIMIT_RANGES, convert_all
-    from kubectl_qos.edit.server_response import as_created
-
-    if not isinstance(source, FileSource) or all(pod.metadata.uid for pod in snapshot.pods):
-        return snapshot, {}
-    ranges, pods, names = convert_all([*source.raw_objects()], LIMIT_RANGES), [*snapshot.pods], {}
-    for index, pod in enumerate(pods):
-        own = [one for one in ranges if one.metadata.namespace == pod.namespace and not pod.metadata.uid]
-        if own:
-            pods[index] = as_created(pod, own, snapshot.setup(pod.node_name).release)
-            names[pod.kind, pod.namespace, pod.name] = ", ".join(one.metadata.name for one in own)
-    return replace(snapshot, pods=tuple(pods)), names
 
 
 def _with_parts(snapshot: Snapshot, pods: Sequence[Pod], source: SourceOptions) -> Snapshot:

@@ -255,7 +255,8 @@ def _find(
     if reference is None:
         scope = replace(scope, namespace=options.source.namespace)
     is_pod = reference is not None and reference.kind == "Pod"
-    snapshot = resolved.source.snapshot(resolved.named([reference]) if reference and is_pod else scope)
+    of_pod = resolved.named([reference]) if reference and is_pod else scope
+    snapshot, _ = resources.with_limit_ranges(resolved, of_pod)
     resources.require_places(resolved, snapshot)
     if reference is None:
         is_fleet = options.source.is_fleet

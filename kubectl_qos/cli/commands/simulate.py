@@ -140,7 +140,7 @@ def run(options: Options) -> int:
         source = replace(source, files=())
     resolved = sources.resolve_source(source)
     # All pods of the node: a namespace only restricts them where the others may not be listed.
-    snapshot = resolved.source.snapshot(Scope(namespace=resolved.scope.namespace, node=name))
+    snapshot, _ = resources.with_limit_ranges(resolved, Scope(namespace=resolved.scope.namespace, node=name))
     pods = snapshot.by_node().get(name, ())
     resources.require_node(name if name or pods else _parse_node(options.target), snapshot)
     rules = ImportanceRules(
