@@ -4,7 +4,7 @@ import os
 import re
 import sys
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -14,11 +14,14 @@ from pathlib import Path
 from typing import Final
 
 from kubectl_qos.errors import InputError
-from kubectl_qos.host.log_lines import LogRecord, parse_line
+from kubectl_qos.host.log_lines import parse_line
 from kubectl_qos.host.log_text import Numbered, messages, read_lines
-from kubectl_qos.host.oom_lines import ReportBuilder
 from kubectl_qos.k8s.quantity import parse_time
+from kubectl_qos.qos.cgroup.names import CUT
 from kubectl_qos.qos.kills.report import KernelLog, OomReport
+from kubectl_qos.qos.logs.daemons import DaemonKill
+from kubectl_qos.qos.logs.oom_lines import REAPED, ReportBuilder
+from kubectl_qos.qos.logs.record import LogRecord, continues, join
 
 MOST_REPORTS: Final = 5_000
 MOST_TASKS: Final = 200_000
@@ -30,9 +33,20 @@ _FIRST_LINES: Final = 1_000
 _RELEVANT: Final = re.compile(
     r"invoked oom-killer|oom-kill:|[Kk]ill(?:ed)? process|oom_reaper: |oom\.group set|killed as a result of"
 )
-"""The beginnings of reports, and what follows their first victim."""
-_BEGINS: Final = "invoked oom-killer"
-_REAPED: Final = re.compile(r"oom_reaper: reaped process (\d{1,10}) \(", re.ASCII)
+"""What only a report has: behind an unknown prefix it is not read, and that is said."""
+_WORDS: Final = ("oom", "ill", "asks", "emory", "total_vm", "Mem-Info", "SIG", "victim")
+_ROW: Final = re.compile(r"\[ *\d{1,10}\] +\d{1,10} +\d")
+_UNFILTERED: Final = re.compile(r" *(?:Call Trace:|Hardware name: |R\w\w: |</?TASK>)")
+"""Nobody searches a log for these."""
+_MARKS: Final = ("invoked oom-killer", "memory: usage", "oom-kill:", "illed process", "oom_reaper: ")
+"""In the order in which a kernel writes them."""
+_FOREIGN: Final = re.compile(r" [\w@.-]{1,64}\[\d{1,10}\]: ", re.ASCII)
+"""A line of another program, whose rest a terminal may have broken off."""
+_LONGEST_PREFIX: Final = 80
+_GAP: Final = re.compile(
+    r"\W*(?:\.{3,}|…+|(?:<|\[|\()?(?:snip|cut|omitted|truncated)(?:>|\]|\))?|-{2,}|={3,}|\*{3,}|`{3,}\w*)\W*"
+)
+"""A line in place of what a person left out, or that separates two logs."""
 
 
 def read_log(lines: Iterable[str], now: datetime | None = None) -> KernelLog:
@@ -43,7 +57,7 @@ def read_log(lines: Iterable[str], now: datetime | None = None) -> KernelLog:
     tasks = left_out = 0
     for report in reader.reports(messages(lines, now)):
         if not report.has_cause:
-            fragments.append(report.line)
+            fragments += [report.line] if report.invoker is not None or report.tasks else []
             continue
         reports.append(report)
         tasks += len(report.tasks)
@@ -64,36 +78,51 @@ def read_log(lines: Iterable[str], now: datetime | None = None) -> KernelLog:
 
 
 class _LogReader:
-    """A log; the current report is kept by node and by the kernel's context, where lines name it."""
+    """A log; several reports are open at once, as nodes, processors and times tell their lines apart."""
 
     def __init__(self, now: datetime | None) -> None:
         self._now = now
-        self._current: dict[tuple[str, str], ReportBuilder] = {}
         self._open: deque[ReportBuilder] = deque()
-        self._last_key = ("", "")
+        self._latest: ReportBuilder | None = None
         self._last_line = ""
+        self._width = 0
+        self._is_filtered = True
+        self._is_foreign = False
         self.first_time = self.last_time = ""
         self.first_line = ""
-        self.lines = self._line = 0
+        self.lines = 0
         self.unread: list[int] = []
         self.is_kernel = False
 
     def reports(self, numbered: Iterator[Numbered]) -> Iterator[OomReport]:
         for record in self._records(self._oldest_first(numbered)):
-            yield from self._take(record)
+            for message in record.message.split("\n"):
+                yield from self._take(replace(record, message=message))
         while self._open:
-            yield self._close(self._open.popleft())
+            yield self._close()
         self.last_time = self._time(self._last_line)
 
     def _oldest_first(self, numbered: Iterator[Numbered]) -> Iterable[Numbered]:
-        """Log stores and `journalctl -r` write the newest line first."""
+        """Log stores and `journalctl -r` write the newest line first; also find where lines are broken."""
         head = list(islice(numbered, _FIRST_LINES))
-        first_mark = next((match[0] for _, text in head if (match := _RELEVANT.search(text))), "")
+        widths = Counter(len(text.rstrip()) for _, text in head)
+        longest = max(widths, default=0)
+        self._width = longest if widths[longest] > 1 else 0
+        marks = [place for _, text in head for place, mark in enumerate(_MARKS) if mark in text]
+        steps = [other - one for one, other in pairwise(marks)]
+        has_order = sum(step > 0 for step in steps) >= max(sum(step < 0 for step in steps), 1)
         times = [when for _, text in head if (when := self._when(text)) is not None]
         is_reversed = all(one >= other for one, other in pairwise(times)) and len(set(times)) > 1
-        if is_reversed and first_mark != _BEGINS:
-            return reversed([*head, *numbered])
-        return chain(head, numbered)
+        lines = chain(head, numbered)
+        if not is_reversed or has_order:
+            return lines
+        records: list[list[Numbered]] = [[]]
+        for line in lines:
+            record = parse_line(line[1], self._now)
+            if record is None or not record.is_continued:
+                records.append([])
+            records[-1].append(line)
+        return chain.from_iterable(reversed(records[1:]))
 
     def _when(self, text: str) -> tuple[bool, float] | None:
         record = parse_line(text, self._now)
@@ -107,58 +136,109 @@ class _LogReader:
         return record.time if record is not None else ""
 
     def _records(self, numbered: Iterable[Numbered]) -> Iterator[LogRecord]:
-        for self._line, text in numbered:
-            self.lines = max(self.lines, self._line)
+        """The messages that reports may have, those that were broken into several lines as one."""
+        pending: LogRecord | None = None
+        before = ""
+        for number, text in numbered:
+            self.lines = max(self.lines, number)
             if not text or text.isspace():
+                self._is_foreign = False
                 continue
             self.first_line = self.first_line or text
             if not text[0].isspace():
                 self._last_line = text
-            is_inside = any(report.is_inside for report in self._current.values())
-            is_relevant = ("oom" in text or "ill" in text) and _RELEVANT.search(text) is not None
-            is_first = not self.first_time and self._line <= _FIRST_LINES
-            if not (is_inside or is_relevant or is_first or not self.is_kernel):
-                continue
-            record = parse_line(text, self._now)
-            if record is None:
-                continue
-            self.first_time = self.first_time or (record.time if is_first else "")
-            self.is_kernel = self.is_kernel or record.is_kernel
-            if is_inside or is_relevant:
-                yield record
+            record = None
+            if pending is not None:
+                record = parse_line(text, self._now)
+                whole = self._joined(pending, before, text, record)
+                before = text.rstrip()
+                if whole is not None:
+                    pending = whole
+                    continue
+                yield pending
+            record = self._record(number, text, record)
+            pending, before = record, text.rstrip()
+        if pending is not None:
+            # Whether the last line of a log is whole is not known.
+            is_path = pending.message.startswith("Task in ")
+            yield replace(pending, message=pending.message + CUT) if is_path else pending
+
+    def _joined(
+        self, pending: LogRecord, before: str, text: str, record: LogRecord | None
+    ) -> LogRecord | None:
+        """The message before with this line, None if the line is one of its own."""
+        if record is None or _GAP.fullmatch(text):
+            return None
+        if not continues(pending.message, record.message, has_prefix=not record.is_continued):
+            return None
+        indent = min(len(line) - len(line.lstrip()) for line in (before, text))
+        rest = text[indent:].rstrip() if record.is_continued else record.message
+        is_hard = self._width > 0 and len(before) == self._width
+        return replace(pending, message=join(pending.message, rest, is_hard=is_hard))
+
+    def _record(self, number: int, text: str, record: LogRecord | None) -> LogRecord | None:
+        """The message of a line that a report may have, else None."""
+        if _GAP.fullmatch(text):
+            self._is_foreign = False
+            for report in self._open:
+                report.has_gap = True
+            return None
+        is_wanted = any(word in text for word in _WORDS) or _ROW.search(text) is not None
+        is_wanted = is_wanted or any(report.is_inside for report in self._open)
+        # A prefix alone may have lost its message to the next line.
+        is_wanted = is_wanted or (len(text) < _LONGEST_PREFIX and text.rstrip()[-1:] in ":]")
+        is_first = not self.first_time and number <= _FIRST_LINES
+        if is_wanted or is_first or not self.is_kernel:
+            record = record or parse_line(text, self._now)
+        if record is None:
+            self._is_foreign |= _FOREIGN.search(text) is not None
+            return None
+        self._is_foreign &= record.is_continued
+        if self._is_foreign:
+            return None
+        self.first_time = self.first_time or (record.time if is_first else "")
+        self.is_kernel = self.is_kernel or record.is_kernel
+        self._is_filtered &= _UNFILTERED.match(record.message) is None
+        return replace(record, line=number) if is_wanted else None
 
     def _take(self, record: LogRecord) -> Iterator[OomReport]:
-        if not record.message:
+        reaped = REAPED.match(record.message)
+        if reaped is not None and any(
+            report.add_reaped(record, int(reaped["pid"]))
+            for report in reversed(self._open)
+            if report.key[0] == record.node
+        ):
             return
-        if record.message.startswith("oom_reaper: "):
-            match = _REAPED.match(record.message)
-            if match is not None:
-                reports = (report for report in reversed(self._open) if report.node == record.node)
-                any(report.add_reaped(int(match[1])) for report in reports)
-            return
-        # Only the first line of a message has a prefix.
-        key = self._last_key if record.is_continued else (record.node, record.caller)
-        self._last_key = key
-        current = self._current.get(key)
-        if current is not None and current.take(record.message):
-            return
-        report = ReportBuilder.begin(record, self._line)
-        if report is None:
-            if _RELEVANT.search(record.message) is not None:
-                self.unread.append(self._line)
-            return
-        if current is not None:
-            current.hand_over_victim(report)
-        # The newest comes last.
-        self._current.pop(key, None)
-        self._current[key] = report
-        self._open.append(report)
-        if len(self._open) > _MOST_OPEN:
-            yield self._close(self._open.popleft())
+        kind = DaemonKill if record.program else ReportBuilder
+        near = [report for report in self._near(record) if type(report) is kind]
+        for report in near:
+            if report.take(record):
+                self._latest = report
+                return
+            if _MARKS[0] in record.message:
+                report.follow()
+        begun = kind.begin(record)
+        if begun is not None:
+            for report in near[:1]:
+                report.hand_over_victim(begun)
+            self._latest = begun
+            self._open.append(begun)
+            if len(self._open) > _MOST_OPEN:
+                yield self._close()
+        elif not record.program and _RELEVANT.search(record.message) is not None:
+            self.unread.append(record.line)
 
-    def _close(self, closed: ReportBuilder) -> OomReport:
-        self._current = {key: report for key, report in self._current.items() if report is not closed}
-        return closed.report()
+    def _near(self, record: LogRecord) -> list[ReportBuilder]:
+        """The open reports that a line may be of, the newest first; without a time only the newest."""
+        if record.is_continued and self._latest is not None:
+            # Only the first line of a message has a prefix.
+            return [self._latest] if self._latest.is_near(record) else []
+        key = record.node, record.caller
+        near = [report for report in reversed(self._open) if report.key == key and report.is_near(record)]
+        return near if record.time or record.uptime is not None else near[:1]
+
+    def _close(self) -> OomReport:
+        return self._open.popleft().report(is_filtered=self._is_filtered)
 
 
 KMSG: Final = Path("/dev/kmsg")

@@ -10,57 +10,45 @@ CloudWatch, Azure Monitor, Loki and Elasticsearch. Bottlerocket has a journal.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import msgspec
 
-
-@dataclass(frozen=True, slots=True)
-class LogRecord:
-    """A message of the kernel; `time` is RFC 3339, `uptime` seconds since boot.
-
-    `caller` is the thread or processor that a kernel with CONFIG_PRINTK_CALLER names; a continued message has
-    neither a prefix nor a time. `is_kernel` is whether the line itself says that it is the kernel's.
-    """
-
-    message: str
-    time: str = ""
-    uptime: float | None = None
-    node: str = ""
-    caller: str = ""
-    is_continued: bool = False
-    is_kernel: bool = False
+from kubectl_qos.qos.logs.record import LogRecord
 
 
 def parse_line(text: str, now: datetime | None = None) -> LogRecord | None:
     """The kernel's message in a line, or None; without a year it is of the latest one before `now`."""
-    is_indented = text.startswith((" ", "\t"))
     text = text.strip("\x1e\ufeff \t\r").removeprefix("data: ")
     fields: dict[str, Any] = {}
     position = 0
     named = _NAMED.match(text)
     if named is not None:
-        fields["node"], position = named["name"] or named["bracketed"], named.end()
+        fields["node"], position = named["name"] or named["bracketed"] or "", named.end()
     while (piece := _PIECE.match(text, position)) is not None:
         position, kind = piece.end(), str(piece.lastgroup)
         if kind in _TIMES:
             fields["time"] = _parse_time(kind, piece[kind], now) or fields.get("time", "")
+            fields["year_is_guessed"] = kind == "syslog"
             fields["is_kernel"] = fields.get("is_kernel") or piece[0][0] == "[" or "," in piece[0]
         elif not _add_piece(fields, kind, piece[kind]):
             return None
         source = _source_form(piece, kind).match(text, position)
         if source is not None:
-            if source["program"] != "kernel":
+            if source["program"] not in _PROGRAMS_READ:
                 return None
+            fields["program"] = source["program"].removeprefix("kernel")
             fields["node"], position = source["host"] or fields.get("node", ""), source.end()
-            fields["is_kernel"] = True
+            fields["is_kernel"] = source["program"] != "systemd"
         elif kind == "iso" and (stream := _STREAM.match(text, position)) is not None:
             fields["node"], position = fields.get("node") or stream["name"], stream.end()
     if text.startswith("{", position):
         return _json_record(text[position:], fields, now)
-    return LogRecord(text[position:], **fields, is_continued=is_indented and not position)
+    if fields.get("program") == _USER and not text.startswith(_TALOS, position):
+        return None
+    return LogRecord(text[position:], **fields, is_continued=not position)
 
 
 def _add_piece(fields: dict[str, Any], kind: str, value: str) -> bool:
@@ -72,14 +60,17 @@ def _add_piece(fields: dict[str, Any], kind: str, value: str) -> bool:
         return True
     fields["is_kernel"] = True
     if kind == "level":
-        return int(value) <= _KERNEL_LEVELS
+        fields["program"] = "" if int(value) <= _KERNEL_LEVELS else _USER
+        return True
     if kind == "facility":
-        return value == "kern"
+        fields["program"] = "" if value == "kern" else _USER
+        return value in {"kern", _USER}
     if kind == "kmsg":
         level, _, since_boot, *others = value.split(",")
         fields["uptime"] = int(since_boot) / 1_000_000
         fields["caller"] = next((one[7:] for one in others if one.startswith("caller=")), "")
-        return int(level) <= _KERNEL_LEVELS
+        fields["program"] = "" if int(level) <= _KERNEL_LEVELS else _USER
+        return True
     fields[kind] = float(value) if kind == "uptime" else value
     return True
 
@@ -170,10 +161,12 @@ def _json_record(text: str, outer: dict[str, Any], now: datetime | None) -> LogR
         return LogRecord(text, **outer)
     transport = _first(entry, ("_TRANSPORT",))
     program, facility = _first(entry, _PROGRAMS), _first(entry, _FACILITIES)
-    # In syslog's format anything can claim to be the kernel; the journal's own transport is proof.
-    if (transport or program or "kernel") != "kernel" or (not transport and facility not in _OF_KERNEL):
-        return None
     fields = outer | _json_times(entry, now)
+    if program in _PROGRAMS_READ - {"kernel"} or message.startswith(_TALOS):
+        fields["program"] = program or _USER
+    # In syslog's format anything can claim to be the kernel; the journal's own transport is proof.
+    elif (transport or program or "kernel") != "kernel" or (not transport and facility not in _OF_KERNEL):
+        return None
     fields["node"] = _first(entry, _JSON_NODES) or outer.get("node", "")
     fields["is_kernel"] = bool(transport or program or facility) or fields.get("is_kernel", False)
     if transport:
@@ -187,6 +180,8 @@ def _json_record(text: str, outer: dict[str, Any], now: datetime | None) -> LogR
         uptime=inner.uptime if inner.uptime is not None else fields.get("uptime"),
         node=inner.node or fields["node"],
         is_kernel=inner.is_kernel or fields["is_kernel"],
+        program=inner.program or fields.get("program", ""),
+        is_continued=False,
     )
 
 
@@ -238,6 +233,10 @@ def _rfc3339(time: datetime) -> str:
 
 _KERNEL_LEVELS: Final = 7
 """Priorities above are of other facilities: programs wrote them to /dev/kmsg."""
+_USER: Final = "user"
+"""The facility of what programs write to the kernel's log; Talos does so."""
+_TALOS: Final = "[talos] "
+_PROGRAMS_READ: Final = frozenset({"kernel", "systemd-oomd", "earlyoom", "systemd"})
 _OF_KERNEL: Final = frozenset({"", "kern", "0"})
 _FIRST_EPOCH: Final = 1e8
 _LAST_EPOCH: Final = 1e11
@@ -270,7 +269,7 @@ _PIECE: Final = re.compile(
     re.ASCII,
 )
 _HOST: Final = re.compile(
-    r"(?!CPU: |oom-kill:|oom_reaper: |memory(?:\+swap)?: |swap: |kmem: |Mem-Info:)"
+    r"(?!CPU: |oom-kill:|oom_reaper: |memory(?:\+swap)?: |swap: |kmem: |Mem-Info:|Workqueue: |[a-z_]+:\d)"
     r"(?:(?P<host>[\w.:-]{0,252}[\w.-]) )?(?:[a-z]{3,8}\.[a-z]{3,7} )?"
     r"(?P<program>[\w@./-]{1,64})(?:\[\d+\]: ?|: ?| - - - )",
     re.ASCII,
@@ -280,7 +279,8 @@ _NEVER: Final = re.compile("(?!)")
 _STREAM: Final = re.compile(r"(?P<name>[\w./:$@\[\]-]{1,512}) (?=\[ *\d+\.\d|<\d{1,3}>|\{\")", re.ASCII)
 _NODE_LABEL: Final = re.compile(r'\b(?:node|nodename|node_name|hostname|host|instance)="([^"]{1,253})"')
 _NAMED: Final = re.compile(
-    r"(?:(?P<name>[\w.:-]{1,253}?)(?::| \|) |\[(?P<bracketed>[\w./:-]{1,253})\] )"
+    r"(?:(?P<name>[\w.:-]{1,253}?)(?::| \|) |\[(?P<bracketed>[\w./:-]{1,253})\] |[-*] "
+    r"|(?:[\w./-]{1,253}[:-])?\d{1,9}[:-] ?|[\w./-]{0,253}\.(?:log|txt|\d)[:-])"
     rf"(?=<\d|\[ *\d+\.\d+\] |\[?{_ISO}|\[{_CTIME}|(?:{MONTH}) [ \d]\d \d\d:|(?:{_FACILITY}) *:)",
     re.ASCII,
 )

@@ -23,6 +23,7 @@ import msgspec
 
 from kubectl_qos.errors import InputError
 from kubectl_qos.host.log_lines import MONTH, entry_message, without_year
+from kubectl_qos.qos.cgroup.names import CUT
 
 LONGEST: Final = 65_536
 """Longer lines are cut; no kernel writes them, and no journal."""
@@ -108,6 +109,9 @@ _JSON_BEGINS: Final = ("{", '[{"', "[[")
 _HAS_ENTRIES: Final = re.compile(r'\[\{|"MESSAGE" ?: ?\[|": ?\[ ?\[')
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"?|[][{}]')
 _ANSI: Final = re.compile(r"\x1b\[[0-9;]{0,32}[A-Za-z]")
+_ENTITIES: Final = (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&nbsp;", " "), ("&amp;", "&"))
+_QUOTED: Final = re.compile(r"^[ \t]*(?:>[ \t]?){1,8}")
+_MARKUP: Final = re.compile(r"<[^<>]{1,40}>$")
 _EXPORT_BEGINS: Final = ("__CURSOR=", "__REALTIME_TIMESTAMP=")
 _VERBOSE_BEGINS: Final = re.compile(r"[A-Z]\w\w \d{4}-\d\d-\d\d [\d:.]{8,16} [A-Z+\-\d:]{1,9} \[s=")
 _HUMAN: Final = re.compile(
@@ -121,7 +125,7 @@ _DEEPEST_ENTRY: Final = 8
 
 def messages(lines: Iterable[str], now: datetime | None = None) -> Iterator[Numbered]:
     """Each message on one line. Times of `dmesg -H`, which have no year, get theirs from `now`."""
-    numbered = enumerate((_ANSI.sub("", line) if "\x1b" in line else line for line in lines), 1)
+    numbered = enumerate(map(_clean, lines), 1)
     minute = ""
     seconds = 0.0
     for number, text in numbered:
@@ -144,6 +148,20 @@ def messages(lines: Iterable[str], now: datetime | None = None) -> Iterator[Numb
             yield number, f"{human['before']}{_human_time(minute, seconds)}{text[human.end() :]}"
         else:
             yield number, text
+
+
+def _clean(line: str) -> str:
+    """A line without colours, without the marks of a quotation, and with the sign of a cut by a pager."""
+    if "\x1b" in line:
+        line = _ANSI.sub("", line)
+    if "&" in line:
+        for entity, sign in _ENTITIES:
+            line = line.replace(entity, sign)
+    if line.lstrip()[:1] == ">":
+        line = _QUOTED.sub("", line)
+    if line.endswith(">") and _MARKUP.search(line) is None:
+        line = line[:-1] + CUT
+    return line
 
 
 def _human_time(minute: str, seconds: float) -> str:

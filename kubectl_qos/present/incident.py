@@ -23,7 +23,7 @@ from kubectl_qos.k8s.snapshot import PodsByNode, Scope, Snapshot
 from kubectl_qos.present.events import event_text, is_of_memory
 from kubectl_qos.present.fixes import OWN, FixList, fixes_for_pods, fixes_on_nodes, node_model
 from kubectl_qos.present.format import count, escape, full_name
-from kubectl_qos.present.kills import MECHANISMS, evidence_sentence, subject
+from kubectl_qos.present.kills import evidence_sentence, mechanism_sentence, subject
 from kubectl_qos.present.next_death import Deaths, deaths_of_pods, deaths_on_nodes
 from kubectl_qos.present.pod_rows import PodRow, build_rows
 from kubectl_qos.qos.kills.analyze import Kill
@@ -222,7 +222,7 @@ def _prevention(kill: Kill, snapshot: Snapshot) -> tuple[Fix | None, Unfixed | N
 
 def _killed(kill: Kill) -> TimelineEntry:
     mechanism, sure = kill.diagnosis.mechanism, kill.diagnosis.confidence.value
-    text = f"{MECHANISMS[mechanism]} ({sure})"
+    text = f"{mechanism_sentence(kill)} ({sure})"
     return TimelineEntry(kill.time, _BY_KUBELET.get(mechanism, "killed"), subject(kill), text)
 
 

@@ -12,10 +12,19 @@ from kubectl_qos.edit.status import LOW_POD_LIMIT
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.present.format import NONE, UNKNOWN, age, count, escape, first_few, in_mi
 from kubectl_qos.present.output import BYTES, NUMBER, Column, cell_table, column, largest_first
+from kubectl_qos.qos.cgroup.names import class_of_path, pod_cgroup
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.evidence import WAITING, Evidence, Fact, Need
-from kubectl_qos.qos.kills.report import Constraint, OomReport, ScoredTask, Unranked, VictimChoice
-from kubectl_qos.qos.oom_score import Kernel
+from kubectl_qos.qos.kills.report import (
+    Constraint,
+    OomReport,
+    ScoredTask,
+    VictimChoice,
+    adjs_beside_own,
+    memory_users,
+)
+from kubectl_qos.qos.oom_score import BEST_EFFORT_ADJ, LOWEST_BURSTABLE_ADJ, SANDBOX_ADJ, Kernel
+from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Mechanism
 
 _WIDTH: Final = 110
@@ -39,16 +48,16 @@ def detail_lines(kill: Kill, width: int = _WIDTH) -> Iterator[str]:
     yield subject(kill)
     yield ""
     diagnosis = kill.diagnosis
-    yield f"{diagnosis.confidence.value}: {MECHANISMS[diagnosis.mechanism]}, {when(kill)}"
+    yield f"{diagnosis.confidence.value}: {mechanism_sentence(kill)}, {when(kill)}"
     yield from _wrapped(map(evidence_sentence, diagnosis.evidence), width)
     if diagnosis.needs is not None:
         yield ""
         yield from _wrapped([f"to be certain: {need_sentence(diagnosis.needs, kill.node)}"], width)
-    if kill.report is not None:
+    sentences = [*victim_sentences(kill.report), *choice_sentences(kill)] if kill.report is not None else []
+    if sentences:
         yield ""
         yield "why this process"
-        yield from _wrapped(victim_sentences(kill.report), width)
-        yield from (f"  {text}" for text in choice_sentences(kill))
+        yield from _wrapped(sentences, width)
         cells, rest = candidates(kill)
         for line in cell_table(cells, TASK_HEADERS, right=RIGHT) if cells else ():
             yield f"    {line}"
@@ -72,6 +81,8 @@ def when(kill: Kill) -> str:
     """Its time, as far as it is known."""
     if not kill.time:
         return "at an unknown time"
+    if kill.report is not None and kill.report.year_is_guessed and kill.time_is_estimated:
+        return f"{escape(kill.time)} (the log has no year: {kill.time[:4]} is a guess)"
     return f"{'about ' if kill.time_is_estimated else ''}{escape(kill.time)}"
 
 
@@ -87,7 +98,12 @@ def subject(kill: Kill) -> str:
         return f"pod {namespace}{escape(kill.pod)}{container}{node}"
     if kill.pod_uid:
         container = f", container {short_id}" if kill.container_id else ""
-        return f"a deleted pod, uid {escape(kill.pod_uid)}{container}{node}"
+        listed = " that is not in the list" if kill.is_unlisted else ""
+        return f"a pod{listed}, uid {escape(kill.pod_uid)}{container}{node}"
+    qos = class_of_path(kill.cgroup)
+    if qos is not None:
+        container = f", container {short_id}" if kill.container_id else ""
+        return f"a {qos.value} pod, whose uid the log does not have in full{container}{node}"
     if not kill.cgroup:
         return f"a process of an unknown cgroup{node}"
     return f"a process outside pods, in {escape(kill.cgroup)}{node}"
@@ -104,8 +120,24 @@ MECHANISMS: Final = {
     Mechanism.SHUTDOWN: "ended by the kubelet as its node shut down; not for memory",
     Mechanism.SIGKILL: "SIGKILL from elsewhere: no sign that it was for memory",
     Mechanism.CGROUP_LIMIT: "killed by the kernel at the memory limit of a cgroup that belongs to no pod",
+    Mechanism.MEMORY_LIMIT: (
+        "killed by the kernel at a memory limit; the log does not say which (its oom-kill: line does)"
+    ),
+    Mechanism.KERNEL: "killed by the kernel; the log does not say whether at a limit or on a full node",
+    Mechanism.SYSRQ: "killed by the kernel's OOM killer, which somebody called (SysRq f): no memory ran out",
+    Mechanism.TALOS: "killed by the OOM controller of Talos under memory pressure, not by the kernel",
+    Mechanism.SYSTEMD_OOMD: "killed by systemd-oomd under memory pressure, not by the kernel",
+    Mechanism.EARLYOOM: "killed by earlyoom as memory became scarce, not by the kernel",
     Mechanism.UNKNOWN: "killed; the limit and the sender are unknown",
 }
+
+
+def mechanism_sentence(kill: Kill) -> str:
+    """What killed it, and at a limit whether of memory alone."""
+    text = MECHANISMS[kill.diagnosis.mechanism]
+    full = kill.report.memory.full if kill.report is not None else None
+    what = f"limit of {full[0]}" if full is not None and full[0] != "memory" else "memory limit"
+    return text.replace("memory limit", what)
 
 
 def need_sentence(need: Need, node: str) -> str:
@@ -156,17 +188,26 @@ def _one_line(message: object) -> str:
 def _kernel(details: Details) -> str:
     line = f"line {details['line']}"
     where = f"{escape(str(details['title']))} {line}" if details["title"] else line
-    who = (
-        f"{escape(str(details['command']))} ({details['pid']})"
-        if details["pid"] is not None
-        else "nothing yet"
-    )
-    what = escape(str(details["constraint"] or "no constraint"))
-    limit = ""
-    if details["memcg"]:
+    who = "a process that the log does not name"
+    if details["pid"] is not None:
+        who = f"{escape(str(details['command']))} ({details['pid']})"
+    what = f": {escape(details['constraint'])}" if details["constraint"] else ""
+    limit, of = "", details.get("limit_of") or "memory"
+    if details["memcg"] or details["limit_bytes"] is not None:
         size = f" of {in_mi(details['limit_bytes'])}" if details["limit_bytes"] is not None else ""
-        limit = f", the limit{size} of {escape(str(details['memcg']))}"
-    return f"the kernel killed {who}: {what}{limit} ({where})"
+        limit = f", the limit{size}{f' for {of}' if of != 'memory' else ''}"
+        limit += f" of {escape(str(details['memcg']))}" if details["memcg"] else ""
+    verb = "chose" if details.get("is_only_chosen") else "killed"
+    child = ", or killed a child of it" if verb == "chose" else ""
+    return f"the kernel {verb} {who}{child}{what}{limit} ({where})"
+
+
+def _daemon(details: Details) -> str:
+    title = f"{escape(str(details['title']))} " if details["title"] else ""
+    names = ", ".join(escape(str(name)) for name in details["processes"])
+    whom = f" in {escape(str(details['cgroup']))}" if details["cgroup"] else ""
+    why = f": {_one_line(details['why'])}" if details["why"] else ""
+    return f"{details['daemon']} killed {names or 'all processes'}{whom}{why} ({title}line {details['line']})"
 
 
 def _neighbours(details: Details) -> str:
@@ -183,7 +224,7 @@ _FACTS: Final[Mapping[Fact, str | Callable[[Details], str]]] = {
     Fact.POD_ENDED: _quoted("the pod's status says"),
     Fact.DISRUPTED: _quoted("the pod's condition DisruptionTarget says"),
     Fact.EVENT: _event,
-    Fact.NO_SYSTEM_OOM: "no SystemOOM event at that time: the node itself did not run out of memory",
+    Fact.NO_SYSTEM_OOM: "no SystemOOM event at that time: nothing says that the node ran out of memory",
     Fact.NO_EVENTS: "the node's events at that time are unknown: it may have run out of memory",
     Fact.BEING_DELETED: "the pod is being deleted, which ends in SIGKILL after its grace period",
     Fact.OWN_LIMIT: lambda details: f"the container's memory limit is {in_mi(details['limit_bytes'])} now",
@@ -205,9 +246,32 @@ _FACTS: Final[Mapping[Fact, str | Callable[[Details], str]]] = {
         f"cAdvisor counted {count(details['count'], 'OOM kill')} in the container"
     ),
     Fact.KERNEL: _kernel,
+    Fact.DAEMON: _daemon,
+    Fact.NOT_FULL: lambda details: (
+        f"its memory limit of {in_mi(details['limit_bytes'])} was not reached: it used"
+        f" {in_mi(details['usage_bytes'])}"
+    ),
+    Fact.ALL_PODS: (
+        "that limit is allocatable memory plus the hard eviction threshold: the machine itself was not full"
+    ),
+    Fact.MIXED_DRIVERS: lambda details: (
+        "the kubelet uses the systemd cgroup driver and the runtime cgroupfs, so that no limit of its pod"
+        " holds it: set the runtime's driver to systemd"
+        + (" (SystemdCgroup = true of runc)" if details["runtime"] == "containerd" else "")
+    ),
+    Fact.ALONE: lambda details: (
+        "only this process was killed, as memory.oom.group is not set: its container ended only if it was its"
+        " first process"
+        + (
+            f"; {escape(str(details['command']))} ({details['pid']}), which is older, went on"
+            if details
+            else ""
+        )
+    ),
     Fact.GROUP: lambda details: (
         "memory.oom.group is set: all processes of"
-        f" {'its container' if details['is_own'] else escape(str(details['path']))} were killed with it"
+        f" {'its container' if details['is_own'] else escape(str(details['path']))} were killed with it, as"
+        " on cgroup v2 since kubelet 1.28; singleProcessOOMKill: true (since 1.32) kills one process alone"
     ),
     Fact.OTHER_PROCESSES: lambda details: (
         f"before that the kernel killed other processes of it, {count(details['count'], 'time')}"
@@ -224,17 +288,31 @@ def victim_sentences(report: OomReport) -> Iterator[str]:
     """Whom the kernel killed, and what triggered that."""
     victim, invoker = report.victim, report.invoker
     if victim is not None:
-        adj = f", oom_score_adj {victim.adj}" if victim.adj is not None else ""
-        size = f", {in_mi(victim.rss_kb * 1024)} in memory" if victim.rss_kb is not None else ""
-        uid = f", uid {victim.uid}" if victim.uid is not None else ""
-        yield f"the victim was {escape(victim.comm)}, process {victim.pid}{uid}{adj}{size}"
+        row, page = report.row(victim), report.page_bytes
+        size = (
+            victim.rss_kb << 10 if victim.rss_kb is not None else row.rss * page if row is not None else None
+        )
+        adj = victim.adj if victim.adj is not None or row is None else row.adj
+        parts = [f"the victim was {escape(victim.comm)}, process {victim.pid}"]
+        parts += [f"uid {victim.uid}"] if victim.uid is not None else []
+        parts += [f"oom_score_adj {adj}"] if adj is not None else []
+        parts += [f"{in_mi(size)} in memory"] if size is not None else []
+        parts += [f"{in_mi(row.swapents * page)} in swap"] if row is not None and row.swapents else []
+        yield ", ".join(parts)
+        if row is not None and row.pid != victim.pid:
+            yield f"{victim.pid} is one of its threads: the process is {row.pid}"
+        if row is not None and (row.name, row.adj) == ("pause", SANDBOX_ADJ):
+            yield "pause is the pod's sandbox, which holds hardly any memory"
+        beside = ", ".join(map(str, adjs_beside_own(report)))
+        if beside:
+            yield f"it set its own oom_score_adj of {adj}: the others have {beside} from the kubelet"
         others = len(report.processes) - 1
         if others:
             yield f"{count(others, 'more process', 'more processes')} died with it"
-    if invoker is not None and (victim is None or invoker.pid != victim.pid):
+    if invoker is not None and not report.is_manual and (victim is None or invoker.pid != victim.pid):
         pid = f", process {invoker.pid}," if invoker.pid is not None else ""
         yield f"{escape(invoker.comm)}{pid} triggered the OOM; this does not affect victim selection"
-    if report.incomplete:
+    if report.incomplete and report.daemon is None:
         yield "the log has only part of the kernel's report"
 
 
@@ -255,33 +333,56 @@ RIGHT: Final = frozenset(TASK_HEADERS) - {"PROCESS"}
 
 def _task_cells(one: ScoredTask) -> tuple[str, ...]:
     task = one.task
-    numbers = (task.pid, task.adj, one.used_pages, one.points)
-    score = UNKNOWN if one.score is None else str(one.score)
-    return (str(one.place), escape(task.name) or NONE, *map(str, numbers), score)
+    numbers = (one.place, task.pid, task.adj, one.used_pages, one.points, one.score)
+    place, *others = (UNKNOWN if number is None else str(number) for number in numbers)
+    return (place, escape(task.name) or NONE, *others)
 
 
 def choice_sentences(kill: Kill) -> Iterator[str]:
-    """Why this process and no other, by the kernel's report."""
-    choice = kill.choice
-    if isinstance(choice, Unranked):
-        yield f"the other candidates are unknown: {choice.value}"
-    if not isinstance(choice, VictimChoice):
+    """Why this process and no other, and who used the memory, by the report of the kernel."""
+    choice, report = kill.choice, kill.report
+    if report is None or report.daemon is not None:
         return
-    chosen, candidates = choice.chosen, len(choice.ranked)
-    share = choice.total_pages // 1000
-    yield (
-        f"points = pages in memory, in swap and of page tables + oom_score_adj × {share}, a thousandth of"
-        f" {in_mi(choice.total_pages * choice.page_bytes)}"
-    )
+    if isinstance(choice, VictimChoice):
+        yield from _ranking(choice)
+    else:
+        yield from _reason_by_adj(report)
+        yield from [f"the other candidates are unknown: {choice.value}"] if choice is not None else []
+    yield from _swap_and_shares(report)
+    users = memory_users(report)
+    is_node = report.constraint is Constraint.NONE
+    if len(users) > 1:
+        places = {True: "", False: ", outside pods" if is_node else ""}
+        most = (f"{escape(user.name)} ({user.pid}{places[user.is_in_pod]})" for user in users)
+        names = [f"{name} {in_mi(user.rss_bytes)}" for name, user in zip(most, users[:_USERS], strict=False)]
+        yield f"most memory: {', '.join(names)}"
+    if len(users) > 1 and is_node:
+        inside, all_of_them = (
+            sum(user.rss_bytes for user in users if user.is_in_pod or both) for both in (0, 1)
+        )
+        yield f"by oom_score_adj, pods had {in_mi(inside)} of {in_mi(all_of_them)} of the memory of processes"
+
+
+def _ranking(choice: VictimChoice) -> Iterator[str]:
+    chosen, candidates, total = choice.chosen, len(choice.ranked), choice.total_pages
+    shown = "" if choice.is_whole else " that the log shows"
+    if total is not None:
+        yield (
+            f"points = pages in memory, in swap and of page tables + oom_score_adj × {total // 1000}, a"
+            f" thousandth of {in_mi(total * choice.page_bytes)}"
+        )
     if candidates == 1:
-        yield "there was no other candidate"
+        yield f"there was no other candidate{shown}"
     elif chosen.place == 1 and choice.tied:
-        yield f"{len(choice.tied)} more had as many points: the kernel picks the last one that it visits"
+        yield from _tie(choice)
     elif chosen.place == 1:
-        yield f"it had the most points of {candidates} processes"
+        most = f"it had the most points of {candidates} processes"
+        most = most if choice.is_whole else f"none of the {candidates} processes{shown} has more points"
+        yield f"{most}, whatever the limit was, which the log does not have" if total is None else most
+        yield _reason(choice)
     else:
         yield (
-            f"it is number {chosen.place} of {candidates} by these numbers: those before it were dying"
+            f"it is number {chosen.place} of {candidates}{shown} by these numbers: those before it were dying"
             " already or could not be killed, or memory changed during the search"
         )
     if choice.immune:
@@ -290,8 +391,99 @@ def choice_sentences(kill: Kill) -> Iterator[str]:
         yield "up to kernel 5.0 a child may be killed in place of the process with the most points, as here"
     if choice.kernel in {Kernel.MINUS_30, Kernel.MINUS_3_PERCENT}:
         yield "kernels before 4.17 also favour processes with CAP_SYS_ADMIN, which no log shows"
-    if choice.swap_is_assumed and kill.report is not None and kill.report.constraint is Constraint.MEMCG:
+    if choice.swap_is_assumed:
         yield "the machine's swap is not in the log and assumed to be none"
+
+
+def _tie(choice: VictimChoice) -> Iterator[str]:
+    """How the kernel chose among equals."""
+    if choice.kernel is not Kernel.SIGNED and choice.chosen.points == 1:
+        task = max(choice.ranked, key=lambda scored: scored.used_pages).task
+        yield (
+            "kernels before 5.9 (9066e5cfb73c) count all scores below 1 as 1, so memory did not matter: newer"
+            f" ones choose {escape(task.name)} ({task.pid})"
+        )
+    is_all = len(choice.equals) == len(choice.ranked)
+    which = f"all {len(choice.ranked)} have" if is_all else f"{len(choice.tied)} more had"
+    how = "the kernel picks the last that it visits, before 5.3 the first"
+    if choice.chosen is choice.equals[0]:
+        how = "the first of them was killed, as by kernels before 5.3"
+    elif choice.chosen is choice.equals[-1]:
+        how = "the last of them was killed, as by kernels since 5.3"
+    yield f"{which} as many points: {how}"
+
+
+def _reason(choice: VictimChoice) -> str:
+    """What gave it the most points: its memory, or its oom_score_adj."""
+    task, page = choice.chosen.task, choice.page_bytes
+    used = in_mi(choice.chosen.used_pages * page)
+    largest = max(choice.runners_up, key=lambda scored: scored.used_pages)
+    other = f"{escape(largest.task.name)} ({largest.task.pid})"
+    if largest.used_pages <= choice.chosen.used_pages:
+        return f"it used the most memory, {used}; the next is {other} with {in_mi(largest.used_pages * page)}"
+    beside = f"{other} has {in_mi(largest.used_pages * page)}, but {largest.task.adj}"
+    if task.adj <= 0:
+        return f"its oom_score_adj of {task.adj} decided, not its {used}: {beside}"
+    total, share = choice.total_pages, task.adj / 10
+    size = f", {in_mi(task.adj * total // 1000 * page)}" if total is not None else ""
+    what = f"counts as {share:g} % of the memory that ran out{size}"
+    return f"its oom_score_adj of {task.adj} {what}, so its {used} hardly matter: {beside}"
+
+
+def _reason_by_adj(report: OomReport) -> Iterator[str]:
+    """What the oom_score_adj of the victim, which its class may tell, says where the others are not known."""
+    victim, qos, whose = report.victim, class_of_path(report.cgroup), "its"
+    if victim is None:
+        return
+    adj = victim.adj
+    if adj is None and qos is QosClass.BEST_EFFORT:
+        adj, whose = BEST_EFFORT_ADJ, "by its path it is BestEffort: its"
+    if adj is None:
+        return
+    if report.constraint is Constraint.NONE and adj >= LOWEST_BURSTABLE_ADJ:
+        size = victim.rss_kb << 10 if victim.rss_kb is not None else None
+        rest = f", so its {in_mi(size)} hardly matter" if size is not None and size < _SMALL else ""
+        yield f"{whose} oom_score_adj of {adj} counts as {adj / 10:g} % of the machine{rest}"
+    elif qos is None and adj == BEST_EFFORT_ADJ:
+        yield "oom_score_adj 1000 is that of BestEffort pods, which have no limit of their own, or its own"
+    elif qos is None and adj >= LOWEST_BURSTABLE_ADJ:
+        share = f"about {(1000 - adj) / 10:g} %" if adj < BEST_EFFORT_ADJ - 1 else "less than 0.2 %"
+        yield f"oom_score_adj {adj} is that of a Burstable pod that requests {share} of its node's memory"
+    if report.constraint is Constraint.NONE and adj == BEST_EFFORT_ADJ:
+        yield "BestEffort processes go before all others of usual size: a memory request lowers oom_score_adj"
+
+
+def _swap_and_shares(report: OomReport) -> Iterator[str]:
+    """What the memory that ran out was used for, and swap."""
+    memory, page = report.memory, report.page_bytes
+    kinds = {"anonymous": memory.anon_kb, "files": memory.file_kb, "kernel": memory.of_kernel_kb}
+    parts = [f"{what} {in_mi(kib << 10)}" for what, kib in kinds.items() if kib]
+    if memory.anon_kb is not None and parts:
+        yield f"memory at the limit: {', '.join(parts)}"
+    shared_kb, whole_kb = memory.shmem_kb, memory.limit_kb or 0
+    if report.constraint is Constraint.NONE:
+        shared_kb, whole_kb = (
+            pages * page >> 10 for pages in (memory.shmem_pages or 0, memory.total_ram_pages or 0)
+        )
+    if shared_kb and shared_kb * _NOTABLE >= whole_kb:
+        what = "shared memory (tmpfs, /dev/shm, emptyDir of medium Memory), which no kill of a process frees"
+        yield f"{in_mi(shared_kb << 10)} of it are {what}"
+    if report.constraint is not Constraint.MEMCG or pod_cgroup(report.oom_memcg) is None:
+        return
+    swapped = sum(task.swapents for task in report.tasks) * page
+    if swapped:
+        yield f"{in_mi(swapped)} of its processes are in swap: it may use swap (memory.swap.max is not 0)"
+    elif memory.limit_kb is not None and memory.swap_limit_kb is None and not memory.is_v1:
+        yield (
+            "how much swap it may use is not in the log: with LimitedSwap a Burstable pod gets swap in"
+            " proportion to its memory request, others get none"
+        )
+
+
+_SMALL: Final = 1 << 30
+_NOTABLE: Final = 4
+"""Shared memory is worth a word from this part of the whole on."""
+_USERS: Final = 3
 
 
 _NARROW: Final = frozenset({"time", "namespace", "pod", "container", "by", "sure", "score", "freed", "node"})

@@ -86,7 +86,7 @@ def summary(incident: Incident) -> Iterator[str]:
         namespace = about.name if about.kind == "Namespace" else None
         yield f"{of_kills.nothing_sentence(namespace).rstrip('.')}."
     else:
-        by = Counter(of_kills.MECHANISMS[kill.diagnosis.mechanism] for kill in kills).most_common()
+        by = Counter(map(of_kills.mechanism_sentence, kills)).most_common()
         ways = f", {by[0][0]}" if len(by) == 1 else f": {', '.join(f'{number} {way}' for way, number in by)}"
         yield f"{count(len(kills), 'death')} that memory may explain{ways}."
         names = Counter(
@@ -123,7 +123,7 @@ def _death(number: int, death: Death, first_at: dict[object, int]) -> Iterator[B
     """What is known of a death; `first_at` are needs and orders by the first death that has them."""
     kill, diagnosis = death.kill, death.kill.diagnosis
     yield Heading(3, f"{number}. {of_kills.subject(kill)}")
-    text = f"{of_kills.MECHANISMS[diagnosis.mechanism]}, {of_kills.when(kill)}"
+    text = f"{of_kills.mechanism_sentence(kill)}, {of_kills.when(kill)}"
     if death.earlier:
         text += f", before that {first_few(list(map(of_kills.when, death.earlier)), _MOST)}"
     yield Paragraph(f"{text}.", f"{diagnosis.confidence.value.title()}:")

@@ -105,6 +105,16 @@ class Mechanism(StrEnum):
     """Another sender of SIGKILL: a kubelet that stops a container, a probe, a person."""
     CGROUP_LIMIT = "other limit"
     """The kernel, at the limit of a cgroup that is no pod's."""
+    MEMORY_LIMIT = "memory limit"
+    """The kernel, at a limit that its log does not name."""
+    KERNEL = "OOM killer"
+    """The kernel, whose log does not say whether at a limit or as the machine ran out."""
+    SYSRQ = "SysRq"
+    """The kernel, as a person called its OOM killer: no memory ran out."""
+    TALOS = "Talos"
+    """The OOM controller of Talos, before the kernel."""
+    SYSTEMD_OOMD = "systemd-oomd"
+    EARLYOOM = "earlyoom"
     UNKNOWN = "unknown"
 
 

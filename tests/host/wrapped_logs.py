@@ -205,7 +205,7 @@ LOGS: Final[dict[str, Wrapper]] = {
     "journalctl -o json, bytes": _bytes_of_messages,
     "journalctl -o json-pretty": _json_pretty,
     "journalctl -o json | jq -s": _document(_entry),
-    "journalctl -o export": _form("journalctl -o export"),
+    "journalctl -o export": _each(lambda up, time, text: FORMS["journalctl -o export"](up, text)),
     "journalctl -o export, bytes": _export,
     "journalctl -o verbose": _each(_verbose),
     "CRI": _each(_cri),

@@ -589,7 +589,7 @@ def test_a_victim_above_the_rate_limit_may_be_anybodys() -> None:
         kills = find_kills(Snapshot(pods=(pod(),)), EventList(), [replace(quiet, reports=(report,))])
         assert {kill.pod: kill.diagnosis.mechanism for kill in kills} == {
             "web": mechanism,
-            "": Mechanism.UNKNOWN,
+            "": Mechanism.MEMORY_LIMIT,
         }
 
 

@@ -1,7 +1,7 @@
 """Deaths: those that happened, `kills`, those of a full node, `simulate`, and those to come, `next`."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from msgspec import UNSET, UnsetType
 
@@ -10,7 +10,14 @@ from kubectl_qos.present.next_death import DeathRow, Deaths
 from kubectl_qos.present.simulation import simulation_notes, simulation_summary
 from kubectl_qos.present.values import ClusterValues, OfCluster, TimedDocument, Values, camel, plain
 from kubectl_qos.qos.kills.analyze import Kill
-from kubectl_qos.qos.kills.report import Constraint, OomReport, Unranked, VictimChoice
+from kubectl_qos.qos.kills.report import (
+    Constraint,
+    Daemon,
+    OomReport,
+    Unranked,
+    VictimChoice,
+    memory_users,
+)
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Confidence, Mechanism
 from kubectl_qos.qos.restart import Restart
@@ -37,8 +44,23 @@ class KilledProcess(Values, frozen=True, kw_only=True):
     reaped: bool
 
 
+class UserValues(Values, frozen=True, kw_only=True):
+    """A process of the report's table, those with the most resident memory first."""
+
+    name: str
+    pid: int
+    oom_score_adj: int
+    rss_bytes: int
+    shmem_bytes: int | None
+    swap_bytes: int
+    is_in_pod: bool
+
+
 class ReportValues(Values, frozen=True, kw_only=True):
-    """The kernel's report of an OOM; `groupKill` is the cgroup that was killed as a whole."""
+    """The report of an OOM by the kernel, or by a `daemon`; `groupKill` is what was killed as a whole.
+
+    At a limit there are the kinds of its memory, and `limitOf`, what it limits; `users` are the largest ones.
+    """
 
     time: str | None
     uptime_seconds: float | None
@@ -49,6 +71,13 @@ class ReportValues(Values, frozen=True, kw_only=True):
     invoker: str | None
     usage_bytes: int | None
     limit_bytes: int | None
+    limit_of: str | None
+    anon_bytes: int | None
+    file_bytes: int | None
+    shmem_bytes: int | None
+    kernel_bytes: int | None
+    users: tuple[UserValues, ...]
+    daemon: Daemon | None
     group_kill: str | None
     killed: tuple[KilledProcess, ...]
     incomplete: bool
@@ -62,7 +91,7 @@ class CandidateValues(Values, frozen=True, kw_only=True):
     command: str | None
     oom_score_adj: int
     used_pages: int
-    points: int
+    points: int | None
     oom_score: int | None
 
 
@@ -289,14 +318,25 @@ def kill_values(kill: Kill) -> KillValues:
     )
 
 
+_MOST_USERS: Final = 10
+
+
 def _report_values(report: OomReport) -> ReportValues:
+    full, memory = report.memory.full, report.memory
+    users = memory_users(report)[:_MOST_USERS]
     return ReportValues.of(
         report,
         uptime_seconds=report.uptime,
         kernel_release=report.kernel or None,
         invoker=report.invoker.comm if report.invoker is not None else None,
-        usage_bytes=_bytes(report.memory.usage_kb),
-        limit_bytes=_bytes(report.memory.limit_kb),
+        usage_bytes=_bytes(full[1] if full is not None else memory.usage_kb),
+        limit_bytes=_bytes(full[2] if full is not None else memory.limit_kb),
+        limit_of=full[0] if full is not None else None,
+        anon_bytes=_bytes(memory.anon_kb),
+        file_bytes=_bytes(memory.file_kb),
+        shmem_bytes=_bytes(memory.shmem_kb),
+        kernel_bytes=_bytes(memory.of_kernel_kb),
+        users=tuple(UserValues.of(user, oom_score_adj=user.adj) for user in users),
         killed=tuple(
             KilledProcess.of(
                 one,

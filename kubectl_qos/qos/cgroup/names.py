@@ -17,6 +17,8 @@ from kubectl_qos.qos.qos_class import QosClass
 CgroupName = tuple[str, ...]
 """The kubelet's internal name: the components from the root, the same for both drivers."""
 
+CUT: Final = "…"
+"""Ends what a pager or a person cut off."""
 KUBEPODS: Final = "kubepods"
 _SLICE: Final = ".slice"
 
@@ -129,13 +131,15 @@ class PathLevel(Enum):
 class PodCgroup:
     """The pod and container of a path; `container_id` is empty for the pod's own cgroup.
 
-    `qos` is the class by which the kubelet placed the pod: directly below kubepods is Guaranteed.
+    `qos` is the class by which the kubelet placed the pod: directly below kubepods is Guaranteed. With
+    `is_mixed` the kubelet uses the systemd driver and the runtime cgroupfs: no limit of the pod holds it.
     """
 
     pod_uid: str
     container_id: str
     qos: QosClass
     runtime: str = ""
+    is_mixed: bool = False
 
     @property
     def level(self) -> PathLevel:
@@ -148,8 +152,8 @@ _RUNTIMES: Final = {"cri-containerd": "containerd", "crio": "cri-o", "docker": "
 
 # A UID is a UUID or, of a static pod, a hash of 32 digits; any other that a server stored is accepted too.
 _SYSTEMD: Final = re.compile(
-    r"/(?:[^/]*-)?kubepods(?:-(?P<qos>burstable|besteffort))?-pod(?P<uid>[^/]+?)\.slice"
-    r"(?:/(?P<rest>.*))?$"
+    r"/(?:[^/]*-)?kubepods(?:-(?P<qos>burstable|besteffort))?-pod(?P<uid>[^/:]+?)\.slice"
+    r"(?:(?P<mark>[/:])(?P<rest>.*))?$"
 )
 _CGROUPFS: Final = re.compile(
     r"/kubepods(?:/(?P<qos>burstable|besteffort))?/pod(?P<uid>[^/]+)(?:/(?P<rest>.*))?$"
@@ -157,6 +161,8 @@ _CGROUPFS: Final = re.compile(
 _SCOPE: Final = re.compile(
     r"(?:(?P<runtime>cri-containerd|crio|docker|libpod)-)?(?:conmon-)?(?P<id>[0-9a-f]{12,128})(?:\.scope)?"
 )
+_UID: Final = re.compile(r"[0-9a-f]{8}(?:-?[0-9a-f]{4}){3}-?[0-9a-f]{12}", re.IGNORECASE)
+_OF_CLASS: Final = re.compile(r"kubepods(?:\.slice)?(?:/kubepods)?[-/](?P<qos>burstable|besteffort)?")
 _CLASS: Final = re.compile(
     r"/(?:[^/]*-)?kubepods-(?:burstable|besteffort)\.slice$|/kubepods/(?:burstable|besteffort)$"
 )
@@ -168,7 +174,10 @@ def pod_cgroup(path: str) -> PodCgroup | None:
 
     The last directory that a kubelet could have made counts: a kubelet in a container (kind, minikube) has
     its own below that of its container. A cgroup that a container made for itself counts as the container's.
+    Of a path that was cut, which ends in `…`, only whole directories count.
     """
+    if path.endswith(CUT):
+        path = path.rpartition("/")[0]
     systemd = _SYSTEMD.search(path)
     match = systemd or _CGROUPFS.search(path)
     if match is None:
@@ -176,10 +185,25 @@ def pod_cgroup(path: str) -> PodCgroup | None:
     uid, qos = match["uid"], _QOS[match["qos"]]
     if systemd:
         uid = uid.replace("_", "-")  # a UID that a server made has no `_` of its own
-    container = _SCOPE.fullmatch((match["rest"] or "").partition("/")[0])
+    is_mixed = systemd is not None and systemd["mark"] == ":"
+    scope = (match["rest"] or "").partition("/")[0]
+    container = _SCOPE.fullmatch(scope.replace(":", "-") if is_mixed else scope)
     if container is None:
         return PodCgroup(uid, "", qos)
-    return PodCgroup(uid, container["id"], qos, _RUNTIMES.get(container["runtime"] or "", ""))
+    return PodCgroup(uid, container["id"], qos, _RUNTIMES.get(container["runtime"] or "", ""), is_mixed)
+
+
+def is_uid(text: str) -> bool:
+    """Whether it is a UID as servers make them, or a static pod's hash of 32 digits."""
+    return _UID.fullmatch(text) is not None
+
+
+def class_of_path(path: str) -> QosClass | None:
+    """The class of the pod that a path lies in, which may be cut before its UID; None outside pods."""
+    match = _OF_CLASS.search(path)
+    return (
+        _QOS[match["qos"]] if match is not None and (match["qos"] or "pod" in path[match.end() :]) else None
+    )
 
 
 def path_level(path: str, below: str = "") -> PathLevel:

@@ -15,7 +15,7 @@ from kubectl_qos.k8s.events import Event, EventList, is_about, is_of_node_memory
 from kubectl_qos.k8s.objects import ContainerStateTerminated, Pod
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import Snapshot
-from kubectl_qos.qos.cgroup.names import pod_cgroup, pod_uid
+from kubectl_qos.qos.cgroup.names import is_uid, pod_cgroup, pod_uid
 from kubectl_qos.qos.kills.evidence import (
     OOM_KILLED,
     SIGKILLED,
@@ -57,9 +57,10 @@ _KILL_SIGNAL: Final = 9
 class Kill:
     """One death: of a container, of a process in one that went on, or of a process of the node.
 
-    `pod` is empty for processes outside pods, and for pods that are gone, of which the kernel's path still
-    has the `pod_uid`. `container` is empty where only its ID is known, or where the whole pod is meant.
-    `time` is RFC 3339 text; estimated ones come from seconds since boot and other deaths in the same log.
+    `pod` is empty for processes outside pods, and for pods of which only the `pod_uid` in the kernel's path
+    is known; `is_unlisted` is whether a list of pods does not have it. `container` is empty where only its ID
+    is known, or where the whole pod is meant. `time` is RFC 3339 text; estimated ones come from seconds since
+    boot and other deaths in the same log, or lack the year.
     """
 
     diagnosis: Diagnosis
@@ -74,6 +75,7 @@ class Kill:
     exit_code: int | None = None
     reason: str = ""
     cgroup: str = ""
+    is_unlisted: bool = False
     report: OomReport | None = None
     choice: VictimChoice | Unranked | None = None
 
@@ -149,14 +151,18 @@ class _KillAnalyzer:
         self._snapshot = snapshot
         self._event_list = event_list
         self._logs = logs
+        self._pods = {uid: pod for pod in snapshot.pods if (uid := pod_uid(pod))}
         self._reported: list[_Reported] = []
         self._by_container: dict[str, list[_Reported]] = {}
         for report, log in distinct_reports(logs):
-            cgroup = pod_cgroup(report.task_memcg or report.group_kill)
-            ids = (cgroup.pod_uid, cgroup.container_id) if cgroup is not None else ("", "")
+            cgroup = pod_cgroup(report.cgroup)
+            # A person may have masked the UID.
+            is_known = cgroup is not None and (is_uid(cgroup.pod_uid) or cgroup.pod_uid in self._pods)
+            ids = (
+                (cgroup.pod_uid if is_known else "", cgroup.container_id) if cgroup is not None else ("", "")
+            )
             self._reported.append(_Reported(report, log, *ids))
             self._by_container.setdefault(ids[1], []).append(self._reported[-1])
-        self._pods = {uid: pod for pod in snapshot.pods if (uid := pod_uid(pod))}
         self._events: dict[str, list[Event]] = {}
         for event in event_list.events:
             self._events.setdefault(event.involved_object.name, []).append(event)
@@ -216,9 +222,9 @@ class _KillAnalyzer:
         elif not _is_of_whole_container(last.report) and not _agrees(last.report, death.time):
             confidence, needs = Confidence.LIKELY, Need.WALL_CLOCK
         kill = self._death_kill(death, Diagnosis(mechanism, confidence, tuple(evidence), needs))
-        return replace(
-            kill, time=kill.time or last.report.time, **self._report_fields(last.report, death.pod.node_name)
-        )
+        kill = replace(kill, **self._report_fields(last.report, death.pod.node_name))
+        is_guessed = last.report.year_is_guessed and not kill.time
+        return replace(kill, time=kill.time or last.report.time, time_is_estimated=is_guessed)
 
     def _report_kill(self, reported: _Reported, pod: Pod | None) -> Kill:
         """A kill that is in no status: in a container that went on or is gone, or outside pods."""
@@ -235,7 +241,7 @@ class _KillAnalyzer:
                 container = pod.containers[0].name
             if container:
                 evidence += self._limits(pod, container).evidence()
-        time, is_estimated = report.time, False
+        time, is_estimated = report.time, report.year_is_guessed
         if not time and report.uptime is not None and id(reported.log) in self._boot_times:
             moment = self._boot_times[id(reported.log)] + timedelta(seconds=report.uptime)
             time, is_estimated = moment.isoformat(timespec="seconds").replace("+00:00", "Z"), True
@@ -251,6 +257,7 @@ class _KillAnalyzer:
             node=node,
             pod_uid=reported.pod_uid,
             container_id=reported.container_id,
+            is_unlisted=pod is None and bool(self._snapshot.pods),
             **self._report_fields(report, node),
         )
 
@@ -271,18 +278,24 @@ class _KillAnalyzer:
         capacity = facts.memory_capacity_bytes
         machine = capacity + facts.swap_capacity_bytes if capacity else None
         return {
-            "cgroup": report.task_memcg or report.group_kill,
+            "cgroup": report.cgroup,
             "report": report,
-            "choice": explain_choice(report, machine),
+            "choice": explain_choice(report, machine) if report.daemon is None else None,
         }
 
     def _reports_of(self, death: _Death) -> list[_Reported]:
         """By the container's ID; where the status has none, by the pod and the time."""
-        if death.container_id:
-            return self._by_container.get(death.container_id, [])
+        if death.container_id in self._by_container:
+            return self._by_container[death.container_id]
         uid = pod_uid(death.pod)
         of_pod = [reported for reported in self._reported if uid and reported.pod_uid == uid]
-        return [each for each in of_pod if not each.is_taken and _agrees(each.report, death.time)][-1:]
+        # A daemon kills all containers of a pod at once.
+        return [
+            reported
+            for reported in of_pod
+            if (reported.report.daemon is not None or not (death.container_id or reported.is_taken))
+            and _agrees(reported.report, death.time)
+        ][-1:]
 
     def _limits(self, pod: Pod, container: str) -> MemoryLimits:
         return memory_limits(pod, container, self._snapshot.setup(pod.node_name))

@@ -17,7 +17,7 @@ from kubectl_qos.k8s.allocation import low_pod_limit
 from kubectl_qos.k8s.events import Event
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import DISRUPTION_TARGET, MEMORY, ContainerStateTerminated, Pod, all_containers
-from kubectl_qos.qos.cgroup.names import PathLevel, path_level
+from kubectl_qos.qos.cgroup.names import CUT, PathLevel, path_level, pod_cgroup
 from kubectl_qos.qos.kills.report import Constraint, OomReport, seconds_between
 from kubectl_qos.qos.prediction import predict_running
 from kubectl_qos.qos.reason import Confidence, Mechanism
@@ -61,7 +61,12 @@ class Fact(Enum):
     NODE_PEAK = "the most memory that the store has of its node then: bytes, capacity_bytes"
     NODE_PRESSURE = "the store has the condition MemoryPressure of its node then"
     OOM_EVENTS = "cAdvisor counted OOM kills in the container: count"
-    KERNEL = "a report of the kernel: constraint, memcg, limit_kb, pid, comm, line, title"
+    KERNEL = "a report of the kernel: constraint, memcg, limit_bytes, limit_of, pid, command, line, title"
+    DAEMON = "a daemon killed it: daemon, cgroup, command, processes, why, line, title"
+    NOT_FULL = "not the memory limit but another was reached: usage_bytes, limit_bytes"
+    ALL_PODS = "the limit is that of all pods: the machine was not full"
+    MIXED_DRIVERS = "kubelet and runtime use different cgroup drivers: runtime"
+    ALONE = "only one process was killed: pid, command of an older one"
     GROUP = "every process of the cgroup was killed with it (memory.oom.group): path, is_own"
     OTHER_PROCESSES = "more reports of the kernel about this container before: count"
     WENT_ON = "the container itself went on: a process in it was killed"
@@ -142,34 +147,56 @@ _LEVELS: Final = {
 
 def reported_mechanism(report: OomReport) -> Mechanism:
     """Whose memory ran out by a report of the kernel."""
+    if report.daemon is not None:
+        return Mechanism(report.daemon.value)
+    if report.is_manual:
+        return Mechanism.SYSRQ
     if report.constraint is None:
-        return Mechanism.UNKNOWN
+        return Mechanism.KERNEL
     if report.constraint in {Constraint.CPUSET, Constraint.MEMORY_POLICY}:
         return Mechanism.MEMORY_NODES
     if report.constraint is Constraint.NONE:
         return Mechanism.NODE
-    if not report.oom_memcg:
-        return Mechanism.UNKNOWN
+    if not report.oom_memcg or report.oom_memcg.endswith(CUT):
+        return Mechanism.MEMORY_LIMIT
     return _LEVELS[path_level(report.oom_memcg, report.task_memcg)]
 
 
 def report_evidence(report: OomReport, title: str) -> Iterator[Evidence]:
-    """What a report of the kernel says; `title` is the name of its log."""
-    victim = report.victim
+    """What a report of the kernel, or of a daemon, says; `title` is the name of its log."""
+    victim, full = report.victim, report.memory.full
+    where = {"line": report.line, "title": title or None}
+    if report.daemon is not None:
+        names = report.names or ((f"{victim.comm} ({victim.pid})",) if victim is not None else ())
+        what = {"daemon": report.daemon.value, "cgroup": report.cgroup or None, "processes": list(names)}
+        yield Evidence(Fact.DAEMON, {**what, "why": report.why or None, **where}, report.time)
+        return
     details = {
         "constraint": report.constraint.value if report.constraint is not None else None,
         "memcg": report.oom_memcg or None,
-        "limit_bytes": None if report.memory.limit_kb is None else report.memory.limit_kb << 10,
+        "limit_bytes": None if full is None else full[2] << 10,
+        "limit_of": None if full is None else full[0],
         "pid": victim.pid if victim is not None else None,
         "command": victim.comm if victim is not None else None,
+        "is_only_chosen": victim is not None and victim.is_only_chosen,
         "processes": len(report.processes),
-        "line": report.line,
-        "title": title or None,
     }
-    yield Evidence(Fact.KERNEL, details, report.time)
+    yield Evidence(Fact.KERNEL, details | where, report.time)
+    if full is not None and full[0] != "memory" and report.memory.limit_kb:
+        usage, limit = report.memory.usage_kb or 0, report.memory.limit_kb
+        yield Evidence(Fact.NOT_FULL, {"usage_bytes": usage << 10, "limit_bytes": limit << 10})
+    if report.oom_memcg and path_level(report.oom_memcg) is PathLevel.PODS:
+        yield Evidence(Fact.ALL_PODS)
+    pod = pod_cgroup(report.cgroup)
+    if pod is not None and pod.is_mixed:
+        yield Evidence(Fact.MIXED_DRIVERS, {"runtime": pod.runtime})
     if report.group_kill:
-        is_own = report.group_kill == report.task_memcg
+        is_own = report.group_kill == report.cgroup
         yield Evidence(Fact.GROUP, {"path": report.group_kill, "is_own": is_own})
+    elif report.is_alone and (pod is not None or not report.cgroup):
+        older = report.oldest if pod_cgroup(report.oom_memcg) is not None else None
+        is_other = older is not None and victim is not None and older.pid not in {victim.pid, report.chosen}
+        yield Evidence(Fact.ALONE, {"pid": older.pid, "command": older.name} if older and is_other else {})
 
 
 # -- by the kubelet -----------------------------------------------------------------------------

@@ -9,15 +9,26 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import Enum, StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from kubectl_qos.k8s.quantity import parse_time
-from kubectl_qos.qos.cgroup.names import pod_cgroup
-from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN, Kernel, badness, kernel_formula, proc_oom_score
+from kubectl_qos.qos.cgroup.names import CUT, pod_cgroup
+from kubectl_qos.qos.oom_score import (
+    BEST_EFFORT_ADJ,
+    GUARANTEED_ADJ,
+    OOM_SCORE_ADJ_MIN,
+    SANDBOX_ADJ,
+    Kernel,
+    badness,
+    kernel_formula,
+    proc_oom_score,
+)
 
 DEFAULT_PAGE_BYTES: Final = 4096
 _PAGE_SIZES: Final = (4096, 16384, 65536)
 """Of x86 and most arm64, of some arm64 and of arm64 and ppc64le with large pages."""
+_MANY_TABLES: Final = 8
+"""Page tables are whole pages: with fewer processes their sizes may be multiples by chance."""
 _SAME_SECONDS: Final = 60.0
 """Logs round the times of their lines, `dmesg -H` to minutes; another may have only the end of a report."""
 _MOST_ALIKE: Final = 16
@@ -28,6 +39,14 @@ def seconds_between(earlier: str | None, later: str | None) -> float | None:
     """How long after the first time the second is, None if one is not known."""
     first, second = parse_time(earlier), parse_time(later)
     return (second - first).total_seconds() if first is not None and second is not None else None
+
+
+class Daemon(StrEnum):
+    """Who kills before the kernel."""
+
+    TALOS = "Talos"
+    SYSTEMD_OOMD = "systemd-oomd"
+    EARLYOOM = "earlyoom"
 
 
 class Constraint(StrEnum):
@@ -66,7 +85,9 @@ class OomTask:
     name: str
     uid: int = 0
     tgid: int = 0
+    total_vm: int = 0
     rss: int = 0
+    shmem: int | None = None
     pgtables_bytes: int | None = None
     pgtables_pages: int | None = None
     swapents: int = 0
@@ -95,6 +116,12 @@ class Killed:
     uid: int | None = None
     adj: int | None = None
     score: int | None = None
+    total_vm_kb: int | None = None
+
+    @property
+    def is_only_chosen(self) -> bool:
+        """Whether the log has only that it was chosen: up to 5.0 a child of it may have been killed."""
+        return self.score is not None and self.anon_rss_kb is None
 
     @property
     def rss_kb(self) -> int | None:
@@ -117,14 +144,44 @@ class MemoryState:
     swap_limit_kb: int | None = None
     memsw_usage_kb: int | None = None
     memsw_limit_kb: int | None = None
+    kmem_usage_kb: int | None = None
+    kmem_limit_kb: int | None = None
+    anon_kb: int | None = None
+    file_kb: int | None = None
+    shmem_kb: int | None = None
+    kernel_kb: int | None = None
+    parts_of_kernel_kb: int | None = None
     ram_pages: int | None = None
     reserved_pages: int | None = None
     total_swap_kb: int | None = None
+    shmem_pages: int | None = None
+    page_kb: int | None = None
 
     @property
     def total_ram_pages(self) -> int | None:
         """`totalram_pages()`: what can be allocated."""
         return None if self.ram_pages is None else max(self.ram_pages - (self.reserved_pages or 0), 1)
+
+    @property
+    def of_kernel_kb(self) -> int | None:
+        """The kernel's memory in the cgroup; before 5.18 it is the sum of its kinds."""
+        return self.kernel_kb or self.parts_of_kernel_kb or self.kmem_usage_kb
+
+    @property
+    def is_v1(self) -> bool:
+        """Whether the counters are those of cgroup v1."""
+        return self.kmem_limit_kb is not None or self.memsw_limit_kb is not None
+
+    @property
+    def full(self) -> tuple[str, int, int] | None:
+        """Which counter of a cgroup is at its limit, with both in KiB: on v1 it need not be memory's."""
+        counters = [("memory", self.usage_kb, self.limit_kb)]
+        counters.append(("kernel memory", self.kmem_usage_kb, self.kmem_limit_kb))
+        if (self.memsw_limit_kb or 0) > (self.limit_kb or 0):
+            counters.append(("memory and swap together", self.memsw_usage_kb, self.memsw_limit_kb))
+        known = [(what, usage, limit) for what, usage, limit in counters if usage is not None and limit]
+        is_known = self.usage_kb is not None and bool(self.limit_kb)
+        return max(known, key=lambda counter: counter[1] / counter[2]) if is_known else None
 
 
 NOTHING_PRINTED: Final = MemoryState()
@@ -139,7 +196,11 @@ class OomReport:
     line with the processor. `chosen` is the pid of the oom-kill line.
 
     `incomplete` means that the log lacks a part of it: its beginning, where the kernel's own rate limit or
-    the size of its buffer cut it, or its end.
+    the size of its buffer cut it, or its end. `is_table_whole` is whether no process is missing in the table,
+    `older_than` the release in which words of it changed, `is_manual` whether a person asked for it (SysRq
+    f), `is_alone` whether more lines follow, and none of them kills the rest of the container.
+
+    A `daemon` other than the kernel says `why`, and of a whole cgroup the `names` of the processes at most.
     """
 
     time: str = ""
@@ -151,6 +212,7 @@ class OomReport:
     oom_memcg: str = ""
     task_memcg: str = ""
     tasks: tuple[OomTask, ...] = ()
+    is_table_whole: bool = False
     memory: MemoryState = NOTHING_PRINTED
     chosen: int | None = None
     victims: tuple[Killed, ...] = ()
@@ -158,6 +220,13 @@ class OomReport:
     reaped: tuple[int, ...] = ()
     took_the_allocating: bool = False
     incomplete: bool = False
+    is_alone: bool = False
+    is_manual: bool = False
+    daemon: Daemon | None = None
+    why: str = ""
+    names: tuple[str, ...] = ()
+    older_than: tuple[int, int] | None = None
+    year_is_guessed: bool = False
     line: int = field(default=0, compare=False)
 
     @property
@@ -185,15 +254,51 @@ class OomReport:
         return sum(sizes) if sizes else None
 
     @property
+    def cgroup(self) -> str:
+        """The path of the victim's cgroup: of the lines that name one, the one that tells most of it."""
+
+        def detail(path: str) -> int:
+            pod = pod_cgroup(path)
+            return 0 if pod is None else 2 if pod.container_id else 1
+
+        paths = self.task_memcg, self.group_kill, self.oom_memcg
+        best = max(paths, key=detail)
+        return best if detail(best) else self.task_memcg or self.group_kill
+
+    @property
+    def oldest(self) -> OomTask | None:
+        """The first process of the table besides the pause container's."""
+        return next((task for task in self.tasks if task.adj != SANDBOX_ADJ), None)
+
+    def row(self, killed: Killed) -> OomTask | None:
+        """Its row in the table; up to 5.2 a thread may be named, whose process has as much virtual memory."""
+        by_id = (task for task in self.tasks if killed.pid in {task.pid, task.tgid})
+        size = killed.total_vm_kb
+        alike = [
+            task for task in self.tasks if any(task.total_vm * page >> 10 == size for page in _PAGE_SIZES)
+        ]
+        return next(by_id, alike[0] if len(alike) == 1 else None)
+
+    @property
     def page_bytes(self) -> int:
-        """The page size by which the task table and the line of the same process agree, 4096 if unknown."""
-        by_pid = {task.pid: task for task in self.tasks}
+        """The page size by which the parts of the report agree, 4096 if unknown."""
+        if self.memory.page_kb is not None:
+            return self.memory.page_kb << 10
         for killed in self.victims:
-            task, size = by_pid.get(killed.pid), killed.rss_kb
-            if task is not None and task.rss and size:
-                measured = size * 1024 / task.rss
-                return min(_PAGE_SIZES, key=lambda page: abs(page - measured))
-        return DEFAULT_PAGE_BYTES
+            task = self.row(killed)
+            sizes = (
+                ((killed.total_vm_kb, task.total_vm), (killed.rss_kb, task.rss)) if task is not None else ()
+            )
+            for kib, pages in sizes:
+                if kib and pages:
+                    measured = kib * 1024 / pages
+                    return min(_PAGE_SIZES, key=lambda page: abs(page - measured))
+        tables = [task.pgtables_bytes for task in self.tasks if task.pgtables_bytes]
+        is_large = len(tables) >= _MANY_TABLES
+        return next(
+            (page for page in _PAGE_SIZES[:0:-1] if is_large and not any(size % page for size in tables)),
+            DEFAULT_PAGE_BYTES,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,13 +358,13 @@ def distinct_reports(logs: Iterable[KernelLog]) -> list[tuple[OomReport, KernelL
 def _are_same(one: tuple[OomReport, KernelLog], other: tuple[OomReport, KernelLog]) -> bool:
     """Whether what both know is equal; a process of the same name and ID may be killed again, later."""
     (report, log), (twin, twin_log) = one, other
-    known = [
-        (report.task_memcg, twin.task_memcg),
-        (report.group_kill, twin.group_kill),
-        (report.freed_kb, twin.freed_kb),
-        (log.node, twin_log.node),
-    ]
-    if pod_cgroup(report.task_memcg) is None:
+    pod, twin_pod = pod_cgroup(report.cgroup), pod_cgroup(twin.cgroup)
+    known: list[tuple[object, object]] = [(report.freed_kb, twin.freed_kb), (log.node, twin_log.node)]
+    if pod is not None and twin_pod is not None:
+        known += [(pod.pod_uid, twin_pod.pod_uid), (pod.container_id, twin_pod.container_id)]
+    elif not (report.cgroup + twin.cgroup).endswith(CUT):
+        known.append((report.cgroup, twin.cgroup))
+    if pod is None:
         # A pod is on one node only, whatever the lines call that.
         known.append((report.node, twin.node))
     if any(a not in {None, ""} and b not in {None, "", a} for a, b in known):
@@ -269,7 +374,48 @@ def _are_same(one: tuple[OomReport, KernelLog], other: tuple[OomReport, KernelLo
     # One time with a zone and one without cannot be compared.
     is_comparable = report.time.endswith("Z") == twin.time.endswith("Z")
     apart = seconds_between(report.time, twin.time) if is_comparable else None
-    return apart is None or abs(apart) < _SAME_SECONDS
+    return apart is None or abs(apart) < (_SAME_SECONDS if report.daemon is None else 1)
+
+
+class MemoryUser(NamedTuple):
+    """A process with its memory; by its oom_score_adj, or the cgroup that ran out, it is in a pod or not."""
+
+    name: str
+    pid: int
+    adj: int
+    rss_bytes: int
+    shmem_bytes: int | None
+    swap_bytes: int
+    is_in_pod: bool
+
+
+_LEAST_OF_PODS: Final = 2
+"""Of Burstable pods up to 1.21; services of a machine mostly have 0 or less."""
+
+
+def memory_users(report: OomReport) -> list[MemoryUser]:
+    """The processes of the table, those with the most resident memory first."""
+    page, is_pod = report.page_bytes, pod_cgroup(report.oom_memcg) is not None
+    users = []
+    for task in sorted(report.tasks, key=lambda task: -task.rss):
+        is_in_pod = is_pod or task.adj == GUARANTEED_ADJ or task.adj >= _LEAST_OF_PODS or task.name == "pause"
+        shmem = None if task.shmem is None else task.shmem * page
+        sizes = task.rss * page, shmem, task.swapents * page
+        users.append(MemoryUser(task.name, task.pid, task.adj, *sizes, is_in_pod))
+    return users
+
+
+def adjs_beside_own(report: OomReport) -> list[int]:
+    """The oom_score_adj of the others of a pod or container where the victim has set its own, else empty.
+
+    A kubelet gives the processes of a container one, and 1000 only to all of a pod.
+    """
+    row, pod = report.row(report.victim) if report.victim is not None else None, pod_cgroup(report.oom_memcg)
+    others = [task for task in report.tasks if task.adj != SANDBOX_ADJ and task is not row]
+    if row is None or pod is None or any(task.adj == row.adj for task in others):
+        return []
+    is_own = pod.container_id or row.adj == BEST_EFFORT_ADJ or any(task.name == row.name for task in others)
+    return sorted({task.adj for task in others}) if is_own else []
 
 
 class Unranked(Enum):
@@ -286,13 +432,13 @@ class Unranked(Enum):
 class ScoredTask:
     """A process of the table with its points, in pages, by which the kernel chooses.
 
-    `place` counts from 1, equal points share one. `score` is what /proc/PID/oom_score showed, None where the
-    machine's memory is not known.
+    `place` counts from 1, equal points share one. `points` are None where the limit is not in the log,
+    `score`, what /proc/PID/oom_score showed, where the machine's memory is not known.
     """
 
     task: OomTask
     used_pages: int
-    points: int
+    points: int | None
     place: int
     score: int | None
 
@@ -302,10 +448,12 @@ class VictimChoice:
     """The candidates, those with the most points first; `immune` is how many had -1000.
 
     `chosen` is the one that the kernel chose; up to 5.0 it may have killed a `child` in its place.
-    `swap_is_assumed` means that swap counts as none because the log does not say how much there is.
+    `total_pages` is None where the chosen one has the most points whatever the limit was. `swap_is_assumed`
+    means that swap counts as none because the log does not say how much there is, `is_whole` that no process
+    is missing.
     """
 
-    total_pages: int
+    total_pages: int | None
     page_bytes: int
     kernel: Kernel
     ranked: tuple[ScoredTask, ...]
@@ -313,11 +461,20 @@ class VictimChoice:
     immune: int
     child: bool
     swap_is_assumed: bool
+    is_whole: bool
+
+    @property
+    def equals(self) -> tuple[ScoredTask, ...]:
+        """It and those with as many points, in the order in which the kernel visits them."""
+        return tuple(scored for scored in self.ranked if scored.place == self.chosen.place)
 
     @property
     def tied(self) -> tuple[ScoredTask, ...]:
-        """Others with equal points: the order in which the kernel walks them decides between them."""
-        return tuple(scored for scored in self.runners_up if scored.place == self.chosen.place)
+        """Others with equal points: kernels before 5.3 keep the first that they visit, newer ones the last.
+
+        Since f168a9a54ec3 (mem_cgroup_scan_tasks visits processes, no threads) leaders need no preference.
+        """
+        return tuple(scored for scored in self.equals if scored is not self.chosen)
 
     @property
     def runners_up(self) -> tuple[ScoredTask, ...]:
@@ -337,28 +494,55 @@ def explain_choice(report: OomReport, machine_bytes: int | None = None) -> Victi
         return Unranked.ALLOCATING
     if not report.tasks:
         return Unranked.NO_TABLE
-    scale = _total_pages(report)
-    if scale is None:
-        return Unranked.NO_TOTAL
-    total, swap_is_assumed = scale
-    page, kernel = report.page_bytes, kernel_formula(report.kernel)
-    machine = _machine_pages(report) or (machine_bytes // page if machine_bytes else None)
-    ranked = _ranked_tasks(report.tasks, total, machine, page, kernel)
-    pid = victim.pid if report.chosen is None else report.chosen
+    row = report.row(victim)
     # A thread stands for its process where the first of its threads has ended.
-    chosen = next((scored for scored in ranked if pid in {scored.task.pid, scored.task.tgid}), None)
-    if chosen is None:
+    by_id = (task for task in report.tasks if report.chosen in {task.pid, task.tgid})
+    chosen = next(by_id, row)
+    if chosen is None or chosen.adj == OOM_SCORE_ADJ_MIN:
         return Unranked.NOT_LISTED
+    page, scale = report.page_bytes, _total_pages(report)
+    machine = _machine_pages(report) or (machine_bytes // page if machine_bytes else None)
+    largest = max(task.counted_pages(page) for task in report.tasks)
+    totals = [scale[0]] if scale is not None else [largest, _LARGEST_TOTAL]
+    for kernel in _formulas(report):
+        rankings = [_ranked_tasks(report.tasks, total, machine, page, kernel) for total in totals]
+        ranked = rankings[0]
+        places = [next(scored for scored in ranking if scored.task is chosen) for ranking in rankings]
+        if all(scored.place == 1 for scored in places):
+            break
+    else:
+        if scale is None:
+            return Unranked.NO_TOTAL
+        kernel = _formulas(report)[0]
+        ranked = _ranked_tasks(report.tasks, totals[0], machine, page, kernel)
+    if scale is None:
+        ranked = tuple(replace(scored, points=None) for scored in ranked)
     return VictimChoice(
-        total_pages=total,
+        total_pages=scale[0] if scale is not None else None,
         page_bytes=page,
         kernel=kernel,
         ranked=ranked,
-        chosen=chosen,
+        chosen=next(scored for scored in ranked if scored.task is chosen),
         immune=len(report.tasks) - len(ranked),
-        child=victim.pid not in {chosen.task.pid, chosen.task.tgid},
-        swap_is_assumed=swap_is_assumed,
+        child=row is not chosen,
+        swap_is_assumed=scale is not None and scale[1],
+        is_whole=report.is_table_whole,
     )
+
+
+_LARGEST_TOTAL: Final = 1 << 38
+"""More pages than any machine has."""
+
+
+def _formulas(report: OomReport) -> tuple[Kernel, ...]:
+    """The kernel's formula by its release or its words, then the one that its vendor may use instead."""
+    kernel = kernel_formula(report.kernel)
+    if not report.kernel and report.older_than is not None:
+        kernel = Kernel.FLOORED if report.older_than > (4, 16) else Kernel.MINUS_3_PERCENT
+    is_new = bool(report.kernel) or any(task.shmem is not None for task in report.tasks)
+    if kernel is Kernel.SIGNED:
+        return (kernel,) if is_new else (kernel, Kernel.FLOORED)
+    return (kernel, Kernel.SIGNED) if kernel is Kernel.FLOORED else (kernel,)
 
 
 def _ranked_tasks(

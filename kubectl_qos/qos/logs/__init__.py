@@ -1,0 +1,1 @@
+"""What kernels and daemons write of an OOM kill, from lines whose prefixes host/ has taken off."""

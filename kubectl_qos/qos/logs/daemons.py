@@ -1,0 +1,60 @@
+"""Kills by daemons, which act before the kernel: lines of Talos, systemd-oomd and earlyoom.
+
+Sources: Talos' OOMController (internal/app/machined/pkg/controllers/runtime/oom.go, since 1.12), systemd's
+src/oom/oomd-manager.c and src/core/unit.c (since 247), earlyoom's kill.c (since 1.2).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from kubectl_qos.qos.kills.report import Daemon, Killed
+from kubectl_qos.qos.logs.oom_lines import KILLED, ReportBuilder
+from kubectl_qos.qos.logs.record import LogRecord
+
+_KILLS: Final = (
+    (Daemon.TALOS, r'\[talos\] Sending SIGKILL to cgroup (?:\{.*"cgroup": ?")?(?P<cgroup>[^"\s{]+)'),
+    (Daemon.SYSTEMD_OOMD, r"(?:Killed|Marked) (?P<cgroup>/\S+)(?: for killing)? due to (?P<why>.*)"),
+    (Daemon.SYSTEMD_OOMD, r"(?P<cgroup>\S+\.(?:scope|service|slice)): systemd-oomd killed \d+ process"),
+    (
+        Daemon.EARLYOOM,
+        r'sending SIG\w+ to process (?P<pid>\d{1,10})(?: uid (?P<uid>\d+))? "(?P<comm>[^"]*)": (?P<why>.*)',
+    ),
+)
+_FORMS: Final = tuple((daemon, re.compile(form, re.ASCII)) for daemon, form in _KILLS)
+_NAMES: Final = re.compile(r'\[talos\] victim processes: .*"processes": ?\[(?P<names>[^\]]*)')
+_RESIDENT: Final = re.compile(r"VmRSS (\d{1,9}) MiB", re.ASCII)
+
+
+class DaemonKill(ReportBuilder):
+    """The report of a daemon that killed a cgroup or a process."""
+
+    def take(self, record: LogRecord) -> bool:
+        """Add a line; False if it is about another kill."""
+        names = _NAMES.match(record.message)
+        if names is not None and self._stage:
+            self._set(names=tuple(re.findall(r'"([^"]*)"', names["names"])))
+            return True
+        for daemon, form in _FORMS:
+            match = form.match(record.message)
+            if match is not None:
+                return self._take(daemon, match.groupdict())
+        return False
+
+    def _take(self, daemon: Daemon, fields: dict[str, str | None]) -> bool:
+        cgroup = (fields.get("cgroup") or "").removeprefix("/sys/fs/cgroup")
+        pid, before = int(fields.get("pid") or 0), self._report
+        if self._stage:
+            # systemd says it too, and earlyoom sends SIGKILL where SIGTERM does not suffice.
+            is_same = bool(cgroup) and before.group_kill.endswith(cgroup) and daemon is Daemon.SYSTEMD_OOMD
+            return is_same or (pid > 0 and pid in {victim.pid for victim in self._victims})
+        if pid:
+            size = _RESIDENT.search(fields["why"] or "")
+            resident = int(size[1]) << 10 if size is not None else None
+            uid = int(fields["uid"]) if fields["uid"] else None
+            self._victims.append(Killed(pid, fields["comm"] or "", anon_rss_kb=resident, uid=uid))
+        why = "" if pid else fields.get("why") or ""
+        self._set(daemon=daemon, why=why, task_memcg=cgroup, group_kill=cgroup)
+        self._stage = KILLED
+        return True

@@ -1,0 +1,250 @@
+"""Recorded reports of kernels as people paste them: cut, wrapped, indented, quoted, mixed.
+
+`python -m tests.host.broken_reports MINUTES [SEED]` makes them until one says something wrong.
+"""
+
+from __future__ import annotations
+
+import gzip
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+from kubectl_qos.host.kernel_log import read_log
+from kubectl_qos.k8s.events import EventList
+from kubectl_qos.k8s.snapshot import Snapshot
+from kubectl_qos.present.kills import detail_lines
+from kubectl_qos.qos.kills.analyze import Kill, find_kills
+from kubectl_qos.qos.kills.report import KernelLog, VictimChoice
+from kubectl_qos.qos.reason import Mechanism
+from tests.host.kernel_logs import FORMS, RUNS, recorded_log, rewritten
+
+PENDING: Final = Path(__file__).parents[1] / "recordings" / "node-1.36-c" / "pending-resize-oom.dmesg.txt"
+NEWER: Final = Path(__file__).parents[1] / "recordings" / "node-1.36-d" / "oom-6.12.log.gz"
+NOW: Final = datetime(2026, 11, 24, tzinfo=UTC)
+NOT_TOLD: Final = frozenset({Mechanism.MEMORY_LIMIT, Mechanism.KERNEL, Mechanism.UNKNOWN})
+Lines = list[str]
+
+
+@cache
+def recorded_logs() -> tuple[tuple[str, ...], ...]:
+    """Every log with reports of a real kernel, as dmesg or journalctl printed it, and those of older ones."""
+    newer = gzip.decompress(NEWER.read_bytes()).decode().splitlines()
+    others = [
+        tuple(
+            f"[{1000 * place + n / 1000:12.6f}] {line}"
+            for n, line in enumerate(path.read_text().splitlines())
+        )
+        for place, path in enumerate(sorted(Path(__file__).parent.glob("linux-*.txt")), 5)
+    ]
+    # One process is in two of them.
+    others[2] = tuple(line.replace("8308", "9308") for line in others[2])
+    return (*map(recorded_log, RUNS), tuple(PENDING.read_text().splitlines()), tuple(newer), *others)
+
+
+def kills_of(log: KernelLog) -> list[Kill]:
+    """What is said of a log alone."""
+    return find_kills(Snapshot(), EventList(), [log])
+
+
+def claims(kill: Kill) -> dict[str, Any]:
+    """What is said of a kill, by name; what is not known is None."""
+    report, choice = kill.report, kill.choice
+    assert report is not None
+    victim = report.victim
+    ranking = choice if isinstance(choice, VictimChoice) and choice.is_whole else None
+    mechanism = kill.diagnosis.mechanism
+    return {
+        "command": victim.comm.replace(" ", "") if victim is not None and victim.comm[-1:] != "…" else None,
+        "mechanism": None if mechanism in NOT_TOLD else mechanism,
+        "pod": kill.pod_uid or None,
+        "container": kill.container_id or None,
+        "limit": report.memory.full,
+        "anonymous": victim.anon_rss_kb if victim is not None else None,
+        "place": (ranking.chosen.place, len(ranking.ranked)) if ranking is not None else None,
+        "users": len(report.tasks) if report.is_table_whole else None,
+        "is of a group": True if report.group_kill else False if report.is_alone else None,
+        "kernel": report.kernel or None,
+    }
+
+
+@cache
+def known_claims() -> Mapping[int, dict[str, Any]]:
+    """What is said of each victim in the whole logs."""
+    kills = [kill for lines in recorded_logs() for kill in kills_of(read_log(lines))]
+    return {kill.report.victim.pid: claims(kill) for kill in kills if kill.report and kill.report.victim}
+
+
+@cache
+def others_killed() -> Mapping[int, dict[str, Any]]:
+    """The others of groups: a log that begins among them has no first one."""
+    found = {}
+    for lines in recorded_logs():
+        for kill in kills_of(read_log(lines)):
+            assert kill.report is not None
+            for killed in kill.report.processes[1:]:
+                own = {"command": killed.comm.replace(" ", ""), "anonymous": killed.anon_rss_kb}
+                found[killed.pid] = claims(kill) | own | {"place": None}
+            if kill.report.chosen is not None:
+                # Up to 5.0 the log may end before the child that was killed instead.
+                name = next(task.name for task in kill.report.tasks if task.pid == kill.report.chosen)
+                found[kill.report.chosen] = claims(kill) | {"command": name}
+    return found
+
+
+def wrong_claims(lines: Sequence[str]) -> Iterator[str]:
+    """What is said of a broken log and not of the whole one; of a kill without a victim, nothing of any."""
+    log = read_log(lines, NOW)
+    for kill in kills_of(log):
+        assert "".join(detail_lines(kill)).isprintable()
+        victim, said = kill.report.victim if kill.report is not None else None, claims(kill)
+        if victim is None:
+            whole = [
+                known for known in known_claims().values() if not kill.pod_uid or known["pod"] == kill.pod_uid
+            ]
+            if not whole:
+                yield f"pod {kill.pod_uid} has no kill"
+            continue
+        known = known_claims().get(victim.pid) or others_killed().get(victim.pid)
+        if known is None:
+            yield f"process {victim.pid} ({victim.comm}) was not killed"
+            continue
+        for name, value in said.items():
+            if value is not None and value != known[name] and (value or known[name]):
+                yield f"{name} of process {victim.pid} is {known[name]}, not {value}"
+
+
+# --- how logs are broken
+
+
+def cut(lines: Lines, random: Random) -> Lines:
+    """A part of a log, which begins and ends anywhere."""
+    begin = random.randrange(len(lines))
+    return lines[begin : begin + random.randrange(1, 260)]
+
+
+def cut_in_lines(lines: Lines, random: Random) -> Lines:
+    """The same in the middle of the first line and the last."""
+    first, last = lines[0][random.randrange(60) :], lines[-1][: random.randrange(1, len(lines[-1]) + 2)]
+    return [first, *lines[1:-1], last] if len(lines) > 1 else lines
+
+
+def hard_wrapped(lines: Lines, random: Random) -> Lines:
+    """As a terminal breaks lines, at a width."""
+    width = random.randrange(60, 240)
+    return [line[at : at + width].rstrip() for line in lines for at in range(0, max(len(line), 1), width)]
+
+
+def word_wrapped(lines: Lines, random: Random) -> Lines:
+    """As a mail program breaks lines, at spaces."""
+    width = random.randrange(60, 240)
+    return [
+        part
+        for line in lines
+        for part in textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False) or [""]
+    ]
+
+
+def cut_by_pager(lines: Lines, random: Random) -> Lines:
+    """As a pager shows long lines."""
+    width, sign = random.randrange(60, 400), random.choice((">", "…"))
+    return [line if len(line) <= width else line[: width - 1] + sign for line in lines]
+
+
+def indented(lines: Lines, random: Random) -> Lines:
+    """As a block of code."""
+    return [" " * random.choice((4,)) + line for line in lines]
+
+
+def quoted(lines: Lines, random: Random) -> Lines:
+    """As in an answer, of somebody or of an answer."""
+    mark = random.choice(("> ", ">", "> > "))
+    return ["```", *(f"{mark}{line}" for line in lines), "```"]
+
+
+def mixed(lines: Lines, random: Random) -> Lines:
+    """With lines of other programs between."""
+    others = [
+        'Nov 20 21:22:40 node1 containerd[77]: time="2026-11-20T21:22:40Z" level=info msg="TaskOOM event"',
+        "Nov 20 21:22:40 node1 k3s[7]: E1120 21:22:40 kubelet.go:7] Killed process 1 (x) total-vm:1kB",
+        "Nov 20 21:22:40 node1 systemd[1]: a.scope: A process of this unit has been killed by the OOM kille",
+    ]
+    return [part for line in lines for part in ([random.choice(others)] * (random.random() < 0.1)) + [line]]
+
+
+def grepped(lines: Lines, random: Random) -> Lines:
+    """As grep leaves them."""
+    words = random.choice(
+        (("oom", "OOM"), ("ill",), ("oom", "emory"), ("Killed process",), ("oom-kill", "memhog"))
+    )
+    return [line for line in lines if any(word in line for word in words)] or ["x"]
+
+
+def in_form(lines: Lines, random: Random) -> Lines:
+    """As another program prints the log, as text and with times."""
+    others = ("export", "json", "JSON", "-o cat")
+    form = FORMS[random.choice([name for name in FORMS if not any(word in name for word in others)])]
+    return rewritten(lines, form) if lines[0].startswith("[") else lines
+
+
+def left_out(lines: Lines, random: Random) -> Lines:
+    """With a part left out, and a mark in its place."""
+    at, size = random.randrange(len(lines)), random.randrange(1, 60)
+    return [*lines[:at], random.choice(("...", "[...]", "…", "<snip>", "-----")), *lines[at + size :]]
+
+
+BREAKS: Final[tuple[Callable[[Lines, Random], Lines], ...]] = (
+    *(in_form, grepped, left_out, mixed, cut_by_pager, hard_wrapped, word_wrapped, indented, quoted),
+)
+"""In the order in which a log is written, searched, shown and pasted."""
+
+
+def broken(random: Random) -> Lines:
+    """Parts of recorded logs: one, some after each other, or mixed as the times of their lines allow."""
+    logs = random.sample(recorded_logs(), random.choice((1, 1, 2, 3)))
+    pieces = [cut(list(log), random) for log in logs]
+    lines = pieces[0]
+    for piece in pieces[1:]:
+        lines = [*lines, "...", *piece] if random.random() < 0.5 else interleaved(lines, piece, random)
+    lines = cut_in_lines(lines, random) if random.random() < 0.5 else lines
+    for change in sorted(random.sample(BREAKS, random.choice((0, 1, 1, 2, 3))), key=BREAKS.index):
+        lines = change(lines, random)
+    return lines
+
+
+def interleaved(one: Lines, other: Lines, random: Random) -> Lines:
+    """Two logs in one file: each keeps its order, and lines of several lines stay together."""
+    queues, lines = [list(one), list(other)], []
+    while all(queues):
+        queue = random.choice(queues)
+        for _ in range(random.randrange(1, 30)):
+            lines.append(queue.pop(0))
+            while queue and queue[0][:1] == " ":
+                lines.append(queue.pop(0))
+            if not queue:
+                break
+    return lines + queues[0] + queues[1]
+
+
+def main(minutes: float, seed: int) -> int:
+    """Break logs for so long; print the first one of which something wrong is said."""
+    end, count = time.monotonic() + 60 * minutes, 0
+    while time.monotonic() < end:
+        lines = broken(Random(seed + count))
+        wrong = list(wrong_claims(lines))
+        if wrong:
+            print("\n".join(lines), f"\nseed {seed + count}:", *wrong, sep="\n  ")  # noqa: T201
+            return 1
+        count += 1
+    print(f"{count} logs, from seed {seed} on: nothing wrong")  # noqa: T201
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(float(sys.argv[1]), int((sys.argv[2:] or ["0"])[0])))

@@ -1,0 +1,150 @@
+"""Kills by Talos, systemd-oomd and earlyoom: lines of their own kills in the logs of nodes."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubectl_qos.host.kernel_log import read_file, read_log
+from kubectl_qos.k8s.events import EventList
+from kubectl_qos.k8s.objects import Pod, convert
+from kubectl_qos.k8s.snapshot import Snapshot
+from kubectl_qos.qos.kills.analyze import find_kills
+from kubectl_qos.qos.reason import Confidence, Mechanism
+from tests.host.broken_reports import NOW
+from tests.host.test_pasted_logs import ID, SCOPE, UID, kill_of, kills_of, text_of
+
+POD = f"/kubepods/burstable/pod{UID}"
+COMPONENT = '"component": "controller-runtime", "controller": "runtime.OOMController"'
+KILLING = f'Sending SIGKILL to cgroup {{{COMPONENT}, "cgroup": "/sys/fs/cgroup{POD}"}}'
+VICTIMS = f'victim processes: {{{COMPONENT}, "processes": ["node", "sh"]}}'
+TALOS = [
+    f"user: warning: [2026-01-12T20:27:31.913Z]: [talos] OOM controller triggered {{{COMPONENT}}}",
+    f"user: warning: [2026-01-12T20:27:31.914Z]: [talos] {KILLING}",
+    f"user: warning: [2026-01-12T20:27:31.915Z]: [talos] {VICTIMS}",
+]
+
+
+def test_talos() -> None:
+    kill = kill_of(TALOS)
+    assert (kill.diagnosis.mechanism, kill.diagnosis.confidence) == (Mechanism.TALOS, Confidence.CERTAIN)
+    assert (kill.pod_uid, kill.time, kill.choice) == (UID, "2026-01-12T20:27:31.914000Z", None)
+    text = text_of(kill)
+    assert "killed by the OOM controller of Talos under memory pressure, not by the kernel" in text
+    assert f"Talos killed node, sh in {POD} (line 2)" in text
+    assert "why this process" not in text
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "10.0.0.7: {}",
+        "<12>[ 77.123] {}",
+        "12,9,77123456,-;{}",
+        "JSON",
+        "{}",
+    ],
+)
+def test_forms_of_talos(form: str) -> None:
+    messages = [line.split("]: ", 1)[1] for line in TALOS]
+    lines = [form.format(line) for line in TALOS] if ":" in form else [form.format(text) for text in messages]
+    if form == "JSON":
+        lines = [
+            json.dumps({"facility": "user", "msg": text, "talos-time": "2026-01-12T20:27:31Z"})
+            for text in messages
+        ]
+    if form != "{}":
+        assert kill_of(lines).diagnosis.mechanism is Mechanism.TALOS
+    plain = [f"[talos] Sending SIGKILL to cgroup .../kubepods/besteffort/pod{UID}"]
+    assert kill_of([f"user: warning: [2026-01-12T20:27:31Z]: {plain[0]}"]).pod_uid == UID
+
+
+def test_a_talos_log_without_lines_of_the_kernel_is_understood(tmp_path: Path) -> None:
+    (tmp_path / "talos.log").write_text("\n".join(TALOS))
+    assert len(read_file(str(tmp_path / "talos.log")).reports) == 1
+    (tmp_path / "talos.log").write_text(TALOS[0])
+    assert not read_file(str(tmp_path / "talos.log")).reports
+
+
+def test_a_storm_of_talos_is_many_kills() -> None:
+    again = [line.replace("20:27:31", "20:27:33") for line in TALOS]
+    assert len(kills_of([*TALOS, *again])) == 2
+    assert "killed all processes" in text_of(kill_of(TALOS[:2]))
+
+
+def test_the_death_of_a_container_in_a_cgroup_that_talos_killed() -> None:
+    end = {
+        "exitCode": 137,
+        "reason": "Error",
+        "finishedAt": "2026-01-12T20:27:32Z",
+        "containerID": "containerd://ab",
+    }
+    raw: dict[str, Any] = {
+        "metadata": {"name": "web", "namespace": "shop", "uid": UID},
+        "spec": {"nodeName": "n1", "containers": [{"name": "app"}, {"name": "proxy"}]},
+        "status": {
+            "containerStatuses": [
+                {"name": name, "lastState": {"terminated": {**end, "containerID": f"containerd://{name}"}}}
+                for name in ("app", "proxy")
+            ]
+        },
+    }
+    pod = convert(raw, Pod)
+    kills = find_kills(Snapshot(pods=(pod,)), EventList(), [read_log(TALOS, NOW)])
+    assert {kill.container: kill.diagnosis.mechanism for kill in kills} == dict.fromkeys(
+        ("app", "proxy"), Mechanism.TALOS
+    )
+    assert {kill.diagnosis.confidence for kill in kills} == {Confidence.CERTAIN}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        f"Killed {SCOPE} due to memory pressure for /kubepods.slice being 52.63% > 50.00% for > 20s",
+        f"Marked {SCOPE} for killing due to memory used (16260) / total (16419) being more than 90.00%",
+    ],
+)
+def test_systemd_oomd(message: str) -> None:
+    unit = SCOPE.rpartition("/")[2]
+    lines = [
+        f"2026-03-24T16:04:39Z n1 systemd-oomd[854]: {message}",
+        f"2026-03-24T16:04:39Z n1 systemd[1]: {unit}: systemd-oomd killed 25 process(es) in this unit.",
+    ]
+    kill = kill_of(lines)
+    assert kill.diagnosis.mechanism is Mechanism.SYSTEMD_OOMD
+    assert (kill.pod_uid, kill.container_id, kill.node) == (UID, ID, "n1")
+    assert "due to" not in text_of(kill)
+    assert "systemd-oomd killed all processes in" in text_of(kill)
+    assert "pressure for /kubepods.slice" in text_of(kill) or "more than 90.00%" in text_of(kill)
+    entry = {
+        "_TRANSPORT": "journal",
+        "SYSLOG_IDENTIFIER": "systemd-oomd",
+        "MESSAGE": message,
+        "_HOSTNAME": "n1",
+    }
+    assert kill_of([json.dumps(entry)]).pod_uid == UID
+    assert kill_of(lines[1:]).cgroup == unit
+
+
+def test_earlyoom() -> None:
+    lines = [
+        "Mar 24 16:04:39 n1 earlyoom[7]: low memory! at or below SIGTERM limits: mem 10.00%",
+        'Mar 24 16:04:39 n1 earlyoom[7]: sending SIGTERM to process 41 uid 0 "java": badness, VmRSS 500 MiB',
+        'Mar 24 16:04:40 n1 earlyoom[7]: sending SIGKILL to process 41 "java": badness 910, VmRSS 500 MiB',
+    ]
+    kill = kill_of(lines)
+    assert (kill.diagnosis.mechanism, kill.freed_bytes) == (Mechanism.EARLYOOM, 500 << 20)
+    assert "earlyoom killed java (41)" in text_of(kill)
+    newer = 'sending SIGTERM to process 42 "web": oom_score 1020, oom_score_adj 5, VmRSS 100 MiB, cmdline "w"'
+    assert kill_of([f"Mar 24 16:04:39 n1 earlyoom[7]: {newer}"]).freed_bytes == 100 << 20
+
+
+@pytest.mark.parametrize("program", ["kubelet", "app", "sshd"])
+def test_what_others_write_is_no_kill(program: str) -> None:
+    for text in (
+        f"Killed {SCOPE} due to memory pressure",
+        "[talos] Sending SIGKILL to cgroup /a",
+        "sending SIGTERM",
+    ):
+        assert not kills_of([f"Mar 24 16:04:39 n1 {program}[7]: {text}"])

@@ -1,0 +1,505 @@
+"""Logs as people paste them: what is said of a report that begins and ends anywhere, in any form."""
+
+import re
+import textwrap
+from collections.abc import Callable
+
+import pytest
+
+from kubectl_qos.host.kernel_log import read_log
+from kubectl_qos.k8s.events import EventList
+from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.k8s.snapshot import Snapshot
+from kubectl_qos.present.kills import detail_lines
+from kubectl_qos.qos.cgroup.names import pod_cgroup
+from kubectl_qos.qos.kills.analyze import Kill, find_kills
+from kubectl_qos.qos.kills.report import OomReport, Unranked, VictimChoice, explain_choice, memory_users
+from kubectl_qos.qos.oom_score import Kernel
+from kubectl_qos.qos.reason import Confidence, Mechanism
+from tests.host.broken_reports import NOW
+
+UID = "0a1b2c3d-1111-4222-8333-0123456789ab"
+ID = "7f" * 32
+SLICE = f"/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{UID.replace('-', '_')}.slice"
+SCOPE = f"{SLICE}/cri-containerd-{ID}.scope"
+HEADER = "[  pid  ]   uid  tgid total_vm      rss pgtables_bytes swapents oom_score_adj name"
+SUMMARY = (
+    f"oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=a,mems_allowed=0,oom_memcg={SLICE},"
+    f"task_memcg={SCOPE},task=leaky,pid=4711,uid=0"
+)
+KILLED = (
+    "Memory cgroup out of memory: Killed process 4711 (leaky) total-vm:200000kB, anon-rss:100000kB,"
+    " file-rss:400kB, shmem-rss:0kB, UID:0 pgtables:260kB oom_score_adj:990"
+)
+MESSAGES = [
+    "leaky invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=990",
+    "CPU: 1 PID: 4711 Comm: leaky Not tainted 5.15.0-1041-azure #48-Ubuntu",
+    "Call Trace:",
+    "memory: usage 131072kB, limit 131072kB, failcnt 9",
+    "swap: usage 0kB, limit 0kB, failcnt 0",
+    f"Memory cgroup stats for {SLICE}:",
+    "anon 60000000",
+    "file 70000000",
+    "shmem 69000000",
+    "Tasks state (memory values in pages):",
+    HEADER,
+    "[   4600] 65535  4600      243        1    28672        0          -998 pause",
+    "[   4650]     0  4650     2847     1835    57344        0           990 main",
+    "[   4711]     0  4711    50000    25100   266240        0           990 leaky",
+    SUMMARY,
+    KILLED,
+]
+LINES = [f"[{8523.3 + number / 1e4:12.6f}] {message}" for number, message in enumerate(MESSAGES)]
+AFTER = "[ 8523.400000] other invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=990"
+
+
+def kills_of(lines: list[str], *pods: Pod) -> list[Kill]:
+    return find_kills(Snapshot(pods=pods), EventList(), [read_log(lines, NOW)])
+
+
+def kill_of(lines: list[str]) -> Kill:
+    (kill,) = kills_of(lines)
+    return kill
+
+
+def report_of(lines: list[str]) -> OomReport:
+    (report,) = read_log(lines, NOW).reports
+    return report
+
+
+def choice_of(report: OomReport) -> VictimChoice:
+    choice = explain_choice(report)
+    assert isinstance(choice, VictimChoice)
+    return choice
+
+
+def text_of(kill: Kill) -> str:
+    return " ".join(" ".join(detail_lines(kill)).split())
+
+
+# --- where it begins and ends
+
+
+@pytest.mark.parametrize("begin", range(len(MESSAGES)))
+def test_a_report_begins_anywhere(begin: int) -> None:
+    kill = kill_of(LINES[begin:])
+    assert kill.report is not None
+    assert kill.report.victim is not None
+    assert (kill.report.victim.pid, kill.report.victim.comm) == (4711, "leaky")
+    if begin <= MESSAGES.index(SUMMARY):
+        assert (kill.diagnosis.mechanism, kill.pod_uid, kill.container_id) == (Mechanism.POD_LIMIT, UID, ID)
+    else:
+        assert kill.diagnosis.mechanism is Mechanism.MEMORY_LIMIT
+        assert kill.diagnosis.confidence is Confidence.CERTAIN
+        assert "at a memory limit; the log does not say which" in text_of(kill)
+    if begin <= MESSAGES.index(HEADER):
+        assert choice_of(kill.report).chosen.place == 1
+        assert kill.report.is_table_whole == (begin < MESSAGES.index(HEADER)), "rows may be missing before it"
+    is_limit_known = begin <= MESSAGES.index("memory: usage 131072kB, limit 131072kB, failcnt 9")
+    assert kill.report.memory.limit_kb == (131072 if is_limit_known else None)
+
+
+def test_a_table_without_its_beginning_is_a_part() -> None:
+    kill = kill_of(LINES[MESSAGES.index(HEADER) + 2 :])
+    assert kill.report is not None
+    assert [task.name for task in kill.report.tasks] == ["main", "leaky"]
+    text = text_of(kill)
+    assert "none of the 2 processes that the log shows has more points, whatever the limit was" in text
+
+
+@pytest.mark.parametrize(
+    ("columns", "numbers", "tables"),
+    [
+        ("nr_ptes", "1000 300 40 7", 40),
+        ("nr_ptes nr_pmds", "1000 300 40 3 7", 43),
+        ("nr_ptes nr_pmds nr_puds", "1000 300 40 3 1 7", 44),
+        ("pgtables_bytes", "1000 300 163840 7", 40),
+        ("rss_anon rss_file rss_shmem pgtables_bytes", "1000 300 200 60 40 163840 7", 40),
+    ],
+)
+def test_columns_with_and_without_their_header(columns: str, numbers: str, tables: int) -> None:
+    header = f"[ pid ]   uid  tgid total_vm      rss {columns} swapents oom_score_adj name"
+    row = f"[ 4711]     0  4711 {numbers} 990 leaky one"
+    for lines in ([header, row, KILLED], [row, KILLED]):
+        (task,) = report_of(lines).tasks
+        assert (task.total_vm, task.rss, task.swapents, task.adj, task.name) == (
+            1000,
+            300,
+            7,
+            990,
+            "leaky one",
+        )
+        assert task.counted_pages(4096) == 300 + 7 + tables
+
+
+def test_the_victim_without_the_line_that_kills_it() -> None:
+    assert [kill_of(lines).report.victim.pid for lines in (LINES[:-1], [LINES[-2]])] == [4711, 4711]  # type: ignore[union-attr]
+    reaper = (
+        "[ 8523.9] oom_reaper: reaped process 4711 (leaky), now anon-rss:0kB, file-rss:0kB, shmem-rss:0kB"
+    )
+    kill = kill_of([reaper])
+    assert kill.diagnosis.mechanism is Mechanism.KERNEL
+    assert "killed by the kernel; the log does not say whether at a limit" in text_of(kill)
+    assert len(kills_of([*LINES, reaper])) == 1
+    broken = kill_of(LINES[:6])
+    assert "killed a process that the log does not name" in text_of(broken)
+
+
+def test_the_end_of_a_number_may_be_cut() -> None:
+    assert not kills_of(["Memory cgroup out of memory: Killed process 47"])
+    cut = report_of([SUMMARY[: SUMMARY.index("11,uid")]])
+    assert (cut.victim, cut.task_memcg) == (None, SCOPE)
+
+
+# --- two reports
+
+
+def test_times_and_marks_tell_reports_apart() -> None:
+    """One that goes back, one much later, and one behind a mark are others."""
+    tail = "Memory cgroup out of memory: Kill process 16 (web) score 1286 or sacrifice child"
+    for lines in (
+        [*LINES[:6], f"[ 7000.000000] {tail}"],
+        [*LINES[:6], f"[ 8600.000000] {tail}"],
+        [*MESSAGES[:6], "……", tail],
+    ):
+        named, other = read_log(lines, NOW).reports
+        assert (named.victim, named.memory.limit_kb) == (None, 131072)
+        assert other.victim is not None
+        assert (other.victim.comm, other.oom_memcg, other.memory.limit_kb) == ("web", "", None)
+    for mark in ("[...]", "...", "<snip>", "```"):
+        assert report_of([*LINES[:9], mark, *LINES[9:]]) == report_of(LINES), "the same moment"
+
+
+def test_a_victim_that_fits_no_table_is_of_another_report() -> None:
+    other = KILLED.replace("4711 (leaky)", "99 (web)")
+    first, second = read_log([*MESSAGES[:-2], other], NOW).reports
+    assert (first.victim, first.oom_memcg) == (None, SLICE)
+    assert second.oom_memcg == ""
+
+
+# --- as it is pasted
+
+
+def quoted(lines: list[str]) -> list[str]:
+    return ["As I wrote:", "```", *(f"> {line}" for line in lines), "```"]
+
+
+def _wrapped(line: str) -> list[str]:
+    return textwrap.wrap(line, 90, break_long_words=False, break_on_hyphens=False)
+
+
+FORMS: dict[str, Callable[[list[str]], list[str]]] = {
+    "indented": lambda lines: [f"    {line}" for line in lines],
+    "quoted": quoted,
+    "a list": lambda lines: [f"- {line}" for line in lines],
+    "HTML": lambda lines: [line.replace("<", "&lt;").replace("(", "(") for line in lines],
+    "grep -n": lambda lines: [f"{number}:{line}" for number, line in enumerate(lines, 7)],
+    "grep -Hn": lambda lines: [f"/var/log/kern.log:{number}:{line}" for number, line in enumerate(lines, 7)],
+    "a blank line between": lambda lines: [part for line in lines for part in (line, "")],
+    "80 columns": lambda lines: [line[at : at + 80] for line in lines for at in range(0, len(line), 80)],
+    "80 columns, indented": lambda lines: [f"  {part}" for part in FORMS["80 columns"](lines)],
+    "words": lambda lines: [part for line in lines for part in _wrapped(line)],
+    "mixed with containerd and k3s": lambda lines: [
+        part
+        for line in lines
+        for part in (line, 'Oct 02 14:14:06 n1 containerd[27]: time="x" level=info msg="TaskOOM event"')
+    ],
+    "journald": lambda lines: [re.sub(r"^\[.{12}\]", "Oct 02 14:14:06 n1 kernel:", line) for line in lines],
+    "dmesg -T in German": lambda lines: [
+        re.sub(r"^\[.{12}\]", "[Do Okt  2 14:14:06 2026]", line) for line in lines
+    ],
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_a_paste_says_the_same(form: str) -> None:
+    report, whole = report_of(FORMS[form](LINES)), report_of(LINES)
+    assert report.victims == whole.victims
+    assert (report.oom_memcg, report.task_memcg, report.kernel) == (SLICE, SCOPE, whole.kernel)
+    assert report.memory == whole.memory
+    if form != "words":
+        assert report.tasks == whole.tasks
+    assert choice_of(report).chosen.task.pid == 4711
+
+
+def test_a_log_without_prefixes_whose_lines_are_broken() -> None:
+    lines = [
+        "Memory cgroup out of memory:",
+        "Killed process 12 (pay),",
+        "anon-rss:280kB,",
+        "oom_score_adj:1000",
+    ]
+    victim = report_of(lines).victim
+    assert victim is not None
+    assert (victim.pid, victim.comm, victim.anon_rss_kb, victim.adj) == (12, "pay", 280, 1000)
+    assert "oom_score_adj 1000 is that of BestEffort pods" in text_of(kill_of(lines))
+
+
+def test_a_pager_cuts_lines() -> None:
+    kill = kill_of([line if len(line) < 170 else f"{line[:169]}>" for line in LINES])
+    assert (kill.pod_uid, kill.container_id) == (UID, ""), "the statistics line has the pod"
+    assert kill.report is not None
+    assert kill.report.victim is not None
+    assert (kill.report.victim.pid, kill.report.victim.adj) == (4711, None)
+
+
+def test_lines_that_a_person_has_put_in_another_order_and_shortened() -> None:
+    kill = kill_of(
+        [
+            "Out of memory: Killed process 17 (ndm) total-vm:5443852kB, anon-rss:4024844kB, ... UID:0",
+            "oom-kill: constraint=CONSTRAINT_NONE, ... task_memcg=/kubepods/besteffort/pod…, task=ndm",
+            "Tasks in /kubepods/besteffort/pod… are going to be killed due to memory.oom.group",
+        ]
+    )
+    assert (kill.diagnosis.mechanism, kill.pod_uid) == (Mechanism.NODE, "")
+    text = text_of(kill)
+    assert "a BestEffort pod, whose uid the log does not have in full" in text
+    assert "all processes of its container were killed with it" in text
+
+
+# --- pods and containers
+
+
+def test_the_line_about_the_group_has_the_path_that_another_is_cut_in() -> None:
+    cut = SUMMARY[: SUMMARY.rindex("_8333")]
+    group = f"Tasks in {SCOPE} are going to be killed due to memory.oom.group set"
+    kill = kill_of([cut, KILLED, group])
+    assert (kill.pod_uid, kill.container_id) == (UID, ID)
+    unknown = kill_of([cut.replace(f"oom_memcg={SLICE},", ""), KILLED])
+    assert (unknown.pod_uid, unknown.diagnosis.mechanism) == ("", Mechanism.MEMORY_LIMIT)
+
+
+def test_a_uid_that_is_none() -> None:
+    masked = [SUMMARY.replace(UID.replace("-", "_"), "XXXX"), KILLED]
+    assert kill_of(masked).pod_uid == ""
+    assert "a Burstable pod, whose uid" in text_of(kill_of(masked))
+
+
+def test_a_pod_that_is_not_in_the_list() -> None:
+    assert text_of(kill_of(LINES)).startswith(f"a pod, uid {UID}, container")
+    (kill,) = kills_of(LINES, Pod())
+    assert text_of(kill).startswith(f"a pod that is not in the list, uid {UID}")
+
+
+def test_different_cgroup_drivers() -> None:
+    path = f"/system.slice/kubepods-burstable-pod{UID.replace('-', '_')}.slice:cri-containerd:{ID}"
+    assert pod_cgroup(path) is not None
+    kill = kill_of([SUMMARY.replace(SLICE, path, 1).replace(SCOPE, path), KILLED])
+    assert (kill.pod_uid, kill.container_id) == (UID, ID)
+    assert kill.diagnosis.mechanism is Mechanism.CONTAINER_LIMIT
+    assert "set the runtime's driver to systemd (SystemdCgroup = true of runc)" in text_of(kill)
+    v1 = f"Memory cgroup stats for {path}: cache:0KB rss:10KB"
+    assert report_of(["memory: usage 9kB, limit 9kB, failcnt 1", v1, KILLED]).oom_memcg == path
+
+
+# --- whose limit
+
+
+def test_a_limit_of_memory_and_swap_is_not_the_memory_limit() -> None:
+    lines = [
+        f"Task in {SCOPE} killed as a result of limit of {SCOPE}",
+        "memory: usage 3000000kB, limit 3355443kB, failcnt 0",
+        "memory+swap: usage 3565158kB, limit 3565158kB, failcnt 24",
+        "kmem: usage 47803kB, limit 9007199254740988kB, failcnt 0",
+        f"Memory cgroup stats for {SCOPE}: cache:2774782KB rss:230000KB shmem:2773116KB swap:500000KB",
+        KILLED,
+    ]
+    text = text_of(kill_of(lines))
+    assert "killed by the kernel at the container's limit of memory and swap together" in text
+    assert "its memory limit of 3276.8Mi was not reached: it used 2929.7Mi" in text
+    assert "2708.1Mi of it are shared memory" in text
+    assert "only this process was killed" in text, "cgroup v1 has no groups"
+
+
+def test_a_call_by_hand() -> None:
+    lines = [
+        "kworker/0:2 invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=-1, oom_score_adj=0",
+        "oom-kill:constraint=CONSTRAINT_NONE,global_oom,task_memcg=/system.slice/a.service,task=a,pid=7,uid=0",
+        "Out of memory: Killed process 7 (a) total-vm:9kB, anon-rss:8kB, file-rss:0kB, shmem-rss:0kB",
+    ]
+    for log in (lines, [lines[0].replace("-1", "0"), "Workqueue: events moom_callback", *lines[1:]]):
+        kill = kill_of(log)
+        assert kill.diagnosis.mechanism is Mechanism.SYSRQ
+        assert "somebody called (SysRq f): no memory ran out" in text_of(kill)
+
+
+def test_the_limit_of_all_pods_is_not_a_full_machine() -> None:
+    text = text_of(
+        kill_of([line.replace(f"oom_memcg={SLICE}", "oom_memcg=/kubepods.slice") for line in LINES[9:]])
+    )
+    assert "allocatable memory plus the hard eviction threshold: the machine itself was not full" in text
+
+
+def test_a_year_that_is_guessed_is_marked() -> None:
+    kill = kill_of([f"Oct  2 14:14:06 n1 kernel: {KILLED}"])
+    assert kill.time_is_estimated
+    assert "2026-10-02T14:14:06 (the log has no year: 2026 is a guess)" in text_of(kill)
+    assert not kill_of([f"2026-10-02T14:14:06Z n1 kernel: {KILLED}"]).time_is_estimated
+
+
+# --- why this process
+
+
+def rows(*tasks: tuple[int, int, int, str], killed: int, limit: int = 131072) -> list[str]:
+    """A report with these processes: ID, pages, oom_score_adj and name."""
+    table = [
+        f"[{pid:7}]     0 {pid:5} {pages + 9:8} {pages:8}     4096        0 {adj} {name}"
+        for pid, pages, adj, name in tasks
+    ]
+    name = next(task[3] for task in tasks if task[0] == killed)
+    summary = SUMMARY.replace("task=leaky,pid=4711", f"task={name},pid={killed}")
+    return [f"memory: usage {limit}kB, limit {limit}kB, failcnt 1", "Tasks state", HEADER, *table, summary]
+
+
+def test_the_first_or_the_last_of_equals() -> None:
+    tasks = ((1, 50, 900, "a"), (2, 50, 900, "b"), (3, 50, 900, "c"))
+    first, last, middle = (text_of(kill_of(rows(*tasks, killed=pid))) for pid in (1, 3, 2))
+    assert "all 3 have as many points: the first of them was killed, as by kernels before 5.3" in first
+    assert "the last of them was killed, as by kernels since 5.3" in last
+    assert "the kernel picks the last that it visits, before 5.3 the first" in middle
+
+
+def test_a_score_below_one_counts_as_one() -> None:
+    tasks = ((1, 1, -998, "pause"), (2, 50, -998, "sh"), (3, 9000, -998, "sim"))
+    lines = rows(*tasks, killed=1)
+    choice = choice_of(report_of(lines))
+    assert (choice.kernel, choice.chosen.place, len(choice.tied)) == (Kernel.FLOORED, 1, 2)
+    text = text_of(kill_of(lines))
+    assert "count all scores below 1 as 1, so memory did not matter: newer ones choose sim (3)" in text
+    assert "pause is the pod's sandbox" in text
+    newer = [
+        "sim invoked oom-killer: order=0, oom_score_adj=0",
+        "CPU: 1 PID: 3 Comm: sim Not tainted 6.1.0 #1",
+    ]
+    assert choice_of(report_of([*newer, *rows(*tasks, killed=1)])).chosen.place == 3
+
+
+def test_most_points_whatever_the_limit_was() -> None:
+    tasks = ((1, 1, -998, "pause"), (2, 50, -997, "sh"), (3, 9000, -997, "uwsgi"))
+    without = rows(*tasks, killed=3)[1:]
+    choice = choice_of(report_of(without))
+    assert (choice.total_pages, choice.chosen.place, choice.chosen.points) == (None, 1, None)
+    assert "it had the most points of 3 processes, whatever the limit was" in text_of(kill_of(without))
+    doubtful = rows((1, 9000, 5, "a"), (2, 50, 990, "b"), killed=2)[1:]
+    assert explain_choice(report_of(doubtful)) is Unranked.NO_TOTAL
+
+
+def test_its_memory_or_its_adj() -> None:
+    by_adj = text_of(kill_of(rows((1, 9000, 5, "a"), (2, 50, 990, "b"), killed=2)))
+    assert (
+        "its oom_score_adj of 990 counts as 99 % of the memory that ran out, 126.7Mi, so its 0.2Mi" in by_adj
+    )
+    assert "a (1) has 35.2Mi, but 5" in by_adj
+    by_size = text_of(kill_of(rows((1, 9000, 990, "a"), (2, 50, 990, "b"), killed=1)))
+    assert "it used the most memory, 35.2Mi; the next is b (2) with 0.2Mi" in by_size
+
+
+def test_an_oom_score_adj_of_its_own() -> None:
+    own = rows((1, 1, -998, "pause"), (2, 50, 988, "nginx"), (3, 40, 1000, "stress"), killed=3)
+    assert "it set its own oom_score_adj of 1000: the others have 988 from the kubelet" in text_of(
+        kill_of(own)
+    )
+    of_another_container = rows((2, 50, 500, "nginx"), (3, 40, 988, "envoy"), killed=3)
+    assert "its own" not in text_of(kill_of(of_another_container))
+
+
+def test_whether_the_container_went_on() -> None:
+    text = text_of(kills_of([*LINES, AFTER])[0])
+    assert "only this process was killed" in text
+    assert "main (4650), which is older, went on" in text
+    assert "only this process" not in text_of(kill_of(LINES)), "a line about the group may follow"
+    filtered = [line for line in [*LINES, AFTER] if "emory" in line or "oom" in line]
+    assert "only this process" not in text_of(kills_of(filtered)[0])
+
+
+def test_a_thread_of_rhel_7_stands_for_its_process() -> None:
+    lines = [
+        "memory: usage 131072kB, limit 131072kB, failcnt 83",
+        "[ pid ]   uid  tgid total_vm      rss nr_ptes swapents oom_score_adj name",
+        "[ 8290]     0  8290      256        1       4        0          -998 pause",
+        "[ 8308]  1000  8308   700000    32000     120       40           968 java",
+        "Memory cgroup out of memory: Kill process 8377 (pool-1-thread-1) score 1894 or sacrifice child",
+    ]
+    for killed in ("8308 (java)", "8377 (pool-1-thread-1)"):
+        end = f"Killed process {killed}, UID 1000, total-vm:2800000kB, anon-rss:120000kB, file-rss:8000kB"
+        log = [f"[{7 + number / 1e4:12.6f}] {line}" for number, line in enumerate([*lines, end])]
+        report = report_of(log)
+        choice = choice_of(report)
+        assert (choice.chosen.task.pid, choice.chosen.place, choice.child) == (8308, 1, False)
+    assert "8377 is one of its threads: the process is 8308" in text_of(kill_of(log))
+    assert "chose pool-1-thread-1 (8377), or killed a child of it" in text_of(kill_of(log[:-1]))
+
+
+def test_a_page_of_16_ki() -> None:
+    small = [line.replace("200000kB", "800000kB").replace("100000kB", "400000kB") for line in LINES]
+    assert report_of(small).page_bytes == 16384, "50000 pages are 800000kB"
+    zones = "Node 0 DMA: 3*16kB (U) 1*32kB (U) = 80kB"
+    assert report_of([LINES[0], f"[ 8523.300050] {zones}", *LINES[9:]]).page_bytes == 16384
+    tables = rows(*((pid, 50, 990, "a") for pid in range(1, 10)), killed=1)
+    assert report_of(tables).page_bytes == 4096
+    assert report_of([line.replace("     4096 ", "    49152 ") for line in tables]).page_bytes == 16384
+
+
+# --- who used the memory
+
+
+def test_the_largest_processes_inside_and_outside_pods() -> None:
+    lines = [
+        "kubelet invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=-999",
+        "Mem-Info:",
+        " mapped:15338 shmem:400000 pagetables:412 bounce:0",
+        "1048440 pages RAM",
+        "52405 pages reserved",
+        "Total swap = 0kB",
+        "Tasks state (memory values in pages):",
+        HEADER,
+        "[    254]     0   254   800000   563200  4505600        0             0 mysqld",
+        "[   4600] 65535  4600      243        1    28672        0          -998 pause",
+        "[   4601]     0  4601   318646     2952   135168        0          -998 containerd-shim",
+        "[   4711]     0  4711    50000    25100   266240        0          1000 leaky",
+        f"oom-kill:constraint=CONSTRAINT_NONE,global_oom,task_memcg={SCOPE},task=leaky,pid=4711,uid=0",
+        KILLED.replace("Memory cgroup out", "Out"),
+    ]
+    kill = kill_of(lines)
+    text = text_of(kill)
+    assert "most memory: mysqld (254, outside pods) 2200Mi, leaky (4711) 98Mi" in text
+    assert "pods had 98.1Mi of 2309.6Mi of the memory of processes" in text
+    assert "1562.5Mi of it are shared memory" in text
+    assert "counts as 100 % of the memory that ran out, 3890.8Mi, so its 98.3Mi hardly matter: mysqld" in text
+    assert kill.report is not None
+    assert [user.is_in_pod for user in memory_users(kill.report)] == [False, True, False, True]
+
+
+def test_kinds_of_memory_at_a_limit() -> None:
+    text = text_of(kill_of(LINES))
+    assert "memory at the limit: anonymous 57.2Mi, files 66.8Mi" in text
+    assert (
+        "65.8Mi of it are shared memory (tmpfs, /dev/shm, emptyDir of medium Memory), which no kill" in text
+    )
+
+
+def test_swap() -> None:
+    swapped = [re.sub(r"\b0           990 leaky", "9000        990 leaky", line) for line in LINES]
+    text = text_of(kill_of(swapped))
+    assert "35.2Mi in swap" in text
+    assert "it may use swap (memory.swap.max is not 0)" in text
+    assert "with LimitedSwap a Burstable pod gets swap" in text_of(kill_of([*LINES[:4], *LINES[5:]]))
+
+
+def test_the_class_explains_a_small_victim_of_a_full_node() -> None:
+    path = f"/kubepods/besteffort/pod{UID}/{ID}"
+    lines = [
+        f"oom-kill:constraint=CONSTRAINT_NONE,global_oom,task_memcg={path},task=entry,pid=7,uid=0",
+        "Out of memory: Killed process 7 (entry) total-vm:1656kB, anon-rss:120kB, file-rss:4kB",
+    ]
+    text = text_of(kill_of(lines))
+    assert (
+        "by its path it is BestEffort: its oom_score_adj of 1000 counts as 100 % of the machine, so its"
+        in text
+    )
+    assert "a memory request lowers oom_score_adj" in text
+    burstable = text_of(kill_of([KILLED]))
+    assert (
+        "oom_score_adj 990 is that of a Burstable pod that requests about 1 % of its node's memory"
+        in burstable
+    )
