@@ -13,6 +13,7 @@ from typing import Final
 
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, effective_edits
 from kubectl_qos.edit.fixes import (
+    KILLED,
     NEVER,
     Claim,
     Evidence,
@@ -239,7 +240,7 @@ class _Search:
         most = max(each, key=lambda one: one.peak_bytes)
         grows = any(one.grows_without_end for one in each)
         peak = sum(one.peak_bytes for one in each)
-        if most.kind is EvidenceKind.OOM_KILLED and death.limit_bytes:
+        if most.kind in KILLED and death.limit_bytes:
             peak = min(peak, death.limit_bytes)  # All of them together were killed there at the latest.
         return Evidence(most.kind, peak, grows)
 
@@ -291,9 +292,12 @@ class _Search:
         if least is None:
             return None
         minimal = self._limit(pod, owner, least * UNIT_BYTES)
+        sizes = [friendly(least * UNIT_BYTES), least * UNIT_BYTES]
+        if self.evidence(death).kind is EvidenceKind.KILLED_EACH_TIME:
+            del sizes[0]  # No size is known to be enough: double the limit, and no more.
         offers = (
             self._offer(FixKind.LIMIT, death, claim, self._limit(pod, owner, size), minimal)
-            for size in dict.fromkeys((friendly(least * UNIT_BYTES), least * UNIT_BYTES))
+            for size in dict.fromkeys(sizes)
         )
         return next(filter(None, offers), None)
 

@@ -32,6 +32,7 @@ from kubectl_qos.qos.qos_class import QosClass, computed_class
 from kubectl_qos.qos.ranking import Ranking, rank_node, with_pods
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.resize import node_fit
+from kubectl_qos.qos.restart import is_limit_too_low
 from kubectl_qos.qos.simulation.next_death import OF_NODE, NextDeath, in_turn, next_deaths
 from kubectl_qos.qos.simulation.node_state import (
     NodeProcess,
@@ -45,6 +46,7 @@ class EvidenceKind(StrEnum):
 
     NONE = "no usage"
     SAMPLE = "one sample"
+    KILLED_EACH_TIME = "OOMKilled, need unknown"
     OOM_KILLED = "OOMKilled, perhaps at its limit"
     HISTORY = "peak seen"
     RECOMMENDED = "VPA recommends"
@@ -54,7 +56,8 @@ class EvidenceKind(StrEnum):
 class Evidence:
     """The most memory that a container was seen to need, and how.
 
-    One that was OOMKilled since its last resize needs its limit at least. `grows_without_end` is known from a
+    One that was OOMKilled since its last resize needs its limit at least, and where no run is known that the
+    limit was enough for, nobody knows how much more: it is doubled. `grows_without_end` is known from a
     history alone: no limit is enough then. Of what a VerticalPodAutoscaler recommends for a whole pod the
     peak is the target, and the bounds are those between which it leaves a request as it is.
     """
@@ -74,11 +77,13 @@ class Evidence:
 HEADROOM_PERCENT: Final = {
     EvidenceKind.NONE: 0,
     EvidenceKind.SAMPLE: 25,
+    EvidenceKind.KILLED_EACH_TIME: 100,
     EvidenceKind.OOM_KILLED: 50,
     EvidenceKind.HISTORY: 15,
     EvidenceKind.RECOMMENDED: 0,
 }
 """How much room a limit leaves above the peak, in percent of it: the less is known, the more."""
+KILLED: Final = frozenset({EvidenceKind.KILLED_EACH_TIME, EvidenceKind.OOM_KILLED})
 NEVER: Final = 1 << 62
 """As many are killed before it as there may be: it does not die so at all."""
 
@@ -263,16 +268,19 @@ class NodeModel:
         )
 
     def evidence(self, pod: Pod, container: str) -> Evidence:
-        """What is known of a container's need: its history, else how it ended, else its usage."""
+        """What is known of a container's need: its history, unless it was killed above that, or its usage."""
         known = self.history.get((pod_key(pod), container))
-        if known is not None:
+        limit = limit_in_force(pod, container, self.setup.release)
+        was_killed = limit and was_killed_since_resize(pod, container)
+        if known is not None and not (was_killed and known.peak_bytes < limit):
             return known
         usage = self.usage.get(pod_key(pod))
         used = usage.of(container) if usage is not None else None
         peak = used.kernel_bytes if used is not None else 0
-        limit = limit_in_force(pod, container, self.setup.release)
-        if limit and was_killed_since_resize(pod, container):
-            return Evidence(EvidenceKind.OOM_KILLED, max(peak, limit))
+        if was_killed:
+            is_unknown = is_limit_too_low(pod, container)
+            kind = EvidenceKind.KILLED_EACH_TIME if is_unknown else EvidenceKind.OOM_KILLED
+            return Evidence(kind, max(peak, limit), known is not None and known.grows_without_end)
         return Evidence(EvidenceKind.SAMPLE if used is not None else EvidenceKind.NONE, peak)
 
 
@@ -299,7 +307,12 @@ def memory_value(pod: Pod, owner: str, side: Side) -> int:
 
 
 def limit_in_force(pod: Pod, container: str, release: Release) -> int:
-    """The bytes at which a container alone is killed: its own limit or the pod's, 0 without either."""
+    """The bytes at which a container alone is killed: its own limit or the pod's, 0 without either.
+
+    A status may be of a container that the pod does not have.
+    """
+    if all(spec.name != container for spec in all_containers(pod)):
+        return 0
     low, of_pod = other_pod_limit(pod), pod_level_limits(pod, release).get(MEMORY, ZERO).value()
     limits = (memory_value(pod, container, Side.LIMITS), of_pod if low is None else low.value())
     return min(filter(None, limits), default=0)

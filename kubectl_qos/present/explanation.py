@@ -117,7 +117,7 @@ def explain_pod(
         _memory(usage, tmpfs, events),
         _pressure(pressure, usage),
         _resize(prediction, resize),
-        _history(prediction, now),
+        _history(prediction, now, usage),
         _assumed(prediction, rows),
     )
     shown = tuple(filter(None, sections))
@@ -368,7 +368,8 @@ def _memory(
         lines.append(Line(f"volume {escape(name)} in memory holds {binary(size)}: shmem of what wrote it"))
     for name, counts in events.items():
         counted = ", ".join(f"{event} {times}" for event, times in counts.items())
-        lines.append(Line(f"{escape(name)}  memory.events: {counted}"))
+        hidden = "; no status shows oom_kill while it lives" if counts.get("oom_kill") else ""
+        lines.append(Line(f"{escape(name)}  memory.events: {counted}{hidden}"))
     return Section("Memory", answer, tuple(lines)) if lines else None
 
 
@@ -458,11 +459,12 @@ def desired_values(pod: Pod) -> Iterable[tuple[Edit, Quantity | None]]:
                     yield Edit(now.name, side, resource, quantity), value
 
 
-def _history(prediction: Prediction, now: datetime) -> Section | None:
+def _history(prediction: Prediction, now: datetime, usage: PodUsage | None) -> Section | None:
     pod = prediction.pod
     statuses, disruptions = pod.status.every_container, list(_disruptions(pod, now))
     if not statuses and not disruptions:
         return None
+    from kubectl_qos.present.crash_loops import hidden_kill, missed_peak
     from kubectl_qos.qos.kills.evidence import SIGKILLED
 
     restarts = sum(status.restart_count for status in statuses)
@@ -471,6 +473,10 @@ def _history(prediction: Prediction, now: datetime) -> Section | None:
     ends = [end for status in statuses for end in status.ends]
     if any(end.reason == "OOMKilled" or end.exit_code == SIGKILLED for end in ends):
         lines.append(Line(_NO_PROOF))
+    release = prediction.setup.release
+    for status in statuses:
+        texts = hidden_kill(pod, status, release), missed_peak(pod, status.name, usage, release)
+        lines += [Line(f"{escape(status.name)}: {text}") for text in texts if text]
     answer = f"restarted {count(restarts, 'time')}" if restarts else "never restarted"
     if pod.status.reason == "Evicted":
         answer = f"evicted, {answer}"

@@ -38,7 +38,7 @@ from kubectl_qos.k8s.usage import ContainerUsage, History, PodKey, PodUsage
 from kubectl_qos.present.apply import strategy_name
 from kubectl_qos.present.effects import edits_text, moment
 from kubectl_qos.present.findings import manager_line
-from kubectl_qos.present.format import NONE, binary, count, escape, full_name
+from kubectl_qos.present.format import NONE, binary, count, escape, first_few, full_name
 from kubectl_qos.present.kills import subject, when
 from kubectl_qos.present.next_death import distance, killed_by, mechanism_notes, state_notes, turn, victim
 from kubectl_qos.present.output import ARROW, NUMBER, Column, column, table
@@ -51,6 +51,12 @@ from kubectl_qos.qos.simulation.next_death import OF_NODE, NextDeath
 OWN: Final = frozenset({Mechanism.CONTAINER_LIMIT, Mechanism.POD_LIMIT})
 MOST_ROWS: Final = 10
 """Of the table: those that follow are for deaths that are further away."""
+DOUBLED: Final = (
+    "no run is known that the limit was enough for, so that the need is unknown and the limit is doubled."
+    " Double it again until the container lives, then measure its peak (memory.peak of its cgroup,"
+    " --prometheus) and leave room above that; what it reads at its start, as controllers do, grows with the"
+    " cluster"
+)
 PRIORITY: Final = (
     "eviction also goes by priority, which the pod's PriorityClass decides: no edit here changes it"
 )
@@ -198,6 +204,10 @@ def _notes(fixes: Sequence[Fix], models: Collection[NodeModel]) -> Iterator[str]
         for obstacle in loop_obstacles(fix.preview)
     )
     yield from dict.fromkeys(obstacles)
+    doubled = (fix for fix in fixes if fix.evidence.kind is EvidenceKind.KILLED_EACH_TIME)
+    names = {f"{full_name(fix.pod.namespace, fix.pod.name)}:{escape(fix.death.container)}" for fix in doubled}
+    if names:
+        yield f"{first_few(sorted(names))}: {DOUBLED}"
     if any(fix.death.mechanism is Mechanism.EVICTION for fix in fixes):
         yield PRIORITY
     yield from mechanism_notes(one for fix in fixes for one in (fix.death, fix.sooner) if one is not None)

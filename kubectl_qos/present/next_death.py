@@ -7,6 +7,7 @@ from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey, PodUsage
+from kubectl_qos.present.crash_loops import loop_notes
 from kubectl_qos.present.format import count, duration, escape, eta, full_name, mebibytes
 from kubectl_qos.present.output import BYTES, NUMBER, Column, column
 from kubectl_qos.present.reasons import (
@@ -93,7 +94,8 @@ def deaths_on_nodes(
         mine = [death for death in waiting if is_whole or death.key in of_scope]
         rows += _rows(snapshot, name, mine[:1] if only_next else mine)
     only = states[nodes[0]] if len(nodes) == 1 else None
-    return _deaths(snapshot, rows, states, problems)._replace(state=only)
+    pods = [pod for name in states for pod in snapshot.by_node().get(name, ()) if scope.matches(pod)]
+    return _deaths(snapshot, rows, states, pods, problems)._replace(state=only)
 
 
 def deaths_of_pods(snapshot: Snapshot, pods: Sequence[Pod]) -> Deaths:
@@ -102,14 +104,19 @@ def deaths_of_pods(snapshot: Snapshot, pods: Sequence[Pod]) -> Deaths:
     keys, rows = {(pod.namespace, pod.name) for pod in pods}, []
     for name, state in states.items():
         rows += _rows(snapshot, name, deaths_of(state, keys))
-    return _deaths(snapshot, rows, states)
+    return _deaths(snapshot, rows, states, pods)
 
 
 def _deaths(
-    snapshot: Snapshot, rows: list[DeathRow], states: Mapping[str, NodeState], problems: Sequence[str] = ()
+    snapshot: Snapshot,
+    rows: list[DeathRow],
+    states: Mapping[str, NodeState],
+    pods: Iterable[Pod],
+    problems: Sequence[str] = (),
 ) -> Deaths:
     rows.sort(key=lambda row: row.death.distance_bytes)
-    notes = [*unmeasured_notes(snapshot, states), *problems]
+    releases = {name: state.setup.release for name, state in states.items()}
+    notes = [*unmeasured_notes(snapshot, states), *problems, *loop_notes(pods, snapshot.usage, releases)]
     if rows:
         notes += [*mechanism_notes(row.death for row in rows), *state_notes(states, snapshot.usage)]
         notes += [history_note(snapshot.history)] if snapshot.history.containers else []

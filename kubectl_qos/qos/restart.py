@@ -4,6 +4,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from kubectl_qos.k8s.objects import Container, Pod
+from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.releases import Gate, Release
 from kubectl_qos.qos.ranking import ContainerKind
 
@@ -54,3 +55,21 @@ def oom_loops(pod: Pod) -> tuple[OomLoop, ...]:
         if status.ends and status.ends[0].reason == "OOMKilled"
         if waiting is not None or pod.spec.restart_policy != "Never"
     )
+
+
+_LEAVES_LOOP_SECONDS: Final = 600
+"""The kubelet forgets a crash loop after a run of twice its longest back-off (pkg/kubelet/kubelet.go)."""
+
+
+def is_limit_too_low(pod: Pod, container: str) -> bool:
+    """Whether no run is known that a limit was enough for.
+
+    The container was OOMKilled and does not run, or was OOMKilled within minutes and runs once more.
+    """
+    for status in pod.status.every_container:
+        if status.name == container and status.ends and status.ends[0].reason == "OOMKilled":
+            end = status.ends[0]
+            started, finished = parse_time(end.started_at), parse_time(end.finished_at)
+            seconds = (finished - started).total_seconds() if started and finished else 0.0
+            return not status.has_processes or (status.restart_count > 1 and seconds < _LEAVES_LOOP_SECONDS)
+    return False

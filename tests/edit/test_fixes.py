@@ -409,8 +409,13 @@ LOOP: Final = {
 }
 
 
-def looping(name: str = "mine", end: Mapping[str, Any] = OOM_END, **metadata: Any) -> Pod:
-    """A pod whose container waits after its seventh OOM kill."""
+def looping(
+    name: str = "mine",
+    end: Mapping[str, Any] = OOM_END,
+    statuses: Sequence[Mapping[str, Any]] = (),
+    **metadata: Any,
+) -> Pod:
+    """A pod whose container waits after its seventh OOM kill, or with other statuses."""
     resources = {"requests": {"memory": "512Mi"}, "limits": {"memory": "1Gi"}}
     raw = {
         "kind": "Pod",
@@ -419,7 +424,7 @@ def looping(name: str = "mine", end: Mapping[str, Any] = OOM_END, **metadata: An
         "status": {
             "phase": "Running",
             "qosClass": "Burstable",
-            "containerStatuses": [LOOP | {"lastState": {"terminated": end}}],
+            "containerStatuses": statuses or [LOOP | {"lastState": {"terminated": end}}],
         },
     }
     return convert(raw, Pod)
@@ -444,14 +449,14 @@ def test_a_container_that_waits_after_an_oom_kill_gets_a_limit_that_ends_the_loo
         fixes_of_node(model, only_nearest=True),
         fixes_of_pods([model], [KEY]),
     ):
-        assert said(found) == [f"mine -c a --limits memory=1536Mi {when}"]
+        assert said(found) == [f"mine -c a --limits memory=2Gi {when}"]
         (fix,) = found.fixes
         assert (fix.kind, fix.strategy, fix.evidence.kind) == (
             FixKind.LIMIT,
             strategy,
-            EvidenceKind.OOM_KILLED,
+            EvidenceKind.KILLED_EACH_TIME,
         )
-        assert (fix.death.distance_bytes, fix.claim.room_bytes) == (0, 512 * MIB)
+        assert (fix.death.distance_bytes, fix.claim.room_bytes) == (0, GIB)
     assert fixes_of_node(model, [("n", "other")]).fixes == ()
 
 
@@ -459,8 +464,8 @@ def test_a_death_before_a_resize_says_nothing_about_the_limit_of_now() -> None:
     end = {"reason": "OOMKilled", "exitCode": 137, "finishedAt": "2026-01-02T10:00:00Z"}
     for at, known in (
         ("2026-01-02T10:00:01Z", Evidence(EvidenceKind.SAMPLE, GIB // 2)),
-        ("2026-01-02T10:00:00Z", Evidence(EvidenceKind.OOM_KILLED, GIB)),
-        (None, Evidence(EvidenceKind.OOM_KILLED, GIB)),
+        ("2026-01-02T10:00:00Z", Evidence(EvidenceKind.KILLED_EACH_TIME, GIB)),
+        (None, Evidence(EvidenceKind.KILLED_EACH_TIME, GIB)),
     ):
         entries = [{"subresource": "status", "time": "2026-02-02T10:00:00Z"}]
         entries += [{"subresource": "resize", "time": at}] if at else []
@@ -468,7 +473,33 @@ def test_a_death_before_a_resize_says_nothing_about_the_limit_of_now() -> None:
         model = node(mine, mine=0.5)
         assert model.evidence(mine, "a") == known
         loops = [one for one in fixes_of_node(model, [KEY]).fixes if one.death.distance_bytes <= 0]
-        assert bool(loops) == (known.kind is EvidenceKind.OOM_KILLED)
+        assert bool(loops) == (known.kind is EvidenceKind.KILLED_EACH_TIME)
+
+
+@pytest.mark.parametrize(
+    ("restarts", "state", "finished", "reason", "kind"),
+    [
+        (0, "terminated", "10:00:25", "OOMKilled", EvidenceKind.KILLED_EACH_TIME),
+        (1, "running", "10:00:25", "OOMKilled", EvidenceKind.OOM_KILLED),
+        (2, "running", "10:00:25", "OOMKilled", EvidenceKind.KILLED_EACH_TIME),
+        (9, "running", "10:09:59", "OOMKilled", EvidenceKind.KILLED_EACH_TIME),
+        (9, "running", "10:10:00", "OOMKilled", EvidenceKind.OOM_KILLED),
+        (9, "waiting", "20:00:00", "OOMKilled", EvidenceKind.KILLED_EACH_TIME),
+        (9, "running", "10:00:25", "Error", EvidenceKind.SAMPLE),
+    ],
+)
+def test_a_limit_that_no_run_had_enough_of_says_nothing_of_the_need(
+    restarts: int, state: str, finished: str, reason: str, kind: EvidenceKind
+) -> None:
+    """A container of 43 restarts needed four times its limit: half as much again is killed again."""
+    end = {"reason": reason, "exitCode": 137, "startedAt": "2026-01-02T10:00:00Z"}
+    end["finishedAt"] = f"2026-01-02T{finished}Z"
+    states = {"state": {state: end if state == "terminated" else {}}}
+    states |= {"lastState": {"terminated": end}} if restarts else {}
+    mine = looping(statuses=[{"name": "a", "restartCount": restarts, **states}])
+    assert node(mine, mine=0.4).evidence(mine, "a").kind is kind
+    seen = replace(node(mine, mine=0.4), history={(KEY, "a"): Evidence(EvidenceKind.HISTORY, 600 * MIB)})
+    assert seen.evidence(mine, "a").kind is (EvidenceKind.HISTORY if kind is EvidenceKind.SAMPLE else kind)
 
 
 def test_a_container_that_was_killed_at_the_limit_of_its_pod_raises_that() -> None:
@@ -508,7 +539,7 @@ def test_a_resize_that_left_the_pod_at_its_old_limit_has_a_remedy_and_no_edit() 
 def test_the_preview_of_a_loop_says_that_a_waiting_container_uses_nothing() -> None:
     model = node(looping(), setup=replace(SETUP, release=Release.of("1.36.4")))
     (fix,) = fixes_of_pods([model], [KEY]).fixes
-    assert fix_effect(fix) == "own limit 100% at its next start: now → +512Mi"
+    assert fix_effect(fix) == "own limit 100% at its next start: now → +1024Mi"
     section = deaths_section(fix.effects, 0)
     assert section is not None
     assert [line.text for line in section.lines] == [
@@ -519,7 +550,7 @@ def test_the_preview_of_a_loop_says_that_a_waiting_container_uses_nothing() -> N
 def test_the_loop_of_one_pod_counts_for_all_of_its_workload() -> None:
     model = node(looping(), looping("twin"), setup=replace(SETUP, release=Release.of("1.36.3")))
     found = fixes_of_pods([model], [KEY, ("n", "twin")], ("Deployment", "web"))
-    assert said(found) == [f"mine -c a --limits memory=1536Mi {When.RECREATED}"]
+    assert said(found) == [f"mine -c a --limits memory=2Gi {When.RECREATED}"]
 
 
 def test_a_loop_is_no_nearer_death_for_the_others_of_its_node() -> None:

@@ -120,6 +120,7 @@ def test_evidence_in_words(found: FixList) -> None:
     texts = [fix_evidence(replace(fix, evidence=Evidence(kind, 300 << 20))) for kind in EvidenceKind]
     known = [
         "one sample: 300Mi",
+        "OOMKilled, need unknown: 300Mi",
         "OOMKilled, perhaps at its limit: 300Mi",
         "peak seen: 300Mi",
         "VPA recommends: 300Mi",

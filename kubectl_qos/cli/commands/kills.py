@@ -121,10 +121,13 @@ def run(options: Options) -> int:
         return fleet.print_tables(
             options.source, options.format, "Kill", lambda source: _view(replace(options, source=source))
         )
+    from kubectl_qos.present.crash_loops import hidden_note
+
     kills, facts, missing, logs = _read(options)
     format_ = options.format.output
     in_detail = format_ == "wide" or (format_ is None and bool(_named(options)))
     notes = (*source_notes(facts, logs), *(() if in_detail else doubt_notes(kills)))
+    notes += (*hidden_note(facts.snapshot, _without_kill(options, facts, kills)),)
     if options.format.has_values or format_ == "name":
         if kills or not missing:
             from kubectl_qos.present.values.incidents import kill_list_values
@@ -138,6 +141,14 @@ def run(options: Options) -> int:
     for error in missing:
         output.print_error(error)
     return EXIT_ERROR if facts.failed or missing else 0
+
+
+def _without_kill(options: Options, facts: Facts, kills: Sequence[Kill]) -> Iterator[Pod]:
+    killed, references = {(kill.namespace, kill.pod) for kill in kills}, _named(options)
+    for pod in facts.snapshot.pods:
+        is_shown = facts.scope.matches(pod) and is_referenced(pod, references)
+        if is_shown and (pod.namespace, pod.name) not in killed:
+            yield pod
 
 
 def _view(options: Options) -> TableView[Kill]:

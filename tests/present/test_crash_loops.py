@@ -1,0 +1,97 @@
+"""Containers that restart at a limit: what statuses and samples do not show is said."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from kubectl_qos.k8s.objects import NodeObject, Pod, convert
+from kubectl_qos.k8s.snapshot import Snapshot
+from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
+from kubectl_qos.present.crash_loops import SUPERVISOR, hidden_note
+from kubectl_qos.present.explanation import explain_pod
+from kubectl_qos.present.next_death import deaths_of_pods, deaths_on_nodes
+
+RUNNING: Mapping[str, Any] = {"running": {}}
+LOOP = {"waiting": {"reason": "CrashLoopBackOff"}}
+NODE = {
+    "kind": "Node",
+    "metadata": {"name": "n1"},
+    "status": {"capacity": {"memory": "8Gi"}, "allocatable": {"memory": "7Gi"}},
+}
+
+
+def a_pod(
+    state: Mapping[str, Any], exit_code: int, reason: str, restarts: int = 4, limit: str = "100Mi"
+) -> Pod:
+    end = {"exitCode": exit_code, "reason": reason, "startedAt": "2026-01-01T00:00:00Z"}
+    last = {"terminated": end | {"finishedAt": "2026-01-01T00:00:09Z"}}
+    resources = {"limits": {"memory": limit}} if limit else {}
+    raw = {
+        "kind": "Pod",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"nodeName": "n1", "containers": [{"name": "c", "resources": resources}]},
+        "status": {
+            "phase": "Running",
+            "containerStatuses": [{"name": "c", "restartCount": restarts, "state": state, "lastState": last}],
+        },
+    }
+    return convert(raw, Pod)
+
+
+def snapshot(*pods: Pod, used_mi: int = 0) -> Snapshot:
+    usage = {("shop", "web"): PodUsage.of_containers({"c": ContainerUsage(used_mi << 20)})} if used_mi else {}
+    return Snapshot(pods=pods, nodes={"n1": convert(NODE, NodeObject)}, usage=usage)
+
+
+def notes(pod: Pod, used_mi: int = 0) -> list[str]:
+    """What `next` says of a pod and does not say of one that never restarted."""
+    own, plain = (
+        deaths_of_pods(snapshot(one, used_mi=used_mi), [one]).notes
+        for one in (pod, a_pod(RUNNING, 0, "Completed", 0))
+    )
+    return [note.removeprefix("shop/web:c ") for note in own if note not in plain]
+
+
+def test_a_crash_loop_at_a_limit_is_never_no_death() -> None:
+    waits = "waits in CrashLoopBackOff (4 restarts): no process to rank"
+    assert notes(a_pod(LOOP, 137, "OOMKilled")) == [
+        f"{waits}; it was OOMKilled, and starts again with a limit of 100Mi"
+    ]
+    assert notes(a_pod(LOOP, 137, "Error")) == [waits]
+    assert notes(a_pod(LOOP, 1, "Error")) == [
+        f"{waits}; exit code 1 does not rule out an OOM kill at its limit of 100Mi: {SUPERVISOR}"
+    ]
+    assert notes(a_pod(LOOP, 1, "Error", limit="")) == []
+    for found in (
+        deaths_of_pods(snapshot(looping := a_pod(LOOP, 1, "Error")), [looping]),
+        deaths_on_nodes(snapshot(looping), ["n1"]),
+    ):
+        assert (found.rows, found.nothing) == ((), found.notes[0])
+        assert found.nothing.startswith(f"shop/web:c {waits}")
+
+
+@pytest.mark.parametrize(("used_mi", "is_missed"), [(60, True), (89, True), (90, False)])
+def test_a_sample_below_a_limit_that_killed_has_missed_the_peak(used_mi: int, is_missed: bool) -> None:
+    words = f"{used_mi}% of its limit measured, and OOMKilled (4 restarts): samples miss peaks between"
+    words += " two of them"
+    killed = a_pod(RUNNING, 137, "OOMKilled")
+    assert notes(killed, used_mi) == ([f"used {words}"] if is_missed else [])
+    explained = explain_pod(killed, snapshot(killed, used_mi=used_mi), datetime.now(UTC)).sections
+    assert (f"c: {words}" in {line.text for section in explained for line in section.lines}) is is_missed
+    assert notes(a_pod(RUNNING, 137, "Error"), used_mi) == []
+
+
+def test_a_cluster_of_loops_is_counted() -> None:
+    pods = [a_pod(LOOP, 1, "Error") for _ in range(7)]
+    found = deaths_on_nodes(snapshot(*pods), ["n1"])
+    assert found.notes[-1] == "2 more containers like these: kubectl qos explain POD tells"
+
+
+def test_kills_says_which_pods_may_hide_one() -> None:
+    hidden, shown = a_pod(RUNNING, 1, "Error"), a_pod(RUNNING, 137, "Error")
+    assert list(hidden_note(snapshot(), [hidden, shown])) == [
+        f"shop/web:c restart at a memory limit and show no OOM kill: {SUPERVISOR}"
+    ]
+    assert list(hidden_note(snapshot(), [shown])) == []
