@@ -293,7 +293,13 @@ class FileSource(Source):
             parsed.add_file(content, name)
         if parsed.skipped:
             self.skipped[f"documents without apiVersion and kind are skipped: {parsed.skipped}"] = None
-        if self._keeps or parsed.pods or parsed.nodes or (self._may_be_empty and not parsed.problems):
+        if (
+            self._keeps
+            or parsed.pods
+            or parsed.nodes
+            or parsed.events
+            or (self._may_be_empty and not parsed.problems)
+        ):
             return parsed
         if parsed.problems:
             first, *others = parsed.problems

@@ -43,10 +43,15 @@ _MARKS: Final = ("invoked oom-killer", "memory: usage", "oom-kill:", "illed proc
 _FOREIGN: Final = re.compile(r" [\w@.-]{1,64}\[\d{1,10}\]: ", re.ASCII)
 """A line of another program, whose rest a terminal may have broken off."""
 _LONGEST_PREFIX: Final = 80
+_LONGEST_GAP: Final = 200
 _GAP: Final = re.compile(
     r"\W*(?:\.{3,}|…+|(?:<|\[|\()?(?:snip|cut|omitted|truncated)(?:>|\]|\))?|-{2,}|={3,}|\*{3,}|`{3,}\w*)\W*"
 )
 """A line in place of what a person left out, or that separates two logs."""
+
+
+def _is_gap(text: str) -> bool:
+    return len(text) <= _LONGEST_GAP and _GAP.fullmatch(text) is not None
 
 
 def read_log(lines: Iterable[str], now: datetime | None = None) -> KernelLog:
@@ -100,7 +105,8 @@ class _LogReader:
                 yield from self._take(replace(record, message=message))
         while self._open:
             yield self._close()
-        self.last_time = self._time(self._last_line)
+        last = parse_line(self._last_line, self._now)
+        self.last_time = last.time if last is not None else ""
 
     def _oldest_first(self, numbered: Iterator[Numbered]) -> Iterable[Numbered]:
         """Log stores and `journalctl -r` write the newest line first; also find where lines are broken."""
@@ -130,10 +136,6 @@ class _LogReader:
         if moment is not None:
             return True, moment.timestamp()
         return (False, record.uptime) if record is not None and record.uptime is not None else None
-
-    def _time(self, text: str) -> str:
-        record = parse_line(text, self._now)
-        return record.time if record is not None else ""
 
     def _records(self, numbered: Iterable[Numbered]) -> Iterator[LogRecord]:
         """The messages that reports may have, those that were broken into several lines as one."""
@@ -167,7 +169,7 @@ class _LogReader:
         self, pending: LogRecord, before: str, text: str, record: LogRecord | None
     ) -> LogRecord | None:
         """The message before with this line, None if the line is one of its own."""
-        if record is None or _GAP.fullmatch(text):
+        if record is None or _is_gap(text):
             return None
         if not continues(pending.message, record.message, has_prefix=not record.is_continued):
             return None
@@ -178,7 +180,7 @@ class _LogReader:
 
     def _record(self, number: int, text: str, record: LogRecord | None) -> LogRecord | None:
         """The message of a line that a report may have, else None."""
-        if _GAP.fullmatch(text):
+        if _is_gap(text):
             self._is_foreign = False
             for report in self._open:
                 report.has_gap = True

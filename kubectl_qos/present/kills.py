@@ -280,6 +280,10 @@ _FACTS: Final[Mapping[Fact, str | Callable[[Details], str]]] = {
     Fact.KERNEL_SILENT: lambda details: (
         f"{escape(str(details['title'])) or 'the kernel log'} covers that time and has no OOM kill"
     ),
+    Fact.BY_NAME: lambda details: (
+        f"the process that was killed is called {escape(str(details['command']))}, as this container or its"
+        " workload: another of that name is possible"
+    ),
     Fact.NEIGHBOURS: _neighbours,
 }
 

@@ -274,13 +274,14 @@ def test_a_pod_of_a_manifest_has_none(tmp_path: Path) -> None:
     assert source.events(source.snapshot(Scope()).pods[0]) == ()
 
 
-def test_a_file_of_events_alone_is_not_a_file_of_pods(tmp_path: Path) -> None:
+def test_a_file_of_events_alone(tmp_path: Path) -> None:
     dump = tmp_path / "events.json"
     dump.write_text(
         json.dumps({"kind": "List", "items": [event("a") | {"kind": "Event", "apiVersion": "v1"}]})
     )
-    with pytest.raises(QosError, match="no pods found, 1 Event"):
-        FileSource([str(dump)])
+    source = FileSource([str(dump)])
+    assert not list(source.snapshot(Scope()).pods)
+    assert len(source.event_list(None).events) == 1
 
 
 def test_the_demos_events_fit_its_pods() -> None:

@@ -247,7 +247,9 @@ OLD = event("Scheduled", time="2026-11-20T11:00:00Z")
 
 
 def only(found: Pod, *events: Event, logs: Iterable[KernelLog] = (), of_nodes: bool = True) -> Kill:
-    (kill,) = find_kills(Snapshot(pods=(found,)), EventList(events, of_nodes=of_nodes), list(logs))
+    """The only death in a status: events of the node may tell of others."""
+    kills = find_kills(Snapshot(pods=(found,)), EventList(events, of_nodes=of_nodes), list(logs))
+    (kill,) = [kill for kill in kills if kill.pod]
     return kill
 
 

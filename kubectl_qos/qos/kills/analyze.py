@@ -17,6 +17,7 @@ from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.qos.cgroup.names import is_uid, pod_cgroup, pod_uid
 from kubectl_qos.qos.kills.evidence import (
+    NEAR_SECONDS,
     OOM_KILLED,
     SIGKILLED,
     WAITING,
@@ -29,12 +30,14 @@ from kubectl_qos.qos.kills.evidence import (
     Need,
     diagnosis_without_kernel,
     ended_evidence,
+    event_evidence,
     kubelet_kill,
     memory_limits,
     oom_at_start,
     report_evidence,
     reported_mechanism,
 )
+from kubectl_qos.qos.kills.node_events import container_by_name, event_reports
 from kubectl_qos.qos.kills.report import (
     KernelLog,
     OomReport,
@@ -174,7 +177,30 @@ class _KillAnalyzer:
                 pod = self._pods.get(reported.pod_uid)
                 if outside_pods if pod is None else is_included(pod):
                     kills.append(self._report_kill(reported, pod))
+        untold = list(kills)
+        for event, report in event_reports(self._event_list.events):
+            apart = [(seconds, kill) for kill in untold if (seconds := _apart(kill, report)) is not None]
+            if apart:
+                untold.remove(min(apart, key=lambda pair: pair[0])[1])
+                continue
+            kill = self._event_kill(event, report)
+            if outside_pods if not kill.pod else is_included(self._pods[kill.pod_uid]):
+                kills.append(kill)
         return sorted(kills, key=newest_first)
+
+    def _event_kill(self, event: Event, report: OomReport) -> Kill:
+        """A kill of which only an event of the node is known, which names no cgroup."""
+        mechanism, evidence, victim = reported_mechanism(report), [event_evidence(event)], report.victim
+        pods = self._snapshot.by_node().get(report.node, ())
+        found = container_by_name(pods, victim.comm) if victim is not None else None
+        if found is None or not pod_uid(found[0]):
+            diagnosis = Diagnosis(mechanism, Confidence.CERTAIN, tuple(evidence), Need.KERNEL_LOG)
+            return Kill(diagnosis=diagnosis, time=event.last, node=report.node, report=report)
+        pod, container = found
+        evidence.append(Evidence(Fact.BY_NAME, {"command": report.processes[0].comm}))
+        evidence += self._limits(pod, container).evidence()
+        diagnosis = Diagnosis(mechanism, Confidence.POSSIBLE, tuple(evidence), Need.KERNEL_LOG)
+        return _kill(pod, diagnosis, time=event.last, container=container, report=report)
 
     def _pod_kills(self, pod: Pod) -> Iterator[Kill]:
         events = [event for event in self._events.get(pod.name, ()) if is_about(event, pod)]
@@ -391,6 +417,17 @@ def _deaths(pod: Pod, events: Sequence[Event] = ()) -> Iterator[_Death]:
             time = max((event.last for event in of_start), default="")
             end = ContainerStateTerminated(reason=waiting.reason, message=waiting.message, finished_at=time)
             yield _Death(pod, status.name, end, WAITING, "", status.name in init)
+
+
+def _apart(kill: Kill, report: OomReport) -> float | None:
+    """How far a kill is from the one that an event of its node reports, None where it is another one."""
+    if kill.node not in {"", report.node}:
+        return None
+    victims = kill.report.processes if kill.report is not None else ()
+    if report.victim is not None and victims:
+        return 0 if report.victim.pid in {killed.pid for killed in victims} else None
+    apart = seconds_between(kill.time, report.time)
+    return abs(apart) if apart is not None and abs(apart) <= NEAR_SECONDS else None
 
 
 def _hex(container_id: str) -> str:

@@ -71,6 +71,7 @@ class Fact(Enum):
     OTHER_PROCESSES = "more reports of the kernel about this container before: count"
     WENT_ON = "the container itself went on: a process in it was killed"
     KERNEL_SILENT = "a kernel log covers that time and has no report about the container: title"
+    BY_NAME = "the process that was killed is called as this container or its workload: command"
     NEIGHBOURS = "other containers of the node without a limit were OOMKilled at that time: count"
 
 

@@ -1,0 +1,50 @@
+"""Kills that only the events of a node tell: SystemOOM of its kubelet, OOMKilling of node-problem-detector.
+
+Sources: pkg/kubelet/oom/oom_watcher_linux.go, node-problem-detector's config/kernel-monitor.json. Not here:
+what such events say about the death of a container (evidence.py).
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Final
+
+from kubectl_qos.k8s.events import Event
+from kubectl_qos.k8s.kinds import find_workload
+from kubectl_qos.k8s.objects import Pod, all_containers
+from kubectl_qos.qos.kills.report import Constraint, Killed, OomReport
+from kubectl_qos.qos.logs.oom_lines import ReportBuilder
+from kubectl_qos.qos.logs.record import LogRecord
+
+_VICTIM: Final = re.compile(
+    r"System OOM encountered, victim process: (?P<comm>.{0,64}), pid: (?P<pid>\d{1,10})"
+)
+_LONGEST_NAME: Final = 15
+"""Of a process; longer ones are cut."""
+
+
+def event_reports(events: Iterable[Event]) -> Iterator[tuple[Event, OomReport]]:
+    """Each event of a node that names the process that was killed, as the report that it repeats."""
+    for event in events:
+        record = LogRecord(event.message, time=event.last, node=event.involved_object.name)
+        builder = ReportBuilder.begin(record) if event.reason == "OOMKilling" else None
+        victim = _VICTIM.match(event.message) if event.reason == "SystemOOM" else None
+        if event.is_of_node and builder is not None:
+            yield event, replace(builder.report(is_filtered=True), incomplete=False)
+        elif event.is_of_node and victim is not None:
+            killed = Killed(int(victim["pid"]), victim["comm"])
+            yield (
+                event,
+                OomReport(record.time, node=record.node, constraint=Constraint.NONE, victims=(killed,)),
+            )
+
+
+def container_by_name(pods: Iterable[Pod], process: str) -> tuple[Pod, str] | None:
+    """The only container that is called as a process, or whose workload is; None without, or with several."""
+    found = [
+        (pod, container.name)
+        for pod in pods
+        for container in all_containers(pod)
+        if process in {container.name[:_LONGEST_NAME], find_workload(pod).name[:_LONGEST_NAME]}
+    ]
+    return found[0] if len(found) == 1 else None

@@ -1,0 +1,84 @@
+"""Kills that only events of a node tell."""
+
+from typing import Any
+
+import pytest
+
+from kubectl_qos.k8s.events import Event, EventList
+from kubectl_qos.k8s.objects import Pod, convert
+from kubectl_qos.k8s.snapshot import Snapshot
+from kubectl_qos.present.kills import detail_lines
+from kubectl_qos.qos.kills.analyze import Kill, find_kills
+from kubectl_qos.qos.kills.evidence import Need
+from kubectl_qos.qos.reason import Confidence, Mechanism
+
+AT = "2026-11-20T12:00:00Z"
+OOM_KILLING = (
+    "Memory cgroup out of memory: Killed process 350 (kubectl) total-vm:753508kB, anon-rss:58776kB,"
+    " file-rss:29400kB, shmem-rss:0kB, UID:0 pgtables:288kB oom_score_adj:999"
+)
+SYSTEM_OOM = "System OOM encountered, victim process: crunch, pid: 77"
+
+
+def node_event(reason: str, message: str, at: str = AT) -> Event:
+    involved = {"kind": "Node", "name": "n1"}
+    return convert(
+        {"involvedObject": involved, "reason": reason, "message": message, "lastTimestamp": at}, Event
+    )
+
+
+def pod(name: str, container: str = "c", **status: Any) -> Pod:
+    raw = {"name": name, "namespace": "batch", "uid": f"uid-{name}"}
+    return convert(
+        {"metadata": raw, "spec": {"nodeName": "n1", "containers": [{"name": container}]}, "status": status},
+        Pod,
+    )
+
+
+def kills_of(*events: Event, pods: tuple[Pod, ...] = (), **options: Any) -> list[Kill]:
+    return find_kills(Snapshot(pods=pods), EventList(events), **options)
+
+
+def text_of(kill: Kill) -> str:
+    return " ".join(" ".join(detail_lines(kill)).split())
+
+
+def test_the_event_of_node_problem_detector_alone() -> None:
+    (kill,) = kills_of(node_event("OOMKilling", OOM_KILLING))
+    assert (kill.diagnosis.mechanism, kill.diagnosis.confidence) == (
+        Mechanism.MEMORY_LIMIT,
+        Confidence.CERTAIN,
+    )
+    assert (kill.node, kill.time, kill.freed_bytes) == ("n1", AT, (58776 + 29400) << 10)
+    assert kill.diagnosis.needs is Need.KERNEL_LOG
+    text = text_of(kill)
+    assert "at a memory limit; the log does not say which (its oom-kill: line does)" in text
+    assert "the victim was kubectl, process 350, uid 0, oom_score_adj 999, 86.1Mi in memory" in text
+    assert "oom_score_adj 999 is that of a Burstable pod that requests less than 0.2 % of its node's" in text
+    assert "only part of" not in text
+
+
+def test_a_system_oom_is_of_the_container_that_is_called_so() -> None:
+    event = node_event("SystemOOM", SYSTEM_OOM)
+    (alone,) = kills_of(event)
+    assert (alone.diagnosis.mechanism, alone.diagnosis.confidence) == (Mechanism.NODE, Confidence.CERTAIN)
+    for match in (pod("crunch"), pod("x", "crunch")):
+        (kill,) = kills_of(event, pods=(match, pod("other")))
+        assert (kill.pod, kill.container) == (match.name, match.containers[0].name)
+        assert kill.diagnosis.confidence is Confidence.POSSIBLE
+        assert "is called crunch" in text_of(kill)
+    (several,) = kills_of(event, pods=(pod("crunch"), pod("x", "crunch")))
+    assert several.pod == ""
+
+
+@pytest.mark.parametrize(("finished", "count"), [("2026-11-20T11:59:55Z", 1), ("2026-11-20T11:30:00Z", 2)])
+def test_a_death_of_that_time_is_the_one_that_the_event_reports(finished: str, count: int) -> None:
+    end = {"exitCode": 137, "reason": "OOMKilled", "finishedAt": finished}
+    died = pod("web", containerStatuses=[{"name": "c", "lastState": {"terminated": end}}])
+    assert len(kills_of(node_event("OOMKilling", OOM_KILLING), pods=(died,))) == count
+    assert len(kills_of(node_event("OOMKilling", OOM_KILLING), pods=(died,), outside_pods=False)) == 1
+
+
+@pytest.mark.parametrize("event", [("OOMKilling", "TaskHung"), ("SystemOOM", "x"), ("Rebooted", SYSTEM_OOM)])
+def test_what_names_no_process(event: tuple[str, str]) -> None:
+    assert not kills_of(node_event(*event))
