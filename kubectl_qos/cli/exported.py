@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from kubectl_qos.analysis.node_table import percent
 from kubectl_qos.cli import output
 from kubectl_qos.cli.sources import open_any_store
 from kubectl_qos.cli.watch import TableView, print_table
@@ -17,7 +18,6 @@ from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.metrics.exported import Exported, ExportedNode, read_exported
 from kubectl_qos.present import next_death, node_columns, pod_columns
 from kubectl_qos.present.format import UNKNOWN, count, duration, escape
-from kubectl_qos.present.node_rows import percent
 from kubectl_qos.present.output import Column, column, find_column, table
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Mechanism

@@ -5,6 +5,8 @@ from dataclasses import replace
 from datetime import datetime
 from http import HTTPStatus
 
+from kubectl_qos.analysis.node_table import NodeRow, build_node_rows, trouble_first
+from kubectl_qos.analysis.pod_table import PodRow, PodRows, build_rows, kill_order, row_risk
 from kubectl_qos.cli.commands.top import Options
 from kubectl_qos.cli.options import TableFormat
 from kubectl_qos.cli.resources import Reference, not_found, with_limit_ranges
@@ -18,10 +20,8 @@ from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import UsageOrigin, origin_of
 from kubectl_qos.present import node_columns, pod_columns
 from kubectl_qos.present.format import NONE, escape
-from kubectl_qos.present.node_rows import NodeRow, build_node_rows, trouble_first
 from kubectl_qos.present.output import Column, RowT, column, find_column
 from kubectl_qos.present.pod_columns import psi_notes
-from kubectl_qos.present.pod_rows import PodRow, PodRows, build_rows, kill_order, row_risk
 from kubectl_qos.present.reasons import usage_sentence, usage_values
 from kubectl_qos.qos.flags import Risk
 

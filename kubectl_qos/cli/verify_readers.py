@@ -5,6 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from kubectl_qos.analysis.observed import (
+    Files,
+    Observed,
+    ObservedContainer,
+    observed_from_sections,
+    observed_on_node,
+)
+from kubectl_qos.analysis.verification import Unread
 from kubectl_qos.cli.commands.host import read_dump, roots
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.host.procfs import MEMORY_FILES, find_hierarchy, read_host
@@ -13,15 +21,7 @@ from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.qos.cgroup.names import kubepods_name, literal
 from kubectl_qos.qos.cgroup.tree import cgroup_tree
-from kubectl_qos.qos.observed import (
-    Files,
-    Observed,
-    ObservedContainer,
-    observed_from_sections,
-    observed_on_node,
-)
 from kubectl_qos.qos.process_order import HostView
-from kubectl_qos.qos.verification import Unread
 from kubectl_qos.transport.client import Connection
 
 MAX_CONCURRENT_EXECS: Final = 8

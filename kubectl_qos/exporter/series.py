@@ -8,13 +8,13 @@ Not here: keeping samples up to date (collector.py).
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
+from kubectl_qos.analysis.node_table import is_in_trouble, troubles
+from kubectl_qos.analysis.pod_table import to_own_limit
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.allocation import running_pod
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.present.node_rows import is_in_trouble, troubles
-from kubectl_qos.present.pod_rows import to_own_limit
 from kubectl_qos.qos.eviction import to_hard_eviction, to_soft_eviction
 from kubectl_qos.qos.flags import is_inverted, lowest_priorities_after
 from kubectl_qos.qos.node_memory import node_memory

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from kubectl_qos.analysis.node_table import NodeRow, build_node_rows, trouble_first
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.events import EventList
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.present.format import UNKNOWN, escape
 from kubectl_qos.present.node_columns import NODE_COLUMNS
-from kubectl_qos.present.node_rows import NodeRow, build_node_rows, trouble_first
 from kubectl_qos.present.output import NO_AGES, NUMBER, PERCENT, Column, ColumnType, column
 from kubectl_qos.qos.kills.analyze import find_kills, is_since
 from kubectl_qos.qos.kills.report import KernelLog

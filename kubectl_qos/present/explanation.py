@@ -8,6 +8,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from kubectl_qos.analysis.pod_table import PodRow, PodRows, build_rows
 from kubectl_qos.k8s.allocation import desired_pod, is_resizing, resize_condition
 from kubectl_qos.k8s.objects import (
     DISRUPTION_TARGET,
@@ -37,7 +38,6 @@ from kubectl_qos.present.format import (
 )
 from kubectl_qos.present.output import ARROW, Line, Section, ValueChange, sentences, spaced_lines
 from kubectl_qos.present.pod_columns import WITH_PSI
-from kubectl_qos.present.pod_rows import PodRow, PodRows, build_rows
 from kubectl_qos.present.score import ScoreParts, score_parts
 from kubectl_qos.present.tree import is_noise
 from kubectl_qos.qos.cgroup.memory import has_memory_qos

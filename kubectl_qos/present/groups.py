@@ -4,10 +4,10 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
+from kubectl_qos.analysis.pod_table import PodRow, is_at_risk, kill_order
 from kubectl_qos.present.format import NONE
 from kubectl_qos.present.output import BYTES, NUMBER, Align, Column, column
 from kubectl_qos.present.pod_columns import QOS_CHOICES, RESTARTS, rank_text
-from kubectl_qos.present.pod_rows import PodRow, is_at_risk, kill_order
 from kubectl_qos.present.reasons import CLASSES
 from kubectl_qos.qos.qos_class import QosClass
 

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from kubectl_qos.analysis.node_table import NodeRow, percent, trouble_first
 from kubectl_qos.present.format import NONE, UNKNOWN, binary, escape, mebibytes
 from kubectl_qos.present.next_death import AT_MOST, distance, killed_by, victim
-from kubectl_qos.present.node_rows import NodeRow, percent, trouble_first
 from kubectl_qos.present.output import BYTES, NUMBER, PERCENT, Column, column
 from kubectl_qos.present.pod_columns import PSI_COLUMNS
 from kubectl_qos.present.reasons import CLASSES

@@ -31,12 +31,12 @@ from kubectl_qos.qos.ranking import Basis, has_processes
 from kubectl_qos.qos.reason import Reason, Rule
 
 if TYPE_CHECKING:
+    from kubectl_qos.analysis.node_table import OrderBasis
+    from kubectl_qos.analysis.pod_table import PodRow, PodRows, RankedNode
     from kubectl_qos.k8s.kubelet import Node, NodeSetup
     from kubectl_qos.k8s.objects import Pod
     from kubectl_qos.k8s.snapshot import Missing, Snapshot
     from kubectl_qos.k8s.usage import ContainerUsage, History, Sampled
-    from kubectl_qos.present.node_rows import OrderBasis
-    from kubectl_qos.present.pod_rows import PodRow, PodRows, RankedNode
     from kubectl_qos.qos.prediction import Assumption, Prediction
     from kubectl_qos.qos.simulation.node_state import NodeState
 

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from kubectl_qos.analysis.incident import DEATHS, About, Death, Incident
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.usage import sampled
 from kubectl_qos.present import fixes as of_fixes
 from kubectl_qos.present import kills as of_kills
 from kubectl_qos.present.format import UNKNOWN, binary, count, duration, escape, first_few, full_name
-from kubectl_qos.present.incident import DEATHS, About, Death, Incident
 from kubectl_qos.present.next_death import columns, distance, killed_by, victim
 from kubectl_qos.present.output import NO_AGES, Align, Column
 from kubectl_qos.present.page import Block, Bullets, Grid, Heading, Paragraph

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.present.format import full_name
 from kubectl_qos.present.output import Line, Section, sentences
-from kubectl_qos.present.pod_rows import PodRow
 from kubectl_qos.present.reasons import score_formula
 from kubectl_qos.qos.oom_score import Kernel, is_mirror, is_static, kernel_formula
 

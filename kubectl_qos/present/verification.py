@@ -3,14 +3,14 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from kubectl_qos.analysis.drift import DriftCause, DriftReason
+from kubectl_qos.analysis.verification import CheckedValue, Verified
 from kubectl_qos.present.format import NONE, UNKNOWN, binary, count, escape, first_few
 from kubectl_qos.present.output import cell_table
 from kubectl_qos.present.reasons import assumption_sentence
 from kubectl_qos.qos.cgroup.tree import CgroupLevel
-from kubectl_qos.qos.drift import DriftCause, DriftReason
 from kubectl_qos.qos.prediction import Assumption
 from kubectl_qos.qos.reason import Confidence
-from kubectl_qos.qos.verification import CheckedValue, Verified
 
 
 def check_lines(verified: Sequence[Verified], *, everything: bool) -> Iterator[str]:

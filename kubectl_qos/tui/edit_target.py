@@ -10,6 +10,7 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Any, Final
 
+from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.cluster.source import Source
 from kubectl_qos.edit.edits import POD_LEVEL, Edit
 from kubectl_qos.edit.findings import Severity, find_findings
@@ -24,7 +25,6 @@ from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.present.apply import strategy_effect, strategy_title
 from kubectl_qos.present.findings import finding_line
 from kubectl_qos.present.output import Line, Section, sentences
-from kubectl_qos.present.pod_rows import PodRow
 from kubectl_qos.present.reasons import missing_sentence
 from kubectl_qos.tui.view import pod_name
 from kubectl_qos.tui.view_model import Trends, ViewModel

@@ -8,9 +8,9 @@ from enum import Enum, auto
 from itertools import islice
 from typing import Final
 
+from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kinds import WORKLOADS
-from kubectl_qos.present.pod_rows import PodRow
 from kubectl_qos.tui.view import ListKind, View
 from kubectl_qos.tui.view_model import ViewModel
 

@@ -25,8 +25,8 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Final
 
+from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.errors import InputError
-from kubectl_qos.present.pod_rows import PodRow
 
 LONGEST_PATTERN: Final = 100
 LONGEST_WORD: Final = 512

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from rich.cells import cell_len
 
+from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.cluster.source import Arrived, PastTime
 from kubectl_qos.edit.edits import Edit
 from kubectl_qos.k8s.kinds import Workload, find_workload
@@ -20,7 +21,6 @@ from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.k8s.usage import PodKey, UsageOrigin
 from kubectl_qos.present.clusters import server_version
 from kubectl_qos.present.format import arrived_text, duration, escape
-from kubectl_qos.present.pod_rows import PodRow
 from kubectl_qos.tui.actions import Keys
 from kubectl_qos.tui.filters import RowFilter
 from kubectl_qos.tui.follower import FollowStatus

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from kubectl_qos.analysis.pod_table import PodRows, build_rows
 from kubectl_qos.cluster.live import MAX_NODES_ONE_BY_ONE, LiveSource
 from kubectl_qos.cluster.usage import UsageChoice
 from kubectl_qos.errors import ApiError, InputError, ServerUnreachable
 from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
-from kubectl_qos.present.pod_rows import PodRows, build_rows
 from kubectl_qos.present.reasons import missing_sentence
 from tests.cluster.cluster_objects import metrics, node, pod
 from tests.cluster.conftest import ConnectTo

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from kubectl_qos.analysis.node_table import build_node_rows
+from kubectl_qos.analysis.pod_table import build_rows
 from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.cluster.kube_api import KubeApi
 from kubectl_qos.cluster.live import LiveSource
@@ -23,9 +25,7 @@ from kubectl_qos.k8s.usage import (
     usage_from_summary,
 )
 from kubectl_qos.present.explanation import explain_pod, text_lines
-from kubectl_qos.present.node_rows import build_node_rows
 from kubectl_qos.present.pod_columns import PSI_COLUMNS, psi_notes
-from kubectl_qos.present.pod_rows import build_rows
 from kubectl_qos.present.reasons import usage_sentence
 from kubectl_qos.present.values import as_document
 from kubectl_qos.present.values.pods import explanation_values

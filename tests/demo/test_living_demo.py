@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from kubectl_qos.analysis.node_table import troubles
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.demo.controllers import RESIZE_SECONDS
 from kubectl_qos.demo.script import (
@@ -29,7 +30,6 @@ from kubectl_qos.edit.status import Stage
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.allocation import is_resizing
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.present.node_rows import troubles
 from kubectl_qos.qos.kills.evidence import memory_limits
 from kubectl_qos.qos.reason import Confidence, Mechanism
 from kubectl_qos.qos.restart import oom_loops

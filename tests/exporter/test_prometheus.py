@@ -20,10 +20,10 @@ from typing import Any, NamedTuple, TypeVar
 import pytest
 import yaml
 
+from kubectl_qos.analysis.pod_table import build_rows
 from kubectl_qos.exporter.collector import Exporter
 from kubectl_qos.exporter.series import FAMILIES, KILLS
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.present.pod_rows import build_rows
 from tests.demo.living import Stepped
 from tests.end_to_end.command import Run
 from tests.exporter.scraping import exporter_of, served, show

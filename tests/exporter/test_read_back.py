@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from kubectl_qos.analysis.node_table import build_node_rows
+from kubectl_qos.analysis.pod_table import build_rows
 from kubectl_qos.cli import exported as tables
 from kubectl_qos.exporter.series import FAMILIES
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.metrics.prometheus import Sample
 from kubectl_qos.present.next_death import deaths_on_nodes, killed_by
-from kubectl_qos.present.node_rows import build_node_rows
-from kubectl_qos.present.pod_rows import build_rows
 from tests.demo.living import Stepped
 from tests.end_to_end.command import Run
 from tests.exporter.scraping import exporter_of, parsed

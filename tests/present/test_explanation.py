@@ -7,6 +7,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
+from kubectl_qos.analysis.pod_table import PodRow, build_rows
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.k8s.kubelet import CgroupDriver, Node
 from kubectl_qos.k8s.objects import Container, PodStatus, convert
@@ -15,7 +16,6 @@ from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage
 from kubectl_qos.present.explanation import _cgroup, explain_pod, text_lines
 from kubectl_qos.present.output import to_json, to_yaml
-from kubectl_qos.present.pod_rows import PodRow, build_rows
 from kubectl_qos.present.reasons import class_sentence, formula, score_formula, sentence
 from kubectl_qos.present.values import as_document
 from kubectl_qos.present.values.pods import explanation_values

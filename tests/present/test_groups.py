@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubectl_qos.analysis.pod_table import PodRow, build_rows, is_at_risk
 from kubectl_qos.cluster.files import DemoSource, pod_from_yaml
 from kubectl_qos.k8s.kinds import Workload, find_workload
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
@@ -22,7 +23,6 @@ from kubectl_qos.present.groups import (
     grouped,
     rank_order,
 )
-from kubectl_qos.present.pod_rows import PodRow, build_rows, is_at_risk
 from kubectl_qos.qos.qos_class import QosClass
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from kubectl_qos.analysis.node_table import build_node_row
+from kubectl_qos.analysis.pod_table import build_rows
 from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
@@ -17,8 +19,6 @@ from kubectl_qos.present.next_death import (
     killed_by,
     victim,
 )
-from kubectl_qos.present.node_rows import build_node_row
-from kubectl_qos.present.pod_rows import build_rows
 from kubectl_qos.present.timeline import lines
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Mechanism

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from kubectl_qos.analysis.node_table import NodeRow, build_node_rows
 from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.node_columns import FILLS, FREE, RESERVED, BarSegment, memory_bar
-from kubectl_qos.present.node_rows import NodeRow, build_node_rows
 from kubectl_qos.qos.qos_class import QosClass
 
 GI = 1 << 30

@@ -2,9 +2,9 @@ from dataclasses import replace
 
 import pytest
 
+from kubectl_qos.analysis.pod_table import build_rows
 from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.present.pod_rows import build_rows
 from kubectl_qos.present.reasons import why_lines
 from kubectl_qos.qos.prediction import predict
 

@@ -1,10 +1,10 @@
 import pytest
 
+from kubectl_qos.analysis.pod_table import PodRow, build_rows
 from kubectl_qos.edit.edits import Edit, Side, parse_quantity
 from kubectl_qos.edit.preview import preview
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.effects import OF_FILE
-from kubectl_qos.present.pod_rows import PodRow, build_rows
 from kubectl_qos.present.score import MOST_SCORE, cheapest_section, score_parts
 from tests.tui.sources import API, demo, pod_named
 

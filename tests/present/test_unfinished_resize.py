@@ -9,10 +9,10 @@ from msgspec.structs import replace
 from textual.widgets import Label
 
 from kubectl_qos.__main__ import main
+from kubectl_qos.analysis.pod_table import PodRow, build_rows
 from kubectl_qos.k8s.objects import NodeObject, convert
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.explanation import explain_pod, text_lines
-from kubectl_qos.present.pod_rows import PodRow, build_rows
 from kubectl_qos.present.reasons import resize_sentence, why_lines
 from kubectl_qos.qos.prediction import predict_running
 from kubectl_qos.tui.screens.fixes import suggested_line

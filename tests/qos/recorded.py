@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from kubectl_qos.analysis.observed import Observed, ObservedContainer, ObservedProcess
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, kubelet_from_configz, node_from_object
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import Summary, usage_from_summary
-from kubectl_qos.qos.observed import Observed, ObservedContainer, ObservedProcess
 from kubectl_qos.qos.prediction import Prediction, predict
 
 RECORDED = Path(__file__).parents[1] / "recordings" / "node-1.36"

@@ -7,6 +7,7 @@ from typing import Final
 
 import pytest
 
+from kubectl_qos.analysis.pod_table import build_rows
 from kubectl_qos.cluster.files import pod_from_yaml
 from kubectl_qos.k8s.allocation import (
     desired_pod,
@@ -19,7 +20,6 @@ from kubectl_qos.k8s.objects import CPU, EMPTY_RESOURCES, MEMORY, Pod, convert
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
-from kubectl_qos.present.pod_rows import build_rows
 from kubectl_qos.present.reasons import resize_sentence
 from kubectl_qos.qos.kills.evidence import Fact, memory_limits
 from kubectl_qos.qos.prediction import predict_running

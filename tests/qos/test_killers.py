@@ -2,6 +2,8 @@
 
 import pytest
 
+from kubectl_qos.analysis.node_table import build_node_rows
+from kubectl_qos.analysis.pod_table import build_rows
 from kubectl_qos.cluster.files import DEMO_TIME as NOW
 from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.edit.compare import compare
@@ -15,10 +17,8 @@ from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
 from kubectl_qos.present.effects import kubelet_sections, preview_sections
 from kubectl_qos.present.explanation import explain_pod, text_lines
 from kubectl_qos.present.node_columns import NODE_COLUMNS
-from kubectl_qos.present.node_rows import build_node_rows
 from kubectl_qos.present.output import ValueChange
 from kubectl_qos.present.pod_columns import BY_KEY
-from kubectl_qos.present.pod_rows import build_rows
 from kubectl_qos.present.reasons import killer_sentence, why_lines
 from kubectl_qos.present.simulation import simulation_notes
 from kubectl_qos.present.tree import tree_notes, tree_subject

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import pytest
 
+from kubectl_qos.analysis.node_table import build_node_rows
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.edit.fixes import NodeModel
 from kubectl_qos.edit.kubelet_settings import evicts_first
@@ -15,7 +16,6 @@ from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import PodMetrics, usage_by_pod
 from kubectl_qos.present.fixes import no_kubelet_fix, node_model
 from kubectl_qos.present.next_death import deaths_on_node, deaths_on_nodes, distance, killed_by
-from kubectl_qos.present.node_rows import build_node_rows
 from kubectl_qos.qos.kills.analyze import find_kills
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import NextDeath

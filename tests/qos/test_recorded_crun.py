@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from kubectl_qos.analysis.observed import Observed, ObservedContainer
+from kubectl_qos.analysis.verification import verify_pod
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.releases import OciRuntime
@@ -11,9 +13,7 @@ from kubectl_qos.present.explanation import _cgroup
 from kubectl_qos.present.reasons import assumption_sentence
 from kubectl_qos.present.verification import cause_sentence
 from kubectl_qos.qos.cgroup.tree import CgroupLevel, cgroup_tree
-from kubectl_qos.qos.observed import Observed, ObservedContainer
 from kubectl_qos.qos.prediction import CgroupPrediction, Prediction, predict_running
-from kubectl_qos.qos.verification import verify_pod
 from tests.qos.recorded import measured_c, pods_c, setup_c
 
 RUN = "crun-systemd"

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from kubectl_qos.analysis.node_table import build_node_row
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodUsage, UsageOrigin
 from kubectl_qos.present.next_death import killed_by
-from kubectl_qos.present.node_rows import build_node_row
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import NextDeath, next_deaths
 from kubectl_qos.qos.simulation.node_state import state_of_node

@@ -8,6 +8,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kubectl_qos.analysis.pod_table import build_rows
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.kubelet import CgroupDriver, Kubelet, MemoryReservationPolicy, Node, NodeSetup
 from kubectl_qos.k8s.objects import Pod, convert
@@ -16,7 +17,6 @@ from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
 from kubectl_qos.k8s.usage import PodUsage
 from kubectl_qos.k8s.validation import pod_refusals
 from kubectl_qos.present.explanation import explain_pod, text_lines
-from kubectl_qos.present.pod_rows import build_rows
 from kubectl_qos.qos.cgroup.tree import cgroup_tree
 from kubectl_qos.qos.prediction import predict
 from kubectl_qos.qos.ranking import rank_node

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from textual.widgets import Input
 
+from kubectl_qos.analysis.pod_table import build_rows
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.explanation import Explanation, explain_pod
-from kubectl_qos.present.pod_rows import build_rows
 from kubectl_qos.tui.lists.panes import ExplanationPanel
 from kubectl_qos.tui.screens import browse
 from kubectl_qos.tui.screens.main import MainScreen

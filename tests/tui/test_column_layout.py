@@ -5,12 +5,12 @@ from itertools import pairwise
 import pytest
 from msgspec.structs import replace
 
+from kubectl_qos.analysis.pod_table import PodRow, build_rows
 from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.format import shortened
 from kubectl_qos.present.output import Align, column
 from kubectl_qos.present.pod_columns import HISTORY_KEYS, PSI_KEYS, WIDE_KEYS
-from kubectl_qos.present.pod_rows import PodRow, build_rows
 from kubectl_qos.tui.lists.panes import NAMESPACE_COLUMNS, NODE_COLUMNS, group_layout, group_token
 from kubectl_qos.tui.lists.pods import (
     BARS_FROM,

@@ -19,10 +19,10 @@ from textual.widget import Widget
 from textual.widgets import Input, Static
 from textual.widgets._footer import FooterKey
 
+from kubectl_qos.analysis.pod_table import build_rows, is_at_risk
 from kubectl_qos.config.state import UiState
 from kubectl_qos.k8s.kinds import Workload
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.present.pod_rows import build_rows, is_at_risk
 from kubectl_qos.tui.actions import ACTIONS, Action, BindingGroup, Keys, actions_in_group
 from kubectl_qos.tui.app import ContextSwitch, QosApp
 from kubectl_qos.tui.lists.base import ListTable

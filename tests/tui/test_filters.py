@@ -12,13 +12,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from kubectl_qos.analysis.pod_table import PodRow, build_rows
 from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.output import ColumnType
 from kubectl_qos.present.pod_columns import BY_KEY
-from kubectl_qos.present.pod_rows import PodRow, build_rows
 from kubectl_qos.tui.filters import RowFilter, filter_completions
 from kubectl_qos.tui.lists.base import RowSelection
 from kubectl_qos.tui.lists.pods import PodList

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubectl_qos.analysis.pod_table import PodRow, build_rows
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.present.pod_rows import PodRow, build_rows
 from kubectl_qos.tui.matching import LONGEST_QUERY, fuzzy_matches
 from tests.tui.sources import demo
 

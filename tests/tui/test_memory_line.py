@@ -8,12 +8,12 @@ from pathlib import Path
 import msgspec
 from textual.app import App, ComposeResult
 
+from kubectl_qos.analysis.node_table import build_node_row, build_node_rows
 from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.k8s.objects import Condition
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import Pressure, Psi, PsiData
 from kubectl_qos.present.node_columns import NODE_COLUMNS, memory_bar
-from kubectl_qos.present.node_rows import build_node_row, build_node_rows
 from kubectl_qos.present.pod_columns import PSI_KEYS
 from kubectl_qos.tui.lists.groups import NodeList
 from kubectl_qos.tui.lists.panes import MemoryLine

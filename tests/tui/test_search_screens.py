@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from textual.widgets import Input
 
+from kubectl_qos.analysis.pod_table import build_rows
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.present.pod_rows import build_rows
 from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.screens.search import ColumnsScreen, Finder
 from kubectl_qos.tui.view import ListKind, View

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubectl_qos.analysis.pod_table import build_rows, kill_order
 from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.present.pod_rows import build_rows, kill_order
 from kubectl_qos.tui.view_model import build_view_model
 from kubectl_qos.tui.widgets import table as table_order
 from kubectl_qos.tui.widgets.table import RowLines, RowOrder, group_starts, key_index, row_index

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubectl_qos.analysis.pod_table import build_rows
 from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage
-from kubectl_qos.present.pod_rows import build_rows
 from kubectl_qos.qos.simulation.next_death import NO_GROWTH, Growth
 from kubectl_qos.tui.lists.pods import TREND, PodList
 from kubectl_qos.tui.view_model import BARS, MOST, Trends, sparkline

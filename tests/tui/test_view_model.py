@@ -6,6 +6,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
+from kubectl_qos.analysis.pod_table import build_rows, is_at_risk
 from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.cluster.source import Health
 from kubectl_qos.errors import QosError
@@ -13,7 +14,6 @@ from kubectl_qos.k8s.objects import Condition
 from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import UsageOrigin
-from kubectl_qos.present.pod_rows import build_rows, is_at_risk
 from kubectl_qos.tui.actions import Keys
 from kubectl_qos.tui.filters import RowFilter
 from kubectl_qos.tui.follower import FollowStatus

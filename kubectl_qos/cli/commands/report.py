@@ -15,10 +15,10 @@ from kubectl_qos.cli.flags import add_at, add_bundle, add_output, add_target
 from kubectl_qos.errors import EXIT_ERROR, QosError, UsageError
 
 if TYPE_CHECKING:
+    from kubectl_qos.analysis.incident import About, Incident
     from kubectl_qos.cli.options import SourceOptions
     from kubectl_qos.cluster.bundle import Contents
     from kubectl_qos.k8s.snapshot import Snapshot
-    from kubectl_qos.present.incident import About, Incident
 
 DAY_SECONDS: Final = 86_400
 DESCRIPTION: Final = """\
@@ -110,7 +110,7 @@ def run(options: Options) -> int:
         facts = replace(facts, scope=replace(facts.scope, names=frozenset(mine or {reference.name})))
     missing = kills_command.find_missing(references, facts)
     if kills or not missing:
-        from kubectl_qos.present.incident import Incident
+        from kubectl_qos.analysis.incident import Incident
 
         incident = Incident(
             about=_about(facts, source.node, reference),
@@ -144,7 +144,7 @@ def run(options: Options) -> int:
 
 
 def _about(facts: kills_command.Facts, node: str | None, reference: resources.Reference | None) -> About:
-    from kubectl_qos.present.incident import About
+    from kubectl_qos.analysis.incident import About
 
     if node is not None:
         return About("Node", "", node)

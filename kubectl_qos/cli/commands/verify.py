@@ -14,10 +14,10 @@ from kubectl_qos.errors import EXIT_TROUBLE, InputError, UsageError, trouble
 from kubectl_qos.present.format import escape
 
 if TYPE_CHECKING:
+    from kubectl_qos.analysis.observed import Files
+    from kubectl_qos.analysis.verification import Verified
     from kubectl_qos.cli.options import SourceOptions
     from kubectl_qos.cli.verify_readers import PodReading, Readings, VerifiedPods
-    from kubectl_qos.qos.observed import Files
-    from kubectl_qos.qos.verification import Verified
 
 EXIT_DRIFT: Final = 1
 DESCRIPTION: Final = """\
@@ -172,10 +172,10 @@ def _verify(
     pods: VerifiedPods, readings: Sequence[PodReading], levels: Mapping[str, Files]
 ) -> Iterator[Verified]:
     """Each pod, and before them the levels above pods as far as they were read."""
+    from kubectl_qos.analysis.verification import Verified, verify_levels, verify_pod
     from kubectl_qos.k8s.snapshot import OTHER_PODS
     from kubectl_qos.qos.cgroup.tree import cgroup_tree
     from kubectl_qos.qos.prediction import predict_running
-    from kubectl_qos.qos.verification import Verified, verify_levels, verify_pod
 
     setup = pods.setup
     if levels:

@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from kubectl_qos.analysis.drift import DriftReason
+from kubectl_qos.analysis.verification import CheckedValue, Verified
 from kubectl_qos.k8s.rbac import TIERS, AccessReview, Permission
 from kubectl_qos.present.rbac import Reviews, permission_notes, permissions
 from kubectl_qos.present.values import Document, Values, camel
 from kubectl_qos.present.verification import cause_sentence
 from kubectl_qos.qos.cgroup.tree import CgroupLevel
-from kubectl_qos.qos.drift import DriftReason
 from kubectl_qos.qos.reason import Confidence
-from kubectl_qos.qos.verification import CheckedValue, Verified
 
 
 class ProcessValues(Values, frozen=True, kw_only=True):

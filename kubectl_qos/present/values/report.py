@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubectl_qos.present.incident import Death, Incident
+from kubectl_qos.analysis.incident import Death, Incident
 from kubectl_qos.present.output import row_values
 from kubectl_qos.present.pod_columns import VALUE_COLUMNS
 from kubectl_qos.present.report import clock, others_sentence, prevention_sentence, summary

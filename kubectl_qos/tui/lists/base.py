@@ -12,6 +12,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from textual.content import Content
 
+from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.config.state import UiState
 from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.present.clusters import CLUSTER_COLUMNS
@@ -20,7 +21,6 @@ from kubectl_qos.present.groups import NAMESPACE_COLUMNS, WORKLOAD_COLUMNS
 from kubectl_qos.present.node_columns import NODE_COLUMNS
 from kubectl_qos.present.output import Column, ColumnType, table, table_values, to_csv, to_json, to_yaml
 from kubectl_qos.present.pod_columns import VALUE_COLUMNS
-from kubectl_qos.present.pod_rows import PodRow
 from kubectl_qos.tui.filters import Fields, RowFilter
 from kubectl_qos.tui.follower import attempt
 from kubectl_qos.tui.view import ListKind, View

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from textual.timer import Timer
 
+from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.cluster.fleet import read_each
 from kubectl_qos.cluster.source import Source
 from kubectl_qos.errors import QosError
@@ -25,7 +26,6 @@ from kubectl_qos.present.clusters import (
     worst_text,
 )
 from kubectl_qos.present.format import age, count, duration, escape
-from kubectl_qos.present.pod_rows import PodRow
 from kubectl_qos.tui.filters import Fields
 from kubectl_qos.tui.follower import attempt, run_in_background
 from kubectl_qos.tui.lists.base import ListDefinition, ListRows

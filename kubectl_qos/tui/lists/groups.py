@@ -12,6 +12,8 @@ from typing import Any, Final, TypeVar, cast
 
 from rich.cells import cell_len
 
+from kubectl_qos.analysis.node_table import NodeRow, NodeRows, build_node_rows, trouble_first
+from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.k8s.kinds import Workload, find_workload
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey
@@ -34,10 +36,8 @@ from kubectl_qos.present.node_columns import (
     memory_bar,
     memory_ticks,
 )
-from kubectl_qos.present.node_rows import NodeRow, NodeRows, build_node_rows, trouble_first
 from kubectl_qos.present.output import column
 from kubectl_qos.present.pod_columns import PSI_KEYS
-from kubectl_qos.present.pod_rows import PodRow
 from kubectl_qos.present.reasons import CLASSES, no_usage_reason
 from kubectl_qos.present.timeline import foremost
 from kubectl_qos.qos.qos_class import QosClass

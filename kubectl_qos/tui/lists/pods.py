@@ -11,6 +11,7 @@ from typing import Any, Final, cast
 
 from rich.cells import cell_len
 
+from kubectl_qos.analysis.pod_table import PodRow, PodRows, build_rows, is_at_risk
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.format import NONE, UNKNOWN, escape, eta
 from kubectl_qos.present.next_death import distance, killed_by, victim
@@ -23,7 +24,6 @@ from kubectl_qos.present.pod_columns import (
     WIDE_KEYS,
     PodColumn,
 )
-from kubectl_qos.present.pod_rows import PodRow, PodRows, build_rows, is_at_risk
 from kubectl_qos.present.reasons import CLASSES, why_lines
 from kubectl_qos.qos.flags import Flag
 from kubectl_qos.qos.prediction import predict_running

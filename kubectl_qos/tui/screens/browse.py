@@ -13,13 +13,13 @@ from textual.containers import Horizontal, Vertical
 from textual.reactive import var
 from textual.widgets import ContentSwitcher, Static
 
+from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.config.state import UiState
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.explanation import explain_pod
 from kubectl_qos.present.format import arrived_text, escape
 from kubectl_qos.present.next_death import distance, killed_by, victim
-from kubectl_qos.present.pod_rows import PodRow
 from kubectl_qos.qos.simulation.next_death import NextDeath
 from kubectl_qos.tui.filters import filter_completions
 from kubectl_qos.tui.follower import run_in_background

@@ -13,6 +13,7 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Static
 
+from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.edit.edits import Edit, apply_edits
 from kubectl_qos.edit.goals import Goal, edits_for_step
 from kubectl_qos.edit.preview import Preview
@@ -24,7 +25,6 @@ from kubectl_qos.present.findings import obstacle_sentence
 from kubectl_qos.present.format import escape
 from kubectl_qos.present.moments import deaths_at_moments
 from kubectl_qos.present.output import Section
-from kubectl_qos.present.pod_rows import PodRow
 from kubectl_qos.present.reasons import step_sentence
 from kubectl_qos.present.score import cheapest_section
 from kubectl_qos.qos.oom_score import is_mirror, is_static

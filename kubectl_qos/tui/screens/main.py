@@ -9,11 +9,11 @@ from typing import Final
 
 from textual import on
 
+from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.k8s.kinds import find_workload
 from kubectl_qos.present.format import UNKNOWN, escape
 from kubectl_qos.present.next_death import Deaths, deaths_on_nodes
-from kubectl_qos.present.pod_rows import PodRow
 from kubectl_qos.tui.actions import BindingGroup, actions_in_group
 from kubectl_qos.tui.filters import RowFilter
 from kubectl_qos.tui.follower import run_in_background

@@ -18,10 +18,10 @@ from textual.markup import escape as escape_markup
 from textual.widget import Widget
 from textual.widgets import Input, Label
 
+from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.present.format import escape
 from kubectl_qos.present.output import Column, column
 from kubectl_qos.present.pod_columns import BY_KEY
-from kubectl_qos.present.pod_rows import PodRow
 from kubectl_qos.tui.actions import BindingGroup, actions_in_group
 from kubectl_qos.tui.lists.pods import pod_token
 from kubectl_qos.tui.matching import LONGEST_QUERY, fuzzy_matches

@@ -17,11 +17,11 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Static
 
+from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present import simulation as present
 from kubectl_qos.present.format import escape
-from kubectl_qos.present.pod_rows import PodRow
 from kubectl_qos.present.reasons import missing_sentence, no_usage_reason
 from kubectl_qos.qos.simulation.engine import Simulation, simulate
 from kubectl_qos.qos.simulation.node_state import ContainerGrowth, NodeState, Scenario, state_of_node

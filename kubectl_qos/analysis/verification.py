@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
+from kubectl_qos.analysis.drift import SUMS, CauseFinder, DriftCause, DriftReason, cause_above
+from kubectl_qos.analysis.observed import Files, Observed, ObservedContainer, ObservedProcess, pod_directory
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.qos.cgroup.memory import MEMORY_HIGH, MEMORY_LOW, MEMORY_MIN
 from kubectl_qos.qos.cgroup.tree import CgroupLevel, CgroupTree
-from kubectl_qos.qos.drift import SUMS, CauseFinder, DriftCause, DriftReason, cause_above
-from kubectl_qos.qos.observed import Files, Observed, ObservedContainer, ObservedProcess, pod_directory
 from kubectl_qos.qos.prediction import ContainerPrediction, Prediction
 from kubectl_qos.qos.reason import Confidence
 

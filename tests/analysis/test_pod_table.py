@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from kubectl_qos.analysis.pod_table import PodRow, build_rows, is_at_risk, row_risk
 from kubectl_qos.cluster.files import DemoSource, pod_from_yaml
 from kubectl_qos.errors import UsageError
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
@@ -12,7 +13,6 @@ from kubectl_qos.k8s.snapshot import Missing, Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
 from kubectl_qos.present.output import aligned, find_column, table
 from kubectl_qos.present.pod_columns import ALL_COLUMNS, BY_KEY, OTHER_NAMES
-from kubectl_qos.present.pod_rows import PodRow, build_rows, is_at_risk, row_risk
 from kubectl_qos.present.reasons import WITHOUT_USAGE
 from kubectl_qos.qos.flags import Flag, Risk
 

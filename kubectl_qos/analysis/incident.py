@@ -11,6 +11,7 @@ from functools import cached_property
 from math import inf
 from typing import Final, NamedTuple
 
+from kubectl_qos.analysis.pod_table import PodRow, build_rows
 from kubectl_qos.edit.fixes import Fix, Unfixed
 from kubectl_qos.edit.kubelet_settings import fix_kubelet
 from kubectl_qos.errors import InputError
@@ -25,7 +26,6 @@ from kubectl_qos.present.fixes import OWN, FixList, fixes_for_pods, fixes_on_nod
 from kubectl_qos.present.format import count, escape, full_name
 from kubectl_qos.present.kills import evidence_sentence, mechanism_sentence, subject
 from kubectl_qos.present.next_death import Deaths, deaths_of_pods, deaths_on_nodes
-from kubectl_qos.present.pod_rows import PodRow, build_rows
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.evidence import SLACK_SECONDS, ended_evidence
 from kubectl_qos.qos.kills.report import seconds_between

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from kubectl_qos.analysis import incident
+from kubectl_qos.analysis.incident import About, Incident, TimelineEntry
 from kubectl_qos.k8s.events import Event, EventList
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.present import incident
-from kubectl_qos.present.incident import About, Incident, TimelineEntry
 from kubectl_qos.qos.kills.analyze import Kill, find_kills
 from kubectl_qos.qos.kills.evidence import Diagnosis
 from kubectl_qos.qos.reason import Confidence, Mechanism

@@ -8,11 +8,8 @@ from typing import Any
 
 import pytest
 
-from kubectl_qos.k8s.kubelet import CgroupDriver, Kubelet, Node, NodeSetup, Origin
-from kubectl_qos.k8s.objects import Pod, convert
-from kubectl_qos.qos.cgroup.tree import CgroupLevel, CgroupTree, cgroup_tree
-from kubectl_qos.qos.drift import KERNEL_DEFAULTS, DriftReason
-from kubectl_qos.qos.observed import (
+from kubectl_qos.analysis.drift import KERNEL_DEFAULTS, DriftReason
+from kubectl_qos.analysis.observed import (
     Observed,
     ObservedContainer,
     ObservedProcess,
@@ -20,9 +17,12 @@ from kubectl_qos.qos.observed import (
     observed_from_sections,
     observed_on_node,
 )
+from kubectl_qos.analysis.verification import CheckedValue, verify_levels, verify_pod
+from kubectl_qos.k8s.kubelet import CgroupDriver, Kubelet, Node, NodeSetup, Origin
+from kubectl_qos.k8s.objects import Pod, convert
+from kubectl_qos.qos.cgroup.tree import CgroupLevel, CgroupTree, cgroup_tree
 from kubectl_qos.qos.prediction import predict
 from kubectl_qos.qos.process_order import HostProcess
-from kubectl_qos.qos.verification import CheckedValue, verify_levels, verify_pod
 from tests.qos.recorded import RECORDED, VARIANTS, Case, case_of, cases, node_of, rows_of, setup_of
 
 VARIANT = pytest.mark.parametrize("variant", VARIANTS)

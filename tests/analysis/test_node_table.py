@@ -8,6 +8,8 @@ from random import Random
 import pytest
 from msgspec.structs import replace as replace_struct
 
+from kubectl_qos.analysis.node_table import NodeRow, NodeRows, build_node_row, build_node_rows
+from kubectl_qos.analysis.pod_table import build_rows
 from kubectl_qos.cluster.files import DemoSource, pod_from_yaml
 from kubectl_qos.errors import UsageError
 from kubectl_qos.k8s.kubelet import Kubelet, Origin, with_origin
@@ -21,9 +23,7 @@ from kubectl_qos.present.node_columns import (
     OTHER_NAMES,
     WIDE_KEYS,
 )
-from kubectl_qos.present.node_rows import NodeRow, NodeRows, build_node_row, build_node_rows
 from kubectl_qos.present.output import Column, find_column, table
-from kubectl_qos.present.pod_rows import build_rows
 from kubectl_qos.qos.qos_class import QosClass
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from kubectl_qos.analysis.observed import Observed, ObservedContainer
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.allocation import resize_condition
 from kubectl_qos.k8s.defaulting import with_containers
@@ -23,7 +24,6 @@ from kubectl_qos.qos.cgroup.names import class_name, kubepods_name, literal
 from kubectl_qos.qos.cgroup.pod import UPDATED_IN_PLACE
 from kubectl_qos.qos.cgroup.tree import CgroupLevel, Directory
 from kubectl_qos.qos.cgroup.values import UNWRITTEN
-from kubectl_qos.qos.observed import Observed, ObservedContainer
 from kubectl_qos.qos.prediction import ContainerPrediction, Prediction, predict
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Confidence
