@@ -17,7 +17,7 @@ from kubectl_qos.errors import EXIT_ERROR, ApiError, UsageError
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.metrics.exported import Exported, ExportedNode, read_exported
 from kubectl_qos.present import next_death, node_columns, pod_columns
-from kubectl_qos.present.format import UNKNOWN, count, duration, escape
+from kubectl_qos.present.format import UNKNOWN, count, duration, escape, mebibytes
 from kubectl_qos.present.output import Column, column, find_column, table
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Mechanism
@@ -233,8 +233,8 @@ def _node_row(name: str, node: ExportedNode) -> _Row:
     if first is not None:
         victim_score = node.pods[first].get("pod_oom_score")
         values |= {"kernel_victim": "/".join(first), "victim_score": victim_score}
-    is_bound = _is_upper_bound(node, Mechanism.EVICTION)
-    cells = {key: node_columns.left_text(size, is_bound=is_bound) for key, size in left.items()}
+    at_most = next_death.AT_MOST if _is_upper_bound(node, Mechanism.EVICTION) else ""
+    cells = {key: f"{at_most}{mebibytes(size)}" for key, size in left.items() if size is not None}
     if death is None:
         return _Row((name,), values, cells)
     victim, by = next_death.victim(death), next_death.killed_by(death)

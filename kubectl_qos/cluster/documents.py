@@ -31,6 +31,7 @@ from kubectl_qos.k8s.usage import (
     usage_by_pod,
     usage_from_summary,
 )
+from kubectl_qos.qos.process_order import HostProcess, HostView
 from kubectl_qos.yaml_loader import YamlDocument, read_yaml
 
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
@@ -236,6 +237,7 @@ class ParsedObjects:
     nodes: dict[str, NodeObject] = field(default_factory=dict)
     usage: dict[PodKey, PodUsage] = field(default_factory=dict)
     node_usage: dict[str, int] = field(default_factory=dict)
+    processes: list[HostProcess] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     problems: list[InputError] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
@@ -354,6 +356,8 @@ class ParsedObjects:
             summary = msgspec.convert(raw, Summary, strict=False)
             self.usage |= usage_from_summary(summary)
             self.node_usage |= {summary.node.node_name: summary.node.working_set_bytes or 0}
+        elif kind == "HostView" and self.objects is None:
+            self.processes += msgspec.convert(raw, HostView).processes
         elif kind == "Event" and raw.get("apiVersion", "v1") == "v1":
             # Those of events.k8s.io are the same in other words; a custom resource may have this name too.
             self.events.append(convert(raw, Event))

@@ -26,6 +26,7 @@ from kubectl_qos.k8s.kubelet import Kubelet, Node, node_from_object
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import NO_OVERRIDES, NodeOverrides, Scope, Snapshot
+from kubectl_qos.qos.process_order import with_largest
 
 if TYPE_CHECKING:
     from kubectl_qos.cluster.writer import Writer
@@ -119,7 +120,7 @@ class FileSource(Source):
         return Snapshot(
             pods=tuple(parsed.pods),
             nodes=parsed.nodes,
-            usage=parsed.usage,
+            usage=with_largest(parsed.usage, parsed.pods, parsed.processes),
             node_usage=parsed.node_usage,
             overrides=self._overrides,
         ).with_missing_releases()

@@ -313,7 +313,7 @@ class _RankSearch:
             most = _OUT_OF_REACH
         highest = {}
         for score in mine.alive():
-            used = score.usage.kernel_bytes // page if score.usage is not None else 0
+            used = score.usage.scored_bytes // page if score.usage is not None else 0
             if thousandth:
                 highest[score.name] = (most - used) // thousandth
             else:

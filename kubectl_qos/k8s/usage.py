@@ -71,13 +71,22 @@ class MemoryParts(ApiStruct, frozen=True, omit_defaults=False):
 
 
 class ContainerUsage(NamedTuple):
-    """A container's memory in bytes, what that consists of, and what it waited for; None is unknown."""
+    """A container's memory in bytes, what that consists of, and what it waited for; None is unknown.
+
+    `largest_bytes` is what the kernel counts of its largest process.
+    """
 
     working_set_bytes: int
     rss_bytes: int | None = None
     swap_bytes: int | None = None
     pressure: Pressure | None = None
     parts: MemoryParts | None = None
+    largest_bytes: int | None = None
+
+    @property
+    def scored_bytes(self) -> int:
+        """What badness counts of its largest process: all of its memory, unless that is known better."""
+        return self.kernel_bytes if self.largest_bytes is None else self.largest_bytes
 
     @property
     def kernel_bytes(self) -> int:

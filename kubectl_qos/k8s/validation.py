@@ -70,6 +70,9 @@ def pod_refusals(pod: Pod, release: Release) -> list[Refusal]:
         refusals += _unsupported(pod.spec.resources, release)
         refusals += _requirements(_POD_LEVEL, pod.spec.resources, "", release)
         refusals += _pod_level(pod, pod.spec.resources, release)
+    elif pod.spec.resources is not None and release.has(Change.POD_LEVEL_NEEDS_SUPPORT):
+        reason = "PodLevelResourcesNotSupported: PodLevelResources feature gate is disabled"
+        refusals.append(Refusal(_POD_LEVEL, f"the kubelet rejects it: {reason}"))
     return refusals
 
 

@@ -36,6 +36,7 @@ from kubectl_qos.present.format import (
     psi_text,
     short_path,
 )
+from kubectl_qos.present.next_death import conditions
 from kubectl_qos.present.output import ARROW, Line, Section, ValueChange, sentences, spaced_lines
 from kubectl_qos.present.pod_columns import WITH_PSI
 from kubectl_qos.present.score import ScoreParts, score_parts
@@ -110,7 +111,7 @@ def explain_pod(
     resize = _resize_effects(pod, neighbours[places[0]], snapshot)
     sections = (
         _class(prediction),
-        _oom(prediction, row, rows, usage, mine),
+        _oom(prediction, row, rows, usage, mine, conditions(snapshot, pod)),
         _cgroup(prediction),
         _swap(prediction),
         _eviction(prediction, row, rows, mine),
@@ -193,6 +194,7 @@ def _oom(
     rows: PodRows,
     usage: PodUsage | None,
     mine: Sequence[PodRow],
+    more: Iterable[str],
 ) -> Section:
     found = killers(prediction.setup)
     killed_by = sentences(*filter(None, [reasons.killer_sentence(found)]))
@@ -217,7 +219,7 @@ def _oom(
         lines += _neighbours("killed", row.rank, named)
         if node.basis is Basis.ADJ:
             lines.append(Line("memory usage is unknown: the rank is by oom_score_adj alone"))
-    lines += _userspace_lines(row, rows, found)
+    lines += [*map(Line, more), *_userspace_lines(row, rows, found)]
     return Section("OOM", reasons.rank_sentence(row, node), (*lines, *killed_by))
 
 

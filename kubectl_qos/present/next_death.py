@@ -1,6 +1,8 @@
 """The next deaths in words and as a table; timeline.py has the picture of how far away they are."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from kubectl_qos.errors import InputError
@@ -8,7 +10,7 @@ from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.present.crash_loops import loop_notes
-from kubectl_qos.present.format import count, duration, escape, eta, full_name, mebibytes
+from kubectl_qos.present.format import count, duration, escape, eta, first_few, full_name, mebibytes
 from kubectl_qos.present.output import BYTES, NUMBER, Column, column
 from kubectl_qos.present.reasons import (
     WITHOUT_USAGE,
@@ -18,8 +20,9 @@ from kubectl_qos.present.reasons import (
     unmeasured_notes,
 )
 from kubectl_qos.qos.reason import Mechanism
+from kubectl_qos.qos.simulation.engine import Contender
 from kubectl_qos.qos.simulation.next_death import NextDeath, deaths_of, next_deaths, times_on_node
-from kubectl_qos.qos.simulation.node_state import NodeState, state_of_node
+from kubectl_qos.qos.simulation.node_state import Growth, NodeState, state_of_node
 
 EVERYWHERE: Final = Scope()
 AT_MOST: Final = "at most "
@@ -65,10 +68,10 @@ class NodeDeaths(NamedTuple):
     deaths: tuple[NextDeath, ...]
 
 
-def deaths_on_node(snapshot: Snapshot, node: str) -> NodeDeaths:
+def deaths_on_node(snapshot: Snapshot, node: str, growth: Growth | None = None) -> NodeDeaths:
     """What waits on one node. Raises InputError where nothing can be said of it."""
     state = state_of_node(snapshot, node)
-    return NodeDeaths(state, tuple(next_deaths(state)))
+    return NodeDeaths(state, tuple(next_deaths(replace(state, growth=growth or state.growth))))
 
 
 def deaths_on_nodes(
@@ -90,7 +93,7 @@ def deaths_on_nodes(
             continue
         of_scope = {pod.key for pod in states[name].pods if scope.matches(pod.pod)}
         is_whole = len(of_scope) == len(states[name].pods)
-        waiting = next_deaths(states[name], 1 if only_next and is_whole else None)
+        waiting = next_deaths(states[name], 1 if only_next and is_whole else None, contests=True)
         mine = [death for death in waiting if is_whole or death.key in of_scope]
         rows += _rows(snapshot, name, mine[:1] if only_next else mine)
     only = states[nodes[0]] if len(nodes) == 1 else None
@@ -103,7 +106,7 @@ def deaths_of_pods(snapshot: Snapshot, pods: Sequence[Pod]) -> Deaths:
     states = {name: state_of_node(snapshot, name) for name in sorted({pod.node_name for pod in pods})}
     keys, rows = {(pod.namespace, pod.name) for pod in pods}, []
     for name, state in states.items():
-        rows += _rows(snapshot, name, deaths_of(state, keys))
+        rows += _rows(snapshot, name, deaths_of(state, keys, contests=True))
     return _deaths(snapshot, rows, states, pods)
 
 
@@ -119,6 +122,7 @@ def _deaths(
     notes = [*unmeasured_notes(snapshot, states), *problems, *loop_notes(pods, snapshot.usage, releases)]
     if rows:
         notes += [*mechanism_notes(row.death for row in rows), *state_notes(states, snapshot.usage)]
+        notes += filter(None, (condition(row.death) for row in rows))
         notes += [history_note(snapshot.history)] if snapshot.history.containers else []
     return Deaths(tuple(rows), tuple(notes))
 
@@ -128,6 +132,38 @@ def _rows(snapshot: Snapshot, node: str, deaths: Iterable[NextDeath]) -> list[De
     times = times_on_node(snapshot, node) if snapshot.history.containers else {}
     keys = ((death, (death.mechanism, death.key, death.container)) for death in deaths)
     return [DeathRow(node, death, None if death.before else times.get(key)) for death, key in keys]
+
+
+def condition(death: NextDeath) -> str:
+    """What decides whether it is another victim, empty where nothing does."""
+
+    def named(other: Contender) -> str:
+        return victim(death._replace(key=other.key, container=other.container, qos=other.qos_class))
+
+    parts, rival = [], death.rival
+    if rival is not None:
+        size = _up(rival.size_bytes)
+        parts.append(f"{victim(death)} if one of its processes holds {size}, else {named(rival)}")
+    if death.growing:
+        sizes = [f"{named(other)} from {_up(other.size_bytes)}" for other in death.growing]
+        parts.append(f"a container that alone grows is killed itself: {first_few(sizes)}")
+    return f"{killed_by(death)}: {'; '.join(parts)}" if parts else ""
+
+
+def conditions(snapshot: Snapshot, pod: Pod) -> Iterator[str]:
+    """What decides whether the kernel chooses a pod; nothing where its node is not known."""
+    with suppress(InputError):
+        state = state_of_node(snapshot, pod.node_name)
+        for death in deaths_of(state, {(pod.namespace, pod.name)}, contests=True):
+            if death.grown_bytes is not None:
+                yield f"{distance(death)} {killed_by(death)}"
+            elif death.rival is not None:
+                yield condition(death._replace(growing=()))
+
+
+def _up(size_bytes: int) -> str:
+    """Whole Mi, rounded up."""
+    return mebibytes(size_bytes + (1 << 20) - 1)
 
 
 def mechanism_notes(deaths: Iterable[NextDeath]) -> Iterator[str]:
@@ -161,17 +197,18 @@ def victim(death: NextDeath) -> str:
 
 def killed_by(death: NextDeath) -> str:
     """By whom, and why: `own limit 98%`, `kubelet evicts`, `kernel: node full`."""
+    grown = f", if it alone grows: from {_up(death.grown_bytes)}" if death.grown_bytes is not None else ""
     if death.mechanism is Mechanism.EVICTION:
         grace = f" after {duration(death.grace_seconds)}" if death.grace_seconds is not None else ""
         return f"kubelet evicts{grace}{', or pressure just ended' if death.is_reported else ''}"
     if death.mechanism is Mechanism.KUBEPODS_LIMIT:
-        return "kubepods limit"
+        return f"kubepods limit{grown}"
     if death.mechanism is Mechanism.NODE:
-        return "kernel: node full"
+        return f"kernel: node full{grown}"
     whose = "own limit" if death.is_own else "pod limit"
     if not death.limit_bytes or death.used_bytes is None:
         return whose
-    return f"{whose} {100 * death.used_bytes / death.limit_bytes:.0f}%"
+    return f"{whose} {100 * death.used_bytes / death.limit_bytes:.0f}%{grown}"
 
 
 def turn(death: NextDeath) -> str:

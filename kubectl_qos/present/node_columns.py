@@ -1,11 +1,13 @@
 """The columns of nodes, and the bar of a node's memory."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
 from itertools import pairwise
 from typing import Final, NamedTuple
 
 from kubectl_qos.analysis.node_table import NodeRow, percent, trouble_first
-from kubectl_qos.present.format import NONE, UNKNOWN, binary, escape, mebibytes
+from kubectl_qos.present.format import NONE, UNKNOWN, binary, escape
 from kubectl_qos.present.next_death import AT_MOST, distance, killed_by, victim
 from kubectl_qos.present.output import BYTES, NUMBER, PERCENT, Column, column
 from kubectl_qos.present.pod_columns import PSI_COLUMNS
@@ -37,15 +39,13 @@ def _no_threshold(row: NodeRow) -> str:
     return NONE if row.configured else UNKNOWN
 
 
-def left_text(left: int | None, nothing: str = "", *, is_bound: bool) -> str:
-    """Bytes until a threshold, at most so many where that is an upper bound."""
-    if left is None:
-        return nothing
-    return f"{AT_MOST if is_bound and left > 0 else ''}{mebibytes(left)}"
+def _bounded(of: NodeColumn) -> NodeColumn:
+    """The column of a distance, which says where it is an upper bound."""
 
+    def cell(row: NodeRow, now: datetime) -> str:
+        return f"{AT_MOST if row.is_bound and (of.value(row) or 0) > 0 else ''}{of.cell(row, now)}"
 
-def _no_distance(row: NodeRow) -> str:
-    return NONE if row.eviction is None and row.capacity else UNKNOWN
+    return replace(of, cell=cell)
 
 
 def _victim_name(row: NodeRow) -> str | None:
@@ -133,7 +133,7 @@ _COLUMNS: Final[tuple[NodeColumn, ...]] = (
         lambda row: row.to_eviction,
         "how much more memory may be used until then; below zero the kubelet already evicts",
         BYTES,
-        cell=lambda row: left_text(row.to_eviction, _no_distance(row), is_bound=row.is_bound),
+        empty=lambda row: NONE if row.eviction is None and row.capacity else UNKNOWN,
         ascending=True,
     ),
     column(
@@ -150,11 +150,7 @@ _COLUMNS: Final[tuple[NodeColumn, ...]] = (
         lambda row: row.to_soft_eviction,
         "how much more memory may be used before the soft threshold",
         BYTES,
-        cell=lambda row: left_text(
-            row.to_soft_eviction,
-            _no_threshold(row) if row.soft_eviction is None else UNKNOWN,
-            is_bound=row.is_bound,
-        ),
+        empty=lambda row: _no_threshold(row) if row.soft_eviction is None else UNKNOWN,
         ascending=True,
         header="TO_SOFT",
     ),
@@ -240,7 +236,8 @@ _COLUMNS: Final[tuple[NodeColumn, ...]] = (
     ),
 )
 
-NODE_COLUMNS: Final = {one.key: one for one in _COLUMNS}
+_DISTANCES: Final = {"to_eviction", "to_soft_eviction"}
+NODE_COLUMNS: Final = {one.key: _bounded(one) if one.key in _DISTANCES else one for one in _COLUMNS}
 
 DEFAULT_KEYS: Final = (
     *("node", "pods", "guaranteed", "burstable", "best_effort"),

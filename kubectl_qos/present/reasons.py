@@ -118,7 +118,7 @@ def score_formula(used: ContainerUsage | None, adj: int, node: Node) -> str:
     """
     page, kernel = node.page_size_bytes, kernel_formula(node.kernel)
     total = ((node.memory_capacity_bytes or 0) + node.swap_capacity_bytes) // page
-    memory = used.kernel_bytes if used is not None else 0
+    memory = used.scored_bytes if used is not None else 0
     points = badness(memory // page, adj, total, kernel)
     share = truncating_div(points * 1000, total)
     known = f"{memory // page} pages" if used is not None else "unknown"

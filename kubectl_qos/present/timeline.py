@@ -14,7 +14,8 @@ from kubectl_qos.present.format import binary, count, escape, eta, mebibytes, sh
 from kubectl_qos.present.next_death import Deaths, columns, distance, killed_by
 from kubectl_qos.present.output import table
 from kubectl_qos.qos.reason import Mechanism
-from kubectl_qos.qos.simulation.next_death import NO_GROWTH, OF_NODE, Growth, NextDeath, seconds_until
+from kubectl_qos.qos.simulation.next_death import OF_NODE, NextDeath, seconds_until
+from kubectl_qos.qos.simulation.node_state import NO_GROWTH, Growth
 
 LIST_BELOW: Final = 62
 """Narrower pictures are a list."""

@@ -6,13 +6,16 @@ container (ranking.py).
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
 import msgspec
 
+from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.k8s.usage import PodKey, PodUsage
+from kubectl_qos.qos.cgroup.names import pod_cgroup
 from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN, Kernel, badness, kernel_formula, proc_oom_score
 
 SCORE_SLACK: Final = 2
@@ -139,6 +142,26 @@ def oom_group(cgroup: str, oom_groups: Collection[str]) -> str | None:
     """The highest cgroup with memory.oom.group at or above a victim's, which dies whole; None without one."""
     above = [path for path in oom_groups if path in {"/", cgroup} or cgroup.startswith(f"{path}/")]
     return min(above, key=len, default=None)
+
+
+def with_largest(
+    usage: Mapping[PodKey, PodUsage], pods: Iterable[Pod], processes: Iterable[HostProcess]
+) -> dict[PodKey, PodUsage]:
+    """Usage with the largest process of each container that is among these, as the kernel counts it."""
+    largest: dict[str, int] = {}
+    for process in processes:
+        cgroup, size = pod_cgroup(process.cgroup), counted_pages(process, 1)
+        if cgroup is not None:
+            largest[cgroup.container_id] = max(size, largest.get(cgroup.container_id, 0))
+    known = dict(usage)
+    for pod in pods if largest else ():
+        key = pod.metadata.namespace, pod.metadata.name
+        ids = {one.name: one.container_id.rpartition("://")[2] for one in pod.status.every_container}
+        if key in known:
+            amounts = [(known[key].of(name), largest.get(ids.get(name, ""))) for name in known[key].names]
+            whole = (amount and amount._replace(largest_bytes=size) for amount, size in amounts)
+            known[key] = msgspec.structs.replace(known[key], amounts=tuple(filter(None, whole)))
+    return known
 
 
 def counted_pages(process: HostProcess, page: int) -> int:

@@ -312,7 +312,7 @@ class _Scorer:
         used = usage.of(name) if usage is not None else None
         if adj is None or not self.total_pages:
             return ContainerScore(name, kind, adj, used, None, None)
-        pages = used.kernel_bytes // self._page if used is not None else 0
+        pages = used.scored_bytes // self._page if used is not None else 0
         points = badness(pages, adj, self.total_pages, self._kernel)
         return ContainerScore(
             name, kind, adj, used, points, proc_oom_score(points, self.total_pages, self._kernel)

@@ -26,7 +26,8 @@ from kubectl_qos.present.next_death import NodeDeaths, deaths_on_node
 from kubectl_qos.qos.eviction import to_hard_eviction
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Mechanism
-from kubectl_qos.qos.simulation.next_death import NO_GROWTH, Growth, NextDeath, growth_of, seconds_until
+from kubectl_qos.qos.simulation.next_death import NextDeath, seconds_until
+from kubectl_qos.qos.simulation.node_state import NO_GROWTH, Growth, growth_of
 
 BARS: Final = "▁▂▃▄▅▆▇█"
 MOST: Final = 32
@@ -232,13 +233,14 @@ class ViewModel:
     cached_times: dict[str, Mapping[PodKey, float]] = field(default_factory=dict)
     cached_deaths: dict[str, tuple[tuple[object, ...], NodeDeaths | None]] = field(default_factory=dict)
 
-    def deaths(self, node: str) -> NodeDeaths | None:
+    def deaths(self, node: str, trends: Trends | None = None) -> NodeDeaths | None:
         """What waits on a node, None where nothing can be said; computed when it is first asked for."""
         inputs = self.by_node[node].inputs if node in self.by_node else ()
         known = self.cached_deaths.get(node)
         if known is None or len(known[0]) != len(inputs) or not all(map(is_, known[0], inputs)):
             try:
-                found = deaths_on_node(self.snapshot, node) if node else None
+                growth = trends.growth(self.pod_keys(node)) if trends is not None else None
+                found = deaths_on_node(self.snapshot, node, growth) if node else None
             except InputError:
                 found = None
             known = self.cached_deaths[node] = inputs, found
@@ -250,10 +252,10 @@ class ViewModel:
         inputs = self.by_node[node].inputs if node in self.by_node else ()
         return known[1] if known is not None and all(map(is_, known[0], inputs)) else None
 
-    def know_deaths(self) -> None:
+    def know_deaths(self, trends: Trends | None = None) -> None:
         """Compute those of nodes that have changed, of all where they are few; for a thread."""
         for node in self.by_node if len(self.by_node) <= FEW_NODES else ():
-            self.deaths(node)
+            self.deaths(node, trends)
 
     @property
     def nearest(self) -> tuple[str, NextDeath] | None:

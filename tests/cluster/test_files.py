@@ -280,6 +280,17 @@ def test_samples_of_nodes_and_a_kubelets_summary_are_read(tmp_path: Path) -> Non
         FileSource([str(summary)])
 
 
+def test_the_processes_of_a_node_are_read_beside_its_pods(tmp_path: Path) -> None:
+    """What `kubectl qos host -o json` has written: the largest process of each container."""
+    paths = []
+    for name in ("pods", "summary", "host"):
+        paths.append(str(tmp_path / f"{name}.json"))
+        Path(paths[-1]).write_bytes(gzip.decompress((RECORDED_D / f"node-set-{name}.json.gz").read_bytes()))
+    usage = FileSource(paths).snapshot(Scope()).usage["oom", "be-kids"].of("c")
+    assert usage is not None
+    assert (usage.kernel_bytes >> 20, usage.scored_bytes >> 20) == (171, 40)
+
+
 def test_files_without_any_pod(tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_text("kind: Service\n---\nkind: Secret\n")
     assert str(refusal(tmp_path / "x.yaml")) == f"{tmp_path}/x.yaml: no pods found, 1 Secret, 1 Service"

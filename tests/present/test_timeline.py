@@ -6,7 +6,8 @@ from kubectl_qos.present.format import eta
 from kubectl_qos.present.timeline import rate, text, timeline
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Mechanism
-from kubectl_qos.qos.simulation.next_death import NO_GROWTH, Growth, NextDeath, seconds_until
+from kubectl_qos.qos.simulation.next_death import NextDeath, seconds_until
+from kubectl_qos.qos.simulation.node_state import NO_GROWTH, Growth
 
 MIB = 1 << 20
 FULL = NextDeath(Mechanism.NODE, 100 * MIB, ("shop", "api"), "c", QosClass.BURSTABLE, 30 * MIB)

@@ -1,5 +1,6 @@
 """The recorded nodes (kubelet 1.36.2, containerd, runc, cgroup v2): measured there, and predicted of them."""
 
+import copy
 import gzip
 import json
 import re
@@ -9,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import yaml
 
 from kubectl_qos.analysis.observed import Observed, ObservedContainer, ObservedProcess
@@ -16,8 +18,10 @@ from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, kubelet_from_confi
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import Snapshot
-from kubectl_qos.k8s.usage import Summary, usage_from_summary
+from kubectl_qos.k8s.usage import PodUsage, Summary, usage_from_summary
 from kubectl_qos.qos.prediction import Prediction, predict
+from kubectl_qos.qos.process_order import HostView
+from kubectl_qos.qos.simulation.node_state import NodeState, state_of_node
 
 RECORDED = Path(__file__).parents[1] / "recordings" / "node-1.36"
 VARIANTS = ["systemd", "memoryqos-tiered", "limitedswap", "singleprocessoomkill"]
@@ -141,6 +145,39 @@ def _read(path: Path) -> Any:
     return json.loads(gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes())
 
 
+def kubelet_file(name: str) -> dict[str, Any]:
+    """The configuration `evict`, `full` or `kubepods` of the third node, as its configz has it."""
+    return {"kubeletconfig": yaml.safe_load((RECORDED_D / f"kubelet-{name}.yaml").read_text())}
+
+
+def state_d(kubelet: str, reserved_mib: int, used: Mapping[str, int], over: str = "153Mi") -> NodeState:
+    """The third node under that configuration; `used` are pods of later or earlier deaths, in MiB.
+
+    `bu-over` requested `over`, which is 100Mi at first.
+    """
+    snapshot, pods = snapshot_of("node-1.36-d"), []
+    for raw in _read(RECORDED_D / "node-set-pods.json.gz")["items"]:
+        name = raw["metadata"]["name"]
+        if name in used:
+            raw["status"] |= {"phase": "Running", "containerStatuses": []}
+            if name == "bu-over":
+                raw["spec"]["containers"][0]["resources"] = {"requests": {"memory": over}}
+        if name in used or ("oom", name) in snapshot.usage:
+            pods.append(convert(raw, Pod))
+    node = copy.deepcopy(_read(RECORDED_D / "debian13-nodes.json.gz")["items"][0])
+    node["status"]["allocatable"]["memory"] = f"{4016548 - (reserved_mib << 10)}Ki"
+    more = {("oom", name): PodUsage(("c",), (size << 20,)) for name, size in used.items()}
+    changed = replace(
+        snapshot,
+        pods=tuple(pods),
+        nodes={"node1": convert(node, NodeObject)},
+        usage={**snapshot.usage, **more},
+        kubelets={"node1": kubelet_from_configz(kubelet_file(kubelet), Release.of("1.36"))},
+        node_usage={"node1": snapshot.node_usage["node1"] + (sum(used.values()) << 20)},
+    )
+    return state_of_node(changed, "node1")
+
+
 @cache
 def summary_of(name: str) -> Summary:
     """The summary of the kubelet of `node-1.36`, `node-1.36-b` or `node-1.36-d`."""
@@ -164,9 +201,8 @@ def snapshot_of(name: str) -> Snapshot:
     else:
         pods, nodes = (_read(folder / f"{file}.json.gz") for file in ("node-set-pods", "debian13-nodes"))
         # The kubelet had another configuration then; `bu-over` had ended.
-        pods, (node,) = pods["items"], nodes["items"]
+        pods, (node,), configz = pods["items"], nodes["items"], kubelet_file("full")
         node["status"]["allocatable"]["memory"] = f"{4016548 - 1024}Ki"
-        configz = {"kubeletconfig": yaml.safe_load((folder / "kubelet-full.yaml").read_text())}
     usage = usage_from_summary(summary)
     return Snapshot(
         # The summary of the first one is of another run, without some pods.
@@ -176,6 +212,12 @@ def snapshot_of(name: str) -> Snapshot:
         kubelets={"node1": kubelet_from_configz(configz, Release.of("1.36"))},
         node_usage={"node1": summary.node.working_set_bytes or 0},
     )
+
+
+@cache
+def host_d() -> HostView:
+    """The processes of the third node at that time, as `kubectl qos host -o json` had them."""
+    return msgspec.convert(_read(RECORDED_D / "node-set-host.json.gz"), HostView)
 
 
 @cache

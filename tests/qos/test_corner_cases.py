@@ -5,14 +5,19 @@ from dataclasses import replace
 import pytest
 
 from kubectl_qos.k8s.defaulting import default_pod
-from kubectl_qos.k8s.kubelet import CgroupDriver
+from kubectl_qos.k8s.kubelet import CgroupDriver, NodeSetup
 from kubectl_qos.k8s.releases import OciRuntime, Release
 from kubectl_qos.k8s.resources import pod_requests
+from kubectl_qos.k8s.usage import PodUsage
 from kubectl_qos.k8s.validation import pod_refusals
 from kubectl_qos.qos.cgroup.values import milli_to_shares, shares_to_weight_linear
 from kubectl_qos.qos.oom_score import Kernel, badness, proc_oom_score
 from kubectl_qos.qos.prediction import Prediction
+from kubectl_qos.qos.process_order import HostProcess, process_order
 from kubectl_qos.qos.qos_class import QosClass
+from kubectl_qos.qos.reason import Mechanism
+from kubectl_qos.qos.simulation.engine import simulate
+from kubectl_qos.qos.simulation.node_state import ContainerGrowth, Scenario, build_node_state
 from tests.qos.corner import GI, MACHINE, TIERED, UID, UID_, adj, file_of, on, one, pod_file, spec
 
 G, B, E = QosClass.GUARANTEED, QosClass.BURSTABLE, QosClass.BEST_EFFORT
@@ -273,6 +278,14 @@ def test_containers_above_the_pod_are_refused(limits: list[str], sentence: str) 
     pod = spec(f"{containers}, resources: {{limits: {{memory: 1Gi}}}}")
     found = pod_refusals(default_pod(pod, Release.of("1.36")), Release.of("1.36"))
     assert any(sentence in str(one) for one in found)
+
+
+@pytest.mark.parametrize(("release", "refused"), [("1.33", False), ("1.34", True), ("1.36", True)])
+def test_row_036_a_kubelet_without_pod_level_resources_rejects(release: str, *, refused: bool) -> None:
+    pod = spec("containers: [{name: c1}], resources: {requests: {memory: 1Gi}}")
+    found = pod_refusals(pod, Release.of(release, {"PodLevelResources": False}))
+    assert any("rejects it: PodLevelResourcesNotSupported: " in str(one) for one in found) is refused
+    assert pod_refusals(pod, Release.of("1.36")) == []
 
 
 # -- critical, static, sidecar ----------------------------------------------------------------------
@@ -636,3 +649,27 @@ def test_row_109_the_unit_that_dies(release: str, expected: str | None) -> None:
         assert file_of(on(one(""), release, single_process_oom_kill=True), "c1", "memory.oom.group") is None
         version_1 = replace(MACHINE, cgroup_version=1)
         assert "memory.oom.group" not in on(one(""), release, node=version_1).containers[0].cgroup.files
+
+
+def test_row_110_a_pod_level_limit_kills_one_container() -> None:
+    """There oom_score_adj is scaled by the pod's limit, so that memory decides; the other one survives."""
+    containers = with_resources("requests: {memory: 64Mi}", "requests: {memory: 6Gi}")
+    fragment = f"{containers}, resources: {{limits: {{memory: 7Gi}}}}, nodeName: n1"
+    pod = default_pod(spec(fragment, status="{phase: Running}"), Release.of("1.36"))
+    usage = {("default", "p"): PodUsage(("c1", "c2"), (100 << 20, 5 * GI))}
+    state = build_node_state([pod], NodeSetup.of(replace(MACHINE, kubelet_version="1.36")), usage)
+    on_machine = simulate(state, Scenario(free_bytes=1)).steps[0]
+    (in_pod,) = simulate(state, Scenario(growth=(ContainerGrowth(0, 5 * GI // 2),))).steps
+    assert (on_machine.mechanism, on_machine.container) == (Mechanism.NODE, "c1")
+    assert (in_pod.mechanism, in_pod.container) == (Mechanism.POD_LIMIT, "c2")
+
+
+def test_row_111_a_process_may_raise_its_own_value() -> None:
+    """The kernel goes by the value that the process has now, whatever its container was given."""
+
+    def process(pid: int, adj_: int, rss: int) -> HostProcess:
+        return HostProcess(pid=pid, ppid=1, comm="app", adj=adj_, rss_bytes=rss << 20, cgroup="/c1")
+
+    given, raised = process(7, 938, 300), process(8, 1000, 100)
+    first, second = process_order([given, raised], PAGES_16_GIB, 4096, Kernel.SIGNED, is_whole=True)
+    assert (first.process, second.process) == (raised, given)

@@ -4,14 +4,16 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup
-from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN
+from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN, badness
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.engine import simulate
 from kubectl_qos.qos.simulation.next_death import OF_NODE, NextDeath, deaths_of, next_deaths
 from kubectl_qos.qos.simulation.node_state import (
     ContainerGrowth,
+    Growth,
     NodeState,
     Scenario,
     SimulatedContainer,
@@ -76,6 +78,84 @@ def test_a_pod_dies_in_its_turn(found: NodeState) -> None:
         freed_before = sum(one.freed.free_bytes for one in order[:place])
         first = death(next_deaths(found), Mechanism.NODE)
         assert (mine.before, mine.distance_bytes) == (place, first.distance_bytes + freed_before)
+
+
+def only_the_machine(found: NodeState) -> NodeState:
+    """The node without any limit and without eviction: the kernel kills where it is full."""
+    pods = tuple(replace(pod, limit_bytes=0) for pod in found.pods)
+    containers = tuple(replace(one, limit_bytes=0) for one in found.containers)
+    bare = replace(found, pods=pods, containers=containers, kubepods_bytes=None, own_processes=())
+    return replace(bare, thresholds=Thresholds(None, None, 0))
+
+
+@given(node_states())
+def test_whoever_grows_far_enough_is_the_victim_itself(found: NodeState) -> None:
+    found = only_the_machine(found)
+    deaths = next_deaths(found, contests=True)
+    assume(deaths and deaths[0].distance_bytes > 0)
+    (first,) = deaths
+    sizes = {(one.key, one.container): one.size_bytes for one in first.growing}
+    for index, one in enumerate(found.containers):
+        key, grown = (found.pod_for(one).key, one.name), one.used_bytes + first.distance_bytes
+        if key == (first.key, first.container) or one.adj == OOM_SCORE_ADJ_MIN:
+            continue
+        step = simulate(found, Scenario(growth=(ContainerGrowth(index, grown + 1),))).steps[0]
+        is_itself = (step.key, step.container) == key
+        if key in sizes:
+            assert is_itself
+            assert sizes[key] <= grown
+        elif is_itself:
+            bytes_short = (first_points(found) - points_of(found, index)) * 4096 - first.distance_bytes
+            assert bytes_short <= 4096, "no more than a page decides"
+
+
+def first_points(found: NodeState) -> int:
+    return simulate(found, ONE_BYTE).steps[0].points or 0
+
+
+def points_of(found: NodeState, index: int) -> int:
+    one = found.containers[index]
+    return badness(one.used_bytes // 4096, one.adj, found.total_bytes // 4096, found.kernel)
+
+
+@given(node_states(), st.lists(st.integers(0, 100 * MIB), min_size=8, max_size=8))
+def test_with_known_growth_the_victim_is_that_of_the_moment_of_death(
+    found: NodeState, rates: list[int]
+) -> None:
+    """As `simulate --grow` has it: what every container has grown by then."""
+    found = only_the_machine(found)
+    paces = {
+        (found.pod_for(one).key, one.name): rate for one, rate in zip(found.containers, rates, strict=False)
+    }
+    growth = Growth(sum(paces.values()), containers=paces)
+    deaths = next_deaths(replace(found, growth=growth))
+    assume(growth.node and deaths and deaths[0].distance_bytes > 0)
+    targets = tuple(
+        ContainerGrowth(index, one.used_bytes + 10**10 * paces[found.pod_for(one).key, one.name])
+        for index, one in enumerate(found.containers)
+    )
+    step = simulate(found, Scenario(growth=targets)).steps[0]
+    assert (deaths[0].key, deaths[0].container) == (step.key, step.container)
+    assert deaths[0].distance_bytes == next_deaths(found)[0].distance_bytes
+
+
+@given(node_states(), st.integers(0, 5))
+def test_the_rival_dies_where_the_victims_memory_is_in_several_processes(
+    found: NodeState, processes: int
+) -> None:
+    found = only_the_machine(found)
+    assert all(one.rival is None for one in next_deaths(found, contests=True)), "one process each"
+    several = tuple(replace(one, processes=processes) for one in found.containers)
+    for one in next_deaths(replace(found, containers=several), contests=True):
+        victim = found.containers[found.find_container(one.key[1], one.container)]
+        if one.rival is None:
+            continue
+        assert victim.used_bytes // processes < one.rival.size_bytes if processes else processes == 0
+        for largest, dies in ((one.rival.size_bytes - 8192, one.rival), (one.rival.size_bytes + 8192, one)):
+            spread = replace(victim, beside_bytes=victim.used_bytes - largest)
+            changed = tuple(spread if other is victim else other for other in found.containers)
+            (then,) = next_deaths(replace(found, containers=changed))
+            assert (then.key, then.container) == (dies.key, dies.container) or then.tied
 
 
 # Examples

@@ -7,11 +7,13 @@ import pytest
 from kubectl_qos.analysis.node_table import build_node_row
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodUsage, UsageOrigin
-from kubectl_qos.present.next_death import killed_by
+from kubectl_qos.present.next_death import condition, killed_by
+from kubectl_qos.qos.process_order import with_largest
 from kubectl_qos.qos.reason import Mechanism
-from kubectl_qos.qos.simulation.next_death import NextDeath, next_deaths
-from kubectl_qos.qos.simulation.node_state import state_of_node
-from tests.qos.recorded import cadvisor_b, snapshot_of
+from kubectl_qos.qos.simulation.next_death import NextDeath, deaths_of, next_deaths
+from kubectl_qos.qos.simulation.node_state import NO_GROWTH, Growth, state_of_node
+from tests.qos.recorded import cadvisor_b, host_d, snapshot_of, state_d
+from tests.qos.test_simulation import MIB, container, node_state
 
 NODES = ["node-1.36", "node-1.36-b", "node-1.36-d"]
 AVAILABLE = {"node-1.36": 3215106048, "node-1.36-b": 2860675072, "node-1.36-d": 2325884928}
@@ -56,6 +58,99 @@ def test_a_full_node_is_as_far_as_its_available_memory_and_the_swap_that_pods_ma
     used = sum(usage.swap_bytes or 0 for usage in snapshot.usage.values())
     found = death(snapshot, Mechanism.NODE)
     assert found.distance_bytes - (swap - used) == pytest.approx(AVAILABLE[name], rel=0.02)
+
+
+# The deaths of node-1.36-d: states made of the figures of their records, and who died.
+
+
+@pytest.mark.parametrize(
+    ("label", "used", "beside", "limit", "killed_kib"),
+    [
+        ("D1 lim2:a", 21245952, 0, 80, 81536),
+        ("D5 side:s", 12845056, 0, 64, 65152),
+        ("F1 lim1:c", 21258240, 0, 160, 162944),
+        ("T5 loop:c", 0, 0, 60, 60800),
+        ("D7 kids:c", 10485760, 47206400, 110, 65536),
+        ("D3 plim:a", 21250048, 42266624, 120, 80896),
+    ],
+)
+def test_a_limit_is_as_far_as_growth_took_it(
+    label: str, used: int, beside: int, limit: int, killed_kib: int
+) -> None:
+    """`beside` is what other processes of the cgroup held, `killed_kib` the victim's memory at its end."""
+    assert label
+    growing = replace(container(993, 0, limit), used_bytes=used + beside, working_set_bytes=used + beside)
+    (found,) = [one for one in next_deaths(node_state([("p", growing)])) if one.limit_bytes]
+    assert abs(used + found.distance_bytes - (killed_kib << 10)) < MIB
+
+
+def test_at_a_pod_level_limit_the_container_that_grows_becomes_the_victim() -> None:
+    """D3: of `a` with 20Mi and `b` with 40Mi `a` grew, and was killed with 79Mi; spec row 110."""
+    found = node_state(
+        [("plim", container(993, 20, name="a")), ("plim", container(993, 40, name="b"))],
+        limits={"plim": 120 * MIB},
+    )
+    (death,) = [one for one in next_deaths(found, contests=True) if one.limit_bytes]
+    assert (death.mechanism, death.container, death.distance_bytes) == (Mechanism.POD_LIMIT, "b", 60 * MIB)
+    (itself,) = death.growing
+    assert (itself.container, itself.size_bytes) == ("a", 40 * MIB + 4096)
+    at_limit = [one for one in deaths_of(found, {death.key}, contests=True) if one.limit_bytes]
+    assert [(one.container, one.grown_bytes) for one in at_limit] == [("b", None), ("a", itself.size_bytes)]
+    grows = Growth(1.0, {death.key: 1.0}, {(death.key, "a"): 1.0})
+    (then,) = [one for one in next_deaths(replace(found, growth=grows), contests=True) if one.limit_bytes]
+    assert (then.container, then.used_bytes, then.growing) == ("a", 60 * MIB, ())
+
+
+def test_on_a_full_node_the_pod_that_grows_becomes_the_victim() -> None:
+    """D11: oom_score_adj 771 at 1620Mi died before 975 at 401Mi, as it alone had grown."""
+    found, grow = state_d("full", 1, {"be-a": 250, "bu-over": 401}, "100Mi"), ("oom", "grow")
+    death = next(one for one in next_deaths(found, contests=True) if one.mechanism is Mechanism.NODE)
+    assert death.key == ("oom", "bu-over"), "if the node itself or the others grow"
+    size = next(one.size_bytes for one in death.growing if one.key == grow)
+    assert 1100 * MIB < size < 1620 * MIB
+    itself = next(one for one in deaths_of(found, {grow}, contests=True) if one.grown_bytes)
+    assert (itself.mechanism, itself.distance_bytes) == (Mechanism.NODE, death.distance_bytes)
+    assert killed_by(itself).startswith("kernel: node full, if it alone grows: from 1")
+    growth = Growth(1.0, {grow: 1.0}, {(grow, "c"): 1.0})
+    then = next(one for one in next_deaths(replace(found, growth=growth)) if one.mechanism is Mechanism.NODE)
+    assert (then.key, then.distance_bytes) == (grow, death.distance_bytes)
+
+
+@pytest.mark.parametrize(
+    ("label", "kubelet", "reserved_mib", "over", "victim"),
+    [("D9", "evict", 600, "100Mi", "bu-over"), ("D14", "kubepods", 1300, "153Mi", "be-a")],
+)
+def test_the_kubelet_evicts_whom_it_evicted(
+    label: str, kubelet: str, reserved_mib: int, over: str, victim: str
+) -> None:
+    """Both while `grow` grew, which requests 900Mi."""
+    found = state_d(kubelet, reserved_mib, {"be-a": 253, "bu-over": 401}, over)
+    growth = Growth(1.0, {("oom", "grow"): 1.0}, {(("oom", "grow"), "c"): 1.0})
+    for grows in (NO_GROWTH, growth):
+        deaths = next_deaths(replace(found, growth=grows))
+        first = next(one for one in deaths if one.mechanism is Mechanism.EVICTION)
+        assert first.key == ("oom", victim), label
+
+
+def test_a_container_of_five_processes_is_not_certain_to_die_first() -> None:
+    """D16: be-kids has 171Mi in five processes; pr-hi with 200Mi in one died."""
+    snapshot = snapshot_of("node-1.36-d")
+
+    def on_full_node(found: Snapshot) -> NextDeath:
+        deaths = next_deaths(state_of_node(found, "node1"), contests=True)
+        return next(one for one in deaths if one.mechanism is Mechanism.NODE)
+
+    for source in (snapshot, by_metrics(snapshot)):
+        death = on_full_node(source)
+        assert death.key == ("oom", "be-kids")
+        assert death.rival is not None
+        assert (death.rival.key, death.rival.size_bytes // MIB) == (("oom", "pr-hi"), 153)
+        assert condition(death).startswith(
+            "kernel: node full: oom/be-kids:c if one of its processes holds 154Mi, else oom/pr-hi:c"
+        )
+    known = with_largest(snapshot.usage, snapshot.pods, host_d().processes)
+    certain = on_full_node(replace(snapshot, usage=known))
+    assert (certain.key, certain.rival) == (("oom", "pr-hi"), None)
 
 
 def test_swap_of_the_node_makes_no_limit_look_full() -> None:

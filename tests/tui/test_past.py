@@ -21,7 +21,7 @@ from kubectl_qos.metrics.series import rfc3339
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.evidence import Diagnosis
 from kubectl_qos.qos.reason import Confidence, Mechanism
-from kubectl_qos.qos.simulation.next_death import NO_GROWTH
+from kubectl_qos.qos.simulation.node_state import NO_GROWTH
 from kubectl_qos.tui.app import ContextSwitch, QosApp
 from kubectl_qos.tui.edit_target import EditTarget
 from kubectl_qos.tui.lists.pods import PodList

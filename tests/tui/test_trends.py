@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from array import array
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -14,9 +15,11 @@ from kubectl_qos.analysis.pod_table import build_rows
 from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage
-from kubectl_qos.qos.simulation.next_death import NO_GROWTH, Growth
+from kubectl_qos.qos.reason import Mechanism
+from kubectl_qos.qos.simulation.next_death import NextDeath
+from kubectl_qos.qos.simulation.node_state import NO_GROWTH, Growth
 from kubectl_qos.tui.lists.pods import TREND, PodList
-from kubectl_qos.tui.view_model import BARS, MOST, Trends, sparkline
+from kubectl_qos.tui.view_model import BARS, MOST, Trends, build_view_model, sparkline
 from tests.tui.sources import demo, with_usage
 
 KIB = 1024
@@ -118,6 +121,23 @@ def test_what_was_read_stays_as_it_was_while_a_thread_adds() -> None:
         step = samples[1] - samples[0] if samples else 1
         assert list(samples) == [samples[0] + step * index for index in range(len(samples))]
     assert of(trends, B) == [2 * second for second in range(600 - MOST, 600)]
+
+
+def test_the_axis_names_the_victim_at_the_moment_of_death() -> None:
+    """`notebook-0` grows, and has more points than `api` by then."""
+    snapshot, notebook = demo(), ("ml", "notebook-0")
+    before = {**snapshot.usage, notebook: usage(900_000, 0)}
+    now = {**snapshot.usage, notebook: usage(1105 * KIB, 10)}
+    model = build_view_model(replace(snapshot, usage=now), Scope(), DEMO_TIME)
+
+    def full(trends: Trends | None) -> NextDeath:
+        found = replace(model, cached_deaths={}).deaths("worker-2", trends)
+        assert found is not None
+        return next(one for one in found.deaths if one.mechanism is Mechanism.NODE)
+
+    assert full(None).key[1].startswith("api-7d9c")
+    assert full(after(before, now)).key == notebook
+    assert full(after(before, now)).distance_bytes == full(None).distance_bytes
 
 
 def test_growth_is_of_what_grows_by_more_than_it_varies() -> None:

@@ -233,6 +233,16 @@ class SimulationComparisonValues(TimedDocument, frozen=True, kw_only=True, tag="
     then: SimulationValues
 
 
+class ContenderValues(Values, frozen=True, kw_only=True):
+    """A container that may die in place of a victim, and the size that decides."""
+
+    namespace: str
+    pod: str
+    container: str
+    qos_class: QosClass
+    size_bytes: int
+
+
 class DeathValues(OfCluster, frozen=True, kw_only=True):
     """A death to come. `distanceBytes` is growth until then, of the container, the pod, all pods or the node.
 
@@ -240,7 +250,9 @@ class DeathValues(OfCluster, frozen=True, kw_only=True):
     `limitBytes` is the container's or pod's own limit (memory.max), `usedBytes` how much of it is in use
     (working set), `before` how many this mechanism ends before;
     `etaSeconds` is known where a store of metrics has seen memory grow in a straight line; with
-    --from-exporter `freedBytes` and `tied` are not.
+    --from-exporter `freedBytes` and `tied` are not. `rival` dies instead unless one process of the victim
+    holds so much, each of `growing` once it alone has grown to so much, which is `grownBytes` of a victim;
+    only `next` has these.
     """
 
     node: str
@@ -259,6 +271,9 @@ class DeathValues(OfCluster, frozen=True, kw_only=True):
     before: int
     tied: int | None
     eta_seconds: int | None
+    rival: ContenderValues | None
+    growing: tuple[ContenderValues, ...]
+    grown_bytes: int | None
 
 
 class DeathListValues(TimedDocument, frozen=True, kw_only=True, tag="DeathList"):
@@ -285,6 +300,8 @@ def death_values(row: DeathRow, **others: None) -> DeathValues:
         process=None if is_pod else name,
         qos_class=row.death.qos,
         distance_is_upper_bound=row.death.is_upper_bound,
+        rival=row.death.rival and ContenderValues.of(row.death.rival),
+        growing=tuple(map(ContenderValues.of, row.death.growing)),
         eta_seconds=None if row.seconds is None else round(row.seconds),
         **({"freed_bytes": row.death.frees_bytes} | others),
     )

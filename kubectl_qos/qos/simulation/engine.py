@@ -65,6 +65,22 @@ class Choice(NamedTuple):
     tied: int
 
 
+class Contender(NamedTuple):
+    """A container that may die in place of a victim, and the size in bytes that decides."""
+
+    namespace: str
+    pod: str
+    container: str
+    qos_class: QosClass
+    used_bytes: int
+    size_bytes: int
+
+    @property
+    def key(self) -> PodKey:
+        """Namespace and name of the pod."""
+        return self.namespace, self.pod
+
+
 class MechanismDistance(NamedTuple):
     """How much more memory until this mechanism acts, if no other does before, and on which pod.
 
@@ -219,9 +235,8 @@ class Run:
 
     def choose(self, hit: LimitHit) -> Choice | None:
         """Whom the kernel kills where memory runs out now, None if every process there is immune."""
-        candidates, total = self._candidates(hit), max(self.scale_bytes(hit) // self._page, 1)
-        of_all = hit.mechanism not in {Mechanism.CONTAINER_LIMIT, Mechanism.POD_LIMIT}
-        points = self._badness(candidates, total) if of_all else self._few_badness(candidates, total)
+        total = max(self.scale_bytes(hit) // self._page, 1)
+        candidates, points = self._scores(hit, total)
         processes = self._node_processes() if hit.mechanism is Mechanism.NODE else []
         own = self._own_badness(processes, total)
         most = max([*points, *(score for score in own if score is not None)], default=None)
@@ -231,6 +246,38 @@ class Run:
         if most in points:
             return Choice(candidates[points.index(most)], most, tied)
         return Choice(processes[own.index(most)], most, tied)
+
+    def _scores(self, hit: LimitHit, total: int) -> tuple[Sequence[int], Sequence[int]]:
+        """The containers that may die there, and their points."""
+        candidates = self._candidates(hit)
+        if hit.mechanism in {Mechanism.CONTAINER_LIMIT, Mechanism.POD_LIMIT}:
+            return candidates, self._few_badness(candidates, total)
+        return candidates, self._badness(candidates, total)
+
+    def contest(self, hit: LimitHit, room_bytes: int) -> tuple[Contender | None, tuple[Contender, ...]]:
+        """Who dies in place of the victim unless one of its processes holds so much, if that is possible.
+
+        Then those that do once they alone have grown to so much, by `room_bytes` at most.
+        """
+        choice, page, containers = self.choose(hit), self._page, self._state.containers
+        if choice is None:
+            return None, ()
+        candidates, points = self._scores(hit, max(self.scale_bytes(hit) // page, 1))
+        used = dict(zip(candidates, self.timeline.usages(candidates), strict=True))
+        scored = zip(points, candidates, strict=True)
+        gaps = sorted((choice.points - score, index) for score, index in scored if index != choice.victim)
+
+        def contender(index: int, size_bytes: int) -> Contender:
+            pod = self._state.pod_for(containers[index])
+            return Contender(*pod.key, containers[index].name, pod.qos, used[index], size_bytes)
+
+        near = [(index, (gap + 1) * page) for gap, index in gaps if (gap + 1) * page <= room_bytes]
+        growing = tuple(contender(index, used[index] + more) for index, more in near)
+        if not gaps or isinstance(choice.victim, NodeProcess):
+            return None, growing
+        (gap, best), all_of_it = gaps[0], used[choice.victim]
+        is_open = all_of_it - gap * page > containers[choice.victim].least_bytes(all_of_it)
+        return contender(best, all_of_it - gap * page) if is_open else None, growing
 
     def _kill(self, hit: LimitHit) -> SimulationStep | None:
         choice = self.choose(hit)
@@ -254,7 +301,7 @@ class Run:
                 qos=pod.qos,
                 adj=container.adj,
                 points=points,
-                score=self._proc_score(freed.free_bytes, container.adj),
+                score=self._proc_score(freed.free_bytes - container.beside_bytes, container.adj),
                 tied=tied,
                 freed=freed,
                 level=timeline.level(),
@@ -346,15 +393,18 @@ class Run:
         """The points of some containers alone."""
         found = zip(containers, self.timeline.usages(containers), strict=True)
         page, every = self._page, self._state.containers
-        return [badness(used // page, every[index].adj, total, self._kernel) for index, used in found]
+        return [
+            badness((used - every[index].beside_bytes) // page, every[index].adj, total, self._kernel)
+            for index, used in found
+        ]
 
     def _compute_badness(self, containers: Sequence[int], total: int) -> list[int]:
         """Pages are added to the points of oom_score_adj, which stay the same."""
         adj_points = self._adj_points.get(total)
         if adj_points is None:
-            adjs = [container.adj for container in self._state.containers]
-            each = {adj: badness(0, adj, total) for adj in set(adjs)}
-            adj_points = [each[adj] for adj in adjs]
+            every = self._state.containers
+            each = {adj: badness(0, adj, total) for adj in {container.adj for container in every}}
+            adj_points = [each[one.adj] - one.beside_bytes // self._page for one in every]
             self._adj_points[total] = adj_points
         page = self._page
         usages = self.timeline.usages(containers)

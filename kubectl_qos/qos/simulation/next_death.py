@@ -6,21 +6,27 @@ those of the simulation (engine.py), so that the kernel's is rank 1. A soft thre
 grace period (pkg/kubelet/eviction/helpers.go, thresholdsMetGracePeriod). Not here: what comes after a death.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from itertools import count
 from operator import attrgetter
-from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.snapshot import Snapshot
-from kubectl_qos.k8s.usage import ContainerHistory, ContainerKey, PodKey
+from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Mechanism
-from kubectl_qos.qos.restart import Restart
-from kubectl_qos.qos.simulation.engine import Run
-from kubectl_qos.qos.simulation.node_state import NodeProcess, NodeState, Scenario, state_of_node
+from kubectl_qos.qos.simulation.engine import Contender, Run
+from kubectl_qos.qos.simulation.node_state import (
+    NO_GROWTH,
+    Growth,
+    NodeProcess,
+    NodeState,
+    Scenario,
+    growth_of,
+    state_of_node,
+)
 from kubectl_qos.qos.simulation.timeline import Distance, LimitHit
 
 OF_NODE: Final = frozenset({Mechanism.KUBEPODS_LIMIT, Mechanism.NODE, Mechanism.EVICTION})
@@ -34,13 +40,13 @@ class NextDeath(NamedTuple):
     """A death to come: how many bytes of growth until then, not above zero where it is due, and its victim.
 
     `container` is empty where the whole pod ends; a process of the node has no class, and its name as key.
-    `frees_bytes` is what the node gets back, by the kubelet's count for an eviction, None where the victim's
-    usage is unknown. `limit_bytes` is the
-    container's or pod's own limit (memory.max), `used_bytes` how much of it is in use (working set).
-    `grace_seconds` is how long a soft threshold must be crossed, None for what acts at once. `before` is how
-    many this mechanism ends before, `tied` how many others have equal points, `restart` what the kubelet does
-    afterwards. `is_own` is whether the limit is the container's, or that of its pod, which is the same with
-    one container. `is_upper_bound` is whether the distance is one (`is_upper_bound`).
+    `frees_bytes` is what the node gets back, by the kubelet's count for an eviction, None where unknown.
+    `limit_bytes` is the container's or pod's own limit (memory.max), `used_bytes` how much of it is in use
+    (working set). `grace_seconds` is how long a soft threshold must be crossed, None for what acts at once.
+    `before` is how many this mechanism ends before, `tied` how many others have equal points. `is_own` is
+    whether the limit is the container's, or that of its pod, which is the same with one container.
+    `is_upper_bound` is whether the distance is one. `rival` dies instead unless one process of the victim
+    holds so much, each of `growing` once it alone has grown to so much: `grown_bytes` where it is the victim.
     """
 
     mechanism: Mechanism
@@ -51,24 +57,15 @@ class NextDeath(NamedTuple):
     frees_bytes: int | None
     limit_bytes: int | None = None
     used_bytes: int | None = None
-    restart: Restart = Restart.NONE
     grace_seconds: int | None = None
     before: int = 0
     tied: int = 0
     is_own: bool = False
     is_upper_bound: bool = False
     is_reported: bool = False
-
-
-class Growth(NamedTuple):
-    """How many bytes a second memory grows by: of the node, and of each pod and container that grows."""
-
-    node: float = 0.0
-    pods: Mapping[PodKey, float] = MappingProxyType({})
-    containers: Mapping[tuple[PodKey, str], float] = MappingProxyType({})
-
-
-NO_GROWTH: Final = Growth()
+    rival: Contender | None = None
+    growing: tuple[Contender, ...] = ()
+    grown_bytes: int | None = None
 
 
 def seconds_until(death: NextDeath, growth: Growth) -> float | None:
@@ -76,24 +73,30 @@ def seconds_until(death: NextDeath, growth: Growth) -> float | None:
 
     The killers of the node are reached by the node's growth, a limit by that of its own container or pod.
     """
-    if death.mechanism in OF_NODE:
-        rate = growth.node
-    elif death.mechanism is Mechanism.POD_LIMIT:
-        rate = growth.pods.get(death.key, 0.0)
-    else:
-        rate = growth.containers.get((death.key, death.container), 0.0)
+    rate = _rate(growth, death.mechanism, death.key, death.container)
+    return max(death.distance_bytes, 0) / rate + (death.grace_seconds or 0) if rate > 0 else None
+
+
+def _rate(growth: Growth, mechanism: Mechanism, key: PodKey, container: str = "") -> float:
+    if mechanism in OF_NODE:
+        return growth.node
+    if mechanism is _POD:
+        return growth.pods.get(key, 0.0)
+    return growth.containers.get((key, container), 0.0)
+
+
+def _state_at_death(state: NodeState, mechanism: Mechanism, key: PodKey, more_bytes: int) -> NodeState:
+    """The node when so much more is used, where growth is known; a container grows up to its limit."""
+    growth, rate = state.growth, _rate(state.growth, mechanism, key)
     if rate <= 0:
-        return None
-    return max(death.distance_bytes, 0) / rate + (death.grace_seconds or 0)
-
-
-def growth_of(history: Mapping[ContainerKey, ContainerHistory]) -> Growth:
-    """How fast the pods of one node grow, by what a store of metrics has of their containers."""
-    containers = {key: known.rate for key, known in history.items() if known.rate > 0}
-    pods: dict[PodKey, float] = {}
-    for (pod, _), rate in containers.items():
-        pods[pod] = pods.get(pod, 0.0) + rate
-    return Growth(sum(pods.values()), pods, containers) if pods else NO_GROWTH
+        return state
+    seconds, containers = max(more_bytes, 0) / rate, []
+    for one in state.containers:
+        grown = int(growth.containers.get((state.pod_for(one).key, one.name), 0.0) * seconds)
+        grown = min(grown, max(one.most_bytes - one.used_bytes, 0)) if one.limit_bytes else grown
+        used, working_set = one.used_bytes + grown, one.working_set_bytes + grown
+        containers.append(replace(one, used_bytes=used, working_set_bytes=working_set))
+    return replace(state, containers=tuple(containers))
 
 
 def times_on_node(snapshot: Snapshot, node: str) -> dict[object, float]:
@@ -119,10 +122,12 @@ def times_on_node(snapshot: Snapshot, node: str) -> dict[object, float]:
     return times
 
 
-def next_deaths(state: NodeState, most: int | None = None) -> list[NextDeath]:
+def next_deaths(state: NodeState, most: int | None = None, *, contests: bool = False) -> list[NextDeath]:
     """The nearest death by each limit and each threshold, the nearest first, at `most` so many.
 
-    Of the limits of one container's own only the nearer counts. Without usage there is no distance.
+    Of the limits of one container's own only the nearer counts. Without usage there is no distance. Where
+    growth is known, victims are those at the moment of death; else those if the others or the node grow. With
+    `contests` they also say who else may die in their place.
     """
     if state.is_unmeasured:
         return []
@@ -140,13 +145,23 @@ def next_deaths(state: NodeState, most: int | None = None) -> list[NextDeath]:
             found.keys() >= set(members[owner]) or not unknown.isdisjoint(members[owner])
         ):
             continue
-        victim = _victim(run, distance)
+        chooses = owner < 0 or (mechanism is _POD and len(members[owner]) > 1)
+        key = state.pods[owner].key if mechanism is _POD else ("", "")
+        at_death = _state_at_death(state, mechanism, key, distance.more_bytes) if chooses else state
+        then = run if at_death is state else Run(at_death, Scenario())
+        victim = _victim(then, distance)
         if victim is None:
             continue
         kind = victim[0] if owner >= 0 else (mechanism, distance.is_soft)
         if kind not in found:
+            death = _death(then, at_death, distance, victim)
+            if mechanism is _POD:
+                death = death._replace(used_bytes=run.timeline.pod_working_set(owner))
+            if contests and chooses and mechanism is not Mechanism.EVICTION:
+                room = max(distance.more_bytes, 0) if at_death is state else 0
+                rival, growing = then.contest(LimitHit(0.0, mechanism, owner), room)
+                death = death._replace(rival=rival, growing=growing)
             is_bound = is_upper_bound(mechanism, state.own_bytes, is_measured=not unknown)
-            death = _death(run, state, distance, victim)
             is_reported = state.reports_pressure and not distance.more_bytes
             found[kind] = death._replace(is_upper_bound=is_bound, is_reported=is_reported)
     return list(found.values())
@@ -163,14 +178,10 @@ def _distances(run: Run, state: NodeState) -> Iterator[Distance]:
 def is_upper_bound(mechanism: Mechanism, own_bytes: int | None, *, is_measured: bool) -> bool:
     """Whether a distance is one, as what the node itself or some of its pods use is unknown.
 
-    What a node uses in all has its pods of unknown usage too; the limit of kubepods counts pods alone, and
-    eviction looks at both.
+    What a node uses in all has its pods of unknown usage too; the limit of kubepods counts pods alone.
     """
-    if mechanism is Mechanism.NODE:
-        return own_bytes is None
-    if mechanism is Mechanism.EVICTION:
-        return own_bytes is None or not is_measured
-    return mechanism is Mechanism.KUBEPODS_LIMIT and not is_measured
+    is_of_node = mechanism in {Mechanism.NODE, Mechanism.EVICTION} and own_bytes is None
+    return is_of_node or (mechanism in OF_NODE - {Mechanism.NODE} and not is_measured)
 
 
 def _victim(run: Run, distance: Distance) -> tuple[int | NodeProcess, int] | None:
@@ -188,16 +199,21 @@ def _victim(run: Run, distance: Distance) -> tuple[int | NodeProcess, int] | Non
     return None if choice is None else (choice.victim, choice.tied)
 
 
-def deaths_of(state: NodeState, keys: Collection[PodKey]) -> list[NextDeath]:
+def deaths_of(state: NodeState, keys: Collection[PodKey], *, contests: bool = False) -> list[NextDeath]:
     """The deaths that wait for one pod or the first of some: by own limits, and by each killer of the node.
 
-    Those come when all before it have ended and what they freed has been used again.
+    Those come when all before it have ended and what they freed has been used again; with `contests` also
+    sooner, if it alone grows.
     """
-    nearest = next_deaths(state)
+    nearest = next_deaths(state, contests=contests)
     deaths = [death for death in nearest if death.mechanism not in OF_NODE and death.key in keys]
     for first in nearest:
         if first.mechanism in OF_NODE:
             deaths += in_turn(state, first, keys)
+        for one in [one for one in first.growing if one.key in keys][:1]:
+            itself = first._replace(key=one.key, container=one.container, qos=one.qos_class, rival=None)
+            frees = one.used_bytes + first.distance_bytes
+            deaths.append(itself._replace(grown_bytes=one.size_bytes, frees_bytes=frees, growing=()))
     return sorted(deaths, key=lambda death: death.distance_bytes)
 
 
@@ -220,7 +236,7 @@ def _death(
     if is_own:
         limit_bytes, used_bytes = container.limit_bytes, container.working_set_bytes
     elif mechanism is _POD:
-        limit_bytes, used_bytes = pod.limit_bytes, run.timeline.pod_working_set(owner)
+        limit_bytes = pod.limit_bytes
         is_own = _is_alone(run, state, owner)
     return NextDeath(
         mechanism,
@@ -231,7 +247,6 @@ def _death(
         container.used_bytes if container.has_usage else None,
         limit_bytes,
         used_bytes,
-        container.restart,
         tied=tied,
         is_own=is_own,
     )
@@ -245,7 +260,8 @@ def _is_alone(run: Run, state: NodeState, pod: int) -> bool:
 
 def in_turn(state: NodeState, first: NextDeath, keys: Collection[PodKey]) -> Iterator[NextDeath]:
     """When the killer of a first death reaches one of some pods, one victim after another; none if never."""
-    run, distance = Run(state, Scenario()), first.distance_bytes
+    distance = first.distance_bytes
+    run = Run(_state_at_death(state, first.mechanism, first.key, distance), Scenario())
     evicts = first.mechanism is Mechanism.EVICTION
     for before in count():
         step = run.act(LimitHit(0.0, first.mechanism))
@@ -259,9 +275,10 @@ def in_turn(state: NodeState, first: NextDeath, keys: Collection[PodKey]) -> Ite
                 container=step.container,
                 qos=step.qos,
                 frees_bytes=None if state.lacks_usage(step.key) else freed,
-                restart=step.restart,
                 before=before,
                 tied=step.tied,
+                rival=None if before else first.rival,
+                growing=() if before else first.growing,
             )
             return
         distance += freed

@@ -5,8 +5,9 @@ follow a slider. Bytes throughout.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from kubectl_qos.errors import InputError
@@ -16,7 +17,7 @@ from kubectl_qos.k8s.objects import DISRUPTION_TARGET, Container, Pod
 from kubectl_qos.k8s.quantity import Quantity, parse_duration
 from kubectl_qos.k8s.selectors import DisruptionBudget, Selector
 from kubectl_qos.k8s.snapshot import Snapshot
-from kubectl_qos.k8s.usage import PodKey, PodUsage
+from kubectl_qos.k8s.usage import ContainerHistory, ContainerKey, ContainerUsage, PodKey, PodUsage
 from kubectl_qos.qos.cgroup.memory import container_swap
 from kubectl_qos.qos.cgroup.pod import sets_oom_group
 from kubectl_qos.qos.eviction import evictable_capacity, memory_threshold
@@ -102,8 +103,9 @@ class SimulatedPod:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedContainer:
-    """A container as the kernel scores it: one process that holds all of its memory.
+    """A container as the kernel scores it: by its largest process, which holds all of its memory at most.
 
+    `processes` is how many it has, 0 if unknown, `beside_bytes` what is not in the largest one, where known.
     `used_bytes` is what badness counts, `working_set_bytes` what the kubelet counts, both 0 where usage is
     unknown (`has_usage`). `limit_bytes` is its memory.max, 0 without one, `swap_bytes` what it may swap on
     top. `pod_index` is into `NodeState.pods`.
@@ -118,6 +120,12 @@ class SimulatedContainer:
     swap_bytes: int = 0
     restart: Restart = Restart.CONTAINER
     has_usage: bool = True
+    processes: int = 1
+    beside_bytes: int = 0
+
+    def least_bytes(self, used_bytes: int) -> int:
+        """What its largest process holds at least, of so much."""
+        return used_bytes // self.processes if self.processes else 0
 
     @property
     def most_bytes(self) -> int:
@@ -139,6 +147,26 @@ class AllowedDisruptions(NamedTuple):
     name: str
     allowed: int
     pods: frozenset[PodKey]
+
+
+class Growth(NamedTuple):
+    """How many bytes a second memory grows by: of the node, and of each pod and container that grows."""
+
+    node: float = 0.0
+    pods: Mapping[PodKey, float] = MappingProxyType({})
+    containers: Mapping[tuple[PodKey, str], float] = MappingProxyType({})
+
+
+NO_GROWTH: Final = Growth()
+
+
+def growth_of(history: Mapping[ContainerKey, ContainerHistory]) -> Growth:
+    """How fast the pods of one node grow, by what a store of metrics has of their containers."""
+    containers = {key: known.rate for key, known in history.items() if known.rate > 0}
+    pods: dict[PodKey, float] = {}
+    for (pod, _), rate in containers.items():
+        pods[pod] = pods.get(pod, 0.0) + rate
+    return Growth(sum(pods.values()), pods, containers) if pods else NO_GROWTH
 
 
 class Thresholds(NamedTuple):
@@ -164,7 +192,7 @@ class NodeState:
     whether containers have memory.oom.group set, `by_working_set` whether RSS is unknown for some of them.
     `own_bytes` is what the node itself uses, its known `own_processes` included; None is unknown.
     `reports_pressure` is whether its kubelet says that memory is short, or has evicted a pod since the last
-    sample.
+    sample. `growth` is how fast pods grow, where that is known.
     """
 
     setup: NodeSetup
@@ -181,6 +209,7 @@ class NodeState:
     own_processes: tuple[NodeProcess, ...] = ()
     reports_pressure: bool = False
     budgets: tuple[AllowedDisruptions, ...] = ()
+    growth: Growth = NO_GROWTH
 
     @property
     def kernel(self) -> Kernel:
@@ -270,7 +299,10 @@ def state_of_node(
     setup = snapshot.setup(node)
     pods = snapshot.by_node().get(node, ()) if pods is None else pods
     running = [running_pod(pod, setup.release) for pod in pods]
-    return build_node_state(running, setup, snapshot.usage, rules, own_bytes=snapshot.own_bytes(node))
+    state = build_node_state(running, setup, snapshot.usage, rules, own_bytes=snapshot.own_bytes(node))
+    # Where usage is a statistic of a time, nothing is reached from there at the growth of today.
+    known = {} if snapshot.history.stat else snapshot.history.of(snapshot.by_node().get(node, ()))
+    return replace(state, growth=growth_of(known))
 
 
 def ranked_node_state(
@@ -357,9 +389,19 @@ def _build_containers(row: RankedPod, pod_index: int, setup: NodeSetup) -> list[
                 swap_bytes=_swap_bytes(row, container, limits[name], setup),
                 restart=restart_after_kill(row.pod, container, kind, setup.release),
                 has_usage=usage is not None,
+                processes=_count_processes(row, usage),
+                beside_bytes=usage.kernel_bytes - usage.scored_bytes if usage is not None else 0,
             )
         )
     return containers
+
+
+def _count_processes(row: RankedPod, usage: ContainerUsage | None) -> int:
+    """How many processes share its memory at most: 1 where the largest is known, 0 where nothing is."""
+    if usage is None or usage.largest_bytes is not None:
+        return 1
+    of_pod = row.usage.details.processes if row.usage is not None else 0
+    return max(of_pod - len(row.alive()) + 1, 1) if of_pod else 0
 
 
 def _swap_bytes(row: RankedPod, container: Container, limit: int, setup: NodeSetup) -> int:

@@ -22,7 +22,7 @@ from kubectl_qos.present.next_death import NodeDeaths
 from kubectl_qos.present.node_columns import memory_bar, memory_ticks
 from kubectl_qos.present.output import NUMBER, Align, Column, column
 from kubectl_qos.qos.qos_class import QosClass
-from kubectl_qos.qos.simulation.next_death import NO_GROWTH
+from kubectl_qos.qos.simulation.node_state import NO_GROWTH
 from kubectl_qos.tui.follower import run_in_background
 from kubectl_qos.tui.view import View, bar, group_name
 from kubectl_qos.tui.view_model import PodGroup, Trends, ViewModel, namespaces_on
@@ -292,7 +292,7 @@ class NodePanel(Vertical):
         elif self._shown is None or self._shown[0] is not view_model or self._shown[1] != node:
             self._shown = view_model, node
             self.query_one(MemoryLine).show(build_node_row(view_model.snapshot, node))
-            found = view_model.deaths(node)
+            found = view_model.deaths(node, trends)
             growth = trends.growth(view_model.pod_keys(node)) if found is not None else NO_GROWTH
             deaths = found.deaths if found is not None else ()
             in_trouble = view_model.is_in_trouble(node)

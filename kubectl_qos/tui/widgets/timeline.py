@@ -10,7 +10,8 @@ from textual.geometry import Size
 from textual.widget import Widget
 
 from kubectl_qos.present.timeline import LISTED, Line, timeline
-from kubectl_qos.qos.simulation.next_death import NO_GROWTH, Growth, NextDeath
+from kubectl_qos.qos.simulation.next_death import NextDeath
+from kubectl_qos.qos.simulation.node_state import NO_GROWTH, Growth
 
 STYLES: Final = {
     "": "",
