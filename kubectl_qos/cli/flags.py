@@ -353,16 +353,6 @@ def add_at(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_from_exporter(parser: argparse.ArgumentParser) -> None:
-    """Add --from-exporter, of commands whose answer `kubectl qos exporter` publishes."""
-    add_switch(
-        parser,
-        "--from-exporter",
-        help="what kubectl qos exporter has published, read from --prometheus: needs no rights on pods, and"
-        " has the first pods of each node",
-    )
-
-
 def parse_past_seconds(text: str) -> int:
     """The seconds of a duration such as 30m, 2h, 1d12h. Raises ArgumentTypeError."""
     from kubectl_qos.k8s.quantity import parse_duration

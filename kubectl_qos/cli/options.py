@@ -47,7 +47,6 @@ class SourceOptions:
     over_seconds: int = 7 * 86_400
     stat: Literal["max", "p99", "p95", "avg"] = "max"
     at: str | None = None
-    from_exporter: bool = False
     node_memory: str | None = None
     assume: tuple[str, ...] = ()
     feature_gates: tuple[str, ...] = ()

@@ -70,12 +70,8 @@ def test_words_may_stand_between_flags() -> None:
         ("top -Z", "unknown shorthand flag: 'Z' in -Z", "see 'kubectl-qos top --help'"),
         ("top -AZ", "unknown shorthand flag: 'Z' in -Z", "see 'kubectl-qos top --help'"),
         ("top -n", "flag needs an argument: 'n' in -n", "see 'kubectl-qos top --help'"),
-        ("--from-exporter", "unknown flag: --from-exporter", "--from-exporter is a flag of top, next"),
-        (
-            "edit pod/a --from-exporter",
-            "unknown flag: --from-exporter",
-            "--from-exporter is a flag of top, next",
-        ),
+        ("--min-risk", "unknown flag: --min-risk", "--min-risk is a flag of top"),
+        ("edit pod/a --min-risk", "unknown flag: --min-risk", "--min-risk is a flag of top"),
         ("top --since", "unknown flag: --since", "--since is a flag of kills, report"),
         (
             "explain --all-contexts",

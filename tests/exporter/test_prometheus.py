@@ -25,7 +25,6 @@ from kubectl_qos.exporter.collector import Exporter
 from kubectl_qos.exporter.series import FAMILIES, KILLS
 from kubectl_qos.k8s.snapshot import Scope
 from tests.demo.living import Stepped
-from tests.end_to_end.command import Run
 from tests.exporter.scraping import exporter_of, served, show
 from tests.exporter.test_deploy import DEPLOY, rules_text
 from tests.exporter.test_server import HASH, PASSWORD
@@ -183,20 +182,6 @@ def test_it_has_every_metric_and_the_ranks_of_top(stack: Stack) -> None:
     }
     rows = build_rows(stack.demo.snapshot(Scope()), Scope()).rows
     assert ranks == {(row.node, row.pod.namespace, row.name): row.rank for row in rows if row.rank}
-
-
-@pytest.mark.parametrize("words", ["top -A", "top nodes", "next"])
-def test_commands_read_it_back_from_the_store(stack: Stack, tmp_path: Path, words: str) -> None:
-    run = Run(tmp_path)
-    done = run(*words.split(), "--from-exporter", "--prometheus", stack.url, "-o", "json")
-    assert done.code == 0, done.err
-    assert done.err.startswith("FROM THE EXPORTER: exporter 127.0.0.1:")
-    found, snapshot = json.loads(done.out)["items"], stack.demo.snapshot(Scope())
-    if words == "top -A":
-        ranks = {(row["node"], row["namespace"], row["pod"]): row["rank"] for row in found}
-        rows = build_rows(snapshot, Scope()).rows
-        assert ranks == {(row.node, row.pod.namespace, row.name): row.rank for row in rows if row.rank}
-    assert {row["node"] for row in found} == snapshot.nodes.keys()
 
 
 def queries() -> list[str]:

@@ -50,7 +50,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     flags.add_output(parser, "json", "yaml")
     flags.add_contexts(parser)
     flags.add_at(parser)
-    flags.add_from_exporter(parser)
 
 
 def run(options: Options) -> int:
@@ -66,10 +65,6 @@ def run(options: Options) -> int:
             "Death",
             lambda source: _view(*_read(replace(options, source=source))[:2]),
         )
-    if options.source.from_exporter:
-        from kubectl_qos.cli.exported import print_next
-
-        return print_next(options, *_parse(options))
     from kubectl_qos.present import timeline
 
     found, snapshot, resolved = _read(options)
@@ -83,18 +78,13 @@ def run(options: Options) -> int:
     return resolved.print_notes()
 
 
-def _parse(options: Options) -> tuple[str | None, resources.Reference | None]:
-    """The node, or the pod or workload, that is named."""
-    node, reference = resources.parse_node_or_reference(
-        options.target, "one node, pod or workload can be asked about at a time"
-    )
-    return node or options.source.node, reference
-
-
 def _read(options: Options) -> tuple[Deaths, Snapshot, sources.ResolvedSource]:
     from kubectl_qos.present import next_death as present
 
-    node, reference = _parse(options)
+    node, reference = resources.parse_node_or_reference(
+        options.target, "one node, pod or workload can be asked about at a time"
+    )
+    node = node or options.source.node
     resolved = sources.resolve_source(options.source.on_node(node))
     # Who dies depends on all pods of a node: namespace and labels only say whose deaths are shown.
     namespace = options.source.namespace if reference is None else resolved.scope.namespace

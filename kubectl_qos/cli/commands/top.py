@@ -95,7 +95,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     flags.add_contexts(parser)
     flags.add_at(parser)
-    flags.add_from_exporter(parser)
 
 
 def run(options: Options) -> int:
@@ -103,10 +102,6 @@ def run(options: Options) -> int:
     from kubectl_qos.cli.watch import print_table, watch
 
     references = resources.parse_references_or_names(options.names)
-    if options.source.from_exporter:
-        from kubectl_qos.cli.exported import print_top
-
-        return print_top(options, references)
     if options.source.is_fleet:
         from kubectl_qos.cli import fleet
 

@@ -249,10 +249,9 @@ class DeathValues(OfCluster, frozen=True, kw_only=True):
     With `distanceIsUpperBound` it may be less: what the node itself or some of its pods use is unknown.
     `limitBytes` is the container's or pod's own limit (memory.max), `usedBytes` how much of it is in use
     (working set), `before` how many this mechanism ends before;
-    `etaSeconds` is known where a store of metrics has seen memory grow in a straight line; with
-    --from-exporter `freedBytes` and `tied` are not. `rival` dies instead unless one process of the victim
-    holds so much, each of `growing` once it alone has grown to so much, which is `grownBytes` of a victim;
-    only `next` has these.
+    `etaSeconds` is known where a store of metrics has seen memory grow in a straight line. `rival` dies
+    instead unless one process of the victim holds so much, each of `growing` once it alone has grown to so
+    much, which is `grownBytes` of a victim; only `next` has these.
     """
 
     node: str
@@ -289,8 +288,8 @@ def death_list_values(deaths: Deaths) -> DeathListValues:
     return DeathListValues(items=tuple(map(death_values, deaths.rows)), notes=deaths.notes)
 
 
-def death_values(row: DeathRow, **others: None) -> DeathValues:
-    """A death to come on a node; `others` are not known."""
+def death_values(row: DeathRow) -> DeathValues:
+    """A death to come on a node."""
     (namespace, name), is_pod = row.death.key, row.death.qos is not None
     return DeathValues.of(
         row.death,
@@ -303,7 +302,7 @@ def death_values(row: DeathRow, **others: None) -> DeathValues:
         rival=row.death.rival and ContenderValues.of(row.death.rival),
         growing=tuple(map(ContenderValues.of, row.death.growing)),
         eta_seconds=None if row.seconds is None else round(row.seconds),
-        **({"freed_bytes": row.death.frees_bytes} | others),
+        freed_bytes=row.death.frees_bytes,
     )
 
 
