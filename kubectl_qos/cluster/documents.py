@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from kubectl_qos.cluster.described import MORE, described_objects
 from kubectl_qos.cluster.inputs import KUSTOMIZATIONS
 from kubectl_qos.errors import InputError, QosError, QuantityError
 from kubectl_qos.k8s.defaulting import with_system_priority
@@ -126,7 +127,11 @@ def _objects(value: Any, numbers: tuple[int, ...]) -> Iterator[tuple[tuple[int, 
 def plain_documents(content: bytes, name: str) -> Iterator[Document]:
     """Every document of a file as plain JSON; those that cannot be read are left out."""
     if not _is_json(content):
-        yield from _yaml_documents(content, name, lambda _: None)
+        described = described_objects(content)
+        if described:
+            yield Document(DocumentLocation(name), 0, "", {"kind": "List", "items": described})
+        else:
+            yield from _yaml_documents(content, name, lambda _: None)
         return
     begin = len(BYTE_ORDER_MARK) if content.startswith(BYTE_ORDER_MARK) else 0
     for location, part in _split_json(content[begin:], name):
@@ -231,8 +236,10 @@ class ParsedObjects:
     `ignored` are the kinds of objects without pods. With `objects` each is kept there, as it is written, for
     someone else to say what is wrong with it. What is in a folder that `is_walked` need be no object:
     `skipped` counts the documents with neither apiVersion nor kind, values of Helm and patches.
+    `partial_pods` are those of which a text has the status, and not what they request.
     """
 
+    partial_pods: list[Pod] = field(default_factory=list)
     pods: list[Pod] = field(default_factory=list)
     nodes: dict[str, NodeObject] = field(default_factory=dict)
     usage: dict[PodKey, PodUsage] = field(default_factory=dict)
@@ -258,6 +265,14 @@ class ParsedObjects:
         elif _is_json(content):
             for location, part in _split_json(content.removeprefix(BYTE_ORDER_MARK), name):
                 self._add_json_document(part, location)
+        elif not self.is_walked and (described := described_objects(content)):
+            text = "the text of kubectl describe or kubectl get events, which does not have all"
+            self.warnings.append(f"{name}: {text}: {MORE} has more")
+            for raw in described:
+                if "containers" in raw.get("spec", "containers"):
+                    self._add(raw, DocumentLocation(name))
+                else:
+                    self.partial_pods.append(convert(raw, Pod))
         else:
             for document in _yaml_documents(content, name, self.problems.append):
                 if document.value is not None:

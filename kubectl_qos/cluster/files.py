@@ -125,6 +125,10 @@ class FileSource(Source):
             overrides=self._overrides,
         ).with_missing_releases()
 
+    def partial_pods(self) -> Sequence[Pod]:
+        """Pods of which a text has the status alone."""
+        return self._parsed.partial_pods
+
     def follow(self, scope: Scope) -> UpdateStream:
         """The same snapshot whenever it is refreshed."""
         return StaticStream(self.snapshot, scope, self.now)
@@ -299,6 +303,7 @@ class FileSource(Source):
             or parsed.pods
             or parsed.nodes
             or parsed.events
+            or parsed.partial_pods
             or (self._may_be_empty and not parsed.problems)
         ):
             return parsed

@@ -194,6 +194,10 @@ class Source(Protocol):
     def event_list(self, namespace: str | None) -> EventList:
         """All events of a namespace, or of all, with those of nodes; the result names what is missing."""
 
+    def partial_pods(self) -> Sequence[Pod]:
+        """Pods of which only the status is known: for deaths, not for predictions."""
+        return ()
+
     def kernel_logs(self) -> Sequence[KernelLog]:
         """What kernels have printed, where that is known without files."""
         return ()

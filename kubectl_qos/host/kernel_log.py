@@ -289,6 +289,11 @@ def _check_understood(log: KernelLog, title: str) -> None:
 
 _NO_ENTRIES: Final = "-- No entries --"
 _OTHER_FORMATS: Final = (
+    (
+        re.compile(r"Name: {2}|.*\bkubectl (?:describe|get)\b|(?:NAMESPACE +)?LAST SEEN "),
+        "what kubectl prints",
+        "give it with -f",
+    ),
     (re.compile(r".*\x00"), "binary data", _HINT),
     (re.compile(r'\{?\s*"?(?:apiVersion|kind)"?:'), "a Kubernetes object", "give it with -f"),
     (re.compile(r"[{\[]"), "JSON without messages of the kernel", "journalctl -k -o json > FILE"),

@@ -121,9 +121,9 @@ MECHANISMS: Final = {
     Mechanism.SIGKILL: "SIGKILL from elsewhere: no sign that it was for memory",
     Mechanism.CGROUP_LIMIT: "killed by the kernel at the memory limit of a cgroup that belongs to no pod",
     Mechanism.MEMORY_LIMIT: (
-        "killed by the kernel at a memory limit; the log does not say which (its oom-kill: line does)"
+        "killed by the kernel at a memory limit; which is unknown, as the oom-kill: line is missing"
     ),
-    Mechanism.KERNEL: "killed by the kernel; the log does not say whether at a limit or on a full node",
+    Mechanism.KERNEL: "killed by the kernel; it is not known whether at a limit or on a full node",
     Mechanism.SYSRQ: "killed by the kernel's OOM killer, which somebody called (SysRq f): no memory ran out",
     Mechanism.TALOS: "killed by the OOM controller of Talos under memory pressure, not by the kernel",
     Mechanism.SYSTEMD_OOMD: "killed by systemd-oomd under memory pressure, not by the kernel",

@@ -90,7 +90,7 @@ def summary(incident: Incident) -> Iterator[str]:
         ways = f", {by[0][0]}" if len(by) == 1 else f": {', '.join(f'{number} {way}' for way, number in by)}"
         yield f"{count(len(kills), 'death')} that memory may explain{ways}."
         names = Counter(
-            full_name(one.namespace, one.pod) if one.pod else "a process outside pods" for one in kills
+            full_name(one.namespace, one.pod) if one.pod else of_kills.subject(one) for one in kills
         )
         hits = [f"{name} {number} times" if number > 1 else name for name, number in names.most_common()]
         yield f"It hit {first_few(hits, _MOST)}."

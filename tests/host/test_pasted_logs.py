@@ -91,7 +91,7 @@ def test_a_report_begins_anywhere(begin: int) -> None:
     else:
         assert kill.diagnosis.mechanism is Mechanism.MEMORY_LIMIT
         assert kill.diagnosis.confidence is Confidence.CERTAIN
-        assert "at a memory limit; the log does not say which" in text_of(kill)
+        assert "at a memory limit; which is unknown" in text_of(kill)
     if begin <= MESSAGES.index(HEADER):
         assert choice_of(kill.report).chosen.place == 1
         assert kill.report.is_table_whole == (begin < MESSAGES.index(HEADER)), "rows may be missing before it"
@@ -139,7 +139,7 @@ def test_the_victim_without_the_line_that_kills_it() -> None:
     )
     kill = kill_of([reaper])
     assert kill.diagnosis.mechanism is Mechanism.KERNEL
-    assert "killed by the kernel; the log does not say whether at a limit" in text_of(kill)
+    assert "killed by the kernel; it is not known whether at a limit" in text_of(kill)
     assert len(kills_of([*LINES, reaper])) == 1
     broken = kill_of(LINES[:6])
     assert "killed a process that the log does not name" in text_of(broken)

@@ -277,7 +277,7 @@ def facts_of(
     if not references and not has_logs:
         resources.require_places(resolved, snapshot)
     return Facts(
-        snapshot,
+        replace(snapshot, pods=(*snapshot.pods, *resolved.source.partial_pods())),
         resolved.source.event_list(resolved.scope.namespace),
         scope,
         resolved.source.now(),

@@ -12,13 +12,15 @@ from statistics import median
 from typing import Any, Final
 
 from kubectl_qos.k8s.events import Event, EventList, is_about, is_of_node_memory
-from kubectl_qos.k8s.objects import ContainerStateTerminated, Pod
+from kubectl_qos.k8s.objects import ContainerStateTerminated, ObjectMeta, Pod
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.qos.cgroup.names import is_uid, pod_cgroup, pod_uid
 from kubectl_qos.qos.kills.evidence import (
+    EVICTED,
     NEAR_SECONDS,
     OOM_KILLED,
+    PREEMPTING,
     SIGKILLED,
     WAITING,
     DeathContext,
@@ -171,7 +173,8 @@ class _KillAnalyzer:
             self._events.setdefault(event.involved_object.name, []).append(event)
 
     def kills(self, is_included: Callable[[Pod], bool], *, outside_pods: bool) -> list[Kill]:
-        kills = [kill for pod in self._snapshot.pods if is_included(pod) for kill in self._pod_kills(pod)]
+        pods = (*self._snapshot.pods, *self._gone_pods())
+        kills = [kill for pod in pods if is_included(pod) for kill in self._pod_kills(pod)]
         for reported in self._reported:
             if not reported.is_taken:
                 pod = self._pods.get(reported.pod_uid)
@@ -187,6 +190,17 @@ class _KillAnalyzer:
             if outside_pods if not kill.pod else is_included(self._pods[kill.pod_uid]):
                 kills.append(kill)
         return sorted(kills, key=newest_first)
+
+    def _gone_pods(self) -> Iterator[Pod]:
+        """The pods that a kubelet ended and that the list lacks: only events are known of them."""
+        listed = {(pod.namespace, pod.name) for pod in self._snapshot.pods}
+        gone = {}
+        for event in self._event_list.events:
+            involved = event.involved_object
+            if event.reason in {EVICTED, PREEMPTING} and involved.kind == "Pod":
+                metadata = ObjectMeta(name=involved.name, namespace=involved.namespace, uid=involved.uid)
+                gone[involved.namespace, involved.name] = Pod(metadata=metadata)
+        return (pod for key, pod in gone.items() if key not in listed)
 
     def _event_kill(self, event: Event, report: OomReport) -> Kill:
         """A kill of which only an event of the node is known, which names no cgroup."""

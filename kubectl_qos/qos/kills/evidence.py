@@ -301,11 +301,15 @@ UNLIMITED_BYTES: Final = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class MemoryLimits:
-    """Memory limits of a container and of its pod's cgroup; `is_low` where a resize did not raise that."""
+    """Memory limits of a container and of its pod's cgroup; `is_low` where a resize did not raise that.
+
+    They are not known of a container of which there is the status alone.
+    """
 
     own: int | None
     pod: int | None
     is_low: bool = False
+    is_known: bool = True
 
     @property
     def nearest(self) -> Mechanism | None:
@@ -328,12 +332,14 @@ class MemoryLimits:
             yield Evidence(Fact.LOW_POD_LIMIT, {"limit_bytes": self.pod})
         elif self.own is not None and self.nearest is Mechanism.POD_LIMIT:
             yield Evidence(Fact.SAME_LIMIT)
-        if self.nearest is None:
+        if self.nearest is None and self.is_known:
             yield Evidence(Fact.NO_LIMIT)
 
 
 def memory_limits(pod: Pod, container: str, setup: NodeSetup) -> MemoryLimits:
     """The limits as the kubelet writes them; where that cannot be predicted, as the spec has them."""
+    if not any(spec.name == container for spec in all_containers(pod)):
+        return MemoryLimits(None, None, is_known=False)
     try:
         prediction = predict_running(pod, setup)
         own = _memory_limit(prediction.container(container).cgroup.files)
@@ -405,6 +411,8 @@ def diagnosis_without_kernel(
         evidence.append(Evidence(Fact.KERNEL_SILENT, {"title": context.silent_log}))
     if not is_oom_killed and (stops or is_deleted or is_silent):
         return Diagnosis(Mechanism.SIGKILL, Confidence.LIKELY, tuple(evidence), None if is_silent else needs)
+    if is_oom_killed and not context.limits.is_known:
+        return Diagnosis(Mechanism.KERNEL, Confidence.LIKELY, tuple(evidence), needs)
     evidence += context.limits.evidence()
     mechanism, confidence, more = _mechanism_by_events(time, context, is_oom_killed=is_oom_killed)
     return Diagnosis(mechanism, confidence, (*evidence, *more), needs)

@@ -1,0 +1,196 @@
+"""The text of `kubectl describe pod|node` and `kubectl get events`, as objects with the fields that it has.
+
+Source: k8s.io/kubectl/pkg/describe/describe.go. Not here: the pods in the description of a node, of which it
+has sums, and when an event was, which is counted from the unknown time of the command.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from email.utils import parsedate_to_datetime
+from itertools import pairwise
+from textwrap import dedent
+from typing import Any, Final
+
+MORE: Final = "kubectl get pods,nodes,events -A -o json"
+"""The command whose output has all of it."""
+_UNKNOWN: Final = "<unknown>"
+_TEXT: Final = re.compile(
+    r"^ *(?:(?:Last )?State: +(?:Terminated|Waiting|Running)$|Name: {2,}\S.*\n[A-Z][\w ]{2,40}: "
+    r"|(?:NAMESPACE +)?(?:LAST|FIRST) ?SEEN .{0,200}\bREASON\b.{0,200}\bMESSAGE\b"
+    r"|(?:Type|FirstSeen|LastSeen) .{0,200}\bReason\b.{0,200}\bMessage$)",
+    re.MULTILINE,
+)
+_LEFT_OUT: Final = re.compile(
+    r"^(?:> ?)+|^`{3}.*|^.*\b(?:kubectl|oc) (?:describe|get) .*|\x1b\[[0-9;]*m", re.MULTILINE
+)
+_COMMAND: Final = re.compile(r"\bdescribe (?:pods?|po)[ /](?P<name>[a-z0-9][\w.-]*)")
+_TITLE: Final = re.compile(r"\S+(?: \S+)*")
+_KINDS: Final = {"po": "Pod", "pod": "Pod", "no": "Node", "node": "Node"}
+
+
+class _Fields(dict[str, "_Fields"]):
+    """The fields at the least indent of some lines, each with its value and what is below it."""
+
+    def __init__(self, lines: list[str], value: str = "") -> None:
+        super().__init__()
+        self.value, self.lines = value, lines
+        least = min((len(line) - len(line.lstrip()) for line in lines if ":" in line), default=0)
+        begins = [
+            number for number, line in enumerate(lines) if ":" in line and not line[: least + 1].isspace()
+        ]
+        for begin, end in pairwise([*begins, len(lines)]):
+            key, _, rest = lines[begin].strip().partition(":")
+            self.setdefault(key, _Fields(lines[begin + 1 : end], rest.strip()))
+
+    def __missing__(self, key: str) -> _Fields:
+        return _Fields([])
+
+    @property
+    def values_below(self) -> dict[str, str]:
+        return {key: field.value for key, field in self.items()}
+
+
+def described_objects(content: bytes) -> list[dict[str, Any]]:
+    """The pods, nodes and events of such a text, empty for any other.
+
+    A pod has no containers where the text does not show what they request.
+    """
+    if b"apiVersion" in content or content.lstrip()[:1] in {b"{", b"["}:
+        return []
+    whole = content.decode(errors="replace")
+    text = "\n".join(line.rstrip() for line in _LEFT_OUT.sub("", whole).expandtabs().splitlines())
+    if _TEXT.search(text) is None:
+        return []
+    command = _COMMAND.search(whole)
+    name = command["name"] if command is not None else _UNKNOWN
+    parts = re.split(r"^(?=Name: )", dedent(text), flags=re.MULTILINE)
+    return [raw for part in parts for raw in _objects(_Fields(list(filter(None, part.split("\n")))), name)]
+
+
+def _objects(fields: _Fields, name: str) -> Iterator[dict[str, Any]]:
+    name = fields["Name"].value or name
+    involved = {"kind": "", "name": name, "namespace": fields["Namespace"].value}
+    if not {"Roles", "Capacity", "Allocatable", "System Info"}.isdisjoint(fields):
+        involved["kind"] = "Node"
+        yield _node(name, fields)
+    elif not {"Containers", "State", "Last State", "Node"}.isdisjoint(fields):
+        involved["kind"] = "Pod"
+        yield _pod(involved, fields)
+    rows = _rows(fields["Events"].lines if {"Name", "Events"} & fields.keys() else fields.lines)
+    yield from (_event(row, involved) for row in rows if {"REASON", "MESSAGE"} <= row.keys())
+
+
+def _rows(lines: list[str]) -> Iterator[dict[str, str]]:
+    """The rows of tables; a cell begins where its title does, unless a person has shifted the columns."""
+    titles: list[re.Match[str]] = []
+    for line in lines:
+        cells = [*_TITLE.finditer(line)]
+        words = {cell[0].upper() for cell in cells}
+        if words >= {"REASON", "MESSAGE"} or words >= {"TYPE", "STATUS"}:
+            titles = cells
+        elif titles and not set(line) <= {"-", " "}:
+            begins = [title.start() for title in titles]
+            values = [line[begin:end].strip() for begin, end in zip(begins, [*begins[1:], None], strict=True)]
+            if any(line[begin - 1 : begin].strip() for begin in begins[1:]) or not values[-1]:
+                values = re.split(r"  +", line.strip(), maxsplit=len(titles) - 1)
+            if len(values) == len(titles):
+                names = (title[0].upper().replace(" ", "") for title in titles)
+                yield dict(zip(names, values, strict=True))
+
+
+def _event(row: Mapping[str, str], involved: Mapping[str, str]) -> dict[str, Any]:
+    kind, _, name = row.get("OBJECT", f"{row.get('KIND', '')}/{row.get('NAME', '')}").partition("/")
+    if kind:
+        involved = {"kind": _KINDS.get(kind, kind), "name": name, "namespace": row.get("NAMESPACE", "")}
+    times = re.search(r"\(x(\d{1,9}) ", row.get("LASTSEEN", row.get("AGE", "")))
+    return {
+        "kind": "Event",
+        "involvedObject": {**involved, "fieldPath": row.get("SUBOBJECT", row.get("SUBOBJECTPATH", ""))},
+        "type": row.get("TYPE", ""),
+        "reason": row["REASON"],
+        "message": row["MESSAGE"],
+        "count": int(times[1]) if times is not None else None,
+        "source": {"component": row.get("FROM", "")},
+    }
+
+
+def _conditions(fields: _Fields) -> list[dict[str, str]]:
+    names = ("TYPE", "STATUS", "REASON", "MESSAGE")
+    return [{name.lower(): row.get(name, "") for name in names} for row in _rows(fields["Conditions"].lines)]
+
+
+def _node(name: str, fields: _Fields) -> dict[str, Any]:
+    info = fields["System Info"].values_below
+    titles = {"kubeletVersion": "Kubelet Version", "kernelVersion": "Kernel Version", "osImage": "OS Image"}
+    status = {
+        "capacity": fields["Capacity"].values_below,
+        "allocatable": fields["Allocatable"].values_below,
+        "conditions": _conditions(fields),
+        "nodeInfo": {field: info.get(title, "") for field, title in titles.items()},
+    }
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": status}
+
+
+def _pod(involved: Mapping[str, str], fields: _Fields) -> dict[str, Any]:
+    groups = {"container": fields["Containers"], "initContainer": fields["Init Containers"]}
+    is_container = not {"State", "Last State"}.isdisjoint(fields)
+    if is_container:
+        groups["container"][_UNKNOWN] = fields
+    spec: dict[str, Any] = {"nodeName": fields["Node"].value.partition("/")[0].replace("<none>", "")}
+    containers = [container for group in groups.values() for container in group.values()]
+    # Every container has these two, behind Limits and Requests.
+    if containers and all(container.keys() & {"Environment", "Mounts"} for container in containers):
+        for kind, group in groups.items():
+            spec[f"{kind}s"] = [
+                {
+                    "name": name,
+                    "resources": {key.lower(): container[key].values_below for key in ("Limits", "Requests")},
+                }
+                for name, container in group.items()
+            ]
+        spec["priority"] = _number(fields["Priority"].value) or 0
+        spec["volumes"] = [
+            {"name": name, "emptyDir": {"medium": volume["Medium"].value}}
+            for name, volume in fields["Volumes"].items()
+            if volume["Type"].value.startswith("EmptyDir")
+        ]
+    status = {
+        "phase": fields["Status"].value.partition(" ")[0],
+        "reason": "" if is_container else fields["Reason"].value,
+        "message": "" if is_container else fields["Message"].value,
+        "qosClass": fields["QoS Class"].value,
+        "conditions": _conditions(fields),
+    } | {f"{kind}Statuses": [_status(*pair) for pair in group.items()] for kind, group in groups.items()}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": involved["name"], "namespace": involved["namespace"]},
+        "spec": spec,
+        "status": status,
+    }
+
+
+def _status(name: str, fields: _Fields) -> dict[str, Any]:
+    restarts, container_id = _number(fields["Restart Count"].value), fields["Container ID"].value
+    status: dict[str, Any] = {"name": name, "containerID": container_id, "restartCount": restarts or 0}
+    for state, title in (("state", "State"), ("lastState", "Last State")):
+        details, code = fields[title], _number(fields[title]["Exit Code"].value)
+        end: dict[str, Any] = {"reason": details["Reason"].value, "message": details["Message"].value}
+        if code is not None:
+            end |= {"exitCode": code, "finishedAt": _time(details["Finished"].value)}
+        if details.value == "Waiting" or code is not None:
+            status[state] = {details.value.lower(): end}
+    return status
+
+
+def _number(text: str) -> int | None:
+    return int(text) if re.fullmatch(r"-?[0-9]{1,10}", text) else None
+
+
+def _time(text: str) -> str | None:
+    try:
+        return parsedate_to_datetime(text).isoformat().replace("+00:00", "Z")
+    except ValueError:
+        return None

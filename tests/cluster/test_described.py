@@ -1,0 +1,265 @@
+"""What kubectl prints for people, as objects: describe pod, describe node, get events."""
+
+from pathlib import Path
+from textwrap import indent
+from typing import Final
+
+import pytest
+
+from kubectl_qos.cluster.described import MORE
+from kubectl_qos.cluster.documents import ParsedObjects, plain_documents
+from kubectl_qos.cluster.files import FileSource
+from kubectl_qos.errors import InputError
+from kubectl_qos.k8s.events import EventList
+from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.present.kills import detail_lines
+from kubectl_qos.qos.kills.analyze import Kill, find_kills
+from kubectl_qos.qos.reason import Confidence, Mechanism
+
+STATE: Final = """\
+State:          Waiting
+  Reason:       CrashLoopBackOff
+Last State:     Terminated
+  Reason:       OOMKilled
+  Exit Code:    137
+  Started:      Tue, 10 Nov 2026 09:00:00 +0100
+  Finished:     Tue, 10 Nov 2026 09:05:10 +0100
+Ready:          False
+Restart Count:  7
+"""
+RESOURCES: Final = """\
+Limits:
+  memory:  256Mi
+Requests:
+  memory:     128Mi
+Environment:  <none>
+Mounts:
+  /cache from cache (rw)
+"""
+POD: Final = f"""\
+Name:             web-0
+Namespace:        shop
+Priority:         1000
+Node:             worker-2/10.0.0.12
+Start Time:       Tue, 10 Nov 2026 08:12:01 +0100
+Annotations:      example.com/note: kubectl: any text
+Status:           Running
+IPs:
+  IP:  10.1.1.5
+Init Containers:
+  init:
+    Container ID:  containerd://11
+    Command:
+      sleep: 1
+    State:          Terminated
+      Reason:       Completed
+      Exit Code:    0
+      Finished:     Tue, 10 Nov 2026 08:12:04 +0100
+    Environment:    <none>
+    Mounts:         <none>
+Containers:
+  app:
+    Container ID:   containerd://22
+{indent(STATE + RESOURCES, "    ")}\
+Conditions:
+  Type              Status
+  Ready             False
+Volumes:
+  cache:
+    Type:       EmptyDir (a temporary directory that shares a pod's lifetime)
+    Medium:     Memory
+QoS Class:                   Burstable
+Events:
+  Type     Reason     Age                  From     Message
+  ----     ------     ----                 ----     -------
+  Warning  BackOff    4m (x90 over 50m)    kubelet  Back-off restarting failed container app
+"""
+OOM_KILLING: Final = (
+    "Memory cgroup out of memory: Killed process 350 (worker) total-vm:753508kB, anon-rss:58776kB,"
+    " file-rss:29400kB, shmem-rss:0kB, UID:0 pgtables:288kB oom_score_adj:999"
+)
+NODE: Final = f"""\
+Name:               worker-2
+Roles:              <none>
+Conditions:
+  Type             Status  LastHeartbeatTime                 Reason                       Message
+  ----             ------  -----------------                 ------                       -------
+  MemoryPressure   True    Tue, 10 Nov 2026 09:05:10 +0100   KubeletHasInsufficientMemory not enough
+Capacity:
+  memory:             16374096Ki
+Allocatable:
+  memory:             15656272Ki
+System Info:
+  Kernel Version:             5.15.0-1050-aws
+  Kubelet Version:            v1.28.3
+Events:
+  Type     Reason      Age              From            Message
+  ----     ------      ----             ----            -------
+  Warning  SystemOOM   12m              kubelet         System OOM encountered, victim process: a b, pid: 48
+  Warning  OOMKilling  3m (x2 over 9m)  kernel-monitor  {OOM_KILLING}
+"""
+EVICTED: Final = "The node was low on resource: memory. Container app was using 900Mi, request is 128Mi."
+EVENTS: Final = f"""\
+NAMESPACE   LAST SEEN          TYPE      REASON      OBJECT          MESSAGE
+default     12m                Warning   OOMKilling  node/worker-2   {OOM_KILLING}
+shop        3m (x4 over 10m)   Warning   Evicted     pod/web-0       {EVICTED}
+shop        5m                 Normal    Scheduled   pod/web-1       Successfully assigned shop/web-1
+"""
+OLD_EVENTS: Final = f"""\
+LAST SEEN   TYPE      REASON    KIND   SUBOBJECT   NAME    MESSAGE
+3m          Warning   Evicted   Pod                web-0   {EVICTED}
+"""
+
+
+def read(text: str) -> ParsedObjects:
+    parsed = ParsedObjects()
+    parsed.add_file(text.encode(), "x.txt")
+    assert not parsed.problems
+    assert [warning for warning in parsed.warnings if MORE not in warning] == []
+    return parsed
+
+
+def kills(text: str) -> list[Kill]:
+    parsed = read(text)
+    snapshot = Snapshot(pods=(*parsed.pods, *parsed.partial_pods), nodes=parsed.nodes)
+    return find_kills(snapshot, EventList(tuple(parsed.events)))
+
+
+def mechanisms(text: str) -> dict[str, Mechanism]:
+    return {kill.pod or kill.node: kill.diagnosis.mechanism for kill in kills(text)}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        POD,
+        POD.replace("\n", "\r\n"),
+        f"```\n{indent(POD, '    ')}```\n",
+        indent(POD, "> ", lambda _: True),
+        f"me@host:~$ kubectl describe pod web-0 -n shop\n{POD}",
+    ],
+    ids=["as it is", "Windows", "indented", "quoted", "with its command"],
+)
+def test_a_pod(text: str) -> None:
+    parsed = read(text)
+    (pod,), (event,) = parsed.pods, parsed.events
+    assert (pod.namespace, pod.name, pod.node_name, pod.spec.priority) == ("shop", "web-0", "worker-2", 1000)
+    assert [container.name for container in (*pod.init_containers, *pod.containers)] == ["init", "app"]
+    assert [str(pod.containers[0].limits["memory"]), str(pod.containers[0].requests["memory"])] == [
+        "256Mi",
+        "128Mi",
+    ]
+    (volume,) = pod.spec.volumes or ()
+    assert volume.empty_dir is not None
+    assert (volume.name, volume.empty_dir.medium) == ("cache", "Memory")
+    assert (event.reason, event.involved_object.name, event.times, event.component) == (
+        "BackOff",
+        "web-0",
+        90,
+        "kubelet",
+    )
+    (kill,) = kills(text)
+    assert (kill.pod, kill.container, kill.exit_code, kill.container_id) == ("web-0", "app", 137, "")
+    assert kill.time == "2026-11-10T09:05:10+01:00"
+    assert (kill.diagnosis.mechanism, kill.diagnosis.confidence) == (
+        Mechanism.CONTAINER_LIMIT,
+        Confidence.LIKELY,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "pod"),
+    [
+        (STATE, "<unknown>"),
+        (f"$ kubectl describe po web-0\n{indent(STATE, '    ')}", "web-0"),
+        (POD.replace(indent(RESOURCES, "    "), ""), "web-0"),
+    ],
+    ids=["no name", "named in the command", "cut"],
+)
+def test_what_a_container_requests_is_unknown_where_the_text_does_not_have_it(text: str, pod: str) -> None:
+    parsed = read(text)
+    assert not parsed.pods
+    (kill,) = kills(text)
+    assert (kill.pod, kill.diagnosis.mechanism, kill.diagnosis.confidence) == (
+        pod,
+        Mechanism.KERNEL,
+        Confidence.LIKELY,
+    )
+    assert "has a memory limit" not in " ".join(detail_lines(kill))
+
+
+def test_several_pods_and_one_that_was_evicted() -> None:
+    evicted = (
+        f"Name:  old\nNamespace:  shop\nNode:  n/\nStatus:  Failed\nReason:  Evicted\nMessage:  {EVICTED}\n"
+    )
+    assert mechanisms(f"{POD}\n\n{evicted}") == {
+        "web-0": Mechanism.CONTAINER_LIMIT,
+        "old": Mechanism.EVICTION,
+    }
+
+
+def test_a_node() -> None:
+    parsed = read(NODE)
+    node = parsed.nodes["worker-2"]
+    assert node.status.capacity is not None
+    assert str(node.status.capacity["memory"]) == "16374096Ki"
+    assert node.status.node_info.kubelet_version == "v1.28.3"
+    assert node.status.conditions is not None
+    assert [(condition.type, condition.status) for condition in node.status.conditions] == [
+        ("MemoryPressure", "True")
+    ]
+    assert [kill.diagnosis.mechanism for kill in kills(NODE)] == [Mechanism.NODE, Mechanism.MEMORY_LIMIT]
+    victims = [kill.report.victim for kill in kills(NODE) if kill.report is not None]
+    assert [(victim.comm, victim.pid) for victim in victims if victim is not None] == [
+        ("a b", 48),
+        ("worker", 350),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        EVENTS,
+        EVENTS.replace("         ", "  "),
+        f"$ kubectl get events -A\n{EVENTS}",
+        OLD_EVENTS,
+    ],
+    ids=["aligned", "shifted", "with its command", "old"],
+)
+def test_events(text: str) -> None:
+    expected = {"web-0": Mechanism.EVICTION} | (
+        {"worker-2": Mechanism.MEMORY_LIMIT} if "OOMKilling" in text else {}
+    )
+    assert mechanisms(text) == expected
+
+
+def test_the_pod_of_an_event_that_is_in_the_list_is_that_pod() -> None:
+    events = EVENTS.replace("pod/web-0", "pod/old")
+    listed = (
+        f"Name:  old\nNamespace:  shop\nNode:  n/\nStatus:  Failed\nReason:  Evicted\nMessage:  {EVICTED}\n"
+    )
+    parsed = read(f"{listed}")
+    found = find_kills(Snapshot(pods=tuple(parsed.partial_pods)), EventList(tuple(read(events).events)))
+    assert [kill.pod for kill in found if kill.pod] == ["old"]
+
+
+def test_other_descriptions_and_manifests_are_not_read_so(tmp_path: Path) -> None:
+    file = tmp_path / "x.txt"
+    file.write_text(
+        "Name:  web\nNamespace:  shop\nReplicas:  1 desired\nPod Template:\n  Containers:\n   app:\n"
+    )
+    with pytest.raises(InputError):
+        FileSource([str(file)])
+    manifest = b"apiVersion: v1\nkind: ConfigMap\ndata:\n  x: |\n    Last State: Terminated\n"
+    assert [document.value["kind"] for document in plain_documents(manifest, "x")] == ["ConfigMap"]
+
+
+def test_a_source_has_the_objects_and_the_command_that_gives_more(tmp_path: Path) -> None:
+    file = tmp_path / "x.txt"
+    file.write_text(POD + NODE + STATE)
+    source = FileSource([str(file)])
+    (note,) = source.notes
+    assert MORE in note
+    (pod,) = source.snapshot(Scope()).pods
+    assert source.raw(pod)["metadata"]["name"] == "web-0"
+    assert len(source.events(pod)) == 3
