@@ -118,6 +118,21 @@ def points_of(found: NodeState, index: int) -> int:
     return badness(one.used_bytes // 4096, one.adj, found.total_bytes // 4096, found.kernel)
 
 
+def test_whoever_its_own_limit_ends_before_does_not_fill_the_node() -> None:
+    """Neither `lim1` with 79Mi left nor `pl` with 80Mi in its pod grow by the 3Gi that the node has left."""
+    found = node_state(
+        [
+            ("most", container(1000, 300)),
+            ("free", container(990, 20)),
+            ("lim1", container(990, 20, 100)),
+            ("pl", container(990, 20)),
+        ],
+        limits={"pl": 100 * MIB},
+    )
+    full = death(next_deaths(found, contests=True), Mechanism.NODE)
+    assert (full.key[1], [one.pod for one in full.growing]) == ("most", ["free"])
+
+
 @given(node_states(), st.lists(st.integers(0, 100 * MIB), min_size=8, max_size=8))
 def test_with_known_growth_the_victim_is_that_of_the_moment_of_death(
     found: NodeState, rates: list[int]

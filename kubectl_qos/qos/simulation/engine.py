@@ -257,7 +257,8 @@ class Run:
     def contest(self, hit: LimitHit, room_bytes: int) -> tuple[Contender | None, tuple[Contender, ...]]:
         """Who dies in place of the victim unless one of its processes holds so much, if that is possible.
 
-        Then those that do once they alone have grown to so much, by `room_bytes` at most.
+        Then those that do once they alone have grown to so much, by `room_bytes` at most; not those that a
+        limit of their own ends before.
         """
         choice, page, containers = self.choose(hit), self._page, self._state.containers
         if choice is None:
@@ -271,7 +272,16 @@ class Run:
             pod = self._state.pod_for(containers[index])
             return Contender(*pod.key, containers[index].name, pod.qos, used[index], size_bytes)
 
-        near = [(index, (gap + 1) * page) for gap, index in gaps if (gap + 1) * page <= room_bytes]
+        before = [one for one in self.timeline.distances() if max(one.more_bytes, 0) < room_bytes]
+        containers_end = {one.owner for one in before if one.mechanism is Mechanism.CONTAINER_LIMIT}
+        pods_end = {one.owner for one in before if one.mechanism is Mechanism.POD_LIMIT}
+        near = [
+            (index, (gap + 1) * page)
+            for gap, index in gaps
+            if (gap + 1) * page <= room_bytes
+            and index not in containers_end
+            and containers[index].pod_index not in pods_end
+        ]
         growing = tuple(contender(index, used[index] + more) for index, more in near)
         if not gaps or isinstance(choice.victim, NodeProcess):
             return None, growing
