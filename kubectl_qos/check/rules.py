@@ -304,13 +304,15 @@ def _memory_volumes(case: Case) -> Iterator[Hit]:
 
 def _fits_no_node(case: Case) -> Iterator[Hit]:
     requests, settings = pod_requests(case.defaulted, case.release), case.settings
+    if case.is_stored:
+        return
     nodes = [node.status.allocatable for node in case.context.snapshot.nodes.values()]
     for resource in (CPU, MEMORY):
         known = [one[resource] for one in nodes if one is not None and resource in one]
         if not known and resource == MEMORY and settings.node_memory_bytes is not None:
             known = [Quantity.parse(f"{settings.node_memory_bytes >> 10}Ki")]
         amount = requests.get(resource, ZERO)
-        if known and amount > max(known) and not case.is_stored:
+        if known and amount > max(known):
             facts = {"resource": resource, "amount": str(amount), "largest": str(max(known))}
             yield Hit(RuleId.FITS_NO_NODE, case.prefix, facts)
 

@@ -117,6 +117,7 @@ class Snapshot:
     history: History = NO_HISTORY
     at: str = ""
     autoscalers: tuple[VerticalAutoscaler, ...] = ()
+    _index: dict[str, list[Pod]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def own_bytes(self, node_name: str) -> int | None:
         """What a node's own processes use: the node's usage without its pods'. None is unknown."""
@@ -182,10 +183,10 @@ class Snapshot:
         """Pods by the node they are bound to; those not bound yet under the empty name."""
         if isinstance(self.pods, PodsByNode):
             return self.pods.by_node
-        pods: dict[str, list[Pod]] = {}
-        for pod in self.pods:
-            pods.setdefault(pod.spec.node_name, []).append(pod)
-        return pods
+        if not self._index:
+            for pod in self.pods:
+                self._index.setdefault(pod.spec.node_name, []).append(pod)
+        return self._index
 
 
 class PodsByNode(Sequence[Pod]):

@@ -70,10 +70,16 @@ def pod_refusals(pod: Pod, release: Release) -> list[Refusal]:
         refusals += _unsupported(pod.spec.resources, release)
         refusals += _requirements(_POD_LEVEL, pod.spec.resources, "", release)
         refusals += _pod_level(pod, pod.spec.resources, release)
-    elif pod.spec.resources is not None and release.has(Change.POD_LEVEL_NEEDS_SUPPORT):
-        reason = "PodLevelResourcesNotSupported: PodLevelResources feature gate is disabled"
-        refusals.append(Refusal(_POD_LEVEL, f"the kubelet rejects it: {reason}"))
     return refusals
+
+
+def kubelet_rejections(pod: Pod, release: Release) -> list[Refusal]:
+    """Why a kubelet does not admit a pod that the API server has taken (lifecycle/predicate.go)."""
+    needs_support = release.has(Change.POD_LEVEL_NEEDS_SUPPORT)
+    if pod.spec.resources is None or not needs_support or release.enabled(Gate.POD_LEVEL_RESOURCES):
+        return []
+    reason = "PodLevelResourcesNotSupported: PodLevelResources feature gate is disabled"
+    return [Refusal(_POD_LEVEL, f"the kubelet rejects it: {reason}")]
 
 
 def _invalid(value: object) -> str:

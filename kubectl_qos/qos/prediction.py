@@ -9,10 +9,11 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from kubectl_qos.errors import InputError
-from kubectl_qos.k8s.allocation import running_pod
+from kubectl_qos.k8s.allocation import other_pod_limit, running_pod
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, Origin
 from kubectl_qos.k8s.objects import Container, Pod
+from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.qos import oom_score
 from kubectl_qos.qos.cgroup import names, values
@@ -136,7 +137,11 @@ def predict(
     >>> result.qos_class.value, result.containers[0].oom_score_adj
     ('Burstable', 938)
     """
-    setup = NodeSetup.of(node.for_runtime_class(pod.spec.runtime_class_name), kubelet, release)
+    return _predict(pod, NodeSetup.of(node.for_runtime_class(pod.spec.runtime_class_name), kubelet, release))
+
+
+def _predict(pod: Pod, setup: NodeSetup, limit: Quantity | None = None) -> Prediction:
+    """With the memory limit of the pod's cgroup where it is another one than the values give."""
     if not pod.containers:
         raise InputError(
             f"pod {pod.metadata.name or '(unnamed)'} has no containers: spec.containers is required",
@@ -144,7 +149,7 @@ def predict(
         )
     pod = default_pod(pod, setup.release)
     qos, computed = qos_class(pod, setup.release), computed_class(pod, setup.release)
-    totals = pod_totals(pod, qos, setup)
+    totals = pod_totals(pod, qos, setup, limit)
     path = _pod_path(pod, qos, setup.kubelet)
     settings = pod_settings(pod, qos, totals, setup)
     files = values.files_on_node(settings, setup) if setup.kubelet.cgroups_per_qos else {}
@@ -184,7 +189,8 @@ def _without_linux(prediction: Prediction) -> Prediction:
 def predict_running(pod: Pod, setup: NodeSetup) -> Prediction:
     """What holds for a pod of a cluster now: `predict` with its allocated resources. Raises as `predict`."""
     running = running_pod(pod, setup.release)
-    return predict(running, setup.node, kubelet=setup.kubelet, release=setup.release)
+    node = setup.node.for_runtime_class(pod.spec.runtime_class_name)
+    return _predict(running, NodeSetup.of(node, setup.kubelet, setup.release), other_pod_limit(pod))
 
 
 def _containers(pod: Pod, qos: QosClass, pod_path: str, setup: NodeSetup) -> Iterator[ContainerPrediction]:

@@ -413,7 +413,7 @@ def test_a_loop_that_goes_on_is_seen_though_the_container_never_runs_at_a_look(
 def test_fix_applies_what_ends_the_loop(run: Run, stage: Stage) -> None:
     stage.loop("owned")
     done = run("fix", "pod/owned", "-n", "shop")
-    assert "app limits.memory 128Mi → 192Mi" in done.out
+    assert "app limits.memory 128Mi → 256Mi" in done.out
     assert "through deployment/web" in done.out
     assert "shop/owned is not fixed in place: app was OOMKilled and waits" in done.err
     done = run("fix", "pod/owned", "-n", "shop", "--apply", "1", "--yes", "--for", "1m", "--undo-if", "oom")

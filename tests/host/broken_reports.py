@@ -28,7 +28,7 @@ from tests.host.kernel_logs import FORMS, RUNS, recorded_log, rewritten
 PENDING: Final = Path(__file__).parents[1] / "recordings" / "node-1.36-c" / "pending-resize-oom.dmesg.txt"
 NEWER: Final = Path(__file__).parents[1] / "recordings" / "node-1.36-d" / "oom-6.12.log.gz"
 NOW: Final = datetime(2026, 11, 24, tzinfo=UTC)
-NOT_TOLD: Final = frozenset({Mechanism.MEMORY_LIMIT, Mechanism.KERNEL, Mechanism.UNKNOWN})
+UNKNOWN_LIMITS: Final = frozenset({Mechanism.MEMORY_LIMIT, Mechanism.KERNEL, Mechanism.UNKNOWN})
 Lines = list[str]
 
 
@@ -62,7 +62,7 @@ def claims(kill: Kill) -> dict[str, Any]:
     mechanism = kill.diagnosis.mechanism
     return {
         "command": victim.comm.replace(" ", "") if victim is not None and victim.comm[-1:] != "…" else None,
-        "mechanism": None if mechanism in NOT_TOLD else mechanism,
+        "mechanism": None if mechanism in UNKNOWN_LIMITS else mechanism,
         "pod": kill.pod_uid or None,
         "container": kill.container_id or None,
         "limit": report.memory.full,

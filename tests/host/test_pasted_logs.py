@@ -154,7 +154,7 @@ def test_the_end_of_a_number_may_be_cut() -> None:
 # --- two reports
 
 
-def test_times_and_marks_tell_reports_apart() -> None:
+def test_times_and_marks_separate_reports() -> None:
     """One that goes back, one much later, and one behind a mark are others."""
     tail = "Memory cgroup out of memory: Kill process 16 (web) score 1286 or sacrifice child"
     for lines in (

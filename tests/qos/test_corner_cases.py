@@ -9,7 +9,7 @@ from kubectl_qos.k8s.kubelet import CgroupDriver, NodeSetup
 from kubectl_qos.k8s.releases import OciRuntime, Release
 from kubectl_qos.k8s.resources import pod_requests
 from kubectl_qos.k8s.usage import PodUsage
-from kubectl_qos.k8s.validation import pod_refusals
+from kubectl_qos.k8s.validation import kubelet_rejections, pod_refusals
 from kubectl_qos.qos.cgroup.values import milli_to_shares, shares_to_weight_linear
 from kubectl_qos.qos.oom_score import Kernel, badness, proc_oom_score
 from kubectl_qos.qos.prediction import Prediction
@@ -283,9 +283,9 @@ def test_containers_above_the_pod_are_refused(limits: list[str], sentence: str) 
 @pytest.mark.parametrize(("release", "refused"), [("1.33", False), ("1.34", True), ("1.36", True)])
 def test_row_036_a_kubelet_without_pod_level_resources_rejects(release: str, *, refused: bool) -> None:
     pod = spec("containers: [{name: c1}], resources: {requests: {memory: 1Gi}}")
-    found = pod_refusals(pod, Release.of(release, {"PodLevelResources": False}))
-    assert any("rejects it: PodLevelResourcesNotSupported: " in str(one) for one in found) is refused
-    assert pod_refusals(pod, Release.of("1.36")) == []
+    rejections = kubelet_rejections(pod, Release.of(release, {"PodLevelResources": False}))
+    assert any("rejects it: PodLevelResourcesNotSupported: " in str(each) for each in rejections) is refused
+    assert kubelet_rejections(pod, Release.of("1.36")) == []
 
 
 # -- critical, static, sidecar ----------------------------------------------------------------------

@@ -60,7 +60,8 @@ def test_rows_that_arrive_have_scores_and_no_ranks() -> None:
     scores = {row.key: row.score for row in whole.rows.rows}
     assert all(row.score == scores[row.key] for row in rows), "a score does not depend on other pods"
     assert [row.key for row in rows] == [row.key for row in whole.rows.rows if row.name != API]
-    assert {group.used for group in model.nodes} == {None}, "usage of half of the pods is not the node's"
+    used = {group.key: group.used for group in whole.nodes}
+    assert {group.key: group.used for group in model.nodes} == used, "NodeMetrics has that of all pods"
     assert set(model.by_node) == set(whole.by_node)
 
 

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from kubectl_qos.k8s.allocation import other_pod_limit
 from kubectl_qos.k8s.kubelet import DEFAULT_CFS_PERIOD_US, NodeSetup
 from kubectl_qos.k8s.objects import CPU, MEMORY, PIDS, Container, Pod
 from kubectl_qos.k8s.quantity import ZERO, Quantity
@@ -76,12 +75,12 @@ class PodTotals(NamedTuple):
         return self.limits.get(MEMORY, ZERO).value()
 
 
-def pod_totals(pod: Pod, qos: QosClass, setup: NodeSetup) -> PodTotals:
-    """The totals of a defaulted pod as its kubelet sees them."""
-    release, limits, in_force = setup.release, pod_limits(pod, setup.release), other_pod_limit(pod)
+def pod_totals(pod: Pod, qos: QosClass, setup: NodeSetup, limit: Quantity | None = None) -> PodTotals:
+    """The totals of a defaulted pod as its kubelet sees them, with another memory limit where given."""
+    release, limits = setup.release, pod_limits(pod, setup.release)
     return PodTotals(
         requests=pod_requests(pod, release, count=kubelet_count(release)),
-        limits=limits if in_force is None else {**limits, MEMORY: in_force},
+        limits=limits if limit is None else {**limits, MEMORY: limit},
         declared=declared_limits(pod, release),
         exclusive_cpus=pod_has_exclusive_cpus(pod, qos, setup),
     )
