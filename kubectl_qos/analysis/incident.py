@@ -11,6 +11,8 @@ from functools import cached_property
 from math import inf
 from typing import Final, NamedTuple
 
+from kubectl_qos.analysis.deaths import Deaths, deaths_of_pods, deaths_on_nodes
+from kubectl_qos.analysis.fix_list import OWN, FixList, fixes_for_pods, fixes_on_nodes, node_model
 from kubectl_qos.analysis.pod_table import PodRow, build_rows
 from kubectl_qos.edit.fixes import Fix, Unfixed
 from kubectl_qos.edit.kubelet_settings import fix_kubelet
@@ -22,10 +24,8 @@ from kubectl_qos.k8s.objects import Condition, Pod, all_containers
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import PodsByNode, Scope, Snapshot
 from kubectl_qos.present.events import event_text, is_of_memory
-from kubectl_qos.present.fixes import OWN, FixList, fixes_for_pods, fixes_on_nodes, node_model
 from kubectl_qos.present.format import count, escape, full_name
 from kubectl_qos.present.kills import evidence_sentence, mechanism_sentence, subject
-from kubectl_qos.present.next_death import Deaths, deaths_of_pods, deaths_on_nodes
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.evidence import SLACK_SECONDS, ended_evidence
 from kubectl_qos.qos.kills.report import seconds_between
@@ -152,7 +152,7 @@ class Incident:
             why = f"{who} not run: nothing waits for {'it' if kind == 'Pod' else 'them'}"
         except InputError as error:
             why = str(error)
-        return Deaths((), (why,)), FixList((), (), ())
+        return Deaths((), snapshot, problems=(why,)), FixList((), (), snapshot)
 
     @cached_property
     def deaths(self) -> tuple[Death, ...]:

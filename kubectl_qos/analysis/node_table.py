@@ -1,6 +1,6 @@
 """A row for each node: its memory, eviction thresholds, troubles and next death."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import is_
 from typing import Final, NamedTuple
@@ -12,8 +12,6 @@ from kubectl_qos.k8s.objects import NodeObject, Pod
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey, memory_psi
-from kubectl_qos.present.format import count, in_mi
-from kubectl_qos.present.reasons import killer_notes, own_memory_notes, ranking_notes
 from kubectl_qos.qos.eviction import evictable_capacity, memory_threshold, to_hard_eviction, to_soft_eviction
 from kubectl_qos.qos.node_memory import NodeMemory, node_memory, schedulable_bytes
 from kubectl_qos.qos.qos_class import QosClass
@@ -123,11 +121,9 @@ class CachedRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NodeRows:
-    """Rows, nodes in trouble first, with notes; `nodes` are the rows by name, for the next snapshot."""
+    """Rows, nodes in trouble first; `nodes` are the rows by name, for the next snapshot."""
 
     rows: tuple[NodeRow, ...]
-    notes: tuple[str, ...] = ()
-    eviction_notes: tuple[str, ...] = ()
     nodes: Mapping[str, CachedRow] = field(default_factory=dict)
 
 
@@ -151,13 +147,7 @@ def build_node_rows(
             row = _build_row(name, snapshot, setup, profiles.setdefault(key, Profiles(*key)), made_from)
         nodes[name] = row
     rows = sorted((cached_row.row for cached_row in nodes.values()), key=trouble_first)
-    orders = {name: row.order for name, row in nodes.items() if row.order is not None}
-    notes = [
-        *ranking_notes(snapshot, orders),
-        *killer_notes({name: one.setup for name, one in orders.items()}),
-    ]
-    notes += own_memory_notes({row.name: row.own for row in rows if row.memory.used_bytes}, snapshot.usage)
-    return NodeRows(tuple(rows), tuple(notes), tuple(_eviction_notes(rows)), nodes)
+    return NodeRows(tuple(rows), nodes)
 
 
 def build_node_row(snapshot: Snapshot, name: str) -> NodeRow:
@@ -244,14 +234,3 @@ def _victim(ranking: Ranking) -> Victim | None:
     row = first[0]
     score = row.worst.oom_score if row.worst is not None else None
     return Victim((row.pod.namespace, row.pod.name), row.qos, score, len(first) - 1)
-
-
-def _eviction_notes(rows: Iterable[NodeRow]) -> Iterable[str]:
-    assumed = [row for row in rows if not row.configured]
-    thresholds = sorted({row.eviction for row in assumed if row.eviction is not None})
-    if thresholds:
-        of = assumed[0].name if len(assumed) == 1 else count(len(assumed), "node")
-        yield (
-            f"the eviction threshold of {of} is assumed to be the default, {in_mi(thresholds[0])}:"
-            " the kubelet's configuration is unknown"
-        )

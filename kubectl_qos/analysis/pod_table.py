@@ -18,7 +18,6 @@ from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.resources import declared_limits, pod_limits, pod_requests
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import NO_PSI, PodKey, PodUsage, PsiData, Sampled, memory_psi, sampled
-from kubectl_qos.present.reasons import history_note, killer_notes, ranking_notes
 from kubectl_qos.qos import flags
 from kubectl_qos.qos.eviction import node_eviction_ranks
 from kubectl_qos.qos.flags import Flag, Risk
@@ -154,11 +153,10 @@ class RankedNode(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class PodRows:
-    """Rows in kill order, with notes."""
+    """Rows in kill order, and the nodes that they are of."""
 
     rows: tuple[PodRow, ...]
     nodes: Mapping[str, RankedNode] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
     sampled: Sampled | None = None
 
 
@@ -198,10 +196,7 @@ def build_rows(
             node = _reuse_rows(new, node) if node is not None else new
         nodes[name] = node
     usage = sampled(snapshot.usage, before.sampled if before is not None else None)
-    setups = {name: node.setup for name, node in nodes.items()}
-    past = (history_note(snapshot.history),) if snapshot.history.containers else ()
-    notes = (*ranking_notes(snapshot, nodes), *killer_notes(setups), *past)
-    return PodRows(_in_kill_order(nodes), nodes, notes, usage)
+    return PodRows(_in_kill_order(nodes), nodes, usage)
 
 
 def _with_history(node: RankedNode, snapshot: Snapshot, name: str) -> RankedNode:

@@ -22,7 +22,13 @@ from kubectl_qos.present import node_columns, pod_columns
 from kubectl_qos.present.format import NONE, escape
 from kubectl_qos.present.output import Column, RowT, column, find_column
 from kubectl_qos.present.pod_columns import psi_notes
-from kubectl_qos.present.reasons import usage_sentence, usage_values
+from kubectl_qos.present.reasons import (
+    eviction_notes,
+    node_table_notes,
+    pod_table_notes,
+    usage_sentence,
+    usage_values,
+)
 from kubectl_qos.qos.flags import Risk
 
 
@@ -68,7 +74,7 @@ class PodTable:
                 *([pod_columns.BY_KEY[key] for key in keys] or pod_columns.VALUE_COLUMNS),
                 *label_columns(self._options, lambda row: row.pod.metadata.labels),
             ],
-            notes=(*found.notes, *psi_notes(keys, rows, origin_of(snapshot.usage))),
+            notes=(*pod_table_notes(snapshot, found), *psi_notes(keys, rows, origin_of(snapshot.usage))),
             key=lambda row: row.key,
             reference=lambda row: escape(row.name if row.pod.kind != "Pod" else f"pod/{row.name}"),
             nothing=f"{nothing} in {scope.namespace} namespace." if scope.namespace else nothing,
@@ -202,8 +208,8 @@ class NodeTable:
                 *label_columns(self._options, lambda row: _labels_of(snapshot.nodes.get(row.name))),
             ],
             notes=(
-                *found.notes,
-                *(found.eviction_notes if self._has_eviction else ()),
+                *node_table_notes(snapshot, found),
+                *(eviction_notes(found.rows) if self._has_eviction else ()),
                 *(() if self._options.format.has_every_column else psi_notes(keys, rows, origin)),
             ),
             key=lambda row: row.name,

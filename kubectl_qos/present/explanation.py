@@ -119,7 +119,7 @@ def explain_pod(
         _pressure(pressure, usage),
         _resize(prediction, resize),
         _history(prediction, now, usage),
-        _assumed(prediction, rows),
+        _assumed(prediction, rows, snapshot),
     )
     shown = tuple(filter(None, sections))
     summary = next(reasons.why_lines(prediction, row, rows)) if row is not None else ""
@@ -562,10 +562,10 @@ def _meaning(end: ContainerStateTerminated) -> str:
     return _quote(end.message)
 
 
-def _assumed(prediction: Prediction, rows: PodRows) -> Section | None:
+def _assumed(prediction: Prediction, rows: PodRows, snapshot: Snapshot) -> Section | None:
     assumed = [reasons.assumption_sentence(one) for one in prediction.assumptions]
     shown = set(reasons.killer_notes({name: node.setup for name, node in rows.nodes.items()}))
-    notes = [note for note in rows.notes if note not in shown]
+    notes = [note for note in reasons.pod_table_notes(snapshot, rows) if note not in shown]
     notes += [f"not measured, assumed: {', '.join(assumed)}"] if assumed else []
     notes += reasons.profile_notes(prediction.assumptions)
     return Section("Assumed", lines=sentences(*notes)) if notes else None

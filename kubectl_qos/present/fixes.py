@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Final, NamedTuple
 
-from msgspec import structs
-
-from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, as_flags, current_value
-from kubectl_qos.edit.fix_search import fixes_of_node, fixes_of_pods, strategy_for
+from kubectl_qos.analysis.fix_list import FixList, Throttled
+from kubectl_qos.edit.edits import as_flags
 from kubectl_qos.edit.fixes import (
     Evidence,
     EvidenceKind,
@@ -19,22 +17,16 @@ from kubectl_qos.edit.fixes import (
     NodeModel,
     NoFixReason,
     Unfixed,
-    memory_value,
-    order_of_fixes,
 )
 from kubectl_qos.edit.kubelet_settings import POLL_SECONDS, RESERVE_PERCENT, KubeletFix, evicts_first
 from kubectl_qos.edit.preview import StrategyKind
-from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.edit.status import LOW_POD_LIMIT
 from kubectl_qos.edit.strategy import loop_obstacles
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.allocation import is_resizing
-from kubectl_qos.k8s.kinds import Workload, find_workload
+from kubectl_qos.k8s.kinds import find_workload
 from kubectl_qos.k8s.kubelet import MEMORY_AVAILABLE, Origin
-from kubectl_qos.k8s.managers import Manager, as_manager, find_recommending, matching_autoscalers
-from kubectl_qos.k8s.objects import CPU, ContainerState, Pod, all_containers
-from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.k8s.usage import ContainerUsage, History, PodKey, PodUsage
+from kubectl_qos.k8s.objects import all_containers
 from kubectl_qos.present.apply import strategy_name
 from kubectl_qos.present.effects import edits_text, moment
 from kubectl_qos.present.findings import manager_line
@@ -48,7 +40,6 @@ from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.restart import oom_loops
 from kubectl_qos.qos.simulation.next_death import OF_NODE, NextDeath
 
-OWN: Final = frozenset({Mechanism.CONTAINER_LIMIT, Mechanism.POD_LIMIT})
 MOST_ROWS: Final = 10
 """Of the table: those that follow are for deaths that are further away."""
 DOUBLED: Final = (
@@ -62,142 +53,21 @@ PRIORITY: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class FixList:
-    """Fixes, the nearest death first, the deaths without any, and settings of a single node's kubelet.
-
-    `unknown` says why nothing is known of nodes without usage.
-    """
-
-    fixes: tuple[Fix, ...]
-    unfixed: tuple[Unfixed, ...]
-    notes: tuple[str, ...]
-    kubelet: KubeletFix | None = None
-    unknown: str = ""
-
-
-def fixes_on_nodes(
-    snapshot: Snapshot, nodes: Sequence[str], scope: Scope, *, only_nearest: bool = False
-) -> FixList:
-    """Against all deaths that wait on one node, or the nearest on each of several, of the pods of a scope.
-
-    With `only_nearest` also of one node. Raises InputError where nothing can be said of a single node.
-    """
-    fixes: list[Fix] = []
-    unfixed: list[Unfixed] = []
-    problems: list[str] = []
-    models = {name: node_model(snapshot, name) for name in nodes}
-    known = dict(models)
-    for name, model in models.items():
-        try:
-            keys = keys_in_scope(model, scope)
-            found = fixes_of_node(model, keys, only_nearest=only_nearest or len(nodes) > 1)
-        except InputError as error:
-            if len(nodes) == 1:
-                raise
-            problems.append(str(error))
-            del known[name]
-            continue
-        fixes += found.fixes
-        unfixed += found.unfixed
-        if len(nodes) == 1:
-            problems += throttled_notes([model], keys, snapshot.history)
-    return FixList(
-        tuple(sorted(fixes, key=order_of_fixes)),
-        tuple(unfixed),
-        (*problems, *_notes(fixes, known.values())),
-        unknown=_unknown(snapshot, known.values()),
-    )
-
-
-def fixes_for_pods(
-    snapshot: Snapshot,
-    keys: Sequence[PodKey],
-    workload: tuple[str, str] | None = None,
-    by: Collection[Mechanism] = frozenset(Mechanism),
-    related: RelatedObjects | None = None,
-) -> FixList:
-    """Against what kills some pods, if by these mechanisms.
-
-    Of a workload, its kind and name, all of its pods get the same edits. A single pod that has ended is as if
-    it ran again and used what it was killed at: what follows it needs a limit above that.
-    `related` is what is around the pod or workload: a VerticalPodAutoscaler may recommend other values.
-
-    Raises InputError where nothing can be said of their nodes.
-    """
-    wanted = set(keys)
-    pods = [pod for pod in snapshot.pods if pod.kind == "Pod" and (pod.namespace, pod.name) in wanted]
-    ended = pods[0] if len(pods) == 1 and pods[0].is_terminal else None
-    if ended is not None:
-        snapshot, workload, by = _as_running(snapshot, ended), None, OWN.intersection(by)
-    nodes = {pod.node_name for pod in pods}
-    models = [node_model(snapshot, name) for name in sorted(nodes)]
-    managers: tuple[Manager, ...] = ()
-    if related is not None:
-        chain = [related.raw, *(owner.raw for owner in related.owners)]
-        known = find_recommending(chain, related.autoscalers)
-        recommending = dict.fromkeys(keys, known) if known is not None else {}
-        models = [replace(model, recommending=recommending) for model in models]
-        managers = matching_autoscalers(chain, related.autoscalers)
-    found = fixes_of_pods(models, keys, workload, by)
-    throttled = throttled_notes(models, keys, snapshot.history)
-    notes = dict.fromkeys([*map(manager_line, managers), *_notes(found.fixes, models), *throttled])
-    fixes = found.fixes
-    if ended is not None:
-        fixes = tuple(replace(one, pod=ended, strategy=strategy_for(ended, one.preview)) for one in fixes)
-    return FixList(fixes, found.unfixed, tuple(notes), unknown=_unknown(snapshot, models))
-
-
-def _unknown(snapshot: Snapshot, models: Iterable[NodeModel]) -> str:
-    states = {model.setup.node.name: model.state() for model in models}
-    said = "".join(unmeasured_notes(snapshot, states))
-    if said and len(states) == 1:
+def unmeasured(found: FixList) -> str:
+    """Why nothing is known of nodes without usage, and what would help; empty where all have some."""
+    states = {model.setup.node.name: model.state() for model in found.models}
+    text = "".join(unmeasured_notes(found.snapshot, states))
+    if text and len(states) == 1:
         (total,) = (state.total_bytes for state in states.values())
-        said += f"; a memory request of 1Gi lowers it by {(1000 << 30) // total}"
-    return said
+        text += f"; a memory request of 1Gi lowers it by {(1000 << 30) // total}"
+    return text
 
 
-def _as_running(snapshot: Snapshot, pod: Pod) -> Snapshot:
-    """As if a pod that has ended ran again, and used what it was killed at: its limits."""
-    statuses = tuple(
-        structs.replace(one, state=None, last_state=one.state or ContainerState())
-        for one in pod.status.container_statuses or ()
-    )
-    status = structs.replace(pod.status, phase="Running", container_statuses=statuses)
-    failed = [one.name for one in statuses if any(end.exit_code for end in one.ends)]
-    limits = {name: ContainerUsage(memory_value(pod, name, Side.LIMITS)) for name in failed}
-    runs = structs.replace(pod, status=status)
-    usage = {**snapshot.usage, (pod.namespace, pod.name): PodUsage.of_containers(limits)}
-    return replace(snapshot, pods=tuple(runs if one is pod else one for one in snapshot.pods), usage=usage)
-
-
-def node_model(snapshot: Snapshot, node: str) -> NodeModel:
-    """The node of a snapshot to try edits on."""
-    pods, own = snapshot.by_node().get(node, ()), snapshot.own_bytes(node)
-    history = {
-        key: Evidence(EvidenceKind.HISTORY, known.peak_bytes, known.is_leak)
-        for key, known in snapshot.history.of(pods).items()
-    }
-    targets = {
-        Workload(one.spec.target_ref.kind, one.metadata.namespace, one.spec.target_ref.name): one
-        for one in snapshot.autoscalers
-        if one.recommended
-    }
-    known = ((pod, targets.get(find_workload(pod))) for pod in pods if targets)
-    recommending = {(pod.namespace, pod.name): one for pod, one in known if one is not None}
-    return NodeModel(snapshot.setup(node), pods, snapshot.usage, history, recommending, own_bytes=own)
-
-
-def keys_in_scope(model: NodeModel, scope: Scope) -> set[PodKey] | None:
-    """The selected pods of a node; None where that is each of them."""
-    keys = {(pod.namespace, pod.name) for pod in model.pods if scope.matches(pod)}
-    return None if len(keys) == len(model.pods) else keys
-
-
-def _notes(fixes: Sequence[Fix], models: Collection[NodeModel]) -> Iterator[str]:
-    keys = [(fix.pod.namespace, fix.pod.name) for fix in fixes]
-    setting = (model.recommending[key] for model in models for key in keys if key in model.recommending)
-    yield from dict.fromkeys(manager_line(as_manager(one)) for one in setting if one.mode != "Off")
+def basis_notes(found: FixList) -> Iterator[str]:
+    """What the fixes rest on, and what stands against them."""
+    fixes = found.fixes
+    yield from found.problems
+    yield from dict.fromkeys(map(manager_line, found.managers))
     obstacles = (
         f"{full_name(fix.pod.namespace, fix.pod.name)} is not fixed in place: {escape(obstacle)}"
         for fix in fixes
@@ -210,47 +80,25 @@ def _notes(fixes: Sequence[Fix], models: Collection[NodeModel]) -> Iterator[str]
         yield f"{first_few(sorted(names))}: {DOUBLED}"
     if any(fix.death.mechanism is Mechanism.EVICTION for fix in fixes):
         yield PRIORITY
-    yield from mechanism_notes(one for fix in fixes for one in (fix.death, fix.sooner) if one is not None)
-    states = {model.setup.node.name: replace(model).state() for model in models}
-    yield from state_notes(states, next((model.usage for model in models), {}))
+    yield from mechanism_notes(
+        death for fix in fixes for death in (fix.death, fix.sooner) if death is not None
+    )
+    states = {model.setup.node.name: replace(model).state() for model in found.models}
+    yield from state_notes(states, found.snapshot.usage)
+    yield from map(_throttled_note, found.throttled)
+    if found.left_out:
+        changes, absent = count(found.left_out, "change"), escape(", ".join(found.absent))
+        yield f"not offered: {changes} of containers that the template lacks ({absent})"
 
 
-def throttled_notes(
-    models: Iterable[NodeModel], keys: Collection[PodKey] | None, history: History
-) -> Iterator[str]:
-    """The containers that their CPU limit holds back, and what becomes of the class without it.
-
-    How much CPU would be enough is not known from that, so that no value is offered.
-    """
-    for model in models:
-        for (key, name), known in history.of(model.pods).items() if history.containers else ():
-            pod = next(one for one in model.pods if (one.namespace, one.name) == key)
-            limit = current_value(pod, name, Side.LIMITS, CPU)
-            if not known.throttled or limit is None or (keys is not None and key not in keys):
-                continue
-            without = [Edit(name, Side.LIMITS, CPU, None)]
-            old, new = model.qos_class(pod), model.qos_class(pod, without)
-            change = f", {old.value} {ARROW} {new.value}" if old is not new else ""
-            flags = escape(" ".join(as_flags(without)))
-            share = f"throttled in {known.throttled:.0%} of its CPU periods of an hour"
-            ends = f"by its limit of {escape(str(limit))}: a higher one ends that, or none"
-            yield f"{full_name(*key)}:{escape(name)} was {share}, {ends} (set {flags}{change})"
-
-
-def of_template(found: FixList, template: Pod) -> FixList:
-    """Without the changes of containers that only the pods have: what injects those decides about them."""
-    names = {POD_LEVEL, *(one.name for one in all_containers(template))}
-    lacking = [
-        sorted({edit.owner for edit in fix.edits if edit.owner not in names}) if fix.workload else []
-        for fix in found.fixes
-    ]
-    kept = tuple(fix for fix, absent in zip(found.fixes, lacking, strict=True) if not absent)
-    if len(kept) == len(found.fixes):
-        return found
-    absent = escape(", ".join(sorted({name for some in lacking for name in some})))
-    changes = count(len(found.fixes) - len(kept), "change")
-    note = f"not offered: {changes} of containers that the template lacks ({absent})"
-    return replace(found, fixes=kept, notes=(*found.notes, note))
+def _throttled_note(throttled: Throttled) -> str:
+    old, new = throttled.class_before, throttled.class_after
+    change = f", {old.value} {ARROW} {new.value}" if old is not new else ""
+    flags = escape(" ".join(as_flags(throttled.edits)))
+    share = f"throttled in {throttled.share:.0%} of its CPU periods of an hour"
+    ends = f"by its limit of {escape(str(throttled.limit))}: a higher one ends that, or none"
+    name = f"{full_name(*throttled.key)}:{escape(throttled.container)}"
+    return f"{name} was {share}, {ends} (set {flags}{change})"
 
 
 class FixRow(NamedTuple):
@@ -445,7 +293,7 @@ def nothing_sentence(found: FixList) -> str:
     if found.unfixed:
         is_static = any(one.reason is NoFixReason.STATIC for one in found.unfixed)
         return "no fix that the server could apply" if is_static else "no fix"
-    return found.unknown or "nothing to fix: no limit is near, and no killer waits"
+    return unmeasured(found) or "nothing to fix: no limit is near, and no killer waits"
 
 
 def notes(found: FixList) -> Iterator[str]:
@@ -454,9 +302,9 @@ def notes(found: FixList) -> Iterator[str]:
     if more > 0:
         yield f"{count(more, 'more fix', 'more fixes')} for deaths that are further away: -o json lists them"
     yield from unfixed_lines(found)
-    if found.unknown and (found.fixes or found.unfixed):
-        yield found.unknown
-    yield from found.notes
+    unknown = unmeasured(found) if found.fixes or found.unfixed else ""
+    yield from filter(None, [unknown])
+    yield from basis_notes(found)
     if found.kubelet is not None:
         yield f"{kubelet_sentence(found.kubelet)}: -o kubelet-config prints the settings"
 

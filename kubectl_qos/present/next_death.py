@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final
 
+from kubectl_qos.analysis.deaths import DeathRow, Deaths
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.objects import Pod
-from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.present.crash_loops import loop_notes
 from kubectl_qos.present.format import count, duration, escape, eta, first_few, full_name, mebibytes
@@ -21,10 +21,9 @@ from kubectl_qos.present.reasons import (
 )
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.engine import Contender
-from kubectl_qos.qos.simulation.next_death import NextDeath, deaths_of, next_deaths, times_on_node
-from kubectl_qos.qos.simulation.node_state import Growth, NodeState, state_of_node
+from kubectl_qos.qos.simulation.next_death import NextDeath, deaths_of
+from kubectl_qos.qos.simulation.node_state import NodeState, state_of_node
 
-EVERYWHERE: Final = Scope()
 AT_MOST: Final = "at most "
 KUBEPODS: Final = (
     "kubepods limit: the memory limit of all pods together: what the node has, less what is reserved"
@@ -34,104 +33,26 @@ KUBEPODS: Final = (
 BEFORE: Final = "BEFORE: how many others the same killer ends first; IN counts what they have freed"
 
 
-class DeathRow(NamedTuple):
-    """A death to come on a node; `seconds` until then by the growth that a store of metrics has seen."""
-
-    node: str
-    death: NextDeath
-    seconds: float | None = None
-
-
-class Deaths(NamedTuple):
-    """Deaths to come, the nearest first; `state` is that of the node where all are of one.
-
-    Without rows the first of the notes, if any, says why.
-    """
-
-    rows: tuple[DeathRow, ...]
-    notes: tuple[str, ...]
-    state: NodeState | None = None
-
-    @property
-    def nothing(self) -> str:
-        """Say why there is no row."""
-        return next(
-            iter(self.notes),
-            "no death is known: no limit, no threshold and no killer of a node reaches these pods",
-        )
-
-
-class NodeDeaths(NamedTuple):
-    """All that wait on one node, the nearest first."""
-
-    state: NodeState
-    deaths: tuple[NextDeath, ...]
-
-
-def deaths_on_node(snapshot: Snapshot, node: str, growth: Growth | None = None) -> NodeDeaths:
-    """What waits on one node. Raises InputError where nothing can be said of it."""
-    state = state_of_node(snapshot, node)
-    return NodeDeaths(state, tuple(next_deaths(replace(state, growth=growth or state.growth))))
-
-
-def deaths_on_nodes(
-    snapshot: Snapshot, nodes: Sequence[str], scope: Scope = EVERYWHERE, *, only_next: bool = False
-) -> Deaths:
-    """All that wait on one node, or the next one on each of several, of the pods of a scope.
-
-    With `only_next` also of one node. Raises InputError where nothing can be said of a single node.
-    """
-    rows, problems, states = [], [], {}
-    only_next = only_next or len(nodes) > 1
-    for name in nodes:
-        try:
-            states[name] = state_of_node(snapshot, name)
-        except InputError as error:
-            if len(nodes) == 1:
-                raise
-            problems.append(str(error))
-            continue
-        of_scope = {pod.key for pod in states[name].pods if scope.matches(pod.pod)}
-        is_whole = len(of_scope) == len(states[name].pods)
-        waiting = next_deaths(states[name], 1 if only_next and is_whole else None, contests=True)
-        mine = [death for death in waiting if is_whole or death.key in of_scope]
-        rows += _rows(snapshot, name, mine[:1] if only_next else mine)
-    only = states[nodes[0]] if len(nodes) == 1 else None
-    pods = [pod for name in states for pod in snapshot.by_node().get(name, ()) if scope.matches(pod)]
-    return _deaths(snapshot, rows, states, pods, problems)._replace(state=only)
-
-
-def deaths_of_pods(snapshot: Snapshot, pods: Sequence[Pod]) -> Deaths:
-    """What kills some pods. Raises InputError where nothing can be said of their nodes."""
-    states = {name: state_of_node(snapshot, name) for name in sorted({pod.node_name for pod in pods})}
-    keys, rows = {(pod.namespace, pod.name) for pod in pods}, []
-    for name, state in states.items():
-        rows += _rows(snapshot, name, deaths_of(state, keys, contests=True))
-    return _deaths(snapshot, rows, states, pods)
-
-
-def _deaths(
-    snapshot: Snapshot,
-    rows: list[DeathRow],
-    states: Mapping[str, NodeState],
-    pods: Iterable[Pod],
-    problems: Sequence[str] = (),
-) -> Deaths:
-    rows.sort(key=lambda row: row.death.distance_bytes)
+def notes(deaths: Deaths) -> Iterator[str]:
+    """What is unknown, why, and what the distances rest on; without rows the first note says why."""
+    snapshot, states = deaths.snapshot, deaths.states
+    yield from unmeasured_notes(snapshot, states)
+    yield from deaths.problems
     releases = {name: state.setup.release for name, state in states.items()}
-    notes = [*unmeasured_notes(snapshot, states), *problems, *loop_notes(pods, snapshot.usage, releases)]
-    if rows:
-        notes += [*mechanism_notes(row.death for row in rows), *state_notes(states, snapshot.usage)]
-        notes += filter(None, (condition(row.death) for row in rows))
-        notes += [history_note(snapshot.history)] if snapshot.history.containers else []
-    return Deaths(tuple(rows), tuple(notes))
+    yield from loop_notes(deaths.pods, snapshot.usage, releases)
+    if deaths.rows:
+        yield from mechanism_notes(row.death for row in deaths.rows)
+        yield from state_notes(states, snapshot.usage)
+        yield from filter(None, (condition(row.death) for row in deaths.rows))
+        if snapshot.history.containers:
+            yield history_note(snapshot.history)
 
 
-def _rows(snapshot: Snapshot, node: str, deaths: Iterable[NextDeath]) -> list[DeathRow]:
-    """Deaths with their times: of the first victim of each killer, as growth says nothing of later ones."""
-    times = times_on_node(snapshot, node) if snapshot.history.containers else {}
-    keys = ((death, (death.mechanism, death.key, death.container)) for death in deaths)
-    return [DeathRow(node, death, None if death.before else times.get(key)) for death, key in keys]
+def nothing(deaths: Deaths) -> str:
+    """Say why there is no row."""
+    return next(
+        notes(deaths), "no death is known: no limit, no threshold and no killer of a node reaches these pods"
+    )
 
 
 def condition(death: NextDeath) -> str:

@@ -1,28 +1,22 @@
 """Plans of priorities in words: of which nodes, the table, the patches, and what cannot be solved."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any, Final
 
 import msgspec
 
-from kubectl_qos.edit.findings import FindingCode, find_findings
-from kubectl_qos.edit.fixes import NodeModel
+from kubectl_qos.analysis.priority_plans import MoveRow, Plans
 from kubectl_qos.edit.patch import build_patch, kubectl_command
 from kubectl_qos.edit.preview import StrategyKind
 from kubectl_qos.edit.priorities import Inversion, Move, PriorityPlan, Unsolved, priority_of
-from kubectl_qos.edit.related import RelatedObjects
-from kubectl_qos.edit.workload_priorities import plan_nodes
-from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kinds import find_workload
-from kubectl_qos.k8s.objects import MEMORY, Pod
+from kubectl_qos.k8s.objects import MEMORY
 from kubectl_qos.k8s.quantity import ZERO
-from kubectl_qos.k8s.quota import with_requests_added
 from kubectl_qos.k8s.resources import pod_requests
-from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.effects import edits_text, moment
 from kubectl_qos.present.findings import finding_line, obstacle_sentence
-from kubectl_qos.present.fixes import how_to_apply, keys_in_scope, node_model, requests_text
+from kubectl_qos.present.fixes import how_to_apply, requests_text
 from kubectl_qos.present.format import count, escape, first_few, full_name
 from kubectl_qos.present.output import NUMBER, Column, column, table
 from kubectl_qos.present.reasons import unmeasured_notes
@@ -34,110 +28,13 @@ MANY_TIMES: Final = 10
 """A request that grows to as many times what it was is worth a look."""
 
 
-class PlannedMove(NamedTuple):
-    """A pod's edits and the plan of its node."""
-
-    plan: PriorityPlan
-    move: Move
-
-
-class MoveRow(NamedTuple):
-    """The edits of a pod, or those of all pods of a workload, with their number, from 1."""
-
-    number: int
-    moves: tuple[PlannedMove, ...]
-
-    @property
-    def move(self) -> Move:
-        """The first of them, of the highest priority on its node."""
-        return self.moves[0].move
-
-    @property
-    def solves(self) -> list[Inversion]:
-        """All inversions that end."""
-        return [one for _, move in self.moves for one in move.solves]
-
-    def on_node(self, plan: PriorityPlan) -> list[Move]:
-        """The moves of pods on one node."""
-        return [one.move for one in self.moves if one.plan is plan]
-
-    @property
-    def tightest(self) -> tuple[PriorityPlan, int]:
-        """The node that has least left for its pods' requests, and how many bytes more those are."""
-        nodes = [(one.plan, sum(move.more_bytes for move in self.on_node(one.plan))) for one in self.moves]
-        return min(nodes, key=lambda one: (one[0].free_bytes or 0) - one[1])
-
-
-@dataclass(frozen=True, slots=True)
-class Plans:
-    """The plans of several nodes, why there is none for others, and what refuses a row, by its number."""
-
-    plans: tuple[PriorityPlan, ...]
-    problems: tuple[str, ...] = ()
-    refusals: tuple[tuple[int, str], ...] = ()
-
-    @property
-    def rows(self) -> list[MoveRow]:
-        """All moves, numbered through, the highest priority first: those of a workload have one number."""
-        rows = dict[object, list[PlannedMove]]()
-        for plan in self.plans:
-            for move in plan.moves:
-                rows.setdefault(move.workload or id(move), []).append(PlannedMove(plan, move))
-        ordered = sorted(rows.values(), key=lambda some: -priority_of(some[0].move.pod))
-        return [MoveRow(number, tuple(some)) for number, some in enumerate(ordered, start=1)]
-
-
-def plans_of_nodes(snapshot: Snapshot, nodes: Sequence[str], scope: Scope) -> Plans:
-    """A plan for each node, which edits only pods of the scope and the others of their workloads.
-
-    Raises InputError where nothing can be said of a single node.
-    """
-    models, problems = dict[str, NodeModel](), list[str]()
-    for name in nodes:
-        model = node_model(snapshot, name)
-        try:
-            unmeasured = tuple(unmeasured_notes(snapshot, {name: model.state()}))
-        except InputError as error:
-            if len(nodes) == 1:
-                raise
-            unmeasured = (str(error),)
-        if unmeasured:
-            problems += unmeasured
-            continue
-        models[name] = model
-    keys = [keys_in_scope(model, scope) for model in models.values()]
-    workloads = {find_workload(pod) for model in models.values() for pod in model.pods}
-    for name, pods in snapshot.by_node().items():
-        if name and name not in nodes and not workloads.isdisjoint(map(find_workload, pods)):
-            models[name] = node_model(snapshot, name)
-            keys.append(set())
-    plans = plan_nodes(list(models.values()), keys)
-    return Plans(tuple(one for one in plans if one.moves or one.node in nodes), tuple(problems))
-
-
-_REFUSE: Final = {
-    FindingCode.LIMIT_RANGE_REFUSES,
-    FindingCode.QUOTA_REFUSES,
-    FindingCode.NEW_PODS_REFUSED,
-    FindingCode.ROLLOUT_STALLS,
-}
-
-
-def with_refusals(found: Plans, read: Callable[[Pod], RelatedObjects | None]) -> Plans:
-    """The plans with what LimitRanges and quotas say of each row, once those before it are applied."""
-    refusals, spent = [], dict[str, int]()
-    for row in found.rows:
-        pod, related = row.move.pod, read(row.move.pod)
-        if related is None:
-            continue
-        before = spent.get(pod.namespace, 0)
-        related = replace(
-            related, quotas=tuple(with_requests_added(quota, before) for quota in related.quotas)
-        )
-        findings = find_findings(row.move.preview, related, row.move.strategy, None)
-        refusals += [(row.number, finding_line(one)) for one in findings if one.code in _REFUSE]
-        spent[pod.namespace] = before + sum(one.move.more_bytes for one in row.moves)
-    return replace(found, refusals=tuple(refusals))
+def problem_sentences(found: Plans) -> Iterator[str]:
+    """Why there is no plan for some nodes."""
+    for problem in found.problems:
+        if isinstance(problem, str):
+            yield problem
+        else:
+            yield from unmeasured_notes(found.snapshot, {problem.setup.node.name: problem})
 
 
 def _by_killer(found: Sequence[Inversion]) -> str:
@@ -197,7 +94,7 @@ COLUMNS: Final[tuple[Column[MoveRow], ...]] = (
 def lines(found: Plans, *, headers: bool = True) -> Iterator[str]:
     """The table, or that there is nothing to change."""
     if not found.plans:
-        yield from found.problems[:1]
+        yield from islice(problem_sentences(found), 1)
     elif not found.rows:
         is_fine = not any(plan.unsolved for plan in found.plans)
         yield "nothing to change: no pod dies before one of lower priority" if is_fine else "no change helps"
@@ -235,13 +132,13 @@ def _much(rows: Sequence[MoveRow]) -> Iterator[str]:
 
 def notes(found: Plans) -> Iterator[str]:
     """What stays and why, and what the plan is based on."""
-    yield from found.problems
+    yield from problem_sentences(found)
     solved = sum(len(row.solves) for row in found.rows)
     inversions = solved + sum(len(plan.unsolved) for plan in found.plans)
     if inversions:
         yield f"solves {solved} of {count(inversions, 'inversion')}"
     yield from _much(found.rows)
-    yield from (f"{number}: {text}" for number, text in found.refusals)
+    yield from (f"{number}: {finding_line(finding)}" for number, finding in found.refusals)
     unsolved = [text for plan in found.plans for text in unsolved_sentences(plan)]
     yield from unsolved[:MOST_UNSOLVED]
     if len(unsolved) > MOST_UNSOLVED:

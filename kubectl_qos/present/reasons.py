@@ -31,7 +31,7 @@ from kubectl_qos.qos.ranking import Basis, has_processes
 from kubectl_qos.qos.reason import Reason, Rule
 
 if TYPE_CHECKING:
-    from kubectl_qos.analysis.node_table import OrderBasis
+    from kubectl_qos.analysis.node_table import NodeRow, NodeRows, OrderBasis
     from kubectl_qos.analysis.pod_table import PodRow, PodRows, RankedNode
     from kubectl_qos.k8s.kubelet import Node, NodeSetup
     from kubectl_qos.k8s.objects import Pod
@@ -438,7 +438,36 @@ def _numbers(prediction: Prediction, row: PodRow) -> str:
     return text if row.frees in {None, row.memory} else f"{text}, its death frees {binary(row.frees or 0)}"
 
 
-def ranking_notes(snapshot: Snapshot, nodes: Mapping[str, RankedNode | OrderBasis]) -> Iterable[str]:
+def pod_table_notes(snapshot: Snapshot, rows: PodRows) -> Iterator[str]:
+    """What the kill orders of these pods rest on, and who kills in another order."""
+    yield from _ranking_notes(snapshot, rows.nodes)
+    yield from killer_notes({name: node.setup for name, node in rows.nodes.items()})
+    if snapshot.history.containers:
+        yield history_note(snapshot.history)
+
+
+def node_table_notes(snapshot: Snapshot, nodes: NodeRows) -> Iterator[str]:
+    """The same for nodes, and where their own memory is from."""
+    orders = {name: node.order for name, node in nodes.nodes.items() if node.order is not None}
+    yield from _ranking_notes(snapshot, orders)
+    yield from killer_notes({name: order.setup for name, order in orders.items()})
+    own = {row.name: row.own for row in nodes.rows if row.memory.used_bytes}
+    yield from own_memory_notes(own, snapshot.usage)
+
+
+def eviction_notes(rows: Iterable[NodeRow]) -> Iterator[str]:
+    """Which thresholds of eviction are defaults, as the kubelet's configuration is unknown."""
+    assumed = [row for row in rows if not row.configured]
+    thresholds = sorted({row.eviction for row in assumed if row.eviction is not None})
+    if thresholds:
+        of = assumed[0].name if len(assumed) == 1 else count(len(assumed), "node")
+        yield (
+            f"the eviction threshold of {of} is assumed to be the default, {in_mi(thresholds[0])}:"
+            " the kubelet's configuration is unknown"
+        )
+
+
+def _ranking_notes(snapshot: Snapshot, nodes: Mapping[str, RankedNode | OrderBasis]) -> Iterator[str]:
     """What was missing, assumed or estimated for the kill orders of these nodes."""
     for missing in snapshot.missing:
         yield missing_sentence(missing)

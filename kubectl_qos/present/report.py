@@ -10,13 +10,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from kubectl_qos.analysis.fix_list import OWN
 from kubectl_qos.analysis.incident import DEATHS, About, Death, Incident
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.usage import sampled
 from kubectl_qos.present import fixes as of_fixes
 from kubectl_qos.present import kills as of_kills
 from kubectl_qos.present.format import UNKNOWN, binary, count, duration, escape, first_few, full_name
-from kubectl_qos.present.next_death import columns, distance, killed_by, victim
+from kubectl_qos.present.next_death import columns, distance, killed_by, notes, nothing, victim
 from kubectl_qos.present.output import NO_AGES, Align, Column
 from kubectl_qos.present.page import Block, Bullets, Grid, Heading, Paragraph
 from kubectl_qos.present.pod_columns import BY_KEY
@@ -136,7 +137,7 @@ def _death(number: int, death: Death, first_at: dict[object, int]) -> Iterator[B
         yield Bullets((*of_kills.victim_sentences(kill.report), *of_kills.choice_sentences(kill)))
         cells, rest = of_kills.candidates(kill)
         # At an own limit the pause container is the other candidate.
-        if len(cells) > (2 if diagnosis.mechanism in of_fixes.OWN else 1):
+        if len(cells) > (2 if diagnosis.mechanism in OWN else 1):
             yield Grid(
                 of_kills.TASK_HEADERS, cells, frozenset(map(of_kills.TASK_HEADERS.index, of_kills.RIGHT))
             )
@@ -214,7 +215,7 @@ def prevention_sentence(death: Death) -> str:
         if not at and death.unfixed.evidence is not None:
             at = "; that is of now: what it used when it died is not known"
         return f"no change is offered: {why}{at}"
-    if death.kill.diagnosis.mechanism in of_fixes.OWN | OF_NODE:
+    if death.kill.diagnosis.mechanism in OWN | OF_NODE:
         return "nothing can be tried: the pod does not run any more, and its node then is not known"
     return ""
 
@@ -223,7 +224,8 @@ def _next(incident: Incident) -> Iterator[Block]:
     (coming, fixes), about = incident.coming, incident.about
     rows = coming.rows
     if not rows:
-        yield Paragraph(f"{coming.nothing[:1].upper()}{coming.nothing[1:]}.")
+        why = nothing(coming)
+        yield Paragraph(f"{why[:1].upper()}{why[1:]}.")
         return
     shown = foremost([row.death for row in rows], _MOST) if coming.state is not None else ()
     shown_rows = [row for row in rows if not shown or row.death in shown][:_MOST]
@@ -266,4 +268,5 @@ def _facts(incident: Incident) -> Iterator[str]:
     if usage is not None:
         yield usage_sentence(usage, incident.now, snapshot.history)
     coming, fixes = incident.coming
-    yield from dict.fromkeys((*incident.notes, *(coming.notes if coming.rows else ()), *fixes.notes))
+    of_deaths = notes(coming) if coming.rows else ()
+    yield from dict.fromkeys((*incident.notes, *of_deaths, *of_fixes.basis_notes(fixes)))

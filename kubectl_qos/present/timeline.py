@@ -9,9 +9,10 @@ from functools import partial
 from itertools import chain, pairwise, repeat
 from typing import Final, NamedTuple
 
+from kubectl_qos.analysis.deaths import Deaths
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.format import binary, count, escape, eta, mebibytes, shortened
-from kubectl_qos.present.next_death import Deaths, columns, distance, killed_by
+from kubectl_qos.present.next_death import columns, distance, killed_by, nothing
 from kubectl_qos.present.output import table
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import OF_NODE, NextDeath, seconds_until
@@ -47,7 +48,7 @@ _Cell = tuple[Line, ...]
 def lines(found: Deaths, width: int, *, headers: bool = True) -> Iterator[str]:
     """The picture of one node and a table, or the table alone."""
     if not found.rows:
-        yield found.nothing
+        yield nothing(found)
         return
     shown = [one for one in columns(found.rows) if found.state is None or one.key != "node"]
     if found.state is not None:

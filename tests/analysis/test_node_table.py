@@ -24,6 +24,7 @@ from kubectl_qos.present.node_columns import (
     WIDE_KEYS,
 )
 from kubectl_qos.present.output import Column, find_column, table
+from kubectl_qos.present.reasons import eviction_notes, node_table_notes
 from kubectl_qos.qos.qos_class import QosClass
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -60,12 +61,19 @@ def pod(name: str, resources: str = "", node_name: str = "n1") -> Pod:
     )
 
 
-def rows(*pods: Pod, nodes: tuple[NodeObject, ...] = (node(),), **used: int) -> NodeRows:
+def snapshot_of(*pods: Pod, nodes: tuple[NodeObject, ...] = (node(),), **used: int) -> Snapshot:
     usage = {
         ("n", name): PodUsage.of_containers({"c": ContainerUsage(value * MI)}) for name, value in used.items()
     }
-    found = Snapshot(pods=pods, nodes={one.name: one for one in nodes}, usage=usage)
-    return build_node_rows(found, lambda *_: True)
+    return Snapshot(pods=pods, nodes={one.name: one for one in nodes}, usage=usage)
+
+
+def rows(*pods: Pod, nodes: tuple[NodeObject, ...] = (node(),), **used: int) -> NodeRows:
+    return taken(snapshot_of(*pods, nodes=nodes, **used))
+
+
+def notes_on(snapshot: Snapshot) -> tuple[str, ...]:
+    return tuple(node_table_notes(snapshot, taken(snapshot)))
 
 
 def demo() -> NodeRows:
@@ -121,12 +129,12 @@ def test_a_node_that_is_not_known_has_what_its_pods_say() -> None:
 
 
 def test_without_usage_the_rest_is_still_known() -> None:
-    found = rows(pod("a", "limits: {memory: 8Gi}"), pod("b"))
-    (row,) = found.rows
+    snapshot = snapshot_of(pod("a", "limits: {memory: 8Gi}"), pod("b"))
+    (row,) = taken(snapshot).rows
     assert cells(row, "guaranteed", "used", "used_percent", "to_eviction") == ["<unknown>"] * 4
     assert cells(row, "requests_percent", "worst_percent", "unlimited") == ["50%", "50%+", "1"]
     assert cells(row, "kernel_victim", "next_death", "death_in", "death_by") == ["<unknown>"] * 4
-    (note,) = found.notes
+    (note,) = notes_on(snapshot)
     assert note.startswith(
         "RANK is by oom_score_adj alone: memory usage is unknown; it comes from the metrics"
     )
@@ -137,7 +145,7 @@ def test_a_node_without_pods_is_empty_not_unknown() -> None:
     assert cells(found.rows[0], "pods", "used", "used_percent", "kernel_victim", "victim_qos") == [
         *("0", "0Mi", "0%", "<none>", "<none>")
     ]
-    assert found.notes == ()
+    assert notes_on(snapshot_of()) == ()
 
 
 def test_victims_that_cannot_be_distinguished_are_counted() -> None:
@@ -146,27 +154,26 @@ def test_victims_that_cannot_be_distinguished_are_counted() -> None:
 
 
 def test_without_a_sample_of_the_node_its_pods_count_and_distances_are_upper_bounds() -> None:
-    found = rows(pod("a"), a=1000)
-    assert cells(found.rows[0], "used", "own", "to_eviction") == ["1000Mi", "<unknown>", "at most 15284Mi"]
-    assert found.notes == (USED_NOTE,)
+    snapshot = snapshot_of(pod("a"), a=1000)
+    assert cells(taken(snapshot).rows[0], "used", "own", "to_eviction") == [
+        "1000Mi",
+        "<unknown>",
+        "at most 15284Mi",
+    ]
+    assert notes_on(snapshot) == (USED_NOTE,)
 
 
 def test_what_a_node_uses_is_what_kubectl_top_nodes_shows() -> None:
     usage = {("n", "a"): PodUsage.of_containers({"c": ContainerUsage(1000 * MI)})}
-    found = build_node_rows(
-        Snapshot(pods=(pod("a"),), nodes={"n1": node()}, usage=usage, node_usage={"n1": 1300 * MI}),
-        lambda *_: True,
-    )
+    snapshot = Snapshot((pod("a"),), nodes={"n1": node()}, usage=usage, node_usage={"n1": 1300 * MI})
     columns = ["used", "own", "used_percent", "to_eviction", "death_in"]
-    assert cells(found.rows[0], *columns) == ["1300Mi", "300Mi", "8%", "14984Mi", "+14984Mi"]
-    assert found.notes == ("what nodes use beside their pods is from the metrics API",)
+    assert cells(taken(snapshot).rows[0], *columns) == ["1300Mi", "300Mi", "8%", "14984Mi", "+14984Mi"]
+    assert notes_on(snapshot) == ("what nodes use beside their pods is from the metrics API",)
 
 
 def test_what_is_missing_is_said_as_in_the_table_of_pods() -> None:
     found = Snapshot(nodes={"n1": node()}, missing=(Missing("memory usage", "not there", "install it"),))
-    assert build_node_rows(found, lambda *_: True).notes == (
-        "memory usage is missing: not there (install it)",
-    )
+    assert notes_on(found) == ("memory usage is missing: not there (install it)",)
 
 
 @pytest.mark.parametrize(
@@ -193,11 +200,11 @@ def test_eviction_thresholds_and_where_they_come_from(
     keys = ["eviction", "to_eviction", "soft_eviction", "to_soft_eviction", "eviction_configured"]
     assert set(keys) == EVICTION_KEYS
     assert cells(found.rows[0], *keys) == columns
-    assert list(found.eviction_notes) == notes
+    assert list(eviction_notes(found.rows)) == notes
 
 
 def test_of_several_nodes_the_assumption_is_said_once() -> None:
-    assert [note.partition(" is assumed")[0] for note in demo().eviction_notes] == [
+    assert [note.partition(" is assumed")[0] for note in eviction_notes(demo().rows)] == [
         "the eviction threshold of 4 nodes"
     ]
 
@@ -284,11 +291,8 @@ def test_rows_made_of_earlier_ones_equal_new_ones(seed: int) -> None:
         change = random.choice([changed_pods, changed_usage, changed_nodes, changed_kubelets])
         snapshot = change(snapshot, random)
         found, fresh = taken(snapshot, before), taken(snapshot)
-        assert (found.rows, found.notes, found.eviction_notes) == (
-            fresh.rows,
-            fresh.notes,
-            fresh.eviction_notes,
-        )
+        assert found.rows == fresh.rows
+        assert list(node_table_notes(snapshot, found)) == list(node_table_notes(snapshot, fresh))
         assert set(found.nodes) == set(fresh.nodes)
         assert [build_node_row(snapshot, row.name) for row in found.rows] == list(fresh.rows)
         before = found

@@ -13,7 +13,7 @@ from kubectl_qos.k8s.snapshot import Missing, Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
 from kubectl_qos.present.output import aligned, find_column, table
 from kubectl_qos.present.pod_columns import ALL_COLUMNS, BY_KEY, OTHER_NAMES
-from kubectl_qos.present.reasons import WITHOUT_USAGE
+from kubectl_qos.present.reasons import WITHOUT_USAGE, pod_table_notes
 from kubectl_qos.qos.flags import Flag, Risk
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -86,25 +86,29 @@ def test_a_finished_init_container_does_not_count() -> None:
 
 
 def test_an_unknown_capacity_gives_a_range_and_no_rank() -> None:
-    rows = build_rows(snapshot(pod("b", "requests: {memory: 1Gi}"), nodes=False), Scope())
+    unknown = snapshot(pod("b", "requests: {memory: 1Gi}"), nodes=False)
+    rows = build_rows(unknown, Scope())
     assert ranks(*rows.rows) == [("b", None)]
     assert BY_KEY["oom_score_adj"].cell(rows.rows[0], NOW) == "3..999"
-    assert any("capacity of n1 is unknown" in note for note in rows.notes)
+    assert any("capacity of n1 is unknown" in note for note in pod_table_notes(unknown, rows))
+
+
+def notes_on(snapshot: Snapshot) -> tuple[str, ...]:
+    return tuple(pod_table_notes(snapshot, build_rows(snapshot, Scope())))
 
 
 def test_without_usage_the_order_says_what_it_rests_on() -> None:
     unmeasured = build_rows(snapshot(pod("a")), Scope())
-    assert unmeasured.notes[0].startswith("RANK is by oom_score_adj alone: memory usage is unknown; it comes")
+    assert notes_on(snapshot(pod("a")))[0].startswith(
+        "RANK is by oom_score_adj alone: memory usage is unknown; it comes"
+    )
     assert [(row.rank, row_risk(row), is_at_risk(row)) for row in unmeasured.rows] == [(1, Risk.LOW, False)]
-    partly = build_rows(snapshot(pod("a"), pod("b"), usage={"a": 1}), Scope()).notes
-    assert partly == (f"1 pod {WITHOUT_USAGE}",)
+    assert notes_on(snapshot(pod("a"), pod("b"), usage={"a": 1})) == (f"1 pod {WITHOUT_USAGE}",)
 
 
 def test_what_is_missing_is_one_line_with_the_remedy() -> None:
     found = Snapshot(missing=(Missing("memory usage", "Metrics API not available", "install it"),))
-    assert build_rows(found, Scope()).notes == (
-        "memory usage is missing: Metrics API not available (install it)",
-    )
+    assert notes_on(found) == ("memory usage is missing: Metrics API not available (install it)",)
 
 
 LIMITED = "requests: {memory: 100Mi}, limits: {memory: 200Mi}"

@@ -12,7 +12,7 @@ from kubectl_qos.cluster.usage import UsageChoice
 from kubectl_qos.errors import ApiError, InputError, ServerUnreachable
 from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
-from kubectl_qos.present.reasons import missing_sentence
+from kubectl_qos.present.reasons import missing_sentence, pod_table_notes
 from tests.cluster.cluster_objects import metrics, node, pod
 from tests.cluster.conftest import ConnectTo
 from tests.cluster.https_server import Answer, HttpsServer
@@ -171,9 +171,9 @@ def test_one_name_is_requested_by_name(cluster: Cluster) -> None:
 
 
 def test_without_usage_no_metrics_are_requested(cluster: Cluster) -> None:
-    rows = cluster.rows(Scope(), usage=UsageChoice.NONE)
+    snapshot = cluster.source(usage=UsageChoice.NONE).snapshot(Scope())
     assert METRICS not in cluster.requested()
-    (note,) = rows.notes
+    (note,) = pod_table_notes(snapshot, build_rows(snapshot, Scope()))
     assert "is by oom_score_adj alone: memory usage is unknown" in note
 
 
@@ -240,9 +240,10 @@ UNAVAILABLE = (
 @pytest.mark.parametrize("name", ["metrics-absent-404", "metrics-unavailable-503"])
 def test_without_the_metrics_api_the_order_is_by_adj(cluster: Cluster, name: str) -> None:
     cluster.objects.faults[METRICS] = answer_of(recorded(name))
-    rows = cluster.rows(Scope(namespace="shop"))
+    snapshot = cluster.source().snapshot(Scope(namespace="shop"))
+    rows = build_rows(snapshot, Scope(namespace="shop"))
     assert ranks(rows) == {"web": 2, "db": 3, "waiting": None}
-    assert rows.notes[0] == UNAVAILABLE
+    assert next(iter(pod_table_notes(snapshot, rows))) == UNAVAILABLE
 
 
 def test_metrics_of_the_own_namespace_are_better_than_none(cluster: Cluster) -> None:

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
+from kubectl_qos.analysis.fix_list import fixes_for_pods, fixes_on_nodes
 from kubectl_qos.cluster.files import pod_from_yaml
 from kubectl_qos.edit.edits import Edit, Side, as_flags
 from kubectl_qos.edit.fix_search import fixes_of_node, fixes_of_pods
@@ -43,13 +44,7 @@ from kubectl_qos.k8s.resources import pod_requests
 from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage
 from kubectl_qos.k8s.validation import pod_refusals
-from kubectl_qos.present.fixes import (
-    fix_effect,
-    fix_evidence,
-    fixes_for_pods,
-    fixes_on_nodes,
-    unfixed_sentence,
-)
+from kubectl_qos.present.fixes import basis_notes, fix_effect, fix_evidence, unfixed_sentence
 from kubectl_qos.present.moments import deaths_section
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Mechanism
@@ -639,11 +634,11 @@ def test_an_autoscaler_that_will_take_an_edit_back_is_named() -> None:
     related = RelatedObjects(raw, autoscalers=(recommending(),))
     found = fixes_for_pods(snapshot, [KEY], related=related)
     words = "sets the requests of these pods (mode Auto) and will overwrite these values"
-    assert found.notes[0].startswith(f"VerticalPodAutoscaler vpa: {words}")
+    assert next(basis_notes(found)).startswith(f"VerticalPodAutoscaler vpa: {words}")
     assert FixKind.RECOMMENDED in {fix.kind for fix in found.fixes}
     elsewhere = RelatedObjects(raw, autoscalers=(recommending(name="other"),))
     others = fixes_for_pods(snapshot, [KEY], related=elsewhere)
-    assert not any("VerticalPodAutoscaler" in note for note in others.notes)
+    assert not any("VerticalPodAutoscaler" in note for note in list(basis_notes(others)))
     assert FixKind.RECOMMENDED not in {fix.kind for fix in others.fixes}
 
 
@@ -656,7 +651,11 @@ def test_what_autoscalers_recommend_is_among_the_fixes_of_a_node_and_a_namespace
         found = fixes_on_nodes(known, [mine.node_name], scope)
         kinds = {fix.pod.name: fix.kind for fix in found.fixes if fix.kind is FixKind.RECOMMENDED}
         assert kinds == {"mine": FixKind.RECOMMENDED}
-        assert [note for note in found.notes if "VerticalPodAutoscaler vpa: sets the requests" in note]
+        assert [
+            note
+            for note in list(basis_notes(found))
+            if "VerticalPodAutoscaler vpa: sets the requests" in note
+        ]
         of_pod = fixes_for_pods(known, [KEY])
         assert {fix.edits for fix in of_pod.fixes} >= {
             fix.edits for fix in found.fixes if fix.kind is FixKind.RECOMMENDED

@@ -19,6 +19,7 @@ from typing import Any, Final
 import pytest
 from hypothesis import settings
 
+from kubectl_qos.analysis.deaths import deaths_on_nodes
 from kubectl_qos.analysis.node_table import build_node_row, build_node_rows
 from kubectl_qos.analysis.pod_table import build_rows
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
@@ -34,7 +35,7 @@ from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage
 from kubectl_qos.present import node_columns, pod_columns
 from kubectl_qos.present.effects import changed_pods, comparison_table, preview_sections
 from kubectl_qos.present.explanation import explain_pod
-from kubectl_qos.present.next_death import deaths_on_nodes, distance, victim
+from kubectl_qos.present.next_death import distance, victim
 from kubectl_qos.present.output import Section, marked_lines, table
 from kubectl_qos.present.simulation import simulation_lines
 from kubectl_qos.present.values import as_document

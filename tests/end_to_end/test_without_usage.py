@@ -7,11 +7,12 @@ from typing import Any, Final
 
 import pytest
 
+from kubectl_qos.analysis.deaths import deaths_on_node
 from kubectl_qos.analysis.node_table import build_node_row
 from kubectl_qos.cluster.files import DEMO_TIME, FileSource
 from kubectl_qos.exporter.series import FAMILIES, node_samples
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.present.next_death import deaths_on_node, distance
+from kubectl_qos.present.next_death import distance
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import OF_NODE
 from kubectl_qos.tui.screens.fixes import suggested_line

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubectl_qos.analysis.deaths import deaths_on_node
 from kubectl_qos.analysis.node_table import build_node_row
 from kubectl_qos.analysis.pod_table import build_rows
 from kubectl_qos.cluster.store import NODES, PODS, Store
@@ -19,7 +20,6 @@ from kubectl_qos.exporter.series import FAMILIES, KILLS, labels
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.snapshot import NO_OVERRIDES, Missing, Scope, Shard, Snapshot, Usage
 from kubectl_qos.k8s.usage import PodMetrics, usage_by_pod
-from kubectl_qos.present.next_death import deaths_on_node
 from kubectl_qos.qos.reason import Mechanism
 from tests.cluster.cluster_objects import metrics, node, pod
 from tests.demo.living import FULL_AT, IMPORTER, Stepped

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
+from kubectl_qos.analysis.deaths import deaths_of_pods, deaths_on_nodes
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
+from kubectl_qos.present import next_death
 from kubectl_qos.present.crash_loops import SUPERVISOR, hidden_note
 from kubectl_qos.present.explanation import explain_pod
-from kubectl_qos.present.next_death import deaths_of_pods, deaths_on_nodes
 
 RUNNING: Mapping[str, Any] = {"running": {}}
 LOOP = {"waiting": {"reason": "CrashLoopBackOff"}}
@@ -48,7 +49,7 @@ def snapshot(*pods: Pod, used_mi: int = 0) -> Snapshot:
 def notes(pod: Pod, used_mi: int = 0) -> list[str]:
     """What `next` says of a pod and does not say of one that never restarted."""
     own, plain = (
-        deaths_of_pods(snapshot(one, used_mi=used_mi), [one]).notes
+        list(next_death.notes(deaths_of_pods(snapshot(one, used_mi=used_mi), [one])))
         for one in (pod, a_pod(RUNNING, 0, "Completed", 0))
     )
     return [note.removeprefix("shop/web:c ") for note in own if note not in plain]
@@ -68,8 +69,8 @@ def test_a_crash_loop_at_a_limit_is_never_no_death() -> None:
         deaths_of_pods(snapshot(looping := a_pod(LOOP, 1, "Error")), [looping]),
         deaths_on_nodes(snapshot(looping), ["n1"]),
     ):
-        assert (found.rows, found.nothing) == ((), found.notes[0])
-        assert found.nothing.startswith(f"shop/web:c {waits}")
+        assert (found.rows, next_death.nothing(found)) == ((), next(next_death.notes(found)))
+        assert next_death.nothing(found).startswith(f"shop/web:c {waits}")
 
 
 @pytest.mark.parametrize(("used_mi", "is_missed"), [(60, True), (89, True), (90, False)])
@@ -86,7 +87,8 @@ def test_a_sample_below_a_limit_that_killed_has_missed_the_peak(used_mi: int, is
 def test_a_cluster_of_loops_is_counted() -> None:
     pods = [a_pod(LOOP, 1, "Error") for _ in range(7)]
     found = deaths_on_nodes(snapshot(*pods), ["n1"])
-    assert found.notes[-1] == "2 more containers like these: kubectl qos explain POD tells"
+    *_, last = next_death.notes(found)
+    assert last == "2 more containers like these: kubectl qos explain POD tells"
 
 
 def test_kills_says_which_pods_may_hide_one() -> None:

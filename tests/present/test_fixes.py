@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from kubectl_qos.analysis.fix_list import FixList, fixes_for_pods, fixes_on_nodes, of_template
 from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.edit.fixes import Evidence, EvidenceKind, Fix, FixKind, NoFixReason, Unfixed, order_of_fixes
 from kubectl_qos.edit.preview import StrategyKind
@@ -15,7 +16,7 @@ from kubectl_qos.k8s.usage import ContainerHistory, History
 from kubectl_qos.present.fixes import (
     MOST_ROWS,
     PRIORITY,
-    FixList,
+    basis_notes,
     fix_change,
     fix_effect,
     fix_evidence,
@@ -23,12 +24,9 @@ from kubectl_qos.present.fixes import (
     fix_requests,
     fix_sentence,
     fix_when,
-    fixes_for_pods,
-    fixes_on_nodes,
     lines,
     nearer,
     notes,
-    of_template,
     unfixed_lines,
     unfixed_sentence,
 )
@@ -169,14 +167,19 @@ def test_a_static_pod_has_none_that_the_server_could_apply(snapshot: Snapshot) -
 
 def test_what_is_left_out_and_what_has_no_fix(found: FixList) -> None:
     fix = found.fixes[0]
-    many = FixList((fix,) * (MOST_ROWS + 2), (Unfixed("n", fix.death, NoFixReason.LEAK),), (PRIORITY,))
+    many = FixList(
+        (fix,) * (MOST_ROWS + 2),
+        (Unfixed("n", fix.death, NoFixReason.LEAK),),
+        found.snapshot,
+        problems=(PRIORITY,),
+    )
     assert len(list(lines(many))) == MOST_ROWS + 1
     assert list(notes(many)) == [
         "2 more fixes for deaths that are further away: -o json lists them",
         f"{IMPORTER}:c: own limit 98%, +2Mi: {LEAK}",
         PRIORITY,
     ]
-    assert list(lines(FixList((), many.unfixed, ()))) == ["no fix"]
+    assert list(lines(FixList((), many.unfixed, found.snapshot))) == ["no fix"]
     for reason in NoFixReason:
         assert unfixed_sentence(Unfixed("n", fix.death, reason))
 
@@ -188,7 +191,7 @@ def test_a_limit_with_room_for_more_is_no_fix_and_comes_last(snapshot: Snapshot)
     leak = own._replace(
         reason=NoFixReason.LEAK, evidence=None, death=own.death._replace(distance_bytes=1 << 40)
     )
-    first, *_, last = notes(FixList((), (own,) * MOST_ROWS + (leak,), ()))
+    first, *_, last = notes(FixList((), (own,) * MOST_ROWS + (leak,), snapshot))
     assert first.endswith(LEAK)
     assert last == "1 more death without a fix: -o json lists them"
 
@@ -205,7 +208,7 @@ def test_a_first_fix_that_is_not_against_the_nearest_death_says_why(snapshot: Sn
     assert said[0] == f"nearer than the first change: {line}"
     assert line not in said, "once"
     assert not nearer(fixes_on_nodes(snapshot, ["worker-2"], Scope())), "db-0:b is further away there"
-    assert not nearer(FixList((), of_pod.unfixed, ())), "there is no first one"
+    assert not nearer(FixList((), of_pod.unfixed, snapshot)), "there is no first one"
 
 
 def test_what_brings_its_death_nearer_is_never_first(found: FixList) -> None:
@@ -224,7 +227,7 @@ def test_a_node_of_unknown_size_is_an_error_alone_and_a_note_among_others(snapsh
         fixes_on_nodes(unknown, ["worker-2"], Scope())
     among = fixes_on_nodes(unknown, ["worker-1", "worker-2"], Scope())
     assert among.fixes
-    assert "memory capacity of worker-2 is unknown" in among.notes[0]
+    assert "memory capacity of worker-2 is unknown" in next(basis_notes(among))
 
 
 def test_a_container_that_the_template_lacks_is_changed_by_what_injects_it(snapshot: Snapshot) -> None:
@@ -234,7 +237,9 @@ def test_a_container_that_the_template_lacks_is_changed_by_what_injects_it(snaps
     kept = of_template(found, pods["search-0"])
     assert {edit.owner for fix in found.fixes for edit in fix.edits} == {"a", "b", "c", "s"}
     assert {edit.owner for fix in kept.fixes for edit in fix.edits} == {"c"}
-    assert kept.notes[-1] == "not offered: 3 changes of containers that the template lacks (a, b)"
+    assert (
+        list(basis_notes(kept))[-1] == "not offered: 3 changes of containers that the template lacks (a, b)"
+    )
     assert of_template(kept, pods["search-0"]) is kept
 
 
@@ -249,10 +254,12 @@ def test_a_cpu_limit_that_holds_a_container_back_is_named_with_the_class_without
         for one in pod.containers[:1]
     }
     known = replace(snapshot, history=History(containers, snapshot.usage))
-    notes = [note for key in keys for note in fixes_for_pods(known, [key]).notes if "throttled" in note]
+    notes = [
+        note for key in keys for note in basis_notes(fixes_for_pods(known, [key])) if "throttled" in note
+    ]
     was, ends = "was throttled in 43% of its CPU periods of an hour", "a higher one ends that, or none"
     of_api = f"shop/api-7d9c5b6f8-x2mzq:c {was}, by its limit of 2: {ends} (set -c c --limits cpu-)"
     of_db = f"data/db-0:a {was}, by its limit of 2: {ends} (set -c a --limits cpu-, Guaranteed → Burstable)"
     assert notes == [of_api, of_db], "promo has no limit"
     of_node = fixes_on_nodes(known, ["worker-2"], Scope(namespace="data"))
-    assert [note for note in of_node.notes if "throttled" in note] == [of_db]
+    assert [note for note in list(basis_notes(of_node)) if "throttled" in note] == [of_db]

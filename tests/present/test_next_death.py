@@ -5,22 +5,15 @@ from typing import Any
 
 import pytest
 
+from kubectl_qos.analysis.deaths import Deaths, deaths_of_pods, deaths_on_nodes
 from kubectl_qos.analysis.node_table import build_node_row
 from kubectl_qos.analysis.pod_table import build_rows
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.present import next_death
 from kubectl_qos.present.explanation import explain_pod, text_lines
-from kubectl_qos.present.next_death import (
-    Deaths,
-    columns,
-    condition,
-    deaths_of_pods,
-    deaths_on_nodes,
-    distance,
-    killed_by,
-    victim,
-)
+from kubectl_qos.present.next_death import columns, condition, distance, killed_by, victim
 from kubectl_qos.present.timeline import lines
 from kubectl_qos.present.values import as_document
 from kubectl_qos.present.values.incidents import death_list_values
@@ -117,7 +110,7 @@ def test_several_nodes_show_the_nearest_of_each_and_a_namespace_its_own(snapshot
     nodes = sorted(snapshot.nodes)
     found = deaths_on_nodes(snapshot, nodes)
     assert sorted(row.node for row in found.rows) == nodes
-    assert SOURCE in found.notes
+    assert SOURCE in list(next_death.notes(found))
     for row in found.rows:
         assert row.death == deaths_on_nodes(snapshot, [row.node]).rows[0].death
     in_shop = deaths_on_nodes(snapshot, nodes, Scope(namespace="shop")).rows
@@ -139,7 +132,7 @@ def test_a_node_of_unknown_size_is_an_error_alone_and_a_note_among_others(snapsh
         deaths_on_nodes(unknown, ["worker-2"])
     found = deaths_on_nodes(unknown, ["worker-1", "worker-2"])
     assert {row.node for row in found.rows} == {"worker-1"}
-    assert "memory capacity of worker-2 is unknown" in found.notes[0]
+    assert "memory capacity of worker-2 is unknown" in next(next_death.notes(found))
     assert list(lines(deaths_on_nodes(snapshot, ["worker-1"], Scope(namespace="nobody")), 80)) == [
         "no death is known: no limit, no threshold and no killer of a node reaches these pods"
     ]
@@ -150,8 +143,8 @@ def test_what_the_nodes_own_processes_use_makes_distances_shorter(snapshot: Snap
     assert bare.state is not None
     by_pods = sum(container.working_set_bytes for container in bare.state.containers)
     known = deaths_on_nodes(replace(snapshot, node_usage={"worker-2": by_pods + 300 * MIB}), ["worker-2"])
-    assert SOURCE in bare.notes
-    assert SOURCE in known.notes
+    assert SOURCE in list(next_death.notes(bare))
+    assert SOURCE in list(next_death.notes(known))
     shorter = {
         (before.death.mechanism, before.death.distance_bytes - after.death.distance_bytes)
         for before, after in zip(bare.rows, known.rows, strict=True)
@@ -168,7 +161,7 @@ def test_without_the_nodes_own_memory_distances_are_upper_bounds(snapshot: Snaps
     assert words["kubepods limit"] == "+687Mi", "the limit of all pods counts pods alone"
     assert any("at most +587Mi" in line for line in lines(bare, 120))
     unknown = "what worker-2 uses beside its pods is unknown: list on nodes.metrics.k8s.io"
-    assert any(note.startswith(unknown) for note in bare.notes)
+    assert any(note.startswith(unknown) for note in next_death.notes(bare))
 
 
 def test_how_many_die_before_is_a_column_only_where_some_do(snapshot: Snapshot) -> None:

@@ -4,22 +4,14 @@ from dataclasses import replace
 
 import pytest
 
+from kubectl_qos.analysis.priority_plans import Plans, plans_of_nodes, with_refusals
 from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.edit.related import RelatedObjects, parse_owner
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.objects import Pod, convert
 from kubectl_qos.k8s.quota import ResourceQuota
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.present.priorities import (
-    COLUMNS,
-    Plans,
-    lines,
-    move_sentence,
-    notes,
-    patches,
-    plans_of_nodes,
-    with_refusals,
-)
+from kubectl_qos.present.priorities import COLUMNS, lines, move_sentence, notes, patches
 from kubectl_qos.present.values.fixes import priority_values
 
 EVERYWHERE = Scope()

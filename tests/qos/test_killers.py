@@ -19,7 +19,7 @@ from kubectl_qos.present.explanation import explain_pod, text_lines
 from kubectl_qos.present.node_columns import NODE_COLUMNS
 from kubectl_qos.present.output import ValueChange
 from kubectl_qos.present.pod_columns import BY_KEY
-from kubectl_qos.present.reasons import killer_sentence, why_lines
+from kubectl_qos.present.reasons import killer_sentence, node_table_notes, pod_table_notes, why_lines
 from kubectl_qos.present.simulation import simulation_notes
 from kubectl_qos.present.tree import tree_notes, tree_subject
 from kubectl_qos.present.values.pods import explanation_values
@@ -109,14 +109,14 @@ def test_every_list_says_who_kills_before_the_kernel(given: str) -> None:
     pods = snapshot.by_node()["worker-2"]
     state = build_node_state(pods, setup, snapshot.usage)
     for notes in (
-        build_rows(snapshot, Scope(node="worker-2")).notes,
-        build_node_rows(snapshot, lambda name, _: name == "worker-2").notes,
+        pod_table_notes(snapshot, build_rows(snapshot, Scope(node="worker-2"))),
+        node_table_notes(snapshot, build_node_rows(snapshot, lambda name, _: name == "worker-2")),
         simulation_notes(state, simulate(state, Scenario(until_oom=True))),
         tree_notes([cgroup_tree(pods, setup)], ()),
         "\n".join(text_lines(explain_pod(pods[0], snapshot, NOW))).replace("\n    ", " ").splitlines(),
     ):
         assert any(text in note for note in notes)
-    assert not any("OOM" in note for note in build_rows(demo(), Scope()).notes)
+    assert not any("OOM" in note for note in pod_table_notes(demo(), build_rows(demo(), Scope())))
 
 
 def test_a_pod_has_its_place_in_the_order_of_talos() -> None:
@@ -162,7 +162,7 @@ def test_windows_has_no_kernel_order() -> None:
         assert BY_KEY["oom_score_adj"].cell(row, NOW) == BY_KEY["oom_score"].cell(row, NOW) == "<none>"
     may_be_evicted = [row for row in rows.rows if not is_critical(row.pod)]
     assert {row.eviction_rank for row in may_be_evicted} == set(range(1, len(may_be_evicted) + 1))
-    (note,) = [note for note in rows.notes if "Windows" in note]
+    (note,) = [note for note in pod_table_notes(snapshot, rows) if "Windows" in note]
     assert note.removeprefix("worker-2: ") == killer_sentence(killers(snapshot.setup("worker-2")))
     (node,) = build_node_rows(snapshot, lambda name, _: name == "worker-2").rows
     assert NODE_COLUMNS["kernel_victim"].cell(node, NOW) == "<none>"

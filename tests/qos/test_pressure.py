@@ -5,6 +5,8 @@ from typing import Any, Final
 
 import pytest
 
+from kubectl_qos.analysis.deaths import deaths_on_node, deaths_on_nodes
+from kubectl_qos.analysis.fix_list import node_model
 from kubectl_qos.analysis.node_table import build_node_rows
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.edit.fixes import NodeModel
@@ -14,8 +16,8 @@ from kubectl_qos.k8s.kubelet import Kubelet
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import PodMetrics, usage_by_pod
-from kubectl_qos.present.fixes import no_kubelet_fix, node_model
-from kubectl_qos.present.next_death import deaths_on_node, deaths_on_nodes, distance, killed_by
+from kubectl_qos.present.fixes import no_kubelet_fix
+from kubectl_qos.present.next_death import distance, killed_by
 from kubectl_qos.qos.kills.analyze import find_kills
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import NextDeath

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from textual.widgets._footer import FooterKey
 
+from kubectl_qos.analysis.deaths import deaths_on_nodes
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.objects import (
@@ -15,7 +16,7 @@ from kubectl_qos.k8s.objects import (
     Pod,
     PodStatus,
 )
-from kubectl_qos.present.next_death import deaths_on_nodes, distance, victim
+from kubectl_qos.present.next_death import distance, victim
 from kubectl_qos.tui import view_model
 from kubectl_qos.tui.screens.read import log_screen
 from kubectl_qos.tui.view import ListKind, View

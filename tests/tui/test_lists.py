@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from textual.widgets import Label
 
+from kubectl_qos.analysis.deaths import deaths_on_node
 from kubectl_qos.analysis.node_table import build_node_rows
 from kubectl_qos.analysis.pod_table import build_rows
 from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.k8s.kinds import Workload, find_workload
 from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.present.next_death import deaths_on_node
 from kubectl_qos.present.output import table
 from kubectl_qos.qos.simulation.next_death import OF_NODE
 from kubectl_qos.tui.lists.base import ListDefinition, export_rows

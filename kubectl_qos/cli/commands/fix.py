@@ -25,13 +25,14 @@ from kubectl_qos.cli.flags import (
 from kubectl_qos.errors import InputError, QosError, UsageError
 
 if TYPE_CHECKING:
+    from kubectl_qos.analysis.fix_list import FixList
+    from kubectl_qos.analysis.priority_plans import Plans
     from kubectl_qos.cli.options import ApplyOptions, SourceOptions
     from kubectl_qos.cli.watch import TableView
     from kubectl_qos.edit.related import RelatedObjects
     from kubectl_qos.k8s.objects import Pod
     from kubectl_qos.k8s.snapshot import Snapshot
-    from kubectl_qos.present.fixes import FixList, FixRow
-    from kubectl_qos.present.priorities import Plans
+    from kubectl_qos.present.fixes import FixRow
 
 DESCRIPTION: Final = """\
 What to change about the next deaths: a limit with room above what is used, a request
@@ -117,10 +118,10 @@ def run(options: Options) -> int:
     node, reference = resources.parse_node_or_reference(
         options.target, "one node, pod or workload can be fixed at a time"
     )
+    from kubectl_qos.analysis.fix_list import FixList
     from kubectl_qos.cli.set_edits import EditRequest
     from kubectl_qos.edit.fixes import Fix
     from kubectl_qos.edit.preview import StrategyKind
-    from kubectl_qos.present.fixes import FixList
 
     node = node or options.source.node
     like_set = _set_options(options, node)
@@ -180,6 +181,7 @@ def _run_fleet(
     fleet.refuse(options.source, {**of_one, **dict.fromkeys(given, True)})
 
     def read(source: SourceOptions) -> TableView[FixRow]:
+        from kubectl_qos.analysis.fix_list import FixList
         from kubectl_qos.cli.watch import TableView
         from kubectl_qos.edit.fixes import order_of_fixes
         from kubectl_qos.present import fixes as present
@@ -188,7 +190,7 @@ def _run_fleet(
 
         resolved = sources.resolve_source(source.on_node(node))
         found, snapshot = _find(reference, node, resolved, replace(options, source=source))
-        assert isinstance(found, present.FixList), "--priorities is refused"
+        assert isinstance(found, FixList), "--priorities is refused"
         rows = present.numbered(found)
         return TableView(
             kind="Fix",
@@ -247,6 +249,7 @@ def _find(
     options: Options,
 ) -> tuple[FixList | Plans, Snapshot]:
     """The fixes of what is named, and what they are of. Raises QosError."""
+    from kubectl_qos.analysis.fix_list import fixes_for_pods, fixes_on_nodes, node_model, of_template
     from kubectl_qos.present import fixes as present
 
     # Who dies depends on all pods of a node: namespace and labels only say whose deaths count.
@@ -262,30 +265,30 @@ def _find(
         is_fleet = options.source.is_fleet
         nodes = resources.find_nodes(node, snapshot, scope, is_fleet=is_fleet)
         if options.priorities:
-            from kubectl_qos.present.priorities import plans_of_nodes, with_refusals
+            from kubectl_qos.analysis.priority_plans import plans_of_nodes, with_refusals
 
             plans = plans_of_nodes(snapshot, nodes, scope)
             return with_refusals(plans, lambda pod: _related(pod, resolved)), snapshot
         snapshot = resolved.source.with_autoscalers(snapshot, scope.namespace)
-        found = present.fixes_on_nodes(snapshot, nodes, scope, only_nearest=is_fleet and node is None)
+        found = fixes_on_nodes(snapshot, nodes, scope, only_nearest=is_fleet and node is None)
         if node is not None:
             from kubectl_qos.edit.kubelet_settings import fix_kubelet
             from kubectl_qos.qos.kills.analyze import find_kills
 
             growth = sources.parse_size(options.growth, "--growth", "20Mi") if options.growth else 0
-            model = present.node_model(snapshot, node)
+            model = node_model(snapshot, node)
             found = replace(found, kubelet=fix_kubelet(model, growth))
             if options.output == KUBELET_CONFIG and found.kubelet is None:
                 events, logs = resolved.source.event_list(None), resolved.source.kernel_logs()
                 kills = find_kills(snapshot, events, logs)
-                output.note(found.unknown or present.no_kubelet_fix(model, growth, kills))
+                output.note(present.unmeasured(found) or present.no_kubelet_fix(model, growth, kills))
         return found, snapshot
     members = resources.find_members(reference, snapshot, resolved, ended=True)
     keys = [(pod.namespace, pod.name) for pod in members]
     subject = resources.find_pod(reference, snapshot, resolved)
     workload, related = None if is_pod else reference, _related(subject, resolved)
-    found = present.fixes_for_pods(snapshot, keys, workload, related=related)
-    return found if is_pod else present.of_template(found, subject), snapshot
+    found = fixes_for_pods(snapshot, keys, workload, related=related)
+    return found if is_pod else of_template(found, subject), snapshot
 
 
 def _related(pod: Pod, resolved: sources.ResolvedSource) -> RelatedObjects | None:
@@ -298,17 +301,18 @@ def _related(pod: Pod, resolved: sources.ResolvedSource) -> RelatedObjects | Non
 
 
 def _print(found: FixList | Plans, snapshot: Snapshot, options: Options) -> None:
+    from kubectl_qos.analysis.fix_list import FixList
     from kubectl_qos.present import fixes as present
     from kubectl_qos.present import priorities
     from kubectl_qos.present.reasons import missing_sentence
 
-    if isinstance(found, present.FixList) and options.output == KUBELET_CONFIG:
+    if isinstance(found, FixList) and options.output == KUBELET_CONFIG:
         if found.kubelet is None:
             return
         output.print_yaml(found.kubelet.configuration)
         output.notes([*map(missing_sentence, snapshot.missing), *present.kubelet_notes(found.kubelet)])
         return
-    if isinstance(found, present.FixList):
+    if isinstance(found, FixList):
         printed, more = present.lines(found, headers=options.headers), present.notes(found)
     else:
         printed, more = priorities.lines(found, headers=options.headers), priorities.notes(found)
@@ -323,5 +327,5 @@ def _print(found: FixList | Plans, snapshot: Snapshot, options: Options) -> None
         return
     from kubectl_qos.present.values.fixes import fix_list_values, priority_values
 
-    values = fix_list_values(found) if isinstance(found, present.FixList) else priority_values(found)
+    values = fix_list_values(found) if isinstance(found, FixList) else priority_values(found)
     output.print_document(values, options.output)

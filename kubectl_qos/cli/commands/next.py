@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 from kubectl_qos.cli import flags, output, resources, sources
 
 if TYPE_CHECKING:
+    from kubectl_qos.analysis.deaths import DeathRow, Deaths
     from kubectl_qos.cli.options import SourceOptions
     from kubectl_qos.cli.watch import TableView
     from kubectl_qos.k8s.snapshot import Snapshot
-    from kubectl_qos.present.next_death import DeathRow, Deaths
 
 WIDTH: Final = 100
 """Of the picture, where stdout is no terminal."""
@@ -79,7 +79,7 @@ def run(options: Options) -> int:
 
 
 def _read(options: Options) -> tuple[Deaths, Snapshot, sources.ResolvedSource]:
-    from kubectl_qos.present import next_death as present
+    from kubectl_qos.analysis.deaths import deaths_of_pods, deaths_on_nodes
 
     node, reference = resources.parse_node_or_reference(
         options.target, "one node, pod or workload can be asked about at a time"
@@ -95,17 +95,17 @@ def _read(options: Options) -> tuple[Deaths, Snapshot, sources.ResolvedSource]:
     resources.require_places(resolved, snapshot)
     if reference is not None:
         pods = resources.find_members(reference, snapshot, resolved)
-        return present.deaths_of_pods(snapshot, pods), snapshot, resolved
+        return deaths_of_pods(snapshot, pods), snapshot, resolved
     is_fleet = options.source.is_fleet
     nodes = resources.find_nodes(node, snapshot, wanted, is_fleet=is_fleet)
-    found = present.deaths_on_nodes(snapshot, nodes, wanted, only_next=is_fleet and node is None)
+    found = deaths_on_nodes(snapshot, nodes, wanted, only_next=is_fleet and node is None)
     return found, snapshot, resolved
 
 
 def _view(found: Deaths, snapshot: Snapshot) -> TableView[DeathRow]:
     """The deaths of one of several clusters."""
     from kubectl_qos.cli.watch import TableView
-    from kubectl_qos.present.next_death import columns
+    from kubectl_qos.present.next_death import columns, nothing
     from kubectl_qos.present.values.incidents import death_values
 
     return TableView(
@@ -115,19 +115,20 @@ def _view(found: Deaths, snapshot: Snapshot) -> TableView[DeathRow]:
         notes=_notes(found, snapshot),
         key=lambda row: row,
         reference=lambda row: row.node,
-        nothing=found.nothing,
+        nothing=nothing(found),
         order=lambda row: row.death.distance_bytes,
         values=death_values,
     )
 
 
 def _notes(found: Deaths, snapshot: Snapshot) -> tuple[str, ...]:
-    from kubectl_qos.present.next_death import BEFORE
+    from kubectl_qos.present.next_death import BEFORE, notes
     from kubectl_qos.present.reasons import missing_sentence
 
     before = [BEFORE] if any(row.death.before for row in found.rows) else []
-    notes = found.notes if found.rows else found.notes[1:]
-    return (*map(missing_sentence, snapshot.missing), *before, *notes)
+    of_deaths = tuple(notes(found))
+    shown = of_deaths if found.rows else of_deaths[1:]
+    return (*map(missing_sentence, snapshot.missing), *before, *shown)
 
 
 def _width() -> int:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
+from kubectl_qos.analysis.deaths import DeathRow
 from kubectl_qos.edit.compare import Comparison
 from kubectl_qos.edit.edits import Edit, Side, current_value
 from kubectl_qos.edit.findings import Finding, Severity
@@ -21,7 +22,6 @@ from kubectl_qos.present.apply import strategy_effect, strategy_title
 from kubectl_qos.present.effects import goal_reached, kubelet_refusals
 from kubectl_qos.present.findings import finding_sentence
 from kubectl_qos.present.format import full_name
-from kubectl_qos.present.next_death import DeathRow
 from kubectl_qos.present.values import Document, NumberChange, TextChange, Values, camel
 from kubectl_qos.present.values.incidents import DeathValues, death_values
 from kubectl_qos.qos.killers import killers

@@ -6,6 +6,9 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType
 
+from kubectl_qos.analysis.deaths import DeathRow
+from kubectl_qos.analysis.fix_list import FixList
+from kubectl_qos.analysis.priority_plans import Plans
 from kubectl_qos.edit.edits import Edit, current_value
 from kubectl_qos.edit.fixes import EvidenceKind, Fix, FixKind, NoFixReason, Unfixed
 from kubectl_qos.edit.goals import Obstacle, ObstacleReason
@@ -13,9 +16,8 @@ from kubectl_qos.edit.preview import StrategyKind, When
 from kubectl_qos.edit.priorities import Inversion, Move, priority_of
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.present.findings import obstacle_sentence
-from kubectl_qos.present.fixes import FixList, fix_sentence, kubelet_notes, unfixed_sentence
-from kubectl_qos.present.next_death import DeathRow
-from kubectl_qos.present.priorities import Plans, move_sentence, notes
+from kubectl_qos.present.fixes import basis_notes, fix_sentence, kubelet_notes, unfixed_sentence, unmeasured
+from kubectl_qos.present.priorities import move_sentence, notes
 from kubectl_qos.present.values import ClusterValues, Document, OfCluster, TextChange, Values
 from kubectl_qos.present.values.changes import (
     EditValues,
@@ -123,7 +125,7 @@ def fix_list_values(found: FixList) -> FixListValues:
     return FixListValues(
         items=tuple(fix_values(number, fix) for number, fix in enumerate(found.fixes, start=1)),
         unfixed=tuple(map(unfixed_values, found.unfixed)),
-        notes=(found.unknown, *found.notes) if found.unknown else found.notes,
+        notes=(*filter(None, [unmeasured(found)]), *basis_notes(found)),
         kubelet=None
         if kubelet is None
         else KubeletValues.of(kubelet, assumptions=tuple(kubelet_notes(kubelet))),

@@ -5,8 +5,9 @@ from typing import Any, Final
 
 from msgspec import UNSET, UnsetType
 
+from kubectl_qos.analysis.deaths import DeathRow, Deaths
 from kubectl_qos.present.kills import evidence_sentence, need_sentence
-from kubectl_qos.present.next_death import DeathRow, Deaths
+from kubectl_qos.present.next_death import notes
 from kubectl_qos.present.simulation import simulation_notes, simulation_summary
 from kubectl_qos.present.values import ClusterValues, OfCluster, TimedDocument, Values, camel, plain
 from kubectl_qos.qos.kills.analyze import Kill
@@ -285,7 +286,7 @@ class DeathListValues(TimedDocument, frozen=True, kw_only=True, tag="DeathList")
 
 def death_list_values(deaths: Deaths) -> DeathListValues:
     """Deaths to come."""
-    return DeathListValues(items=tuple(map(death_values, deaths.rows)), notes=deaths.notes)
+    return DeathListValues(items=tuple(map(death_values, deaths.rows)), notes=tuple(notes(deaths)))
 
 
 def death_values(row: DeathRow) -> DeathValues:

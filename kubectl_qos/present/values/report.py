@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kubectl_qos.analysis.incident import Death, Incident
+from kubectl_qos.present.next_death import notes
 from kubectl_qos.present.output import row_values
 from kubectl_qos.present.pod_columns import VALUE_COLUMNS
 from kubectl_qos.present.report import clock, others_sentence, prevention_sentence, summary
@@ -78,7 +79,7 @@ def incident_values(incident: Incident) -> IncidentReportValues:
         next=tuple(map(death_values, coming.rows)),
         fixes=tuple(fix_values(number, fix) for number, fix in enumerate(fixes.fixes, start=1)),
         unfixed=tuple(map(unfixed_values, fixes.unfixed)),
-        notes=tuple(dict.fromkeys((*incident.doubts, *incident.notes, *coming.notes))),
+        notes=tuple(dict.fromkeys((*incident.doubts, *incident.notes, *notes(coming)))),
     )
 
 

@@ -38,7 +38,7 @@ from kubectl_qos.present.node_columns import (
 )
 from kubectl_qos.present.output import column
 from kubectl_qos.present.pod_columns import PSI_KEYS
-from kubectl_qos.present.reasons import CLASSES, no_usage_reason
+from kubectl_qos.present.reasons import CLASSES, no_usage_reason, node_table_notes, pod_table_notes
 from kubectl_qos.present.timeline import foremost
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.simulation.next_death import seconds_until
@@ -163,7 +163,7 @@ def _words_of(workload: Workload) -> tuple[str, ...]:
 
 def _in_rank_order(rows: list[GroupRow[Any]], view_model: ViewModel) -> ListRows:
     rows.sort(key=lambda row: rank_order(row.worst))
-    return ListRows(rows, view_model.rows.notes)
+    return ListRows(rows, tuple(pod_table_notes(view_model.snapshot, view_model.rows)))
 
 
 _LEFT_OUT: Final = frozenset(
@@ -262,7 +262,7 @@ class NodeList(ListDefinition[NodeRow]):
         del view
         cache = cast("NodeRows", before.cache) if before is not None else None
         nodes = build_node_rows(view_model.snapshot, lambda *_: True, cache)
-        return ListRows(nodes.rows, nodes.notes, nodes)
+        return ListRows(nodes.rows, tuple(node_table_notes(view_model.snapshot, nodes)), nodes)
 
     def fit(
         self,

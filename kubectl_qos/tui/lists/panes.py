@@ -15,10 +15,10 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
 
+from kubectl_qos.analysis.deaths import NodeDeaths
 from kubectl_qos.analysis.node_table import NodeRow, build_node_row, percent
 from kubectl_qos.errors import QosError
 from kubectl_qos.present.format import binary, escape, mebibytes, psi_text
-from kubectl_qos.present.next_death import NodeDeaths
 from kubectl_qos.present.node_columns import memory_bar, memory_ticks
 from kubectl_qos.present.output import NUMBER, Align, Column, column
 from kubectl_qos.qos.qos_class import QosClass

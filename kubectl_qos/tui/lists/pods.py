@@ -24,7 +24,7 @@ from kubectl_qos.present.pod_columns import (
     WIDE_KEYS,
     PodColumn,
 )
-from kubectl_qos.present.reasons import CLASSES, why_lines
+from kubectl_qos.present.reasons import CLASSES, pod_table_notes, why_lines
 from kubectl_qos.qos.flags import Flag
 from kubectl_qos.qos.prediction import predict_running
 from kubectl_qos.qos.simulation.next_death import OF_NODE
@@ -281,17 +281,18 @@ class PodList(_RankedList):
     def build(self, view_model: ViewModel, view: View, before: ListRows | None) -> ListRows:
         """Node after node, those in trouble and the fullest first."""
         del before
+        notes = tuple(pod_table_notes(view_model.snapshot, view_model.rows))
         if view_model.arrived is not None:
             rows = view.pod_rows(view_model)
         elif view.node is not None:
             rows = _in_order(view.pod_rows(view_model), view)
         elif (view.namespace, view.workload, view.by_eviction) == (None, None, False):
-            return ListRows(view_model.in_order, view_model.rows.notes, starts=view_model.starts)
+            return ListRows(view_model.in_order, notes, starts=view_model.starts)
         else:
             nodes = [group.key for group in view_model.nodes if group.key in view_model.rows.nodes]
             each = (_in_order(replace(view, node=node).pod_rows(view_model), view) for node in nodes)
             rows = tuple(chain.from_iterable(each))
-        return ListRows(rows, view_model.rows.notes)
+        return ListRows(rows, notes)
 
     def panel(self, row: PodRow, view_model: ViewModel) -> TextLayout:
         """Why its rank is what it is, and at how much more memory it dies; the next death stands out."""
@@ -393,7 +394,7 @@ class ContainerList(_RankedList):
         if view.node is None:
             places = {group.key: place for place, group in enumerate(view_model.nodes)}
             rows.sort(key=lambda row: places[row.node])
-        return ListRows(rows, built.notes, built)
+        return ListRows(rows, tuple(pod_table_notes(view_model.snapshot, built)), built)
 
     def panel(self, row: PodRow, view_model: ViewModel) -> TextLayout:
         """The rank of the container, then the explanation of its pod."""

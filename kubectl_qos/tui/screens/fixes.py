@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from operator import attrgetter
@@ -13,6 +14,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.widgets import Label
 
+from kubectl_qos.analysis.fix_list import FixList, fixes_for_pods, fixes_on_nodes, node_model
 from kubectl_qos.cluster.source import Source
 from kubectl_qos.edit.edits import Edit
 from kubectl_qos.edit.fix_search import fixes_of_node
@@ -21,7 +23,6 @@ from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.fixes import (
-    FixList,
     fix_change,
     fix_effect,
     fix_evidence,
@@ -29,10 +30,7 @@ from kubectl_qos.present.fixes import (
     fix_requests,
     fix_sentence,
     fix_when,
-    fixes_for_pods,
-    fixes_on_nodes,
     nearer,
-    node_model,
     nothing_sentence,
     unfixed_lines,
     unfixed_sentence,
@@ -92,7 +90,7 @@ def find_fixes(
         return found
     first = of_node.fixes[0]
     others = [fix for fix in found.fixes if _key(fix) != _key(first)]
-    return FixList((first, *others), (*found.unfixed, *of_node.unfixed), found.notes)
+    return replace(found, fixes=(first, *others), unfixed=(*found.unfixed, *of_node.unfixed))
 
 
 class FixDialog(Dialog[Fix | None], group=BindingGroup.SELECT):

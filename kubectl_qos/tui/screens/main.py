@@ -9,11 +9,12 @@ from typing import Final
 
 from textual import on
 
+from kubectl_qos.analysis.deaths import Deaths, deaths_on_nodes
 from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.k8s.kinds import find_workload
 from kubectl_qos.present.format import UNKNOWN, escape
-from kubectl_qos.present.next_death import Deaths, deaths_on_nodes
+from kubectl_qos.present.next_death import nothing
 from kubectl_qos.tui.actions import BindingGroup, actions_in_group
 from kubectl_qos.tui.filters import RowFilter
 from kubectl_qos.tui.follower import run_in_background
@@ -177,7 +178,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
     def _nearest_found(self, found: Deaths | QosError) -> None:
         view_model = self.qos.view_model
         if isinstance(found, QosError) or not found.rows or view_model is None:
-            why = str(found) if isinstance(found, QosError) else found.nothing
+            why = str(found) if isinstance(found, QosError) else nothing(found)
             self.qos.notify(why, severity="warning")
             return
         first = found.rows[0]

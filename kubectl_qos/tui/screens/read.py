@@ -10,13 +10,14 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Static
 
+from kubectl_qos.analysis.deaths import deaths_on_nodes
 from kubectl_qos.cluster.source import Source
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.kinds import WORKLOADS, Workload
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.present.format import age, escape
-from kubectl_qos.present.next_death import deaths_on_nodes
+from kubectl_qos.present.next_death import notes
 from kubectl_qos.present.output import to_yaml
 from kubectl_qos.present.timeline import lines
 from kubectl_qos.qos.kills.evidence import OOM_KILLED
@@ -112,7 +113,7 @@ def next_deaths_screen(snapshot: Snapshot, node: str, width: int) -> ReadScreen:
 
     def read() -> str:
         found = deaths_on_nodes(snapshot, [node])
-        return "\n".join([*lines(found, width - _FRAME), "", *(found.notes if found.rows else ())])
+        return "\n".join([*lines(found, width - _FRAME), "", *(notes(found) if found.rows else ())])
 
     return ReadScreen(f"who dies next on {escape(node)}", f"{node}-next.txt", read)
 

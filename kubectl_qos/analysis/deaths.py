@@ -1,0 +1,97 @@
+"""The deaths to come of nodes or pods, the nearest first: `next`. Not here: words (present/next_death.py)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple
+
+from kubectl_qos.errors import InputError
+from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.qos.simulation.next_death import NextDeath, deaths_of, next_deaths, times_on_node
+from kubectl_qos.qos.simulation.node_state import Growth, NodeState, state_of_node
+
+EVERYWHERE: Final = Scope()
+
+
+class DeathRow(NamedTuple):
+    """A death to come on a node; `seconds` until then by the growth that a store of metrics has seen."""
+
+    node: str
+    death: NextDeath
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Deaths:
+    """Deaths to come, the nearest first; `state` is that of the node where all are of one.
+
+    `pods` and `states` are the pods and nodes whose deaths these are; `problems` say why those of others, or
+    all of them, are unknown.
+    """
+
+    rows: tuple[DeathRow, ...]
+    snapshot: Snapshot
+    pods: Sequence[Pod] = ()
+    states: Mapping[str, NodeState] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+    state: NodeState | None = None
+
+
+class NodeDeaths(NamedTuple):
+    """All that wait on one node, the nearest first."""
+
+    state: NodeState
+    deaths: tuple[NextDeath, ...]
+
+
+def deaths_on_node(snapshot: Snapshot, node: str, growth: Growth | None = None) -> NodeDeaths:
+    """Return what waits on one node. Raises InputError where nothing can be said of it."""
+    state = state_of_node(snapshot, node)
+    return NodeDeaths(state, tuple(next_deaths(replace(state, growth=growth or state.growth))))
+
+
+def deaths_on_nodes(
+    snapshot: Snapshot, nodes: Sequence[str], scope: Scope = EVERYWHERE, *, only_next: bool = False
+) -> Deaths:
+    """Return all that wait on one node, or the next one on each of several, of the pods of a scope.
+
+    With `only_next` also of one node. Raises InputError where nothing can be said of a single node.
+    """
+    rows, problems, states = list[DeathRow](), list[str](), dict[str, NodeState]()
+    only_next = only_next or len(nodes) > 1
+    for name in nodes:
+        try:
+            states[name] = state_of_node(snapshot, name)
+        except InputError as error:
+            if len(nodes) == 1:
+                raise
+            problems.append(str(error))
+            continue
+        of_scope = {pod.key for pod in states[name].pods if scope.matches(pod.pod)}
+        is_whole = len(of_scope) == len(states[name].pods)
+        waiting = next_deaths(states[name], 1 if only_next and is_whole else None, contests=True)
+        deaths = [death for death in waiting if is_whole or death.key in of_scope]
+        rows += _rows(snapshot, name, deaths[:1] if only_next else deaths)
+    pods = [pod for name in states for pod in snapshot.by_node().get(name, ()) if scope.matches(pod)]
+    deaths_of_all = Deaths(_nearest_first(rows), snapshot, pods, states, tuple(problems))
+    return replace(deaths_of_all, state=states[nodes[0]]) if len(nodes) == 1 else deaths_of_all
+
+
+def deaths_of_pods(snapshot: Snapshot, pods: Sequence[Pod]) -> Deaths:
+    """Return what kills some pods. Raises InputError where nothing can be said of their nodes."""
+    states = {name: state_of_node(snapshot, name) for name in sorted({pod.node_name for pod in pods})}
+    keys, rows = {(pod.namespace, pod.name) for pod in pods}, list[DeathRow]()
+    for name, state in states.items():
+        rows += _rows(snapshot, name, deaths_of(state, keys, contests=True))
+    return Deaths(_nearest_first(rows), snapshot, pods, states)
+
+
+def _nearest_first(rows: Iterable[DeathRow]) -> tuple[DeathRow, ...]:
+    return tuple(sorted(rows, key=lambda row: row.death.distance_bytes))
+
+
+def _rows(snapshot: Snapshot, node: str, deaths: Iterable[NextDeath]) -> list[DeathRow]:
+    """Deaths with their times: of the first victim of each killer, as growth says nothing of later ones."""
+    times = times_on_node(snapshot, node) if snapshot.history.containers else {}
+    keys = ((death, (death.mechanism, death.key, death.container)) for death in deaths)
+    return [DeathRow(node, death, None if death.before else times.get(key)) for death, key in keys]

@@ -1,0 +1,210 @@
+"""The changes against the deaths to come of nodes or pods: `fix`. Their words are in present/fixes.py.
+
+Not here: how a change is found (edit/fix_search.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+from msgspec import structs
+
+from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, current_value
+from kubectl_qos.edit.fix_search import fixes_of_node, fixes_of_pods, strategy_for
+from kubectl_qos.edit.fixes import (
+    Evidence,
+    EvidenceKind,
+    Fix,
+    NodeModel,
+    Unfixed,
+    memory_value,
+    order_of_fixes,
+)
+from kubectl_qos.edit.kubelet_settings import KubeletFix
+from kubectl_qos.edit.related import RelatedObjects
+from kubectl_qos.errors import InputError
+from kubectl_qos.k8s.kinds import Workload, find_workload
+from kubectl_qos.k8s.managers import Manager, as_manager, find_recommending, matching_autoscalers
+from kubectl_qos.k8s.objects import CPU, ContainerState, Pod, all_containers
+from kubectl_qos.k8s.quantity import Quantity
+from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage
+from kubectl_qos.qos.qos_class import QosClass
+from kubectl_qos.qos.reason import Mechanism
+
+OWN: Final = frozenset({Mechanism.CONTAINER_LIMIT, Mechanism.POD_LIMIT})
+
+
+class Throttled(NamedTuple):
+    """A container that its CPU limit holds back: in which part of its periods, and its class without it.
+
+    How much CPU would be enough is not known from that, so that no value is offered.
+    """
+
+    key: PodKey
+    container: str
+    share: float
+    limit: Quantity
+    edits: tuple[Edit, ...]
+    class_before: QosClass
+    class_after: QosClass
+
+
+@dataclass(frozen=True, slots=True)
+class FixList:
+    """Fixes, the nearest death first, the deaths without any, and settings of a single node's kubelet.
+
+    `models` are the nodes whose deaths these are, `problems` why nothing is known of others; `managers`
+    recommend other values. `absent` are the containers that a template lacks, `left_out` how many changes
+    were only of those.
+    """
+
+    fixes: tuple[Fix, ...]
+    unfixed: tuple[Unfixed, ...]
+    snapshot: Snapshot
+    models: tuple[NodeModel, ...] = ()
+    problems: tuple[str, ...] = ()
+    managers: tuple[Manager, ...] = ()
+    throttled: tuple[Throttled, ...] = ()
+    kubelet: KubeletFix | None = None
+    absent: tuple[str, ...] = ()
+    left_out: int = 0
+
+
+def fixes_on_nodes(
+    snapshot: Snapshot, nodes: Sequence[str], scope: Scope, *, only_nearest: bool = False
+) -> FixList:
+    """Find fixes against all deaths on one node, or the nearest on each of several, of the pods of a scope.
+
+    With `only_nearest` also of one node. Raises InputError where nothing can be said of a single node.
+    """
+    fixes, unfixed, problems = list[Fix](), list[Unfixed](), list[str]()
+    models, throttled = list[NodeModel](), list[Throttled]()
+    for name in nodes:
+        model = node_model(snapshot, name)
+        keys = keys_in_scope(model, scope)
+        try:
+            of_node = fixes_of_node(model, keys, only_nearest=only_nearest or len(nodes) > 1)
+        except InputError as error:
+            if len(nodes) == 1:
+                raise
+            problems.append(str(error))
+            continue
+        models.append(model)
+        fixes += of_node.fixes
+        unfixed += of_node.unfixed
+        if len(nodes) == 1:
+            throttled += _throttled([model], keys, snapshot)
+    in_order = tuple(sorted(fixes, key=order_of_fixes))
+    managers = _managers_of(in_order, models)
+    return FixList(
+        in_order, tuple(unfixed), snapshot, tuple(models), tuple(problems), managers, tuple(throttled)
+    )
+
+
+def fixes_for_pods(
+    snapshot: Snapshot,
+    keys: Sequence[PodKey],
+    workload: tuple[str, str] | None = None,
+    by: Collection[Mechanism] = frozenset(Mechanism),
+    related: RelatedObjects | None = None,
+) -> FixList:
+    """Find fixes against what kills some pods, if by these mechanisms.
+
+    Of a workload, its kind and name, all of its pods get the same edits. A single pod that has ended is as if
+    it ran again and used what it was killed at: what follows it needs a limit above that.
+    `related` is what is around the pod or workload: a VerticalPodAutoscaler may recommend other values.
+
+    Raises InputError where nothing can be said of their nodes.
+    """
+    wanted = set(keys)
+    pods = [pod for pod in snapshot.pods if pod.kind == "Pod" and (pod.namespace, pod.name) in wanted]
+    ended = pods[0] if len(pods) == 1 and pods[0].is_terminal else None
+    if ended is not None:
+        snapshot, workload, by = _as_running(snapshot, ended), None, OWN.intersection(by)
+    models = [node_model(snapshot, name) for name in sorted({pod.node_name for pod in pods})]
+    managers: tuple[Manager, ...] = ()
+    if related is not None:
+        chain = [related.raw, *(owner.raw for owner in related.owners)]
+        autoscaler = find_recommending(chain, related.autoscalers)
+        recommending = dict.fromkeys(keys, autoscaler) if autoscaler is not None else {}
+        models = [replace(model, recommending=recommending) for model in models]
+        managers = matching_autoscalers(chain, related.autoscalers)
+    of_pods = fixes_of_pods(models, keys, workload, by)
+    fixes = of_pods.fixes
+    managers = tuple(dict.fromkeys((*managers, *_managers_of(fixes, models))))
+    if ended is not None:
+        fixes = tuple(replace(fix, pod=ended, strategy=strategy_for(ended, fix.preview)) for fix in fixes)
+    throttled = tuple(_throttled(models, keys, snapshot))
+    return FixList(fixes, of_pods.unfixed, snapshot, tuple(models), (), managers, throttled)
+
+
+def _managers_of(fixes: Iterable[Fix], models: Iterable[NodeModel]) -> tuple[Manager, ...]:
+    """The autoscalers that set the values of these pods."""
+    keys = [(fix.pod.namespace, fix.pod.name) for fix in fixes]
+    setting = (model.recommending[key] for model in models for key in keys if key in model.recommending)
+    return tuple(dict.fromkeys(as_manager(scaler) for scaler in setting if scaler.mode != "Off"))
+
+
+def _as_running(snapshot: Snapshot, pod: Pod) -> Snapshot:
+    """As if a pod that has ended ran again, and used what it was killed at: its limits."""
+    statuses = tuple(
+        structs.replace(status, state=None, last_state=status.state or ContainerState())
+        for status in pod.status.container_statuses or ()
+    )
+    status = structs.replace(pod.status, phase="Running", container_statuses=statuses)
+    failed = [status.name for status in statuses if any(end.exit_code for end in status.ends)]
+    limits = {name: ContainerUsage(memory_value(pod, name, Side.LIMITS)) for name in failed}
+    runs = structs.replace(pod, status=status)
+    usage = {**snapshot.usage, (pod.namespace, pod.name): PodUsage.of_containers(limits)}
+    return replace(snapshot, pods=tuple(runs if one is pod else one for one in snapshot.pods), usage=usage)
+
+
+def node_model(snapshot: Snapshot, node: str) -> NodeModel:
+    """The node of a snapshot to try edits on."""
+    pods, own = snapshot.by_node().get(node, ()), snapshot.own_bytes(node)
+    history = {
+        key: Evidence(EvidenceKind.HISTORY, past.peak_bytes, past.is_leak)
+        for key, past in snapshot.history.of(pods).items()
+    }
+    targets = {
+        Workload(scaler.spec.target_ref.kind, scaler.metadata.namespace, scaler.spec.target_ref.name): scaler
+        for scaler in snapshot.autoscalers
+        if scaler.recommended
+    }
+    scalers = ((pod, targets.get(find_workload(pod))) for pod in pods if targets)
+    recommending = {(pod.namespace, pod.name): scaler for pod, scaler in scalers if scaler is not None}
+    return NodeModel(snapshot.setup(node), pods, snapshot.usage, history, recommending, own_bytes=own)
+
+
+def keys_in_scope(model: NodeModel, scope: Scope) -> set[PodKey] | None:
+    """The selected pods of a node; None where that is each of them."""
+    keys = {(pod.namespace, pod.name) for pod in model.pods if scope.matches(pod)}
+    return None if len(keys) == len(model.pods) else keys
+
+
+def _throttled(
+    models: Iterable[NodeModel], keys: Collection[PodKey] | None, snapshot: Snapshot
+) -> Iterator[Throttled]:
+    history = snapshot.history
+    for model in models if history.containers else ():
+        for (key, name), past in history.of(model.pods).items():
+            pod = next(pod for pod in model.pods if (pod.namespace, pod.name) == key)
+            limit = current_value(pod, name, Side.LIMITS, CPU)
+            if past.throttled and limit is not None and (keys is None or key in keys):
+                edits = (Edit(name, Side.LIMITS, CPU, None),)
+                before, after = model.qos_class(pod), model.qos_class(pod, edits)
+                yield Throttled(key, name, past.throttled, limit, edits, before, after)
+
+
+def of_template(found: FixList, template: Pod) -> FixList:
+    """Leave out the changes of containers that only the pods have: what injects those decides about them."""
+    names = {POD_LEVEL, *(container.name for container in all_containers(template))}
+    owners = [{edit.owner for edit in fix.edits} - names if fix.workload else set() for fix in found.fixes]
+    kept = tuple(fix for fix, absent in zip(found.fixes, owners, strict=True) if not absent)
+    if len(kept) == len(found.fixes):
+        return found
+    absent = tuple(sorted(set().union(*owners)))
+    return replace(found, fixes=kept, absent=absent, left_out=len(found.fixes) - len(kept))
