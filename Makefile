@@ -85,8 +85,8 @@ programs:  ## what some tests need and skip without, by apt-get, which needs roo
 	$(AS_ROOT) apt-get install --quiet --yes --no-install-recommends $(PROGRAMS)
 
 golden: $(VENV)/.installed  ## predictions against every golden vector in tests/
-	$(BIN)/python tests/golden/compare.py --cases tests/golden/data/cases-dev.jsonl.gz \
-	  tests/golden/data/v*-dev.jsonl.gz tests/golden/data/quantity-dev.jsonl.gz
+	$(BIN)/python tests/golden/compare.py --cases tests/golden/data/cases-dev.jsonl.xz \
+	  tests/golden/data/v*-dev.jsonl.xz tests/golden/data/quantity-dev.jsonl.xz
 
 bench: binary  ## speed as ratios against named yardsticks
 	$(BIN)/python benchmarks/startup.py

@@ -1,6 +1,5 @@
 """Computed beside measured: the recorded nodes have no drift, and copies of them what was changed there."""
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -23,7 +22,8 @@ from kubectl_qos.k8s.objects import Pod, convert
 from kubectl_qos.qos.cgroup.tree import CgroupLevel, CgroupTree, cgroup_tree
 from kubectl_qos.qos.prediction import predict
 from kubectl_qos.qos.process_order import HostProcess
-from tests.qos.recorded import RECORDED, VARIANTS, Case, case_of, cases, node_of, rows_of, setup_of
+from tests.qos.recorded import VARIANTS, Case, case_of, cases, node_of, rows_of, setup_of
+from tests.recordings.files import read_json
 
 VARIANT = pytest.mark.parametrize("variant", VARIANTS)
 
@@ -350,7 +350,7 @@ def test_what_the_recorded_resizes_left() -> None:
     """Real resizes: those that were deferred or failed, and what one that was done does not write."""
     why: dict[tuple[str, str], set[str]] = {}
     count = 0
-    for one in json.loads((RECORDED / "resize-exchanges.json").read_bytes()):
+    for one in read_json("node-1.36/resize-exchanges.json"):
         for when in ("before", "after"):
             for name, found in (one.get(when) or {}).items():
                 checks = verify_pod(*case_of("systemd", found))

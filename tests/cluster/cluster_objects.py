@@ -2,10 +2,9 @@
 
 import json
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-NODE_1 = Path(__file__).parents[1] / "recordings" / "node-1.36"
+from tests.recordings.files import read_json, read_lines, read_rows
 
 
 def pod(
@@ -71,7 +70,7 @@ def metrics(name: str, memory: str, *, namespace: str = "shop") -> dict[str, Any
 @cache
 def recorded_events() -> tuple[tuple[str, dict[str, Any]], ...]:
     """The events of real nodes, one out of memory and one evicting pods, each with which it was."""
-    lines = map(json.loads, (NODE_1 / "events.jsonl").read_text().splitlines())
+    lines = read_rows("node-1.36/events.jsonl")
     return tuple(
         (line["recording"], {"kind": "Event", "apiVersion": "v1", **line["event"]}) for line in lines
     )
@@ -80,13 +79,13 @@ def recorded_events() -> tuple[tuple[str, dict[str, Any]], ...]:
 @cache
 def recorded_pods() -> tuple[dict[str, Any], ...]:
     """The pods of a real node as its API server had them."""
-    lines = (NODE_1 / "measured-systemd.jsonl").read_text().splitlines()
+    lines = read_lines("node-1.36/measured-systemd.jsonl")
     return tuple({"kind": "Pod", "apiVersion": "v1", **json.loads(line)["pod"]} for line in lines)
 
 
 @cache
 def recorded_node() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((NODE_1 / "node-systemd.json").read_bytes())["node"]
+    found: dict[str, Any] = read_json("node-1.36/node-systemd.json")["node"]
     return found
 
 

@@ -7,14 +7,13 @@ change a representation. What was not recorded answers 404 with a Status, as the
 import json
 from collections.abc import Collection, Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from tests.cluster.https_server import Answer, Request
 from tests.cluster.object_server import status
+from tests.recordings.files import names_in, read_json
 
-RECORDINGS = Path(__file__).parents[1] / "recordings" / "apiserver-1.36"
 USERS = ("admin", "viewer")
 """Each user's bearer token is the name; a request without a token is anonymous."""
 
@@ -41,7 +40,7 @@ class Replay:
 @cache
 def exchanges() -> tuple[dict[str, Any], ...]:
     """Every recording, in order."""
-    return tuple(json.loads(path.read_bytes()) for path in sorted(RECORDINGS.glob("*.json")))
+    return tuple(read_json(name) for name in names_in("apiserver-1.36"))
 
 
 def recorded(name: str) -> dict[str, Any]:

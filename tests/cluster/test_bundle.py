@@ -37,9 +37,10 @@ from kubectl_qos.k8s.usage import (
     Psi,
 )
 from kubectl_qos.qos.kills.report import KernelLog, OomReport, OomTask
-from tests.cluster.cluster_objects import NODE_1, pod, recorded_node
+from tests.cluster.cluster_objects import pod, recorded_node
 from tests.demo.living import FULL_AT, IMPORTER, Stepped
 from tests.host.kernel_logs import recorded_log
+from tests.recordings.files import read_json
 
 SECRET = "s3cr3t"
 QUANTITIES = {"requests", "limits", "capacity", "allocatable", "overhead", "allocatedResources"}
@@ -189,7 +190,7 @@ class Planted(FileSource):
     """Files with secrets in every text, and a kubelet with some."""
 
     def snapshot(self, scope: Scope) -> Snapshot:
-        configz = json.loads((NODE_1 / "configz-systemd.json").read_bytes())["kubeletconfig"]
+        configz = read_json("node-1.36/configz-systemd.json")["kubeletconfig"]
         configz |= {"staticPodURLHeader": {"Authorization": [SECRET]}, "clusterDomain": SECRET}
         kubelet = kubelet_from_configz(configz, Release.of("1.36"))
         return replace(super().snapshot(scope), kubelets={"worker-1": kubelet})

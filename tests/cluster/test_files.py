@@ -1,6 +1,5 @@
 """Files as a source: read, changed in place, and refused; and objects of programs."""
 
-import gzip
 import io
 import json
 import os
@@ -21,7 +20,7 @@ from kubectl_qos.k8s.objects import Pod, json_decoder
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from tests.cluster.cluster_objects import metrics, pod, recorded_node, recorded_pods
-from tests.qos.recorded import RECORDED_D
+from tests.recordings.files import read
 
 POD = """\
 kind: Pod
@@ -265,10 +264,10 @@ def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_samples_of_nodes_and_a_kubelets_summary_are_read(tmp_path: Path) -> None:
     """A summary has no kind, and its node's name decides whose it is."""
-    raws = gzip.decompress((RECORDED_D / "node-set-pods.json.gz").read_bytes())
+    raws = read("node-1.36-d/node-set-pods.json")
     (tmp_path / "pods.json").write_bytes(raws)
     summary = tmp_path / "summary.json"
-    summary.write_bytes(gzip.decompress((RECORDED_D / "node-set-summary.json.gz").read_bytes()))
+    summary.write_bytes(read("node-1.36-d/node-set-summary.json"))
     sample = {"kind": "NodeMetrics", "metadata": {"name": "node2"}, "usage": {"memory": "1Gi"}}
     (tmp_path / "nodes.json").write_text(json.dumps({"kind": "List", "items": [sample]}))
     found = FileSource([str(tmp_path / "pods.json"), str(summary), str(tmp_path / "nodes.json")])
@@ -285,7 +284,7 @@ def test_the_processes_of_a_node_are_read_beside_its_pods(tmp_path: Path) -> Non
     paths = []
     for name in ("pods", "summary", "host"):
         paths.append(str(tmp_path / f"{name}.json"))
-        Path(paths[-1]).write_bytes(gzip.decompress((RECORDED_D / f"node-set-{name}.json.gz").read_bytes()))
+        Path(paths[-1]).write_bytes(read(f"node-1.36-d/node-set-{name}.json"))
     usage = FileSource(paths).snapshot(Scope()).usage["oom", "be-kids"].of("c")
     assert usage is not None
     assert (usage.kernel_bytes >> 20, usage.scored_bytes >> 20) == (171, 40)

@@ -1,7 +1,6 @@
 """The kubelets' own configuration: read where it may be read, assumed without a word or a wait elsewhere."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,8 +16,7 @@ from tests.cluster.https_server import Answer, HttpsServer
 from tests.cluster.object_server import ObjectServer
 from tests.cluster.replay import recorded
 from tests.cluster.serving import Serve
-
-CONFIGZ = Path(__file__).parents[1] / "recordings" / "node-1.36" / "configz-systemd.json"
+from tests.recordings.files import read_json
 
 
 def path_of(name: str) -> str:
@@ -26,7 +24,7 @@ def path_of(name: str) -> str:
 
 
 def recorded_configz(**changes: Any) -> dict[str, Any]:
-    found = json.loads(CONFIGZ.read_text())
+    found = read_json("node-1.36/configz-systemd.json")
     return {"kubeletconfig": {**found.get("kubeletconfig", found), **changes}}
 
 

@@ -29,7 +29,7 @@ from kubectl_qos.present.pod_columns import PSI_COLUMNS, psi_notes
 from kubectl_qos.present.reasons import usage_sentence
 from kubectl_qos.present.values import as_document
 from kubectl_qos.present.values.pods import explanation_values
-from tests.cluster.cluster_objects import NODE_1, metrics, node, pod
+from tests.cluster.cluster_objects import metrics, node, pod
 from tests.cluster.conftest import ConnectTo
 from tests.cluster.following import held
 from tests.cluster.https_server import Answer, HttpsServer
@@ -37,13 +37,14 @@ from tests.cluster.object_server import ObjectServer, status
 from tests.cluster.serving import Serve
 from tests.cluster.watch_server import WatchServer
 from tests.qos.recorded import pods_c, processes_c
+from tests.recordings.files import read, read_json
 
 MI = 1 << 20
 
 
 @cache
 def recorded() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((NODE_1 / "stats-summary.json").read_bytes())
+    found: dict[str, Any] = read_json("node-1.36/stats-summary.json")
     return found
 
 
@@ -104,7 +105,7 @@ def test_the_recorded_summary_of_a_real_kubelet() -> None:
 
 
 def second_node() -> Summary:
-    return json_decoder(Summary).decode((NODE_1.parent / "node-1.36-b" / "stats-summary.json").read_bytes())
+    return json_decoder(Summary).decode(read("node-1.36-b/stats-summary.json"))
 
 
 def test_shared_memory_counts_though_a_kubelet_calls_it_no_rss() -> None:
@@ -136,7 +137,7 @@ def test_shared_memory_counts_though_a_kubelet_calls_it_no_rss() -> None:
 
 def test_pressure_of_the_node_of_pods_and_of_containers() -> None:
     found = second_node()
-    raw = json.loads((NODE_1.parent / "node-1.36-b" / "stats-summary.json").read_bytes())
+    raw = read_json("node-1.36-b/stats-summary.json")
 
     def same(pressure: Pressure | None, stats: dict[str, Any]) -> bool:
         assert pressure is not None
@@ -182,7 +183,7 @@ def test_the_processes_of_pods_are_counted() -> None:
 
 
 def test_a_live_snapshot_has_the_pressure_of_its_nodes(serve: Serve, connect_to: ConnectTo) -> None:
-    raw = json.loads((NODE_1.parent / "node-1.36-b" / "stats-summary.json").read_bytes())
+    raw = read_json("node-1.36-b/stats-summary.json")
     app = next(one for one in raw["pods"] if one["podRef"]["name"] == "shm")
     app |= {"podRef": {"name": "app", "namespace": "shop"}}
     objects = ObjectServer(

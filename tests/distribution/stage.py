@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
 from kubectl_qos.cluster.files import DEMO_FILE
 from tests.cluster.cluster_objects import metrics, pod
 from tests.end_to_end.command import Run
-from tests.host.fake_node import RECORDED, FakeNode, recorded_node
+from tests.host.fake_node import FakeNode, recorded_node
+from tests.recordings.files import read
 
 NAMED = {
     "web-0": ("512Mi", "1Gi"),
@@ -56,7 +56,7 @@ def single(manifest: dict[str, Any]) -> dict[str, Any]:
 
 def kernel_log() -> str:
     """The recorded one of a node that ran out of memory."""
-    return (RECORDED / "oom-global-A.dmesg.txt").read_text(encoding="utf-8")
+    return read("node-1.36/oom-global-A.dmesg.txt").decode()
 
 
 def build(folder: Path) -> FakeNode:
@@ -77,5 +77,5 @@ def build(folder: Path) -> FakeNode:
     for name in ("node.json", "host.json"):
         (folder / name).write_text(Run(folder)("host", *roots, "-o", "json").out, encoding="utf-8")
     for name in ("oom.log", "w2.log", "w3.log", "w7.log"):
-        shutil.copy(RECORDED / "oom-global-A.dmesg.txt", folder / name)
+        (folder / name).write_bytes(read("node-1.36/oom-global-A.dmesg.txt"))
     return node

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -58,6 +56,7 @@ from kubectl_qos.qos.simulation.node_state import (
 from tests.edit.test_edit_laws import Cluster, clusters, edits_of
 from tests.edit.test_rank_goals import pod, using
 from tests.qos import test_recorded_kills as recorded
+from tests.recordings.files import read_json
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -519,8 +518,7 @@ def test_a_container_that_was_killed_at_the_limit_of_its_pod_raises_that() -> No
 
 def test_a_resize_that_left_the_pod_at_its_old_limit_has_a_remedy_and_no_edit() -> None:
     """Its limit of 200Mi would do: the pod was killed at the 60Mi of its cgroup (kubernetes#138760)."""
-    path = Path(__file__).parents[1] / "recordings" / "node-1.36-d" / "low-pod-limit.json"
-    mine = convert(json.loads(path.read_bytes()), Pod)
+    mine = convert(read_json("node-1.36-d/low-pod-limit.json"), Pod)
     model = replace(
         node(mine), usage={("oom", "loop"): PodUsage.of_containers({"c": ContainerUsage(50 * MIB)})}
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
@@ -19,10 +18,11 @@ from kubectl_qos.qos.prediction import Prediction, predict
 from kubectl_qos.qos.resize import ResizeStatus
 from tests.qos.corner import one
 from tests.qos.recorded import setup_of
-from tests.qos.test_resize import RECORDINGS, edits_of
+from tests.qos.test_resize import edits_of
+from tests.recordings.files import read_json
 
 SETUP: Final = NodeSetup.of(setup_of("systemd").node, setup_of("systemd").kubelet, "1.36")
-ROUNDS: Final = json.loads((RECORDINGS / "node-1.36/resize-exchanges.json").read_text())
+ROUNDS: Final = read_json("node-1.36/resize-exchanges.json")
 NOT_DONE: Final = {("allowed-1", "rz-hog"), ("allowed-1", "rz-defer")}
 """A limit below what is used, and a request for which there was no room."""
 

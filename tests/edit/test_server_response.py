@@ -6,7 +6,6 @@ answers made of it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -34,7 +33,8 @@ from kubectl_qos.k8s.quota import LimitRange, ResourceQuota, charges
 from tests.cluster.replay import exchanges, recorded
 from tests.qos.corner import one, spec
 from tests.qos.recorded import setup_of
-from tests.qos.test_resize import RECORDINGS, edits_of
+from tests.qos.test_resize import edits_of
+from tests.recordings.files import read_json
 
 NOT_KNOWABLE: Final = {
     "deployment-apply-conflict-409": "another manager's server-side apply, which we never send",
@@ -159,7 +159,7 @@ def node_cases() -> Iterator[Case]:
     recorded = setup_of("systemd")
     node, kubelet = recorded.node, recorded.kubelet
     setup = NodeSetup.of(node, kubelet, "1.36")
-    rounds = json.loads((RECORDINGS / "node-1.36/resize-exchanges.json").read_text())
+    rounds = read_json("node-1.36/resize-exchanges.json")
     for part in rounds:
         world = World(setup)
         for name, found in part.get("before", {}).items():
@@ -208,7 +208,7 @@ def test_every_exchange_about_an_edit_is_a_case_or_says_why_not() -> None:
         if exchange["request"]["method"] == "PATCH" or exchange["name"].startswith("pod-create")
     ]
     assert sorted([*(case.name for case in APISERVER), *NOT_KNOWABLE]) == sorted(about)
-    rounds = json.loads((RECORDINGS / "node-1.36/resize-exchanges.json").read_text())
+    rounds = read_json("node-1.36/resize-exchanges.json")
     recorded_ = sum(len(part.get("exchanges", ())) for part in rounds)
     assert len(NODE) + len(NODE_NOT_AN_EDIT) == recorded_ == 28
     assert len([case for case in NODE if case.answer["status"] < 300]) == 17

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import copy
-import json
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,14 +16,12 @@ from kubectl_qos.k8s.kinds import pod_from_workload
 from kubectl_qos.k8s.objects import Pod, convert
 from kubectl_qos.k8s.quantity import Quantity
 from tests.cluster.changing_server import workload
-
-RECORDINGS = Path(__file__).parents[1] / "recordings"
-RECORDED = RECORDINGS / "node-1.36" / "resize-exchanges.json"
+from tests.recordings.files import read_json
 
 
 @cache
 def rounds() -> dict[str, Any]:
-    return {found["round"]: found for found in json.loads(RECORDED.read_bytes())}
+    return {found["round"]: found for found in read_json("node-1.36/resize-exchanges.json")}
 
 
 def resized(kind: str, name: str) -> tuple[PatchRequest, dict[str, Any], dict[str, Any]]:
@@ -187,7 +183,7 @@ def test_nothing_is_done_while_the_container_waits() -> None:
 
 def test_a_resize_that_left_the_pod_at_its_old_limit_is_not_done() -> None:
     """The container's status has the new limit; the pod's cgroup kept 60Mi, and it was killed 14 times."""
-    after = json.loads((RECORDINGS / "node-1.36-d" / "low-pod-limit.json").read_bytes())
+    after = read_json("node-1.36-d/low-pod-limit.json")
     limit = Edit("c", Side.LIMITS, "memory", Quantity.parse("200Mi"))
     request = build_request(after, convert(after, Pod), [limit], in_place=True)
     found = check_progress(request, after, after)

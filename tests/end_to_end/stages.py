@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import re
-import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -27,7 +26,8 @@ from tests.end_to_end.changing import Cluster
 from tests.end_to_end.verifying import Cluster as VerifyCluster
 from tests.end_to_end.verifying import container_of, recorded
 from tests.host.fake_node import FakeNode, write
-from tests.host.kernel_logs import RECORDED, recorded_run
+from tests.host.kernel_logs import recorded_run
+from tests.recordings.files import read
 
 UID = "751ba52d-1ed4-4457-a206-d3c5b2ac7363"
 ID = "222789f8f1d3b943aa2b7d39f7a417096db0d7eeab78e4a38a3189e8a5899d72"
@@ -160,7 +160,7 @@ def node_oom(home: Path, _: Serve | None = None) -> None:
     items += [said["node_after"], *({**event, "kind": "Event"} for event in said["events"])]
     (home / "dump.json").write_text(json.dumps({"kind": "List", "items": items}))
     for name in ("global-A", "kubepods-C"):
-        shutil.copy(RECORDED / f"oom-{name}.dmesg.txt", home / f"{name}.log")
+        (home / f"{name}.log").write_bytes(read(f"node-1.36/oom-{name}.dmesg.txt"))
 
 
 def small_node(home: Path, _: Serve | None = None) -> FakeNode:

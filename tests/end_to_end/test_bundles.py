@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 from datetime import UTC, datetime
@@ -24,8 +23,8 @@ from tests.demo.living import FULL_AT, IMPORTER, Stepped
 from tests.end_to_end.command import Run
 from tests.end_to_end.conftest import Live
 from tests.host.kernel_logs import recorded_run
+from tests.recordings.files import read, read_json
 
-RECORDINGS = Path(__file__).parents[1] / "recordings"
 COMMANDS = [
     ["top", "-A"],
     ["top", "-A", "--containers", "-o", "json"],
@@ -90,15 +89,10 @@ class Recorded(ObjectServer):
     """The second recorded node with its kubelet's own endpoints."""
 
     def __init__(self) -> None:
-        folder = RECORDINGS / "node-1.36-b"
-        pods, nodes = (
-            json.loads((folder / f"{name}.json").read_bytes())["items"] for name in ("pods", "nodes")
-        )
+        pods, nodes = (read_json(f"node-1.36-b/{name}.json")["items"] for name in ("pods", "nodes"))
         super().__init__(pods=pods, nodes=nodes)
         for path, file in (("configz", "configz"), ("stats/summary", "stats-summary")):
-            self.faults[f"/api/v1/nodes/node1/proxy/{path}"] = Answer(
-                body=(folder / f"{file}.json").read_bytes()
-            )
+            self.faults[f"/api/v1/nodes/node1/proxy/{path}"] = Answer(body=read(f"node-1.36-b/{file}.json"))
 
 
 def test_a_recorded_node_of_a_cluster(run: Run, live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,9 +123,7 @@ def dump(name: str) -> list[dict[str, Any]]:
         pods, others = said["pods_after"].values(), [said["node_after"]]
         others += [{**event, "kind": "Event"} for event in said["events"]]
     else:
-        pods = json.loads(gzip.decompress((RECORDINGS / f"node-1.36-c/{name}-pods.json.gz").read_bytes()))[
-            "items"
-        ]
+        pods = read_json(f"node-1.36-c/{name}-pods.json")["items"]
         others = [node("node1", memory="3984140Ki")]
     used = count(20)
     samples = [
@@ -161,8 +153,9 @@ def test_a_recorded_node_as_a_dump_with_its_kernel_log(
 ) -> None:
     then = datetime(2026, 11, 23, 2, tzinfo=UTC)
     monkeypatch.setattr(FileSource, "now", lambda _: then)
+    (run.home / "node.log").write_bytes(read(log))
     (run.home / "dump.json").write_text(json.dumps({"kind": "List", "items": dump(name)}))
-    given, logs = ["-f", "dump.json"], ["--kernel-log", f"node1={RECORDINGS / log}"]
+    given, logs = ["-f", "dump.json"], ["--kernel-log", "node1=node.log"]
     for anonymize in ([], ["--anonymize"]):
         bundle = Path(f"{name}{''.join(anonymize)}.tar.gz")
         assert run("report", "-A", *given, *logs, "--bundle", bundle, *anonymize).code == 0

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from kubectl_qos.cluster.exec import SHELL
-from tests.cluster.cluster_objects import NODE_1, recorded_node
+from tests.cluster.cluster_objects import recorded_node
 from tests.cluster.exec_server import ended, switched
 from tests.cluster.https_server import Answer, Request
 from tests.cluster.object_server import ObjectServer
+from tests.recordings.files import read_json, read_lines
 
 READER = 4000
 """The pid of the shell that reads."""
@@ -20,7 +21,7 @@ READER = 4000
 
 @cache
 def _lines() -> tuple[str, ...]:
-    return tuple((NODE_1 / "measured-systemd.jsonl").read_text().splitlines())
+    return tuple(read_lines("node-1.36/measured-systemd.jsonl"))
 
 
 def recorded(*names: str) -> list[dict[str, Any]]:
@@ -61,7 +62,7 @@ class Cluster:
         self.objects = ObjectServer(pods=pods, nodes=[recorded_node()])
         if configz:
             path = "/api/v1/nodes/node1/proxy/configz"
-            self.objects.others[path] = json.loads((NODE_1 / "configz-systemd.json").read_bytes())
+            self.objects.others[path] = read_json("node-1.36/configz-systemd.json")
 
     def __call__(self, request: Request) -> Answer:
         if not request.path.endswith("/exec"):

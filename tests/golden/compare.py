@@ -1,7 +1,7 @@
 """Compare predictions with golden vectors made by running real Kubernetes code.
 
-    python tests/golden/compare.py --cases CASES.jsonl.gz RESULTS.jsonl.gz...
-    python tests/golden/compare.py quantity-dev.jsonl.gz
+    python tests/golden/compare.py --cases CASES.jsonl.xz RESULTS.jsonl.xz...
+    python tests/golden/compare.py quantity-dev.jsonl.xz
 
 Prints, per field, the values checked and the mismatches, the first few of them in full, and as its last line
 `N values checked, M mismatches`. The release is read from a results file's name (`v1.36-...`). Cases that a
@@ -12,8 +12,8 @@ run only with --strict.
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
+import lzma
 import re
 import sys
 from collections import Counter
@@ -145,7 +145,7 @@ def _sorted_within_ties(order: list[int], position: Mapping[int, int]) -> list[i
 
 def read(path: Path) -> Iterator[dict[str, Any]]:
     """The JSON objects of a file, compressed or not."""
-    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
+    with lzma.open(path, "rt") if path.suffix == ".xz" else path.open() as lines:
         for line in lines:
             yield json.loads(line)
 
@@ -215,7 +215,7 @@ def main(arguments: list[str] | None = None) -> int:
         if version is None:
             parser.error(f"{path.name}: no release in the name (v1.36-...); give --release")
         if options.cases is None:
-            parser.error(f"{path.name} needs --cases CASES.jsonl.gz")
+            parser.error(f"{path.name} needs --cases CASES.jsonl.xz")
         compare_results(options.cases, path, version, tally)
     report(tally)
     failed = sum(tally.wrong.values()) + (sum(tally.refused_wrong.values()) if options.strict else 0)

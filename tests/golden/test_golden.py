@@ -9,15 +9,15 @@ import pytest
 from tests.golden import compare, oracle
 
 DATA = Path(__file__).with_name("data")
-CASES = DATA / "cases-dev.jsonl.gz"
-RELEASES = sorted(DATA.glob("v*-dev.jsonl.gz"))
+CASES = DATA / "cases-dev.jsonl.xz"
+RELEASES = sorted(DATA.glob("v*-dev.jsonl.xz"))
 
 
 def last_line(capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().out.splitlines()[-1]
 
 
-@pytest.mark.parametrize("results", RELEASES, ids=lambda path: path.name.removesuffix("-dev.jsonl.gz"))
+@pytest.mark.parametrize("results", RELEASES, ids=lambda path: path.name.removesuffix("-dev.jsonl.xz"))
 def test_every_predicted_value_is_what_real_code_computed(
     results: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -30,7 +30,7 @@ def test_there_are_nine_releases() -> None:
 
 
 def test_every_quantity_is_parsed_and_printed_as_real_code_does(capsys: pytest.CaptureFixture[str]) -> None:
-    assert compare.main([str(DATA / "quantity-dev.jsonl.gz"), "--strict"]) == 0
+    assert compare.main([str(DATA / "quantity-dev.jsonl.xz"), "--strict"]) == 0
     assert last_line(capsys) == "28001 values checked, 0 mismatches"
 
 
@@ -38,7 +38,7 @@ def test_values_differ_in_refused_cases_only_by_the_aliasing_of_the_real_code(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Upstream adds a pod's overhead again on each call; the vectors hold the second call."""
-    assert compare.main(["--cases", str(CASES), str(DATA / "v1.36-dev.jsonl.gz"), "--strict"]) == 1
+    assert compare.main(["--cases", str(CASES), str(DATA / "v1.36-dev.jsonl.xz"), "--strict"]) == 1
     output = capsys.readouterr().out
     differing = [line for line in output.splitlines() if "more in refused cases" in line]
     assert {line.split()[0] for line in differing} == {
@@ -50,7 +50,7 @@ def test_values_differ_in_refused_cases_only_by_the_aliasing_of_the_real_code(
 
 def changed(tmp_path: Path, kind: str, change: Any) -> list[str]:
     """A results file with its first case of a kind, one of whose values is changed, and the cases."""
-    rows = compare.read(DATA / "v1.36-dev.jsonl.gz")
+    rows = compare.read(DATA / "v1.36-dev.jsonl.xz")
     row = next(row for row in rows if row["kind"] == kind and not compare.is_refused(row))
     results = tmp_path / "v1.36-changed.jsonl"
     results.write_text(json.dumps(row))
@@ -114,7 +114,7 @@ def test_everything_left_out_has_a_reason() -> None:
 
 # -- cases that the vectors lack, made from theirs ---------------------------------------------------
 
-VERSIONS = [path.name.removeprefix("v").removesuffix("-dev.jsonl.gz") for path in RELEASES]
+VERSIONS = [path.name.removeprefix("v").removesuffix("-dev.jsonl.xz") for path in RELEASES]
 
 
 def cases(kind: str) -> list[dict[str, Any]]:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import gzip
 import sys
 import textwrap
 import time
@@ -24,9 +23,8 @@ from kubectl_qos.qos.kills.analyze import Kill, find_kills
 from kubectl_qos.qos.kills.report import KernelLog, VictimChoice
 from kubectl_qos.qos.reason import Mechanism
 from tests.host.kernel_logs import FORMS, RUNS, recorded_log, rewritten
+from tests.recordings.files import read_lines
 
-PENDING: Final = Path(__file__).parents[1] / "recordings" / "node-1.36-c" / "pending-resize-oom.dmesg.txt"
-NEWER: Final = Path(__file__).parents[1] / "recordings" / "node-1.36-d" / "oom-6.12.log.gz"
 NOW: Final = datetime(2026, 11, 24, tzinfo=UTC)
 UNKNOWN_LIMITS: Final = frozenset({Mechanism.MEMORY_LIMIT, Mechanism.KERNEL, Mechanism.UNKNOWN})
 Lines = list[str]
@@ -35,7 +33,8 @@ Lines = list[str]
 @cache
 def recorded_logs() -> tuple[tuple[str, ...], ...]:
     """Every log with reports of a real kernel, as dmesg or journalctl printed it, and those of older ones."""
-    newer = gzip.decompress(NEWER.read_bytes()).decode().splitlines()
+    pending = read_lines("node-1.36-c/pending-resize-oom.dmesg.txt")
+    newer = read_lines("node-1.36-d/oom-6.12.log")
     others = [
         tuple(
             f"[{1000 * place + n / 1000:12.6f}] {line}"
@@ -45,7 +44,7 @@ def recorded_logs() -> tuple[tuple[str, ...], ...]:
     ]
     # One process is in two of them.
     others[2] = tuple(line.replace("8308", "9308") for line in others[2])
-    return (*map(recorded_log, RUNS), tuple(PENDING.read_text().splitlines()), tuple(newer), *others)
+    return (*map(recorded_log, RUNS), tuple(pending), tuple(newer), *others)
 
 
 def kills_of(log: KernelLog) -> list[Kill]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-RECORDED = Path(__file__).parents[1] / "recordings" / "node-1.36"
+from tests.recordings.files import read_json, read_lines
+
 SIZES = ("VmRSS", "RssAnon", "VmSwap", "VmPTE")
 VARIANTS = ("systemd", "memoryqos-tiered", "limitedswap", "singleprocessoomkill")
 
@@ -97,13 +98,13 @@ def write(path: Path, text: str) -> None:
 def recorded_node(root: Path, variant: str) -> tuple[FakeNode, dict[int, dict[str, Any]], dict[str, Any]]:
     """A recorded node, its processes as recorded, and the pods by UID."""
     node = FakeNode(root)
-    recording = json.loads((RECORDED / f"node-{variant}.json").read_text())
+    recording = read_json(f"node-1.36/node-{variant}.json")
     node.machine(recording["machine"]["meminfo"] + "\n", recording["machine"]["uname"].split()[2])
     for name, value in recording["machine"]["sysctl"].items():
         node.sysctl(f"vm/{name}", int(value))
     processes = {one["pid"]: one for one in recording["daemons"]}
     pods = {}
-    for line in (RECORDED / f"measured-{variant}.jsonl").read_text().splitlines():
+    for line in read_lines(f"node-1.36/measured-{variant}.jsonl"):
         measured = json.loads(line)
         pods[measured["pod"]["metadata"]["uid"]] = measured
         for container in measured["containers"]:

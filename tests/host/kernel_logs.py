@@ -5,10 +5,10 @@ import re
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from pathlib import Path
 from typing import Any, Final
 
-RECORDED: Final = Path(__file__).parents[1] / "recordings" / "node-1.36"
+from tests.recordings.files import read_json, read_lines
+
 RUNS: Final = ("global-A", "kubepods-C", "memcg-cgroupfs", "memcg-oomgroup", "memcg-singleprocess")
 BOOTED: Final = datetime(2026, 11, 20, 20, 58, 10, tzinfo=UTC)
 _UPTIME = re.compile(r"\[ *(\d+\.\d+)\] (.*)")
@@ -19,13 +19,13 @@ Form = Callable[[float, str], str]
 @cache
 def recorded_log(run: str) -> tuple[str, ...]:
     """The lines of a run as dmesg printed them."""
-    return tuple((RECORDED / f"oom-{run}.dmesg.txt").read_text().splitlines())
+    return tuple(read_lines(f"node-1.36/oom-{run}.dmesg.txt"))
 
 
 @cache
 def recorded_run(run: str) -> Any:
     """Everything that was recorded of a run."""
-    return json.loads((RECORDED / f"oom-{run}.json").read_bytes())
+    return read_json(f"node-1.36/oom-{run}.json")
 
 
 def rewritten(lines: Iterable[str], form: Form) -> list[str]:

@@ -18,6 +18,7 @@ from kubectl_qos.transport.client import connect
 from tests.end_to_end.command import Run
 from tests.metrics.conftest import Store
 from tests.metrics.history import API_DIES, CACHE_DIES, CRUNCH_DIES, DAY, LEAK_FROM, THROTTLED
+from tests.recordings.files import read
 
 
 @pytest.fixture
@@ -262,9 +263,8 @@ def test_labels_select_what_kube_state_metrics_exports(run: Run, store: Store) -
 
 def test_without_the_store_kernel_logs_are_the_only_past(run: Run, tmp_path: Path) -> None:
     """By the time of --at, which --since counts from."""
-    recorded = Path(__file__).parents[1] / "recordings" / "node-1.36" / "oom-global-A.dmesg.txt"
     log = tmp_path / "log"
-    log.write_text(recorded.read_text())
+    log.write_bytes(read("node-1.36/oom-global-A.dmesg.txt"))
     past = ("--at", "2026-11-20T15:00:00Z", "--prometheus", "http://127.0.0.1:1")
     done = run("kills", "-A", *past, "--kernel-log", f"node1={log}")
     assert done.code == 0, done.err

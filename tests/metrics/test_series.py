@@ -1,10 +1,8 @@
 """What series mean: a kubelet's recorded exposition, old and new kube-state-metrics, and lines of growth."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
@@ -33,8 +31,8 @@ from kubectl_qos.metrics.series import (
 from kubectl_qos.qos.qos_class import computed_class
 from kubectl_qos.transport import ConnectionOptions
 from kubectl_qos.transport.client import connect
+from tests.recordings.files import read, read_json, read_lines
 
-RECORDED = Path(__file__).parents[1] / "recordings" / "node-1.36-b" / "cadvisor.txt"
 AT = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
 
@@ -60,7 +58,7 @@ class Known(Prometheus):
 
 
 def recorded() -> Iterator[Sample]:
-    for text in RECORDED.read_text().splitlines():
+    for text in read_lines("node-1.36-b/cadvisor.txt"):
         name, labels, value = re.fullmatch(r"(\w+)\{(.*)\} (\S+) \d+", text).groups()  # type: ignore[union-attr]
         yield Sample({"__name__": name, **dict(re.findall(r'(\w+)="([^"]*)"', labels))}, float(value))
 
@@ -112,7 +110,7 @@ def test_pressure_of_containers_pods_and_nodes_in_a_store() -> None:
 def test_what_memory_consists_of_by_cadvisor_and_by_a_summary() -> None:
     """A file of 20 MiB in a volume of medium Memory: shared memory, which a summary has as that volume."""
     key = "default", "tmpfs"
-    summary = json_decoder(Summary).decode((RECORDED.parent / "stats-summary.json").read_bytes())
+    summary = json_decoder(Summary).decode(read("node-1.36-b/stats-summary.json"))
     by_summary = usage_from_summary(summary)[key]
     stored = with_parts(Known(list(recorded())), key, by_summary).of("c")
     of_c = by_summary.of("c")
@@ -132,8 +130,8 @@ class DeadAndAlive(Prometheus):
 
     def __init__(self) -> None:
         super().__init__(connect(ConnectionOptions(server="http://127.0.0.1:1")), "the store")
-        recording = RECORDED.parents[1] / "node-1.36-d" / "prometheus-series-of-a-dead-container.json"
-        self.series = json.loads(recording.read_bytes())["data"]["result"]
+        recording = read_json("node-1.36-d/prometheus-series-of-a-dead-container.json")
+        self.series = recording["data"]["result"]
 
     def query(self, expression: str, at: float | None = None) -> list[Sample]:
         name = re.search(r'__name__=~?"[^"]*"', expression)

@@ -1,6 +1,5 @@
 """Events in words: order, merging, ages, and what those of memory mean."""
 
-import json
 from datetime import timedelta
 from typing import Any
 
@@ -15,8 +14,9 @@ from kubectl_qos.k8s.objects import convert
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.events import MOST_SHOWN, error_section, events_section
 from kubectl_qos.present.output import Section
-from tests.cluster.cluster_objects import NODE_1, recorded_events
+from tests.cluster.cluster_objects import recorded_events
 from tests.recordings.cut_events import events as events_in
+from tests.recordings.files import read_json
 
 
 def event(reason: str = "BackOff", minutes_ago: float = 1, **fields: Any) -> Event:
@@ -172,7 +172,7 @@ def test_no_oom_of_the_node_is_said_where_a_container_reached_its_own_limit() ->
 
 
 def test_every_recorded_event_can_be_said() -> None:
-    resizes = list(events_in(json.loads((NODE_1 / "resize-exchanges.json").read_bytes())))
+    resizes = list(events_in(read_json("node-1.36/resize-exchanges.json")))
     whole = [found for _, found in recorded_events()] + resizes
     found = section(*(convert(one, Event) for one in whole))
     said = {text.partition(":")[0] for text in meanings(found)}

@@ -1,13 +1,10 @@
 """The recorded nodes (kubelet 1.36.2, containerd, runc, cgroup v2): measured there, and predicted of them."""
 
 import copy
-import gzip
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -22,8 +19,8 @@ from kubectl_qos.k8s.usage import PodUsage, Summary, usage_from_summary
 from kubectl_qos.qos.prediction import Prediction, predict
 from kubectl_qos.qos.process_order import HostView
 from kubectl_qos.qos.simulation.node_state import NodeState, state_of_node
+from tests.recordings.files import read, read_json, read_lines, read_rows
 
-RECORDED = Path(__file__).parents[1] / "recordings" / "node-1.36"
 VARIANTS = ["systemd", "memoryqos-tiered", "limitedswap", "singleprocessoomkill"]
 Json = Mapping[str, Any]
 
@@ -37,14 +34,14 @@ class Case(NamedTuple):
 
 @cache
 def node_of(variant: str) -> Json:
-    found: Json = json.loads((RECORDED / f"node-{variant}.json").read_bytes())
+    found: Json = read_json(f"node-1.36/node-{variant}.json")
     return found
 
 
 @cache
 def rows_of(variant: str) -> tuple[Json, ...]:
     """What was recorded of each pod of a node."""
-    return tuple(map(json.loads, (RECORDED / f"measured-{variant}.jsonl").read_text().splitlines()))
+    return tuple(read_rows(f"node-1.36/measured-{variant}.jsonl"))
 
 
 @cache
@@ -87,9 +84,6 @@ def measured_of(row: Json) -> Observed:
     )
 
 
-RECORDED_C = RECORDED.parent / "node-1.36-c"
-
-
 class RecordedProcess(NamedTuple):
     """A process with its container's id, empty for one of the node; `used_bytes` is what badness counts."""
 
@@ -101,16 +95,14 @@ class RecordedProcess(NamedTuple):
 @cache
 def pods_c(run: str) -> tuple[Pod, ...]:
     """The pods of a run on the second node, as the API server had them."""
-    with gzip.open(RECORDED_C / f"{run}-pods.json.gz") as file:
-        return tuple(convert(raw, Pod) for raw in json.load(file)["items"])
+    return tuple(convert(raw, Pod) for raw in read_json(f"node-1.36-c/{run}-pods.json")["items"])
 
 
 @cache
 def measured_c(run: str) -> Json:
     """The cgroup tree and the processes of that node at that moment."""
-    with gzip.open(RECORDED_C / f"{run}-measured.json.gz") as file:
-        found: Json = json.load(file)
-        return found
+    measured: Json = read_json(f"node-1.36-c/{run}-measured.json")
+    return measured
 
 
 def processes_c(run: str) -> list[RecordedProcess]:
@@ -137,17 +129,9 @@ def setup_c(run: str, **kubelet: Any) -> NodeSetup:
     return NodeSetup.of(node, Kubelet(**kubelet))
 
 
-RECORDED_B = RECORDED.parent / "node-1.36-b"
-RECORDED_D = RECORDED.parent / "node-1.36-d"
-
-
-def _read(path: Path) -> Any:
-    return json.loads(gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes())
-
-
 def kubelet_file(name: str) -> dict[str, Any]:
     """The configuration `evict`, `full` or `kubepods` of the third node, as its configz has it."""
-    return {"kubeletconfig": yaml.safe_load((RECORDED_D / f"kubelet-{name}.yaml").read_text())}
+    return {"kubeletconfig": yaml.safe_load(read(f"node-1.36-d/kubelet-{name}.yaml"))}
 
 
 def state_d(kubelet: str, reserved_mib: int, used: Mapping[str, int], over: str = "153Mi") -> NodeState:
@@ -156,7 +140,7 @@ def state_d(kubelet: str, reserved_mib: int, used: Mapping[str, int], over: str 
     `bu-over` requested `over`, which is 100Mi at first.
     """
     snapshot, pods = snapshot_of("node-1.36-d"), []
-    for raw in _read(RECORDED_D / "node-set-pods.json.gz")["items"]:
+    for raw in read_json("node-1.36-d/node-set-pods.json")["items"]:
         name = raw["metadata"]["name"]
         if name in used:
             raw["status"] |= {"phase": "Running", "containerStatuses": []}
@@ -164,7 +148,7 @@ def state_d(kubelet: str, reserved_mib: int, used: Mapping[str, int], over: str 
                 raw["spec"]["containers"][0]["resources"] = {"requests": {"memory": over}}
         if name in used or ("oom", name) in snapshot.usage:
             pods.append(convert(raw, Pod))
-    node = copy.deepcopy(_read(RECORDED_D / "debian13-nodes.json.gz")["items"][0])
+    node = copy.deepcopy(read_json("node-1.36-d/debian13-nodes.json")["items"][0])
     node["status"]["allocatable"]["memory"] = f"{4016548 - (reserved_mib << 10)}Ki"
     more = {("oom", name): PodUsage(("c",), (size << 20,)) for name, size in used.items()}
     changed = replace(
@@ -181,8 +165,8 @@ def state_d(kubelet: str, reserved_mib: int, used: Mapping[str, int], over: str 
 @cache
 def summary_of(name: str) -> Summary:
     """The summary of the kubelet of `node-1.36`, `node-1.36-b` or `node-1.36-d`."""
-    file = "node-set-summary.json.gz" if name == "node-1.36-d" else "stats-summary.json"
-    return convert(_read(RECORDED.parent / name / file), Summary)
+    file = "node-set-summary.json" if name == "node-1.36-d" else "stats-summary.json"
+    return convert(read_json(f"{name}/{file}"), Summary)
 
 
 @cache
@@ -191,15 +175,15 @@ def snapshot_of(name: str) -> Snapshot:
 
     The second one has 2 GiB of swap (LimitedSwap), the third one is as it was at the death D16.
     """
-    folder, summary = RECORDED.parent / name, summary_of(name)
+    summary = summary_of(name)
     if name == "node-1.36":
         found = node_of("systemd")
         node, pods, configz = found["node"], [row["pod"] for row in rows_of("systemd")], found["configz"]
     elif name == "node-1.36-b":
-        pods, configz = _read(folder / "pods.json")["items"], _read(folder / "configz.json")
-        (node,) = _read(folder / "nodes.json")["items"]
+        pods, configz = read_json(f"{name}/pods.json")["items"], read_json(f"{name}/configz.json")
+        (node,) = read_json(f"{name}/nodes.json")["items"]
     else:
-        pods, nodes = (_read(folder / f"{file}.json.gz") for file in ("node-set-pods", "debian13-nodes"))
+        pods, nodes = (read_json(f"{name}/{file}.json") for file in ("node-set-pods", "debian13-nodes"))
         # The kubelet had another configuration then; `bu-over` had ended.
         pods, (node,), configz = pods["items"], nodes["items"], kubelet_file("full")
         node["status"]["allocatable"]["memory"] = f"{4016548 - 1024}Ki"
@@ -217,13 +201,13 @@ def snapshot_of(name: str) -> Snapshot:
 @cache
 def host_d() -> HostView:
     """The processes of the third node at that time, as `kubectl qos host -o json` had them."""
-    return msgspec.convert(_read(RECORDED_D / "node-set-host.json.gz"), HostView)
+    return msgspec.convert(read_json("node-1.36-d/node-set-host.json"), HostView)
 
 
 @cache
 def cadvisor_b(name: str) -> Mapping[tuple[str, str], int]:
     """A metric of that node's kubelet by pod and container; the container of a pod's own cgroup is ""."""
     sample = re.compile(name + r'\{container="([^"]*)",id="[^"]*",image="([^"]*)".*,pod="([^"]+)"\} (\S+)')
-    with gzip.open(RECORDED_B / "metrics-cadvisor.txt.gz", "rt") as lines:
-        matches = [match for match in map(sample.match, lines) if match is not None]
+    lines = read_lines("node-1.36-b/metrics-cadvisor.txt")
+    matches = [match for match in map(sample.match, lines) if match is not None]
     return {(match[3], match[1]): int(float(match[4])) for match in matches if match[1] or not match[2]}

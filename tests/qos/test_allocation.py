@@ -1,8 +1,6 @@
 """Allocated resources: what a node runs while a resize is pending, on a recorded node and by example."""
 
-import json
 from collections import Counter
-from pathlib import Path
 from typing import Final
 
 import pytest
@@ -28,8 +26,7 @@ from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import next_deaths
 from kubectl_qos.qos.simulation.node_state import build_node_state
 from tests.qos.recorded import pods_c, processes_c, rows_of, setup_c, setup_of
-
-RECORDINGS: Final = Path(__file__).parents[1] / "recordings"
+from tests.recordings.files import read_json
 
 RELEASE = Release.of("1.36")
 PENDING = "conditions: [{type: PodResizePending, status: 'True', reason: Infeasible}]"
@@ -139,7 +136,7 @@ def test_a_value_that_a_resize_adds_is_not_in_force() -> None:
     assert str(running.containers[0].requests[CPU]) == "1"
 
 
-LOW: Final = convert(json.loads((RECORDINGS / "node-1.36-d" / "low-pod-limit.json").read_bytes()), Pod)
+LOW: Final = convert(read_json("node-1.36-d/low-pod-limit.json"), Pod)
 """Its container was raised to 200Mi, and the kubelet left its pod at 60Mi (kubernetes#138760)."""
 
 

@@ -23,8 +23,9 @@ from kubectl_qos.qos.kills.analyze import Kill, find_kills
 from kubectl_qos.qos.kills.evidence import Fact, Need
 from kubectl_qos.qos.kills.report import KernelLog
 from kubectl_qos.qos.reason import Confidence, Mechanism
-from tests.host.kernel_logs import FORMS, RECORDED, RUNS, recorded_log, recorded_run, rewritten
-from tests.qos.recorded import RECORDED_C, pods_c
+from tests.host.kernel_logs import FORMS, RUNS, recorded_log, recorded_run, rewritten
+from tests.qos.recorded import pods_c
+from tests.recordings.files import read, read_json, read_lines
 
 LIMIT_OF_RUN = {"global-A": Mechanism.NODE, "kubepods-C": Mechanism.KUBEPODS_LIMIT}
 """What ran out; in the other runs it is the limit of a pod, which is that of its only container."""
@@ -34,7 +35,7 @@ NODE_RAN_OUT = "System OOM encountered, victim process: x, pid: 7"
 @cache
 def recorded(run: str) -> tuple[Snapshot, EventList]:
     """Pods and node as they were afterwards, and the events."""
-    said = json.loads((RECORDED / f"oom-{run}.json").read_bytes())
+    said = read_json(f"node-1.36/oom-{run}.json")
     node = convert(said["node_after"], NodeObject)
     pods = tuple(convert(pod, Pod) for pod in said["pods_after"].values())
     events = tuple(convert(event, Event) for event in said["events"])
@@ -446,7 +447,7 @@ def test_a_sigkill_by_an_eviction_may_still_be_the_kernels() -> None:
 def test_a_recorded_eviction_is_one_death_with_its_time() -> None:
     """1.36 leaves state and lastState as ContainerStatusUnknown, without a time, and one restart."""
     parsed = ParsedObjects()
-    parsed.add_file((RECORDED.parent / "node-1.36-d" / "evicted.json").read_bytes(), "evicted.json")
+    parsed.add_file(read("node-1.36-d/evicted.json"), "evicted.json")
     snapshot, events = Snapshot(pods=tuple(parsed.pods)), EventList(tuple(parsed.events))
     for event_list, time in ((events, "2026-11-23T19:09:42Z"), (EventList(), "2026-11-23T19:09:47Z")):
         (kill,) = find_kills(snapshot, event_list)
@@ -719,7 +720,7 @@ def test_the_kernels_report_of_an_oom_at_the_start_is_that_death() -> None:
 
 def test_a_kernel_that_names_a_victim_twice_killed_it_once() -> None:
     """Linux 6.12 with memory.oom.group: two lines about one process, and one kill of 500 MiB."""
-    log = read_log((RECORDED_C / "pending-resize-oom.dmesg.txt").read_text().splitlines())
+    log = read_log(read_lines("node-1.36-c/pending-resize-oom.dmesg.txt"))
     victims = [killed.pid for report in log.reports for killed in report.victims]
     assert victims == [6295, 6483, 6483]
     kills = find_kills(Snapshot(pods=pods_c("pending-resize")), EventList(), [log])

@@ -18,7 +18,8 @@ from kubectl_qos.qos.eviction import memory_threshold, to_hard_eviction, to_soft
 from kubectl_qos.qos.node_memory import NodeMemory, at_limits, node_memory, schedulable_bytes
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import Ranking, rank_node
-from tests.cluster.cluster_objects import NODE_1, recorded_node
+from tests.cluster.cluster_objects import recorded_node
+from tests.recordings.files import read_json, read_lines
 
 MI, GI, PAGE = 1 << 20, 1 << 30, 4096
 NOW = Release.of("1.36")
@@ -266,7 +267,7 @@ def test_soft_thresholds_are_read_from_a_kubelets_configuration() -> None:
 def test_no_recorded_pod_can_outgrow_its_worst_case(variant: str) -> None:
     """What the kernel enforced, in whole pages: whether some memory.max stops a pod, and where."""
     compared = 0
-    for line in (NODE_1 / f"measured-{variant}.jsonl").read_text().splitlines():
+    for line in read_lines(f"node-1.36/measured-{variant}.jsonl"):
         found = json.loads(line)
         of_pod, containers = found["levels"].get("pod"), found["containers"]
         recorded = default_pod(convert(found["pod"], Pod), NOW)
@@ -287,10 +288,10 @@ def test_no_recorded_pod_can_outgrow_its_worst_case(variant: str) -> None:
 
 
 def test_the_recorded_node_is_as_far_from_eviction_as_its_kubepods_limit_says() -> None:
-    configz = json.loads((NODE_1 / "configz-systemd.json").read_text())
+    configz = read_json("node-1.36/configz-systemd.json")
     kubelet = kubelet_from_configz(configz, NOW)
     node = node_from_object(convert(recorded_node(), NodeObject), kubelet)
-    line = (NODE_1 / "measured-systemd.jsonl").read_text().splitlines()[0]
+    line = read_lines("node-1.36/measured-systemd.jsonl")[0]
     kubepods = json.loads(line)["levels"]["kubepods"]
     limit, used = int(kubepods["memory.max"]), int(kubepods["memory.current"])
     assert to_hard_eviction(NodeSetup(node, kubelet, NOW), used) == limit - used - 100 * MI

@@ -1,6 +1,5 @@
 """Where the kubelet itself reports that memory is short, eviction is due, whatever older samples say."""
 
-import json
 from typing import Any, Final
 
 import pytest
@@ -23,7 +22,7 @@ from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import NextDeath
 from kubectl_qos.tui.view_model import build_view_model
 from tests.cluster.cluster_objects import metrics, node, pod
-from tests.qos.recorded import RECORDED
+from tests.recordings.files import read_json
 
 REPORTED: Final = "kubelet evicts, or pressure just ended"
 SHORT: Final = {"type": "MemoryPressure", "status": "True", "lastTransitionTime": "2026-11-20T11:58:00Z"}
@@ -92,7 +91,7 @@ def test_an_eviction_since_the_sample_counts_before_the_condition_says_so(
     sampled: str, is_reported: bool
 ) -> None:
     """Recorded: ev-gu was evicted at 21:44:11, MemoryPressure became True at 21:44:20."""
-    found = json.loads((RECORDED / "oom-eviction.json").read_bytes())
+    found = read_json("node-1.36/oom-eviction.json")
     raw_pods: list[Any] = list(found["pods_after"].values())
     running = [raw for raw in raw_pods if raw["status"]["phase"] == "Running"]
     samples = [

@@ -4,7 +4,6 @@ The runs were made with kubelet 1.36.2 and kernel 6.1 (tests/recordings/node-1.3
 simulation is told of something that the state before does not hold, a test says so where it does.
 """
 
-import json
 import re
 from dataclasses import replace
 from functools import cache
@@ -27,7 +26,8 @@ from kubectl_qos.qos.simulation.node_state import (
     Scenario,
     build_node_state,
 )
-from tests.qos.recorded import RECORDED, Json
+from tests.qos.recorded import Json
+from tests.recordings.files import read_json
 
 MIB = 1 << 20
 POD_UID = re.compile(r"task_memcg=\S*?pod([0-9a-f_-]{36})")
@@ -36,7 +36,7 @@ CONTAINER_ID = re.compile(r"cri-containerd-([0-9a-f]{64})\.scope,task=")
 
 @cache
 def recorded(name: str) -> Any:
-    return json.loads((RECORDED / f"{name}.json").read_text())
+    return read_json(f"node-1.36/{name}.json")
 
 
 def setup_of(run: Json, threshold: str, *, single_process: bool = False) -> NodeSetup:

@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,8 +17,8 @@ from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
 from kubectl_qos.qos.resize import ResizeStatus, resize_outcome, resize_refusals, restarting
 from tests.qos.corner import one, spec
+from tests.recordings.files import read_json
 
-RECORDINGS = Path(__file__).parents[1] / "recordings"
 R136 = Release.of("1.36")
 
 
@@ -40,7 +39,7 @@ def changed(old: Pod, body: dict[str, Any]) -> Pod:
 
 def exchanges() -> Iterator[Any]:
     """Every recorded resize of resources on the real node: name, the pod before, the patch, the answer."""
-    rounds = json.loads((RECORDINGS / "node-1.36/resize-exchanges.json").read_text())
+    rounds = read_json("node-1.36/resize-exchanges.json")
     for part in rounds[:3]:
         for number, exchange in enumerate(part["exchanges"]):
             path, body = exchange["request"]["path"], exchange["request"]["body"]["spec"]
@@ -72,7 +71,7 @@ def said(answer: dict[str, Any]) -> str | None:
 
 
 def real_node() -> NodeObject:
-    found = json.loads((RECORDINGS / "node-1.36/node-systemd.json").read_text())["node"]
+    found = read_json("node-1.36/node-systemd.json")["node"]
     return convert(found, NodeObject)
 
 
@@ -84,12 +83,12 @@ def test_a_real_server_said_the_same(before: dict[str, Any], body: dict[str, Any
 
 
 @pytest.mark.parametrize(
-    "name", ["063-resize-qos-change", "065-resize-limit-below-request", "068-resize-ephemeral"]
+    "name",
+    ["063-resize-qos-change-422", "065-resize-limit-below-request-422", "068-resize-ephemeral-storage-422"],
 )
 def test_another_real_server_said_the_same(name: str) -> None:
-    folder = RECORDINGS / "apiserver-1.36"
-    exchange = json.loads(next(folder.glob(f"{name}*.json")).read_text())
-    old = convert(json.loads((folder / "062-resize-ok.json").read_text())["response"]["body"], Pod)
+    exchange = read_json(f"apiserver-1.36/{name}.json")
+    old = convert(read_json("apiserver-1.36/062-resize-ok.json")["response"]["body"], Pod)
     found = resize_refusals(old, changed(old, exchange["request"]["body"]["spec"]), R136)
     assert [str(refusal) for refusal in found] == [said(exchange["response"])]
 
@@ -99,7 +98,7 @@ def test_another_real_server_said_the_same(name: str) -> None:
 
 def recorded(round_: int, name: str) -> tuple[Pod, Pod]:
     """A pod of a recorded round before, and as it was accepted."""
-    part = json.loads((RECORDINGS / "node-1.36/resize-exchanges.json").read_text())[round_]
+    part = read_json("node-1.36/resize-exchanges.json")[round_]
     before = convert(part["before"][name]["pod"], Pod)
     return before, convert(part["after"][name]["pod"], Pod)
 

@@ -3,6 +3,7 @@
     python tests/recordings/cut_events.py FOLDER    writes tests/recordings/node-1.36/events.jsonl
 
 FOLDER holds the whole recordings `oom-global-A.json` and `oom-eviction.json`; managedFields are left out.
+`xz -9e` compresses what was written.
 """
 
 import json

@@ -1,17 +1,18 @@
 """Cut some reports of every kind out of a recorded kernel log.
 
-    python tests/recordings/cut_kernel_log.py FILE    writes tests/recordings/node-1.36-d/oom-6.12.log.gz
+    python tests/recordings/cut_kernel_log.py FILE    writes tests/recordings/node-1.36-d/oom-6.12.log.xz
 
 FILE is the whole recording `kernel.log.gz`: of each limit and constraint the first reports are kept.
 """
 
 import gzip
+import lzma
 import sys
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
-TARGET = Path(__file__).resolve().parent / "node-1.36-d" / "oom-6.12.log.gz"
+TARGET = Path(__file__).resolve().parent / "node-1.36-d" / "oom-6.12.log.xz"
 MOST = 4
 
 
@@ -35,4 +36,4 @@ if __name__ == "__main__":
     log = gzip.decompress(Path(sys.argv[1]).read_bytes()).decode().splitlines()
     text = "\n".join(reports(log)) + "\n"
     TARGET.parent.mkdir(exist_ok=True)
-    TARGET.write_bytes(gzip.compress(text.encode(), mtime=0))
+    TARGET.write_bytes(lzma.compress(text.encode()))

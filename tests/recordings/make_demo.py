@@ -1,7 +1,7 @@
 """Make the embedded demo cluster from the recorded node and pods.
 
-    python tests/recordings/make_demo.py            writes kubectl_qos/cluster/demo.json
-    python tests/recordings/make_demo.py --check    exit code 1 if it would change
+    python -m tests.recordings.make_demo            writes kubectl_qos/cluster/demo.json
+    python -m tests.recordings.make_demo --check    exit code 1 if it would change
 
 Each pod of the demo is a recorded pod, status and all, under another name, on another node, with requests,
 limits and usage of its own. Deterministic: identities are made from the names.
@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+
+from tests.recordings.files import read_json, read_lines
 
 HERE = Path(__file__).resolve().parent
 TARGET = HERE.parents[1] / "kubectl_qos" / "cluster" / "demo.json"
@@ -77,10 +79,10 @@ def rows() -> tuple[list[Row], list[Happening]]:
 def make() -> str:
     """The demo cluster as one JSON List."""
     recorded = {}
-    for line in (HERE / "node-1.36" / "measured-systemd.jsonl").read_text().splitlines():
+    for line in read_lines("node-1.36/measured-systemd.jsonl"):
         pod = json.loads(line)["pod"]
         recorded[pod["metadata"]["name"]] = pod
-    node = json.loads((HERE / "node-1.36" / "node-systemd.json").read_text())["node"]
+    node = read_json("node-1.36/node-systemd.json")["node"]
     items: list[Json] = [_node(name, node) for name in NODES]
     pods, events = rows()
     for row in pods:
