@@ -45,6 +45,7 @@ types: $(VENV)/.installed
 
 imports: $(VENV)/.installed
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python tests/circles.py
 
 # Two for each core: half the time of a test of the UI is waiting for the screen to come to rest.
 WORKERS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))

@@ -11,10 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-try:
-    from kubectl_qos._version import __version__
-except ModuleNotFoundError:  # a checkout that was not built
-    __version__ = "0.0.0"
+from kubectl_qos.version import __version__
 
 __all__ = [
     "Kubelet",

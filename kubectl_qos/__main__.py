@@ -41,7 +41,7 @@ def _open_ui(options: EditOptions) -> int:
             "edit opens the terminal UI, and standard output is no terminal",
             hint="kubectl qos explain prints the same facts",
         )
-    from kubectl_qos.tui.app import ContextSwitch
+    from kubectl_qos.tui.shell import ContextSwitch
     from kubectl_qos.tui.start import settings as read_settings
     from kubectl_qos.tui.start import start
 

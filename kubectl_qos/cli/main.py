@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from kubectl_qos import __version__
 from kubectl_qos.cli import output
 from kubectl_qos.cli.commands import COMMANDS, module_name
 from kubectl_qos.cli.flags import Formats, Switch, add_at, add_readonly, add_shared_flags, add_switch
 from kubectl_qos.errors import EXIT_INTERRUPTED, QosError, UsageError
+from kubectl_qos.version import __version__
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.commands.edit import Options as EditOptions

@@ -128,6 +128,19 @@ class TableFormat:
 
 
 @dataclass(frozen=True, slots=True)
+class TableOptions:
+    """Which rows and columns the tables of `top` have, and how they are printed."""
+
+    containers: bool = False
+    min_risk: str | None = None
+    sort_by: str | None = None
+    watch: bool = False
+    label_columns: tuple[str, ...] = ()
+    show_labels: bool = False
+    format: TableFormat = field(default_factory=TableFormat)
+
+
+@dataclass(frozen=True, slots=True)
 class ApplyOptions:
     """How a change is applied, and looked after; None is a flag that is not given."""
 
@@ -178,6 +191,7 @@ _GROUPS: Final[Mapping[str, type[DataclassInstance]]] = {
     "source": SourceOptions,
     "connection": ConnectionOptions,
     "format": TableFormat,
+    "table": TableOptions,
     "apply": ApplyOptions,
 }
 

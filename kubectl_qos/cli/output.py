@@ -17,7 +17,7 @@ from kubectl_qos.present.ascii import is_utf8, replace_signs
 from kubectl_qos.present.format import arrived_text, escape
 
 if TYPE_CHECKING:
-    from kubectl_qos.cluster.source import Arrived
+    from kubectl_qos.k8s.snapshot import Arrived
     from kubectl_qos.present.output import Section
     from kubectl_qos.present.values import Document
 

@@ -41,7 +41,7 @@ from kubectl_qos.qos.qos_class import SPEC_RESOURCES, QosClass
 from kubectl_qos.qos.resize import ResizeStatus
 
 if TYPE_CHECKING:
-    from kubectl_qos.cli.commands.set import Options
+    from kubectl_qos.cli.set_options import Options
     from kubectl_qos.present.values.changes import ChangePreviewValues
 
 

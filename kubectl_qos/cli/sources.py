@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
     from kubectl_qos.cli.options import SourceOptions
-    from kubectl_qos.cli.resources import Reference
     from kubectl_qos.cluster.files import FileSource
     from kubectl_qos.cluster.source import PastSource, Source
     from kubectl_qos.cluster.usage import UsageReader
@@ -49,9 +48,9 @@ class ResolvedSource(NamedTuple):
     has_namespace_flag: bool = False
     lasts: bool = True
 
-    def named(self, references: Iterable[Reference]) -> Scope:
-        """The scope with the names of some references."""
-        return replace(self.scope, names=frozenset(reference.name for reference in references))
+    def named(self, *names: str) -> Scope:
+        """The scope with some names."""
+        return replace(self.scope, names=frozenset(names))
 
     def print_notes(self) -> int:
         """Print what is wrong with the files; returns the exit code."""

@@ -7,8 +7,7 @@ from http import HTTPStatus
 
 from kubectl_qos.analysis.node_table import NodeRow, build_node_rows, trouble_first
 from kubectl_qos.analysis.pod_table import PodRow, PodRows, build_rows, kill_order, row_risk
-from kubectl_qos.cli.commands.top import Options
-from kubectl_qos.cli.options import TableFormat
+from kubectl_qos.cli.options import TableFormat, TableOptions
 from kubectl_qos.cli.resources import Reference, not_found, with_limit_ranges
 from kubectl_qos.cli.sources import ResolvedSource
 from kubectl_qos.cli.watch import TableView
@@ -37,8 +36,9 @@ class PodTable:
 
     only_ranking = True
 
-    def __init__(self, options: Options, references: Collection[Reference]) -> None:
+    def __init__(self, options: TableOptions, references: Collection[Reference], *, is_fleet: bool) -> None:
         self._options = options
+        self._is_fleet = is_fleet
         self._references = [one for one in references if one.name]
         self._sort_column = _find_sort_column(options)
         self._before: PodRows | None = None
@@ -63,7 +63,7 @@ class PodTable:
         if min_risk is not None:
             rows = [row for row in rows if row_risk(row) >= Risk[min_risk.upper()]]
         sampled = found.sampled if any(row.memory is not None for row in rows) else None
-        if sampled is not None and self._options.source.is_fleet:
+        if sampled is not None and self._is_fleet:
             sampled = replace(sampled, oldest="", newest="")  # clusters differ by seconds: one note for all
         keys = [] if self._options.format.has_every_column else self._keys(found, scope)
         nothing = f"No resources of risk {min_risk} or higher found" if min_risk else "No resources found"
@@ -104,7 +104,7 @@ class PodTable:
             keys = list(pod_columns.EVICTION_KEYS)
         if self._options.containers:
             keys.insert(keys.index("pod") + 1, "container")
-        several = len(rows.nodes) > 1 or self._options.source.is_fleet
+        several = len(rows.nodes) > 1 or self._is_fleet
         if several and scope.node is None and "node" not in keys:
             keys.insert(keys.index("qos"), "node")
         others = []
@@ -119,7 +119,7 @@ class PodTable:
 
 
 def label_columns(
-    options: Options, labels: Callable[[RowT], Mapping[str, str] | None]
+    options: TableOptions, labels: Callable[[RowT], Mapping[str, str] | None]
 ) -> Iterator[Column[RowT]]:
     """The columns of -L and --show-labels; documents have the latter alone."""
     if not options.format.has_values:
@@ -145,7 +145,7 @@ def _labels_of(node: NodeObject | None) -> Mapping[str, str] | None:
     return node.metadata.labels if node is not None else None
 
 
-def _find_sort_column(options: Options) -> pod_columns.PodColumn | None:
+def _find_sort_column(options: TableOptions) -> pod_columns.PodColumn | None:
     name = options.sort_by
     column = find_column(name, pod_columns.BY_KEY, pod_columns.OTHER_NAMES) if name else None
     if column is not None and column.key == "container" and not options.containers:
@@ -156,11 +156,10 @@ def _find_sort_column(options: Options) -> pod_columns.PodColumn | None:
 class NodeTable:
     """Nodes, each with all of its pods."""
 
-    def __init__(self, options: Options, names: Collection[str]) -> None:
+    def __init__(self, options: TableOptions, names: Collection[str]) -> None:
         of_pods = {
             "--containers": options.containers,
             "--min-risk": options.min_risk,
-            "--field-selector": options.source.field_selector,
         }
         for flag, value in of_pods.items():
             if value:

@@ -12,18 +12,16 @@ import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, Generic
+from typing import Any, Final, Generic, Protocol
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.options import TableFormat
 from kubectl_qos.cli.sources import ResolvedSource
 from kubectl_qos.cluster.source import Update, UpdateStream
 from kubectl_qos.errors import QosError, UsageError
+from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.format import escape
 from kubectl_qos.present.output import Column, RowT, Table, row_values, table, table_values, to_csv
-
-if TYPE_CHECKING:
-    from kubectl_qos.cli.top_tables import NodeTable, PodTable
 
 REDRAW_SECONDS: Final = 1.0
 READ_SECONDS: Final = 2.0
@@ -56,6 +54,16 @@ class TableView(Generic[RowT]):
     values: Callable[[RowT], Any] | None = None
 
 
+class TableCommand(Protocol):
+    """What makes a table of a snapshot."""
+
+    def scope(self, resolved: ResolvedSource) -> Scope:
+        """What is read."""
+
+    def view(self, snapshot: Snapshot, scope: Scope, now: datetime) -> TableView[Any]:
+        """The table of what was read."""
+
+
 def print_table(view: TableView[Any], format_: TableFormat, now: datetime) -> None:
     """Print the rows in the format of -o."""
     if format_.has_values:
@@ -71,7 +79,7 @@ def print_table(view: TableView[Any], format_: TableFormat, now: datetime) -> No
         output.print_lines(table(view.rows, view.columns, now, headers=format_.headers))
 
 
-def watch(command: PodTable | NodeTable, resolved: ResolvedSource, format_: TableFormat) -> int:
+def watch(command: TableCommand, resolved: ResolvedSource, format_: TableFormat) -> int:
     """Show the table until it is interrupted or its reader goes away.
 
     Raises UsageError for a source that does not change.
@@ -98,7 +106,7 @@ def watch_reads(read: Callable[[], TableView[Any]], title: str, format_: TableFo
 
 def _follow(
     stream: UpdateStream,
-    command: PodTable | NodeTable,
+    command: TableCommand,
     resolved: ResolvedSource,
     printer: _Redrawn | _Appended,
 ) -> None:

@@ -15,7 +15,7 @@ from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.present.apply import commit_message, diff_lines, write_back_lines
 
 if TYPE_CHECKING:
-    from kubectl_qos.cli.commands.set import Options
+    from kubectl_qos.cli.set_options import Options
 
 
 def write_to_tree(

@@ -21,7 +21,6 @@ from typing import Annotated, Any, Final, NamedTuple, Never
 
 import msgspec
 
-from kubectl_qos import __version__
 from kubectl_qos.atomic_file import replace_file
 from kubectl_qos.cluster.files import FileSource
 from kubectl_qos.cluster.inputs import existing, is_url, read_path
@@ -46,6 +45,7 @@ from kubectl_qos.k8s.selectors import DisruptionBudget
 from kubectl_qos.k8s.snapshot import Missing, NodeOverrides, Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerHistory, History, PodKey, PodUsage, Pressure
 from kubectl_qos.qos.kills.report import KernelLog
+from kubectl_qos.version import __version__
 
 VERSION: Final = 1
 MAX_BYTES: Final = 16 << 20

@@ -10,9 +10,9 @@ import msgspec
 
 from kubectl_qos.cluster.background import ahead
 from kubectl_qos.cluster.http import UNDECODABLE, RestClient, decode_body, decode_error
-from kubectl_qos.cluster.source import Arrived
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.objects import json_decoder
+from kubectl_qos.k8s.snapshot import Arrived
 from kubectl_qos.transport import logging as log
 
 T = TypeVar("T")

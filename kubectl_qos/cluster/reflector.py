@@ -21,9 +21,9 @@ import msgspec
 
 from kubectl_qos.cluster.http import RestClient, decode_body, decode_error, status_error
 from kubectl_qos.cluster.pager import PAGE_SIZE, Pager, check_names
-from kubectl_qos.cluster.source import Arrived
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.k8s.objects import NodeObject, Pod, json_decoder
+from kubectl_qos.k8s.snapshot import Arrived
 from kubectl_qos.transport import logging as log
 from kubectl_qos.transport.net_errors import is_silence, set_read_timeout
 

@@ -13,7 +13,7 @@ from kubectl_qos.errors import ApiError, InputError, QosError
 from kubectl_qos.k8s.events import Event, EventList
 from kubectl_qos.k8s.kinds import belongs_to
 from kubectl_qos.k8s.objects import Pod
-from kubectl_qos.k8s.snapshot import Missing, Scope, Snapshot
+from kubectl_qos.k8s.snapshot import Arrived, Missing, Scope, Snapshot
 
 if TYPE_CHECKING:
     from kubectl_qos.cluster.writer import Writer
@@ -34,14 +34,6 @@ class Health:
 
 
 LIVE: Final = Health()
-
-
-class Arrived(NamedTuple):
-    """How much of a list has come: items, of how many in all if the server says so, in bytes of JSON."""
-
-    items: int
-    total: int | None
-    size_bytes: int
 
 
 @dataclass(frozen=True, slots=True)

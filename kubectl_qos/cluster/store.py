@@ -8,11 +8,11 @@ from datetime import datetime
 from itertools import chain
 from typing import Final
 
-from kubectl_qos.cluster.source import LIVE, Arrived, Health
+from kubectl_qos.cluster.source import LIVE, Health
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.kubelet import Kubelet
 from kubectl_qos.k8s.objects import NodeObject, Pod
-from kubectl_qos.k8s.snapshot import Missing, NodeOverrides, PodsByNode, Snapshot, Usage
+from kubectl_qos.k8s.snapshot import Arrived, Missing, NodeOverrides, PodsByNode, Snapshot, Usage
 from kubectl_qos.k8s.usage import NO_HISTORY, PodKey, PodUsage, Pressure
 
 PODS: Final = "pods"

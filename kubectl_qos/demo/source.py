@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from kubectl_qos.cluster.files import DEMO_FILE, DEMO_TIME, DemoSource
+from kubectl_qos.cluster.files import DEMO_FILE, DEMO_TIME, FIRST_REVISION, DemoSource
 from kubectl_qos.cluster.source import LIVE, Source, Update, UpdateStream
 from kubectl_qos.k8s.events import Event, EventList
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from kubectl_qos.qos.kills.report import KernelLog
 
 TICK_SECONDS: Final = 1.0
-FIRST_REVISION: Final = "500"
-"""The resourceVersion of the recorded objects."""
 
 
 def running_clock() -> Callable[[], datetime]:

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from kubectl_qos.cluster.files import FIRST_REVISION
 from kubectl_qos.demo.api import ObjectApi, object_path
-from kubectl_qos.demo.source import FIRST_REVISION
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.kinds import WORKLOADS, find_workload, template_path
 from kubectl_qos.k8s.objects import Json, NodeObject, Pod, convert, nested, nested_list

@@ -27,7 +27,6 @@ from prometheus_client import (
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from kubectl_qos import __version__
 from kubectl_qos.cluster.source import LIVE, Health, Source, Update, UpdateStream
 from kubectl_qos.errors import QosError
 from kubectl_qos.exporter.series import FAMILIES, KILLS, Family, ProfileCache, kill_samples, node_samples
@@ -36,6 +35,7 @@ from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.qos.kills.analyze import find_kills
+from kubectl_qos.version import __version__
 
 MIN_REST_SECONDS: Final = 1.0
 """What changes within this time is computed at once."""

@@ -72,6 +72,14 @@ class Missing:
     remedy: str = ""
 
 
+class Arrived(NamedTuple):
+    """How much of a list has come: items, of how many in all if the server says so, in bytes of JSON."""
+
+    items: int
+    total: int | None
+    size_bytes: int
+
+
 class Usage(NamedTuple):
     """Usage by namespace and name, which part of it is missing; pressure and usage of nodes by name."""
 

@@ -21,10 +21,10 @@ import msgspec
 from kubectl_qos.atomic_file import replace_file
 from kubectl_qos.errors import QosError
 from kubectl_qos.transport import logging as log
-from kubectl_qos.transport.client import pool_manager
 from kubectl_qos.transport.go_decode import GoDecodeError, first_document
 from kubectl_qos.transport.kubeconfig import ResolvedContext
 from kubectl_qos.transport.net_errors import connection_error
+from kubectl_qos.transport.pool import pool_manager
 from kubectl_qos.transport.tls import KeyPair, tls_context
 
 EARLY_SECONDS: Final = 10.0

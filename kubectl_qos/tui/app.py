@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from textual import events
-from textual.app import App
 from textual.binding import BindingType
 from textual.filter import LineFilter
-from textual.notifications import SeverityLevel
-from textual.reactive import reactive
 from textual.screen import Screen
 from textual.widgets import Input
 
@@ -26,7 +23,7 @@ from kubectl_qos.k8s.kinds import WORKLOADS, Workload, find_workload
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.k8s.usage import PodKey
-from kubectl_qos.present.format import arrived_text, count
+from kubectl_qos.present.format import count
 from kubectl_qos.tui.actions import (
     ACTIONS,
     BY_NAME,
@@ -36,7 +33,8 @@ from kubectl_qos.tui.actions import (
     bindings,
     shown_key,
 )
-from kubectl_qos.tui.follower import FindPod, Follower, FollowStatus, Updated, UpdateFailed, run_in_background
+from kubectl_qos.tui.background import run_in_background
+from kubectl_qos.tui.follower import FindPod, Follower, Updated, UpdateFailed
 from kubectl_qos.tui.key_order import KeyOrder, Passed
 from kubectl_qos.tui.lists.base import ListCache
 from kubectl_qos.tui.lists.clusters import ClusterPoller
@@ -44,9 +42,11 @@ from kubectl_qos.tui.screens.base import QosScreen, TitleLine
 from kubectl_qos.tui.screens.dialogs import ConfirmDialog, HelpScreen, SaveAs, TextScreen, help_sections
 from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.screens.search import Command, Palette, SelectDialog
+from kubectl_qos.tui.shell import NO_CONTEXTS, ContextSwitch, Past, Shell
 from kubectl_qos.tui.themes import ANSI, THEMES, AsciiFilter, next_theme
 from kubectl_qos.tui.view import (
     Detail,
+    FollowStatus,
     ListKind,
     Location,
     Navigation,
@@ -58,7 +58,6 @@ from kubectl_qos.tui.view import (
     view_values,
 )
 from kubectl_qos.tui.view_model import Trends, ViewModel, newest, pod_named
-from kubectl_qos.tui.widgets.text_view import escape_lines
 from kubectl_qos.tui.write_service import WriteService
 
 if TYPE_CHECKING:
@@ -66,8 +65,6 @@ if TYPE_CHECKING:
 
     from kubectl_qos.edit.edits import Edit
     from kubectl_qos.edit.fixes import Fix
-    from kubectl_qos.metrics.deaths import Track
-    from kubectl_qos.qos.kills.analyze import Kill
 
 NO_SETTINGS: Final = Settings()
 NO_STATE: Final = UiState()
@@ -75,39 +72,7 @@ AGE_SECONDS: Final = 1
 """How often the ages in the title, and the seconds until the next try, are updated."""
 
 
-@dataclass(frozen=True, slots=True)
-class ContextSwitch:
-    """`names` reads the contexts, `open` connects to one, which may take time. All raise QosError.
-
-    `past` is that of a context. Without a name it is that of the command line.
-    """
-
-    names: Callable[[], tuple[str, ...]]
-    open: Callable[[str | None], Source]
-    past: Callable[[str | None], Past]
-
-
-class Past(Protocol):
-    """The past of a cluster. Raises QosError."""
-
-    def track(self) -> Track:
-        """The last hours that a store of metrics has, which may take time."""
-
-    def older_deaths(self, now: datetime, *, is_past: bool) -> tuple[Sequence[Kill], int]:
-        """The deaths that the store has of so many seconds, where one is named or the time is a past one."""
-
-    def source(self, at: datetime) -> Source:
-        """The cluster of a time of the track."""
-
-
-def _no_context(name: str | None) -> Any:
-    raise QosError(f'context "{name}" does not exist')
-
-
-NO_CONTEXTS: Final = ContextSwitch(tuple, _no_context, _no_context)
-
-
-class QosApp(App[QosError]):
+class QosApp(Shell):
     """Everything comes in from outside: the source, which pods, and a pod to edit at once."""
 
     TITLE = "kubectl qos"
@@ -115,9 +80,6 @@ class QosApp(App[QosError]):
     BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.APP)
     ALLOW_SELECT = False
     ENABLE_COMMAND_PALETTE = False
-
-    view_model: reactive[ViewModel | None] = reactive(None)
-    status: reactive[FollowStatus] = reactive(FollowStatus(is_live=False))
 
     def __init__(
         self,
@@ -140,9 +102,11 @@ class QosApp(App[QosError]):
         self.settings = settings
         self.state = state
         self.keys = Keys(settings.keys)
-        self.writing = WriteService(self, settings, history or HistoryFile(None), readonly=readonly)
+        self.writing = WriteService(
+            self, settings, self.keys, history or HistoryFile(None), readonly=readonly
+        )
         self.lists = ListCache()
-        self.clusters = ClusterPoller(self, contexts)
+        self.clusters = self._poller = ClusterPoller(self, contexts)
         self._contexts = contexts
         self._context_name: str | None = None
         self._live = source if source.past is None else None
@@ -304,7 +268,7 @@ class QosApp(App[QosError]):
         if not isinstance(source, QosError):
             self._save_state()
             self._context_name = name
-        elif self.clusters.take(name, source):
+        elif self._poller.take(name, source):
             self.notify(f"{name} cannot be gone to: see below the list", severity="warning")
             return
         self._go_to_source(source)
@@ -335,14 +299,6 @@ class QosApp(App[QosError]):
         if self.source.past is not None:
             run_in_background(self, work, partial(self._go_to_source, view=self.main.view))
 
-    def refuses_change(self) -> bool:
-        """Whether the past is shown, where nothing can be changed; a notification says so."""
-        past, key = self.source.past, self.keys.first("main.past")
-        if past is not None:
-            why = f"this is the past, {past_words(past)}: nothing can be changed"
-            self.notify(f"{why}; {key} leads to the present", severity="warning")
-        return past is not None
-
     def _go_to_source(self, source: Source | QosError, view: View | None = None) -> None:
         """Follow another source: a cluster with its own first view, or another time with the view of now."""
         if isinstance(source, QosError):
@@ -361,27 +317,17 @@ class QosApp(App[QosError]):
         self._follower = self._new_follower()
         self._follower.start()
 
-    def as_of(self, view_model: ViewModel) -> str:
-        """When a view model was taken, for screens that do not follow it; empty if nothing can change."""
-        return f", as of {view_model.taken:%H:%M:%S %Z}" if self.source.is_live else ""
+    def is_listing(self, kind: ListKind) -> bool:
+        return self.is_running and self.main.view.kind is kind
+
+    def show_rows(self) -> None:
+        self.main.show_rows()
 
     @property
     def main(self) -> MainScreen:
         screen = self.screen_stack[0]
         assert isinstance(screen, MainScreen)
         return screen
-
-    def whole_view_model(self) -> ViewModel | None:
-        """The view model, once it has all pods; until then a notification says so."""
-        view_model = self.view_model
-        if view_model is None:
-            self.notify("the cluster has not answered yet", severity="warning")
-        elif view_model.arrived is not None:
-            so_far = arrived_text(*view_model.arrived)
-            self.notify(f"{so_far} so far: this needs all of them", severity="warning")
-        else:
-            return view_model
-        return None
 
     def open(self, detail: Detail, pod: Pod, edits: tuple[Edit, ...] = ()) -> None:
         if detail is Detail.EDIT and self.refuses_change():
@@ -520,22 +466,6 @@ class QosApp(App[QosError]):
 
     def show_text(self, title: str, lines: Iterable[str]) -> None:
         self.push_screen(TextScreen(title, lines))
-
-    def notify(
-        self,
-        message: str,
-        *,
-        title: str = "",
-        severity: SeverityLevel = "information",
-        timeout: float | None = 4,
-        markup: bool = False,
-    ) -> None:
-        """Show a notification for `timeout` seconds; its text may come from a server."""
-        super().notify(escape_lines(message), title=title, severity=severity, timeout=timeout, markup=markup)
-
-    def copy(self, text: str, what: str) -> None:
-        self.copy_to_clipboard(text)
-        self.notify(f"copied {what}: {len(text.splitlines())} lines")
 
     def save_as(
         self, what: str, name: str, text_for: Callable[[Path], str], saved: Callable[[], None] | None = None

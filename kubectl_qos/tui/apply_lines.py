@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from kubectl_qos.edit.apply import Apply, Blocked, ConflictError, DryRunResult, Phase, UnknownOutcome
 from kubectl_qos.edit.edits import value_now
@@ -27,9 +26,6 @@ from kubectl_qos.tui.actions import Keys
 from kubectl_qos.tui.edit_target import REFUSED, EditTarget, finding_sections
 from kubectl_qos.tui.view_model import ViewModel, pod_named
 from kubectl_qos.tui.widgets.text_view import TextLine, escape_lines, yaml_line
-
-if TYPE_CHECKING:
-    from kubectl_qos.tui.running_change import RunningChange
 
 
 def error_lines(about: str, error: QosError, remedies: Sequence[str] = ()) -> list[TextLine]:
@@ -171,7 +167,7 @@ def progress_lines(
     elif on_trial and state.error is None:
         pass
     elif state.phase is Phase.FOLLOWING:
-        yield from _waiting_lines(state)
+        yield from waiting_lines(state)
         yield TextLine(f"  watching it until it has settled, {duration(seconds)} so far", "muted")
     elif state.error is not None:
         yield from _request_error_lines(state.error)
@@ -220,62 +216,8 @@ def plan_line(plan: TrialPlan) -> str:
     return f"for {duration(int(plan.seconds))}, and reverted at: {', '.join(plan.undo_if)}"
 
 
-def promise_lines(change: RunningChange) -> list[TextLine]:
-    """What a change on trial is promised before it is sent, and what not; nothing of another one."""
-    if change.plan is None:
-        return []
-    unreverted = words.unreverted_line(change.state, change.plan.undo_if)
-    lines = [TextLine(f"  on trial {plan_line(change.plan)}", "changed")]
-    return [*lines, *([TextLine(unreverted, "wrong")] if unreverted else [])]
-
-
-def trial_lines(change: RunningChange, keys: Keys) -> Iterator[TextLine]:
-    """How a change on trial has fared so far, and what reverts it; nothing of another one."""
-    plan, trial = change.plan, change.trial
-    if plan is None or change.state.result is None:
-        return
-    yield from (TextLine(f"  {line}") for line in words.trial_lines(trial))
-    if change.state.phase is Phase.FOLLOWING:
-        seen = words.trial_words(trial) or "nothing of that was seen"
-        ended = "" if change.state.is_done else ", not done yet"
-        so_far = f"{duration(change.elapsed_seconds)} so far{ended}: {seen}"
-        yield TextLine(f"  on trial {plan_line(plan)}; {so_far}", "muted")
-    else:
-        yield from trial_end_lines(change, keys)
-
-
-def trial_end_lines(change: RunningChange, keys: Keys) -> Iterator[TextLine]:
-    """Whether a change has held on trial, and whether it is reverted."""
-    undoing, seen = change.undoing, words.trial_words(change.trial)
-    progress = change.state.progress
-    if progress is not None and progress.is_reverted:
-        after = f"{progress.stage.value} after {duration(change.tried_seconds)}"
-        yield TextLine(f"  {': '.join(filter(None, [after, seen]))}", "answer")
-        return
-    if seen:
-        yield TextLine(f"! it did not hold: {seen}", "wrong")
-    elif change.state.progress is not None and not change.state.is_done:
-        last = words.progress_line(change.state.progress)
-        yield TextLine(f"! after {duration(change.tried_seconds)} last seen as: {last}", "wrong")
-    elif change.trial.fates:
-        yield TextLine(f"  it held for {duration(change.tried_seconds)}", "answer")
-    else:
-        yield TextLine("! no pod with the new values was seen", "wrong")
-    failed = undoing if undoing is None or isinstance(undoing, QosError) else undoing.state.error
-    if failed is not None:
-        yield from error_lines("it is not reverted", failed)
-    elif undoing is not None and not isinstance(undoing, QosError) and undoing.state.result is not None:
-        restored = ": the previous values are restored" if undoing.state.is_done else ""
-        line = f"  {words.revert_line(undoing.state.progress)}{restored}"
-        yield TextLine(line, "answer" if restored else "changed")
-        yield from _waiting_lines(undoing.state)
-    elif change.reverts:
-        yield TextLine("  reverting it …", "muted")
-    else:
-        yield TextLine(f"  {keys.first('app.undo')} reverts it", "muted")
-
-
-def _waiting_lines(state: Apply) -> Iterator[TextLine]:
+def waiting_lines(state: Apply) -> Iterator[TextLine]:
+    """Say that it waits for usage, which shrinking a limit needs."""
     if state.progress is not None and state.progress.waits_for_usage:
         yield TextLine(f"! {words.WAITS_FOR_USAGE}", "wrong")
 

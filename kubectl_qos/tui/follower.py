@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from textual.message import Message
 from textual.message_pump import MessagePump
 
-from kubectl_qos.cluster.source import LIVE, Health, Source, Update, UpdateStream
+from kubectl_qos.cluster.source import Health, Source, Update, UpdateStream
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.tui.background import attempt
 from kubectl_qos.tui.view_model import Trends, ViewModel, build_view_model
 
 if TYPE_CHECKING:
@@ -40,16 +41,6 @@ _SHARE_OF_A_CORE: Final = 3
 
 FindPod = Callable[[Snapshot], Pod]
 """Finds the pod that the command line names. Raises QosError if there is none."""
-
-
-@dataclass(frozen=True, slots=True)
-class FollowStatus:
-    """The state of following; `loading` until the source has answered."""
-
-    is_live: bool
-    loading: bool = False
-    paused: bool = False
-    health: Health = LIVE
 
 
 @dataclass
@@ -186,29 +177,3 @@ def message_for_update(
     if isinstance(view_model, QosError):
         return UpdateFailed(Health(view_model, update.taken))
     return Updated(update.health, view_model, target)
-
-
-def run_in_background(
-    pump: MessagePump, work: Callable[[], T], then: Callable[[T | QosError], object]
-) -> None:
-    """Run work in a thread, and `then` with its result in the UI's thread, unless the pump is closed."""
-
-    def run() -> None:
-        result = attempt(work)
-        with suppress(RuntimeError):  # the event loop is closed: the UI has ended
-            pump.call_later(then, result)
-
-    threading.Thread(target=run, name="qos-worker", daemon=True).start()
-
-
-def attempt(work: Callable[[], T]) -> T | QosError:
-    """The result of work in a thread, or its error."""
-    try:
-        return work()
-    except QosError as error:
-        return error
-    except Exception as error:  # noqa: BLE001 - nothing else would show an exception of a thread
-        return QosError(
-            f"unexpected {type(error).__name__}: {error}",
-            hint="this is a defect of kubectl-qos; kubectl qos top -v=9 shows where",
-        )

@@ -6,14 +6,17 @@ that show its state and feed it answers (screens/apply.py).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
+from textual.app import App
 from textual.message import Message
 
 from kubectl_qos.cluster.source import changed_pods
+from kubectl_qos.config.history_file import HistoryFile
 from kubectl_qos.edit import apply
 from kubectl_qos.edit.history import Entry
 from kubectl_qos.edit.patch import PatchRequest
@@ -24,14 +27,19 @@ from kubectl_qos.edit.strategy import choose_strategy
 from kubectl_qos.edit.trial import Trial, TrialPlan
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.snapshot import Snapshot
+from kubectl_qos.present import apply as of_trial
 from kubectl_qos.present.apply import alternative, on_trial, progress_line, tried, unreverted
-from kubectl_qos.tui.apply_lines import trial_end_lines
+from kubectl_qos.present.format import duration
+from kubectl_qos.tui.actions import Keys
+from kubectl_qos.tui.apply_lines import error_lines, plan_line, waiting_lines
+from kubectl_qos.tui.background import attempt
 from kubectl_qos.tui.edit_target import EditTarget
-from kubectl_qos.tui.follower import attempt
+from kubectl_qos.tui.widgets.text_view import TextLine
 
 if TYPE_CHECKING:
+    from kubectl_qos.cluster.source import Source
     from kubectl_qos.cluster.writer import Writer
-    from kubectl_qos.tui.write_service import WriteService
+    from kubectl_qos.tui.view_model import ViewModel
 
 
 @dataclass
@@ -42,6 +50,25 @@ class ChangeUpdated(Message, bubble=False):
     confirms: bool
 
 
+class Service(Protocol):
+    """What a change needs of the service that began it."""
+
+    app: App[Any]
+    keys: Keys
+    history: HistoryFile
+
+    def run(self, work: Callable[[], Any], then: Callable[[Any], object]) -> None:
+        """Run work in a thread, and `then` with its result or its QosError in the UI's thread."""
+
+    def updated(self, change: RunningChange) -> None:
+        """Remember what is pending."""
+
+    def begin_undo(
+        self, entry: Entry, related: RelatedObjects, view_model: ViewModel, source: Source
+    ) -> RunningChange:
+        """The change that reverts an entry. Raises QosError where there is none."""
+
+
 class RunningChange:
     """A change of the UI: its state, which `take` alone replaces, and its object as it was read last.
 
@@ -50,7 +77,7 @@ class RunningChange:
     """
 
     def __init__(
-        self, service: WriteService, target: EditTarget, writer: Writer | None, begun: apply.Step
+        self, service: Service, target: EditTarget, writer: Writer | None, begun: apply.Step
     ) -> None:
         self._service = service
         self._writer = writer
@@ -230,7 +257,7 @@ class RunningChange:
             entry = unreverted(self._tried, self.undoing)
             self._service.run(partial(self._service.history.put, entry), lambda _: None)
         self._service.updated(self)
-        end = [line.text.lstrip(" !") for line in trial_end_lines(self, self._service.app.keys)]
+        end = [line.text.lstrip(" !") for line in trial_end_lines(self, self._service.keys)]
         self._notify(f"{self.name}: {'; '.join(end)}", failed=bool(self.trial.seen))
 
     def _undo(self, related: RelatedObjects) -> RunningChange:
@@ -249,3 +276,58 @@ class RunningChange:
         change._is_automatic, change.is_left = True, self.is_left  # noqa: SLF001 - another one of this class
         change.take(change.state.apply())
         return change
+
+
+def promise_lines(change: RunningChange) -> list[TextLine]:
+    """What a change on trial is promised before it is sent, and what not; nothing of another one."""
+    if change.plan is None:
+        return []
+    unreverted = of_trial.unreverted_line(change.state, change.plan.undo_if)
+    lines = [TextLine(f"  on trial {plan_line(change.plan)}", "changed")]
+    return [*lines, *([TextLine(unreverted, "wrong")] if unreverted else [])]
+
+
+def trial_lines(change: RunningChange, keys: Keys) -> Iterator[TextLine]:
+    """How a change on trial has fared so far, and what reverts it; nothing of another one."""
+    plan, trial = change.plan, change.trial
+    if plan is None or change.state.result is None:
+        return
+    yield from (TextLine(f"  {line}") for line in of_trial.trial_lines(trial))
+    if change.state.phase is apply.Phase.FOLLOWING:
+        seen = of_trial.trial_words(trial) or "nothing of that was seen"
+        ended = "" if change.state.is_done else ", not done yet"
+        so_far = f"{duration(change.elapsed_seconds)} so far{ended}: {seen}"
+        yield TextLine(f"  on trial {plan_line(plan)}; {so_far}", "muted")
+    else:
+        yield from trial_end_lines(change, keys)
+
+
+def trial_end_lines(change: RunningChange, keys: Keys) -> Iterator[TextLine]:
+    """Whether a change has held on trial, and whether it is reverted."""
+    undoing, seen = change.undoing, of_trial.trial_words(change.trial)
+    progress = change.state.progress
+    if progress is not None and progress.is_reverted:
+        after = f"{progress.stage.value} after {duration(change.tried_seconds)}"
+        yield TextLine(f"  {': '.join(filter(None, [after, seen]))}", "answer")
+        return
+    if seen:
+        yield TextLine(f"! it did not hold: {seen}", "wrong")
+    elif change.state.progress is not None and not change.state.is_done:
+        last = of_trial.progress_line(change.state.progress)
+        yield TextLine(f"! after {duration(change.tried_seconds)} last seen as: {last}", "wrong")
+    elif change.trial.fates:
+        yield TextLine(f"  it held for {duration(change.tried_seconds)}", "answer")
+    else:
+        yield TextLine("! no pod with the new values was seen", "wrong")
+    failed = undoing if undoing is None or isinstance(undoing, QosError) else undoing.state.error
+    if failed is not None:
+        yield from error_lines("it is not reverted", failed)
+    elif undoing is not None and not isinstance(undoing, QosError) and undoing.state.result is not None:
+        restored = ": the previous values are restored" if undoing.state.is_done else ""
+        line = f"  {of_trial.revert_line(undoing.state.progress)}{restored}"
+        yield TextLine(line, "answer" if restored else "changed")
+        yield from waiting_lines(undoing.state)
+    elif change.reverts:
+        yield TextLine("  reverting it …", "muted")
+    else:
+        yield TextLine(f"  {keys.first('app.undo')} reverts it", "muted")

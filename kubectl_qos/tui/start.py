@@ -22,8 +22,9 @@ from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.pod_columns import BY_KEY
 from kubectl_qos.tui.actions import ACTIONS, TOGETHER
-from kubectl_qos.tui.app import NO_CONTEXTS, ContextSwitch, QosApp
+from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.follower import FindPod
+from kubectl_qos.tui.shell import NO_CONTEXTS, ContextSwitch
 from kubectl_qos.tui.themes import THEMES, needs_ascii
 from kubectl_qos.tui.view import ListKind
 

@@ -13,17 +13,16 @@ from typing import Any, Final
 from rich.cells import cell_len
 
 from kubectl_qos.analysis.pod_table import PodRow
-from kubectl_qos.cluster.source import Arrived, PastTime
+from kubectl_qos.cluster.source import LIVE, Health, PastTime
 from kubectl_qos.edit.edits import Edit
 from kubectl_qos.k8s.kinds import Workload, find_workload
 from kubectl_qos.k8s.objects import Pod
-from kubectl_qos.k8s.snapshot import Scope
+from kubectl_qos.k8s.snapshot import Arrived, Scope
 from kubectl_qos.k8s.usage import PodKey, UsageOrigin
 from kubectl_qos.present.clusters import server_version
 from kubectl_qos.present.format import arrived_text, duration, escape
 from kubectl_qos.tui.actions import Keys
 from kubectl_qos.tui.filters import RowFilter
-from kubectl_qos.tui.follower import FollowStatus
 from kubectl_qos.tui.view_model import ViewModel, living_pods, oldest_usage
 
 _BAR: Final = 6
@@ -31,6 +30,16 @@ _DAY: Final = 86_400
 
 EVERYTHING: Final = RowFilter()
 """The filter that selects every row."""
+
+
+@dataclass(frozen=True, slots=True)
+class FollowStatus:
+    """The state of following; `loading` until the source has answered."""
+
+    is_live: bool
+    loading: bool = False
+    paused: bool = False
+    health: Health = LIVE
 
 
 class ListKind(StrEnum):

@@ -5,22 +5,23 @@ Each is a `RunningChange`, imported with the first one: what changes need is a t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import partial
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from textual.app import App
 
 from kubectl_qos.cluster.source import Source
 from kubectl_qos.config.history_file import HistoryFile
 from kubectl_qos.config.settings import Settings
 from kubectl_qos.errors import QosError
-from kubectl_qos.tui.follower import run_in_background
+from kubectl_qos.tui.actions import Keys
+from kubectl_qos.tui.background import run_in_background
 
 if TYPE_CHECKING:
     from kubectl_qos.cluster.writer import Writer
     from kubectl_qos.edit.edits import Edit
     from kubectl_qos.edit.history import Entry, ValueConflict
     from kubectl_qos.edit.related import RelatedObjects
-    from kubectl_qos.tui.app import QosApp
     from kubectl_qos.tui.edit_target import EditTarget
     from kubectl_qos.tui.running_change import RunningChange
     from kubectl_qos.tui.view_model import ViewModel
@@ -32,13 +33,19 @@ class WriteService:
     `readonly` is whether the command line says that nothing is written.
     """
 
-    def __init__(self, app: QosApp, settings: Settings, history: HistoryFile, *, readonly: bool) -> None:
+    def __init__(
+        self, app: App[Any], settings: Settings, keys: Keys, history: HistoryFile, *, readonly: bool
+    ) -> None:
         self._settings = settings
         self._readonly = readonly
         self._pending: list[RunningChange] = []
         self.app = app
+        self.keys = keys
         self.history = history
-        self.run = partial(run_in_background, app)
+
+    def run(self, work: Callable[[], Any], then: Callable[[Any], object]) -> None:
+        """Run work in a thread, and `then` with its result or its QosError in the UI's thread."""
+        run_in_background(self.app, work, then)
 
     def is_readonly(self, context: str) -> bool:
         return self._readonly or bool(self._settings.for_context(context).readonly)

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from kubectl_qos.cluster.http import PART_BYTES, _unzipped
 from kubectl_qos.cluster.kube_api import KubeApi
 from kubectl_qos.cluster.pager import PageItems, _meta
-from kubectl_qos.cluster.source import Arrived
 from kubectl_qos.errors import ApiError, QosError
+from kubectl_qos.k8s.snapshot import Arrived
 from kubectl_qos.k8s.usage import usage_by_pod
 from tests.cluster.cluster_objects import metrics, node, pod
 from tests.cluster.conftest import ConnectTo, PageSize

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from kubectl_qos.cli import completion as protocol
 from kubectl_qos.cli.commands import COMMANDS
-from kubectl_qos.cli.completion import Candidate, Completions, complete
+from kubectl_qos.cli.completion import complete
+from kubectl_qos.cli.completion.candidates import Candidate, Completions
 from kubectl_qos.cli.main import build_parser
 from tests.cluster.kubeconfigs import kubeconfig, write
 from tests.cluster.kubectl import KUBECTL, needs_kubectl

@@ -27,7 +27,7 @@ from kubectl_qos.k8s.objects import Pod, PodStatus
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.apply import WAITS_FOR_USAGE
-from kubectl_qos.tui import apply_lines
+from kubectl_qos.tui import apply_lines, running_change
 from kubectl_qos.tui.actions import Keys
 from kubectl_qos.tui.edit_target import EditTarget, related_sections
 from kubectl_qos.tui.view_model import ViewModel, build_view_model
@@ -100,7 +100,7 @@ def test_what_the_kubelet_says_of_a_trial_that_is_reverted(progress: Progress | 
     undoing: Any = SimpleNamespace(state=undone)
     state = SimpleNamespace(progress=None)
     change: Any = SimpleNamespace(undoing=undoing, trial=Trial(infeasible=""), reverts=True, state=state)
-    lines = [line.text for line in apply_lines.trial_end_lines(change, KEYS)]
+    lines = [line.text for line in running_change.trial_end_lines(change, KEYS)]
     assert lines[-len(end) :] == end
 
 
@@ -110,7 +110,7 @@ def test_what_the_kubelet_says_of_a_trial_that_is_reverted(progress: Progress | 
 def test_a_trial_whose_change_is_not_carried_out_yet_says_so(is_done: bool, words: str) -> None:
     state = SimpleNamespace(result=1, phase=Phase.FOLLOWING, is_done=is_done)
     change: Any = SimpleNamespace(plan=TrialPlan(), trial=Trial(), state=state, elapsed_seconds=9)
-    (line,) = apply_lines.trial_lines(change, KEYS)
+    (line,) = running_change.trial_lines(change, KEYS)
     assert words in line.text
 
 
@@ -119,12 +119,12 @@ def test_what_a_trial_promises_and_what_not(facts: ViewModel, limit: str, warns:
     pod = pod_named(facts.snapshot, API)
     state, _ = begin(facts, pod, [replace(memory(limit), side=Side.LIMITS)], around(pod))
     change: Any = SimpleNamespace(plan=TrialPlan(), state=state)
-    first, *more = apply_lines.promise_lines(change)
+    first, *more = running_change.promise_lines(change)
     assert first.text == "  on trial for 10m, and reverted at: restarts, oom, infeasible"
     why = "! not reverted while a container waits after an OOM kill: before 1.36.4 kubelets raise"
     assert [line.text.startswith(why) for line in more] == [True] * warns
     change.plan = TrialPlan(undo_if=(Condition.RESTARTS,))
-    assert len(apply_lines.promise_lines(change)) == 1, "an OOM kill reverts nothing"
+    assert len(running_change.promise_lines(change)) == 1, "an OOM kill reverts nothing"
 
 
 @pytest.fixture(scope="module")
@@ -286,7 +286,7 @@ def test_a_bad_end_is_an_end(facts: ViewModel, stage: Stage) -> None:
 )
 def test_who_may_write(facts: ViewModel, settings: Settings, readonly: bool, sentence: str) -> None:
     app: Any = None
-    service = WriteService(app, settings, HistoryFile(None), readonly=readonly)
+    service = WriteService(app, settings, KEYS, HistoryFile(None), readonly=readonly)
     pod = pod_named(facts.snapshot, API)
     target = EditTarget(pod, facts, ScriptedSource(demo()))
     state = service.begin(target, [memory("1Gi")], around(pod)).state
@@ -316,8 +316,8 @@ class Screens:
 )
 def test_the_answer_to_a_change_that_was_left(facts: ViewModel, error: QosError | None, text: str) -> None:
     app: Any = Screens()
-    service = WriteService(app, Settings(), HistoryFile(None), readonly=False)
-    service.run = lambda *_: None  # type: ignore[assignment]
+    service = WriteService(app, Settings(), KEYS, HistoryFile(None), readonly=False)
+    service.run = lambda *_: None  # type: ignore[method-assign]
     pod = pod_named(facts.snapshot, API)
     change = service.begin(EditTarget(pod, facts, ScriptedSource(demo())), [memory("1Gi")], around(pod))
     request = change.state.request

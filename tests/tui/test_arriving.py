@@ -6,8 +6,8 @@ from dataclasses import replace
 from queue import Queue
 
 from kubectl_qos.cluster.files import DEMO_TIME
-from kubectl_qos.cluster.source import LIVE, Arrived, Update, UpdateStream
-from kubectl_qos.k8s.snapshot import PodsByNode, Scope, Snapshot
+from kubectl_qos.cluster.source import LIVE, Update, UpdateStream
+from kubectl_qos.k8s.snapshot import Arrived, PodsByNode, Scope, Snapshot
 from kubectl_qos.tui.follower import Updated, message_for_update
 from kubectl_qos.tui.lists.pods import NO_RANK_YET
 from kubectl_qos.tui.view import View, list_title

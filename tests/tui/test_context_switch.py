@@ -10,8 +10,9 @@ from kubectl_qos.config.settings import ContextSettings, Settings
 from kubectl_qos.config.state import UiState
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.tui.app import ContextSwitch, QosApp
+from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.screens.search import SelectDialog
+from kubectl_qos.tui.shell import ContextSwitch
 from kubectl_qos.tui.view import ListKind, View, view_values
 from tests.tui.sources import Run, ScriptedSource, demo, running, with_usage, without
 from tests.tui.test_past import Store

@@ -24,11 +24,12 @@ from kubectl_qos.config.state import UiState
 from kubectl_qos.k8s.kinds import Workload
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.tui.actions import ACTIONS, Action, BindingGroup, Keys, actions_in_group
-from kubectl_qos.tui.app import ContextSwitch, QosApp
+from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.lists.base import ListTable
 from kubectl_qos.tui.screens.base import QosScreen
 from kubectl_qos.tui.screens.edit import EditScreen
 from kubectl_qos.tui.screens.explain import CollapsibleTitle
+from kubectl_qos.tui.shell import ContextSwitch
 from kubectl_qos.tui.themes import ANSI, THEMES
 from kubectl_qos.tui.view import ListKind, View
 from kubectl_qos.tui.widgets.line_table import HEADER, LineTable

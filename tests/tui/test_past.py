@@ -22,11 +22,12 @@ from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.evidence import Diagnosis
 from kubectl_qos.qos.reason import Confidence, Mechanism
 from kubectl_qos.qos.simulation.node_state import NO_GROWTH
-from kubectl_qos.tui.app import ContextSwitch, QosApp
+from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.edit_target import EditTarget
 from kubectl_qos.tui.lists.pods import PodList
 from kubectl_qos.tui.screens.base import TitleLine
 from kubectl_qos.tui.screens.past import BEFORE, FAR, NO_DEATHS, STEP, Times
+from kubectl_qos.tui.shell import ContextSwitch
 from kubectl_qos.tui.view import View, past_words
 from kubectl_qos.tui.view_model import Trends, build_view_model
 from kubectl_qos.tui.widgets.line_table import LineTable

@@ -31,9 +31,10 @@ from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.quota import ResourceQuota, ResourceQuotaStatus
 from kubectl_qos.k8s.snapshot import OTHER_PODS, Missing, Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
-from kubectl_qos.tui.app import ContextSwitch, QosApp
+from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.screens import browse
 from kubectl_qos.tui.screens.explain import ExplainScreen
+from kubectl_qos.tui.shell import ContextSwitch
 from kubectl_qos.tui.widgets import line_table
 from tests.tui.conftest import SNAPSHOTS, Picture, Size
 from tests.tui.sources import (

@@ -14,7 +14,8 @@ from kubectl_qos.demo.source import LivingDemo
 from kubectl_qos.errors import ApiError, InputError
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.tui import start as start_module
-from kubectl_qos.tui.app import ContextSwitch, QosApp
+from kubectl_qos.tui.app import QosApp
+from kubectl_qos.tui.shell import ContextSwitch
 
 KUBECONFIG = """
 current-context: test

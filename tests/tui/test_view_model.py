@@ -16,11 +16,18 @@ from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import UsageOrigin
 from kubectl_qos.tui.actions import Keys
 from kubectl_qos.tui.filters import RowFilter
-from kubectl_qos.tui.follower import FollowStatus
 from kubectl_qos.tui.lists.base import RowSelection
 from kubectl_qos.tui.lists.panes import first_lines, with_more
 from kubectl_qos.tui.lists.pods import PodList
-from kubectl_qos.tui.view import View, empty_sentence, ended_pods, freshness, list_title, title_words
+from kubectl_qos.tui.view import (
+    FollowStatus,
+    View,
+    empty_sentence,
+    ended_pods,
+    freshness,
+    list_title,
+    title_words,
+)
 from kubectl_qos.tui.view_model import (
     PodGroup,
     Trends,

@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from kubectl_qos import __version__
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_output
 from kubectl_qos.cli.sources import open_connection, resolve_source
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.present.format import escape
+from kubectl_qos.version import __version__
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from kubectl_qos import __version__
 from kubectl_qos.cli import output, sources
 from kubectl_qos.cli.flags import add_contexts, add_output, add_switch
 from kubectl_qos.errors import EXIT_TROUBLE, InputError, QosError, UsageError, trouble
+from kubectl_qos.version import __version__
 
 if TYPE_CHECKING:
     from kubectl_qos.check.findings import Context, Subject

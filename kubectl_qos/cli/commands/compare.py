@@ -80,7 +80,7 @@ def run(options: Options) -> int:
         any_kind=options.source.has_files,
     )
     resolved = resolve_source(source.on_node(node))
-    scope = resolved.named([reference]) if reference else resolved.scope
+    scope = resolved.named(reference.name) if reference else resolved.scope
     snapshot = resolved.source.snapshot(scope)
     pod = find_pod(reference, snapshot, resolved) if reference else None
     require_places(resolved, snapshot)

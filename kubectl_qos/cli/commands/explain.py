@@ -84,7 +84,7 @@ def _explain(
 
     # The pods of a workload have other names than it has.
     only_pods = references and all(one.kind == "Pod" for one in references)
-    scope = resolved.named(references) if only_pods else resolved.scope
+    scope = resolved.named(*(reference.name for reference in references)) if only_pods else resolved.scope
     snapshot, ranges = resources.with_limit_ranges(resolved, scope)
     pods, missing = [], list[QosError]()
     for one in references:

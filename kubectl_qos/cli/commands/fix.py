@@ -22,6 +22,7 @@ from kubectl_qos.cli.flags import (
     add_trial_flags,
     add_write_flags,
 )
+from kubectl_qos.cli.set_options import Options as SetOptions
 from kubectl_qos.errors import InputError, QosError, UsageError
 
 if TYPE_CHECKING:
@@ -221,9 +222,9 @@ def _check_flags(options: Options, node: str | None, reference: resources.Refere
         raise UsageError(f"{of_kubelet[0]} takes a node alone", hint=f"fix node/worker-1 {of_kubelet[0]} …")
 
 
-def _set_options(options: Options, node: str | None) -> set_command.Options:
+def _set_options(options: Options, node: str | None) -> SetOptions:
     """Those with which `set` would make the same change."""
-    return set_command.Options(
+    return SetOptions(
         source=options.source.on_node(node),
         apply=options.apply,
         target=options.target,
@@ -258,7 +259,7 @@ def _find(
     if reference is None:
         scope = replace(scope, namespace=options.source.namespace)
     is_pod = reference is not None and reference.kind == "Pod"
-    of_pod = resolved.named([reference]) if reference and is_pod else scope
+    of_pod = resolved.named(reference.name) if reference and is_pod else scope
     snapshot, _ = resources.with_limit_ranges(resolved, of_pod)
     resources.require_places(resolved, snapshot)
     if reference is None:

@@ -272,7 +272,7 @@ def facts_of(
     """Pods, nodes and events of a source. Raises QosError."""
     # A workload's pods have other names.
     only_pods = references and all(reference.kind == "Pod" for reference in references)
-    scope = resolved.named(references) if only_pods else resolved.scope
+    scope = resolved.named(*(reference.name for reference in references)) if only_pods else resolved.scope
     snapshot = resolved.source.snapshot(scope)
     if not references and not has_logs:
         resources.require_places(resolved, snapshot)

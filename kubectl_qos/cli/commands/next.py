@@ -90,7 +90,7 @@ def _read(options: Options) -> tuple[Deaths, Snapshot, sources.ResolvedSource]:
     namespace = options.source.namespace if reference is None else resolved.scope.namespace
     wanted = replace(resolved.scope, namespace=namespace, node=node, names=frozenset())
     is_pod = reference is not None and reference.kind == "Pod"
-    scope = resolved.named([reference]) if reference and is_pod else wanted
+    scope = resolved.named(reference.name) if reference and is_pod else wanted
     snapshot, _ = resources.with_limit_ranges(resolved, scope)
     resources.require_places(resolved, snapshot)
     if reference is not None:

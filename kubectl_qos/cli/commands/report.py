@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kubectl_qos import __version__
 from kubectl_qos.cli import output, resources, sources
 from kubectl_qos.cli.commands import kills as kills_command
 from kubectl_qos.cli.flags import add_at, add_bundle, add_output, add_target
 from kubectl_qos.errors import EXIT_ERROR, QosError, UsageError
+from kubectl_qos.version import __version__
 
 if TYPE_CHECKING:
     from kubectl_qos.analysis.incident import About, Incident

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output, resources, sources
 from kubectl_qos.cli.flags import (
@@ -19,14 +19,14 @@ from kubectl_qos.cli.flags import (
     add_trial_flags,
     add_write_flags,
 )
+from kubectl_qos.cli.set_options import Options
 from kubectl_qos.errors import EXIT_ERROR, EXIT_TROUBLE, ApiError, InputError, QosError, UsageError, trouble
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.apply import ApplyShell
-    from kubectl_qos.cli.options import ApplyOptions, SourceOptions
     from kubectl_qos.cli.set_edits import EditRequest
     from kubectl_qos.edit.edits import Edit
-    from kubectl_qos.edit.preview import Preview, StrategyKind
+    from kubectl_qos.edit.preview import Preview
     from kubectl_qos.k8s.objects import Pod
     from kubectl_qos.k8s.snapshot import Scope, Snapshot
 
@@ -63,63 +63,6 @@ examples:
 CLASSES: Final = ("guaranteed", "burstable", "besteffort")
 EXIT_CHANGES: Final = 1
 """With --exit-code, as `kubectl diff` ends where something differs."""
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What to change, and how. `requests` and `limits` are None where the flag is not given."""
-
-    source: SourceOptions
-    apply: ApplyOptions
-    target: tuple[str, ...]
-    requests: tuple[str, ...] | None
-    limits: tuple[str, ...] | None
-    containers: tuple[str, ...]
-    pod_level: bool
-    target_class: str | None
-    outlive: str | None
-    rank_below: int | None
-    by: Literal["in-place", "template"] | None
-    output: str | None
-    exit_code: bool
-    write: str | None
-    into: Literal["base", "overlay"] | None
-
-    @property
-    def writes(self) -> bool:
-        """Whether a file is changed."""
-        return self.write is not None
-
-    @property
-    def tree(self) -> str | None:
-        """The working tree in which the source is changed, if that is asked for."""
-        return self.write or (self.source.kustomize if self.writes else None)
-
-    @property
-    def is_dry_write(self) -> bool:
-        """Whether only the diff of what would be written is printed."""
-        return self.writes and self.apply.dry_run != "none"
-
-    @property
-    def has_text_for_git(self) -> bool:
-        """Whether stdout is a commit message or a diff, and nothing else."""
-        return self.output is None and (self.tree is not None or self.is_dry_write)
-
-    @property
-    def strategy(self) -> StrategyKind | None:
-        """That of --by, None without it."""
-        from kubectl_qos.edit.preview import StrategyKind
-
-        return {"in-place": StrategyKind.IN_PLACE, "template": StrategyKind.TEMPLATE}.get(self.by or "")
-
-    @property
-    def applies(self) -> bool:
-        """Whether more is done than to print, or to write to a file."""
-        if self.source.has_files or self.writes:
-            return False
-        return (
-            (self.output is None and not self.source.demo) or self.apply.yes or self.apply.dry_run == "server"
-        )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -291,7 +234,7 @@ def _scope(
     if options.source.reads_store:
         # What pods of a workload have used is known by their names.
         return resolved.scope
-    scope = resolved.named(references)
+    scope = resolved.named(*(reference.name for reference in references))
     if not (resolved.source.is_live and references and references[0].kind in WORKLOADS):
         return scope
     return to_pods(resolved.source.find(references[0].kind, scope.namespace, references[0].name), scope)

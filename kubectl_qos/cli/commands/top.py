@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from kubectl_qos.cli import flags, output, resources, sources
-from kubectl_qos.errors import EXIT_ERROR
+from kubectl_qos.errors import EXIT_ERROR, UsageError
 
 if TYPE_CHECKING:
-    from kubectl_qos.cli.options import SourceOptions, TableFormat
+    from kubectl_qos.cli.options import SourceOptions, TableOptions
     from kubectl_qos.cli.top_tables import NodeTable, PodTable
     from kubectl_qos.cli.watch import TableView
 
@@ -50,13 +50,7 @@ class Options:
 
     source: SourceOptions
     names: tuple[str, ...]
-    containers: bool
-    min_risk: str | None
-    sort_by: str | None
-    watch: bool
-    label_columns: tuple[str, ...]
-    show_labels: bool
-    format: TableFormat
+    table: TableOptions
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -105,22 +99,22 @@ def run(options: Options) -> int:
     if options.source.is_fleet:
         from kubectl_qos.cli import fleet
 
-        fleet.refuse(options.source, {"-w": options.watch})
+        fleet.refuse(options.source, {"-w": options.table.watch})
         kind = "NodeMemory" if _is_of_nodes(references) else "PodRank"
         return fleet.print_tables(
             options.source,
-            options.format,
+            options.table.format,
             kind,
             lambda source: _read(*_resolve(replace(options, source=source), references), references),
         )
     command, resolved = _resolve(options, references)
-    if options.watch:
-        return watch(command, resolved, options.format)
+    if options.table.watch:
+        return watch(command, resolved, options.table.format)
     view = _read(command, resolved, references)
     if view.rows or not (view.missing or resolved.failed):
-        print_table(view, options.format, resolved.source.now())
+        print_table(view, options.table.format, resolved.source.now())
     resolved.print_notes()
-    output.notes((*(view.ages if options.format.output != "name" else ()), *view.notes))
+    output.notes((*(view.ages if options.table.format.output != "name" else ()), *view.notes))
     for error in view.missing:
         output.print_error(error)
     return EXIT_ERROR if resolved.failed or view.missing else 0
@@ -141,13 +135,19 @@ def _resolve(
 
     source, names = options.source, [one.name for one in references if one.name]
     of_nodes = _is_of_nodes(references)
-    command = NodeTable(options, names) if of_nodes else PodTable(options, references)
+    if of_nodes and source.field_selector:
+        raise UsageError("--field-selector selects among pods, not among nodes", hint="kubectl qos top pods")
+    command = (
+        NodeTable(options.table, names)
+        if of_nodes
+        else PodTable(options.table, references, is_fleet=source.is_fleet)
+    )
     if of_nodes and len(names) == 1 and source.node is None:
         source = source.on_node(names[0])
     # Pods of a workload have other names.
     pod_names = () if _workloads(references) and not source.selector else names
     return command, sources.resolve_source(
-        source, pod_names, only_ranking=command.only_ranking, lives=options.watch
+        source, pod_names, only_ranking=command.only_ranking, lives=options.table.watch
     )
 
 

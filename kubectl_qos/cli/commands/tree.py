@@ -95,7 +95,7 @@ def _node_trees(resolved: sources.ResolvedSource) -> _Trees:
 def _pod_tree(reference: resources.Reference, resolved: sources.ResolvedSource) -> _Trees:
     from kubectl_qos.qos.cgroup.tree import path_to
 
-    snapshot = resolved.source.snapshot(resolved.named([reference]))
+    snapshot = resolved.source.snapshot(resolved.named(reference.name))
     pod = resources.find_pod(reference, snapshot, resolved)
     resources.require_cgroup(pod)
     pods = snapshot.by_node().get(pod.node_name, [])

@@ -153,7 +153,7 @@ def _find_pods(
     from kubectl_qos.cli.verify_readers import VerifiedPods
 
     if reference is not None:
-        snapshot = resolved.source.snapshot(resolved.named([reference]))
+        snapshot = resolved.source.snapshot(resolved.named(reference.name))
         pod = resources.find_pod(reference, snapshot, resolved)
         resources.require_cgroup(pod)
         if not pod.node_name:

@@ -9,12 +9,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from kubectl_qos import __version__
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_output, add_switch
 from kubectl_qos.cli.sources import open_connection, resolve_source
 from kubectl_qos.errors import EXIT_ERROR, ApiError, InputError, QosError, UsageError
 from kubectl_qos.present.format import count, escape
+from kubectl_qos.version import __version__
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions

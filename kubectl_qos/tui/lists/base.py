@@ -21,8 +21,8 @@ from kubectl_qos.present.groups import NAMESPACE_COLUMNS, WORKLOAD_COLUMNS
 from kubectl_qos.present.node_columns import NODE_COLUMNS
 from kubectl_qos.present.output import Column, ColumnType, table, table_values, to_csv, to_json, to_yaml
 from kubectl_qos.present.pod_columns import VALUE_COLUMNS
+from kubectl_qos.tui.background import attempt
 from kubectl_qos.tui.filters import Fields, RowFilter
-from kubectl_qos.tui.follower import attempt
 from kubectl_qos.tui.view import ListKind, View
 from kubectl_qos.tui.view_model import ViewModel
 from kubectl_qos.tui.widgets.column_layout import fitting_columns, moved

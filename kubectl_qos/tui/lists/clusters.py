@@ -26,8 +26,8 @@ from kubectl_qos.present.clusters import (
     worst_text,
 )
 from kubectl_qos.present.format import age, count, duration, escape
+from kubectl_qos.tui.background import attempt, run_in_background
 from kubectl_qos.tui.filters import Fields
-from kubectl_qos.tui.follower import attempt, run_in_background
 from kubectl_qos.tui.lists.base import ListDefinition, ListRows
 from kubectl_qos.tui.view import ListKind, View
 from kubectl_qos.tui.view_model import ViewModel
@@ -35,7 +35,7 @@ from kubectl_qos.tui.widgets.table import Token
 from kubectl_qos.tui.widgets.text_view import TextLayout, paragraphs
 
 if TYPE_CHECKING:
-    from kubectl_qos.tui.app import ContextSwitch, QosApp
+    from kubectl_qos.tui.shell import ContextSwitch, Shell
 
 POLL_SECONDS: Final = 60
 """From one round over the clusters to the next: each lists all pods of each."""
@@ -50,7 +50,7 @@ class ClusterPoller:
     row and the connection, so that credential plugins need not run each time.
     """
 
-    def __init__(self, app: QosApp, contexts: ContextSwitch) -> None:
+    def __init__(self, app: Shell, contexts: ContextSwitch) -> None:
         self._app = app
         self._contexts = contexts
         self._rows: dict[str, ClusterRow] = {}
@@ -83,7 +83,7 @@ class ClusterPoller:
 
     @property
     def _is_shown(self) -> bool:
-        return self._app.is_running and self._app.main.view.kind is ListKind.CLUSTERS
+        return self._app.is_listing(ListKind.CLUSTERS)
 
     def _names(self) -> Sequence[str]:
         try:
@@ -136,7 +136,7 @@ class ClusterPoller:
                 answer = replace(self._rows[name], error=answer)
             self._rows[name] = answer
             if self._is_shown:
-                self._app.main.show_rows()
+                self._app.show_rows()
         return is_known and self._is_shown
 
     def _all_read(self, was_left: bool | QosError) -> None:

@@ -23,7 +23,7 @@ from kubectl_qos.present.node_columns import memory_bar, memory_ticks
 from kubectl_qos.present.output import NUMBER, Align, Column, column
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.simulation.node_state import NO_GROWTH
-from kubectl_qos.tui.follower import run_in_background
+from kubectl_qos.tui.background import run_in_background
 from kubectl_qos.tui.view import View, bar, group_name
 from kubectl_qos.tui.view_model import PodGroup, Trends, ViewModel, namespaces_on
 from kubectl_qos.tui.widgets.line_table import LineTable

@@ -30,7 +30,7 @@ from kubectl_qos.present.apply import (
     strategy_title,
 )
 from kubectl_qos.present.format import escape
-from kubectl_qos.tui import apply_lines
+from kubectl_qos.tui import apply_lines, running_change
 from kubectl_qos.tui.actions import BindingGroup
 from kubectl_qos.tui.running_change import ChangeUpdated, RunningChange
 from kubectl_qos.tui.screens.base import QosScreen
@@ -165,7 +165,7 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
         change = self.change
         lines = apply_lines.answer_lines(change.state, change.target, self.qos.keys)
         killed = apply_lines.killed_lines(change.target.pod, self.qos.view_model)
-        return [*killed, *lines, *apply_lines.promise_lines(change)]
+        return [*killed, *lines, *running_change.promise_lines(change)]
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         del parameters
@@ -211,7 +211,7 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
         request = state.accepted.request
         lines = confirm_lines(writer.context, writer.server, request, state.preview, state.strategy)
         lines += dry_run_lines(request, state.accepted.stored, state.accepted.warnings)[1:]
-        lines += [line.text.lstrip() for line in apply_lines.promise_lines(self.change)]
+        lines += [line.text.lstrip() for line in running_change.promise_lines(self.change)]
         typed = writer.context if self.qos.writing.confirms_by_name(writer.context) else ""
         question = f"Write this to the cluster{although(state.preview, state.strategy)}?"
         self.qos.push_screen(ConfirmWrite(question, lines, typed), self._confirmed)
@@ -302,7 +302,7 @@ class ProgressScreen(QosScreen, group=BindingGroup.PROGRESS):
             lines += apply_lines.killed_lines(change.target.pod, self.qos.view_model, change.sent_at)
         if change.state.is_done and self.qos.view_model is not None:
             lines += apply_lines.death_lines(change.target, self.qos.view_model)
-        lines += apply_lines.trial_lines(change, keys)
+        lines += running_change.trial_lines(change, keys)
         problem = self.qos.writing.history.problem
         if problem and change.state.phase is Phase.SETTLED:
             lines.append(TextLine(f"! {escape(problem)}", "wrong"))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, cast
+from typing import Any, ClassVar, Final, Generic, TypeVar, cast
 
 from rich.cells import cell_len, set_cell_size
 from textual.app import ComposeResult
@@ -22,12 +22,10 @@ from textual.widgets._footer import FooterKey
 
 from kubectl_qos.errors import QosError
 from kubectl_qos.tui.actions import BY_NAME, BindingGroup, bindings, footer_sections
-from kubectl_qos.tui.follower import run_in_background
+from kubectl_qos.tui.background import run_in_background
+from kubectl_qos.tui.shell import Shell
 from kubectl_qos.tui.view_model import ViewModel
 from kubectl_qos.tui.widgets.text_view import TextScroll
-
-if TYPE_CHECKING:
-    from kubectl_qos.tui.app import QosApp
 
 ResultT = TypeVar("ResultT")
 BuiltT = TypeVar("BuiltT")
@@ -181,8 +179,8 @@ class SingleDismissScreen(Screen[ResultT]):
         super().__init_subclass__(**options)
 
     @property
-    def qos(self) -> QosApp:
-        return cast("QosApp", self.app)
+    def qos(self) -> Shell:
+        return cast("Shell", self.app)
 
     @property
     def is_uppermost(self) -> bool:

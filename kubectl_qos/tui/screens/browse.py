@@ -21,8 +21,8 @@ from kubectl_qos.present.explanation import explain_pod
 from kubectl_qos.present.format import arrived_text, escape
 from kubectl_qos.present.next_death import distance, killed_by, victim
 from kubectl_qos.qos.simulation.next_death import NextDeath
+from kubectl_qos.tui.background import run_in_background
 from kubectl_qos.tui.filters import filter_completions
-from kubectl_qos.tui.follower import run_in_background
 from kubectl_qos.tui.go_to import go_to_completions
 from kubectl_qos.tui.lists.base import BuiltList, ListDefinition, ListQuery, ListRows, ListTable, RowSelection
 from kubectl_qos.tui.lists.clusters import ClusterList

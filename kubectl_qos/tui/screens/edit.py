@@ -30,6 +30,7 @@ from kubectl_qos.present.score import cheapest_section
 from kubectl_qos.qos.oom_score import is_mirror, is_static
 from kubectl_qos.qos.qos_class import QosClass, steps_to
 from kubectl_qos.tui.actions import BindingGroup
+from kubectl_qos.tui.background import run_in_background
 from kubectl_qos.tui.edit_lines import (
     deaths_layout,
     files_layout,
@@ -38,7 +39,6 @@ from kubectl_qos.tui.edit_lines import (
     values_layout,
 )
 from kubectl_qos.tui.edit_target import EditTarget, related_sections
-from kubectl_qos.tui.follower import run_in_background
 from kubectl_qos.tui.screens.apply import ApplyOutcome, ApplyScreen
 from kubectl_qos.tui.screens.base import MIN_WIDTH, QosScreen
 from kubectl_qos.tui.screens.dialogs import ConfirmDialog, NumberDialog

@@ -29,8 +29,9 @@ from kubectl_qos.present.format import escape
 from kubectl_qos.present.output import Section
 from kubectl_qos.present.score import MOST_SCORE, ScoreParts, cheapest_section
 from kubectl_qos.tui.actions import BindingGroup, bindings
-from kubectl_qos.tui.follower import FollowStatus, attempt, run_in_background
+from kubectl_qos.tui.background import attempt, run_in_background
 from kubectl_qos.tui.screens.base import BuiltScreen, QosScreen
+from kubectl_qos.tui.view import FollowStatus
 from kubectl_qos.tui.view_model import ViewModel, newest
 from kubectl_qos.tui.widgets import text_view
 

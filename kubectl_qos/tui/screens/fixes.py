@@ -39,7 +39,7 @@ from kubectl_qos.present.output import Column, column
 from kubectl_qos.present.reasons import unmeasured_notes
 from kubectl_qos.qos.simulation.node_state import state_of_node
 from kubectl_qos.tui.actions import BindingGroup
-from kubectl_qos.tui.follower import run_in_background
+from kubectl_qos.tui.background import run_in_background
 from kubectl_qos.tui.screens.base import Dialog
 from kubectl_qos.tui.widgets.column_layout import fitting_columns
 from kubectl_qos.tui.widgets.line_table import HEADER, LineTable, Spans

@@ -26,9 +26,9 @@ from kubectl_qos.present.reasons import missing_sentence
 from kubectl_qos.qos.kills.analyze import Kill, find_kills
 from kubectl_qos.qos.reason import Confidence
 from kubectl_qos.tui.actions import BindingGroup
-from kubectl_qos.tui.follower import FollowStatus, run_in_background
+from kubectl_qos.tui.background import run_in_background
 from kubectl_qos.tui.screens.base import QosScreen
-from kubectl_qos.tui.view import Detail
+from kubectl_qos.tui.view import Detail, FollowStatus
 from kubectl_qos.tui.view_model import ViewModel, pod_named
 from kubectl_qos.tui.widgets.column_layout import fitting_columns
 from kubectl_qos.tui.widgets.line_table import HEADER, LineTable
@@ -44,7 +44,7 @@ from kubectl_qos.tui.widgets.text_view import (
 )
 
 if TYPE_CHECKING:
-    from kubectl_qos.tui.app import Past
+    from kubectl_qos.tui.shell import Past
 
 _IMPORTANCE: Final = "pod by sure time pod namespace container node node exit reason"
 _LEFT_OUT: Final = frozenset({"score", "freed", "victim", "place"})

@@ -16,8 +16,8 @@ from kubectl_qos.k8s.kinds import find_workload
 from kubectl_qos.present.format import UNKNOWN, escape
 from kubectl_qos.present.next_death import nothing
 from kubectl_qos.tui.actions import BindingGroup, actions_in_group
+from kubectl_qos.tui.background import run_in_background
 from kubectl_qos.tui.filters import RowFilter
-from kubectl_qos.tui.follower import run_in_background
 from kubectl_qos.tui.go_to import Destination, GoTo, parse_go_to
 from kubectl_qos.tui.lists.base import ListTable, export_rows
 from kubectl_qos.tui.screens.browse import WITH_SIDEBAR, BrowseScreen

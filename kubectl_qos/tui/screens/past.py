@@ -23,7 +23,7 @@ from kubectl_qos.metrics.deaths import Track
 from kubectl_qos.present.format import duration, escape, full_name
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.tui.actions import BindingGroup, actions_in_group
-from kubectl_qos.tui.follower import run_in_background
+from kubectl_qos.tui.background import run_in_background
 from kubectl_qos.tui.screens.dialogs import InputDialog
 from kubectl_qos.tui.view import past_words
 from kubectl_qos.tui.widgets.simulation import Slider

@@ -16,7 +16,7 @@ from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.present.output import to_yaml
 from kubectl_qos.tui.actions import BindingGroup
-from kubectl_qos.tui.follower import run_in_background
+from kubectl_qos.tui.background import run_in_background
 from kubectl_qos.tui.screens.base import QosScreen
 from kubectl_qos.tui.widgets.text_view import TextScroll, TextView, escape_lines, paragraphs, yaml_layout
 

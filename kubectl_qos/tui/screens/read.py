@@ -22,7 +22,7 @@ from kubectl_qos.present.output import to_yaml
 from kubectl_qos.present.timeline import lines
 from kubectl_qos.qos.kills.evidence import OOM_KILLED
 from kubectl_qos.tui.actions import BindingGroup
-from kubectl_qos.tui.follower import run_in_background
+from kubectl_qos.tui.background import run_in_background
 from kubectl_qos.tui.screens.base import QosScreen
 from kubectl_qos.tui.view import pod_name
 from kubectl_qos.tui.widgets.text_view import (

@@ -22,7 +22,7 @@ from kubectl_qos.present.format import escape
 from kubectl_qos.present.output import Column, ColumnType, column, largest_first
 from kubectl_qos.tui.actions import BindingGroup
 from kubectl_qos.tui.apply_lines import error_lines
-from kubectl_qos.tui.follower import run_in_background
+from kubectl_qos.tui.background import run_in_background
 from kubectl_qos.tui.running_change import RunningChange
 from kubectl_qos.tui.screens.apply import ApplyOutcome, ApplyScreen
 from kubectl_qos.tui.screens.base import QosScreen

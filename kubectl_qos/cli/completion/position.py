@@ -1,0 +1,139 @@
+"""Where in the grammar of the command line the word stands that is being typed."""
+
+# The positions are those of argparse, which keeps its actions to itself.
+# ruff: noqa: SLF001
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from kubectl_qos.cli.flags import Switch
+from kubectl_qos.cli.main import build_parser, subcommands
+
+
+class Position(NamedTuple):
+    """Where in the grammar the word that is being typed stands; before any command that is empty.
+
+    `action` is the flag or operand whose value is being typed, if it is one, `word` as much as there is of
+    that, or of the name of a flag; `flag` is what stands before the sign in `--flag=VALUE`. `flags` are those
+    of the command where the name of one is being typed, or `--flag=VALUE`. `operands` are the words before it
+    that belong to no flag, `namespace` has the values of the flags there.
+    """
+
+    command: str
+    action: argparse.Action | None
+    word: str
+    flag: str
+    flags: tuple[argparse.Action, ...]
+    operands: tuple[str, ...]
+    namespace: argparse.Namespace
+
+
+def find_position(words: Sequence[str]) -> Position:
+    """The position of the last word, which may be empty, among all words behind the program's name."""
+    *before, word = words[1:] if words[:1] == ["help"] and len(words) > 1 else words or [""]
+    reader = _WordReader(build_parser())
+    for complete_word in before:
+        reader.read(complete_word)
+    return reader.at(word)
+
+
+class _WordReader:
+    """What is known after the words so far; argparse itself would stop at the first that is wrong."""
+
+    def __init__(self, parser: argparse.ArgumentParser) -> None:
+        self._parser: argparse.ArgumentParser | None = parser
+        self._command = ""
+        self._namespace = argparse.Namespace()
+        self._operands: list[str] = []
+        self._waiting: argparse.Action | None = None
+        self._only_operands = False
+
+    def read(self, word: str) -> None:
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None and not _may_lack_value(waiting, word):
+            self._give(waiting, word)
+        elif self._only_operands or not word.startswith("-") or word == "-":
+            self._read_operand(word)
+        elif word == "--":
+            self._only_operands = True
+        else:
+            self._read_flag(word)
+
+    def at(self, word: str) -> Position:
+        """The position of a word that is not complete."""
+        action, flag = self._waiting, ""
+        flags: tuple[argparse.Action, ...] = ()
+        if action is None or _may_lack_value(action, word):
+            action = None
+            if self._only_operands or not word.startswith("-"):
+                action = self._next_operand()
+            else:
+                flags = tuple(self._parser._actions) if self._parser is not None else ()
+                if "=" in word:
+                    flag, _, word = word.partition("=")
+                    action = self._find_action(flag)
+        return Position(self._command, action, word, flag, flags, tuple(self._operands), self._namespace)
+
+    def _read_operand(self, word: str) -> None:
+        if self._command or self._parser is None:
+            self._operands.append(word)
+            return
+        commands = subcommands(self._parser)
+        self._parser = commands[word].load() if word in commands else None
+        self._command = word if word in commands else ""
+
+    def _next_operand(self) -> argparse.Action | None:
+        actions = self._parser._actions if self._parser is not None else ()
+        for action in actions:
+            if not action.option_strings and (action.nargs in {"*", "+"} or not self._operands):
+                return action
+        return None
+
+    def _read_flag(self, word: str) -> None:
+        flag, equals, value = word.partition("=")
+        action = self._find_action(word) or self._find_action(flag)
+        if action is None:
+            if not word.startswith("--"):
+                self._read_short_flags(word[1:])
+        elif equals and action.nargs != 0:
+            self._give(action, value)
+        elif action.nargs == 0:
+            self._give(action, value or None)
+        else:
+            self._waiting = action
+
+    def _read_short_flags(self, letters: str) -> None:
+        """`-Aw` are two flags, `-Anshop` two with a value."""
+        for end, letter in enumerate(letters, start=1):
+            action = self._find_action(f"-{letter}")
+            if action is None:
+                return
+            if action.nargs != 0:
+                if letters[end:]:
+                    self._give(action, letters[end:].removeprefix("="))
+                else:
+                    self._waiting = action
+                return
+            self._give(action, None)
+
+    def _find_action(self, flag: str) -> argparse.Action | None:
+        return self._parser._option_string_actions.get(flag) if self._parser is not None else None
+
+    def _give(self, action: argparse.Action, value: str | None) -> None:
+        if isinstance(action, Switch):
+            setattr(self._namespace, action.dest, action.values.get(value or action.bare))
+        elif value is None:
+            setattr(self._namespace, action.dest, action.const)
+        elif isinstance(action, argparse._AppendAction):
+            values = vars(self._namespace).get(action.dest, ())
+            setattr(self._namespace, action.dest, [*values, value])
+        else:
+            setattr(self._namespace, action.dest, value)
+
+
+def _may_lack_value(action: argparse.Action, word: str) -> bool:
+    """Whether the word is the next flag, since this one may stand without a value."""
+    return action.nargs == "?" and word.startswith("-") and word != "-"

@@ -1,0 +1,68 @@
+"""The options of `set`, which `fix --apply` makes of a fix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from kubectl_qos.cli.options import ApplyOptions, SourceOptions
+
+if TYPE_CHECKING:
+    from kubectl_qos.edit.preview import StrategyKind
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What to change, and how. `requests` and `limits` are None where the flag is not given."""
+
+    source: SourceOptions
+    apply: ApplyOptions
+    target: tuple[str, ...]
+    requests: tuple[str, ...] | None
+    limits: tuple[str, ...] | None
+    containers: tuple[str, ...]
+    pod_level: bool
+    target_class: str | None
+    outlive: str | None
+    rank_below: int | None
+    by: Literal["in-place", "template"] | None
+    output: str | None
+    exit_code: bool
+    write: str | None
+    into: Literal["base", "overlay"] | None
+
+    @property
+    def writes(self) -> bool:
+        """Whether a file is changed."""
+        return self.write is not None
+
+    @property
+    def tree(self) -> str | None:
+        """The working tree in which the source is changed, if that is asked for."""
+        return self.write or (self.source.kustomize if self.writes else None)
+
+    @property
+    def is_dry_write(self) -> bool:
+        """Whether only the diff of what would be written is printed."""
+        return self.writes and self.apply.dry_run != "none"
+
+    @property
+    def has_text_for_git(self) -> bool:
+        """Whether stdout is a commit message or a diff, and nothing else."""
+        return self.output is None and (self.tree is not None or self.is_dry_write)
+
+    @property
+    def strategy(self) -> StrategyKind | None:
+        """That of --by, None without it."""
+        from kubectl_qos.edit.preview import StrategyKind
+
+        return {"in-place": StrategyKind.IN_PLACE, "template": StrategyKind.TEMPLATE}.get(self.by or "")
+
+    @property
+    def applies(self) -> bool:
+        """Whether more is done than to print, or to write to a file."""
+        if self.source.has_files or self.writes:
+            return False
+        return (
+            (self.output is None and not self.source.demo) or self.apply.yes or self.apply.dry_run == "server"
+        )

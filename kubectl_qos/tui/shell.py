@@ -1,0 +1,205 @@
+"""The app as its screens see it: what they read, and what they ask it to do. app.py carries that out."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from textual.app import App
+from textual.notifications import SeverityLevel
+from textual.reactive import reactive
+
+from kubectl_qos.cluster.source import Source
+from kubectl_qos.config.settings import Settings
+from kubectl_qos.config.state import UiState
+from kubectl_qos.errors import QosError
+from kubectl_qos.k8s.kinds import Workload
+from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.k8s.usage import PodKey
+from kubectl_qos.present.format import arrived_text
+from kubectl_qos.tui.actions import Keys
+from kubectl_qos.tui.lists.base import ListCache, ListRows
+from kubectl_qos.tui.view import Detail, FollowStatus, ListKind, Navigation, View, past_words
+from kubectl_qos.tui.view_model import Trends, ViewModel
+from kubectl_qos.tui.widgets.text_view import escape_lines
+from kubectl_qos.tui.write_service import WriteService
+
+if TYPE_CHECKING:
+    from kubectl_qos.edit.edits import Edit
+    from kubectl_qos.metrics.deaths import Track
+    from kubectl_qos.qos.kills.analyze import Kill
+
+
+@dataclass(frozen=True, slots=True)
+class ContextSwitch:
+    """`names` reads the contexts, `open` connects to one, which may take time. All raise QosError.
+
+    `past` is that of a context. Without a name it is that of the command line.
+    """
+
+    names: Callable[[], tuple[str, ...]]
+    open: Callable[[str | None], Source]
+    past: Callable[[str | None], Past]
+
+
+class Past(Protocol):
+    """The past of a cluster. Raises QosError."""
+
+    def track(self) -> Track:
+        """The last hours that a store of metrics has, which may take time."""
+
+    def older_deaths(self, now: datetime, *, is_past: bool) -> tuple[Sequence[Kill], int]:
+        """The deaths that the store has of so many seconds, where one is named or the time is a past one."""
+
+    def source(self, at: datetime) -> Source:
+        """The cluster of a time of the track."""
+
+
+def _no_context(name: str | None) -> Any:
+    raise QosError(f'context "{name}" does not exist')
+
+
+NO_CONTEXTS: Final = ContextSwitch(tuple, _no_context, _no_context)
+
+
+class Clusters(Protocol):
+    """The rows of several clusters."""
+
+    def rows(self) -> ListRows:
+        """Return the rows as they are known."""
+
+    def read_open(self) -> None:
+        """Read the row of the cluster that is open."""
+
+    def poll(self) -> None:
+        """Read the rows of all clusters."""
+
+
+class Shell(App[QosError]):
+    """The state that all screens share, and the way from screen to screen."""
+
+    view_model: reactive[ViewModel | None] = reactive(None)
+    status: reactive[FollowStatus] = reactive(FollowStatus(is_live=False))
+    source: Source
+    notes: Sequence[str]
+    settings: Settings
+    state: UiState
+    keys: Keys
+    writing: WriteService
+    lists: ListCache
+    clusters: Clusters
+    navigation: Navigation
+    trends: Trends
+
+    def as_of(self, view_model: ViewModel) -> str:
+        """When a view model was taken, for screens that do not follow it; empty if nothing can change."""
+        return f", as of {view_model.taken:%H:%M:%S %Z}" if self.source.is_live else ""
+
+    def whole_view_model(self) -> ViewModel | None:
+        """The view model, once it has all pods; until then a notification says so."""
+        view_model = self.view_model
+        if view_model is None:
+            self.notify("the cluster has not answered yet", severity="warning")
+        elif view_model.arrived is not None:
+            so_far = arrived_text(*view_model.arrived)
+            self.notify(f"{so_far} so far: this needs all of them", severity="warning")
+        else:
+            return view_model
+        return None
+
+    def refuses_change(self) -> bool:
+        """Whether the past is shown, where nothing can be changed; a notification says so."""
+        past, key = self.source.past, self.keys.first("main.past")
+        if past is not None:
+            why = f"this is the past, {past_words(past)}: nothing can be changed"
+            self.notify(f"{why}; {key} leads to the present", severity="warning")
+        return past is not None
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = 4,
+        markup: bool = False,
+    ) -> None:
+        """Show a notification for `timeout` seconds; its text may come from a server."""
+        super().notify(escape_lines(message), title=title, severity=severity, timeout=timeout, markup=markup)
+
+    def copy(self, text: str, what: str) -> None:
+        self.copy_to_clipboard(text)
+        self.notify(f"copied {what}: {len(text.splitlines())} lines")
+
+    @property
+    @abstractmethod
+    def past(self) -> Past | None: ...
+
+    @abstractmethod
+    def is_listing(self, kind: ListKind) -> bool: ...
+
+    @abstractmethod
+    def show_rows(self) -> None: ...
+
+    @abstractmethod
+    def show_title(self) -> None: ...
+
+    @abstractmethod
+    def keep_view(self, view: View) -> None: ...
+
+    @abstractmethod
+    def go_into(self, name: str) -> None: ...
+
+    @abstractmethod
+    def go_to_context(self, name: str | None) -> None: ...
+
+    @abstractmethod
+    def choose_time(self) -> None: ...
+
+    @abstractmethod
+    def open(self, detail: Detail, pod: Pod, edits: tuple[Edit, ...] = ()) -> None: ...
+
+    @abstractmethod
+    def edit(self, pod: Pod, edits: tuple[Edit, ...] = ()) -> None: ...
+
+    @abstractmethod
+    def edit_workload(self, workload: Workload, pod: Pod, edits: tuple[Edit, ...] = ()) -> None: ...
+
+    @abstractmethod
+    def fix(
+        self,
+        view_model: ViewModel,
+        node: str,
+        keys: Sequence[PodKey] = (),
+        workload: Workload | None = None,
+    ) -> None: ...
+
+    @abstractmethod
+    def fix_workload_of(self, view_model: ViewModel, key: PodKey) -> None: ...
+
+    @abstractmethod
+    def show_log(self, pod: Pod, container: str = "") -> None: ...
+
+    @abstractmethod
+    def show_text(self, title: str, lines: Iterable[str]) -> None: ...
+
+    @abstractmethod
+    def save_as(
+        self, what: str, name: str, text_for: Callable[[Path], str], saved: Callable[[], None] | None = None
+    ) -> None: ...
+
+    @abstractmethod
+    def leave(self) -> None: ...
+
+    @abstractmethod
+    def action_previous(self) -> None: ...
+
+    @abstractmethod
+    def action_help(self) -> None: ...
+
+    @abstractmethod
+    def action_undo(self) -> None: ...
