@@ -31,6 +31,7 @@ from kubectl_qos.k8s.objects import CPU, ContainerState, Pod, all_containers
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage
+from kubectl_qos.qos.kills.evidence import kubelet_kill
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Mechanism
 
@@ -57,8 +58,8 @@ class FixList:
     """Fixes, the nearest death first, the deaths without any, and settings of a single node's kubelet.
 
     `models` are the nodes whose deaths these are, `problems` why nothing is known of others; `managers`
-    recommend other values. `absent` are the containers that a template lacks, `left_out` how many changes
-    were only of those.
+    recommend other values. `ended` are pods that were evicted, OOMKilled or never admitted. `absent` are the
+    containers that a template lacks, `left_out` how many changes were only of those.
     """
 
     fixes: tuple[Fix, ...]
@@ -68,6 +69,7 @@ class FixList:
     problems: tuple[str, ...] = ()
     managers: tuple[Manager, ...] = ()
     throttled: tuple[Throttled, ...] = ()
+    ended: tuple[Pod, ...] = ()
     kubelet: KubeletFix | None = None
     absent: tuple[str, ...] = ()
     left_out: int = 0
@@ -98,9 +100,15 @@ def fixes_on_nodes(
         if len(nodes) == 1:
             throttled += _throttled([model], keys, snapshot)
     in_order = tuple(sorted(fixes, key=order_of_fixes))
-    managers = _managers_of(in_order, models)
     return FixList(
-        in_order, tuple(unfixed), snapshot, tuple(models), tuple(problems), managers, tuple(throttled)
+        in_order,
+        tuple(unfixed),
+        snapshot,
+        tuple(models),
+        tuple(problems),
+        _managers_of(in_order, models),
+        tuple(throttled),
+        tuple(pod for model in models for pod in model.pods if scope.matches(pod) and _was_ended(pod)),
     )
 
 
@@ -122,6 +130,8 @@ def fixes_for_pods(
     wanted = set(keys)
     pods = [pod for pod in snapshot.pods if pod.kind == "Pod" and (pod.namespace, pod.name) in wanted]
     ended = pods[0] if len(pods) == 1 and pods[0].is_terminal else None
+    if ended is not None and kubelet_kill(ended, ()) is not None:
+        return FixList((), (), snapshot, ended=(ended,))
     if ended is not None:
         snapshot, workload, by = _as_running(snapshot, ended), None, OWN.intersection(by)
     models = [node_model(snapshot, name) for name in sorted({pod.node_name for pod in pods})]
@@ -139,6 +149,14 @@ def fixes_for_pods(
         fixes = tuple(replace(fix, pod=ended, strategy=strategy_for(ended, fix.preview)) for fix in fixes)
     throttled = tuple(_throttled(models, keys, snapshot))
     return FixList(fixes, of_pods.unfixed, snapshot, tuple(models), (), managers, throttled)
+
+
+def _was_ended(pod: Pod) -> bool:
+    """Whether the pod has ended for want of resources."""
+    kill = kubelet_kill(pod, ()) if pod.is_terminal else None
+    if kill is not None:
+        return kill.mechanism not in {Mechanism.SHUTDOWN, Mechanism.PREEMPTION}
+    return pod.is_terminal and any(status.was_oom_killed for status in pod.status.every_container)
 
 
 def _managers_of(fixes: Iterable[Fix], models: Iterable[NodeModel]) -> tuple[Manager, ...]:

@@ -28,7 +28,7 @@ from kubectl_qos.check.findings import (
     Subject,
 )
 from kubectl_qos.check.runtimes import runtime_problems
-from kubectl_qos.check.settings import Level, RuleId
+from kubectl_qos.check.settings import CRIO_LEAST, LEAST_TO_START, RUNC_MOST, Level, RuleId
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.defaulting import SYSTEM_NODE_CRITICAL, SYSTEM_PRIORITIES, default_pod
 from kubectl_qos.k8s.kinds import spec_path, template_path
@@ -173,6 +173,10 @@ def _small_limits(case: Case) -> Iterator[Hit]:
         limit = owner.amounts("limits").get(MEMORY, ZERO)
         if limit.milli_value() >= LEAST_MEMORY * 1000 and limit < minimum:
             yield case.hit(RuleId.LIMIT_TOO_SMALL, owner, where, limit=limit, minimum=minimum)
+        elif minimum <= limit < RUNC_MOST and minimum == LEAST_TO_START:
+            facts = {"limit": limit, "minimum": "12Mi with CRI-O, up to 22Mi with runc, by its version"}
+            level = Level.WARNING if limit < CRIO_LEAST else Level.NOTE
+            yield case.hit(RuleId.LIMIT_TOO_SMALL, owner, where, **facts)._replace(level=level)
 
 
 OTHER_CLASS: Final = "the class is {class}, but {required} is required"

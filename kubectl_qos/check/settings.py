@@ -75,6 +75,11 @@ PARAMETERS: Final[Mapping[RuleId, str]] = {
 
 LEAST_TO_START: Final = Quantity.parse("6Mi")
 """Docker's least (moby, daemon/daemon_unix.go, linuxMinMemory): runc takes it before a process starts."""
+CRIO_LEAST: Final = Quantity.parse("12Mi")
+RUNC_MOST: Final = Quantity.parse("22Mi")
+"""CRI-O refuses less (server/container_create_linux.go), but for crun from 1.30 on. Runc of early 2019 and
+1.1.15 copies itself into the cgroup (opencontainers/runc 1980, 4427), and CRI-O runs it in that of the pod
+(kubernetes/kubernetes 135680)."""
 
 
 @dataclass(frozen=True, slots=True)

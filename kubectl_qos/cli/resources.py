@@ -145,7 +145,7 @@ def find_members(
 ) -> list[Pod]:
     """The pod of a reference, or a workload's pods on nodes. Raises InputError without one, or ApiError.
 
-    With `ended`, where none of them runs, the newest one that was OOMKilled.
+    With `ended`, where none of them runs, the newest one that was OOMKilled or evicted.
     """
     from kubectl_qos.k8s.kinds import belongs_to
 
@@ -157,7 +157,11 @@ def find_members(
     running = [pod for pod in mine if not pod.is_terminal]
     if running and reference.kind != "Pod":
         return running
-    killed = [pod for pod in mine if any(one.was_oom_killed for one in pod.status.every_container)]
+    killed = [
+        pod
+        for pod in mine
+        if pod.status.reason == "Evicted" or any(one.was_oom_killed for one in pod.status.every_container)
+    ]
     if ended and killed and not running:
         return [max(killed, key=lambda pod: pod.metadata.creation_timestamp or "")]
     pod = find_pod(reference, snapshot, resolved)

@@ -14,6 +14,7 @@ from typing import Final
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, effective_edits
 from kubectl_qos.edit.fixes import (
     KILLED,
+    LEAST_AT_START,
     NEVER,
     Claim,
     Evidence,
@@ -26,6 +27,7 @@ from kubectl_qos.edit.fixes import (
     Unfixed,
     as_started,
     friendly,
+    is_refused,
     least_units,
     memory_value,
     order_of_fixes,
@@ -241,7 +243,9 @@ class _Search:
         grows = any(one.grows_without_end for one in each)
         peak = sum(one.peak_bytes for one in each)
         if most.kind in KILLED and death.limit_bytes:
-            peak = min(peak, death.limit_bytes)  # All of them together were killed there at the latest.
+            # All of them together were killed there at the latest.
+            least = LEAST_AT_START if any(is_refused(pod, one.name) for one in all_containers(pod)) else 0
+            peak = min(peak, max(death.limit_bytes, least))
         return Evidence(most.kind, peak, grows)
 
     def _wanted_room(self, death: NextDeath) -> int:

@@ -32,7 +32,7 @@ from kubectl_qos.qos.qos_class import QosClass, computed_class
 from kubectl_qos.qos.ranking import Ranking, rank_node, with_pods
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.resize import node_fit
-from kubectl_qos.qos.restart import is_limit_too_low
+from kubectl_qos.qos.restart import is_limit_too_low, refused_start
 from kubectl_qos.qos.simulation.next_death import OF_NODE, NextDeath, in_turn, next_deaths
 from kubectl_qos.qos.simulation.node_state import (
     NodeProcess,
@@ -46,6 +46,7 @@ class EvidenceKind(StrEnum):
 
     NONE = "no usage"
     SAMPLE = "one sample"
+    NEVER_STARTED = "limit too small to start, need unknown"
     KILLED_EACH_TIME = "OOMKilled, need unknown"
     OOM_KILLED = "OOMKilled, perhaps at its limit"
     HISTORY = "peak seen"
@@ -77,13 +78,18 @@ class Evidence:
 HEADROOM_PERCENT: Final = {
     EvidenceKind.NONE: 0,
     EvidenceKind.SAMPLE: 25,
+    EvidenceKind.NEVER_STARTED: 100,
     EvidenceKind.KILLED_EACH_TIME: 100,
     EvidenceKind.OOM_KILLED: 50,
     EvidenceKind.HISTORY: 15,
     EvidenceKind.RECOMMENDED: 0,
 }
 """How much room a limit leaves above the peak, in percent of it: the less is known, the more."""
-KILLED: Final = frozenset({EvidenceKind.KILLED_EACH_TIME, EvidenceKind.OOM_KILLED})
+LEAST_AT_START: Final = 16 << 20
+"""Where a runtime could not start a container: twice that is above what any of them takes."""
+KILLED: Final = frozenset(
+    {EvidenceKind.NEVER_STARTED, EvidenceKind.KILLED_EACH_TIME, EvidenceKind.OOM_KILLED}
+)
 NEVER: Final = 1 << 62
 """As many are killed before it as there may be: it does not die so at all."""
 
@@ -278,14 +284,23 @@ class NodeModel:
         used = usage.of(container) if usage is not None else None
         peak = used.kernel_bytes if used is not None else 0
         if was_killed:
+            if is_refused(pod, container):
+                return Evidence(EvidenceKind.NEVER_STARTED, max(limit, LEAST_AT_START))
             is_unknown = is_limit_too_low(pod, container)
             kind = EvidenceKind.KILLED_EACH_TIME if is_unknown else EvidenceKind.OOM_KILLED
             return Evidence(kind, max(peak, limit), known is not None and known.grows_without_end)
         return Evidence(EvidenceKind.SAMPLE if used is not None else EvidenceKind.NONE, peak)
 
 
+def is_refused(pod: Pod, container: str) -> bool:
+    """Whether a runtime could not start the container within its memory limit."""
+    return any(one.name == container and refused_start(one) for one in pod.status.every_container)
+
+
 def was_killed_since_resize(pod: Pod, container: str) -> bool:
     """Whether it was OOMKilled, and not before the last resize: that may have been at another limit."""
+    if is_refused(pod, container):
+        return True
     statuses = [one for one in pod.status.every_container if one.name == container]
     killed = [end.finished_at or "" for one in statuses for end in one.ends if end.reason == "OOMKilled"]
     return bool(killed) and max(killed) >= pod.metadata.resized_at
@@ -324,11 +339,14 @@ def as_started(model: NodeModel, loops: Mapping[PodKey, Collection[str]]) -> Nod
     for index, pod in enumerate(model.pods):
         names, known = loops.get(pod_key(pod), ()), model.usage.get(pod_key(pod))
         if names:
-            left = {
-                part: tuple(one for one in getattr(pod.status, part) or () if one.name not in names)
+            run = {
+                part: tuple(
+                    structs.replace(one, state=None) if one.name in names else one
+                    for one in getattr(pod.status, part) or ()
+                )
                 for part in ("init_container_statuses", "container_statuses")
             }
-            pods[index] = structs.replace(pod, status=structs.replace(pod.status, **left))
+            pods[index] = structs.replace(pod, status=structs.replace(pod.status, phase="Running", **run))
             used = {name: known.of(name) or ContainerUsage(0) for name in known.names} if known else {}
             release = model.setup.release
             at_limit = {name: ContainerUsage(limit_in_force(pod, name, release)) for name in names}

@@ -104,7 +104,9 @@ def loop_obstacles(preview: Preview) -> Iterator[str]:
         waits = f"waits in {loop.reason}" if loop.reason else "has ended"
         times = f"{loop.restarts} restart{'' if loop.restarts == 1 else 's'}"
         why = _raised_while_running(preview)
-        yield f"{loop.container} was OOMKilled and {waits} ({times}): {why}, so it would be killed again"
+        ended = "could not start within its limit" if loop.never_ran else "was OOMKilled"
+        again = "so that it would not start" if loop.never_ran else "so it would be killed again"
+        yield f"{loop.container} {ended} and {waits} ({times}): {why}, {again}"
 
 
 def revert_obstacle(preview: Preview, strategy: Strategy) -> str:

@@ -11,7 +11,7 @@ from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.present.format import count, escape, first_few, full_name, in_mi
 from kubectl_qos.qos.kills.evidence import SIGKILLED
-from kubectl_qos.qos.restart import oom_loops
+from kubectl_qos.qos.restart import oom_loops, refused_start
 
 SUPERVISOR: Final = (
     "a supervisor, such as a shell, ends by itself when its child is OOM killed, and no status shows that;"
@@ -81,11 +81,13 @@ def loop_notes(
 def _loop_text(pod: Pod, status: ContainerStatus, usage: Mapping[PodKey, PodUsage], release: Release) -> str:
     waiting = status.state.waiting if status.state is not None else None
     limit = limit_in_force(pod, status.name, release)
-    if not limit or waiting is None or not status.restart_count:
+    if not limit or waiting is None or not (status.restart_count or refused_start(status)):
         peak = missed_peak(pod, status.name, usage.get((pod.namespace, pod.name)), release)
         return f"used {peak}" if peak else ""
     restarts = count(status.restart_count, "restart")
     waits = f"waits in {escape(waiting.reason)} ({restarts}): no process to rank"
+    if refused_start(status):
+        return f"{waits}; the runtime could not start it with a limit of {in_mi(limit)}: kubectl qos fix"
     if status.name in {loop.container for loop in oom_loops(pod)}:
         return f"{waits}; it was OOMKilled, and starts again with a limit of {in_mi(limit)}"
     hidden = hidden_kill(pod, status, release)

@@ -47,7 +47,7 @@ from kubectl_qos.qos.prediction import CgroupPrediction, ContainerPrediction, Pr
 from kubectl_qos.qos.qos_class import QosClass, steps_to
 from kubectl_qos.qos.ranking import UNKNOWN_BURSTABLE_ADJ, Basis, ContainerKind, has_processes
 from kubectl_qos.qos.reason import Rule
-from kubectl_qos.qos.restart import Restart, restart_after_kill
+from kubectl_qos.qos.restart import Restart, oom_at_start, restart_after_kill
 
 if TYPE_CHECKING:
     from kubectl_qos.edit.edits import Edit
@@ -502,32 +502,31 @@ _DISRUPTIONS: Final = {
 
 def _disruptions(pod: Pod, now: datetime) -> Iterable[str]:
     """Why the whole pod ended. One that ends well on SIGTERM does not have the reason Evicted."""
-    if pod.status.reason == "Evicted":
-        yield "evicted by its kubelet"
+    from kubectl_qos.present.kills import MECHANISMS, evidence_sentence
+    from kubectl_qos.qos.kills.evidence import Fact, kubelet_kill
+
+    kill = kubelet_kill(pod, ())
     for condition in pod.status.conditions or ():
         if condition.type == DISRUPTION_TARGET and condition.status == "True":
-            meaning = _by_kubelet(pod) if condition.reason == "TerminationByKubelet" else ""
-            meaning = meaning or _DISRUPTIONS.get(condition.reason, "disrupted")
+            meaning = _DISRUPTIONS.get(condition.reason, "disrupted")
+            if kill is not None and condition.reason == "TerminationByKubelet":
+                meaning = MECHANISMS[kill.mechanism]
             when = condition.last_transition_time
             ago = f", {age(when, now)} ago" if when else ""
             yield (f"{meaning} ({escape(condition.reason)})" if condition.reason else meaning) + ago
             if condition.message:
                 yield escape(condition.message)
-
-
-def _by_kubelet(pod: Pod) -> str:
-    from kubectl_qos.present.kills import MECHANISMS
-    from kubectl_qos.qos.kills.evidence import kubelet_kill
-
-    diagnosis = kubelet_kill(pod, ())
-    return "" if diagnosis is None else MECHANISMS[diagnosis.mechanism]
+    evidence = kill.evidence if kill is not None else ()
+    yield from (evidence_sentence(fact) for fact in evidence if fact.fact is not Fact.DISRUPTED)
 
 
 def _states(status: ContainerStatus, now: datetime) -> Iterable[Line]:
     name = escape(status.name)
     waiting = status.state.waiting if status.state is not None else None
     if waiting is not None:
-        yield Line(f"{name} waits: {escape(waiting.reason or 'without a reason')}", _quote(waiting.message))
+        meaning = "too little memory to start it: " if oom_at_start(waiting.message) else ""
+        quoted = f"{meaning}{_quote(waiting.message)}"
+        yield Line(f"{name} waits: {escape(waiting.reason or 'without a reason')}", quoted)
     for field_name, end in status.ends_by_field.items():
         word, reason = "ended" if field_name == "state" else "last ended", end.reason or "without a reason"
         yield Line(
@@ -551,10 +550,10 @@ def _quote(message: str) -> str:
 
 
 def _meaning(end: ContainerStateTerminated) -> str:
-    from kubectl_qos.qos.kills.evidence import SIGKILLED, oom_at_start
+    from kubectl_qos.qos.kills.evidence import SIGKILLED
 
     if oom_at_start(end.message):
-        return f"killed for memory as it was started: {_quote(end.message)}"
+        return f"too little memory to start it: {_quote(end.message)}"
     if end.reason == "OOMKilled":
         return "killed for memory: at its own limit, its pod's, or of the node"
     if end.exit_code == SIGKILLED and not end.is_made_up:

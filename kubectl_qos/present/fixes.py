@@ -17,6 +17,7 @@ from kubectl_qos.edit.fixes import (
     NodeModel,
     NoFixReason,
     Unfixed,
+    friendly,
 )
 from kubectl_qos.edit.kubelet_settings import POLL_SECONDS, RESERVE_PERCENT, KubeletFix, evicts_first
 from kubectl_qos.edit.preview import StrategyKind
@@ -26,16 +27,17 @@ from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.allocation import is_resizing
 from kubectl_qos.k8s.kinds import find_workload
 from kubectl_qos.k8s.kubelet import MEMORY_AVAILABLE, Origin
-from kubectl_qos.k8s.objects import all_containers
+from kubectl_qos.k8s.objects import Pod, all_containers
 from kubectl_qos.present.apply import strategy_name
 from kubectl_qos.present.effects import edits_text, moment
 from kubectl_qos.present.findings import manager_line
 from kubectl_qos.present.format import NONE, binary, count, escape, first_few, full_name
-from kubectl_qos.present.kills import subject, when
+from kubectl_qos.present.kills import MECHANISMS, evidence_sentence, subject, when
 from kubectl_qos.present.next_death import distance, killed_by, mechanism_notes, state_notes, turn, victim
 from kubectl_qos.present.output import ARROW, NUMBER, Column, column, table
 from kubectl_qos.present.reasons import resize_sentence, unmeasured_notes
 from kubectl_qos.qos.kills.analyze import Kill
+from kubectl_qos.qos.kills.evidence import Fact, kubelet_kill
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.restart import oom_loops
 from kubectl_qos.qos.simulation.next_death import OF_NODE, NextDeath
@@ -47,6 +49,10 @@ DOUBLED: Final = (
     " Double it again until the container lives, then measure its peak (memory.peak of its cgroup,"
     " --prometheus) and leave room above that; what it reads at its start, as controllers do, grows with the"
     " cluster"
+)
+STARTS: Final = (
+    "the container runtime could not start it within its limit. 32Mi and more is enough for any to do that:"
+    " what its processes need is unknown, measure it then"
 )
 PRIORITY: Final = (
     "eviction also goes by priority, which the pod's PriorityClass decides: no edit here changes it"
@@ -63,6 +69,34 @@ def unmeasured(found: FixList) -> str:
     return text
 
 
+def ended_notes(found: FixList) -> Iterator[str]:
+    """Yield why pods have ended, and what would have kept them."""
+    yield from map(ended_text, found.ended[:MOST_ROWS])
+    if len(found.ended) > MOST_ROWS:
+        yield f"{count(len(found.ended) - MOST_ROWS, 'more pod')} ended so: kubectl qos kills has them"
+
+
+def ended_text(pod: Pod) -> str:
+    """Say why its kubelet ended a pod and what would have kept it, or that it was OOMKilled."""
+    name, owner, kill = full_name(pod.namespace, pod.name), find_workload(pod), kubelet_kill(pod, ())
+    if kill is None:
+        return f"{name} ended OOMKilled: kubectl qos fix pod/{escape(pod.name)} has its limit"
+    excess = next((fact for fact in kill.evidence if fact.fact is Fact.EXCESS), None)
+    if excess is None:
+        remedy = ": raise that limit or write less" if kill.mechanism is Mechanism.OTHER_EVICTION else ""
+        message = escape(" ".join(kill.evidence[0].details["message"].split()).rstrip("."))
+        said = f": {message}{remedy}" if message else ""
+        return f"{name} was {MECHANISMS[kill.mechanism]}{said}"
+    above, resource = excess.details["above"], escape(excess.details["resource"])
+    if not above:
+        return f"{name} was evicted for {resource}: {evidence_sentence(excess)}"
+    used = {key: Evidence(EvidenceKind.SAMPLE, size) for key, (size, _) in above.items()}
+    sizes = (f"{binary(friendly(need.wanted_bytes))} for {escape(key)}" for key, need in used.items())
+    where = escape(f"{owner.kind.lower()}/{owner.name}")
+    request = f"request {resource} {', '.join(sizes)} in {where}"
+    return f"{name} was evicted above its requests: {request}. Within them its priority decides"
+
+
 def basis_notes(found: FixList) -> Iterator[str]:
     """What the fixes rest on, and what stands against them."""
     fixes = found.fixes
@@ -74,10 +108,14 @@ def basis_notes(found: FixList) -> Iterator[str]:
         for obstacle in loop_obstacles(fix.preview)
     )
     yield from dict.fromkeys(obstacles)
-    doubled = (fix for fix in fixes if fix.evidence.kind is EvidenceKind.KILLED_EACH_TIME)
-    names = {f"{full_name(fix.pod.namespace, fix.pod.name)}:{escape(fix.death.container)}" for fix in doubled}
-    if names:
-        yield f"{first_few(sorted(names))}: {DOUBLED}"
+    for kind, text in ((EvidenceKind.KILLED_EACH_TIME, DOUBLED), (EvidenceKind.NEVER_STARTED, STARTS)):
+        names = {
+            f"{full_name(fix.pod.namespace, fix.pod.name)}:{escape(fix.death.container)}"
+            for fix in fixes
+            if fix.evidence.kind is kind
+        }
+        if names:
+            yield f"{first_few(sorted(names))}: {text}"
     if any(fix.death.mechanism is Mechanism.EVICTION for fix in fixes):
         yield PRIORITY
     yield from mechanism_notes(
@@ -204,7 +242,8 @@ def evidence_text(evidence: Evidence) -> str:
     kind, peak = evidence.kind, evidence.peak_bytes
     lower, upper = evidence.lower_bytes, evidence.upper_bytes
     between = f" ({binary(lower)} to {binary(upper)})" if lower and upper else ""
-    return kind.value if kind is EvidenceKind.NONE else f"{kind.value}: {binary(peak)}{between}"
+    has_size = kind not in {EvidenceKind.NONE, EvidenceKind.NEVER_STARTED}
+    return kind.value if not has_size else f"{kind.value}: {binary(peak)}{between}"
 
 
 def fix_sentence(fix: Fix) -> str:
@@ -281,11 +320,16 @@ COLUMNS: Final[tuple[Column[FixRow], ...]] = (
 def lines(found: FixList, *, headers: bool = True) -> Iterator[str]:
     """The table, or that there is nothing to fix."""
     if not found.fixes:
-        yield nothing_sentence(found)
+        yield from ended_notes(found) if is_of_ended(found) else [nothing_sentence(found)]
         return
     rows = numbered(found)[:MOST_ROWS]
     is_of_one = len({_NODE.value(row) for row in rows}) == 1
     yield from table(rows, [one for one in COLUMNS if not is_of_one or one is not _NODE], headers=headers)
+
+
+def is_of_ended(found: FixList) -> bool:
+    """Whether nothing is to be said but of pods that have ended."""
+    return bool(found.ended) and not found.fixes and not found.unfixed and not unmeasured(found)
 
 
 def nothing_sentence(found: FixList) -> str:
@@ -304,6 +348,7 @@ def notes(found: FixList) -> Iterator[str]:
     yield from unfixed_lines(found)
     unknown = unmeasured(found) if found.fixes or found.unfixed else ""
     yield from filter(None, [unknown])
+    yield from () if is_of_ended(found) else ended_notes(found)
     yield from basis_notes(found)
     if found.kubelet is not None:
         yield f"{kubelet_sentence(found.kubelet)}: -o kubelet-config prints the settings"

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from kubectl_qos.edit.status import LOW_POD_LIMIT
+from kubectl_qos.k8s.objects import EPHEMERAL_STORAGE, MEMORY
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.present.format import NONE, UNKNOWN, age, count, escape, first_few, in_mi
 from kubectl_qos.present.output import BYTES, NUMBER, Column, cell_table, column, largest_first
@@ -116,6 +117,9 @@ MECHANISMS: Final = {
     Mechanism.NODE: "killed by the kernel because the node ran out of memory",
     Mechanism.MEMORY_NODES: "killed by the kernel because NUMA nodes of a cpuset or memory policy ran out",
     Mechanism.EVICTION: "evicted by the kubelet under memory pressure; no OOM",
+    Mechanism.START_LIMIT: "not started: its memory limit is less than the runtime takes to start it",
+    Mechanism.OTHER_EVICTION: "evicted by the kubelet, not for memory",
+    Mechanism.REJECTION: "not admitted by the kubelet: it never ran",
     Mechanism.PREEMPTION: "ended by the kubelet for a critical pod, by requests and not by usage; no OOM",
     Mechanism.SHUTDOWN: "ended by the kubelet as its node shut down; not for memory",
     Mechanism.SIGKILL: "SIGKILL from elsewhere: no sign that it was for memory",
@@ -181,6 +185,25 @@ def _event(details: Details) -> str:
     return f"event {reason} of {what}: {_one_line(details['message'])}"
 
 
+def _excess(details: Details) -> str:
+    """Why this pod was evicted first, and the requests with which it would not have been."""
+    resource, above = escape(details["resource"]), details["above"]
+    if resource not in {MEMORY, EPHEMERAL_STORAGE}:
+        return f"nothing requests {resource}: pods go by priority, then by how many they use"
+    what = "memory, by the working set that counts page cache in use," if resource == MEMORY else resource
+    order = (
+        f"pods above their request go first, whatever their size, then by priority ({details['priority']})"
+    )
+    if not above:
+        return f"{order}; the message names no container above its own"
+    excess = in_mi(sum(used - request for used, request in above.values()))
+    kept = ", ".join(f"{-(-used >> 20)}Mi for {escape(name)}" for name, (used, _) in above.items())
+    return (
+        f"it used {excess} of {what} above its requests: {order}, then by how far above. Requests of {kept}"
+        " would have put it behind all that are above theirs"
+    )
+
+
 def _one_line(message: object) -> str:
     return escape(" ".join(str(message).split()))
 
@@ -218,11 +241,15 @@ def _neighbours(details: Details) -> str:
 
 _FACTS: Final[Mapping[Fact, str | Callable[[Details], str]]] = {
     Fact.ENDED: _ended,
-    Fact.OOM_AT_START: lambda details: f"the runtime says: {escape(details['words'])}",
+    Fact.OOM_AT_START: lambda details: (
+        f"the runtime says: {escape(details['words'])}. To start takes 6Mi to 22Mi, by the runtime and its"
+        " version: choose 32Mi or more"
+    ),
     Fact.OOM_KILLED: "OOMKilled: the runtime counted an OOM kill in its cgroup, at a limit or of the node",
     Fact.EXIT_IS_MADE_UP: "ContainerStatusUnknown: the kubelet lost track of it and fills in exit code 137",
     Fact.POD_ENDED: _quoted("the pod's status says"),
     Fact.DISRUPTED: _quoted("the pod's condition DisruptionTarget says"),
+    Fact.EXCESS: _excess,
     Fact.EVENT: _event,
     Fact.NO_SYSTEM_OOM: "no SystemOOM event at that time: nothing says that the node ran out of memory",
     Fact.NO_EVENTS: "the node's events at that time are unknown: it may have run out of memory",

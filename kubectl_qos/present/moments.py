@@ -205,9 +205,10 @@ def deaths_section(effects: Effects, own_bytes: int | None) -> Section | None:
         steps.setdefault(nearest_death(at.state, effects.before.pod), at.heading)
     change, *_, since = (f" {ARROW} ".join(steps), *steps.values())
     answer = f"of this pod {change}{', stays' if len(steps) == 1 else f' {since}'}"
-    loops = [escape(one.container) for one in oom_loops(effects.before.pod)]
+    ends = {True: "could not start within its limit", False: "was OOMKilled: at its next start again"}
     lines = [
-        f"{name} uses nothing while it waits, and was OOMKilled: at its next start again" for name in loops
+        f"{escape(loop.container)} uses nothing while it waits, and {ends[loop.never_ran]}"
+        for loop in oom_loops(effects.before.pod)
     ]
     known = set[NextDeath]()
     for at in found:

@@ -1,9 +1,15 @@
-"""What the kubelet does with a container that was killed, and which ones are killed again and again."""
+"""What the kubelet does with a container that was killed, and which ones are killed again and again.
 
+Limits in which nothing starts: runc's libcontainer/process_linux.go and cgroups' fs/memory.go (EBUSY of
+cgroup v1), crun's src/libcrun/container.c, CRI-O's server/container_create_linux.go, moby's
+daemon/daemon_unix.go.
+"""
+
+import re
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from kubectl_qos.k8s.objects import Container, Pod
+from kubectl_qos.k8s.objects import Container, ContainerStatus, Pod
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.releases import Gate, Release
 from kubectl_qos.qos.ranking import ContainerKind
@@ -37,22 +43,48 @@ def restart_after_kill(pod: Pod, container: Container, kind: ContainerKind, rele
     return Restart.NONE if stays_dead and action != "Restart" else Restart.CONTAINER
 
 
+OOM_AT_START: Final = re.compile(
+    r"container init was OOM-killed(?: \(memory limit too low\?\))?|OOM: the memory limit could be too low"
+    r"|memory\.(?:memsw\.)?limit_in_bytes: device or resource busy"
+    r"|unable to set memory limit to \d+(?: \(current usage: \d+, peak usage: \d+\))?"
+    r"|set memory limit \d+ too low; should be at ?least \d+|[Mm]inimum memory limit allowed is \w+"
+)
+
+
+def oom_at_start(message: str) -> str:
+    """The words of a runtime for a memory limit in which it could not start a container, else empty."""
+    match = OOM_AT_START.search(message)
+    return match[0] if match is not None else ""
+
+
+def refused_start(status: ContainerStatus) -> str:
+    """The words with which a runtime could not start this container within its memory limit, else empty."""
+    waiting = status.state.waiting if status.state is not None else None
+    messages = [waiting.message if waiting is not None else "", *(end.message for end in status.ends[:1])]
+    return next(filter(None, map(oom_at_start, messages)), "")
+
+
 class OomLoop(NamedTuple):
-    """A container that was OOMKilled and waits for its next start; `reason` is why it waits, or empty."""
+    """A container that waits for its next start; `reason` is why, or empty.
+
+    It was OOMKilled, or with `never_ran` a runtime could not start it within its memory limit.
+    """
 
     container: str
     restarts: int
     reason: str
+    never_ran: bool
 
 
 def oom_loops(pod: Pod) -> tuple[OomLoop, ...]:
-    """The containers of a pod that do not run now because they were OOMKilled, and will be started again."""
+    """The containers of a pod that do not run now for their memory limit, and will be started again."""
     return tuple(
-        OomLoop(status.name, status.restart_count, waiting.reason if waiting is not None else "")
+        OomLoop(status.name, status.restart_count, waiting.reason if waiting is not None else "", never_ran)
         for status in (() if pod.is_terminal else pod.status.every_container)
         if status.state is not None and not status.has_processes
         for waiting in (status.state.waiting,)
-        if status.ends and status.ends[0].reason == "OOMKilled"
+        for never_ran in (bool(refused_start(status)),)
+        if never_ran or (status.ends and status.ends[0].reason == "OOMKilled")
         if waiting is not None or pod.spec.restart_policy != "Never"
     )
 

@@ -53,6 +53,19 @@ def test_a_rule_that_is_off_finds_nothing(rule: RuleId, run: Run) -> None:
     assert rule not in {one["rule"] for one in found(run, example["fails"], *example.get("flags", ()))}
 
 
+@pytest.mark.parametrize(
+    ("limit", "level"),
+    [("5Mi", "error"), ("10Mi", "warning"), ("12Mi", "note"), ("21Mi", "note"), ("22Mi", "")],
+)
+def test_what_a_runtime_takes_to_start_depends_on_its_version(limit: str, level: str, run: Run) -> None:
+    resources = f"{{requests: {{cpu: 1, memory: 5Mi}}, limits: {{memory: {limit}}}}}"
+    manifest = (
+        f"kind: Pod\nmetadata: {{name: a}}\nspec: {{containers: [{{name: c, resources: {resources}}}]}}\n"
+    )
+    levels = [finding["level"] for finding in found(run, manifest) if finding["rule"] == "QOS009"]
+    assert levels == ([level] if level else [])
+
+
 def test_a_quota_counts_no_pod_that_is_refused_anyway(run: Run) -> None:
     quota, pods = EXAMPLES["QOS018"]["passes"].split("---\n")
     for first, is_full in ((f"{pods}          limits: {{memory: 1Mi}}\n", False), (pods, True)):

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from kubectl_qos.analysis.fix_list import fixes_for_pods, fixes_on_nodes
 from kubectl_qos.cluster.files import pod_from_yaml
@@ -36,7 +37,7 @@ from kubectl_qos.k8s.allocation import running_pod
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup
 from kubectl_qos.k8s.managers import VerticalAutoscaler
-from kubectl_qos.k8s.objects import CPU, MEMORY, Pod, ResourceList, convert
+from kubectl_qos.k8s.objects import CPU, MEMORY, ContainerStatus, Pod, ResourceList, convert
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.resources import pod_requests
 from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
@@ -452,6 +453,58 @@ def test_a_container_that_waits_after_an_oom_kill_gets_a_limit_that_ends_the_loo
         )
         assert (fix.death.distance_bytes, fix.claim.room_bytes) == (0, GIB)
     assert fixes_of_node(model, [("n", "other")]).fixes == ()
+
+
+REFUSED = "container create failed: set memory limit 4194304 too low; should be at least 12582912"
+
+
+@pytest.mark.parametrize(
+    ("limit", "phase", "said_of", "wanted"),
+    [
+        ("4Mi", "Pending", "waiting", "32Mi"),
+        ("4Mi", "Running", "terminated", "32Mi"),
+        ("20Mi", "Running", "terminated", "40Mi"),
+    ],
+)
+def test_a_limit_in_which_no_runtime_starts_a_container_becomes_one_in_which_any_does(
+    limit: str, phase: str, said_of: str, wanted: str
+) -> None:
+    state: dict[str, Any] = {"state": {"waiting": {"reason": "CreateContainerError", "message": REFUSED}}}
+    if said_of == "terminated":
+        end = {"reason": "StartError", "exitCode": 128, "message": REFUSED}
+        state = {"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": {"terminated": end}}
+    raw = {
+        "metadata": {"name": "mine", "namespace": "n"},
+        "spec": {
+            "nodeName": "n1",
+            "containers": [{"name": "a", "resources": {"limits": {"memory": limit}}}],
+        },
+        "status": {
+            "phase": phase,
+            "qosClass": "Burstable",
+            "containerStatuses": [{"name": "a", "restartCount": 0, **state}],
+        },
+    }
+    found = fixes_of_node(node(convert(raw, Pod)))
+    assert said(found)[0].startswith(f"mine -c a --limits memory={wanted} ")
+    assert found.fixes[0].evidence.kind is EvidenceKind.NEVER_STARTED
+
+
+def test_an_init_container_that_is_killed_each_time_gets_a_larger_limit_too() -> None:
+    mine = looping()
+    container, *_ = mine.spec.containers or ()
+    waits = convert({"name": "b", "state": {"waiting": {"reason": "PodInitializing"}}}, ContainerStatus)
+    spec = structs.replace(
+        mine.spec, init_containers=(container,), containers=(structs.replace(container, name="b"),)
+    )
+    status = structs.replace(
+        mine.status,
+        phase="Pending",
+        init_container_statuses=mine.status.container_statuses,
+        container_statuses=(waits,),
+    )
+    found = fixes_of_node(node(structs.replace(mine, spec=spec, status=status)))
+    assert said(found) == ["mine -c a --limits memory=2Gi restart"]
 
 
 def test_a_death_before_a_resize_says_nothing_about_the_limit_of_now() -> None:

@@ -340,8 +340,8 @@ def test_what_a_runtime_says_of_a_start_that_failed() -> None:
             lastState=ended("StartError", 128, message=RUNC, **times),
         ),
     )
-    assert f"c waits: RunContainerError {RUNC}" in text
-    assert f"StartError, exit code 128, 60m ago killed for memory as it was started: {RUNC}" in text
+    assert f"c waits: RunContainerError too little memory to start it: {RUNC}" in text
+    assert f"StartError, exit code 128, 60m ago too little memory to start it: {RUNC}" in text
 
 
 def test_messages_are_one_line_and_have_an_end() -> None:
@@ -374,7 +374,7 @@ def test_an_eviction_is_explained_by_reason_or_by_condition_alone() -> None:
     """A pod that ends well on SIGTERM has no reason Evicted; only the condition tells."""
     condition = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}
     by_reason = with_status("db-0", reason="Evicted")
-    assert "History evicted, never restarted evicted by its kubelet" in by_reason
+    assert "History evicted, never restarted the pod's status says Evicted" in by_reason
     by_condition = with_status("db-0", phase="Succeeded", conditions=[condition | {"message": "low on x"}])
     assert "ended by its kubelet: node pressure" in by_condition
     assert "(TerminationByKubelet) low on x" in by_condition

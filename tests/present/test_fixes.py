@@ -11,12 +11,14 @@ from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.edit.fixes import Evidence, EvidenceKind, Fix, FixKind, NoFixReason, Unfixed, order_of_fixes
 from kubectl_qos.edit.preview import StrategyKind
 from kubectl_qos.errors import InputError
+from kubectl_qos.k8s.objects import Pod, convert
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerHistory, History
 from kubectl_qos.present.fixes import (
     MOST_ROWS,
     PRIORITY,
     basis_notes,
+    ended_text,
     fix_change,
     fix_effect,
     fix_evidence,
@@ -47,6 +49,50 @@ def found(snapshot: Snapshot) -> FixList:
 
 def first(found: FixList, kind: FixKind) -> Fix:
     return next(fix for fix in found.fixes if fix.kind is kind)
+
+
+LOW = "The node was low on resource: {}. Threshold quantity: 10Gi, available: 9Gi. "
+USED = "Container c was using {}, request is {}, has larger consumption of x. "
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        (
+            {"reason": "Evicted", "message": LOW.format("memory") + USED.format("70Mi", "0")},
+            "evicted above its requests: request memory 88Mi for c in deployment/api. Within them",
+        ),
+        (
+            {"reason": "Evicted", "message": LOW.format("ephemeral-storage") + USED.format("3Gi", "1Gi")},
+            "evicted above its requests: request ephemeral-storage 3.8Gi for c in deployment/api.",
+        ),
+        (
+            {"reason": "Evicted", "message": LOW.format("pids")},
+            "evicted for pids: nothing requests pids: pods go by priority",
+        ),
+        (
+            {
+                "reason": "Evicted",
+                "message": 'Container c exceeded its local ephemeral storage limit "2Gi". ',
+            },
+            'exceeded its local ephemeral storage limit "2Gi": raise that limit or write less',
+        ),
+        (
+            {"reason": "Evicted", "message": "Pod was rejected: The node had condition: [MemoryPressure]. "},
+            "not admitted by the kubelet: it never ran: Pod was rejected",
+        ),
+        (
+            {"containerStatuses": [{"state": {"terminated": {"reason": "OOMKilled"}}}]},
+            "fix pod/",
+        ),
+    ],
+)
+def test_what_would_have_kept_a_pod_that_ended(status: dict[str, object], text: str) -> None:
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "api-5d4f8c9b7", "controller": True}
+    labels = {"pod-template-hash": "5d4f8c9b7"}
+    metadata = {"name": "p", "namespace": "n", "ownerReferences": [owner], "labels": labels}
+    pod = convert({"metadata": metadata, "status": {"phase": "Failed", **status}}, Pod)
+    assert text in ended_text(pod)
 
 
 def test_a_raised_limit(found: FixList) -> None:
@@ -118,6 +164,7 @@ def test_evidence_in_words(found: FixList) -> None:
     texts = [fix_evidence(replace(fix, evidence=Evidence(kind, 300 << 20))) for kind in EvidenceKind]
     known = [
         "one sample: 300Mi",
+        "limit too small to start, need unknown",
         "OOMKilled, need unknown: 300Mi",
         "OOMKilled, perhaps at its limit: 300Mi",
         "peak seen: 300Mi",

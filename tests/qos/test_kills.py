@@ -353,6 +353,11 @@ def test_events_that_do_not_go_back_so_far_say_nothing() -> None:
 
 
 EVICTED = "The node was low on resource: memory. Threshold quantity: 100Mi, available: 90Mi. "
+INODES = "The node was low on resource: inodes. "
+PIDS = "The node was low on resource: pids. "
+STORAGE_LIMIT = "Pod ephemeral local storage usage exceeds the total limit of containers 1Gi. "
+NOT_ADMITTED = "Pod was rejected: The node had condition: [MemoryPressure]. "
+NO_ROOM = "Node didn't have enough resource: memory, requested: 9, used: 1, capacity: 5"
 PREEMPTED = "Preempted in order to admit critical pod"
 DISK = "The node was low on resource: ephemeral-storage. Threshold quantity: 1Gi, available: 1Mi. "
 TARGET = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}
@@ -361,7 +366,13 @@ TARGET = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationBy
 @pytest.mark.parametrize(
     ("status", "events", "mechanism", "confidence"),
     [
-        ({"reason": "Evicted", "message": EVICTED}, (), Mechanism.EVICTION, Confidence.LIKELY),
+        ({"reason": "Evicted", "message": EVICTED}, (), Mechanism.EVICTION, Confidence.CERTAIN),
+        ({"reason": "Evicted", "message": DISK}, (), Mechanism.OTHER_EVICTION, Confidence.CERTAIN),
+        ({"reason": "Evicted", "message": INODES}, (), Mechanism.OTHER_EVICTION, Confidence.CERTAIN),
+        ({"conditions": [{**TARGET, "message": PIDS}]}, (), Mechanism.OTHER_EVICTION, Confidence.LIKELY),
+        ({"reason": "Evicted", "message": STORAGE_LIMIT}, (), Mechanism.OTHER_EVICTION, Confidence.CERTAIN),
+        ({"reason": "Evicted", "message": NOT_ADMITTED}, (), Mechanism.REJECTION, Confidence.CERTAIN),
+        ({"reason": "OutOfmemory", "message": NO_ROOM}, (), Mechanism.REJECTION, Confidence.LIKELY),
         ({"conditions": [{**TARGET, "message": EVICTED}]}, (), Mechanism.EVICTION, Confidence.LIKELY),
         ({}, (event("Evicted", EVICTED),), Mechanism.EVICTION, Confidence.CERTAIN),
         ({"reason": "Evicted"}, (), Mechanism.EVICTION, Confidence.POSSIBLE),
@@ -379,7 +390,6 @@ def test_what_the_kubelet_ended(
 @pytest.mark.parametrize(
     "status",
     [
-        {"reason": "Evicted", "message": DISK},
         {"conditions": [{**TARGET, "reason": "EvictionByEvictionAPI", "message": EVICTED}]},
         {"conditions": [{**TARGET, "status": "False", "message": EVICTED}]},
     ],
@@ -432,7 +442,7 @@ def test_a_volume_in_memory_that_was_too_full() -> None:
         return msgspec.structs.replace(raw, spec=msgspec.structs.replace(raw.spec, volumes=volumes))
 
     assert only(of_medium("Memory")).diagnosis.mechanism is Mechanism.EVICTION
-    assert find_kills(Snapshot(pods=(of_medium(""),)), EventList()) == []
+    assert only(of_medium("")).diagnosis.mechanism is Mechanism.OTHER_EVICTION
 
 
 def test_a_sigkill_by_an_eviction_may_still_be_the_kernels() -> None:
@@ -661,6 +671,13 @@ RUNC = (
     " runc create failed: unable to start container process:"
     " container init was OOM-killed (memory limit too low?): unknown"
 )
+V1 = "memory.limit_in_bytes: device or resource busy"
+TOO_SMALL = [
+    f'init caused \\"failed to write 8388608 to \\"{V1[:21]}\\": write /sys/fs/cgroup/memory/b/{V1}',
+    "OCI create failed: unable to set memory limit to 1 (current usage: 2158592, peak usage: 5947392)",
+    "container create failed: set memory limit 8388608 too low; should be at least 12582912",
+    "Error response from daemon: Minimum memory limit allowed is 6MB",
+]
 CRUN = "container create failed: OOM: the memory limit could be too low: read from the init process"
 
 
@@ -678,12 +695,12 @@ def not_started(message: str, *, waiting: str = "", ended: bool = True, **fields
     return msgspec.structs.replace(found, status=status)
 
 
-@pytest.mark.parametrize("message", [RUNC, CRUN])
+@pytest.mark.parametrize("message", [RUNC, CRUN, *TOO_SMALL])
 @pytest.mark.parametrize("waiting", ["", "RunContainerError"])
 def test_a_runtime_names_an_oom_at_the_start(message: str, waiting: str) -> None:
     """Once, also where the waiting state repeats what the last one says."""
     kill = only(not_started(message, waiting=waiting))
-    assert diagnosed(kill) == (Mechanism.CONTAINER_LIMIT, Confidence.CERTAIN)
+    assert diagnosed(kill) == (Mechanism.START_LIMIT, Confidence.CERTAIN)
     assert (kill.time, kill.exit_code, kill.reason, kill.diagnosis.needs) == (DIED, 128, "StartError", None)
     said = "\n".join(detail_lines(kill, 200))
     assert "the runtime says: " in said
@@ -694,10 +711,18 @@ def test_a_container_that_only_waits_was_killed_at_its_start_too() -> None:
     """CRI-O keeps no container that it could not create: the event has the time."""
     found = not_started(CRUN, waiting="CreateContainerError", ended=False)
     kill = only(found, event("Failed", f"Error: {CRUN}", container="a"))
-    assert diagnosed(kill) == (Mechanism.CONTAINER_LIMIT, Confidence.CERTAIN)
+    assert diagnosed(kill) == (Mechanism.START_LIMIT, Confidence.CERTAIN)
     assert (kill.time, kill.exit_code, kill.reason) == (DIED, None, "CreateContainerError")
     assert "it could not be started: CreateContainerError" in "\n".join(detail_lines(kill, 200))
     assert only(found).time == ""
+
+
+def test_a_sandbox_that_is_not_created_is_known_by_its_event() -> None:
+    """The status of the container says only that it is being created."""
+    found = not_started("", waiting="ContainerCreating", ended=False)
+    kill = only(found, event("FailedCreatePodSandBox", f"Failed to create pod sandbox: {RUNC}"))
+    assert (*diagnosed(kill), kill.time) == (Mechanism.START_LIMIT, Confidence.CERTAIN, DIED)
+    assert find_kills(Snapshot(pods=(found,)), EventList()) == []
 
 
 def test_without_any_limit_a_runtime_does_not_name_what_ran_out() -> None:

@@ -16,7 +16,14 @@ from kubectl_qos.edit.preview import StrategyKind, When
 from kubectl_qos.edit.priorities import Inversion, Move, priority_of
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.present.findings import obstacle_sentence
-from kubectl_qos.present.fixes import basis_notes, fix_sentence, kubelet_notes, unfixed_sentence, unmeasured
+from kubectl_qos.present.fixes import (
+    basis_notes,
+    ended_notes,
+    fix_sentence,
+    kubelet_notes,
+    unfixed_sentence,
+    unmeasured,
+)
 from kubectl_qos.present.priorities import move_sentence, notes
 from kubectl_qos.present.values import ClusterValues, Document, OfCluster, TextChange, Values
 from kubectl_qos.present.values.changes import (
@@ -125,7 +132,7 @@ def fix_list_values(found: FixList) -> FixListValues:
     return FixListValues(
         items=tuple(fix_values(number, fix) for number, fix in enumerate(found.fixes, start=1)),
         unfixed=tuple(map(unfixed_values, found.unfixed)),
-        notes=(*filter(None, [unmeasured(found)]), *basis_notes(found)),
+        notes=(*filter(None, [unmeasured(found)]), *ended_notes(found), *basis_notes(found)),
         kubelet=None
         if kubelet is None
         else KubeletValues.of(kubelet, assumptions=tuple(kubelet_notes(kubelet))),

@@ -35,7 +35,6 @@ from kubectl_qos.qos.kills.evidence import (
     event_evidence,
     kubelet_kill,
     memory_limits,
-    oom_at_start,
     report_evidence,
     reported_mechanism,
 )
@@ -51,6 +50,7 @@ from kubectl_qos.qos.kills.report import (
 )
 from kubectl_qos.qos.oom_score import SANDBOX_ADJ
 from kubectl_qos.qos.reason import Confidence, Mechanism
+from kubectl_qos.qos.restart import oom_at_start
 
 AGREES_SECONDS: Final = 10.0
 """How long after a kill by the kernel a container's end may be reported to count as its effect."""
@@ -425,11 +425,13 @@ def _deaths(pod: Pod, events: Sequence[Event] = ()) -> Iterator[_Death]:
             is_named |= death.is_named
             yield death
         waiting = status.state.waiting if status.state is not None else None
+        of_start = [one for one in events if one.container in {status.name, ""} and oom_at_start(one.message)]
+        messages = [waiting.message if waiting is not None else "", *(event.message for event in of_start)]
+        message = next(filter(oom_at_start, messages), "")
         # After a start that failed lastState has it too, except where the runtime keeps no such container.
-        if waiting is not None and oom_at_start(waiting.message) and not is_named:
-            of_start = [one for one in events if one.container == status.name and oom_at_start(one.message)]
+        if waiting is not None and message and not is_named:
             time = max((event.last for event in of_start), default="")
-            end = ContainerStateTerminated(reason=waiting.reason, message=waiting.message, finished_at=time)
+            end = ContainerStateTerminated(reason=waiting.reason, message=message, finished_at=time)
             yield _Death(pod, status.name, end, WAITING, "", status.name in init)
 
 

@@ -1,15 +1,16 @@
 """What speaks for one explanation of a death or another, and the diagnosis that it leads to.
 
 Sources: pkg/kubelet/eviction/helpers.go (evictionMessage) and eviction_manager.go (evictPod),
-pkg/kubelet/preemption/preemption.go, pkg/kubelet/nodeshutdown, pkg/kubelet/events/event.go; runc's
-libcontainer/process_linux.go and crun's src/libcrun/container.c (an OOM at the start). Not here: finding the
-deaths and what is known of each (analyze.py), and the words (present/kills.py).
+pkg/kubelet/preemption/preemption.go, pkg/kubelet/nodeshutdown, pkg/kubelet/events/event.go. Not here: finding
+the deaths and what is known of each (analyze.py), and the words (present/kills.py).
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import chain
 from typing import Any, Final
 
 from kubectl_qos.errors import QosError
@@ -17,10 +18,12 @@ from kubectl_qos.k8s.allocation import low_pod_limit
 from kubectl_qos.k8s.events import Event
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import DISRUPTION_TARGET, MEMORY, ContainerStateTerminated, Pod, all_containers
+from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.qos.cgroup.names import CUT, PathLevel, path_level, pod_cgroup
 from kubectl_qos.qos.kills.report import Constraint, OomReport, seconds_between
 from kubectl_qos.qos.prediction import predict_running
 from kubectl_qos.qos.reason import Confidence, Mechanism
+from kubectl_qos.qos.restart import OOM_AT_START, oom_at_start
 
 SIGKILLED: Final = 137
 OOM_KILLED: Final = "OOMKilled"
@@ -47,6 +50,7 @@ class Fact(Enum):
     EXIT_IS_MADE_UP = "the kubelet lost sight of the container and filled in 137"
     POD_ENDED = "status.reason of the pod: reason, message"
     DISRUPTED = "the condition DisruptionTarget: reason, message"
+    EXCESS = "what an evicted pod used above its requests: resource, above, priority"
     EVENT = "an event: reason, message, object"
     NO_SYSTEM_OOM = "events of the node go back that far and none is a SystemOOM"
     NO_EVENTS = "events of that time are not known"
@@ -100,17 +104,6 @@ class Diagnosis:
     confidence: Confidence
     evidence: tuple[Evidence, ...]
     needs: Need | None = None
-
-
-_OOM_AT_START: Final = re.compile(
-    r"container init was OOM-killed(?: \(memory limit too low\?\))?|OOM: the memory limit could be too low"
-)
-
-
-def oom_at_start(message: str) -> str:
-    """The words of runc or crun for a container whose first process was killed for memory, else empty."""
-    match = _OOM_AT_START.search(message)
-    return match[0] if match is not None else ""
 
 
 def ended_evidence(end: ContainerStateTerminated, state: str) -> Iterator[Evidence]:
@@ -202,11 +195,22 @@ def report_evidence(report: OomReport, title: str) -> Iterator[Evidence]:
 
 # -- by the kubelet -----------------------------------------------------------------------------
 
-_MEMORY: Final = re.compile(r"low on resource: \[?memory", re.IGNORECASE)
+_LOW: Final = re.compile(r"low on resource: \[?(?P<resource>[\w-]+)", re.IGNORECASE)
+_EXCESS: Final = re.compile(
+    r"(?P<of>Container|Pod) (?P<name>\S+) was using (?P<used>\d[\w.]*),"
+    r" (?:which exceeds its request of|request is) (?P<request>\d(?:[\w.]*\w)?)"
+)
+_OWN_STORAGE: Final = re.compile(
+    r"local ephemeral storage limit|ephemeral local storage usage exceeds|Usage of EmptyDir volume"
+)
+_REJECTED: Final = re.compile(r"The node had condition|didn't have enough resource")
 _CRITICAL: Final = re.compile(r"Preempted in order to admit|preempted by Kubelet to accommodate a critical")
 _SHUTDOWN: Final = re.compile(r"imminent node shutdown|^Node is shutting")
 _EMPTY_DIR: Final = re.compile(r'Usage of EmptyDir volume "(?P<name>[^"]*)" exceeds')
-MESSAGE_PATTERNS: Final = (_OOM_AT_START, _MEMORY, _CRITICAL, _SHUTDOWN, _EMPTY_DIR)
+MESSAGE_PATTERNS: Final = (
+    *(OOM_AT_START, _LOW, _EXCESS, _OWN_STORAGE, _REJECTED),
+    *(_CRITICAL, _SHUTDOWN, _EMPTY_DIR),
+)
 """What is looked for in messages."""
 
 
@@ -214,13 +218,15 @@ MESSAGE_PATTERNS: Final = (_OOM_AT_START, _MEMORY, _CRITICAL, _SHUTDOWN, _EMPTY_
 class KubeletKill:
     """A pod that its kubelet ended; `time` is that of the event, else of the condition, empty without both.
 
-    `names_resource` is whether a message does: the status of old kubelets may have none.
+    `names_resource` is whether a message does: the status of old kubelets may have none. `is_stated` is
+    whether the pod's own reason is an eviction, which ends all of its containers.
     """
 
     mechanism: Mechanism
     time: str
     evidence: tuple[Evidence, ...]
     names_resource: bool = True
+    is_stated: bool = False
 
     def has_ended(self, end: ContainerStateTerminated, *, runs_once: bool) -> bool:
         """Whether a container ended by it: not before, and not an init container that was done.
@@ -244,14 +250,16 @@ class KubeletKill:
         evidence = (*ended_evidence(end, state), *self.evidence)
         if not self.names_resource:
             return Diagnosis(self.mechanism, Confidence.POSSIBLE, evidence)
-        if (end.exit_code == SIGKILLED and not end.is_made_up) or end.reason == OOM_KILLED:
+        is_killed = end.exit_code == SIGKILLED and not end.is_made_up and not self.is_stated
+        if is_killed or end.reason == OOM_KILLED:
             return Diagnosis(self.mechanism, Confidence.LIKELY, evidence, Need.KERNEL_LOG)
-        confidence = Confidence.CERTAIN if self.time or is_only else Confidence.LIKELY
+        is_certain = self.time or self.is_stated or is_only
+        confidence = Confidence.CERTAIN if is_certain else Confidence.LIKELY
         return Diagnosis(self.mechanism, confidence, evidence)
 
 
 def kubelet_kill(pod: Pod, events: Iterable[Event]) -> KubeletKill | None:
-    """How its kubelet ended a pod for memory or a shutdown; None if it did not, or for disks or process IDs.
+    """How its kubelet ended a pod, or did not admit it; None if it did neither.
 
     A pod whose processes end well on SIGTERM gets phase Succeeded and no status.reason: then only the
     condition (1.26 and later) and the event show it.
@@ -259,7 +267,8 @@ def kubelet_kill(pod: Pod, events: Iterable[Event]) -> KubeletKill | None:
     status = pod.status
     kubelet_events = [event for event in events if event.reason in {EVICTED, PREEMPTING}]
     evidence, messages, times = [], [], [event.last for event in kubelet_events]
-    if status.reason in {EVICTED, PREEMPTING} or _SHUTDOWN.search(status.message):
+    has_ended = status.reason in {EVICTED, PREEMPTING}
+    if has_ended or _SHUTDOWN.search(status.message) or _REJECTED.search(status.message):
         evidence.append(Evidence(Fact.POD_ENDED, {"reason": status.reason, "message": status.message}))
         messages.append(status.message)
     for condition in status.conditions or ():
@@ -274,16 +283,41 @@ def kubelet_kill(pod: Pod, events: Iterable[Event]) -> KubeletKill | None:
     messages += [event.message for event in kubelet_events]
     if not evidence:
         return None
-    time = max(times, default="")
+    low = next(filter(None, map(_LOW.search, messages)), None)
+    resource = low["resource"].lower() if low is not None else ""
+    mechanism = _kubelet_mechanism(pod, messages, resource)
+    if mechanism is None:
+        return None
+    if resource:
+        above = dict(_uses_above_requests(messages))
+        ranked: dict[str, Any] = {"resource": resource, "above": above, "priority": pod.spec.priority or 0}
+        evidence.append(Evidence(Fact.EXCESS, ranked))
+    names_resource = mechanism is not Mechanism.EVICTION or any(messages)
+    is_stated = status.reason == EVICTED
+    return KubeletKill(mechanism, max(times, default=""), tuple(evidence), names_resource, is_stated)
+
+
+def _kubelet_mechanism(pod: Pod, messages: Sequence[str], resource: str) -> Mechanism | None:
     if any(map(_SHUTDOWN.search, messages)):
-        return KubeletKill(Mechanism.SHUTDOWN, time, tuple(evidence))
-    if status.reason == PREEMPTING or any(map(_CRITICAL.search, messages)):
-        return KubeletKill(Mechanism.PREEMPTION, time, tuple(evidence))
-    if any(_MEMORY.search(message) for message in messages) or _fills_memory_volume(pod, messages):
-        return KubeletKill(Mechanism.EVICTION, time, tuple(evidence))
-    if not any(messages) and status.reason == EVICTED:
-        return KubeletKill(Mechanism.EVICTION, time, tuple(evidence), names_resource=False)
-    return None
+        return Mechanism.SHUTDOWN
+    if pod.status.reason == PREEMPTING or any(map(_CRITICAL.search, messages)):
+        return Mechanism.PREEMPTION
+    if resource == MEMORY or _fills_memory_volume(pod, messages):
+        return Mechanism.EVICTION
+    if resource or any(map(_OWN_STORAGE.search, messages)):
+        return Mechanism.OTHER_EVICTION
+    if any(map(_REJECTED.search, messages)):
+        return Mechanism.REJECTION
+    return Mechanism.EVICTION if pod.status.reason == EVICTED and not any(messages) else None
+
+
+def _uses_above_requests(messages: Iterable[str]) -> Iterator[tuple[str, tuple[int, int]]]:
+    """What containers above their request used and requested; of a pod with its own request the pod."""
+    matches = [*chain.from_iterable(map(_EXCESS.finditer, messages))]
+    for match in [match for match in matches if match["of"] == "Pod"] or matches:
+        with suppress(QosError):
+            used, request = (Quantity.parse(match[side]).value() for side in ("used", "request"))
+            yield match["name"], (used, request)
 
 
 def _fills_memory_volume(pod: Pod, messages: Iterable[str]) -> bool:
@@ -390,7 +424,7 @@ def diagnosis_without_kernel(
     is_named = bool(oom_at_start(end.message))
     if is_named and context.limits.nearest is not None:
         evidence += context.limits.evidence()
-        return Diagnosis(context.limits.nearest, Confidence.CERTAIN, tuple(evidence))
+        return Diagnosis(Mechanism.START_LIMIT, Confidence.CERTAIN, tuple(evidence))
     needs = Need.LOG_OF_THAT_TIME if context.has_log else Need.KERNEL_LOG
     if end.is_made_up:
         return Diagnosis(Mechanism.UNKNOWN, Confidence.POSSIBLE, tuple(evidence), needs)
