@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import yaml
 
+from kubectl_qos.check.rule_texts import rule_texts
 from kubectl_qos.check.settings import RuleId
-from kubectl_qos.present.check import rule_texts
 
 FOLDER: Final = Path(__file__).parent / "check-rules"
 EXAMPLES: Final = Path(__file__).parents[1] / "tests" / "check" / "rules.yaml"

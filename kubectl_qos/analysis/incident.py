@@ -1,7 +1,7 @@
 """What happened to a node, pod, workload or namespace over a time, as values: `report`.
 
 Deaths are those of `kills`, coming ones those of `next`, changes those of `fix`: here they are put together.
-Not here: the words (report.py), and the same for programs (values/report.py).
+Not here: the words (present/report.py), and the same for programs (present/values/report.py).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,16 +18,13 @@ from kubectl_qos.edit.fixes import Fix, Unfixed
 from kubectl_qos.edit.kubelet_settings import fix_kubelet
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.allocation import RESIZE_IN_PROGRESS, RESIZE_PENDING
-from kubectl_qos.k8s.events import Event, EventList, is_of_node_memory
+from kubectl_qos.k8s.events import Event, EventList, is_of_memory, is_of_node_memory
 from kubectl_qos.k8s.kinds import Workload, find_workload
-from kubectl_qos.k8s.objects import Condition, Pod, all_containers
+from kubectl_qos.k8s.objects import Condition, NodeObject, Pod, all_containers
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import PodsByNode, Scope, Snapshot
-from kubectl_qos.present.events import event_text, is_of_memory
-from kubectl_qos.present.format import count, escape, full_name
-from kubectl_qos.present.kills import evidence_sentence, mechanism_sentence, subject
 from kubectl_qos.qos.kills.analyze import Kill
-from kubectl_qos.qos.kills.evidence import SLACK_SECONDS, ended_evidence
+from kubectl_qos.qos.kills.evidence import SLACK_SECONDS, Evidence, ended_evidence
 from kubectl_qos.qos.kills.report import seconds_between
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import OF_NODE
@@ -51,14 +48,35 @@ class About(NamedTuple):
     name: str = ""
 
 
+class ContainerEnd(NamedTuple):
+    """The end of a container that nothing killed for memory."""
+
+    pod: Pod
+    container: str
+    evidence: Evidence
+
+
+class Rollout(NamedTuple):
+    """The first of the pods here that a ReplicaSet made."""
+
+    workload: Workload
+    replica_set: str
+    pods: int
+
+
+class ConditionChange(NamedTuple):
+    """The last change of a condition of a pod or node."""
+
+    about: Pod | NodeObject
+    condition: Condition
+
+
 class TimelineEntry(NamedTuple):
-    """One line of the timeline; `time` is RFC 3339 or empty, `times` how often it happened until then."""
+    """Something that happened at a time, which is RFC 3339 or empty; `what` is it in a word."""
 
     time: str
     what: str
-    about: str
-    text: str
-    times: int = 1
+    fact: Kill | ContainerEnd | Rollout | ConditionChange | Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,18 +198,14 @@ class Incident:
     @cached_property
     def timeline(self) -> tuple[TimelineEntry, ...]:
         """What is known to have happened, the newest last, and after it what has no known time."""
-        since = self.since
-        found = [*_ends(self._pods, self.kills), *_new_pods(self._pods)]
-        found += _conditions(self._pods, self.nodes, self.snapshot)
-        found += [*map(_killed, self.kills), *_events(self.event_list.events, self._pods, self.nodes)]
-        times = [(parse_time(one.time), one) for one in found]
-        merged: dict[object, TimelineEntry] = {}
-        for moment, one in sorted(times, key=lambda each: each[0].timestamp() if each[0] else inf):
-            if since is None or moment is None or moment >= since:
-                key = one if one.what in DEATHS else one[1:4]
-                before = merged.pop(key, None)
-                merged[key] = one._replace(times=one.times + (before.times if before is not None else 0))
-        return tuple(merged.values())
+        entries = [*_ends(self._pods, self.kills), *_new_pods(self._pods)]
+        entries += _conditions(self._pods, self.nodes, self.snapshot)
+        entries += [*map(_killed, self.kills), *_events(self.event_list.events, self._pods, self.nodes)]
+        since = self.since.timestamp() if self.since is not None else -inf
+        times = ((parse_time(entry.time), entry) for entry in entries)
+        timed = [(time.timestamp() if time is not None else inf, entry) for time, entry in times]
+        ordered = sorted(timed, key=lambda pair: pair[0])
+        return tuple(entry for seconds, entry in ordered if seconds >= since)
 
 
 def _find_pod(snapshot: Snapshot, namespace: str, name: str) -> Pod | None:
@@ -221,59 +235,49 @@ def _prevention(kill: Kill, snapshot: Snapshot) -> tuple[Fix | None, Unfixed | N
 
 
 def _killed(kill: Kill) -> TimelineEntry:
-    mechanism, sure = kill.diagnosis.mechanism, kill.diagnosis.confidence.value
-    text = f"{mechanism_sentence(kill)} ({sure})"
-    return TimelineEntry(kill.time, _BY_KUBELET.get(mechanism, "killed"), subject(kill), text)
+    return TimelineEntry(kill.time, _BY_KUBELET.get(kill.diagnosis.mechanism, "killed"), kill)
 
 
 def _ends(pods: Iterable[Pod], kills: Iterable[Kill]) -> Iterator[TimelineEntry]:
     """How containers ended that nothing killed for memory, where that is no success."""
     for pod in pods:
-        own = [kill for kill in kills if (kill.namespace, kill.pod) == (pod.namespace, pod.name)]
-        known = {(kill.container, kill.time) for kill in own}
-        evicted = [kill.time for kill in own if kill.diagnosis.mechanism in _BY_KUBELET]
+        of_pod = [kill for kill in kills if (kill.namespace, kill.pod) == (pod.namespace, pod.name)]
+        told = {(kill.container, kill.time) for kill in of_pod}
+        evicted = [kill.time for kill in of_pod if kill.diagnosis.mechanism in _BY_KUBELET]
         for status in pod.status.every_container:
             for end in status.ends:
                 time = end.finished_at or ""
-                since = [seconds_between(one, time) or 0 for one in evicted]
-                is_known = (status.name, time) in known or any(one >= -SLACK_SECONDS for one in since)
-                if end.exit_code and not is_known:
-                    about = f"pod {full_name(pod.namespace, pod.name)}, container {escape(status.name)}"
-                    yield TimelineEntry(
-                        time, "ended", about, evidence_sentence(next(ended_evidence(end, "state")))
-                    )
+                since = [seconds_between(eviction, time) or 0 for eviction in evicted]
+                is_told = (status.name, time) in told or any(seconds >= -SLACK_SECONDS for seconds in since)
+                if end.exit_code and not is_told:
+                    evidence = next(ended_evidence(end, "state"))
+                    yield TimelineEntry(time, "ended", ContainerEnd(pod, status.name, evidence))
 
 
 def _new_pods(pods: Iterable[Pod]) -> Iterator[TimelineEntry]:
     """When the pods of each ReplicaSet began: a rollout, or the first pods of a workload."""
     created: dict[tuple[Workload, str], list[str]] = {}
     for pod in pods:
-        for one in pod.metadata.owner_references or ():
-            if one.kind == "ReplicaSet" and pod.metadata.creation_timestamp:
-                created.setdefault((find_workload(pod), one.name), []).append(pod.metadata.creation_timestamp)
+        for owner in pod.metadata.owner_references or ():
+            if owner.kind == "ReplicaSet" and pod.metadata.creation_timestamp:
+                times = created.setdefault((find_workload(pod), owner.name), [])
+                times.append(pod.metadata.creation_timestamp)
     for (workload, name), times in created.items():
-        about = f"{workload.kind.lower()} {full_name(workload.namespace, workload.name)}"
-        text = f"replicaset {escape(name)} begins, {count(len(times), 'pod')} here"
-        yield TimelineEntry(min(times), "rollout", about, text)
+        yield TimelineEntry(min(times), "rollout", Rollout(workload, name, len(times)))
 
 
 def _conditions(pods: Iterable[Pod], nodes: Iterable[str], snapshot: Snapshot) -> Iterator[TimelineEntry]:
     """Resizes that are not finished, and when memory pressure and readiness of nodes last changed."""
-
-    def entry(one: Condition, what: str, about: str) -> TimelineEntry:
-        text = f"{one.type} is {one.status}" + (f", {one.reason}" if one.reason else "")
-        text += f": {one.message}" if one.message else ""
-        return TimelineEntry(one.last_transition_time or "", what, about, escape(text))
-
     for pod in pods:
-        for one in pod.status.conditions or ():
-            if one.type in {RESIZE_PENDING, RESIZE_IN_PROGRESS} and one.status == "True":
-                yield entry(one, "resize", f"pod {full_name(pod.namespace, pod.name)}")
-    for name in nodes:
-        raw = snapshot.nodes.get(name)
-        for one in (raw.status.conditions or ()) if raw is not None else ():
-            if one.type in {"MemoryPressure", "Ready"} and one.last_transition_time:
-                yield entry(one, one.type, f"node {escape(name)}")
+        for condition in pod.status.conditions or ():
+            if condition.type in {RESIZE_PENDING, RESIZE_IN_PROGRESS} and condition.status == "True":
+                change = ConditionChange(pod, condition)
+                yield TimelineEntry(condition.last_transition_time or "", "resize", change)
+    for node in filter(None, map(snapshot.nodes.get, nodes)):
+        for condition in node.status.conditions or ():
+            if condition.type in {"MemoryPressure", "Ready"} and condition.last_transition_time:
+                change = ConditionChange(node, condition)
+                yield TimelineEntry(condition.last_transition_time, condition.type, change)
 
 
 def _events(events: Iterable[Event], pods: Iterable[Pod], nodes: Sequence[str]) -> Iterator[TimelineEntry]:
@@ -281,10 +285,7 @@ def _events(events: Iterable[Event], pods: Iterable[Pod], nodes: Sequence[str]) 
     about = {Workload("Pod", pod.namespace, pod.name) for pod in pods} | set(map(find_workload, pods))
     for event in events:
         involved = event.involved_object
-        is_mine = Workload(involved.kind, involved.namespace, involved.name) in about
-        is_mine |= any(is_of_node_memory(event, node) for node in nodes)
-        if is_mine and is_of_memory(event) and event.reason not in {"Evicted", "Preempting"}:
-            name = full_name("" if event.is_of_node else involved.namespace, involved.name)
-            text = escape(" ".join(event.message.split())) if event.is_of_node else event_text(event)
-            who = f"{escape(involved.kind.lower())} {name}"
-            yield TimelineEntry(event.last, escape(event.reason), who, text, event.times)
+        is_here = Workload(involved.kind, involved.namespace, involved.name) in about
+        is_here |= any(is_of_node_memory(event, node) for node in nodes)
+        if is_here and is_of_memory(event) and event.reason not in {"Evicted", "Preempting"}:
+            yield TimelineEntry(event.last, event.reason, event)

@@ -1,6 +1,6 @@
 """The rules of `check` as pure functions: what is wrong with pods, where in their objects, with which facts.
 
-Of all containers: init, sidecar and ephemeral ones too. catalogue.yaml has the words, policy.py the same
+Of all containers: init, sidecar and ephemeral ones too. rule_texts.yaml has the words, policy.py the same
 rules in CEL. Sources: pkg/apis/core/validation/validation.go (through k8s/manifest.py),
 plugin/pkg/admission/limitranger and resourcequota (k8s/quota.py), pkg/apis/core/v1/helper/qos/qos.go
 (qos/qos_class.py), pkg/kubelet/qos/policy.go (qos/oom_score.py).

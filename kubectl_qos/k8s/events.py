@@ -131,6 +131,24 @@ def is_of_node_memory(event: Event, node_name: str) -> bool:
     return about_memory and event.reason in NODE_MEMORY_REASONS
 
 
+def is_of_memory(event: Event) -> bool:
+    """Whether an event is about memory, a resize or a rollout."""
+    if event.reason in NOT_ONLY_MEMORY and "memory" not in event.message.lower():
+        return False
+    return event.reason in NODE_MEMORY_REASONS | _OTHER_REASONS
+
+
+NOT_ONLY_MEMORY: Final = frozenset({"Evicted", "EvictionThresholdMet", "FailedScheduling"})
+"""Reasons that may also be about disk, CPU or process ids: the message says which."""
+_OTHER_REASONS: Final = frozenset(
+    {
+        *("OOMKilling", "Evicted", "Preempted", "Preempting", "FailedScheduling", "OutOfmemory"),
+        *("ResizeDeferred", "ResizeInfeasible", "ResizeError", "ResizeStarted", "ResizeCompleted"),
+        "ScalingReplicaSet",
+    }
+)
+
+
 def in_order(events: Iterable[Event]) -> tuple[Event, ...]:
     """The newest last, those without a time first.
 

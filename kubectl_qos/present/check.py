@@ -3,43 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import cache
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
-import msgspec
-
 from kubectl_qos.check.findings import WAIVER_MARK, Finding, Subject
+from kubectl_qos.check.rule_texts import RuleText, rule_texts
 from kubectl_qos.check.settings import Exemption, Level, RuleId, Settings, matches, waiver_mistakes
 from kubectl_qos.present.format import count, escape
-from kubectl_qos.yaml_loader import read_yaml
 
 PAGES: Final = "https://kubectl-qos.github.io/kubectl-qos/check-rules"
 SARIF_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
-_CATALOGUE: Final = Path(__file__).with_name("check_rules.yaml")
-
-
-class RuleText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The words of a rule; `no_policy` is why CEL cannot express it, empty where it can."""
-
-    title: str
-    message: str
-    why: str
-    mend: str
-    parameter: str = ""
-    no_policy: str = ""
-
-
-@cache
-def rule_texts() -> Mapping[RuleId, RuleText]:
-    """The words of every rule, in the order of their ids."""
-    document = read_yaml(_CATALOGUE.read_bytes())
-    texts = msgspec.convert(document.value if document is not None else {}, dict[str, RuleText])
-    return {rule: texts[rule] for rule in RuleId}
 
 
 class Place(NamedTuple):

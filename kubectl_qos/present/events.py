@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from kubectl_qos.errors import QosError
-from kubectl_qos.k8s.events import NODE_MEMORY_REASONS, Event
+from kubectl_qos.k8s.events import NOT_ONLY_MEMORY, Event
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import Missing
 from kubectl_qos.present.format import NONE, age, count, escape
@@ -81,24 +81,12 @@ def _table(events: Sequence[_MergedEvent], now: datetime) -> Iterator[Line]:
         yield Line(text.ljust(width), message)
 
 
-def is_of_memory(event: Event) -> bool:
-    """Whether it is about memory, a resize or a rollout."""
-    if event.reason in _NOT_ONLY_MEMORY and "memory" not in event.message.lower():
-        return False
-    return event.reason in _MEANINGS.keys() | NODE_MEMORY_REASONS | _CHANGES
-
-
 def _meaning(event: _MergedEvent) -> str:
-    if event.reason in _NOT_ONLY_MEMORY and "memory" not in event.message.lower():
+    if event.reason in NOT_ONLY_MEMORY and "memory" not in event.message.lower():
         return ""
     meaning = _MEANINGS.get(event.reason, "")
     return f"{event.reason}: {meaning}" if meaning else ""
 
-
-_NOT_ONLY_MEMORY: Final = frozenset({"Evicted", "EvictionThresholdMet", "FailedScheduling"})
-"""Reasons that may also be about disk, CPU or process ids: the message says which."""
-
-_CHANGES: Final = frozenset({"ScalingReplicaSet", "ResizeStarted", "ResizeCompleted"})
 
 _MEANINGS: Final = {
     "SystemOOM": "the node itself ran out of memory and the kernel killed by oom_score; no limit causes it",

@@ -8,14 +8,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kubectl_qos.analysis.fix_list import OWN
-from kubectl_qos.analysis.incident import DEATHS, About, Death, Incident
+from kubectl_qos.analysis.incident import (
+    DEATHS,
+    About,
+    ConditionChange,
+    ContainerEnd,
+    Death,
+    Incident,
+    Rollout,
+)
+from kubectl_qos.k8s.events import Event
+from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.usage import sampled
 from kubectl_qos.present import fixes as of_fixes
 from kubectl_qos.present import kills as of_kills
+from kubectl_qos.present.events import event_text
 from kubectl_qos.present.format import UNKNOWN, binary, count, duration, escape, first_few, full_name
 from kubectl_qos.present.next_death import columns, distance, killed_by, notes, nothing, victim
 from kubectl_qos.present.output import NO_AGES, Align, Column
@@ -23,6 +34,7 @@ from kubectl_qos.present.page import Block, Bullets, Grid, Heading, Paragraph
 from kubectl_qos.present.pod_columns import BY_KEY
 from kubectl_qos.present.reasons import assumption_sentence, usage_sentence
 from kubectl_qos.present.timeline import foremost
+from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.prediction import assumptions
 from kubectl_qos.qos.reason import Confidence, Mechanism
 from kubectl_qos.qos.simulation.next_death import OF_NODE
@@ -63,9 +75,10 @@ def blocks(incident: Incident, version: str) -> Iterator[Block]:
     yield Paragraph(f"{where}, about {window}.")
     yield Heading(2, "What happened")
     yield Paragraph(" ".join(summary(incident)))
-    if incident.timeline:
+    lines = timeline(incident)
+    if lines:
         yield Heading(2, "Timeline")
-        yield from _timeline(incident)
+        yield from _timeline(lines)
     if incident.deaths:
         yield Heading(2, "Each death")
         first_at: dict[object, int] = {}
@@ -97,7 +110,7 @@ def summary(incident: Incident) -> Iterator[str]:
         yield f"It hit {first_few(hits, _MOST)}."
         sure = Counter(kill.diagnosis.confidence for kill in kills)
         yield f"Confidence: {', '.join(f'{sure[one]} {one.value}' for one in Confidence if sure[one])}."
-    others = Counter(one.what for one in incident.timeline for _ in range(one.times))
+    others = Counter(line.what for line in timeline(incident) for _ in range(line.times))
     texts = [count(others[what], *words) for what, words in _OTHERS.items() if others[what]]
     if texts:
         yield f"Also in that time: {', '.join(texts)}."
@@ -108,8 +121,54 @@ def summary(incident: Incident) -> Iterator[str]:
         yield f"Next to die{where} is {victim(death)}: {killed_by(death)}, {distance(death)}{away}."
 
 
-def _timeline(incident: Incident) -> Iterator[Block]:
-    lines = incident.timeline
+class TimelineLine(NamedTuple):
+    """A line of the timeline; `time` is RFC 3339 or empty, `times` how often it happened until then."""
+
+    time: str
+    what: str
+    about: str
+    text: str
+    times: int = 1
+
+
+def timeline(incident: Incident) -> tuple[TimelineLine, ...]:
+    """What happened, in order: entries that read the same are one line, but for deaths."""
+    merged: dict[object, TimelineLine] = {}
+    for time, what, fact in incident.timeline:
+        times = fact.times if isinstance(fact, Event) else 1
+        line = TimelineLine(time, escape(what), *_about_and_text(fact), times)
+        key = line if what in DEATHS else line[1:4]
+        before = merged.pop(key, None)
+        merged[key] = line._replace(times=times + (before.times if before is not None else 0))
+    return tuple(merged.values())
+
+
+def _about_and_text(fact: Kill | ContainerEnd | Rollout | ConditionChange | Event) -> tuple[str, str]:
+    if isinstance(fact, ContainerEnd):
+        about = f"pod {full_name(fact.pod.namespace, fact.pod.name)}, container {escape(fact.container)}"
+        return about, of_kills.evidence_sentence(fact.evidence)
+    if isinstance(fact, Rollout):
+        workload = fact.workload
+        about = f"{workload.kind.lower()} {full_name(workload.namespace, workload.name)}"
+        return about, f"replicaset {escape(fact.replica_set)} begins, {count(fact.pods, 'pod')} here"
+    if isinstance(fact, ConditionChange):
+        owner, condition = fact.about, fact.condition
+        text = f"{condition.type} is {condition.status}"
+        text += f", {condition.reason}" if condition.reason else ""
+        text += f": {condition.message}" if condition.message else ""
+        if isinstance(owner, Pod):
+            return f"pod {full_name(owner.namespace, owner.name)}", escape(text)
+        return f"node {escape(owner.name)}", escape(text)
+    if isinstance(fact, Event):
+        involved = fact.involved_object
+        name = full_name("" if fact.is_of_node else involved.namespace, involved.name)
+        text = escape(" ".join(fact.message.split())) if fact.is_of_node else event_text(fact)
+        return f"{escape(involved.kind.lower())} {name}", text
+    sure = fact.diagnosis.confidence.value
+    return of_kills.subject(fact), f"{of_kills.mechanism_sentence(fact)} ({sure})"
+
+
+def _timeline(lines: Sequence[TimelineLine]) -> Iterator[Block]:
     newest = sorted(range(len(lines)), key=lambda place: (lines[place].what not in DEATHS, -place))
     kept = [lines[place] for place in sorted(newest[:_MOST_LINES])]
     rows = [

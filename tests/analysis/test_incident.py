@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from kubectl_qos.analysis import incident
-from kubectl_qos.analysis.incident import About, Incident, TimelineEntry
+from kubectl_qos.analysis.incident import About, Incident
 from kubectl_qos.k8s.events import Event, EventList
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.present.report import TimelineLine, timeline
 from kubectl_qos.qos.kills.analyze import Kill, find_kills
 from kubectl_qos.qos.kills.evidence import Diagnosis
 from kubectl_qos.qos.reason import Confidence, Mechanism
@@ -78,13 +79,13 @@ def incident_of(kills: Iterable[Kill] = (), **fields: Any) -> Incident:
 
 def entries(
     pod: Pod, events: tuple[Event, ...] = (), since: datetime | None = None, conditions: tuple[Any, ...] = ()
-) -> tuple[TimelineEntry, ...]:
+) -> tuple[TimelineLine, ...]:
     raw = node_object()
     raw["status"]["conditions"] = list(conditions)
     node, event_list = convert(raw, NodeObject), EventList(events)
     snapshot = Snapshot(pods=(pod,), nodes={node.name: node})
     kills = find_kills(snapshot, event_list)
-    return incident_of(kills, snapshot=snapshot, event_list=event_list, since=since).timeline
+    return timeline(incident_of(kills, snapshot=snapshot, event_list=event_list, since=since))
 
 
 def status(**states: Any) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from kubectl_qos.check.findings import Context, Subject, select
 from kubectl_qos.check.policy import policies
+from kubectl_qos.check.rule_texts import rule_texts
 from kubectl_qos.check.rules import check
 from kubectl_qos.check.settings import Level, RuleId, Settings
 from kubectl_qos.k8s.kinds import pod_from_workload
@@ -21,7 +22,7 @@ from kubectl_qos.k8s.objects import Pod, convert
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import Snapshot
-from kubectl_qos.present.check import rule_texts, sentence
+from kubectl_qos.present.check import sentence
 from tests.check.cel import Request
 from tests.check.test_rules import EXAMPLES
 from tests.end_to_end.command import Run

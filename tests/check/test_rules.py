@@ -13,9 +13,9 @@ import pytest
 import yaml
 
 from kubectl_qos.check.policy import policies
+from kubectl_qos.check.rule_texts import rule_texts
 from kubectl_qos.check.settings import PARAMETERS, RuleId, Settings
 from kubectl_qos.k8s.releases import Release
-from kubectl_qos.present.check import rule_texts
 from tests.end_to_end.command import Run
 
 EXAMPLES: Final[dict[str, dict[str, Any]]] = yaml.safe_load(

@@ -8,7 +8,7 @@ from kubectl_qos.analysis.incident import Death, Incident
 from kubectl_qos.present.next_death import notes
 from kubectl_qos.present.output import row_values
 from kubectl_qos.present.pod_columns import VALUE_COLUMNS
-from kubectl_qos.present.report import clock, others_sentence, prevention_sentence, summary
+from kubectl_qos.present.report import clock, others_sentence, prevention_sentence, summary, timeline
 from kubectl_qos.present.values import Document, Values
 from kubectl_qos.present.values.changes import ObjectValues
 from kubectl_qos.present.values.fixes import FixValues, UnfixedValues, fix_values, unfixed_values
@@ -73,7 +73,7 @@ def incident_values(incident: Incident) -> IncidentReportValues:
         time=clock(incident.now),
         since_time=clock(incident.since) if incident.since is not None else None,
         summary=" ".join(summary(incident)),
-        timeline=tuple(TimelineEntryValues.of(one, message=one.text) for one in incident.timeline),
+        timeline=tuple(TimelineEntryValues.of(one, message=one.text) for one in timeline(incident)),
         kills=tuple(map(kill_values, incident.kills)),
         deaths=tuple(_death(one, incident) for one in incident.deaths),
         next=tuple(map(death_values, coming.rows)),
