@@ -48,10 +48,13 @@ _GAP: Final = re.compile(
     r"\W*(?:\.{3,}|…+|(?:<|\[|\()?(?:snip|cut|omitted|truncated)(?:>|\]|\))?|-{2,}|={3,}|\*{3,}|`{3,}\w*)\W*"
 )
 """A line in place of what a person left out, or that separates two logs."""
+_LOST: Final = re.compile(r"Missed \d+ kernel messages|printk messages dropped|messages lost", re.ASCII)
+"""What journald, rsyslog and the kernel say of lines that the log lacks."""
 
 
 def _is_gap(text: str) -> bool:
-    return len(text) <= _LONGEST_GAP and _GAP.fullmatch(text) is not None
+    is_lost = "messages" in text and _LOST.search(text) is not None
+    return len(text) <= _LONGEST_GAP and (is_lost or _GAP.fullmatch(text) is not None)
 
 
 def read_log(lines: Iterable[str], now: datetime | None = None) -> KernelLog:
@@ -216,6 +219,7 @@ class _LogReader:
         for report in near:
             if report.take(record):
                 self._latest = report
+                self._open = report.without_its_group(self._open)
                 return
             if _MARKS[0] in record.message:
                 report.follow()
@@ -299,7 +303,11 @@ _OTHER_FORMATS: Final = (
     (re.compile(r"[{\[]"), "JSON without messages of the kernel", "journalctl -k -o json > FILE"),
     (re.compile(r"<[!?a-zA-Z]"), "XML or HTML", _HINT),
     (re.compile(r"---|[A-Za-z]\w*:(?: |$)"), "YAML", "gcloud logging read --format=json"),
-    (re.compile(r"[^,\t]*(?:,[^,]+){2}|[^\t]*\t[^\t]*\t"), "a table of comma or tab separated values", _HINT),
+    (
+        re.compile(r"(?!.*oom[-_]kill|.*Killed process)[^,\t]*(?:,[^,]+){2}|[^\t]*\t[^\t]*\t"),
+        "a table of comma or tab separated values",
+        _HINT,
+    ),
 )
 """By the first line; the hint is the remedy."""
 

@@ -95,6 +95,9 @@ def _parse_time(kind: str, text: str, now: datetime | None = None) -> str:
         if kind == "ctime":
             _, month, day, clock, year = text.split()
             return _rfc3339(_datetime(int(year), month, day, clock))
+        if kind == "kibana":
+            month, day, year, _, clock = text.replace(",", "").split()
+            return _rfc3339(_datetime(int(year), month, day, clock))
         month, day, clock = text.split()
         return without_year(month, day, clock, now) if now is not None else ""
     except (ValueError, OverflowError, OSError):
@@ -116,10 +119,11 @@ def without_year(month: str, day: str, clock: str, now: datetime) -> str:
 
 _MESSAGES: Final = (
     *("MESSAGE", "msg", "message", "log", "line", "textPayload", "@message", "body", "SyslogMessage"),
-    *("jsonPayload", "_source", "fields"),
+    *("jsonPayload", "_source", "fields", "attributes"),
 )
 _JSON_TIMES: Final = (
     *("__REALTIME_TIMESTAMP", "talos-time", "timestamp", "@timestamp", "time", "ts", "TimeGenerated"),
+    *("date", "_time"),
 )
 _JSON_NODES: Final = (
     "_HOSTNAME",
@@ -131,7 +135,17 @@ _JSON_NODES: Final = (
     "Computer",
     "instance",
 )
-_LABELS: Final = ("jsonPayload", "_source", "fields", "labels", "kubernetes", "resource", "host", "name")
+_LABELS: Final = (
+    "jsonPayload",
+    "_source",
+    "fields",
+    "attributes",
+    "labels",
+    "kubernetes",
+    "resource",
+    "host",
+    "name",
+)
 _PROGRAMS: Final = ("SYSLOG_IDENTIFIER", "syslog_identifier", "ident", "ProcessName")
 _FACILITIES: Final = ("facility", "fac", "Facility", "SYSLOG_FACILITY")
 
@@ -198,7 +212,8 @@ def _first(entry: dict[str, Any], names: Sequence[str]) -> str:
 def _json_times(entry: dict[str, Any], now: datetime | None) -> dict[str, Any]:
     monotonic = _first(entry, ("_SOURCE_MONOTONIC_TIMESTAMP",))
     found: dict[str, Any] = {"uptime": int(monotonic) / 1e6} if _DIGITS.fullmatch(monotonic) else {}
-    for value in filter(None, map(entry.get, _JSON_TIMES)):
+    objects = [entry, *(value for value in map(entry.get, _LABELS) if isinstance(value, dict))]
+    for value in filter(None, (values.get(name) for values in objects for name in _JSON_TIMES)):
         text = str(value)
         if isinstance(value, int | float) or _DIGITS.fullmatch(text):
             seconds = float(value)
@@ -248,7 +263,7 @@ _DELTA: Final = r"(?: <[ \d.]{1,24}>)?"
 _CTIME: Final = rf"[^\[\]:]{{3,40}} {_CLOCK} \d{{4}}"
 _FACILITY: Final = r"kern|user|mail|daemon|auth|syslog|lpr|news|uucp|cron|authpriv|ftp|local\d"
 
-_TIMES: Final = frozenset({"ctime", "iso", "syslog", "full", "unix"})
+_TIMES: Final = frozenset({"ctime", "iso", "syslog", "full", "unix", "kibana"})
 
 _PIECE: Final = re.compile(
     "|".join(
@@ -258,6 +273,7 @@ _PIECE: Final = re.compile(
             r"\[ {0,12}(?P<caller>[TC]\d{1,10})\] ?",
             rf"\[(?P<ctime>{_CTIME}){_DELTA}\] ?",
             rf"\[?(?P<iso>{_ISO})\]?:?[ \t]",
+            rf"(?P<kibana>(?:{MONTH}) \d{{1,2}}, \d{{4}} @ {_CLOCK})[ \t]+",
             rf"(?P<syslog>(?:{MONTH}) [ \d]\d {_CLOCK}) ",
             rf"(?P<full>[A-Z][a-z]{{2}} \d{{4}}-\d\d-\d\d {_CLOCK} [A-Z+\-\d:]{{1,9}}) ",
             r"(?P<unix>\d{9,11}\.\d{1,9}) ",
@@ -279,7 +295,8 @@ _NEVER: Final = re.compile("(?!)")
 _STREAM: Final = re.compile(r"(?P<name>[\w./:$@\[\]-]{1,512}) (?=\[ *\d+\.\d|<\d{1,3}>|\{\")", re.ASCII)
 _NODE_LABEL: Final = re.compile(r'\b(?:node|nodename|node_name|hostname|host|instance)="([^"]{1,253})"')
 _NAMED: Final = re.compile(
-    r"(?:(?P<name>[\w.:-]{1,253}?)(?::| \|) |\[(?P<bracketed>[\w./:-]{1,253})\] |[-*] "
+    r"(?:(?P<name>[\w.:-]{1,253}?)(?::| \|) |\[(?P<bracketed>[\w./:-]{1,253})\] |[-*] |\+ ?"
+    r"|\d{1,9}[ \t]+|(?:[a-z][\w.-]{0,252} ){1,2}"
     r"|(?:[\w./-]{1,253}[:-])?\d{1,9}[:-] ?|[\w./-]{0,253}\.(?:log|txt|\d)[:-])"
     rf"(?=<\d|\[ *\d+\.\d+\] |\[?{_ISO}|\[{_CTIME}|(?:{MONTH}) [ \d]\d \d\d:|(?:{_FACILITY}) *:)",
     re.ASCII,

@@ -112,6 +112,10 @@ _ANSI: Final = re.compile(r"\x1b\[[0-9;]{0,32}[A-Za-z]")
 _ENTITIES: Final = (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&nbsp;", " "), ("&amp;", "&"))
 _QUOTED: Final = re.compile(r"^[ \t]*(?:>[ \t]?){1,8}")
 _MARKUP: Final = re.compile(r"<[^<>]{1,40}>$")
+_OF_DETECTOR: Final = re.compile(
+    r".{0,200} Timestamp:(\S{10} \S{8,18}) ([+-]\d{4}) .{0,60} Reason:OOMKilling Message:(.{1,2000}?)\}\].*"
+)
+"""A line of node-problem-detector, which repeats one of the kernel."""
 _EXPORT_BEGINS: Final = ("__CURSOR=", "__REALTIME_TIMESTAMP=")
 _VERBOSE_BEGINS: Final = re.compile(r"[A-Z]\w\w \d{4}-\d\d-\d\d [\d:.]{8,16} [A-Z+\-\d:]{1,9} \[s=")
 _HUMAN: Final = re.compile(
@@ -151,7 +155,8 @@ def messages(lines: Iterable[str], now: datetime | None = None) -> Iterator[Numb
 
 
 def _clean(line: str) -> str:
-    """A line without colours, without the marks of a quotation, and with the sign of a cut by a pager."""
+    """A line without colours, quotation marks and what repeats it, with the sign of a cut by a pager."""
+    line = line.replace("\xa0", " ")
     if "\x1b" in line:
         line = _ANSI.sub("", line)
     if "&" in line:
@@ -159,6 +164,8 @@ def _clean(line: str) -> str:
             line = line.replace(entity, sign)
     if line.lstrip()[:1] == ">":
         line = _QUOTED.sub("", line)
+    if "Reason:OOMKilling" in line:
+        line = _OF_DETECTOR.sub(r"\1\2 kernel: \3", line)
     if line.endswith(">") and _MARKUP.search(line) is None:
         line = line[:-1] + CUT
     return line

@@ -13,7 +13,7 @@ from kubectl_qos.k8s.objects import EPHEMERAL_STORAGE, MEMORY
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.present.format import NONE, UNKNOWN, age, count, escape, first_few, in_mi
 from kubectl_qos.present.output import BYTES, NUMBER, Column, cell_table, column, largest_first
-from kubectl_qos.qos.cgroup.names import class_of_path, pod_cgroup
+from kubectl_qos.qos.cgroup.names import CUT, class_of_path, pod_cgroup
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.evidence import WAITING, Evidence, Fact, Need
 from kubectl_qos.qos.kills.report import (
@@ -105,9 +105,15 @@ def subject(kill: Kill) -> str:
     if qos is not None:
         container = f", container {short_id}" if kill.container_id else ""
         return f"a {qos.value} pod, whose uid the log does not have in full{container}{node}"
-    if not kill.cgroup:
-        return f"a process of an unknown cgroup{node}"
-    return f"a process outside pods, in {escape(kill.cgroup)}{node}"
+    if _is_outside_pods(kill):
+        return f"a process outside pods, in {escape(kill.cgroup)}{node}"
+    return f"a process of an unknown cgroup{node}"
+
+
+def _is_outside_pods(kill: Kill) -> bool:
+    """Whether the cgroup is known, and is no pod's; a path that is cut may have become one."""
+    is_known = bool(kill.cgroup) and not kill.cgroup.endswith(CUT)
+    return is_known and not kill.pod_uid and class_of_path(kill.cgroup) is None
 
 
 MECHANISMS: Final = {
@@ -233,6 +239,15 @@ def _daemon(details: Details) -> str:
     return f"{details['daemon']} killed {names or 'all processes'}{whom}{why} ({title}line {details['line']})"
 
 
+def _event_victim(details: Details) -> str:
+    adj = details["adj"]
+    least, most = details["range"] or (adj, adj)
+    other = least if least == most else f"{least} to {most}"
+    fits = "which fits this container" if least <= adj <= most else f"while this container has {other}"
+    doubt = "" if least <= adj <= most else ": the process set its own, or is another container's"
+    return f"by that event the process was {escape(details['command'])}, oom_score_adj {adj}, {fits}{doubt}"
+
+
 def _neighbours(details: Details) -> str:
     more = count(details["count"], "more container", "more containers")
     verb = "was" if details["count"] == 1 else "were"
@@ -311,6 +326,7 @@ _FACTS: Final[Mapping[Fact, str | Callable[[Details], str]]] = {
         f"the process that was killed is called {escape(str(details['command']))}, as this container or its"
         " workload: another of that name is possible"
     ),
+    Fact.EVENT_VICTIM: _event_victim,
     Fact.NEIGHBOURS: _neighbours,
 }
 
@@ -550,14 +566,14 @@ def _pod_text(kill: Kill) -> str:
         return escape(kill.pod)
     if kill.pod_uid:
         return f"uid:{escape(kill.pod_uid)}"
-    return NONE if kill.cgroup else UNKNOWN
+    return NONE if _is_outside_pods(kill) else UNKNOWN
 
 
 def _container_text(kill: Kill) -> str:
     if kill.container:
         return escape(kill.container)
-    is_whole_pod = kill.report is None
-    return UNKNOWN if kill.container_id or not (kill.cgroup or is_whole_pod) else NONE
+    is_whole_pod = kill.report is None or (kill.report.daemon is not None and bool(kill.pod_uid))
+    return NONE if not kill.container_id and (is_whole_pod or _is_outside_pods(kill)) else UNKNOWN
 
 
 def _victim_text(kill: Kill) -> str:

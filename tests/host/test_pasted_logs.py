@@ -1,8 +1,10 @@
 """Logs as people paste them: what is said of a report that begins and ends anywhere, in any form."""
 
+import json
 import re
 import textwrap
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -269,6 +271,82 @@ def test_the_line_about_the_group_has_the_path_that_another_is_cut_in() -> None:
     assert (unknown.pod_uid, unknown.diagnosis.mechanism) == ("", Mechanism.MEMORY_LIMIT)
 
 
+GROUP = [KILLED, KILLED.replace("4711 (leaky)", "4650 (main)"), KILLED]
+DETECTOR = (
+    "I1120 12:00:07.400401       1 log_monitor.go:160] New status generated: &{{Source:kernel-monitor Events:"
+    "[{{Severity:warn Timestamp:2026-11-20 12:00:07.39 +0000 UTC m=+12.2 Reason:OOMKilling Message:{}}}]"
+    " Conditions:[]}}"
+)
+
+
+@pytest.mark.parametrize("form", [DETECTOR, "Nov 20 12:00:07 node-a kernel: {}"])
+def test_a_group_of_which_only_the_kills_are_in_the_log(form: str) -> None:
+    kill = kill_of([form.format(line) for line in GROUP])
+    assert kill.report is not None
+    assert [killed.pid for killed in kill.report.processes] == [4711, 4650]
+    assert kill.diagnosis.mechanism is Mechanism.MEMORY_LIMIT
+    assert "a process of an unknown cgroup" in text_of(kill)
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        "worker-a.example Nov 20 12:00:07.000400 worker-a kernel: ",
+        "   17\t[ 8523.300000] ",
+        "   17 [ 8523.300000] ",
+        "+[ 8523.300000] ",
+        "dmesg-x9k dmesg [ 8523.300000] ",
+        "Nov 20, 2026 @ 12:00:07.400\t",
+        "[\u00a08523.300000]\u00a0",
+    ],
+)
+def test_what_stands_before_a_line(prefix: str) -> None:
+    report = report_of([f"{prefix}{message}" for message in MESSAGES])
+    assert (report.is_table_whole, len(report.tasks), report.incomplete) == (True, 3, False)
+    assert bool(report.time) == ("20" in prefix)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"date": 1795176007.5, "msg": ""},
+        {"attributes": {"timestamp": "2026-11-20T12:00:07Z", "msg": ""}},
+        {"_source": {"@timestamp": "2026-11-20T12:00:07Z", "msg": ""}},
+    ],
+    ids=["date", "attributes", "_source"],
+)
+def test_entries_of_other_stores(entry: dict[str, Any]) -> None:
+    report = report_of([json.dumps(entry).replace('"msg": ""', f'"msg": "{text}"') for text in MESSAGES])
+    assert (report.time[:4], len(report.tasks)) == ("2026", 3)
+
+
+def test_a_cut_path_may_be_that_of_a_pod() -> None:
+    cut = SUMMARY[: SUMMARY.index("kubepods.slice")]
+    assert "a process of an unknown cgroup" in text_of(kill_of([f"[ 8523.1] {cut}…", f"[ 8523.1] {KILLED}"]))
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [
+        "Nov 20 12:00:07 node-a systemd-journald[333]: Missed 12 kernel messages",
+        "Nov 20 12:00:07 node-a rsyslogd: imjournal: 512 messages lost due to rate-limiting",
+        "Nov 20 12:00:07 node-a kernel: ** 12 printk messages dropped **",
+    ],
+)
+def test_a_table_is_not_whole_where_lines_were_lost(lost: str) -> None:
+    lines = [f"Nov 20 12:00:07 node-a kernel: {message}" for message in MESSAGES]
+    report = report_of([*lines[:12], lost, *lines[14:]])
+    assert report.victim is not None
+    assert (report.victim.pid, report.is_table_whole, len(report.tasks)) == (4711, False, 1)
+    assert report_of(lines).is_table_whole
+
+
+def test_a_line_that_lost_its_beginning_is_of_another_report_than_a_line_far_below() -> None:
+    counters, others = MESSAGES[3].replace("131072", "999"), [f"pgfault {number}" for number in range(3)]
+    assert read_log([counters, *others, *LINES[9:]], NOW).reports[-1].memory.full is None
+    assert report_of([MESSAGES[3], *LINES[4:]]).memory.full is not None
+
+
 def test_a_uid_that_is_none() -> None:
     masked = [SUMMARY.replace(UID.replace("-", "_"), "XXXX"), KILLED]
     assert kill_of(masked).pod_uid == ""
@@ -410,6 +488,23 @@ def test_whether_the_container_went_on() -> None:
     assert "only this process" not in text_of(kill_of(LINES)), "a line about the group may follow"
     filtered = [line for line in [*LINES, AFTER] if "emory" in line or "oom" in line]
     assert "only this process" not in text_of(kills_of(filtered)[0])
+
+
+@pytest.mark.parametrize("length", range(len("Memory cgroup out of memory: "), 60))
+def test_a_child_that_was_killed_for_its_parent_is_no_number_two(length: int) -> None:
+    chosen = "Memory cgroup out of memory: Kill process 4711 (leaky) score 1894 or sacrifice child"
+    header = "[ pid ]   uid  tgid total_vm      rss nr_ptes nr_pmds swapents oom_score_adj name"
+    tasks = [
+        "[ 4711]     0  4711    50000    25100     120       5        0           990 leaky",
+        "[ 4650]     0  4650     2847     1835       4       3        0           990 main",
+    ]
+    killed = "Killed process 4650 (main) total-vm:11388kB, anon-rss:7000kB, file-rss:340kB"
+    report = report_of(
+        [MESSAGES[3], header, *tasks, chosen[:length].rstrip(), chosen[length:].lstrip(), killed]
+    )
+    choice = explain_choice(report)
+    assert choice is Unranked.NOT_CHOSEN or (isinstance(choice, VictimChoice) and choice.child)
+    assert explain_choice(report_of([MESSAGES[3], header, *tasks, killed])) is Unranked.NOT_CHOSEN
 
 
 def test_a_thread_of_rhel_7_stands_for_its_process() -> None:

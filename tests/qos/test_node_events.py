@@ -79,6 +79,17 @@ def test_a_death_of_that_time_is_the_one_that_the_event_reports(finished: str, c
     assert len(kills_of(node_event("OOMKilling", OOM_KILLING), pods=(died,), outside_pods=False)) == 1
 
 
+def test_the_processes_of_a_group_are_one_death_whose_victim_the_event_names() -> None:
+    end = {"exitCode": 137, "reason": "OOMKilled", "finishedAt": AT}
+    died = pod("web", containerStatuses=[{"name": "c", "lastState": {"terminated": end}}])
+    other = OOM_KILLING.replace("350", "351")
+    (kill,) = kills_of(node_event("OOMKilling", OOM_KILLING), node_event("OOMKilling", other), pods=(died,))
+    assert "was kubectl, oom_score_adj 999, while this container has 1000: the process set" in text_of(kill)
+    fitting = OOM_KILLING.replace("999", "1000")
+    (kill,) = kills_of(node_event("OOMKilling", fitting), pods=(died,))
+    assert "was kubectl, oom_score_adj 1000, which fits this container" in text_of(kill)
+
+
 @pytest.mark.parametrize("event", [("OOMKilling", "TaskHung"), ("SystemOOM", "x"), ("Rebooted", SYSTEM_OOM)])
 def test_what_names_no_process(event: tuple[str, str]) -> None:
     assert not kills_of(node_event(*event))

@@ -11,6 +11,7 @@ from functools import cached_property
 from statistics import median
 from typing import Any, Final
 
+from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.events import Event, EventList, is_about, is_of_node_memory
 from kubectl_qos.k8s.objects import ContainerStateTerminated, ObjectMeta, Pod
 from kubectl_qos.k8s.quantity import parse_time
@@ -40,6 +41,7 @@ from kubectl_qos.qos.kills.evidence import (
 )
 from kubectl_qos.qos.kills.node_events import container_by_name, event_reports
 from kubectl_qos.qos.kills.report import (
+    Constraint,
     KernelLog,
     OomReport,
     Unranked,
@@ -49,6 +51,7 @@ from kubectl_qos.qos.kills.report import (
     seconds_between,
 )
 from kubectl_qos.qos.oom_score import SANDBOX_ADJ
+from kubectl_qos.qos.prediction import predict_running
 from kubectl_qos.qos.reason import Confidence, Mechanism
 from kubectl_qos.qos.restart import oom_at_start
 
@@ -180,11 +183,16 @@ class _KillAnalyzer:
                 pod = self._pods.get(reported.pod_uid)
                 if outside_pods if pod is None else is_included(pod):
                     kills.append(self._report_kill(reported, pod))
-        untold = list(kills)
+        deaths = list(enumerate(kills))
         for event, report in event_reports(self._event_list.events):
-            apart = [(seconds, kill) for kill in untold if (seconds := _apart(kill, report)) is not None]
-            if apart:
-                untold.remove(min(apart, key=lambda pair: pair[0])[1])
+            near = [
+                (seconds, place) for place, kill in deaths if (seconds := _apart(kill, report)) is not None
+            ]
+            if near:
+                place = min(near)[1]
+                kills[place] = self._with_victim(kills[place], report) if len(near) == 1 else kills[place]
+                if report.constraint is not Constraint.MEMCG:
+                    deaths = [death for death in deaths if death[0] != place]
                 continue
             kill = self._event_kill(event, report)
             if outside_pods if not kill.pod else is_included(self._pods[kill.pod_uid]):
@@ -201,6 +209,19 @@ class _KillAnalyzer:
                 metadata = ObjectMeta(name=involved.name, namespace=involved.namespace, uid=involved.uid)
                 gone[involved.namespace, involved.name] = Pod(metadata=metadata)
         return (pod for key, pod in gone.items() if key not in listed)
+
+    def _with_victim(self, kill: Kill, report: OomReport) -> Kill:
+        """A death of that time, with the process that an event of its node names."""
+        pod, victim = self._pods.get(kill.pod_uid), report.victim
+        if kill.report is not None or pod is None or victim is None or victim.adj is None:
+            return kill
+        try:
+            prediction = predict_running(pod, self._snapshot.setup(pod.node_name)).container(kill.container)
+        except QosError:
+            return kill
+        details = {"command": victim.comm, "adj": victim.adj, "range": prediction.oom_score_adj_range}
+        evidence = (*kill.diagnosis.evidence, Evidence(Fact.EVENT_VICTIM, details))
+        return replace(kill, diagnosis=replace(kill.diagnosis, evidence=evidence))
 
     def _event_kill(self, event: Event, report: OomReport) -> Kill:
         """A kill of which only an event of the node is known, which names no cgroup."""

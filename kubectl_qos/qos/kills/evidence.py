@@ -76,6 +76,7 @@ class Fact(Enum):
     WENT_ON = "the container itself went on: a process in it was killed"
     KERNEL_SILENT = "a kernel log covers that time and has no report about the container: title"
     BY_NAME = "the process that was killed is called as this container or its workload: command"
+    EVENT_VICTIM = "an event of that time names a process: command, adj, range of the container's adj"
     NEIGHBOURS = "other containers of the node without a limit were OOMKilled at that time: count"
 
 

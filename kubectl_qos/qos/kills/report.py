@@ -424,6 +424,7 @@ class Unranked(Enum):
     NO_VICTIM = "the log does not say which process was killed"
     NO_TABLE = "the task table is not in the log (vm.oom_dump_tasks is 0, or the log was cut)"
     NO_TOTAL = "the log does not say how much memory oom_score_adj was scaled by"
+    NOT_CHOSEN = "the log does not have the process that was chosen: up to 5.0 a child may be killed instead"
     NOT_LISTED = "the victim is not in the task table"
     ALLOCATING = "vm.oom_kill_allocating_task is set: the process that triggers the OOM is killed"
 
@@ -513,6 +514,8 @@ def explain_choice(report: OomReport, machine_bytes: int | None = None) -> Victi
     else:
         if scale is None:
             return Unranked.NO_TOTAL
+        if report.chosen is None and report.older_than is not None:
+            return Unranked.NOT_CHOSEN
         kernel = _formulas(report)[0]
         ranked = _ranked_tasks(report.tasks, totals[0], machine, page, kernel)
     if scale is None:

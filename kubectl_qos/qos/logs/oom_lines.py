@@ -7,6 +7,7 @@ mm/oom_kill.c and mm/memcontrol.c at v3.10, v4.4, v4.19, v5.0, v5.4, v6.1, v6.8 
 from __future__ import annotations
 
 import re
+from collections import deque
 from dataclasses import replace
 from typing import Any, Final
 
@@ -132,6 +133,7 @@ class ReportBuilder:
         self.key = record.node, record.caller
         self.has_gap = self._is_followed = False
         self._last = record
+        self._line = record.line
         self._stage = 0
         when = {"time": record.time, "uptime": record.uptime, "year_is_guessed": record.year_is_guessed}
         self._report = OomReport(node=record.node, line=record.line, **when)  # type: ignore[arg-type]
@@ -163,8 +165,10 @@ class ReportBuilder:
         else:
             apart = seconds_between(last.time, record.time)
         if apart is None:
-            has_times = (record.time or record.uptime is not None) and (last.time or last.uptime is not None)
-            return not (self.has_gap or has_times)
+            had_time, has_time = (bool(one.time) or one.uptime is not None for one in (last, record))
+            # A line that has lost its beginning and time may be of any other report.
+            is_apart = has_time and (had_time or record.line > self._line + 1)
+            return not (self.has_gap or is_apart)
         return _BACK_SECONDS <= apart <= seconds
 
     def take(self, record: LogRecord) -> bool:
@@ -176,6 +180,7 @@ class ReportBuilder:
                 if stage < self._stage or not getattr(self, name)(**match.groupdict()):
                     return False
                 self._stage = stage if stage < _ANY else self._stage
+                self._line = record.line
                 has_time = bool(record.time) or record.uptime is not None
                 self._last, self.has_gap = record if has_time else self._last, False
                 return True
@@ -194,6 +199,19 @@ class ReportBuilder:
     def follow(self) -> None:
         """Know that the log goes on after its victim, of which it has the beginning."""
         self._is_followed |= bool(self._victims) and self._has_summary and not self.has_gap
+
+    def without_its_group(self, reports: deque[ReportBuilder]) -> deque[ReportBuilder]:
+        """Take the victims of later reports: until the first of a group is killed again, all are of it."""
+        if self._report.group_kill != CUT:
+            return reports
+        return deque(report for report in reports if not self._absorb(report))
+
+    def _absorb(self, later: ReportBuilder) -> bool:
+        is_bare = later._stage == KILLED and not (later._has_summary or later._tasks or later._memory)
+        is_after = later._report.line > self._report.line and later.key == self.key
+        is_absorbed = is_bare and is_after and self.is_near(later._last)
+        self._victims += later._victims if is_absorbed else []
+        return is_absorbed
 
     def hand_over_victim(self, later: ReportBuilder) -> None:
         """Give a later report about a group the victim before it, which looked like one of the group here."""

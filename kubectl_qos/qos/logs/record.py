@@ -37,6 +37,7 @@ _OUT_OF_MEMORY: Final = re.compile(r".*out of memory[^:]{0,40}:?$", re.IGNORECAS
 _ROW: Final = re.compile(r"\[ *\d{1,10}\] +\d")
 _OPEN: Final = re.compile(
     r"oom-kill:(?!.*,uid=\d)|,?(?:oom|task)_memcg=|,?task=|Tasks? in\b(?!.*(?:oom\.group|limit of /))"
+    r"|.*out of memory[^:]{0,40}: ?Kill[a-z ]{0,10}$"
     r"|(?:.*out of memory[^:]{0,40}: ?)?Kill(?:ed)? process(?!.*(?:oom_score_adj:-?\d|sacrifice|sharing))"
     r"|Memory cgroup stats for\b(?!.*:)|.{0,15}? invoked oom-killer:(?!.*oom_score_adj=-?\d)"
     r"|\[ *pid *\](?!.* name$)|\[ *\d{1,10}\](?: +-?\d+)*$",
