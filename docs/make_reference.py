@@ -1,7 +1,7 @@
 """Write docs/reference from the grammar of the command line: `make reference`.
 
-A page for each command, for the program, for the flags that every command has, for the keys of --assume, and
-for exit codes. Sphinx makes the reference of the site and the man pages of them.
+A page for each command (that of `options` has the flags of every command), for the program, for the keys of
+--assume, and for exit codes. Sphinx makes the reference of the site and the man pages of them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from kubectl_qos.cli.commands import COMMANDS, exit_codes
-from kubectl_qos.cli.main import build_parsers
+from kubectl_qos.cli.main import Parser, build_parsers
 from kubectl_qos.present.node_settings import node_settings
 
 FOLDER: Final = Path(__file__).parent / "reference"
@@ -23,10 +23,12 @@ FLAG: Final = re.compile(r"(?<![\w`-])(--[a-z][\w-]*(?:=[a-z]+)?|-[a-zA-Z](?![\w
 SITE: Final = "kubectl-qos.github.io/kubectl-qos"
 SECTION: Final = re.compile(r"^(\S[^\n]*):\n((?: [^\n]*\n|\n)*)", re.MULTILINE)
 
+OPTIONS: Final = "Flags that every command has are in [kubectl-qos-options(1)](options.md)."
 GUIDES: Final[Mapping[str, str]] = {
     "edit": "ui",
     "undo": "set",
     "can-i": "rights",
+    "options": "start",
     "completion": "start",
     "version": "troubleshooting",
     "bug-report": "troubleshooting",
@@ -68,39 +70,32 @@ Those of each command are in [kubectl-qos-exit-codes(1)](exit-codes.md).
 def pages() -> dict[str, str]:
     """The text of each page by its file's name."""
     parsers = build_parsers()
-    shared = _shared(parsers.values())
-    made = {f"{name}.md": "\n".join(_command_page(name, parsers[name], shared)) for name in COMMANDS}
-    made["flags.md"] = "\n".join(_flags_page(parsers[""], shared))
+    made = {f"{name}.md": "\n".join(_command_page(name, parsers[name])) for name in COMMANDS}
     made["assume.md"] = "\n".join(_assume_page())
     made["exit-codes.md"] = "\n".join(_exit_codes_page())
-    made["index.md"] = "\n".join(_program_page(parsers[""], shared))
+    made["index.md"] = "\n".join(_program_page(parsers[""]))
     return {name: text.rstrip("\n") + "\n" for name, text in made.items()}
 
 
-def _command_page(name: str, command: argparse.ArgumentParser, shared: set[str]) -> Iterator[str]:
+def _command_page(name: str, command: Parser) -> Iterator[str]:
     yield from _head(f"kubectl qos {name}", COMMANDS[name])
     usage = [f"kubectl qos {name}", *map(_argument, _positionals(command)), "[FLAGS]"]
     yield from ("## Usage", "", f"    {' '.join(usage)}", "")
     yield from _description(command)
-    own = [action for action in command._actions if _key(action) not in shared]  # noqa: SLF001 - see below
-    arguments = [action for action in own if not action.option_strings]
-    if arguments:
-        yield from ("## Arguments", "", *_definitions(arguments))
-    yield from ("## Flags", "", *_grouped(command, own))
-    yield from ("Flags that every command has are in [kubectl-qos-flags(1)](flags.md).", "")
+    if _positionals(command):
+        yield from ("## Arguments", "", *_definitions(_positionals(command)))
+    groups = command.shared_groups if name == "options" else _own_groups(command)
+    flags = list(_grouped(groups))
+    if flags:
+        yield from ("## Flags", "", *flags)
+    if name != "options":
+        yield from (OPTIONS, "")
     yield from _epilog(command)
     yield from ("## Exit codes", "")
     for code, meaning in exit_codes(name).items():
         yield from (str(code), f": {_prose(meaning)}", "")
     guide = GUIDES.get(name, name)
     yield from ("## See also", "", f"[{SITE}/{guide}.html](../{guide}.md), [kubectl-qos(1)](index.md)")
-
-
-def _flags_page(parser: argparse.ArgumentParser, shared: set[str]) -> Iterator[str]:
-    yield from _head("Flags of every command", "flags that every command of kubectl-qos has")
-    yield from ("They may stand before or after the command's name.", "", "## Flags", "")
-    yield from _grouped(parser, [action for action in parser._actions if _key(action) in shared])  # noqa: SLF001
-    yield from ("## See also", "", "[kubectl-qos(1)](index.md)")
 
 
 def _assume_page() -> Iterator[str]:
@@ -114,7 +109,11 @@ def _assume_page() -> Iterator[str]:
     )
     for key, type_, default, effect in node_settings():
         yield from (f"`{key}` {_prose(type_)}", f": {_prose(effect)}; default: {_prose(default)}", "")
-    yield from ("## See also", "", "[kubectl-qos-flags(1)](flags.md), [kubectl-qos-compare(1)](compare.md)")
+    yield from (
+        "## See also",
+        "",
+        "[kubectl-qos-options(1)](options.md), [kubectl-qos-compare(1)](compare.md)",
+    )
 
 
 def _exit_codes_page() -> Iterator[str]:
@@ -126,7 +125,7 @@ def _exit_codes_page() -> Iterator[str]:
     yield from ("## See also", "", "[kubectl-qos(1)](index.md)")
 
 
-def _program_page(parser: argparse.ArgumentParser, shared: set[str]) -> Iterator[str]:
+def _program_page(parser: Parser) -> Iterator[str]:
     yield from _head("kubectl qos", "who dies when a node runs out of memory, why, and what to change")
     yield from ("## Usage", "", "    kubectl qos [FLAGS]", "    kubectl qos COMMAND [FLAGS]", "")
     yield from _description(parser)
@@ -137,9 +136,7 @@ def _program_page(parser: argparse.ArgumentParser, shared: set[str]) -> Iterator
     yield from ("## Commands", "")
     for name, summary in COMMANDS.items():
         yield from (f"[{name}]({name}.md)", f": {_prose(summary)}", "")
-    own = [action for action in parser._actions if _key(action) not in shared]  # noqa: SLF001
-    yield from ("## Flags", "", *_grouped(parser, own))
-    yield from ("Flags that every command has are in [kubectl-qos-flags(1)](flags.md).", "")
+    yield from ("## Flags", "", *_grouped(_own_groups(parser)), OPTIONS, "")
     yield from _epilog(parser)
     yield FILES_AND_VARIABLES
     yield from ("## See also", "", f"[{SITE}](../index.md)")
@@ -167,12 +164,11 @@ def _epilog(parser: argparse.ArgumentParser) -> Iterator[str]:
         yield from ("```", "")
 
 
-def _grouped(parser: argparse.ArgumentParser, actions: Iterable[argparse.Action]) -> Iterator[str]:
+def _grouped(groups: Iterable[argparse._ArgumentGroup]) -> Iterator[str]:
     """The flags under the titles of their groups."""
-    wanted = {id(action) for action in actions}
-    for group in parser._action_groups:  # noqa: SLF001
-        found = [one for one in group._group_actions if id(one) in wanted and one.option_strings]  # noqa: SLF001
-        shown = [one for one in found if one.help != argparse.SUPPRESS]
+    for group in groups:
+        flags = [action for action in group._group_actions if action.option_strings]  # noqa: SLF001
+        shown = [action for action in flags if action.help != argparse.SUPPRESS]
         if not shown:
             continue
         if group.title not in {"options", "positional arguments"}:
@@ -224,18 +220,13 @@ def _prose(text: str) -> str:
 # argparse keeps what a parser has to itself; there is no public way to ask for it.
 
 
-def _key(action: argparse.Action) -> str:
-    return " ".join(action.option_strings)
-
-
 def _positionals(parser: argparse.ArgumentParser) -> list[argparse.Action]:
     return parser._get_positional_actions()  # noqa: SLF001
 
 
-def _shared(parsers: Iterable[argparse.ArgumentParser]) -> set[str]:
-    """The flags that the program and every command have."""
-    found = [{_key(action) for action in parser._actions if action.option_strings} for parser in parsers]  # noqa: SLF001
-    return set.intersection(*found)
+def _own_groups(parser: Parser) -> list[argparse._ArgumentGroup]:
+    """The groups of flags that not every command has."""
+    return [group for group in parser._action_groups if group not in parser.shared_groups]  # noqa: SLF001
 
 
 def main() -> None:

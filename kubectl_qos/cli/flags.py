@@ -16,8 +16,9 @@ TEMPLATES: Final = ("jsonpath", "custom-columns", "jsonpath-file", "custom-colum
 def add_shared_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags that every command has, before or after its name, as kubectl takes them.
 
-    argparse itself has no defaults for them: those of the command's parser would replace what was read before
-    its name. `parse_options` leaves them to the fields.
+    `kubectl qos options` prints them, --help the flags of the command alone. argparse itself has no defaults
+    for them: those of the command's parser would replace what was read before its name. `parse_options`
+    leaves them to the fields.
     """
     pods = _add_group(parser, "which pods")
     pods.add_argument("-n", "--namespace", metavar="NS", help="the namespace")
@@ -43,12 +44,13 @@ def add_shared_flags(parser: argparse.ArgumentParser) -> None:
     add_switch(source, "--demo", help="an embedded cluster, to look around")
     _add_connection(_add_group(parser, "connection"))
     _add_facts(_add_group(parser, "facts"))
-    parser.add_argument(
+    others = _add_group(parser, "other")
+    others.add_argument("-h", "--help", action="help", help="what the command does, with its own flags")
+    others.add_argument(
         "-v",
         "--v",
         dest="verbosity",
         type=_parse_level,
-        default=argparse.SUPPRESS,
         metavar="LEVEL",
         help="log verbosity on stderr: 4 decisions, 6 requests, 7 and 8 their headers, 9 tracebacks too",
     )

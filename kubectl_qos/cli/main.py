@@ -57,6 +57,40 @@ class Parser(argparse.ArgumentParser):
     """argparse with our exceptions in place of its own exit, and with pflag's habits and words."""
 
     _last_word = ""
+    shared_groups: Sequence[argparse._ArgumentGroup] = ()
+
+    def add_shared_flags(self) -> None:
+        """Add the flags that every command has; `shared_groups` are then their groups."""
+        own = len(self._action_groups)
+        add_shared_flags(self)
+        self.shared_groups = self._action_groups[own:]
+
+    def format_help(self) -> str:
+        """What the command does, examples, and its own flags, in the order of kubectl's --help."""
+        from textwrap import fill
+
+        formatter = self._get_formatter()
+        formatter._action_max_length = formatter._max_help_position  # noqa: SLF001 - one column for all
+        paragraphs = (self.description or "").splitlines()
+        formatter.add_text("\n".join(fill(text, formatter._width) for text in paragraphs))  # noqa: SLF001
+        formatter.add_text(self.epilog)
+        for group in self._action_groups:
+            if group not in self.shared_groups:
+                _add_section(formatter, group)
+        operands = (formatter._format_args(one, str(one.metavar)) for one in self._get_positional_actions())  # noqa: SLF001
+        formatter.add_text(f"usage:\n  {' '.join((self.prog, *operands))} [flags]")
+        formatter.add_text(
+            f'Use "{_program_name()} options" for the flags of every command (-n, -A, -f, --demo, …).'
+        )
+        return formatter.format_help()
+
+    def format_options(self) -> str:
+        """The flags that every command has."""
+        formatter = self._get_formatter()
+        formatter.add_text("Every command has these flags, before or after its name:")
+        for group in self.shared_groups:
+            _add_section(formatter, group)
+        return formatter.format_help()
 
     def error(self, message: str) -> NoReturn:
         """Raise UsageError: where pflag has words for it those, else argparse's."""
@@ -135,6 +169,12 @@ class Parser(argparse.ArgumentParser):
             setattr(namespace, operand.dest, [*getattr(namespace, operand.dest), *words])
 
 
+def _add_section(formatter: argparse.HelpFormatter, group: argparse._ArgumentGroup) -> None:
+    formatter.start_section(group.title)
+    formatter.add_arguments(group._group_actions)  # noqa: SLF001
+    formatter.end_section()
+
+
 class CommandParser(Parser):
     """The parser of a command, which imports its module once its arguments are needed."""
 
@@ -147,10 +187,8 @@ class CommandParser(Parser):
             module, self.command = import_module(module_name(self.command)), ""
             self.description, self.epilog = module.DESCRIPTION, getattr(module, "EXAMPLES", None)
             self.more_help = getattr(module, "more_help", tuple)
-            if self.epilog:
-                self.formatter_class = argparse.RawDescriptionHelpFormatter
             module.add_arguments(self)
-            add_shared_flags(self)
+            self.add_shared_flags()
         return self
 
     def format_help(self) -> str:
@@ -172,14 +210,22 @@ def build_parser() -> Parser:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
+        add_help=False,
     )
-    add_shared_flags(parser)
+    parser.add_shared_flags()
     add_switch(parser, "--version", help="print the version and exit")
     add_readonly(parser)
     add_at(parser)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=CommandParser)
     for name, summary in COMMANDS.items():
-        commands.add_parser(name, help=summary, allow_abbrev=False).command = name
+        of_command = commands.add_parser(
+            name,
+            help=summary,
+            allow_abbrev=False,
+            add_help=False,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        of_command.command = name
     return parser
 
 

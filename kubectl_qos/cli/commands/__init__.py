@@ -27,6 +27,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "can-i": "your permissions, and what each tier of them enables",
     "web": "the terminal UI in a browser",
     "exporter": "predictions as metrics for Prometheus",
+    "options": "the flags that every command has",
     "completion": "print a script that completes commands, flags and names",
     "version": "the versions of kubectl-qos, of the server and of the kubelets",
     "bug-report": "what a report of a defect needs, without names and secrets",
@@ -71,6 +72,7 @@ _OWN: Final[Mapping[str, Mapping[int, str]]] = {
     "can-i": {0: "pods can be read", 1: "pods cannot be read, or the server does not answer"},
     "version": {1: "no server can be reached; what is known without it is printed"},
     "exporter": {0: "ended by SIGTERM", 1: "the flags, the kubeconfig or the address cannot be used"},
+    "options": {1: "standard output cannot be written"},
     "completion": {1: "standard output cannot be written"},
 }
 

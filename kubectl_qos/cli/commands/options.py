@@ -1,0 +1,26 @@
+"""`kubectl qos options`: the flags that every command has, which --help of a command leaves out."""
+
+import argparse
+from dataclasses import dataclass
+from typing import Final
+
+from kubectl_qos.cli import output
+
+DESCRIPTION: Final = "Print the flags that every command has: which pods, where from, connection, facts."
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Nothing is asked for but the flags."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `options`: it has none."""
+
+
+def run(_options: Options) -> int:
+    """Print the flags."""
+    from kubectl_qos.cli.main import build_parser
+
+    output.print_text(build_parser().format_options())
+    return 0
