@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from msgspec import structs
 
@@ -31,11 +31,10 @@ from kubectl_qos.k8s.objects import CPU, ContainerState, Pod, all_containers
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage
+from kubectl_qos.qos.killers import KILLERS, Killer
 from kubectl_qos.qos.kills.evidence import kubelet_kill
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Mechanism
-
-OWN: Final = frozenset({Mechanism.CONTAINER_LIMIT, Mechanism.POD_LIMIT})
 
 
 class Throttled(NamedTuple):
@@ -116,10 +115,10 @@ def fixes_for_pods(
     snapshot: Snapshot,
     keys: Sequence[PodKey],
     workload: tuple[str, str] | None = None,
-    by: Collection[Mechanism] = frozenset(Mechanism),
+    by: Collection[Killer] = KILLERS,
     related: RelatedObjects | None = None,
 ) -> FixList:
-    """Find fixes against what kills some pods, if by these mechanisms.
+    """Find fixes against what kills some pods, if by these killers.
 
     Of a workload, its kind and name, all of its pods get the same edits. A single pod that has ended is as if
     it ran again and used what it was killed at: what follows it needs a limit above that.
@@ -133,7 +132,8 @@ def fixes_for_pods(
     if ended is not None and kubelet_kill(ended, ()) is not None:
         return FixList((), (), snapshot, ended=(ended,))
     if ended is not None:
-        snapshot, workload, by = _as_running(snapshot, ended), None, OWN.intersection(by)
+        snapshot, workload = _as_running(snapshot, ended), None
+        by = [killer for killer in by if not killer.picks_among_pods]
     models = [node_model(snapshot, name) for name in sorted({pod.node_name for pod in pods})]
     managers: tuple[Manager, ...] = ()
     if related is not None:

@@ -12,7 +12,7 @@ from math import inf
 from typing import Final, NamedTuple
 
 from kubectl_qos.analysis.deaths import Deaths, deaths_of_pods, deaths_on_nodes
-from kubectl_qos.analysis.fix_list import OWN, FixList, fixes_for_pods, fixes_on_nodes, node_model
+from kubectl_qos.analysis.fix_list import FixList, fixes_for_pods, fixes_on_nodes, node_model
 from kubectl_qos.analysis.pod_table import PodRow, build_rows
 from kubectl_qos.edit.fixes import Fix, Unfixed
 from kubectl_qos.edit.kubelet_settings import fix_kubelet
@@ -23,11 +23,11 @@ from kubectl_qos.k8s.kinds import Workload, find_workload
 from kubectl_qos.k8s.objects import Condition, NodeObject, Pod, all_containers
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import PodsByNode, Scope, Snapshot
+from kubectl_qos.qos.killers import OWN_LIMITS
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.evidence import SLACK_SECONDS, Evidence, ended_evidence
 from kubectl_qos.qos.kills.report import seconds_between
-from kubectl_qos.qos.reason import Mechanism
-from kubectl_qos.qos.simulation.next_death import OF_NODE
+from kubectl_qos.qos.reason import KILLED, Mechanism
 
 MOST_DEATHS: Final = 10
 """In detail, the newest ones: the timeline has them all."""
@@ -35,8 +35,7 @@ MOST_STATES: Final = 5
 """How many states of the past are read, of the newest deaths: each takes the store some queries."""
 BEFORE: Final = timedelta(minutes=1)
 """How long before a death the state of the past is looked at."""
-_BY_KUBELET: Final = {Mechanism.EVICTION: "evicted", Mechanism.PREEMPTION: "preempted"}
-DEATHS: Final = frozenset({"killed", *_BY_KUBELET.values()})
+DEATHS: Final = frozenset(mechanism.verb for mechanism in Mechanism)
 """What happens to those that die: each is a line of its own in the timeline."""
 
 
@@ -104,10 +103,10 @@ class Death:
     @property
     def rivals(self) -> list[PodRow]:
         """The pods among which a killer of the node chose, in that killer's order."""
-        mechanism = self.kill.diagnosis.mechanism
-        if mechanism not in OF_NODE or self.kill.report is not None:
+        killer = self.kill.diagnosis.killer
+        if killer is None or not killer.picks_among_pods or self.kill.report is not None:
             return []
-        if mechanism is not Mechanism.EVICTION:
+        if not killer.evicts:
             return [row for row in self.rows if row.rank is not None]
         evictable = (row for row in self.rows if row.eviction_rank is not None)
         return sorted(evictable, key=lambda row: row.eviction_rank or 0)
@@ -183,15 +182,15 @@ class Incident:
         return tuple(self._death(each, reads_past=place < MOST_STATES) for place, each in enumerate(newest))
 
     def _death(self, kills: Sequence[Kill], *, reads_past: bool) -> Death:
-        kill, snapshot, mechanism = kills[0], self.snapshot, kills[0].diagnosis.mechanism
+        kill, snapshot, killer = kills[0], self.snapshot, kills[0].diagnosis.killer
         moment = parse_time(kill.time)
         then = self.past(moment - BEFORE) if moment is not None and reads_past else None
         # The status of today says that it was OOMKilled; a choice among pods depends on those of then.
-        states = (snapshot, then) if mechanism in OWN else (then, snapshot)
+        states = (snapshot, then) if killer in OWN_LIMITS else (then, snapshot)
         tried = ((one, *_prevention(kill, one)) for one in states if one is not None)
         at, fix, unfixed = next((one for one in tried if one[1] or one[2]), (snapshot, None, None))
         rows, time = (_rows(kill.node, then), then.at) if then is not None else ((), "")
-        if not rows and mechanism in OF_NODE:
+        if not rows and killer is not None and killer.picks_among_pods:
             rows, time = _rows(kill.node, snapshot), ""
         return Death(kill, tuple(kills[1:]), rows, time, fix, unfixed, "" if at is snapshot else at.at)
 
@@ -220,22 +219,23 @@ def _rows(node: str, snapshot: Snapshot) -> tuple[PodRow, ...]:
 
 def _prevention(kill: Kill, snapshot: Snapshot) -> tuple[Fix | None, Unfixed | None]:
     """The first change of `fix` against such a death, or why there is none; both None if nothing is tried."""
-    mechanism = kill.diagnosis.mechanism
+    killer = kill.diagnosis.killer
     pod = _find_pod(snapshot, kill.namespace, kill.pod)
-    by = OWN if mechanism in OWN else OF_NODE & {mechanism}
-    if pod is None or not by or not pod.node_name or (pod.is_terminal and by is not OWN):
+    is_own = killer in OWN_LIMITS
+    if pod is None or killer is None or not pod.node_name or (pod.is_terminal and not is_own):
         return None, None
+    by = OWN_LIMITS if is_own else (killer,)
     try:
         found = fixes_for_pods(snapshot, [(pod.namespace, pod.name)], by=by)
     except InputError:
         return None, None
-    names = {"", kill.container} if by is OWN else {"", *(one.name for one in all_containers(pod))}
+    names = {"", kill.container} if is_own else {"", *(one.name for one in all_containers(pod))}
     fix = next((one for one in found.fixes if one.death.container in names), None)
     return fix, next((one for one in found.unfixed if fix is None and one.death.container in names), None)
 
 
 def _killed(kill: Kill) -> TimelineEntry:
-    return TimelineEntry(kill.time, _BY_KUBELET.get(kill.diagnosis.mechanism, "killed"), kill)
+    return TimelineEntry(kill.time, kill.diagnosis.mechanism.verb, kill)
 
 
 def _ends(pods: Iterable[Pod], kills: Iterable[Kill]) -> Iterator[TimelineEntry]:
@@ -243,7 +243,7 @@ def _ends(pods: Iterable[Pod], kills: Iterable[Kill]) -> Iterator[TimelineEntry]
     for pod in pods:
         of_pod = [kill for kill in kills if (kill.namespace, kill.pod) == (pod.namespace, pod.name)]
         told = {(kill.container, kill.time) for kill in of_pod}
-        evicted = [kill.time for kill in of_pod if kill.diagnosis.mechanism in _BY_KUBELET]
+        evicted = [kill.time for kill in of_pod if kill.diagnosis.mechanism.verb != KILLED]
         for status in pod.status.every_container:
             for end in status.ends:
                 time = end.finished_at or ""

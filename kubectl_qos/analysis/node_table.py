@@ -13,11 +13,11 @@ from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey, memory_psi
 from kubectl_qos.qos.eviction import evictable_capacity, memory_threshold, to_hard_eviction, to_soft_eviction
+from kubectl_qos.qos.killers.eviction import EVICTION
 from kubectl_qos.qos.node_memory import NodeMemory, node_memory, schedulable_bytes
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import Basis, Profiles, Ranking, rank_node
-from kubectl_qos.qos.reason import Mechanism
-from kubectl_qos.qos.simulation.next_death import NextDeath, is_upper_bound, next_deaths
+from kubectl_qos.qos.simulation.next_death import NextDeath, next_deaths
 from kubectl_qos.qos.simulation.node_state import ranked_node_state
 
 _PRESSURES: Final = {"MemoryPressure": "memory", "DiskPressure": "disk", "PIDPressure": "pids"}
@@ -186,7 +186,7 @@ def _build_row(
         psi60=psi.avg60,
         whole=whole,
         own=own,
-        is_bound=is_upper_bound(Mechanism.EVICTION, own, is_measured=not ranking.without_usage),
+        is_bound=EVICTION.is_upper_bound(own, is_measured=not ranking.without_usage),
     )
     order = OrderBasis(setup, ranking.basis, ranking.without_usage) if ranking.pods else None
     return CachedRow(row, order, made_from)

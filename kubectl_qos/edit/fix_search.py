@@ -53,13 +53,14 @@ from kubectl_qos.k8s.quantity import ZERO
 from kubectl_qos.k8s.releases import Gate
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.k8s.validation import pod_refusals
+from kubectl_qos.qos.killers import KILLERS, Killer
 from kubectl_qos.qos.oom_score import is_critical, is_mirror, is_static
 from kubectl_qos.qos.qos_class import QosClass, computed_class, is_decided_at_pod_level
-from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.resize import ResizeStatus
 from kubectl_qos.qos.restart import oom_loops
+from kubectl_qos.qos.simulation.ceiling import Scope
 from kubectl_qos.qos.simulation.engine import Run, simulate
-from kubectl_qos.qos.simulation.next_death import OF_NODE, NextDeath, deaths_of, next_deaths
+from kubectl_qos.qos.simulation.next_death import NextDeath, deaths_of, next_deaths
 from kubectl_qos.qos.simulation.node_state import (
     ContainerGrowth,
     NodeState,
@@ -88,9 +89,9 @@ def fixes_of_pods(
     models: Sequence[NodeModel],
     keys: Collection[PodKey],
     workload: tuple[str, str] | None = None,
-    by: Collection[Mechanism] = frozenset(Mechanism),
+    by: Collection[Killer] = KILLERS,
 ) -> Fixes:
-    """What can be done about the deaths that wait for some pods by these mechanisms.
+    """What can be done about the deaths that wait for some pods by these killers.
 
     With `workload`, its kind and name, all of them get the same edits: against each kind of death what the
     pod needs that is worst off. Raises InputError where the memory of a node is unknown.
@@ -103,7 +104,7 @@ def fixes_of_pods(
         if key in search.pods
         for death in deaths_of(search.before, {key})
     ]
-    deaths = [one for one in (*_loops(models, keys, workload), *deaths) if one[1].mechanism in by]
+    deaths = [one for one in (*_loops(models, keys, workload), *deaths) if one[1].killer in by]
     if workload is not None:
         worst: dict[object, tuple[_Search, NextDeath]] = {}
         for search, death in sorted(deaths, key=lambda one: one[0].missing(one[1]), reverse=True):
@@ -129,7 +130,7 @@ def _loops(
             search = _Search(as_started(model, loops), keys, workload, real=model)
             for key, names in loops.items():
                 for death in own_deaths(search.before, key):
-                    if death.container in names or death.mechanism is Mechanism.POD_LIMIT:
+                    if death.container in names or death.killer.scope is Scope.POD:
                         yield search, death
 
 
@@ -188,9 +189,9 @@ class _Search:
         pod = self.pods.get(death.key)
         if pod is None:
             return NoFixReason.PROCESS
-        if self.before.lacks_usage(death.key) and death.mechanism in OF_NODE:
+        if self.before.lacks_usage(death.key) and death.killer.picks_among_pods:
             return NoFixReason.NO_USAGE
-        if death.mechanism not in OF_NODE:
+        if not death.killer.picks_among_pods:
             if self.evidence(death).grows_without_end:
                 return NoFixReason.LEAK
             if self.missing(death) <= 0:
@@ -205,12 +206,12 @@ class _Search:
 
     def missing(self, death: NextDeath) -> int:
         """How much nearer a limit is than it should be: at the peak, with the headroom above it."""
-        return (0 if death.mechanism in OF_NODE else self._wanted_room(death)) - death.distance_bytes
+        return (0 if death.killer.picks_among_pods else self._wanted_room(death)) - death.distance_bytes
 
     def fixes(self, death: NextDeath) -> Iterator[Fix]:
         """The fixes against a death."""
         yield from self._recommended(death)
-        if death.mechanism not in OF_NODE:
+        if not death.killer.picks_among_pods:
             yield from self._raised_limit(death)
             return
         yield from self._raised_requests(death)
@@ -236,7 +237,7 @@ class _Search:
     def evidence(self, death: NextDeath) -> Evidence:
         """Of the container, of all in the pod together where that is what is limited or evicted."""
         pod = self.pods[death.key]
-        if death.container and death.mechanism is not Mechanism.POD_LIMIT:
+        if death.container and death.killer.scope is not Scope.POD:
             return self._model.evidence(pod, death.container)
         each = [self._model.evidence(pod, one.name) for one in all_containers(pod)]
         most = max(each, key=lambda one: one.peak_bytes)
@@ -249,7 +250,7 @@ class _Search:
         return Evidence(most.kind, peak, grows)
 
     def _wanted_room(self, death: NextDeath) -> int:
-        of_pod = death.mechanism is Mechanism.POD_LIMIT
+        of_pod = death.killer.scope is Scope.POD
         used = sum(
             one.used_bytes
             for one in self.before.containers
@@ -277,7 +278,7 @@ class _Search:
 
     def _raised_limit(self, death: NextDeath) -> Iterator[Fix]:
         """The limit at the peak with headroom: the pod's own where that is hit, else the container's."""
-        of_pod = [POD_LEVEL] if death.mechanism is Mechanism.POD_LIMIT else []
+        of_pod = [POD_LEVEL] if death.killer.scope is Scope.POD else []
         for owner in (*of_pod, death.container):
             fix = self._limit_of(death, owner)
             if fix is not None:
@@ -387,7 +388,7 @@ class _Search:
         running = self._model.recreated(self.pods[death.key])
         if is_decided_at_pod_level(running, self._model.setup.release):
             return [(POD_LEVEL, "")]
-        if death.mechanism is not Mechanism.EVICTION:
+        if not death.killer.evicts:
             containers = [one for one in self.before.containers if self.before.pod_for(one).key == death.key]
             ephemeral = {one.name for one in running.ephemeral_containers}
             return [(one.name, one.name) for one in containers if one.name not in ephemeral]
@@ -426,7 +427,7 @@ class _Search:
         pod = self.pods[key]
         evidence, used = self._model.evidence(pod, container), self.before.containers[index].used_bytes
         to_bytes = used + max(death.distance_bytes, 0) + UNIT_BYTES
-        evicts = death.mechanism is Mechanism.EVICTION
+        evicts = death.killer.evicts
         if not evidence.peak_bytes or not _ends(self.before, index, to_bytes, death.key, evicts=evicts):
             return
         wanted = max(evidence.wanted_bytes, memory_value(pod, container, Side.REQUESTS))

@@ -30,10 +30,10 @@ from kubectl_qos.k8s.resources import pod_level_limits, pod_requests
 from kubectl_qos.k8s.usage import ContainerKey, ContainerUsage, PodKey, PodUsage
 from kubectl_qos.qos.qos_class import QosClass, computed_class
 from kubectl_qos.qos.ranking import Ranking, rank_node, with_pods
-from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.resize import node_fit
 from kubectl_qos.qos.restart import is_limit_too_low, refused_start
-from kubectl_qos.qos.simulation.next_death import OF_NODE, NextDeath, in_turn, next_deaths
+from kubectl_qos.qos.simulation.ceiling import Scope
+from kubectl_qos.qos.simulation.next_death import NextDeath, in_turn, next_deaths
 from kubectl_qos.qos.simulation.node_state import (
     NodeProcess,
     NodeState,
@@ -155,7 +155,7 @@ class Fix:
     @property
     def when(self) -> When:
         """When the claim holds."""
-        effects, is_killed = self.effects, self.death.mechanism is not Mechanism.EVICTION
+        effects, is_killed = self.effects, not self.death.killer.evicts
         if self.kind in {FixKind.LIMIT, FixKind.NEIGHBOUR}:
             moments = [file.when for file in effects.files if file.name.startswith("memory.")]
         elif self.kind in {FixKind.REQUEST, FixKind.RECOMMENDED} and is_killed:
@@ -361,21 +361,21 @@ def pod_key(pod: Pod) -> PodKey:
 
 def own_deaths(state: NodeState, key: PodKey) -> list[NextDeath]:
     """The deaths of a pod by its own limits, the nearest first."""
-    return [one for one in next_deaths(state) if one.key == key and one.mechanism not in OF_NODE]
+    return [one for one in next_deaths(state) if one.key == key and not one.killer.picks_among_pods]
 
 
 def same_death(state: NodeState, death: NextDeath) -> NextDeath | None:
     """The same death in another state of its node, None where it does not wait there."""
-    if death.mechanism in OF_NODE:
+    if death.killer.picks_among_pods:
         kind = death.mechanism, death.grace_seconds
         firsts = [one for one in next_deaths(state) if (one.mechanism, one.grace_seconds) == kind]
         found = [one for first in firsts for one in in_turn(state, first, {death.key})]
     else:
-        of_pod = {death.mechanism} & {Mechanism.POD_LIMIT}
+        of_pod = death.killer.scope is Scope.POD
         found = [
-            one
-            for one in own_deaths(state, death.key)
-            if one.container == death.container or one.mechanism in of_pod
+            own
+            for own in own_deaths(state, death.key)
+            if own.container == death.container or (of_pod and own.killer is death.killer)
         ]
     return found[0] if found else None
 

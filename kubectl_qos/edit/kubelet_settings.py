@@ -20,8 +20,7 @@ from kubectl_qos.k8s.quantity import ZERO
 from kubectl_qos.k8s.resources import pod_requests
 from kubectl_qos.qos.eviction import memory_threshold
 from kubectl_qos.qos.node_memory import schedulable_bytes
-from kubectl_qos.qos.reason import Mechanism
-from kubectl_qos.qos.simulation.next_death import OF_NODE, next_deaths
+from kubectl_qos.qos.simulation.next_death import next_deaths
 from kubectl_qos.qos.simulation.node_state import NodeState
 
 POLL_SECONDS: Final = 10
@@ -70,8 +69,8 @@ def late_state(state: NodeState, growth_bytes: int) -> NodeState:
 def evicts_first(model: NodeModel, growth_bytes: int) -> bool:
     """Whether the hard threshold is the nearest of what ends pods of the whole node."""
     deaths = next_deaths(late_state(model.state(), growth_bytes))
-    first = next((death for death in deaths if death.mechanism in OF_NODE), None)
-    return first is not None and first.mechanism is Mechanism.EVICTION
+    first = next((death for death in deaths if death.killer.picks_among_pods), None)
+    return first is not None and first.killer.evicts
 
 
 def fix_kubelet(model: NodeModel, growth_bytes: int = 0) -> KubeletFix | None:

@@ -19,10 +19,9 @@ from kubectl_qos.qos.eviction import to_hard_eviction, to_soft_eviction
 from kubectl_qos.qos.flags import is_inverted, lowest_priorities_after
 from kubectl_qos.qos.node_memory import node_memory
 from kubectl_qos.qos.ranking import Profiles, RankedPod, Ranking, rank_node
-from kubectl_qos.qos.reason import Mechanism
+from kubectl_qos.qos.simulation.ceiling import MemoryUse
 from kubectl_qos.qos.simulation.next_death import next_deaths
-from kubectl_qos.qos.simulation.node_state import Scenario, ranked_node_state
-from kubectl_qos.qos.simulation.timeline import MemoryTimeline
+from kubectl_qos.qos.simulation.node_state import ranked_node_state
 
 Value = tuple[str, str, float | int | None]
 """A family's name, the labels after those of the node, and the value; None where it is not known."""
@@ -156,8 +155,7 @@ def _death_values(snapshot: Snapshot, setup: NodeSetup, ranking: Ranking) -> Ite
         return
     if state.is_unmeasured:
         return
-    distances = MemoryTimeline(state, Scenario()).distances()
-    yield "node_full_distance_bytes", "", next(one[2] for one in distances if one[0] is Mechanism.NODE)
+    yield "node_full_distance_bytes", "", MemoryUse.of(state).free_bytes
     for death in next_deaths(state, 1):
         pod = next(pod.pod for pod in state.pods if pod.key == death.key)
         victim = labels(

@@ -52,6 +52,19 @@ class CgroupDriver(StrEnum):
     CGROUPFS = "cgroupfs"
 
 
+class Daemon(StrEnum):
+    """Who kills before the kernel."""
+
+    TALOS = "Talos"
+    SYSTEMD_OOMD = "systemd-oomd"
+    EARLYOOM = "earlyoom"
+
+    @property
+    def setting(self) -> str:
+        """Its name in `--assume userspaceOOMKiller=`."""
+        return self.value.lower()
+
+
 class MemoryReservationPolicy(StrEnum):
     """What MemoryQoS reserves (1.36 and later)."""
 

@@ -17,9 +17,9 @@ from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.releases import Gate
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.format import NONE, UNKNOWN, binary, cpu, escape, first_few, full_name, short_path
+from kubectl_qos.present.killers import killer_sentence
 from kubectl_qos.present.output import ARROW, Section, ValueChange, cell_table, sentences
-from kubectl_qos.present.reasons import killer_sentence, sentence
-from kubectl_qos.qos.killers import killers
+from kubectl_qos.present.reasons import sentence
 from kubectl_qos.qos.qos_class import SPEC_RESOURCES
 from kubectl_qos.qos.ranking import ContainerScore, RankedPod
 from kubectl_qos.qos.resize import ResizeStatus
@@ -73,9 +73,8 @@ def apply_sections(preview: Preview) -> tuple[Section, ...]:
 
 
 def _effect_sections(effects: Effects) -> tuple[Section, ...]:
-    found = killers(effects.after.setup)
-    if not found.kernel:
-        oom = Section("OOM", "none", sentences(killer_sentence(found)))
+    if effects.after.setup.node.is_windows:
+        oom = Section("OOM", "none", sentences(killer_sentence(effects.after.setup)))
         return (_class(effects), oom, *_eviction(effects))
     return (_class(effects), _oom(effects), _rank(effects), *_eviction(effects), *cgroup_sections(effects))
 
@@ -340,7 +339,7 @@ def kubelet_sections(comparison: Comparison) -> tuple[Section, ...]:
     refusals = kubelet_refusals(comparison)
     sections = [Section("Kubelet", "would not start", sentences(*refusals), warns=True)] if refusals else []
     setups = comparison.before, comparison.after
-    old, new = (killer_sentence(killers(setup)) for setup in setups)
+    old, new = map(killer_sentence, setups)
     if old != new:
         answer = "the kernel kills by oom_score" if not new else ""
         sections.append(Section("Who kills", answer, sentences(*filter(None, [new])), changed=True))

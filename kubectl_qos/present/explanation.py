@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kubectl_qos.analysis.pod_table import PodRow, PodRows, build_rows
 from kubectl_qos.k8s.allocation import desired_pod, is_resizing, resize_condition
+from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import (
     DISRUPTION_TARGET,
     MEMORY,
@@ -36,13 +37,15 @@ from kubectl_qos.present.format import (
     psi_text,
     short_path,
 )
+from kubectl_qos.present.killers import WORDS, killer_sentence
 from kubectl_qos.present.next_death import conditions
 from kubectl_qos.present.output import ARROW, Line, Section, ValueChange, sentences, spaced_lines
 from kubectl_qos.present.pod_columns import WITH_PSI
 from kubectl_qos.present.score import ScoreParts, score_parts
 from kubectl_qos.present.tree import is_noise
 from kubectl_qos.qos.cgroup.memory import has_memory_qos
-from kubectl_qos.qos.killers import Candidate, Killers, killers, userspace_order
+from kubectl_qos.qos.killers import daemon_on
+from kubectl_qos.qos.killers.killer import Candidate
 from kubectl_qos.qos.prediction import CgroupPrediction, ContainerPrediction, Prediction, predict_running
 from kubectl_qos.qos.qos_class import QosClass, steps_to
 from kubectl_qos.qos.ranking import UNKNOWN_BURSTABLE_ADJ, Basis, ContainerKind, has_processes
@@ -196,9 +199,8 @@ def _oom(
     mine: Sequence[PodRow],
     more: Iterable[str],
 ) -> Section:
-    found = killers(prediction.setup)
-    killed_by = sentences(*filter(None, [reasons.killer_sentence(found)]))
-    if not found.kernel:
+    killed_by = sentences(*filter(None, [killer_sentence(prediction.setup)]))
+    if prediction.setup.node.is_windows:
         return Section("OOM", "none", killed_by)
     lines = [_container_line(container) for container in prediction.containers]
     lines += _restarts(prediction)
@@ -219,7 +221,7 @@ def _oom(
         lines += _neighbours("killed", row.rank, named)
         if node.basis is Basis.ADJ:
             lines.append(Line("memory usage is unknown: the rank is by oom_score_adj alone"))
-    lines += [*map(Line, more), *_userspace_lines(row, rows, found)]
+    lines += [*map(Line, more), *_daemon_lines(row, rows, prediction.setup)]
     return Section("OOM", reasons.rank_sentence(row, node), (*lines, *killed_by))
 
 
@@ -235,16 +237,17 @@ def _ranks(mine: Sequence[PodRow], rows: PodRows, order: str) -> str:
     return first_few(texts) or "rank unknown"
 
 
-def _userspace_lines(row: PodRow, rows: PodRows, found: Killers) -> Iterable[Line]:
-    alive = [one for one in rows.rows if one.node == row.node and not one.ended]
-    order = userspace_order(
-        found, [Candidate(one.key[:2], one.qos, one.limit is not None, one.memory) for one in alive]
-    )
-    if order is None or row.ended:
+def _daemon_lines(row: PodRow, rows: PodRows, setup: NodeSetup) -> Iterable[Line]:
+    """The pod's place in the order of the node's daemon, where that has one of its own."""
+    alive = [pod for pod in rows.rows if pod.node == row.node and not pod.ended]
+    pods = [Candidate(pod.key[:2], pod.qos, pod.limit is not None, pod.memory) for pod in alive]
+    daemon = daemon_on(setup)
+    order = daemon.pod_order(pods, setup) if daemon is not None else None
+    if daemon is None or order is None or row.ended:
         return
     key = row.key[:2]
     place = f"rank {order.index(key) + 1} of {len(order)}" if key in order else "never killed"
-    yield Line(f"by the OOM controller of Talos: {place}")
+    yield Line(f"by {WORDS[daemon.id].name}: {place}")
 
 
 def _restarts(prediction: Prediction) -> Iterable[Line]:
@@ -502,7 +505,7 @@ _DISRUPTIONS: Final = {
 
 def _disruptions(pod: Pod, now: datetime) -> Iterable[str]:
     """Why the whole pod ended. One that ends well on SIGTERM does not have the reason Evicted."""
-    from kubectl_qos.present.kills import MECHANISMS, evidence_sentence
+    from kubectl_qos.present.kills import evidence_sentence
     from kubectl_qos.qos.kills.evidence import Fact, kubelet_kill
 
     kill = kubelet_kill(pod, ())
@@ -510,7 +513,7 @@ def _disruptions(pod: Pod, now: datetime) -> Iterable[str]:
         if condition.type == DISRUPTION_TARGET and condition.status == "True":
             meaning = _DISRUPTIONS.get(condition.reason, "disrupted")
             if kill is not None and condition.reason == "TerminationByKubelet":
-                meaning = MECHANISMS[kill.mechanism]
+                meaning = WORDS[kill.mechanism].killed
             when = condition.last_transition_time
             ago = f", {age(when, now)} ago" if when else ""
             yield (f"{meaning} ({escape(condition.reason)})" if condition.reason else meaning) + ago

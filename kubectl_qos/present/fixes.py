@@ -32,7 +32,8 @@ from kubectl_qos.present.apply import strategy_name
 from kubectl_qos.present.effects import edits_text, moment
 from kubectl_qos.present.findings import manager_line
 from kubectl_qos.present.format import NONE, binary, count, escape, first_few, full_name
-from kubectl_qos.present.kills import MECHANISMS, evidence_sentence, subject, when
+from kubectl_qos.present.killers import WORDS
+from kubectl_qos.present.kills import evidence_sentence, subject, when
 from kubectl_qos.present.next_death import distance, killed_by, mechanism_notes, state_notes, turn, victim
 from kubectl_qos.present.output import ARROW, NUMBER, Column, column, table
 from kubectl_qos.present.reasons import resize_sentence, unmeasured_notes
@@ -40,7 +41,7 @@ from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.evidence import Fact, kubelet_kill
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.restart import oom_loops
-from kubectl_qos.qos.simulation.next_death import OF_NODE, NextDeath
+from kubectl_qos.qos.simulation.next_death import NextDeath
 
 MOST_ROWS: Final = 10
 """Of the table: those that follow are for deaths that are further away."""
@@ -86,7 +87,7 @@ def ended_text(pod: Pod) -> str:
         remedy = ": raise that limit or write less" if kill.mechanism is Mechanism.OTHER_EVICTION else ""
         message = escape(" ".join(kill.evidence[0].details["message"].split()).rstrip("."))
         said = f": {message}{remedy}" if message else ""
-        return f"{name} was {MECHANISMS[kill.mechanism]}{said}"
+        return f"{name} was {WORDS[kill.mechanism].killed}{said}"
     above, resource = excess.details["above"], escape(excess.details["resource"])
     if not above:
         return f"{name} was evicted for {resource}: {evidence_sentence(excess)}"
@@ -116,7 +117,7 @@ def basis_notes(found: FixList) -> Iterator[str]:
         }
         if names:
             yield f"{first_few(sorted(names))}: {text}"
-    if any(fix.death.mechanism is Mechanism.EVICTION for fix in fixes):
+    if any(fix.death.killer.evicts for fix in fixes):
         yield PRIORITY
     yield from mechanism_notes(
         death for fix in fixes for death in (fix.death, fix.sooner) if death is not None
@@ -167,7 +168,7 @@ def fix_change(fix: Fix) -> str:
 def fix_effect(fix: Fix) -> str:
     """What becomes of the death, who kills before it all the same, and of the class where that changes."""
     death, after = fix.death, fix.after
-    loops = death.mechanism not in OF_NODE and any(
+    loops = not death.killer.picks_among_pods and any(
         one.container == death.container for one in oom_loops(fix.pod)
     )
     words = f"{killed_by(death)}{' at its next start' if loops else ''}: "
@@ -187,7 +188,7 @@ def _whose(fix: Fix, sooner: NextDeath) -> str:
     """Of another pod, or of which container where it has several with limits."""
     if sooner.key != fix.death.key:
         return f" of {victim(sooner)}"
-    is_clear = sooner.mechanism in OF_NODE or len(list(all_containers(fix.pod))) == 1
+    is_clear = sooner.killer.picks_among_pods or len(list(all_containers(fix.pod))) == 1
     return "" if is_clear else f" of {escape(sooner.container)}"
 
 
@@ -357,9 +358,10 @@ def notes(found: FixList) -> Iterator[str]:
 def no_kubelet_fix(model: NodeModel, growth_bytes: int, kills: Iterable[Kill]) -> str:
     """Why there are no settings for a kubelet. Raises InputError where none help."""
     name = escape(model.setup.node.name)
-    by_kernel = OF_NODE - {Mechanism.EVICTION}
     for kill in () if growth_bytes else kills:
-        if kill.node == model.setup.node.name and kill.diagnosis.mechanism in by_kernel:
+        killer = kill.diagnosis.killer
+        is_by_kernel = killer is not None and killer.is_kernel and killer.picks_among_pods
+        if kill.node == model.setup.node.name and is_by_kernel:
             first = f"the kernel killed {subject(kill)} ({when(kill)}) before the kubelet evicted"
             return f"{first}: memory grew too fast for its threshold; --growth SIZE finds a larger one"
     if evicts_first(model, growth_bytes):

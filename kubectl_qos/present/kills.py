@@ -12,6 +12,7 @@ from kubectl_qos.edit.status import LOW_POD_LIMIT
 from kubectl_qos.k8s.objects import EPHEMERAL_STORAGE, MEMORY
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.present.format import NONE, UNKNOWN, age, count, escape, first_few, in_mi
+from kubectl_qos.present.killers import WORDS
 from kubectl_qos.present.output import BYTES, NUMBER, Column, cell_table, column, largest_first
 from kubectl_qos.qos.cgroup.names import CUT, class_of_path, pod_cgroup
 from kubectl_qos.qos.kills.analyze import Kill
@@ -26,7 +27,6 @@ from kubectl_qos.qos.kills.report import (
 )
 from kubectl_qos.qos.oom_score import BEST_EFFORT_ADJ, LOWEST_BURSTABLE_ADJ, SANDBOX_ADJ, Kernel
 from kubectl_qos.qos.qos_class import QosClass
-from kubectl_qos.qos.reason import Mechanism
 
 _WIDTH: Final = 110
 _LEAST_WIDTH: Final = 20
@@ -116,35 +116,9 @@ def _is_outside_pods(kill: Kill) -> bool:
     return is_known and not kill.pod_uid and class_of_path(kill.cgroup) is None
 
 
-MECHANISMS: Final = {
-    Mechanism.CONTAINER_LIMIT: "killed by the kernel at the container's memory limit",
-    Mechanism.POD_LIMIT: "killed by the kernel at the pod's memory limit",
-    Mechanism.KUBEPODS_LIMIT: "killed by the kernel at the memory limit of all pods, or of those of a class",
-    Mechanism.NODE: "killed by the kernel because the node ran out of memory",
-    Mechanism.MEMORY_NODES: "killed by the kernel because NUMA nodes of a cpuset or memory policy ran out",
-    Mechanism.EVICTION: "evicted by the kubelet under memory pressure; no OOM",
-    Mechanism.START_LIMIT: "not started: its memory limit is less than the runtime takes to start it",
-    Mechanism.OTHER_EVICTION: "evicted by the kubelet, not for memory",
-    Mechanism.REJECTION: "not admitted by the kubelet: it never ran",
-    Mechanism.PREEMPTION: "ended by the kubelet for a critical pod, by requests and not by usage; no OOM",
-    Mechanism.SHUTDOWN: "ended by the kubelet as its node shut down; not for memory",
-    Mechanism.SIGKILL: "SIGKILL from elsewhere: no sign that it was for memory",
-    Mechanism.CGROUP_LIMIT: "killed by the kernel at the memory limit of a cgroup that belongs to no pod",
-    Mechanism.MEMORY_LIMIT: (
-        "killed by the kernel at a memory limit; which is unknown, as the oom-kill: line is missing"
-    ),
-    Mechanism.KERNEL: "killed by the kernel; it is not known whether at a limit or on a full node",
-    Mechanism.SYSRQ: "killed by the kernel's OOM killer, which somebody called (SysRq f): no memory ran out",
-    Mechanism.TALOS: "killed by the OOM controller of Talos under memory pressure, not by the kernel",
-    Mechanism.SYSTEMD_OOMD: "killed by systemd-oomd under memory pressure, not by the kernel",
-    Mechanism.EARLYOOM: "killed by earlyoom as memory became scarce, not by the kernel",
-    Mechanism.UNKNOWN: "killed; the limit and the sender are unknown",
-}
-
-
 def mechanism_sentence(kill: Kill) -> str:
     """What killed it, and at a limit whether of memory alone."""
-    text = MECHANISMS[kill.diagnosis.mechanism]
+    text = WORDS[kill.diagnosis.mechanism].killed
     full = kill.report.memory.full if kill.report is not None else None
     what = f"limit of {full[0]}" if full is not None and full[0] != "memory" else "memory limit"
     return text.replace("memory limit", what)

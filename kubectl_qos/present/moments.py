@@ -18,7 +18,7 @@ from kubectl_qos.present.output import ARROW, Section, ValueChange, sentences
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import RankedPod, Ranking, with_adj
 from kubectl_qos.qos.restart import oom_loops
-from kubectl_qos.qos.simulation.next_death import OF_NODE, NextDeath, deaths_of, next_deaths
+from kubectl_qos.qos.simulation.next_death import NextDeath, deaths_of, next_deaths
 from kubectl_qos.qos.simulation.node_state import NodeState, ranked_node_state
 
 
@@ -240,7 +240,7 @@ def _turns(deaths: Sequence[NextDeath]) -> dict[str, str]:
     """How far away the first by each killer is, and its turn: `+118Mi, after 2 other deaths`."""
     found: dict[str, str] = {}
     for one in deaths:
-        of = "" if one.mechanism in OF_NODE else f" of {escape(one.container)}"
+        of = "" if one.killer.picks_among_pods else f" of {escape(one.container)}"
         found.setdefault(f"{killed_by(one._replace(limit_bytes=None))}{of}", f"{distance(one)}{turn(one)}")
     return found
 
@@ -313,5 +313,5 @@ def _ranking_at(effects: Effects, at: When) -> Ranking:
 def _deaths(heading: str, state: NodeState, effects: Effects) -> DeathsAt:
     pod, nearest = effects.before.pod, next_deaths(state)
     key = pod.namespace, pod.name
-    shown = [one for one in nearest if one.mechanism in OF_NODE or one.key == key]
+    shown = [one for one in nearest if one.killer.picks_among_pods or one.key == key]
     return DeathsAt(heading, state, tuple(shown), tuple(deaths_of(state, {key})))

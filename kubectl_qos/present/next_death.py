@@ -11,6 +11,7 @@ from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.present.crash_loops import loop_notes
 from kubectl_qos.present.format import count, duration, escape, eta, first_few, full_name, mebibytes
+from kubectl_qos.present.killers import WORDS
 from kubectl_qos.present.output import BYTES, NUMBER, Column, column
 from kubectl_qos.present.reasons import (
     WITHOUT_USAGE,
@@ -19,17 +20,12 @@ from kubectl_qos.present.reasons import (
     own_memory_notes,
     unmeasured_notes,
 )
+from kubectl_qos.qos.killers.badness import Contender
 from kubectl_qos.qos.reason import Mechanism
-from kubectl_qos.qos.simulation.engine import Contender
 from kubectl_qos.qos.simulation.next_death import NextDeath, deaths_of
 from kubectl_qos.qos.simulation.node_state import NodeState, state_of_node
 
 AT_MOST: Final = "at most "
-KUBEPODS: Final = (
-    "kubepods limit: the memory limit of all pods together: what the node has, less what is reserved"
-)
-
-
 BEFORE: Final = "BEFORE: how many others the same killer ends first; IN counts what they have freed"
 
 
@@ -88,9 +84,9 @@ def _up(size_bytes: int) -> str:
 
 
 def mechanism_notes(deaths: Iterable[NextDeath]) -> Iterator[str]:
-    """What a limit is that no pod has."""
-    if any(one.mechanism is Mechanism.KUBEPODS_LIMIT for one in deaths):
-        yield KUBEPODS
+    """What a limit is that no pod has, each once."""
+    notes = {death.mechanism: WORDS[death.mechanism].note for death in deaths}
+    yield from filter(None, notes.values())
 
 
 def state_notes(states: Mapping[str, NodeState], usage: Mapping[PodKey, PodUsage]) -> Iterator[str]:
@@ -119,14 +115,13 @@ def victim(death: NextDeath) -> str:
 def killed_by(death: NextDeath) -> str:
     """By whom, and why: `own limit 98%`, `kubelet evicts`, `kernel: node full`."""
     grown = f", if it alone grows: from {_up(death.grown_bytes)}" if death.grown_bytes is not None else ""
-    if death.mechanism is Mechanism.EVICTION:
+    by = WORDS[death.mechanism].by
+    if death.killer.evicts:
         grace = f" after {duration(death.grace_seconds)}" if death.grace_seconds is not None else ""
-        return f"kubelet evicts{grace}{', or pressure just ended' if death.is_reported else ''}"
-    if death.mechanism is Mechanism.KUBEPODS_LIMIT:
-        return f"kubepods limit{grown}"
-    if death.mechanism is Mechanism.NODE:
-        return f"kernel: node full{grown}"
-    whose = "own limit" if death.is_own else "pod limit"
+        return f"{by}{grace}{', or pressure just ended' if death.is_reported else ''}"
+    if death.killer.picks_among_pods:
+        return f"{by}{grown}"
+    whose = WORDS[Mechanism.CONTAINER_LIMIT].by if death.is_own else by
     if not death.limit_bytes or death.used_bytes is None:
         return whose
     return f"{whose} {100 * death.used_bytes / death.limit_bytes:.0f}%{grown}"

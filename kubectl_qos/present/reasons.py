@@ -22,9 +22,9 @@ from kubectl_qos.present.format import (
     full_name,
     in_mi,
 )
+from kubectl_qos.present.killers import killer_sentence
 from kubectl_qos.qos.cgroup.values import MIN_QUOTA_US
 from kubectl_qos.qos.flags import NEAR_LIMIT_PERCENT, Flag
-from kubectl_qos.qos.killers import Killers, UserspaceKiller, killers
 from kubectl_qos.qos.oom_score import Kernel, badness, kernel_formula
 from kubectl_qos.qos.qos_class import ClassStep, ClassStepKind, QosClass
 from kubectl_qos.qos.ranking import Basis, has_processes
@@ -303,32 +303,6 @@ def _amounts(reserved: Mapping[str, object]) -> str:
     return ", ".join(f"{name}={amount}" for name, amount in reserved.items())
 
 
-_TALOS_ORDERS: Final = {
-    True: "BestEffort pods first, then Burstable ones, in each class the largest first",
-    False: "the largest first, of Burstable pods half of the memory counts",
-}
-
-
-def killer_sentence(found: Killers) -> str:
-    """Who kills before the kernel, or in its place, and in which order; empty where the kernel's holds."""
-    assumed = " (assumed)" if found.is_assumed else ""
-    if not found.kernel:
-        return "Windows has no OOM killer, oom_score_adj or cgroups: only class, scheduling and eviction hold"
-    if found.userspace is UserspaceKiller.TALOS:
-        return (
-            f"the OOM controller of Talos{assumed} kills before the kernel under memory pressure:"
-            f" {_TALOS_ORDERS[found.strict]}; pods with a memory limit and Guaranteed ones never. RANK is the"
-            " kernel's order"
-        )
-    if found.userspace is UserspaceKiller.SYSTEMD_OOMD:
-        return (
-            f"systemd-oomd{assumed} kills whole cgroups before the kernel, below units with ManagedOOMSwap or"
-            " ManagedOOMMemoryPressure: by swap in use or by reclaim, which is not known here. RANK is the"
-            " kernel's order"
-        )
-    return ""
-
-
 def profile_notes(assumed: Iterable[Assumption]) -> Iterator[str]:
     """Where the values of a profile were published, and when they were read there."""
     for name in dict.fromkeys(one.basis.removeprefix("profile ") for one in assumed):
@@ -341,7 +315,7 @@ def killer_notes(setups: Mapping[str, NodeSetup]) -> Iterator[str]:
     """The sentences for these nodes, each with the nodes that it holds for."""
     nodes: dict[str, list[str]] = {}
     for name, setup in setups.items():
-        nodes.setdefault(killer_sentence(killers(setup)), []).append(escape(name))
+        nodes.setdefault(killer_sentence(setup), []).append(escape(name))
     for text, names in nodes.items():
         if text:
             yield f"{first_few(sorted(names))}: {text}" if any(names) else text

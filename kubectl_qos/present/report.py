@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
-from kubectl_qos.analysis.fix_list import OWN
 from kubectl_qos.analysis.incident import (
     DEATHS,
     About,
@@ -28,16 +27,17 @@ from kubectl_qos.present import fixes as of_fixes
 from kubectl_qos.present import kills as of_kills
 from kubectl_qos.present.events import event_text
 from kubectl_qos.present.format import UNKNOWN, binary, count, duration, escape, first_few, full_name
+from kubectl_qos.present.killers import WORDS
 from kubectl_qos.present.next_death import columns, distance, killed_by, notes, nothing, victim
 from kubectl_qos.present.output import NO_AGES, Align, Column
 from kubectl_qos.present.page import Block, Bullets, Grid, Heading, Paragraph
 from kubectl_qos.present.pod_columns import BY_KEY
 from kubectl_qos.present.reasons import assumption_sentence, usage_sentence
 from kubectl_qos.present.timeline import foremost
+from kubectl_qos.qos.killers import OWN_LIMITS
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.prediction import assumptions
-from kubectl_qos.qos.reason import Confidence, Mechanism
-from kubectl_qos.qos.simulation.next_death import OF_NODE
+from kubectl_qos.qos.reason import Confidence
 
 _MOST_LINES: Final = 40
 """Of the timeline, whose deaths are never left out for others; -o json has all."""
@@ -196,12 +196,12 @@ def _death(number: int, death: Death, first_at: dict[object, int]) -> Iterator[B
         yield Bullets((*of_kills.victim_sentences(kill.report), *of_kills.choice_sentences(kill)))
         cells, rest = of_kills.candidates(kill)
         # At an own limit the pause container is the other candidate.
-        if len(cells) > (2 if diagnosis.mechanism in OWN else 1):
+        if len(cells) > (2 if diagnosis.killer in OWN_LIMITS else 1):
             yield Grid(
                 of_kills.TASK_HEADERS, cells, frozenset(map(of_kills.TASK_HEADERS.index, of_kills.RIGHT))
             )
             yield from _more(rest)
-    is_eviction = diagnosis.mechanism is Mechanism.EVICTION
+    is_eviction = diagnosis.killer is not None and diagnosis.killer.evicts
     first = (
         first_at.setdefault((kill.node, death.state_time, is_eviction), number) if death.rivals else number
     )
@@ -230,16 +230,12 @@ def _grid(columns: Sequence[Column[Any]], rows: Iterable[Any]) -> Grid:
 
 def others_sentence(death: Death) -> str:
     """Whom the killer chose among, and why not the others; empty where it did not choose by memory."""
-    mechanism = death.kill.diagnosis.mechanism
-    if mechanism is Mechanism.CONTAINER_LIMIT:
-        return "nobody outside of this container: at its limit the kernel chooses among its processes"
-    if mechanism is Mechanism.POD_LIMIT:
-        return "nobody outside of this pod: at its limit the kernel chooses among its containers"
-    if mechanism not in OF_NODE:
+    killer = death.kill.diagnosis.killer
+    if killer is None:
         return ""
-    why = "the kernel kills the highest oom_score first"
-    if mechanism is Mechanism.EVICTION:
-        why = "the kubelet evicts those first that use more than they request, of these the lowest priority"
+    why = WORDS[killer.id].order
+    if not killer.picks_among_pods:
+        return why
     order = "now, as that of then is not known"
     if death.state_time:
         order = f"a minute before, at {clock(death.state_time)}"
@@ -266,7 +262,7 @@ def prevention_sentence(death: Death) -> str:
     """The first change against such a death with its effect and when, or why none; may be empty."""
     fix, at = death.fix, f"; by the state of {clock(death.fix_time)}" if death.fix_time else ""
     if fix is not None:
-        if not at and fix.death.mechanism in OF_NODE:
+        if not at and fix.death.killer.picks_among_pods:
             at = "; this is for the node as it is now: kubectl qos fix begins with the nearest death"
         return f"{of_fixes.fix_sentence(fix)}; {of_fixes.fix_effect(fix)}{at}"
     if death.unfixed is not None:
@@ -274,7 +270,7 @@ def prevention_sentence(death: Death) -> str:
         if not at and death.unfixed.evidence is not None:
             at = "; that is of now: what it used when it died is not known"
         return f"no change is offered: {why}{at}"
-    if death.kill.diagnosis.mechanism in OWN | OF_NODE:
+    if death.kill.diagnosis.killer is not None:
         return "nothing can be tried: the pod does not run any more, and its node then is not known"
     return ""
 

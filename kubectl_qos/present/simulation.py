@@ -9,9 +9,9 @@ from kubectl_qos.k8s.defaulting import SYSTEM_PRIORITIES
 from kubectl_qos.k8s.kubelet import Origin
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.format import binary, count, escape, full_name, in_mi, mebibytes
+from kubectl_qos.present.killers import WORDS, step_name
 from kubectl_qos.present.output import BYTES, NUMBER, Align, Column, cell_table, column, table
 from kubectl_qos.present.reasons import killer_notes
-from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.restart import Restart
 from kubectl_qos.qos.simulation.engine import MechanismDistance, Simulation, SimulationStep
 from kubectl_qos.qos.simulation.node_state import (
@@ -78,7 +78,7 @@ def simulation_summary(simulation: Simulation) -> str:
     outcome, first = _outcome(simulation), simulation.first_important
     if first is not None:
         step = simulation.steps[first - 1]
-        verb = "evicted" if step.mechanism is Mechanism.EVICTION else "killed"
+        verb = step.mechanism.verb
         return f"{outcome}; the first important pod, {full_name(*step.key)}, is {verb} at step {first}"
     return f"{outcome}; no important pod is killed" if simulation.steps else outcome
 
@@ -97,7 +97,7 @@ def _outcome(simulation: Simulation) -> str:
             return "there is nothing to kill"
         nothing = "nothing is killed or evicted" if scenario.eviction else "nothing is killed"
         return f"{nothing}: {free}" + (" then" if scenario.growth or scenario.all_at_limit else "")
-    evictions = sum(step.mechanism is Mechanism.EVICTION for step in steps)
+    evictions = sum(step.evicts for step in steps)
     counts = [(evictions, "eviction"), (len(steps) - evictions, "kill")]
     after = f"after {' and '.join(count(number, noun) for number, noun in counts if number)} {free}"
     if scenario.free_bytes is not None and not simulation.is_reached:
@@ -112,20 +112,10 @@ def _first_kill(simulation: Simulation) -> str:
         return "nothing is killed, however much all containers grow"
     first = simulation.distances[0]
     container = f", container {escape(first.container)}" if first.container else ""
-    by = f"the {first.mechanism.value}"
-    if first.mechanism is Mechanism.NODE:
-        by = "the kernel, because the node is full"
-    elif first.mechanism is Mechanism.EVICTION:
-        by = mechanism_name(first.mechanism)
     return (
         f"{in_mi(first.more_bytes)} more, each container at {_percent(first)}, until the first is killed:"
-        f" {full_name(*first.key)}{container}, by {by}"
+        f" {full_name(*first.key)}{container}, by {WORDS[first.mechanism].name}"
     )
-
-
-def mechanism_name(mechanism: Mechanism) -> str:
-    """As the column BY has it; nothing is preempted here, so an eviction needs no kubelet before it."""
-    return "eviction" if mechanism is Mechanism.EVICTION else mechanism.value
 
 
 def simulation_notes(
@@ -186,9 +176,9 @@ def _eviction_notes(node_state: NodeState, simulation: Simulation) -> Iterator[s
 
 
 def _restarts(node_state: NodeState, step: SimulationStep) -> bool:
-    return step.mechanism is not Mechanism.EVICTION and any(
+    return not step.evicts and any(
         one.restart is not Restart.NONE
-        and one.name == step.container
+        and step.container in {"", one.name}
         and node_state.pod_for(one).key == step.key
         for one in node_state.containers
     )
@@ -290,7 +280,7 @@ def _reason(reason: ImportanceReason) -> str:
 
 STEP_COLUMNS: Final[tuple[Column[VictimRow], ...]] = (
     column("step", lambda row: row.place, type=NUMBER, align=Align.LEFT, ascending=True),
-    column("by", lambda row: mechanism_name(_step(row).mechanism), width=4),
+    column("by", lambda row: step_name(_step(row).mechanism), width=4),
     column("victim", lambda row: full_name(*row.key), width=4),
     column("container", lambda row: _step(row).container, width=4),
     column("qos", lambda row: qos.value if (qos := _step(row).qos) is not None else "", width=4),
@@ -300,7 +290,7 @@ STEP_COLUMNS: Final[tuple[Column[VictimRow], ...]] = (
     column("note", _step_notes, width=4, empty=""),
 )
 REACH_COLUMNS: Final[tuple[Column[VictimRow], ...]] = (
-    column("by", lambda row: mechanism_name(_reach(row).mechanism), width=4),
+    column("by", lambda row: step_name(_reach(row).mechanism), width=4),
     column("more", lambda row: _reach(row).more_bytes, type=BYTES, width=4),
     column(
         "growth", lambda row: _reach(row).factor, type=NUMBER, width=4, cell=lambda row: _percent(_reach(row))
@@ -325,7 +315,7 @@ def _what_if_cells(step: SimulationStep | None) -> tuple[str, str, str]:
         return "-", "", ""
     victim = f"{full_name(*step.key)}:{escape(step.container)}" if step.container else full_name(*step.key)
     mark = " !" if step.important else ""
-    return f"{victim}{mark}", mechanism_name(step.mechanism), mebibytes(step.freed.free_bytes)
+    return f"{victim}{mark}", step_name(step.mechanism), mebibytes(step.freed.free_bytes)
 
 
 def _identity(step: SimulationStep | None) -> Hashable:

@@ -14,8 +14,9 @@ from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.format import binary, count, escape, eta, mebibytes, shortened
 from kubectl_qos.present.next_death import columns, distance, killed_by, nothing
 from kubectl_qos.present.output import table
-from kubectl_qos.qos.reason import Mechanism
-from kubectl_qos.qos.simulation.next_death import OF_NODE, NextDeath, seconds_until
+from kubectl_qos.qos.killers import PRECEDENCE
+from kubectl_qos.qos.simulation.ceiling import Scope
+from kubectl_qos.qos.simulation.next_death import NextDeath, seconds_until
 from kubectl_qos.qos.simulation.node_state import NO_GROWTH, Growth
 
 LIST_BELOW: Final = 62
@@ -26,8 +27,6 @@ LISTED: Final = 5
 _MOST: Final = 12
 """The own limits that a picture may have, the nearest ones."""
 _AXIS, _SEEN, _GAP = "─", "●", 2
-_FIRST: Final = (Mechanism.EVICTION, Mechanism.NODE, Mechanism.KUBEPODS_LIMIT)
-"""The killers of the whole node, those first that are never left out for own limits that are nearer."""
 
 
 class Span(NamedTuple):
@@ -83,8 +82,8 @@ def timeline(
     now = _now_cell(growth)
     heads = head.split("\n")
     room = width - len(heads[0]) - _length(now[0])
-    killers = [death.mechanism for death in deaths]
-    of_node = [place for kind in _FIRST for place, one in enumerate(killers) if one is kind]
+    of_node = [place for place, death in enumerate(deaths) if death.killer.picks_among_pods]
+    of_node.sort(key=lambda place: _importance(deaths[place]))
     candidates = list(dict.fromkeys([*range(len(deaths))[:1], *of_node, *range(len(deaths))[:_MOST]]))
     for_names = []
     for name in _NAMES:
@@ -107,9 +106,14 @@ def timeline(
     return [_trimmed(line) for line in drawn[: 4 if has_times else 3]]
 
 
+def _importance(death: NextDeath) -> tuple[bool, int]:
+    """A sort key: killers of the whole node come before the limit of all pods."""
+    return death.killer.scope is Scope.PODS, PRECEDENCE[death.mechanism]
+
+
 def foremost(deaths: Sequence[NextDeath], most: int) -> list[NextDeath]:
     """So many deaths, the nearest first: the next one, the killers of the whole node, then nearer ones."""
-    of_node = [death for death in deaths if death.mechanism in OF_NODE]
+    of_node = [death for death in deaths if death.killer.picks_among_pods]
     chosen = list(dict.fromkeys([*deaths[:1], *of_node, *deaths[1:most]]))[:most]
     return sorted(chosen, key=lambda death: death.distance_bytes)
 
@@ -200,7 +204,7 @@ def _list(
         yield Span(head.strip().replace("  \n", " "), "now"), Span(f"  {rate(growth)}".rstrip(), "time")
     shown = list(deaths[:most])
     lasts = {death.mechanism for death in shown}
-    missing = [one for one in deaths[most:] if one.mechanism in OF_NODE and one.mechanism not in lasts]
+    missing = [one for one in deaths[most:] if one.killer.picks_among_pods and one.mechanism not in lasts]
     if missing:
         shown = [*shown[: max(most - len(missing), 1)], *missing][:most]
     far = max((len(distance(death)) for death in shown), default=0)

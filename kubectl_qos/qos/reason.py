@@ -82,6 +82,9 @@ class Reason(msgspec.Struct, frozen=True):
     children: tuple[Reason, ...] = ()
 
 
+KILLED: Final = "killed"
+
+
 class Mechanism(StrEnum):
     """What ends a container or a pod."""
 
@@ -122,6 +125,11 @@ class Mechanism(StrEnum):
     SYSTEMD_OOMD = "systemd-oomd"
     EARLYOOM = "earlyoom"
     UNKNOWN = "unknown"
+
+    @property
+    def verb(self) -> str:
+        """What happens to its victims: they are killed, evicted or preempted."""
+        return {Mechanism.EVICTION: "evicted", Mechanism.PREEMPTION: "preempted"}.get(self, KILLED)
 
 
 class Confidence(StrEnum):

@@ -44,7 +44,6 @@ from kubectl_qos.qos.cgroup.tree import CgroupLevel, cgroup_tree
 from kubectl_qos.qos.flags import Flag
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.engine import simulate
-from kubectl_qos.qos.simulation.next_death import OF_NODE
 from kubectl_qos.qos.simulation.node_state import Scenario, build_node_state
 from kubectl_qos.tui.actions import Keys
 from kubectl_qos.tui.lists.pods import PodList
@@ -376,7 +375,7 @@ def test_at_risk_is_every_next_death_and_nobody_out_of_reach(number: int) -> Non
     for name, ranked in model.rows.nodes.items():
         found = model.deaths(name)
         deaths = found.deaths if found is not None else ()
-        named = {one.key for one in deaths if one is deaths[0] or one.mechanism in OF_NODE}
+        named = {one.key for one in deaths if one is deaths[0] or one.killer.picks_among_pods}
         rows = {row.key[:2]: row for row in ranked.rows}
         shown = {key for key, row in rows.items() if pods.is_at_risk(row)}
         assert named & rows.keys() <= shown

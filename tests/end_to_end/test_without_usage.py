@@ -14,7 +14,6 @@ from kubectl_qos.exporter.series import FAMILIES, node_samples
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.next_death import distance
 from kubectl_qos.qos.reason import Mechanism
-from kubectl_qos.qos.simulation.next_death import OF_NODE
 from kubectl_qos.tui.screens.fixes import suggested_line
 from kubectl_qos.tui.view_model import Trends, build_view_model
 from tests.cluster.cluster_objects import metrics, node, pod
@@ -92,9 +91,9 @@ def test_no_metric_and_no_screen_has_them_either(tmp_path: Path) -> None:
 
 def test_a_pod_without_usage_has_no_distance_and_its_node_has_upper_bounds(tmp_path: Path) -> None:
     deaths = deaths_on_node(snapshot_of(tmp_path, metrics("big", "1Gi")), "worker-1").deaths
-    assert {death.key[1] for death in deaths if death.mechanism not in OF_NODE} == {"big"}
-    assert {death.is_upper_bound for death in deaths if death.mechanism in OF_NODE} == {True}
-    assert all(distance(death).startswith("at most +") for death in deaths if death.mechanism in OF_NODE)
+    assert {death.key[1] for death in deaths if not death.killer.picks_among_pods} == {"big"}
+    assert {death.is_upper_bound for death in deaths if death.killer.picks_among_pods} == {True}
+    assert all(distance(death).startswith("at most +") for death in deaths if death.killer.picks_among_pods)
     (own,) = (death for death in deaths if death.mechanism is Mechanism.POD_LIMIT)
     assert distance(own) == "+1024Mi"
     whole = deaths_on_node(snapshot_of(tmp_path, *(metrics(one, "1Mi") for one in NAMES)), "worker-1").deaths

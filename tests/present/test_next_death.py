@@ -17,9 +17,9 @@ from kubectl_qos.present.next_death import columns, condition, distance, killed_
 from kubectl_qos.present.timeline import lines
 from kubectl_qos.present.values import as_document
 from kubectl_qos.present.values.incidents import death_list_values
+from kubectl_qos.qos.killers.badness import Contender
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Mechanism
-from kubectl_qos.qos.simulation.engine import Contender
 from kubectl_qos.qos.simulation.next_death import NextDeath
 
 MIB = 1 << 20

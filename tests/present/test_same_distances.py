@@ -15,7 +15,7 @@ from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.fixes import fix_effect
 from kubectl_qos.present.moments import deaths_at_moments, deaths_section, replicas_section
 from kubectl_qos.present.next_death import distance, killed_by, turn
-from kubectl_qos.qos.simulation.next_death import OF_NODE, NextDeath
+from kubectl_qos.qos.simulation.next_death import NextDeath
 from kubectl_qos.qos.simulation.node_state import state_of_node
 from kubectl_qos.tui.screens.fixes import find_fixes, suggested_line
 from tests.tui.sources import API, demo, pod_named
@@ -98,7 +98,7 @@ def test_a_workload_s_fix_names_the_next_death_that_its_preview_names() -> None:
         first = fix.sooner or fix.after
         assert node.mine_after[0] == first
         changes = {one.label: one.after for one in replicas_section([node]).changes}
-        if fix.death.mechanism in OF_NODE:
+        if fix.death.killer.picks_among_pods:
             killer = changes[f"{NODE}: of these, {killed_by(fix.death)}"]
             assert killer == f"{distance(fix.after)}{turn(fix.after)}"
         assert changes[f"{NODE}: next death of these"] == f"{distance(first)} {killed_by(first)}"

@@ -10,28 +10,36 @@ from kubectl_qos.edit.compare import compare
 from kubectl_qos.edit.edits import Edit, Side
 from kubectl_qos.edit.preview import preview
 from kubectl_qos.errors import InputError
-from kubectl_qos.k8s.kubelet import Node, NodeSetup, Origin, with_origin
+from kubectl_qos.k8s.kubelet import Daemon, Node, NodeSetup, Origin, with_origin
 from kubectl_qos.k8s.node_overrides import NodeOverride, apply_overrides
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
+from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.effects import kubelet_sections, preview_sections
 from kubectl_qos.present.explanation import explain_pod, text_lines
+from kubectl_qos.present.killers import WORDS, killer_sentence
+from kubectl_qos.present.next_death import distance
 from kubectl_qos.present.node_columns import NODE_COLUMNS
 from kubectl_qos.present.output import ValueChange
 from kubectl_qos.present.pod_columns import BY_KEY
-from kubectl_qos.present.reasons import killer_sentence, node_table_notes, pod_table_notes, why_lines
+from kubectl_qos.present.reasons import killer_notes, node_table_notes, pod_table_notes, why_lines
 from kubectl_qos.present.simulation import simulation_notes
 from kubectl_qos.present.tree import tree_notes, tree_subject
 from kubectl_qos.present.values.pods import explanation_values
 from kubectl_qos.qos.cgroup.tree import cgroup_tree
-from kubectl_qos.qos.killers import Candidate, Killers, UserspaceKiller, killers, userspace_order
+from kubectl_qos.qos.killers import KILLERS, Killer, daemon_on
+from kubectl_qos.qos.killers.full_node import FULL_NODE
+from kubectl_qos.qos.killers.killer import Candidate
+from kubectl_qos.qos.killers.systemd_oomd import SYSTEMD_OOMD
+from kubectl_qos.qos.killers.talos import TALOS
 from kubectl_qos.qos.oom_score import is_critical
 from kubectl_qos.qos.prediction import predict_running
 from kubectl_qos.qos.qos_class import QosClass
-from kubectl_qos.qos.simulation.engine import simulate
-from kubectl_qos.qos.simulation.node_state import Scenario, build_node_state
-
-TALOS = UserspaceKiller.TALOS
+from kubectl_qos.qos.reason import Mechanism
+from kubectl_qos.qos.restart import Restart
+from kubectl_qos.qos.simulation.engine import Run, SimulationStep, simulate
+from kubectl_qos.qos.simulation.next_death import deaths_of, next_deaths
+from kubectl_qos.qos.simulation.node_state import NodeState, Scenario, build_node_state, state_of_node
 
 
 def demo(*assumed: str) -> Snapshot:
@@ -39,13 +47,13 @@ def demo(*assumed: str) -> Snapshot:
     return DemoSource(NodeOverrides(settings=settings)).snapshot(Scope())
 
 
-def on(image: str = "", given: str = "", system: str = "linux") -> Killers:
+def on(image: str = "", given: str = "", system: str = "linux") -> NodeSetup:
     node = with_origin(Node(), Origin.API, os_image=image, operating_system=system)
-    return killers(NodeSetup.of(with_origin(node, Origin.GIVEN, userspace_oom_killer=given)))
+    return NodeSetup.of(with_origin(node, Origin.GIVEN, userspace_oom_killer=given))
 
 
 @pytest.mark.parametrize(
-    ("image", "userspace", "strict"),
+    ("image", "daemon", "strict"),
     [
         ("Debian GNU/Linux 12 (bookworm)", None, False),
         ("Talos (v1.11.5)", None, False),
@@ -57,18 +65,25 @@ def on(image: str = "", given: str = "", system: str = "linux") -> Killers:
         ("Talos (v2.0.0)", TALOS, True),
     ],
 )
-def test_talos_has_its_own_since_1_12(image: str, userspace: UserspaceKiller | None, *, strict: bool) -> None:
+def test_talos_has_its_own_since_1_12(image: str, daemon: Killer | None, *, strict: bool) -> None:
     """Class after class since 1.12.9, 1.13.4 and 1.14.0: DefaultOOMStrictCgroupClassOrdering of its tags."""
-    assert on(image) == Killers(True, userspace, strict)
+    setup = on(image)
+    assert daemon_on(setup) is daemon
+    assert daemon is None or (TALOS.is_strict(setup), TALOS.is_assumed(setup)) == (strict, False)
 
 
 def test_what_is_given_counts_before_the_image() -> None:
-    assert on("Talos (v1.14.0)", "none") == Killers(kernel=True)
-    assert on("", "talos-1.12.0") == Killers(True, TALOS, strict=False, is_assumed=True)
-    assert on("", "talos") == Killers(True, TALOS, strict=True, is_assumed=True)
-    assert on("Talos (v1.12.0)", "talos") == Killers(True, TALOS, strict=False)
-    assert on("", "systemd-oomd") == Killers(True, UserspaceKiller.SYSTEMD_OOMD, is_assumed=True)
-    assert on("Windows Server 2022 Datacenter", "talos", "windows") == Killers(kernel=False)
+    def found(image: str, given: str) -> tuple[Killer | None, bool, bool]:
+        setup = on(image, given)
+        return daemon_on(setup), TALOS.is_strict(setup), TALOS.is_assumed(setup)
+
+    assert daemon_on(on("Talos (v1.14.0)", "none")) is None
+    assert found("", "talos-1.12.0") == (TALOS, False, True)
+    assert found("", "talos") == (TALOS, True, True)
+    assert found("Talos (v1.12.0)", "talos") == (TALOS, False, False)
+    assert daemon_on(on("", "systemd-oomd")) is SYSTEMD_OOMD
+    assert SYSTEMD_OOMD.is_assumed(on("", "systemd-oomd"))
+    assert daemon_on(on("Windows Server 2022 Datacenter", "talos", "windows")) is None
 
 
 PODS = [
@@ -85,7 +100,7 @@ def test_the_order_of_talos() -> None:
     """The scores of DefaultOOMCgroupRankingExpression; nothing of rank zero is killed."""
 
     def order(*, strict: bool) -> list[str] | None:
-        found = userspace_order(Killers(True, TALOS, strict), PODS)
+        found = TALOS.pod_order(PODS, on("Talos (v1.14.0)" if strict else "Talos (v1.12.0)"))
         return None if found is None else [name for _, name in found]
 
     assert order(strict=True) == ["large", "small", "burstable"]
@@ -94,16 +109,15 @@ def test_the_order_of_talos() -> None:
 
 def test_an_order_that_cannot_be_known() -> None:
     unknown = PODS[0]._replace(used_bytes=None)
-    assert userspace_order(Killers(True, TALOS), [*PODS, unknown]) is None
-    assert userspace_order(Killers(True, UserspaceKiller.SYSTEMD_OOMD), PODS) is None
-    assert userspace_order(Killers(kernel=True), PODS) is None
+    assert TALOS.pod_order([*PODS, unknown], on("Talos (v1.14.0)")) is None
+    assert SYSTEMD_OOMD.pod_order(PODS, on("", "systemd-oomd")) is None
 
 
 @pytest.mark.parametrize("given", ["userspaceOOMKiller=talos-1.12", "userspaceOOMKiller=systemd-oomd"])
 def test_every_list_says_who_kills_before_the_kernel(given: str) -> None:
     snapshot = demo(given)
     setup = snapshot.setup("worker-2")
-    text = killer_sentence(killers(setup))
+    text = killer_sentence(setup)
     assert text.endswith("RANK is the kernel's order")
     assert " (assumed) " in text
     pods = snapshot.by_node()["worker-2"]
@@ -128,6 +142,78 @@ def test_a_pod_has_its_place_in_the_order_of_talos() -> None:
     }
     assert lines["db-0"] == ["by the OOM controller of Talos: never killed"]
     assert lines["crunch-x2k9f"] == ["by the OOM controller of Talos: rank 1 of 8"]
+
+
+def talos_state(*, restarts: bool = False) -> tuple[NodeState, list[SimulationStep]]:
+    """A node of Talos, and who is killed there until nothing is left to kill."""
+    snapshot = demo("userspaceOOMKiller=talos")
+    state = state_of_node(snapshot, "worker-2")
+    return state, list(simulate(state, Scenario(free_bytes=1 << 40, restarts=restarts)).steps)
+
+
+def test_talos_kills_in_its_order_before_the_kernel() -> None:
+    """Whole pods, those without a limit; the kernel kills who is left."""
+    state, steps = talos_state()
+    pods = [
+        Candidate(pod.key, pod.qos, bool(pod.limit_bytes), pod_bytes(state, pod.key)) for pod in state.pods
+    ]
+    order = TALOS.pod_order(pods, state.setup)
+    by_talos = [step for step in steps if step.mechanism is TALOS.id]
+    assert order is not None
+    assert len(order) == 8
+    assert [step.key for step in by_talos] == order == [step.key for step in steps[:8]]
+    assert {(step.container, step.score, step.restart) for step in by_talos} <= {
+        ("", None, Restart.CONTAINER),
+        ("", None, Restart.NONE),
+    }
+    assert {step.mechanism for step in steps[8:]} == {FULL_NODE.id}
+
+
+def pod_bytes(state: NodeState, key: PodKey) -> int:
+    containers = [one for one in state.containers if state.pod_for(one).key == key]
+    return sum(container.working_set_bytes for container in containers)
+
+
+def test_a_pod_that_talos_killed_restarts() -> None:
+    _, steps = talos_state(restarts=True)
+    first = next(step for step in steps if step.qos is QosClass.BURSTABLE and step.mechanism is TALOS.id)
+    assert (first.restarts, first.restart) == (True, Restart.CONTAINER)
+    assert sum(step.key == first.key for step in steps) == 1, "its containers are killed once"
+
+
+def test_talos_waits_at_most_as_far_as_the_kernel() -> None:
+    snapshot = demo("userspaceOOMKiller=talos")
+    deaths = next_deaths(state_of_node(snapshot, "worker-2"))
+    place = next(place for place, death in enumerate(deaths) if death.killer is TALOS)
+    talos, kernel = deaths[place : place + 2]
+    assert (talos.key, talos.container) == (("batch", "crunch-x2k9f"), "")
+    assert (talos.is_upper_bound, distance(talos)) == (True, "at most +1199Mi")
+    assert (kernel.killer, kernel.is_upper_bound, distance(kernel)) == (FULL_NODE, False, "+1199Mi")
+    (mine,) = (
+        death
+        for death in deaths_of(state_of_node(snapshot, "worker-2"), {("shop", "search-0")})
+        if death.killer is TALOS
+    )
+    assert mine.before == 3
+    assert not any(death.killer is TALOS for death in next_deaths(state_of_node(demo(), "worker-2")))
+
+
+def test_a_killer_of_unknown_order_has_a_note_and_no_row() -> None:
+    snapshot = demo("userspaceOOMKiller=systemd-oomd")
+    state = state_of_node(snapshot, "worker-2")
+    (ceiling,) = Run(state, Scenario()).ceilings[SYSTEMD_OOMD.id]
+    assert (ceiling.at_bytes, ceiling.latest_bytes) == (None, state.capacity_bytes)
+    assert next_deaths(state) == next_deaths(state_of_node(demo(), "worker-2"))
+    (note,) = (note for note in killer_notes({"worker-2": state.setup}) if "systemd-oomd" in note)
+    assert note.endswith("which is not known here. RANK is the kernel's order")
+
+
+def test_every_killer_and_every_end_has_its_words() -> None:
+    assert set(WORDS) == set(Mechanism)
+    for killer in KILLERS:
+        words = WORDS[killer.id]
+        assert all((words.name, words.by, words.order)), killer.id
+    assert {killer.daemon for killer in KILLERS if killer.daemon} <= set(Daemon)
 
 
 def test_compare_switches_killers() -> None:
@@ -163,7 +249,7 @@ def test_windows_has_no_kernel_order() -> None:
     may_be_evicted = [row for row in rows.rows if not is_critical(row.pod)]
     assert {row.eviction_rank for row in may_be_evicted} == set(range(1, len(may_be_evicted) + 1))
     (note,) = [note for note in pod_table_notes(snapshot, rows) if "Windows" in note]
-    assert note.removeprefix("worker-2: ") == killer_sentence(killers(snapshot.setup("worker-2")))
+    assert note.removeprefix("worker-2: ") == killer_sentence(snapshot.setup("worker-2"))
     (node,) = build_node_rows(snapshot, lambda name, _: name == "worker-2").rows
     assert NODE_COLUMNS["kernel_victim"].cell(node, NOW) == "<none>"
 
@@ -194,7 +280,7 @@ def test_windows_has_no_tree_and_no_simulation() -> None:
     pods, setup = snapshot.by_node()["worker-2"], snapshot.setup("worker-2")
     tree = cgroup_tree(pods, setup)
     assert (tree.roots, tree_subject(tree)) == ((), "node worker-2, kubelet 1.36, Windows")
-    assert tree_notes([tree], ()) == [killer_sentence(killers(setup))]
+    assert tree_notes([tree], ()) == [killer_sentence(setup)]
     with pytest.raises(InputError, match="no OOM killer: nothing is killed there"):
         build_node_state(pods, setup, snapshot.usage)
 

@@ -10,7 +10,7 @@ from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup
 from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN, badness
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.engine import simulate
-from kubectl_qos.qos.simulation.next_death import OF_NODE, NextDeath, deaths_of, next_deaths
+from kubectl_qos.qos.simulation.next_death import NextDeath, deaths_of, next_deaths
 from kubectl_qos.qos.simulation.node_state import (
     ContainerGrowth,
     Growth,
@@ -54,7 +54,7 @@ def test_growth_by_a_byte_more_than_the_distance_is_the_death(found: NodeState) 
     deaths = next_deaths(found)
     assume(deaths and deaths[0].distance_bytes > 0)
     first = deaths[0]
-    grows = None if first.mechanism in OF_NODE else found.find_container(first.key[1], first.container)
+    grows = None if first.killer.picks_among_pods else found.find_container(first.key[1], first.container)
     used = found.own_bytes or 0 if grows is None else found.containers[grows].used_bytes
     for more, dies in ((0, False), (1, True)):
         growth = ContainerGrowth(grows, used + first.distance_bytes + more)

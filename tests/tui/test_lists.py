@@ -18,7 +18,6 @@ from kubectl_qos.k8s.kinds import Workload, find_workload
 from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.output import table
-from kubectl_qos.qos.simulation.next_death import OF_NODE
 from kubectl_qos.tui.lists.base import ListDefinition, export_rows
 from kubectl_qos.tui.lists.panes import ExplanationPanel
 from kubectl_qos.tui.screens.browse import list_definitions
@@ -120,7 +119,7 @@ def next_of(node: str) -> set[tuple[str, str]]:
     if not node:
         return set()
     deaths = deaths_on_node(demo(), node).deaths
-    return {death.key for death in deaths if death is deaths[0] or death.mechanism in OF_NODE}
+    return {death.key for death in deaths if death is deaths[0] or death.killer.picks_among_pods}
 
 
 async def test_what_is_in_the_lists(wide: Run) -> None:

@@ -13,12 +13,12 @@ import pytest
 from textual.widgets import Static
 
 from kubectl_qos.k8s.snapshot import Missing, Snapshot
+from kubectl_qos.present.killers import step_name
 from kubectl_qos.present.output import NO_AGES, Column
 from kubectl_qos.present.simulation import (
     REACH_COLUMNS,
     STEP_COLUMNS,
     VictimRow,
-    mechanism_name,
     reach_rows,
     simulation_summary,
     victim_rows,
@@ -148,9 +148,7 @@ async def test_the_modes_simulate_what_the_command_does() -> None:
         assert requested(pilot) == "all containers grow by the same share of their usage"
         now = simulate(worker_2(), Scenario(until_oom=True))
         assert outcome(pilot) == simulation_summary(now)
-        assert cells(screen(pilot).table.rows, "by") == [
-            mechanism_name(one.mechanism) for one in now.distances
-        ]
+        assert cells(screen(pilot).table.rows, "by") == [step_name(one.mechanism) for one in now.distances]
         await pilot.keys("E")
         assert "eviction" in cells(screen(pilot).table.rows, "by")
         await pilot.keys("tab")

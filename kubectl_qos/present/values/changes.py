@@ -24,7 +24,7 @@ from kubectl_qos.present.findings import finding_sentence
 from kubectl_qos.present.format import full_name
 from kubectl_qos.present.values import Document, NumberChange, TextChange, Values, camel
 from kubectl_qos.present.values.incidents import DeathValues, death_values
-from kubectl_qos.qos.killers import killers
+from kubectl_qos.qos.killers import daemon_on
 from kubectl_qos.qos.simulation.next_death import NextDeath
 
 
@@ -261,11 +261,12 @@ def comparison_values(
 
 
 def _setup_values(setup: NodeSetup) -> SetupValues:
+    daemon = daemon_on(setup)
     return SetupValues(
         release=str(setup.release),
         cgroup_driver=setup.kubelet.cgroup_driver.value,
         cgroup_version=setup.node.cgroup_version,
-        userspace_oom_killer=killers(setup).userspace,
+        userspace_oom_killer=daemon.daemon.setting if daemon and daemon.daemon else None,
         eviction_hard=dict(setup.kubelet.eviction_hard),
         eviction_soft=dict(setup.kubelet.eviction_soft),
     )

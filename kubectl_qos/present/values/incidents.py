@@ -6,6 +6,7 @@ from typing import Any, Final
 from msgspec import UNSET, UnsetType
 
 from kubectl_qos.analysis.deaths import DeathRow, Deaths
+from kubectl_qos.k8s.kubelet import Daemon
 from kubectl_qos.present.kills import evidence_sentence, need_sentence
 from kubectl_qos.present.next_death import notes
 from kubectl_qos.present.simulation import simulation_notes, simulation_summary
@@ -13,7 +14,6 @@ from kubectl_qos.present.values import ClusterValues, OfCluster, TimedDocument, 
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.report import (
     Constraint,
-    Daemon,
     OomReport,
     Unranked,
     VictimChoice,

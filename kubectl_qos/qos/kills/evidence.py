@@ -20,6 +20,7 @@ from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import DISRUPTION_TARGET, MEMORY, ContainerStateTerminated, Pod, all_containers
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.qos.cgroup.names import CUT, PathLevel, path_level, pod_cgroup
+from kubectl_qos.qos.killers import BY_ID, Killer
 from kubectl_qos.qos.kills.report import Constraint, OomReport, seconds_between
 from kubectl_qos.qos.prediction import predict_running
 from kubectl_qos.qos.reason import Confidence, Mechanism
@@ -105,6 +106,11 @@ class Diagnosis:
     confidence: Confidence
     evidence: tuple[Evidence, ...]
     needs: Need | None = None
+
+    @property
+    def killer(self) -> Killer | None:
+        """Who that is, if it kills for memory and for nothing else."""
+        return BY_ID.get(self.mechanism)
 
 
 def ended_evidence(end: ContainerStateTerminated, state: str) -> Iterator[Evidence]:

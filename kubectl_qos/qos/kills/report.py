@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from enum import Enum, StrEnum
 from typing import Final, NamedTuple
 
+from kubectl_qos.k8s.kubelet import Daemon
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.qos.cgroup.names import CUT, pod_cgroup
 from kubectl_qos.qos.oom_score import (
@@ -39,14 +40,6 @@ def seconds_between(earlier: str | None, later: str | None) -> float | None:
     """How long after the first time the second is, None if one is not known."""
     first, second = parse_time(earlier), parse_time(later)
     return (second - first).total_seconds() if first is not None and second is not None else None
-
-
-class Daemon(StrEnum):
-    """Who kills before the kernel."""
-
-    TALOS = "Talos"
-    SYSTEMD_OOMD = "systemd-oomd"
-    EARLYOOM = "earlyoom"
 
 
 class Constraint(StrEnum):

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from kubectl_qos.qos.kills.report import Daemon, Killed
+from kubectl_qos.k8s.kubelet import Daemon
+from kubectl_qos.qos.kills.report import Killed
 from kubectl_qos.qos.logs.oom_lines import KILLED, ReportBuilder
 from kubectl_qos.qos.logs.record import LogRecord
 

@@ -1,23 +1,25 @@
 """The next deaths on a node: which limit or threshold is near, whom it hits, and how far away that is.
 
-Three killers race: a limit, the kubelet's eviction and the kernel on a full node. Distances are bytes of
-growth from now on, of those whom the limit holds: a container, a pod, all pods, the whole node. Victims are
-those of the simulation (engine.py), so that the kernel's is rank 1. A soft threshold must be crossed for its
-grace period (pkg/kubelet/eviction/helpers.go, thresholdsMetGracePeriod). Not here: what comes after a death.
+The killers of qos/killers/ race. Distances are bytes of growth from now on, of those whom the limit holds: a
+container, a pod, all pods, the whole node. Victims are those of the simulation (engine.py), so that the
+kernel's is rank 1. A soft threshold must be crossed for its grace period (pkg/kubelet/eviction/helpers.go,
+thresholdsMetGracePeriod). Not here: what comes after a death.
 """
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
-from itertools import count
-from operator import attrgetter
-from typing import Final, NamedTuple
+from itertools import chain, count
+from typing import NamedTuple
 
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey
+from kubectl_qos.qos.killers import BY_ID, Killer
+from kubectl_qos.qos.killers.badness import BadnessOrder, Contender
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Mechanism
-from kubectl_qos.qos.simulation.engine import Contender, Run
+from kubectl_qos.qos.simulation.ceiling import Ceiling, Scope
+from kubectl_qos.qos.simulation.engine import Run
 from kubectl_qos.qos.simulation.node_state import (
     NO_GROWTH,
     Growth,
@@ -27,13 +29,7 @@ from kubectl_qos.qos.simulation.node_state import (
     growth_of,
     state_of_node,
 )
-from kubectl_qos.qos.simulation.timeline import Distance, LimitHit
-
-OF_NODE: Final = frozenset({Mechanism.KUBEPODS_LIMIT, Mechanism.NODE, Mechanism.EVICTION})
-"""The mechanisms that choose among all pods of a node; those left are a container's or a pod's own limit."""
-_CONTAINER: Final = Mechanism.CONTAINER_LIMIT
-_POD: Final = Mechanism.POD_LIMIT
-"""Looking up a member of an enumeration takes a tenth of a microsecond, and a node has a thousand limits."""
+from kubectl_qos.qos.simulation.timeline import LimitHit
 
 
 class NextDeath(NamedTuple):
@@ -67,27 +63,32 @@ class NextDeath(NamedTuple):
     growing: tuple[Contender, ...] = ()
     grown_bytes: int | None = None
 
+    @property
+    def killer(self) -> Killer:
+        """Who ends it."""
+        return BY_ID[self.mechanism]
+
 
 def seconds_until(death: NextDeath, growth: Growth) -> float | None:
     """When a death comes if memory goes on growing as it does: a straight line; None without growth.
 
     The killers of the node are reached by the node's growth, a limit by that of its own container or pod.
     """
-    rate = _rate(growth, death.mechanism, death.key, death.container)
+    rate = _rate(growth, death.killer.scope, death.key, death.container)
     return max(death.distance_bytes, 0) / rate + (death.grace_seconds or 0) if rate > 0 else None
 
 
-def _rate(growth: Growth, mechanism: Mechanism, key: PodKey, container: str = "") -> float:
-    if mechanism in OF_NODE:
+def _rate(growth: Growth, scope: Scope, key: PodKey, container: str = "") -> float:
+    if scope.is_wide:
         return growth.node
-    if mechanism is _POD:
+    if scope is Scope.POD:
         return growth.pods.get(key, 0.0)
     return growth.containers.get((key, container), 0.0)
 
 
-def _state_at_death(state: NodeState, mechanism: Mechanism, key: PodKey, more_bytes: int) -> NodeState:
+def _state_at_death(state: NodeState, scope: Scope, key: PodKey, more_bytes: int) -> NodeState:
     """The node when so much more is used, where growth is known; a container grows up to its limit."""
-    growth, rate = state.growth, _rate(state.growth, mechanism, key)
+    growth, rate = state.growth, _rate(state.growth, scope, key)
     if rate <= 0:
         return state
     seconds, containers = max(more_bytes, 0) / rate, []
@@ -134,69 +135,74 @@ def next_deaths(state: NodeState, most: int | None = None, *, contests: bool = F
     run = Run(state, Scenario())
     members = run.timeline.pod_containers
     unknown = {index for index, container in enumerate(state.containers) if not container.has_usage}
-    found: dict[object, NextDeath] = {}
-    for distance in sorted(_distances(run, state), key=attrgetter("more_bytes")):
-        if len(found) == most:
+    deaths: dict[object, NextDeath] = {}
+    ceilings = chain.from_iterable(run.ceilings.values())
+    for more_bytes, ceiling in sorted(
+        [(ceiling.distance_bytes, ceiling) for ceiling in ceilings], key=_distance
+    ):
+        if len(deaths) == most:
             break
-        mechanism, owner = distance.mechanism, distance.owner
-        if mechanism is _CONTAINER and (owner in found or owner in unknown):
+        scope, owner = ceiling.scope, ceiling.owner
+        if scope is Scope.CONTAINER and (owner in deaths or owner in unknown):
             continue
-        if mechanism is _POD and (
-            found.keys() >= set(members[owner]) or not unknown.isdisjoint(members[owner])
+        if scope is Scope.POD and (
+            deaths.keys() >= set(members[owner]) or not unknown.isdisjoint(members[owner])
         ):
             continue
-        chooses = owner < 0 or (mechanism is _POD and len(members[owner]) > 1)
-        key = state.pods[owner].key if mechanism is _POD else ("", "")
-        at_death = _state_at_death(state, mechanism, key, distance.more_bytes) if chooses else state
+        chooses = owner < 0 or (scope is Scope.POD and len(members[owner]) > 1)
+        key = state.pods[owner].key if scope is Scope.POD else ("", "")
+        at_death = _state_at_death(state, scope, key, more_bytes) if chooses else state
         then = run if at_death is state else Run(at_death, Scenario())
-        victim = _victim(then, distance)
-        if victim is None:
+        choice = _victim(then, ceiling)
+        if choice is None:
             continue
-        kind = victim[0] if owner >= 0 else (mechanism, distance.is_soft)
-        if kind not in found:
-            death = _death(then, at_death, distance, victim)
-            if mechanism is _POD:
+        kind = choice[0] if owner >= 0 else (ceiling.killer, ceiling.is_soft)
+        if kind not in deaths:
+            death = _death(then, at_death, ceiling, choice)
+            if scope is Scope.POD:
                 death = death._replace(used_bytes=run.timeline.pod_working_set(owner))
-            if contests and chooses and mechanism is not Mechanism.EVICTION:
-                room = max(distance.more_bytes, 0) if at_death is state else 0
-                rival, growing = then.contest(LimitHit(0.0, mechanism, owner), room)
+            order = then.order(ceiling.killer) if contests and chooses else None
+            if isinstance(order, BadnessOrder):
+                room = max(more_bytes, 0) if at_death is state else 0
+                rival, growing = order.contest(owner, room, _ended_before(run, room))
                 death = death._replace(rival=rival, growing=growing)
-            is_bound = is_upper_bound(mechanism, state.own_bytes, is_measured=not unknown)
-            is_reported = state.reports_pressure and not distance.more_bytes
-            found[kind] = death._replace(is_upper_bound=is_bound, is_reported=is_reported)
-    return list(found.values())
+            is_bound = scope.is_wide and (
+                ceiling.at_bytes is None
+                or death.killer.is_upper_bound(state.own_bytes, is_measured=not unknown)
+            )
+            is_reported = state.reports_pressure and not more_bytes
+            deaths[kind] = death._replace(is_upper_bound=is_bound, is_reported=is_reported)
+    return list(deaths.values())
 
 
-def _distances(run: Run, state: NodeState) -> Iterator[Distance]:
-    """How far limits are: 0 to a threshold that the kubelet reports, the soft one if any (nodeConditions)."""
-    has_soft = state.thresholds.soft_bytes is not None
-    for distance in run.timeline.distances():
-        is_due = state.reports_pressure and distance[::3] == (Mechanism.EVICTION, has_soft)
-        yield distance._replace(more_bytes=min(distance.more_bytes, 0)) if is_due else distance
+def _ended_before(run: Run, room_bytes: int) -> set[int]:
+    """The containers that a limit of their own, or of their pod, ends before so much more is used."""
+    near = (
+        ceiling
+        for ceiling in chain.from_iterable(run.ceilings.values())
+        if not ceiling.scope.is_wide and max(ceiling.distance_bytes, 0) < room_bytes
+    )
+    members = run.timeline.pod_containers
+    return {
+        container
+        for ceiling in near
+        for container in (members[ceiling.owner] if ceiling.scope is Scope.POD else [ceiling.owner])
+    }
 
 
-def is_upper_bound(mechanism: Mechanism, own_bytes: int | None, *, is_measured: bool) -> bool:
-    """Whether a distance is one, as what the node itself or some of its pods use is unknown.
-
-    What a node uses in all has its pods of unknown usage too; the limit of kubepods counts pods alone.
-    """
-    is_of_node = mechanism in {Mechanism.NODE, Mechanism.EVICTION} and own_bytes is None
-    return is_of_node or (mechanism in OF_NODE - {Mechanism.NODE} and not is_measured)
+def _distance(pair: tuple[int, Ceiling]) -> int:
+    return pair[0]
 
 
-def _victim(run: Run, distance: Distance) -> tuple[int | NodeProcess, int] | None:
-    """Whom it hits, by index of the container or evicted pod, and how many others have equal points."""
-    mechanism, owner, _, _ = distance
-    if mechanism is _CONTAINER:
-        return None if owner in run.immune else (owner, 0)
-    if mechanism is Mechanism.EVICTION:
-        pod, _ = run.choose_evicted()
-        return None if pod is None else (pod, 0)
-    if mechanism is _POD and len(run.timeline.pod_containers[owner]) == 1:
-        (alone,) = run.timeline.pod_containers[owner]
-        return None if alone in run.immune else (alone, 0)
-    choice = run.choose(LimitHit(0.0, mechanism, owner))
-    return None if choice is None else (choice.victim, choice.tied)
+def _victim(run: Run, ceiling: Ceiling) -> tuple[int | NodeProcess, int] | None:
+    """Whom it hits, by index of the container or of the pod that ends, and how many others are equal."""
+    members = [ceiling.owner]
+    if ceiling.scope is Scope.POD:
+        members = run.timeline.pod_containers[ceiling.owner]
+    if not ceiling.scope.is_wide and len(members) == 1:
+        return None if members[0] in run.timeline.immune else (members[0], 0)
+    choice = run.choose(ceiling.killer, ceiling.owner)
+    return None if choice.victim is None else (choice.victim, choice.tied)
 
 
 def deaths_of(state: NodeState, keys: Collection[PodKey], *, contests: bool = False) -> list[NextDeath]:
@@ -206,9 +212,9 @@ def deaths_of(state: NodeState, keys: Collection[PodKey], *, contests: bool = Fa
     sooner, if it alone grows.
     """
     nearest = next_deaths(state, contests=contests)
-    deaths = [death for death in nearest if death.mechanism not in OF_NODE and death.key in keys]
+    deaths = [death for death in nearest if not death.killer.picks_among_pods and death.key in keys]
     for first in nearest:
-        if first.mechanism in OF_NODE:
+        if first.killer.picks_among_pods:
             deaths += in_turn(state, first, keys)
         for one in [one for one in first.growing if one.key in keys][:1]:
             itself = first._replace(key=one.key, container=one.container, qos=one.qos_class, rival=None)
@@ -217,27 +223,27 @@ def deaths_of(state: NodeState, keys: Collection[PodKey], *, contests: bool = Fa
     return sorted(deaths, key=lambda death: death.distance_bytes)
 
 
-def _death(
-    run: Run, state: NodeState, distance: Distance, chosen: tuple[int | NodeProcess, int]
-) -> NextDeath:
-    mechanism, owner, more_bytes, is_soft = distance
-    victim, tied = chosen
+def _death(run: Run, state: NodeState, ceiling: Ceiling, choice: tuple[int | NodeProcess, int]) -> NextDeath:
+    mechanism, more_bytes = ceiling.killer, ceiling.distance_bytes
+    victim, tied = choice
     if isinstance(victim, NodeProcess):
         return NextDeath(mechanism, more_bytes, ("", victim.name), "", None, victim.used_bytes, tied=tied)
-    if mechanism is Mechanism.EVICTION:
-        evicted = state.pods[victim]
-        held = run.held(run.timeline.pod_containers[victim]).available_bytes
-        freed = None if state.lacks_usage(evicted.key) else held
-        grace = state.thresholds.soft_grace_seconds if is_soft else None
-        return NextDeath(mechanism, more_bytes, evicted.key, "", evicted.qos, freed, grace_seconds=grace)
+    killer = BY_ID[mechanism]
+    if killer.ends_pods:
+        pod = state.pods[victim]
+        level = run.held(run.timeline.pod_containers[victim])
+        freed = level.available_bytes if killer.evicts else level.free_bytes
+        grace = ceiling.grace_seconds
+        known = None if state.lacks_usage(pod.key) else freed
+        return NextDeath(mechanism, more_bytes, pod.key, "", pod.qos, known, grace_seconds=grace)
     container = state.containers[victim]
     pod = state.pods[container.pod_index]
-    is_own, limit_bytes, used_bytes = mechanism is _CONTAINER, None, None
+    is_own, limit_bytes, used_bytes = ceiling.scope is Scope.CONTAINER, None, None
     if is_own:
         limit_bytes, used_bytes = container.limit_bytes, container.working_set_bytes
-    elif mechanism is _POD:
+    elif ceiling.scope is Scope.POD:
         limit_bytes = pod.limit_bytes
-        is_own = _is_alone(run, state, owner)
+        is_own = _is_alone(run, state, ceiling.owner)
     return NextDeath(
         mechanism,
         more_bytes,
@@ -261,13 +267,12 @@ def _is_alone(run: Run, state: NodeState, pod: int) -> bool:
 def in_turn(state: NodeState, first: NextDeath, keys: Collection[PodKey]) -> Iterator[NextDeath]:
     """When the killer of a first death reaches one of some pods, one victim after another; none if never."""
     distance = first.distance_bytes
-    run = Run(_state_at_death(state, first.mechanism, first.key, distance), Scenario())
-    evicts = first.mechanism is Mechanism.EVICTION
+    run = Run(_state_at_death(state, first.killer.scope, first.key, distance), Scenario())
     for before in count():
         step = run.act(LimitHit(0.0, first.mechanism))
         if step is None:
             return
-        freed = step.freed.available_bytes if evicts else step.freed.free_bytes
+        freed = step.freed.available_bytes if step.evicts else step.freed.free_bytes
         if step.key in keys:
             yield first._replace(
                 distance_bytes=distance,

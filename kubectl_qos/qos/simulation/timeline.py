@@ -1,16 +1,21 @@
 """The memory of a node over the time of a simulation: what is used when, and which limit is hit next.
 
 All growth is steady and reaches its target at the same moment: usage is `used + rate × time`, where time runs
-from 0 to 1, or without end. Bytes throughout. Not here: which process dies at a limit (engine.py).
+from 0 to 1, or without end. Bytes throughout. Not here: who acts at which limit, and on whom (qos/killers/).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from math import inf
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kubectl_qos.errors import InputError
+from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN
 from kubectl_qos.qos.reason import Mechanism
-from kubectl_qos.qos.simulation.node_state import NodeState, Scenario
+from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryUse, Scope
+from kubectl_qos.qos.simulation.node_state import NodeProcess, NodeState, Scenario
+
+GROWN_PROCESS: Final = "a process that has grown"
+"""The name of the process of the node that holds what the node itself has grown by."""
 
 
 class MemoryLevel(NamedTuple):
@@ -30,71 +35,77 @@ class LimitHit(NamedTuple):
     mechanism: Mechanism
     owner: int = -1
 
-
-class Distance(NamedTuple):
-    """How many bytes until a limit is hit, below zero where it is; `is_soft` is of a soft threshold."""
-
-    mechanism: Mechanism
-    owner: int
-    more_bytes: int
-    is_soft: bool = False
+    @property
+    def is_wide(self) -> bool:
+        """Whether the limit is one of all pods, or of the node."""
+        return self.owner < 0
 
 
 class MemoryTimeline:
-    """Usage over time; containers and pods by their index in the node state.
+    """Usage over time, and when it reaches the ceilings; containers and pods by their index in `state`.
 
-    `living` may be killed; `present` hold memory, as containers that were killed and restarted do too.
+    `living` may be killed; `present` hold memory, as containers that were killed and restarted do too. The
+    kernel never kills `immune` ones; `kills` counts those that were killed. `own_processes` are known ones of
+    the node itself. `reclaiming` are killers that have acted, and go on until `reclaim_bytes` more are free.
     """
 
-    def __init__(self, node_state: NodeState, scenario: Scenario) -> None:
+    def __init__(self, node_state: NodeState, scenario: Scenario, use: MemoryUse) -> None:
         pods, containers = node_state.pods, node_state.containers
-        self._state = node_state
-        self._evicts = scenario.eviction
+        self.state = node_state
         self._evictable = node_state.capacity_bytes - node_state.thresholds.hugepages_bytes
         self._end = inf if scenario.until_oom else 1.0
         self._used = [container.used_bytes for container in containers]
         self._rate = _rates(node_state, scenario)
         self._own_rate = _own_rate(node_state, scenario)
-        self._own_used = node_state.own_bytes or 0
-        self._total_used, self._total_rate = sum(self._used), sum(self._rate)
+        self._own_used = use.own
+        self._total_used, self._total_rate = use.total, sum(self._rate)
         self._working_sets = [container.working_set_bytes for container in containers]
-        self._total_working_set = sum(self._working_sets)
-        self._pod_used = [0] * len(pods)
+        self._total_working_set = use.working_set
+        self._pod_used = list(use.pods)
         self._pod_working_set = [0] * len(pods)
         self._pod_rate = [0] * len(pods)
         self.pod_containers: list[list[int]] = [[] for _ in pods]
         for index, container in enumerate(containers):
-            self._pod_used[container.pod_index] += self._used[index]
             self._pod_working_set[container.pod_index] += container.working_set_bytes
             self._pod_rate[container.pod_index] += self._rate[index]
             self.pod_containers[container.pod_index].append(index)
         self.now = 0.0
         self.living = dict.fromkeys(range(len(containers)))
         self.present = set(self.living)
-        self.reclaiming = False
-        # A cgroup above containers has no swap limit of its own: it holds what they may swap.
-        self._pod_most = [pod.limit_bytes for pod in pods]
-        if node_state.swap_bytes:
-            for index, held in enumerate(self.pod_containers):
-                self._pod_most[index] += node_state.may_swap([containers[place] for place in held])
-        swap = node_state.may_swap(containers)
-        kubepods = node_state.kubepods_bytes
-        self._kubepods_most = kubepods + swap if kubepods is not None else None
-        self._most = node_state.capacity_bytes + min(swap + self._own_used, node_state.swap_bytes)
-        # A limit that is not hit at this pace is not hit at a slower one either, and nothing gets faster.
-        self._container_hits = sorted(
-            (time, index)
-            for index, container in enumerate(containers)
-            if self._rate[index] and container.most_bytes
-            for time in [(container.most_bytes - self._used[index]) / self._rate[index]]
-            if time < self._end
-        )
-        self._limited_pods = [
-            index
-            for index, pod in enumerate(pods)
-            if self._pod_rate[index] and pod.limit_bytes
-            if (self._pod_most[index] - self._pod_used[index]) / self._pod_rate[index] < self._end
-        ]
+        self.immune = {
+            index for index, container in enumerate(containers) if container.adj == OOM_SCORE_ADJ_MIN
+        }
+        self.own_processes = list(node_state.own_processes)
+        self.reclaiming: set[Mechanism] = set()
+        self._most = use.most_bytes
+        self.kills = 0
+        self._container_hits: list[LimitHit] = []
+        self._pod_ceilings: list[Ceiling] = []
+        self._wide_ceilings: list[Ceiling] = []
+        self._polled: dict[Mechanism, list[Ceiling]] = {}
+
+    def watch(self, ceilings: Iterable[Ceiling]) -> None:
+        """Set the ceilings of which `next_hits` returns those that are hit next.
+
+        A limit that is not hit at this pace is not hit at a slower one either, and nothing gets faster.
+        """
+        for ceiling in ceilings:
+            if ceiling.scope is Scope.CONTAINER:
+                rate = self._rate[ceiling.owner]
+                time = (ceiling.latest_bytes - ceiling.used_bytes) / rate if rate else inf
+                if time < self._end:
+                    self._container_hits.append(LimitHit(time, ceiling.killer, ceiling.owner))
+            elif ceiling.scope is Scope.POD:
+                rate = self._pod_rate[ceiling.owner]
+                if rate and (ceiling.latest_bytes - ceiling.used_bytes) / rate < self._end:
+                    self._pod_ceilings.append(ceiling)
+            elif ceiling.is_soft:
+                continue  # How long it has been exceeded is not simulated.
+            elif ceiling.is_polled:
+                self._polled.setdefault(ceiling.killer, []).append(ceiling)
+            else:
+                self._wide_ceilings.append(ceiling)
+        self._container_hits.sort(key=lambda hit: (hit.time, hit.owner))
 
     @property
     def grows(self) -> bool:
@@ -106,13 +117,18 @@ class MemoryTimeline:
         """The living containers that still grow."""
         return [index for index in self.living if self._rate[index]]
 
-    def own_grown_bytes(self) -> int:
-        """By how much the node itself has grown."""
-        return int(self._own_rate * self.now)
+    def node_processes(self) -> list[NodeProcess]:
+        """The processes of the node itself, with the one that holds what the node has grown by."""
+        grown = int(self._own_rate * self.now)
+        return [*self.own_processes, *([NodeProcess(GROWN_PROCESS, 0, grown)] if grown else [])]
 
-    def end_own_growth(self) -> None:
-        """The process that holds what the node itself has grown by ends."""
-        self._own_rate = 0
+    def end_process(self, process: NodeProcess) -> None:
+        """End a process of the node."""
+        if process in self.own_processes:
+            self.own_processes.remove(process)
+            self._own_used -= process.used_bytes
+        else:
+            self._own_rate = 0
 
     def level(self) -> MemoryLevel:
         """How full the node is now."""
@@ -149,28 +165,28 @@ class MemoryTimeline:
 
     def kill(self, container: int, *, restarts: bool) -> None:
         """A container ends. One that restarts has its memory of the start, and does not grow again."""
+        self.kills += 1
+        self._end_container(container)
+        if not restarts:
+            self._free(container)
+
+    def _end_container(self, container: int) -> None:
         rate = self._rate[container]
         del self.living[container]
         self._rate[container] = 0
         self._total_rate -= rate
-        self._pod_rate[self._state.containers[container].pod_index] -= rate
-        if not restarts:
-            self._free(container)
+        self._pod_rate[self.state.containers[container].pod_index] -= rate
 
     def evict(self, pod: int) -> None:
         """A pod ends with all its containers."""
         for container in self.pod_containers[pod]:
             if container in self.living:
-                self.kill(container, restarts=False)
-            elif container in self.present:
+                self._end_container(container)
+            if container in self.present:
                 self._free(container)
 
-    def end_process(self, freed_bytes: int) -> None:
-        """A process of the node ends."""
-        self._own_used -= freed_bytes
-
     def _free(self, container: int) -> None:
-        pod, working_set = self._state.containers[container].pod_index, self._working_sets[container]
+        pod, working_set = self.state.containers[container].pod_index, self._working_sets[container]
         self.present.discard(container)
         self._total_used -= self._used[container]
         self._total_working_set -= working_set
@@ -178,7 +194,7 @@ class MemoryTimeline:
         self._pod_working_set[pod] -= working_set
 
     def next_hits(self, exhausted: set[tuple[Mechanism, int]]) -> Iterator[LimitHit]:
-        """The next hit of each mechanism, except of limits at which nothing is left to kill or evict.
+        """The next hit of each killer, except of limits at which nothing is left to kill or evict.
 
         A limit that is reached at the very end is not exceeded, so it is no hit.
         """
@@ -188,71 +204,48 @@ class MemoryTimeline:
 
     def _all_hits(self, exhausted: set[tuple[Mechanism, int]]) -> Iterator[LimitHit]:
         hits = self._container_hits
-        while hits and not self._rate[hits[0][1]]:
+        while hits and not self._rate[hits[0].owner]:
             hits.pop(0)
-        for time, container in hits:
-            if self._rate[container] and (Mechanism.CONTAINER_LIMIT, container) not in exhausted:
-                yield LimitHit(time, Mechanism.CONTAINER_LIMIT, container)
+        for hit in hits:
+            if self._rate[hit.owner] and hit[1:] not in exhausted:
+                yield hit
                 break
-        for pod in self._limited_pods:
-            rate = self._pod_rate[pod]
+        for ceiling in self._pod_ceilings:
+            rate = self._pod_rate[ceiling.owner]
             if rate:
-                time = (self._pod_most[pod] - self._pod_used[pod]) / rate
-                yield LimitHit(time, Mechanism.POD_LIMIT, pod)
-        if self._kubepods_most is not None and self._total_rate:
-            time = (self._kubepods_most - self._total_used) / self._total_rate
-            yield LimitHit(time, Mechanism.KUBEPODS_LIMIT)
-        rate = self._total_rate + self._own_rate
-        if rate:
-            time = (self._most - self._own_used - self._total_used) / rate
-            yield LimitHit(time, Mechanism.NODE)
-        eviction = self._next_eviction() if self._evicts else None
-        if eviction is not None:
-            yield LimitHit(eviction, Mechanism.EVICTION)
+                time = (ceiling.latest_bytes - self._pod_used[ceiling.owner]) / rate
+                yield LimitHit(time, ceiling.killer, ceiling.owner)
+        for ceiling in self._wide_ceilings:
+            used, rate = self._use_and_rate(ceiling)
+            if rate:
+                yield LimitHit((ceiling.latest_bytes - used) / rate, ceiling.killer)
+        for killer, ceilings in self._polled.items():
+            next_time = self._next_poll(killer, ceilings)
+            if next_time is not None:
+                yield LimitHit(next_time, killer)
 
-    def distances(self) -> Iterator[Distance]:
-        """How far away each limit is now, by the growth of its owner alone; of equal ones the first acts."""
-        left = [capacity - threshold - used for capacity, threshold, used, _ in self._signals()]
-        if left:
-            yield Distance(Mechanism.EVICTION, -1, min(left))
-        soft = self._state.thresholds.soft_bytes
-        if soft is not None:
-            used = self._own_used + self._total_working_set
-            yield Distance(Mechanism.EVICTION, -1, self._evictable - soft - used, is_soft=True)
-        for index, pod in enumerate(self._state.pods):
-            if pod.limit_bytes:
-                yield Distance(Mechanism.POD_LIMIT, index, self._pod_most[index] - self._pod_used[index])
-        own = Mechanism.CONTAINER_LIMIT
-        for index, (container, used) in enumerate(zip(self._state.containers, self._used, strict=True)):
-            if container.limit_bytes:
-                yield Distance(own, index, container.limit_bytes + container.swap_bytes - used)
-        if self._kubepods_most is not None:
-            yield Distance(Mechanism.KUBEPODS_LIMIT, -1, self._kubepods_most - self._total_used)
-        yield Distance(Mechanism.NODE, -1, self._most - self._own_used - self._total_used)
+    def _next_poll(self, killer: Mechanism, ceilings: Sequence[Ceiling]) -> float | None:
+        """When a killer that looks from time to time next finds too little free, None if it never will.
 
-    def _next_eviction(self) -> float | None:
-        """When the kubelet next finds too little available, None if it never will.
-
-        From then on it also reclaims the minimum reclaim (eviction_manager.go, thresholdsMet).
+        After it has acted it also reclaims the minimum reclaim (eviction_manager.go, thresholdsMet).
         """
         times = []
-        for capacity, threshold, used, rate in self._signals():
-            needed = threshold + (self._state.thresholds.reclaim_bytes if self.reclaiming else 0)
-            if capacity - used - int(rate * self.now) < needed:
+        for ceiling in ceilings:
+            used, rate = self._use_and_rate(ceiling)
+            reclaim = ceiling.reclaim_bytes if killer in self.reclaiming else 0
+            if ceiling.latest_bytes - used - int(rate * self.now) < reclaim:
                 return self.now
             if rate:
-                times.append((capacity - threshold - used) / rate)
-        self.reclaiming = False
+                times.append((ceiling.latest_bytes - used) / rate)
+        self.reclaiming.discard(killer)
         return min(times, default=None)
 
-    def _signals(self) -> Iterator[tuple[int, int, int, int]]:
-        """memory.available and allocatableMemory.available: capacity, threshold, use and its rate."""
-        state, thresholds = self._state, self._state.thresholds
-        if thresholds.node_bytes is not None:
-            used, rate = self._own_used + self._total_working_set, self._total_rate + self._own_rate
-            yield self._evictable, thresholds.node_bytes, used, rate
-        if thresholds.kubepods_bytes is not None and state.kubepods_bytes is not None:
-            yield state.kubepods_bytes, thresholds.kubepods_bytes, self._total_working_set, self._total_rate
+    def _use_and_rate(self, ceiling: Ceiling) -> tuple[int, int]:
+        """What all pods or the node used at the start, and how fast that grows."""
+        used = self._total_working_set if ceiling.by_working_set else self._total_used
+        if ceiling.scope is Scope.PODS:
+            return used, self._total_rate
+        return self._own_used + used, self._total_rate + self._own_rate
 
 
 def _rates(node_state: NodeState, scenario: Scenario) -> list[int]:

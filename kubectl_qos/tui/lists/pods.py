@@ -27,7 +27,6 @@ from kubectl_qos.present.pod_columns import (
 from kubectl_qos.present.reasons import CLASSES, pod_table_notes, why_lines
 from kubectl_qos.qos.flags import Flag
 from kubectl_qos.qos.prediction import predict_running
-from kubectl_qos.qos.simulation.next_death import OF_NODE
 from kubectl_qos.tui.filters import PODS
 from kubectl_qos.tui.lists.base import ListDefinition, ListRows, newest_row
 from kubectl_qos.tui.view import ListKind, View, group_name
@@ -224,7 +223,7 @@ class _RankedList(ListDefinition[PodRow]):
         view_model = self._newest()
         found = view_model.known_deaths(row.node) if view_model is not None else None
         named = found.deaths if found is not None else ()
-        return any(death.key == row.key[:2] for death in named if death.mechanism in OF_NODE)
+        return any(death.key == row.key[:2] for death in named if death.killer.picks_among_pods)
 
     def opened(self, view: View, row: PodRow) -> View | None:
         del view, row

@@ -1,0 +1,138 @@
+"""What people read of killers, and of other ends of containers: one table.
+
+Who kills where, and whom, is in qos/killers/.
+"""
+
+from typing import Final, NamedTuple
+
+from kubectl_qos.k8s.kubelet import NodeSetup
+from kubectl_qos.qos.killers import daemon_on
+from kubectl_qos.qos.killers.talos import TALOS
+from kubectl_qos.qos.reason import Mechanism
+
+
+class Words(NamedTuple):
+    """The words of a mechanism.
+
+    `killed` is what it did. The rest is of killers alone: `name` who it is in a sentence, `by` who kills in
+    the lists of coming deaths, `step` the same in a simulation, where it is not the name in JSON, and `order`
+    whom it chooses among, or whom of the node's pods it takes first. `note` explains `by`.
+    """
+
+    killed: str
+    name: str = ""
+    by: str = ""
+    step: str = ""
+    order: str = ""
+    note: str = ""
+
+
+_BY_SCORE: Final = "the kernel kills the highest oom_score first"
+
+WORDS: Final = {
+    Mechanism.CONTAINER_LIMIT: Words(
+        "killed by the kernel at the container's memory limit",
+        name="the container limit",
+        by="own limit",
+        order="nobody outside of this container: at its limit the kernel chooses among its processes",
+    ),
+    Mechanism.POD_LIMIT: Words(
+        "killed by the kernel at the pod's memory limit",
+        name="the pod limit",
+        by="pod limit",
+        order="nobody outside of this pod: at its limit the kernel chooses among its containers",
+    ),
+    Mechanism.KUBEPODS_LIMIT: Words(
+        "killed by the kernel at the memory limit of all pods, or of those of a class",
+        name="the kubepods limit",
+        by="kubepods limit",
+        order=_BY_SCORE,
+        note=(
+            "kubepods limit: the memory limit of all pods together: what the node has, less what is reserved"
+        ),
+    ),
+    Mechanism.NODE: Words(
+        "killed by the kernel because the node ran out of memory",
+        name="the kernel, because the node is full",
+        by="kernel: node full",
+        order=_BY_SCORE,
+    ),
+    Mechanism.EVICTION: Words(
+        "evicted by the kubelet under memory pressure; no OOM",
+        name="eviction",
+        by="kubelet evicts",
+        step="eviction",
+        order="the kubelet evicts those first that use more than they request, of these the lowest priority",
+    ),
+    Mechanism.TALOS: Words(
+        "killed by the OOM controller of Talos under memory pressure, not by the kernel",
+        name="the OOM controller of Talos",
+        by="Talos: pressure",
+        order="Talos kills BestEffort pods before Burstable ones, those without a limit alone",
+    ),
+    Mechanism.SYSTEMD_OOMD: Words(
+        "killed by systemd-oomd under memory pressure, not by the kernel",
+        name="systemd-oomd",
+        by="systemd-oomd: pressure",
+        order="systemd-oomd goes by swap in use or by reclaim",
+    ),
+    Mechanism.EARLYOOM: Words(
+        "killed by earlyoom as memory became scarce, not by the kernel",
+        name="earlyoom",
+        by="earlyoom: 10% free",
+        order="earlyoom kills the highest oom_score first",
+    ),
+    Mechanism.MEMORY_NODES: Words(
+        "killed by the kernel because NUMA nodes of a cpuset or memory policy ran out"
+    ),
+    Mechanism.START_LIMIT: Words("not started: its memory limit is less than the runtime takes to start it"),
+    Mechanism.OTHER_EVICTION: Words("evicted by the kubelet, not for memory"),
+    Mechanism.REJECTION: Words("not admitted by the kubelet: it never ran"),
+    Mechanism.PREEMPTION: Words(
+        "ended by the kubelet for a critical pod, by requests and not by usage; no OOM"
+    ),
+    Mechanism.SHUTDOWN: Words("ended by the kubelet as its node shut down; not for memory"),
+    Mechanism.SIGKILL: Words("SIGKILL from elsewhere: no sign that it was for memory"),
+    Mechanism.CGROUP_LIMIT: Words(
+        "killed by the kernel at the memory limit of a cgroup that belongs to no pod"
+    ),
+    Mechanism.MEMORY_LIMIT: Words(
+        "killed by the kernel at a memory limit; which is unknown, as the oom-kill: line is missing"
+    ),
+    Mechanism.KERNEL: Words("killed by the kernel; it is not known whether at a limit or on a full node"),
+    Mechanism.SYSRQ: Words(
+        "killed by the kernel's OOM killer, which somebody called (SysRq f): no memory ran out"
+    ),
+    Mechanism.UNKNOWN: Words("killed; the limit and the sender are unknown"),
+}
+
+_TALOS_ORDERS: Final = {
+    True: "BestEffort pods first, then Burstable ones, in each class the largest first",
+    False: "the largest first, of Burstable pods half of the memory counts",
+}
+
+
+def step_name(mechanism: Mechanism) -> str:
+    """Who acts in a step of a simulation, as the column BY has it."""
+    return WORDS[mechanism].step or mechanism.value
+
+
+def killer_sentence(setup: NodeSetup) -> str:
+    """Who kills before the kernel, or in its place, and in which order; empty where the kernel's holds."""
+    if setup.node.is_windows:
+        return "Windows has no OOM killer, oom_score_adj or cgroups: only class, scheduling and eviction hold"
+    daemon = daemon_on(setup)
+    if daemon is None:
+        return ""
+    name = f"{WORDS[daemon.id].name}{' (assumed)' if daemon.is_assumed(setup) else ''}"
+    if daemon is TALOS:
+        return (
+            f"{name} kills before the kernel under memory pressure (PSI), at the latest on a full node:"
+            f" {_TALOS_ORDERS[TALOS.is_strict(setup)]}; pods with a memory limit and Guaranteed ones never."
+            " RANK is the kernel's order"
+        )
+    return (
+        f"{name} kills whole cgroups before the kernel, below units with ManagedOOMSwap or"
+        " ManagedOOMMemoryPressure: by swap in use or by reclaim, which is not known here. RANK is the"
+        " kernel's order"
+    )

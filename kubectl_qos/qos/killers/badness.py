@@ -1,0 +1,149 @@
+"""The kernel's order: the container or process with the most points of badness dies.
+
+Sources: Linux mm/oom_kill.c (select_bad_process, constrained_alloc) and mm/memcontrol.c.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple
+
+from kubectl_qos.k8s.usage import PodKey
+from kubectl_qos.qos.killers.killer import NOBODY, Choice
+from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN, Kernel, badness
+from kubectl_qos.qos.qos_class import QosClass
+from kubectl_qos.qos.simulation.ceiling import Scope
+from kubectl_qos.qos.simulation.node_state import NodeState
+from kubectl_qos.qos.simulation.timeline import MemoryTimeline
+
+
+class Contender(NamedTuple):
+    """A container that may die in place of a victim, and the size in bytes that decides."""
+
+    namespace: str
+    pod: str
+    container: str
+    qos_class: QosClass
+    used_bytes: int
+    size_bytes: int
+
+    @property
+    def key(self) -> PodKey:
+        """Namespace and name of the pod."""
+        return self.namespace, self.pod
+
+
+class BadnessOrder:
+    """The order of badness below a limit of some scope.
+
+    `scale_bytes` returns the RAM and swap by which oom_score_adj is scaled there, by the index of the owner.
+    """
+
+    def __init__(
+        self, memory: MemoryTimeline, scope: Scope, scale_bytes: Callable[[NodeState, int], int]
+    ) -> None:
+        self._memory, self._state, self._scope = memory, memory.state, scope
+        self._scale_bytes = scale_bytes
+        self._page = memory.state.setup.node.page_size_bytes
+        self._kernel = memory.state.kernel
+        self._is_still = not memory.grows
+        self._points: dict[int, Sequence[int]] = {}
+        self._adj_points: dict[int, list[int]] = {}
+
+    def first(self, owner: int) -> Choice:
+        """Whom the kernel kills where memory runs out now, nobody if every process there is immune."""
+        total = max(self._scale_bytes(self._state, owner) // self._page, 1)
+        candidates, points = self._scores(owner, total)
+        processes = self._memory.node_processes() if self._scope is Scope.NODE else []
+        own = [
+            badness(process.used_bytes // self._page, process.adj, total, self._kernel)
+            if process.adj != OOM_SCORE_ADJ_MIN
+            else None
+            for process in processes
+        ]
+        most = max([*points, *(score for score in own if score is not None)], default=None)
+        if most is None:
+            return NOBODY
+        tied = points.count(most) + own.count(most) - 1
+        if most in points:
+            return Choice(candidates[points.index(most)], most, tied)
+        return Choice(processes[own.index(most)], most, tied)
+
+    def contest(
+        self, owner: int, room_bytes: int, ended: Collection[int]
+    ) -> tuple[Contender | None, tuple[Contender, ...]]:
+        """Who dies in place of the victim unless one of its processes holds so much, if that is possible.
+
+        Then those that do once they alone have grown to so much, by `room_bytes` at most; not those of which
+        a limit of their own `ended` them before.
+        """
+        choice, page, containers = self.first(owner), self._page, self._state.containers
+        if choice.points is None:
+            return None, ()
+        candidates, points = self._scores(owner, max(self._scale_bytes(self._state, owner) // page, 1))
+        used = dict(zip(candidates, self._memory.usages(candidates), strict=True))
+        scored = zip(points, candidates, strict=True)
+        gaps = sorted((choice.points - score, index) for score, index in scored if index != choice.victim)
+
+        def contender(index: int, size_bytes: int) -> Contender:
+            pod = self._state.pod_for(containers[index])
+            return Contender(*pod.key, containers[index].name, pod.qos, used[index], size_bytes)
+
+        near = [
+            (index, (gap + 1) * page)
+            for gap, index in gaps
+            if (gap + 1) * page <= room_bytes and index not in ended
+        ]
+        growing = tuple(contender(index, used[index] + more) for index, more in near)
+        if not gaps or not isinstance(choice.victim, int):
+            return None, growing
+        (gap, best), all_of_it = gaps[0], used[choice.victim]
+        is_open = all_of_it - gap * page > containers[choice.victim].least_bytes(all_of_it)
+        return contender(best, all_of_it - gap * page) if is_open else None, growing
+
+    def _scores(self, owner: int, total: int) -> tuple[Sequence[int], Sequence[int]]:
+        """The containers that may die there, and their points."""
+        memory = self._memory
+        if self._scope is Scope.CONTAINER:
+            living: Sequence[int] = [owner]
+        elif self._scope is Scope.POD:
+            living = [index for index in memory.pod_containers[owner] if index in memory.living]
+        else:
+            living = list(memory.living)
+        if memory.immune:
+            living = [index for index in living if index not in memory.immune]
+        if not self._scope.is_wide:
+            return living, self._few_badness(living, total)
+        return living, self._badness(living, total)
+
+    def _badness(self, containers: Sequence[int], total: int) -> Sequence[int]:
+        """The points of each. Where nothing grows they stay, and are computed for all containers at once."""
+        if not self._is_still:
+            return self._compute_badness(containers, total)
+        everyone = range(len(self._state.containers))
+        points = self._points.get(total)
+        if points is None:
+            points = self._points[total] = self._compute_badness(everyone, total)
+        return points if len(containers) == len(everyone) else [points[index] for index in containers]
+
+    def _few_badness(self, containers: Sequence[int], total: int) -> list[int]:
+        """The points of some containers alone."""
+        usages = zip(containers, self._memory.usages(containers), strict=True)
+        page, every = self._page, self._state.containers
+        return [
+            badness((used - every[index].beside_bytes) // page, every[index].adj, total, self._kernel)
+            for index, used in usages
+        ]
+
+    def _compute_badness(self, containers: Sequence[int], total: int) -> Sequence[int]:
+        """Pages are added to the points of oom_score_adj, which stay the same."""
+        adj_points = self._adj_points.get(total)
+        if adj_points is None:
+            every = self._state.containers
+            by_adj = {adj: badness(0, adj, total) for adj in {container.adj for container in every}}
+            adj_points = [by_adj[container.adj] - container.beside_bytes // self._page for container in every]
+            self._adj_points[total] = adj_points
+        page = self._page
+        usages = self._memory.usages(containers)
+        points = [used // page + adj_points[index] for used, index in zip(usages, containers, strict=True)]
+        return points if self._kernel is Kernel.SIGNED else [max(score, 1) for score in points]

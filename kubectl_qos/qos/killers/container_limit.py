@@ -1,0 +1,32 @@
+"""The kernel at the memory limit of a container."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from kubectl_qos.qos.killers.badness import BadnessOrder
+from kubectl_qos.qos.killers.killer import Killer
+from kubectl_qos.qos.reason import Mechanism
+from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryUse, Scope
+from kubectl_qos.qos.simulation.node_state import NodeState
+from kubectl_qos.qos.simulation.timeline import MemoryTimeline
+
+
+class ContainerLimit(Killer):
+    """The kernel at memory.max of a container, with what that may swap."""
+
+    id = Mechanism.CONTAINER_LIMIT
+    scope = Scope.CONTAINER
+
+    def ceilings(self, state: NodeState, use: MemoryUse) -> Iterator[Ceiling]:  # noqa: ARG002
+        """The limit of each container that has one."""
+        killer, scope = self.id, self.scope
+        for index, container in enumerate(state.containers):
+            if container.limit_bytes:
+                yield Ceiling(killer, scope, index, container.used_bytes, container.most_bytes)
+
+    def order(self, memory: MemoryTimeline) -> BadnessOrder:
+        """The container's processes alone."""
+        return BadnessOrder(memory, self.scope, lambda state, owner: state.containers[owner].most_bytes)
+
+
+CONTAINER_LIMIT: Final = ContainerLimit()

@@ -1,0 +1,105 @@
+"""The kubelet, which evicts pods under memory pressure.
+
+Source: pkg/kubelet/eviction/eviction_manager.go (synchronize: one pod a round until the threshold and the
+minimum reclaim are met; evictPod refuses critical pods). Thresholds and sort keys are in qos/eviction.py.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from kubectl_qos.qos.eviction import EvictionKey, eviction_key
+from kubectl_qos.qos.killers.killer import Choice, Killer
+from kubectl_qos.qos.reason import Mechanism
+from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryUse, Scope
+from kubectl_qos.qos.simulation.node_state import NodeState
+from kubectl_qos.qos.simulation.timeline import MemoryTimeline
+
+_NANO: Final = 10**9
+
+
+class EvictionOrder:
+    """The kubelet's order, of pods that still hold memory."""
+
+    def __init__(self, memory: MemoryTimeline) -> None:
+        self._memory, self._pods = memory, memory.state.pods
+        self._priorities = [(pod.pod.spec.priority or 0, pod.request.nano) for pod in self._pods]
+        self._left = list(range(len(self._pods)))
+        self._keys: list[EvictionKey] = []
+        self._kills = -1
+
+    def first(self, owner: int) -> Choice:  # noqa: ARG002
+        """The next pod that it may evict, and the critical ones before it."""
+        pods, keys = self._pods, self._current_keys()
+        self._left = left = [index for index in self._left if self._memory.is_present(index)]
+        evictable = (index for index in left if not pods[index].critical)
+        chosen = min(evictable, key=keys.__getitem__, default=None)
+        critical = [
+            index for index in left if pods[index].critical and (chosen is None or keys[index] < keys[chosen])
+        ]
+        return Choice(chosen, refused=tuple(sorted(critical, key=keys.__getitem__)))
+
+    def _current_keys(self) -> list[EvictionKey]:
+        """What the kubelet sorts each pod by; where nothing grows that stays until the next kill."""
+        memory = self._memory
+        if self._kills != memory.kills or memory.grows:
+            self._kills = memory.kills
+            self._keys = [
+                eviction_key(priority, memory.pod_working_set(index) * _NANO - request)
+                for index, (priority, request) in enumerate(self._priorities)
+            ]
+        return self._keys
+
+
+class Eviction(Killer):
+    """The kubelet at its hard thresholds, and at the soft one after its grace period."""
+
+    id = Mechanism.EVICTION
+    scope = Scope.NODE
+    measures = frozenset({Scope.PODS, Scope.NODE})
+    ends_pods = True
+    evicts = True
+
+    def ceilings(self, state: NodeState, use: MemoryUse) -> Iterator[Ceiling]:
+        """memory.available, allocatableMemory.available and the soft threshold, those that are set.
+
+        What the node reports is the soft one where there is one (nodeConditions).
+        """
+        thresholds, node = state.thresholds, use.own + use.working_set
+        evictable, reclaim = state.capacity_bytes - thresholds.hugepages_bytes, thresholds.reclaim_bytes
+        has_soft = thresholds.soft_bytes is not None
+        hard: list[tuple[Scope, int, int]] = []
+        if thresholds.node_bytes is not None:
+            hard.append((Scope.NODE, node, evictable - thresholds.node_bytes))
+        if thresholds.kubepods_bytes is not None and state.kubepods_bytes is not None:
+            hard.append((Scope.PODS, use.working_set, state.kubepods_bytes - thresholds.kubepods_bytes))
+        for scope, used, at in hard:
+            yield Ceiling(
+                self.id,
+                scope,
+                -1,
+                used,
+                at,
+                by_working_set=True,
+                is_polled=True,
+                reclaim_bytes=reclaim,
+                is_reported=state.reports_pressure and not has_soft,
+            )
+        if thresholds.soft_bytes is not None:
+            yield Ceiling(
+                self.id,
+                Scope.NODE,
+                -1,
+                node,
+                evictable - thresholds.soft_bytes,
+                by_working_set=True,
+                is_soft=True,
+                grace_seconds=thresholds.soft_grace_seconds,
+                is_reported=state.reports_pressure,
+            )
+
+    def order(self, memory: MemoryTimeline) -> EvictionOrder:
+        """Pods by use beyond their requests, and by priority."""
+        return EvictionOrder(memory)
+
+
+EVICTION: Final = Eviction()

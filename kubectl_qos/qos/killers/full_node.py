@@ -1,0 +1,30 @@
+"""The kernel as the machine runs out of memory."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from kubectl_qos.qos.killers.badness import BadnessOrder
+from kubectl_qos.qos.killers.killer import Killer
+from kubectl_qos.qos.reason import Mechanism
+from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryUse, Scope
+from kubectl_qos.qos.simulation.node_state import NodeState
+from kubectl_qos.qos.simulation.timeline import MemoryTimeline
+
+
+class FullNode(Killer):
+    """The kernel where neither RAM nor swap is free."""
+
+    id = Mechanism.NODE
+    scope = Scope.NODE
+    measures = frozenset({Scope.NODE})
+
+    def ceilings(self, state: NodeState, use: MemoryUse) -> Iterator[Ceiling]:  # noqa: ARG002
+        """All that the node holds."""
+        yield Ceiling(self.id, self.scope, -1, use.own + use.total, use.most_bytes)
+
+    def order(self, memory: MemoryTimeline) -> BadnessOrder:
+        """All containers and the known processes of the node."""
+        return BadnessOrder(memory, self.scope, lambda state, _: state.total_bytes)
+
+
+FULL_NODE: Final = FullNode()

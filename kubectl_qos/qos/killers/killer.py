@@ -1,0 +1,104 @@
+"""What a killer is: when it acts, and whom it ends there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar, Final, NamedTuple, Protocol
+
+from kubectl_qos.k8s.kubelet import Daemon, NodeSetup
+from kubectl_qos.k8s.usage import PodKey
+from kubectl_qos.qos.qos_class import QosClass
+from kubectl_qos.qos.reason import Mechanism
+from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryUse, Scope
+from kubectl_qos.qos.simulation.node_state import NodeProcess, NodeState
+from kubectl_qos.qos.simulation.timeline import MemoryTimeline
+
+
+class Choice(NamedTuple):
+    """Whom a killer ends: a process of the node, or by its index a container, or the pod if it ends pods.
+
+    None is nobody. `points` is the victim's badness in pages where that decides, `tied` how many others have
+    as many. `refused` are the pods before it that may not be ended.
+    """
+
+    victim: int | NodeProcess | None
+    points: int | None = None
+    tied: int = 0
+    refused: tuple[int, ...] = ()
+
+
+NOBODY: Final = Choice(None)
+
+
+class Candidate(NamedTuple):
+    """A pod with processes: whether its cgroup has a memory.max, and its working set, None if unknown."""
+
+    key: PodKey
+    qos: QosClass
+    is_limited: bool
+    used_bytes: int | None
+
+
+class Order(Protocol):
+    """In which order a killer ends containers or pods, on a node whose memory changes."""
+
+    def first(self, owner: int) -> Choice:
+        """Whom it ends now where the memory of `owner` has reached the ceiling (-1: of pods or node)."""
+        ...
+
+
+class Killer(Protocol):
+    """What ends containers or pods for memory.
+
+    `id` is its name in JSON, `scope` whose memory has to run out. `measures` is whose use has to be known for
+    its distance: else that is an upper bound. `ends_pods` is whether it ends whole pods, `evicts` whether
+    those come back on another node only. `daemon` is the program of the node, None for kernel and kubelet.
+    """
+
+    id: ClassVar[Mechanism]
+    scope: ClassVar[Scope]
+    measures: ClassVar[frozenset[Scope]] = frozenset()
+    ends_pods: ClassVar[bool] = False
+    evicts: ClassVar[bool] = False
+    daemon: ClassVar[Daemon | None] = None
+
+    def applies(self, setup: NodeSetup) -> bool:
+        """Whether it kills on a node, by what the node says of itself or what is assumed."""
+        if self.daemon is not None and setup.node.userspace_oom_killer != self.daemon:
+            return False
+        return not setup.node.is_windows
+
+    def is_assumed(self, setup: NodeSetup) -> bool:  # noqa: ARG002
+        """Whether a node does not say itself that it runs this daemon."""
+        return self.daemon is not None
+
+    def ceilings(self, state: NodeState, use: MemoryUse) -> Iterable[Ceiling]:
+        """Where it acts on a node."""
+        ...
+
+    def order(self, memory: MemoryTimeline) -> Order | None:
+        """In which order it kills there; None if that cannot be known."""
+        ...
+
+    def pod_order(self, pods: Iterable[Candidate], setup: NodeSetup) -> list[PodKey] | None:  # noqa: ARG002
+        """The pods that it may kill, the first one first; None if that is not known, or is the kernel's."""
+        return None
+
+    @property
+    def picks_among_pods(self) -> bool:
+        """Whether it chooses among all pods of a node; the others act at limits of a container or a pod."""
+        return self.scope.is_wide
+
+    @property
+    def is_kernel(self) -> bool:
+        """Whether it is the OOM killer of the kernel."""
+        return self.daemon is None and not self.evicts
+
+    def is_upper_bound(self, own_bytes: int | None, *, is_measured: bool) -> bool:
+        """Whether its distance is one, as what the node itself or some of its pods use is unknown.
+
+        What a node uses in all has its pods of unknown usage too; the limit of kubepods counts pods alone.
+        """
+        return (Scope.NODE in self.measures and own_bytes is None) or (
+            Scope.PODS in self.measures and not is_measured
+        )

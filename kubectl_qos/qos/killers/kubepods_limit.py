@@ -1,0 +1,33 @@
+"""The kernel at the memory limit of all pods (kubepods)."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from kubectl_qos.qos.killers.badness import BadnessOrder
+from kubectl_qos.qos.killers.killer import Killer
+from kubectl_qos.qos.reason import Mechanism
+from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryUse, Scope
+from kubectl_qos.qos.simulation.node_state import NodeState
+from kubectl_qos.qos.simulation.timeline import MemoryTimeline
+
+
+class KubepodsLimit(Killer):
+    """The kernel at memory.max of kubepods, where the kubelet writes that."""
+
+    id = Mechanism.KUBEPODS_LIMIT
+    scope = Scope.PODS
+    measures = frozenset({Scope.PODS})
+
+    def ceilings(self, state: NodeState, use: MemoryUse) -> Iterator[Ceiling]:
+        """What the node may allocate to pods, and what their containers may swap."""
+        if state.kubepods_bytes is not None:
+            yield Ceiling(self.id, self.scope, -1, use.total, state.kubepods_bytes + use.may_swap)
+
+    def order(self, memory: MemoryTimeline) -> BadnessOrder:
+        """All containers of the node's pods."""
+        return BadnessOrder(
+            memory, self.scope, lambda state, _: (state.kubepods_bytes or 0) + state.swap_bytes
+        )
+
+
+KUBEPODS_LIMIT: Final = KubepodsLimit()

@@ -1,0 +1,40 @@
+"""The kernel at the memory limit of a pod: given, or the sum of its containers'.
+
+The pod's cgroup holds its pause container too, so of equal limits the pod's is reached before a container's.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from kubectl_qos.qos.killers.badness import BadnessOrder
+from kubectl_qos.qos.killers.killer import Killer
+from kubectl_qos.qos.reason import Mechanism
+from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryUse, Scope
+from kubectl_qos.qos.simulation.node_state import NodeState
+from kubectl_qos.qos.simulation.timeline import MemoryTimeline
+
+
+class PodLimit(Killer):
+    """The kernel at memory.max of a pod.
+
+    A cgroup above containers has no swap limit of its own: it holds what they may swap.
+    """
+
+    id = Mechanism.POD_LIMIT
+    scope = Scope.POD
+
+    def ceilings(self, state: NodeState, use: MemoryUse) -> Iterator[Ceiling]:
+        """The limit of each pod that has one."""
+        killer, scope = self.id, self.scope
+        for index, pod in enumerate(state.pods):
+            if pod.limit_bytes:
+                yield Ceiling(killer, scope, index, use.pods[index], pod.limit_bytes + use.pod_swap[index])
+
+    def order(self, memory: MemoryTimeline) -> BadnessOrder:
+        """The containers of the pod."""
+        return BadnessOrder(
+            memory, self.scope, lambda state, owner: state.pods[owner].limit_bytes + state.swap_bytes
+        )
+
+
+POD_LIMIT: Final = PodLimit()

@@ -1,0 +1,36 @@
+"""systemd-oomd, which kills whole cgroups by their swap in use or by reclaim, of which no API tells.
+
+It acts below units with ManagedOOMSwap or ManagedOOMMemoryPressure. Sources: systemd-oomd(8), oomd.conf(5),
+systemd.resource-control(5).
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from kubectl_qos.k8s.kubelet import Daemon
+from kubectl_qos.qos.killers.killer import Killer
+from kubectl_qos.qos.reason import Mechanism
+from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryUse, Scope
+from kubectl_qos.qos.simulation.node_state import NodeState
+from kubectl_qos.qos.simulation.timeline import MemoryTimeline
+
+
+class SystemdOomd(Killer):
+    """systemd-oomd with its defaults."""
+
+    id = Mechanism.SYSTEMD_OOMD
+    scope = Scope.NODE
+    measures = frozenset({Scope.NODE})
+    ends_pods = True
+    daemon = Daemon.SYSTEMD_OOMD
+
+    def ceilings(self, state: NodeState, use: MemoryUse) -> Iterator[Ceiling]:  # noqa: ARG002
+        """Unknown: at the latest as the machine runs out."""
+        yield Ceiling(self.id, self.scope, -1, use.own + use.total, None, use.most_bytes)
+
+    def order(self, memory: MemoryTimeline) -> None:  # noqa: ARG002
+        """Not known: no API returns the swap or the reclaim of a cgroup."""
+        return
+
+
+SYSTEMD_OOMD: Final = SystemdOomd()

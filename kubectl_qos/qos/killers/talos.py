@@ -1,0 +1,111 @@
+"""Talos' OOM controller, which kills the cgroup of a pod before the kernel kills.
+
+It acts by pressure (PSI) of the whole machine and of its own services, which no API returns. Sources: Talos'
+oom.go (in internal/app/machined/pkg/controllers/runtime/internal/oom) and its DefaultOOM constants.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import Final
+
+from kubectl_qos.k8s.kubelet import Daemon, NodeSetup, Origin
+from kubectl_qos.k8s.usage import PodKey
+from kubectl_qos.qos.killers.killer import NOBODY, Candidate, Choice, Killer
+from kubectl_qos.qos.qos_class import QosClass
+from kubectl_qos.qos.reason import Mechanism
+from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryUse, Scope
+from kubectl_qos.qos.simulation.node_state import NodeState
+from kubectl_qos.qos.simulation.timeline import MemoryTimeline
+
+_RELEASE: Final = re.compile(r"talos(?: \(v|-)(\d+)\.(\d+)(?:\.(\d+))?", re.ASCII | re.IGNORECASE)
+_SETTING: Final = Daemon.TALOS.setting
+_KILLS_SINCE: Final = (1, 12, 0)
+_STRICT_SINCE: Final = {12: 9, 13: 4}
+"""The first patches of Talos' older minors that take a class after the other; 1.14 always does."""
+_NEWEST: Final = 1 << 16
+_WEIGHTS: Final = {QosClass.BEST_EFFORT: 2, QosClass.BURSTABLE: 1, QosClass.GUARANTEED: 0}
+
+
+class TalosOrder:
+    """Talos' order: by class and memory.current, for which the working set stands."""
+
+    def __init__(self, memory: MemoryTimeline, killer: "Talos") -> None:
+        self._memory, self._killer = memory, killer
+
+    def first(self, owner: int) -> Choice:  # noqa: ARG002
+        """The pod with the highest score that still has a container to kill."""
+        memory, state = self._memory, self._memory.state
+        living = {state.containers[index].pod_index for index in memory.living}
+        candidates = (
+            Candidate(pod.key, pod.qos, bool(pod.limit_bytes), memory.pod_working_set(index))
+            for index, pod in enumerate(state.pods)
+            if index in living
+        )
+        order = self._killer.pod_order(candidates, state.setup)
+        victim = next((index for index in living if order and state.pods[index].key == order[0]), None)
+        return NOBODY if victim is None else Choice(victim)
+
+
+class Talos(Killer):
+    """The controller as its release has it by default."""
+
+    id = Mechanism.TALOS
+    scope = Scope.NODE
+    measures = frozenset({Scope.NODE})
+    ends_pods = True
+    daemon = Daemon.TALOS
+
+    def applies(self, setup: NodeSetup) -> bool:
+        """By what is assumed, else by the operating system's image in nodeInfo."""
+        return not setup.node.is_windows and _release(setup) >= _KILLS_SINCE
+
+    def is_assumed(self, setup: NodeSetup) -> bool:
+        """Whether the node does not say so itself."""
+        match, node = _RELEASE.match(setup.node.os_image), setup.node
+        is_other = node.userspace_oom_killer not in {"", _SETTING}
+        return match is None or is_other or node.origin("os_image") is not Origin.API
+
+    def ceilings(self, state: NodeState, use: MemoryUse) -> Iterator[Ceiling]:  # noqa: ARG002
+        """Unknown: at the latest as the machine runs out."""
+        yield Ceiling(self.id, self.scope, -1, use.own + use.total, None, use.most_bytes)
+
+    def order(self, memory: MemoryTimeline) -> TalosOrder:
+        """Pods without a limit, BestEffort ones before Burstable ones."""
+        return TalosOrder(memory, self)
+
+    def is_strict(self, setup: NodeSetup) -> bool:
+        """Whether it takes a class after the other, as its newer releases do."""
+        release = _release(setup)
+        return release >= (1, release[1], _STRICT_SINCE.get(release[1], 0))
+
+    def pod_order(self, pods: Iterable[Candidate], setup: NodeSetup) -> list[PodKey] | None:
+        """The pods that it may kill, the first one first; None where the use of one is not known.
+
+        Those with a memory.max and Guaranteed ones are never killed.
+        """
+        scores: dict[PodKey, tuple[int, int]] = {}
+        is_strict = self.is_strict(setup)
+        for pod in pods:
+            if pod.used_bytes is None:
+                return None
+            weight = 0 if pod.is_limited else _WEIGHTS[pod.qos]
+            if weight and pod.used_bytes:
+                scores[pod.key] = (weight if is_strict else 0, weight * pod.used_bytes)
+        return sorted(scores, key=lambda key: scores[key], reverse=True)
+
+
+def _release(setup: NodeSetup) -> tuple[int, ...]:
+    """Which Talos a node runs; (0, 0, 0) is none."""
+    return _parse_release(setup.node.userspace_oom_killer, setup.node.os_image)
+
+
+@lru_cache(maxsize=64)
+def _parse_release(given: str, image: str) -> tuple[int, ...]:
+    match = _RELEASE.match(given) or (_RELEASE.match(image) if given in {"", _SETTING} else None)
+    if match is None:
+        return (_NEWEST, 0, 0) if given == _SETTING else (0, 0, 0)
+    return tuple(int(part or _NEWEST) for part in match.groups())
+
+
+TALOS: Final = Talos()
