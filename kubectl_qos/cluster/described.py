@@ -13,12 +13,15 @@ from itertools import pairwise
 from textwrap import dedent
 from typing import Any, Final
 
+from kubectl_qos.k8s.events import NODE_MEMORY_REASONS
+
 MORE: Final = "kubectl get pods,nodes,events -A -o json"
 """The command whose output has all of it."""
 _UNKNOWN: Final = "<unknown>"
 _TEXT: Final = re.compile(
     r"^ *(?:(?:Last )?State: +(?:Terminated|Waiting|Running)$|Name: {2,}\S.*\n[A-Z][\w ]{2,40}: "
     r"|(?:NAMESPACE +)?(?:LAST|FIRST) ?SEEN .{0,200}\bREASON\b.{0,200}\bMESSAGE\b"
+    r"|(?:\S{1,253} {2,}){0,2}(?:Normal|Warning) {2,}[A-Z]\w+ {2,}\S.{0,400} {2,}\S"
     r"|(?:Type|FirstSeen|LastSeen) .{0,200}\bReason\b.{0,200}\bMessage$)",
     re.MULTILINE,
 )
@@ -27,6 +30,12 @@ _LEFT_OUT: Final = re.compile(
 )
 _COMMAND: Final = re.compile(r"\bdescribe (?:pods?|po)[ /](?P<name>[a-z0-9][\w.-]*)")
 _TITLE: Final = re.compile(r"\S+(?: \S+)*")
+_EVENT_TITLES: Final = (
+    ("TYPE", "REASON", "AGE", "FROM", "MESSAGE"),
+    ("LASTSEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"),
+    ("NAMESPACE", "LASTSEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"),
+)
+"""Of describe, get events, and get events -A, by the place of the type."""
 _KINDS: Final = {"po": "Pod", "pod": "Pod", "no": "Node", "node": "Node"}
 
 
@@ -98,12 +107,24 @@ def _rows(lines: list[str]) -> Iterator[dict[str, str]]:
             if len(values) == len(titles):
                 names = (title[0].upper().replace(" ", "") for title in titles)
                 yield dict(zip(names, values, strict=True))
+        elif not titles:
+            yield from _row_without_titles(line.strip())
+
+
+def _row_without_titles(line: str) -> Iterator[dict[str, str]]:
+    for place, names in enumerate(_EVENT_TITLES):
+        values = re.split(r"  +", line, maxsplit=len(names) - 1)
+        if len(values) == len(names) and values[place] in {"Normal", "Warning"}:
+            yield dict(zip(names, values, strict=True))
 
 
 def _event(row: Mapping[str, str], involved: Mapping[str, str]) -> dict[str, Any]:
     kind, _, name = row.get("OBJECT", f"{row.get('KIND', '')}/{row.get('NAME', '')}").partition("/")
     if kind:
         involved = {"kind": _KINDS.get(kind, kind), "name": name, "namespace": row.get("NAMESPACE", "")}
+    elif not involved["kind"]:
+        is_of_node = row["REASON"] in NODE_MEMORY_REASONS
+        involved = {**involved, "kind": "Node", "name": ""} if is_of_node else {**involved, "kind": "Pod"}
     times = re.search(r"\(x(\d{1,9}) ", row.get("LASTSEEN", row.get("AGE", "")))
     return {
         "kind": "Event",

@@ -272,7 +272,7 @@ _PIECE: Final = re.compile(
             rf"\[ {{0,12}}(?P<uptime>\d{{1,12}}\.\d{{1,9}}){_DELTA}\] ?",
             r"\[ {0,12}(?P<caller>[TC]\d{1,10})\] ?",
             rf"\[(?P<ctime>{_CTIME}){_DELTA}\] ?",
-            rf"\[?(?P<iso>{_ISO})\]?:?[ \t]",
+            rf"\[?(?P<iso>{_ISO})\]?:?(?:[ \t]|$)",
             rf"(?P<kibana>(?:{MONTH}) \d{{1,2}}, \d{{4}} @ {_CLOCK})[ \t]+",
             rf"(?P<syslog>(?:{MONTH}) [ \d]\d {_CLOCK}) ",
             rf"(?P<full>[A-Z][a-z]{{2}} \d{{4}}-\d\d-\d\d {_CLOCK} [A-Z+\-\d:]{{1,9}}) ",

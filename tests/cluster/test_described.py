@@ -233,6 +233,21 @@ def test_events(text: str) -> None:
     assert mechanisms(text) == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Events:\n" + NODE.partition("Events:\n")[2], [Mechanism.NODE, Mechanism.MEMORY_LIMIT]),
+        (f"Warning   OOMKilling   104s   kernel-monitor   {OOM_KILLING}", [Mechanism.MEMORY_LIMIT]),
+        (f"  Warning  Evicted  2m (x3 over 5m)  kubelet  {EVICTED}\n", [Mechanism.EVICTION]),
+        (f"> 3m11s   Warning   OOMKilling   node/n1   {OOM_KILLING}", [Mechanism.MEMORY_LIMIT]),
+        (f"shop   3m11s   Warning   Evicted   pod/web-0   {EVICTED}", [Mechanism.EVICTION]),
+    ],
+    ids=["events of a node", "a row", "a row of a pod", "a row of get events", "a row of all namespaces"],
+)
+def test_events_alone_and_without_titles(text: str, expected: list[Mechanism]) -> None:
+    assert [kill.diagnosis.mechanism for kill in kills(text)] == expected
+
+
 def test_the_pod_of_an_event_that_is_in_the_list_is_that_pod() -> None:
     events = EVENTS.replace("pod/web-0", "pod/old")
     listed = (

@@ -306,6 +306,13 @@ def test_what_stands_before_a_line(prefix: str) -> None:
     assert bool(report.time) == ("20" in prefix)
 
 
+def test_a_prefix_whose_message_is_on_the_next_line_has_its_time() -> None:
+    lines = [f"kern: warning: [2026-11-20T12:00:07.{n:06}Z]: {line}" for n, line in enumerate(MESSAGES)]
+    other = f"kern: warning: [2026-11-20T14:00:07.1Z]:\n{SUMMARY.replace('4711', '77')}".splitlines()
+    report, another = read_log([*lines[:4], *other, *lines[4:]], NOW).reports
+    assert (report.chosen, report.is_table_whole, another.chosen) == (4711, True, 77)
+
+
 @pytest.mark.parametrize(
     "entry",
     [
