@@ -110,11 +110,7 @@ def basis_notes(found: FixList) -> Iterator[str]:
     )
     yield from dict.fromkeys(obstacles)
     for kind, text in ((EvidenceKind.KILLED_EACH_TIME, DOUBLED), (EvidenceKind.NEVER_STARTED, STARTS)):
-        names = {
-            f"{full_name(fix.pod.namespace, fix.pod.name)}:{escape(fix.death.container)}"
-            for fix in fixes
-            if fix.evidence.kind is kind
-        }
+        names = {victim(fix.death) for fix in fixes if fix.evidence.kind is kind}
         if names:
             yield f"{first_few(sorted(names))}: {text}"
     if any(fix.death.killer.evicts for fix in fixes):

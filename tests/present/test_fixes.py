@@ -173,6 +173,14 @@ def test_evidence_in_words(found: FixList) -> None:
     assert texts == ["no usage", *known]
 
 
+def test_a_pod_that_is_evicted_whole_is_named_without_a_container(snapshot: Snapshot) -> None:
+    nodes = (fixes_on_nodes(snapshot, [name], Scope()) for name in snapshot.nodes)
+    of_node, evicted = next((one, fix) for one in nodes for fix in one.fixes if fix.death.killer.evicts)
+    killed = replace(evicted, evidence=Evidence(EvidenceKind.KILLED_EACH_TIME, 60 << 20))
+    notes = list(basis_notes(replace(of_node, fixes=(killed,))))
+    assert any(note.startswith(f"{'/'.join(killed.death.key)}: no run is known") for note in notes)
+
+
 def test_a_workload_gets_one_change_for_all_of_its_pods(snapshot: Snapshot) -> None:
     keys = [(pod.namespace, pod.name) for pod in snapshot.pods if pod.name.startswith("api-7d9c5b6f8")]
     of_workload = fixes_for_pods(snapshot, keys, ("Deployment", "api"))
