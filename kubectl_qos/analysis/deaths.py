@@ -86,6 +86,15 @@ def deaths_of_pods(snapshot: Snapshot, pods: Sequence[Pod]) -> Deaths:
     return Deaths(_nearest_first(rows), snapshot, pods, states)
 
 
+def contested_deaths(snapshot: Snapshot, pod: Pod) -> Sequence[NextDeath]:
+    """Return what kills a pod, with its rivals; nothing where its node is not known."""
+    try:
+        state = state_of_node(snapshot, pod.node_name)
+    except InputError:
+        return ()
+    return tuple(deaths_of(state, {(pod.namespace, pod.name)}, contests=True))
+
+
 def _nearest_first(rows: Iterable[DeathRow]) -> tuple[DeathRow, ...]:
     return tuple(sorted(rows, key=lambda row: row.death.distance_bytes))
 

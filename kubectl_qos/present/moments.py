@@ -6,44 +6,28 @@ Not here: the sections of a preview (effects.py), and how any of it looks (tui/)
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+from kubectl_qos.analysis.change_steps import deaths_at_moments, is_reached, moments
 from kubectl_qos.edit.preview import Effects, When
 from kubectl_qos.edit.replicas import NodeReplicas
 from kubectl_qos.edit.strategy import RolloutPlan
-from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.present.effects import moment
 from kubectl_qos.present.format import UNKNOWN, count, escape, full_name
 from kubectl_qos.present.next_death import distance, killed_by, turn, victim
 from kubectl_qos.present.output import ARROW, Section, ValueChange, sentences
-from kubectl_qos.qos.qos_class import QosClass
-from kubectl_qos.qos.ranking import RankedPod, Ranking, with_adj
 from kubectl_qos.qos.restart import oom_loops
-from kubectl_qos.qos.simulation.next_death import NextDeath, deaths_of, next_deaths
-from kubectl_qos.qos.simulation.node_state import NodeState, ranked_node_state
-
-
-def moments(effects: Effects) -> tuple[When, ...]:
-    """The moments at which something changes, from the first to the last."""
-    found = {one.when for one in effects.containers if one.changed}
-    found |= {file.when for file in effects.files}
-    ranks_before, ranks_after = effects.eviction_ranks
-    if effects.before.qos_class is not effects.after.qos_class or ranks_before != ranks_after:
-        found.add(effects.when)
-    if effects.rank_now != effects.rank_before:
-        found.add(When.NOW)
-    if effects.rank_after != effects.rank_now:
-        found.add(effects.rank_when)
-    return tuple(sorted(found, key=list(When).index))
-
-
-def _is_reached(when: When, at: When) -> bool:
-    order = list(When).index
-    return order(when) <= order(at)
+from kubectl_qos.qos.simulation.next_death import NextDeath, deaths_of
+from kubectl_qos.qos.simulation.node_state import NodeState
 
 
 def moment_words(effects: Effects, when: When) -> str:
     """A moment as a heading: `now`, `when app restarts`."""
     return moment(when, effects.restarting_later, effects.when)
+
+
+def heading(effects: Effects, when: When | None) -> str:
+    """A moment of a change as a heading, None for the present."""
+    return first_heading(effects) if when is None else moment_words(effects, when)
 
 
 def first_heading(effects: Effects) -> str:
@@ -75,7 +59,7 @@ def moment_table(effects: Effects) -> MomentTable:
 
 def _rows(effects: Effects, when: Sequence[When]) -> Iterator[MomentRow]:
     def row(label: str, before: object, after: object, since: When, suffix: str = "") -> MomentRow:
-        values = (before, *(after if _is_reached(since, at) else before for at in when))
+        values = (before, *(after if is_reached(since, at) else before for at in when))
         cells = tuple(UNKNOWN if value is None else f"{value}{suffix}" for value in values)
         is_moved = isinstance(before, int) and isinstance(after, int) and before != after
         return MomentRow(label, cells, f"{after - before:+d}" if is_moved else "")  # type: ignore[operator]
@@ -83,7 +67,7 @@ def _rows(effects: Effects, when: Sequence[When]) -> Iterator[MomentRow]:
     yield row("class", effects.before.qos_class.value, effects.after.qos_class.value, effects.when)
     ranks = [effects.rank_before]
     for at in when:
-        is_last = _is_reached(effects.rank_when, at)
+        is_last = is_reached(effects.rank_when, at)
         ranks.append(effects.rank_after if is_last else effects.rank_now)
     of = f" of {effects.ranked}"
     yield MomentRow("kill rank", tuple(UNKNOWN if rank is None else f"{rank}{of}" for rank in ranks))
@@ -96,102 +80,6 @@ def _rows(effects: Effects, when: Sequence[When]) -> Iterator[MomentRow]:
         yield row("eviction rank", before, after, effects.when)
 
 
-class LadderRow(NamedTuple):
-    """A pod in kill order. Of the changed pod (`mine`) one row for each of its ranks, with the moment.
-
-    `is_last` is the rank that it has in the end, `skipped` how many pods are left out above it, `used` the
-    bytes of memory that it uses, None where that is unknown.
-    """
-
-    rank: int
-    pod: Pod
-    qos: QosClass
-    score: int | None
-    mine: bool = False
-    moment: str = ""
-    is_last: bool = True
-    skipped: int = 0
-    used: int | None = None
-
-
-def ladder(effects: Effects, most: int) -> tuple[LadderRow, ...]:
-    """The pods around a changed one's ranks, at `most` so many, the next victim first; none without ranks.
-
-    The others have the ranks that they have in the end.
-    """
-    before, after = effects.rank_before, effects.rank_after
-    if before is None or after is None:
-        return ()
-    ranked = [row for row in effects.ranking_after.pods if row.rank is not None]
-    end = ranked.index(effects.mine_after)
-    later = moment_words(effects, effects.rank_when) if before != after else ""
-    rows = [_rung(row) for row in ranked]
-    rows[end] = rows[end]._replace(mine=True, moment=later)
-    focus = {end}
-    if before != after:
-        rows_before = [row for row in effects.ranking_before.pods if row.rank is not None]
-        start = rows_before.index(effects.mine_before)
-        start += start > end
-        today = _rung(effects.mine_before)._replace(mine=True, is_last=False, moment=first_heading(effects))
-        rows.insert(start, today)
-        focus = {start, end + (start <= end)}
-    return tuple(_window(rows, focus, most))
-
-
-def _rung(row: RankedPod) -> LadderRow:
-    assert row.rank is not None, "a pod with a rank"
-    score = row.worst.oom_score if row.worst is not None else None
-    used = row.usage.working_set_bytes if row.usage is not None else None
-    return LadderRow(row.rank, row.pod, row.qos, score, used=used)
-
-
-def _window(rows: Sequence[LadderRow], focus: set[int], most: int) -> Iterator[LadderRow]:
-    """The rows nearest to those in focus, in their order."""
-    nearest = sorted(range(len(rows)), key=lambda index: min(abs(index - one) for one in focus))
-    last = -1
-    for index in sorted(nearest[:most]):
-        yield rows[index]._replace(skipped=index - last - 1)
-        last = index
-
-
-class DeathsAt(NamedTuple):
-    """The next deaths by a changed pod's own limits and by its node's killers, from a moment on.
-
-    `mine` are all that wait for the pod itself, also those of killers that end others before it.
-    """
-
-    heading: str
-    state: NodeState
-    deaths: tuple[NextDeath, ...]
-    mine: tuple[NextDeath, ...]
-
-
-def deaths_at_moments(effects: Effects, own_bytes: int | None) -> tuple[DeathsAt, ...]:
-    """The next deaths at present, and from each moment on at which they become other ones.
-
-    `own_bytes` is what the node uses itself, None where unknown. No moments without a node, or where nothing
-    can be said of it.
-    """
-    setup = effects.before.setup
-    if not effects.before.pod.node_name:
-        return ()
-    try:
-        before = ranked_node_state(effects.ranking_before, setup, own_bytes=own_bytes)
-        found = [_deaths(first_heading(effects), before, effects)]
-        for at in moments(effects):
-            if at is not When.NEVER and all(
-                _is_reached(one, at) for one in (effects.when, *(file.when for file in effects.files))
-            ):
-                after = ranked_node_state(_ranking_at(effects, at), setup, own_bytes=own_bytes)
-                found.append(_deaths(moment_words(effects, at), after, effects))
-    except InputError:
-        return ()
-    pairs = zip([None, *found], found, strict=False)
-    return tuple(
-        one for last, one in pairs if last is None or (one.deaths, one.mine) != (last.deaths, last.mine)
-    )
-
-
 def deaths_section(effects: Effects, own_bytes: int | None) -> Section | None:
     """The nearest deaths of a changed pod's node, its own among them, before and from each moment on.
 
@@ -202,7 +90,7 @@ def deaths_section(effects: Effects, own_bytes: int | None) -> Section | None:
         return None
     steps: dict[str, str] = {}
     for at in found:
-        steps.setdefault(nearest_death(at.state, effects.before.pod), at.heading)
+        steps.setdefault(nearest_death(at.state, effects.before.pod), heading(effects, at.when))
     change, *_, since = (f" {ARROW} ".join(steps), *steps.values())
     answer = f"of this pod {change}{', stays' if len(steps) == 1 else f' {since}'}"
     ends = {True: "could not start within its limit", False: "was OOMKilled: at its next start again"}
@@ -212,11 +100,12 @@ def deaths_section(effects: Effects, own_bytes: int | None) -> Section | None:
     ]
     known = set[NextDeath]()
     for at in found:
+        since_then = heading(effects, at.when)
         new = [_death(one) for one in at.deaths if one not in known]
         rest = ["the others as before"] if len(new) < len(at.deaths) else []
-        lines += [f"{at.heading}: {'; '.join([*new, *rest])}"] if at.deaths else []
+        lines += [f"{since_then}: {'; '.join([*new, *rest])}"] if at.deaths else []
         later = [f"{_nearest([one])}{turn(one)}" for one in at.mine if one.before and one not in known]
-        lines += [f"of this pod {at.heading}: {'; '.join(later)}"] if later else []
+        lines += [f"of this pod {since_then}: {'; '.join(later)}"] if later else []
         known = {*at.deaths, *at.mine}
     return Section("Next death", answer, sentences(*lines), changed=len(found) > 1)
 
@@ -302,16 +191,3 @@ def rollout_section(nodes: Sequence[NodeReplicas], plan: RolloutPlan) -> Section
     if needs_other:
         lines.append("none of these nodes has room for one more: it waits until another node has")
     return Section("Rollout", answer, sentences(*lines), warns=needs_other)
-
-
-def _ranking_at(effects: Effects, at: When) -> Ranking:
-    """The order in which containers that have not restarted yet keep their oom_score_adj."""
-    kept = {one.name: one.adj_before for one in effects.containers if not _is_reached(one.when, at)}
-    return with_adj(effects.ranking_after, effects.after.pod, kept)
-
-
-def _deaths(heading: str, state: NodeState, effects: Effects) -> DeathsAt:
-    pod, nearest = effects.before.pod, next_deaths(state)
-    key = pod.namespace, pod.name
-    shown = [one for one in nearest if one.killer.picks_among_pods or one.key == key]
-    return DeathsAt(heading, state, tuple(shown), tuple(deaths_of(state, {key})))

@@ -1,11 +1,9 @@
 """The next deaths in words and as a table; timeline.py has the picture of how far away they are."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Final
 
-from kubectl_qos.analysis.deaths import DeathRow, Deaths
-from kubectl_qos.errors import InputError
+from kubectl_qos.analysis.deaths import DeathRow, Deaths, contested_deaths
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey, PodUsage
@@ -22,8 +20,8 @@ from kubectl_qos.present.reasons import (
 )
 from kubectl_qos.qos.killers.badness import Contender
 from kubectl_qos.qos.reason import Mechanism
-from kubectl_qos.qos.simulation.next_death import NextDeath, deaths_of
-from kubectl_qos.qos.simulation.node_state import NodeState, state_of_node
+from kubectl_qos.qos.simulation.next_death import NextDeath
+from kubectl_qos.qos.simulation.node_state import NodeState
 
 AT_MOST: Final = "at most "
 BEFORE: Final = "BEFORE: how many others the same killer ends first; IN counts what they have freed"
@@ -69,13 +67,11 @@ def condition(death: NextDeath) -> str:
 
 def conditions(snapshot: Snapshot, pod: Pod) -> Iterator[str]:
     """What decides whether the kernel chooses a pod; nothing where its node is not known."""
-    with suppress(InputError):
-        state = state_of_node(snapshot, pod.node_name)
-        for death in deaths_of(state, {(pod.namespace, pod.name)}, contests=True):
-            if death.grown_bytes is not None:
-                yield f"{distance(death)} {killed_by(death)}"
-            elif death.rival is not None:
-                yield condition(death._replace(growing=()))
+    for death in contested_deaths(snapshot, pod):
+        if death.grown_bytes is not None:
+            yield f"{distance(death)} {killed_by(death)}"
+        elif death.rival is not None:
+            yield condition(death._replace(growing=()))
 
 
 def _up(size_bytes: int) -> str:

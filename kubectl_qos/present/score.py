@@ -5,7 +5,6 @@ Not here: the proof of class, score and rank (explanation.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kubectl_qos.analysis.pod_table import PodRow
@@ -17,8 +16,7 @@ from kubectl_qos.present.reasons import score_formula
 from kubectl_qos.qos.oom_score import Kernel, is_mirror, is_static, kernel_formula
 
 if TYPE_CHECKING:
-    from kubectl_qos.edit.edits import Edit
-    from kubectl_qos.edit.preview import Preview
+    from kubectl_qos.analysis.rank_changes import RankChange
 
 
 class ScoreParts(NamedTuple):
@@ -69,37 +67,17 @@ def cheapest_section(pod: Pod, row: PodRow | None, snapshot: Snapshot) -> Sectio
         return Section("Where to change it", lines=sentences(OF_FILE))
     if row is None or row.rank is None or pod.kind != "Pod":
         return None
-    lines = {line.text: line for line in _outliving(pod, snapshot)}  # the last one of the same does most
+    from kubectl_qos.analysis.rank_changes import cheapest_changes
+
+    changes = (_change_line(pod, change) for change in cheapest_changes(pod, snapshot))
+    lines = {line.text: line for line in changes}  # the last one of the same does most
     return Section("Cheapest changes for a full node", lines=tuple(lines.values())) if lines else None
 
 
-_OTHERS: Final = (1, 4)
-"""How many pods further on in the kill order those are that are outlived."""
-
-
-def _outliving(pod: Pod, snapshot: Snapshot) -> Iterator[Line]:
-    from kubectl_qos.edit.goals import outlive, reach_class
-    from kubectl_qos.edit.preview import preview
-    from kubectl_qos.qos.qos_class import QosClass
-
-    setup, neighbours = snapshot.setup(pod.node_name), snapshot.by_node().get(pod.node_name, ())
-    now = preview(pod, (), setup, neighbours, snapshot.usage)
-    ranked = [one.pod for one in now.effects.ranking_before.pods if one.rank is not None]
-    place = next(index for index, one in enumerate(ranked) if one.metadata == pod.metadata)
-    for other in [ranked[place + further] for further in _OTHERS if place + further < len(ranked)]:
-        goal = outlive(pod, other, setup, neighbours, snapshot.usage)
-        if goal.obstacle is None and goal.edits:
-            then = preview(pod, goal.edits, setup, neighbours, snapshot.usage)
-            yield _change_line(pod, goal.edits, f"outlives {full_name(other.namespace, other.name)}", then)
-    goal = reach_class(pod, QosClass.GUARANTEED, setup.release)
-    if goal.edits and not goal.to_choose:
-        then = preview(pod, goal.edits, setup, neighbours, snapshot.usage)
-        yield _change_line(pod, goal.edits, "is Guaranteed", then)
-
-
-def _change_line(pod: Pod, edits: Sequence[Edit], what: str, then: Preview) -> Line:
+def _change_line(pod: Pod, change: RankChange) -> Line:
     from kubectl_qos.present.effects import edits_text, moment
 
-    values, effects = edits_text(pod, edits), then.effects
+    effects, outlived = change.effects, change.outlives
+    what = "is Guaranteed" if outlived is None else f"outlives {full_name(outlived.namespace, outlived.name)}"
     when = moment(effects.rank_when, effects.restarting_later, effects.when)
-    return Line(values, f"{what}: rank {effects.rank_after} {when}")
+    return Line(edits_text(pod, change.edits), f"{what}: rank {effects.rank_after} {when}")

@@ -11,20 +11,14 @@ from typing import Final
 
 from rich.cells import cell_len
 
+from kubectl_qos.analysis.change_steps import DeathsAt, LadderRow, ladder
 from kubectl_qos.edit.preview import Effects
 from kubectl_qos.edit.replicas import NodeReplicas
 from kubectl_qos.edit.strategy import rollout_plan
-from kubectl_qos.k8s.objects import Json, Pod
+from kubectl_qos.k8s.objects import Json
 from kubectl_qos.present.effects import cgroup_sections
 from kubectl_qos.present.format import UNKNOWN, binary, count, full_name, mebibytes, shortened
-from kubectl_qos.present.moments import (
-    DeathsAt,
-    LadderRow,
-    ladder,
-    moment_table,
-    replicas_section,
-    rollout_section,
-)
+from kubectl_qos.present.moments import heading, moment_table, replicas_section, rollout_section
 from kubectl_qos.present.output import ARROW, Section
 from kubectl_qos.present.reasons import CLASSES
 from kubectl_qos.present.timeline import timeline
@@ -83,7 +77,8 @@ def ladder_layout(effects: Effects, most: int) -> TextLayout:
     names = [full_name(row.pod.namespace, row.pod.name) for row in rows]
     score = max((len(_score(row)) for row in rows), default=0)
     used = max((len(_used(row)) for row in rows), default=0)
-    last = max((len(row.moment) for row in rows), default=0)
+    steps = [heading(effects, row.when) if row.when is not None or not row.is_last else "" for row in rows]
+    last = max(map(len, steps), default=0)
 
     def layout(width: int) -> Iterator[TextLine]:
         if not rows:
@@ -91,7 +86,7 @@ def ladder_layout(effects: Effects, most: int) -> TextLayout:
             yield from (TextLine(text, "muted") for text in wrapped(why, width, hanging=""))
             return
         room = max(min(width - rank - score - max(used, last) - 10, max(map(cell_len, names))), 8)
-        for row, name in zip(rows, names, strict=True):
+        for row, name, step in zip(rows, names, steps, strict=True):
             if row.skipped and row is not rows[0]:
                 yield TextLine(f"  {'⋮':>{rank}}  {count(row.skipped, 'pod')}", "muted")
             token = ("mine" if row.is_last else "muted") if row.mine else ""
@@ -99,7 +94,7 @@ def ladder_layout(effects: Effects, most: int) -> TextLayout:
                 (f"{'▸' if row.mine else ' '} {row.rank:>{rank}}  ", token),
                 (f"{CLASSES[row.qos].letter} ", token or CLASSES[row.qos].token),
                 (f"{shortened(name, room):<{room}}  {_score(row):>{score}}", token),
-                (f"  {row.moment or _used(row).rjust(used)}", token or "muted"),
+                (f"  {step or _used(row).rjust(used)}", token or "muted"),
             )
 
     return lambda width: list(layout(width))
@@ -125,17 +120,18 @@ _LOOKS: Final = {
 """The tokens of the looks of a timeline's spans; the others are called alike."""
 
 
-def deaths_layout(deaths: Sequence[DeathsAt], pod: Pod) -> TextLayout:
+def deaths_layout(deaths: Sequence[DeathsAt], effects: Effects) -> TextLayout:
     """The picture of the next deaths at each moment at which they differ; the pod's own stand out."""
     used = f"{binary(deaths[0].state.used_bytes)}  \nused" if deaths else ""
-    headings = [one.heading for one in deaths] if len(deaths) > 1 else [used] * len(deaths)
-    column, mine = max(map(len, headings), default=0) + 2, (pod.namespace, pod.name)
+    headings = [heading(effects, at.when) for at in deaths] if len(deaths) > 1 else [used] * len(deaths)
+    column, pod = max(map(len, headings), default=0) + 2, effects.before.pod
+    mine = pod.namespace, pod.name
 
     def layout(width: int) -> Iterator[TextLine]:
         if not deaths:
             yield TextLine("unknown: no node, or no memory capacity of it", "muted")
-        for heading, one in zip(headings, deaths, strict=True):
-            for line in timeline(one.deaths, width, head=heading.ljust(column), mine=mine):
+        for head, one in zip(headings, deaths, strict=True):
+            for line in timeline(one.deaths, width, head=head.ljust(column), mine=mine):
                 yield TextLine.of(*((text, _LOOKS.get(look, look)) for text, look in line))
 
     return lambda width: list(layout(width))

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from rich.cells import cell_len
 
+from kubectl_qos.analysis.cluster_table import server_version
 from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.cluster.source import LIVE, Health, PastTime
 from kubectl_qos.edit.edits import Edit
@@ -19,7 +20,6 @@ from kubectl_qos.k8s.kinds import Workload, find_workload
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Arrived, Scope
 from kubectl_qos.k8s.usage import PodKey, UsageOrigin
-from kubectl_qos.present.clusters import server_version
 from kubectl_qos.present.format import arrived_text, duration, escape
 from kubectl_qos.tui.actions import Keys
 from kubectl_qos.tui.filters import RowFilter

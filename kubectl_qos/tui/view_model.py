@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from kubectl_qos.analysis.deaths import NodeDeaths, deaths_on_node
+from kubectl_qos.analysis.group_table import grouped, known_sum
 from kubectl_qos.analysis.node_table import is_in_trouble, troubles
 from kubectl_qos.analysis.pod_table import PodRow, PodRows, build_rows
 from kubectl_qos.errors import InputError
@@ -21,7 +22,6 @@ from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import Arrived, Scope, Snapshot
 from kubectl_qos.k8s.usage import NO_HISTORY, History, PodKey, PodUsage
-from kubectl_qos.present.groups import grouped, known_sum
 from kubectl_qos.qos.eviction import to_hard_eviction
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Mechanism

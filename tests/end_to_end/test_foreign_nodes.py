@@ -7,11 +7,11 @@ from typing import Final
 
 import pytest
 
+from kubectl_qos.analysis.cluster_table import server_version
 from kubectl_qos.cluster.files import DEMO_TIME, FileSource
 from kubectl_qos.exporter.collector import ClusterSamples
 from kubectl_qos.k8s.node_overrides import NodeOverride
 from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
-from kubectl_qos.present.clusters import server_version
 from kubectl_qos.tui.view_model import build_view_model
 from tests.cluster.cluster_objects import metrics, node, pod
 from tests.end_to_end.command import Run

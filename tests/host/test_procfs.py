@@ -13,11 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kubectl_qos.analysis.process_table import build_process_rows
 from kubectl_qos.cli.commands.host import pod_names_by_uid
 from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.host.procfs import find_hierarchy, from_json, read_host, with_parents
 from kubectl_qos.k8s.objects import Pod, json_decoder
-from kubectl_qos.present.host import build_process_rows, host_columns, host_notes
+from kubectl_qos.present.host import host_columns, host_notes
 from kubectl_qos.present.output import table
 from kubectl_qos.qos.cgroup.names import memory_path
 from kubectl_qos.qos.oom_score import Kernel

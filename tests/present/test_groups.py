@@ -11,18 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubectl_qos.analysis.group_table import GroupRow, group_row, grouped, rank_order
 from kubectl_qos.analysis.pod_table import PodRow, build_rows, is_at_risk
 from kubectl_qos.cluster.files import DemoSource, pod_from_yaml
 from kubectl_qos.k8s.kinds import Workload, find_workload
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.present.groups import (
-    NAMESPACE_COLUMNS,
-    WORKLOAD_COLUMNS,
-    GroupRow,
-    group_row,
-    grouped,
-    rank_order,
-)
+from kubectl_qos.present.groups import NAMESPACE_COLUMNS, WORKLOAD_COLUMNS
 from kubectl_qos.qos.qos_class import QosClass
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

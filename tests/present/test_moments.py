@@ -1,8 +1,9 @@
 import pytest
 
+from kubectl_qos.analysis.change_steps import deaths_at_moments, ladder, moments
 from kubectl_qos.edit.edits import Edit, Side, parse_quantity
 from kubectl_qos.edit.preview import Effects, StrategyKind, When, preview
-from kubectl_qos.present.moments import deaths_at_moments, deaths_section, ladder, moment_table, moments
+from kubectl_qos.present.moments import deaths_section, heading, moment_table
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import next_deaths
 from kubectl_qos.qos.simulation.node_state import build_node_state
@@ -52,7 +53,7 @@ def test_the_ladder_is_the_kill_order_around_both_ranks(requests: str, most: int
         order = [row.pod for row in found.ranking_after.pods if row.rank is not None]
         assert [rung.pod for rung in rungs if rung.is_last] == order
         before = [row.pod.name for row in found.ranking_before.pods if row.rank is not None]
-        today = [rung.pod.name for rung in rungs if not (rung.mine and rung.is_last and rung.moment)]
+        today = [rung.pod.name for rung in rungs if not (rung.mine and rung.is_last and rung.when)]
         assert today == before, "without the later rung it is the order of today"
     elif most > 1:
         assert sum(rung.skipped for rung in rungs) + len(rungs) <= found.ranked + 1
@@ -64,8 +65,14 @@ def test_no_ladder_without_a_node() -> None:
 
 
 def test_the_next_deaths_before_and_after() -> None:
-    before, now, later = deaths_at_moments(effects(requests="2Gi", limits="3Gi"), 0)
-    assert [one.heading for one in (before, now, later)] == ["before", "now", "when c restarts"]
+    changed = effects(requests="2Gi", limits="3Gi")
+    before, now, later = deaths_at_moments(changed, 0)
+    headings = [heading(changed, at.when) for at in (before, now, later)]
+    assert headings == [
+        "before",
+        "now",
+        "when c restarts",
+    ]
     pod = pod_named(DEMO, API)
     setup = DEMO.setup(pod.node_name)
     state = build_node_state(DEMO.by_node()[pod.node_name], setup, DEMO.usage, own_bytes=0)

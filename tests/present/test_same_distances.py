@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from kubectl_qos.analysis.change_steps import deaths_at_moments
 from kubectl_qos.analysis.deaths import deaths_on_node
 from kubectl_qos.analysis.fix_list import fixes_for_pods, fixes_on_nodes, node_model
 from kubectl_qos.cluster.files import DemoSource
@@ -13,7 +14,7 @@ from kubectl_qos.k8s.managers import VerticalAutoscaler
 from kubectl_qos.k8s.objects import ObjectMeta, Pod, convert
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.fixes import fix_effect
-from kubectl_qos.present.moments import deaths_at_moments, deaths_section, replicas_section
+from kubectl_qos.present.moments import deaths_section, replicas_section
 from kubectl_qos.present.next_death import distance, killed_by, turn
 from kubectl_qos.qos.simulation.next_death import NextDeath
 from kubectl_qos.qos.simulation.node_state import state_of_node

@@ -14,6 +14,7 @@ import msgspec
 from textual.pilot import Pilot
 from textual.widgets import Input
 
+from kubectl_qos.analysis.cluster_table import cluster_row
 from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.cluster.source import LIVE, Health, Source, Update, UpdateStream
@@ -25,7 +26,6 @@ from kubectl_qos.k8s.events import Event, EventList
 from kubectl_qos.k8s.objects import ContainerState, ContainerStateTerminated, Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
-from kubectl_qos.present.clusters import cluster_row
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.lists.base import ListRows
 from kubectl_qos.tui.screens.main import MainScreen

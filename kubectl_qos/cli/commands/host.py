@@ -16,10 +16,10 @@ from kubectl_qos.errors import InputError, QosError, UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from kubectl_qos.analysis.process_table import ProcessRow
     from kubectl_qos.cli.options import SourceOptions, TableFormat
     from kubectl_qos.cli.watch import TableView
     from kubectl_qos.k8s.objects import Pod
-    from kubectl_qos.present.host import ProcessRow
     from kubectl_qos.qos.process_order import HostView, PodNames
 
 DESCRIPTION: Final = (
@@ -122,8 +122,9 @@ def _read(options: Options, names: dict[str, PodNames]) -> HostView:
 
 
 def _view(host: HostView, options: Options) -> TableView[ProcessRow]:
+    from kubectl_qos.analysis.process_table import build_process_rows
     from kubectl_qos.cli.watch import TableView
-    from kubectl_qos.present.host import build_process_rows, host_columns, host_notes
+    from kubectl_qos.present.host import host_columns, host_notes
     from kubectl_qos.qos.process_order import Spared, formula_in_use, process_order
 
     kernel = formula_in_use(host.processes, host.kernel_release, host.total_pages, host.page_size)

@@ -12,20 +12,14 @@ from typing import Any, Final, TypeVar, cast
 
 from rich.cells import cell_len
 
+from kubectl_qos.analysis.group_table import GroupRow, group_row, grouped, rank_order
 from kubectl_qos.analysis.node_table import NodeRow, NodeRows, build_node_rows, trouble_first
 from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.k8s.kinds import Workload, find_workload
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.format import binary, escape, eta, shortened
-from kubectl_qos.present.groups import (
-    NAMESPACE_COLUMNS,
-    WORKLOAD_COLUMNS,
-    GroupRow,
-    group_row,
-    grouped,
-    rank_order,
-)
+from kubectl_qos.present.groups import NAMESPACE_COLUMNS, WORKLOAD_COLUMNS
 from kubectl_qos.present.next_death import distance, killed_by, victim
 from kubectl_qos.present.node_columns import (
     FILLS,

@@ -13,6 +13,7 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Static
 
+from kubectl_qos.analysis.change_steps import deaths_at_moments
 from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.edit.edits import Edit, apply_edits
 from kubectl_qos.edit.goals import Goal, edits_for_step
@@ -23,7 +24,6 @@ from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.present.effects import apply_sections, goal_section
 from kubectl_qos.present.findings import obstacle_sentence
 from kubectl_qos.present.format import escape
-from kubectl_qos.present.moments import deaths_at_moments
 from kubectl_qos.present.output import Section
 from kubectl_qos.present.reasons import step_sentence
 from kubectl_qos.present.score import cheapest_section
@@ -211,7 +211,7 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
             ("#values", stacked(paragraphs(*warnings), *values)),
             ("#ladder", ladder_layout(effects, rungs)),
             (".before", before),
-            ("#deaths, #deaths-narrow", deaths_layout(deaths, effects.before.pod)),
+            ("#deaths, #deaths-narrow", deaths_layout(deaths, effects)),
             ("#files", files),
         ):
             for view in self.query(query).results(TextView):

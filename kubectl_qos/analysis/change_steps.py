@@ -1,0 +1,141 @@
+"""A change step by step: when values change, the ladder of kill ranks, and the next deaths from then on."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from kubectl_qos.edit.preview import Effects, When
+from kubectl_qos.errors import InputError
+from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.qos.qos_class import QosClass
+from kubectl_qos.qos.ranking import RankedPod, Ranking, with_adj
+from kubectl_qos.qos.simulation.next_death import NextDeath, deaths_of, next_deaths
+from kubectl_qos.qos.simulation.node_state import NodeState, ranked_node_state
+
+
+def moments(effects: Effects) -> tuple[When, ...]:
+    """The moments at which something changes, from the first to the last."""
+    found = {one.when for one in effects.containers if one.changed}
+    found |= {file.when for file in effects.files}
+    ranks_before, ranks_after = effects.eviction_ranks
+    if effects.before.qos_class is not effects.after.qos_class or ranks_before != ranks_after:
+        found.add(effects.when)
+    if effects.rank_now != effects.rank_before:
+        found.add(When.NOW)
+    if effects.rank_after != effects.rank_now:
+        found.add(effects.rank_when)
+    return tuple(sorted(found, key=list(When).index))
+
+
+def is_reached(when: When, at: When) -> bool:
+    """Whether one moment has come at another."""
+    order = list(When).index
+    return order(when) <= order(at)
+
+
+class LadderRow(NamedTuple):
+    """A pod in kill order. Of the changed pod (`mine`) one row for each of its ranks, and when it has that.
+
+    `is_last` is the rank that it has in the end, `skipped` how many pods are left out above it, `used` the
+    bytes of memory that it uses, None where that is unknown.
+    """
+
+    rank: int
+    pod: Pod
+    qos: QosClass
+    score: int | None
+    mine: bool = False
+    when: When | None = None
+    is_last: bool = True
+    skipped: int = 0
+    used: int | None = None
+
+
+def ladder(effects: Effects, most: int) -> tuple[LadderRow, ...]:
+    """The pods around a changed one's ranks, at `most` so many, the next victim first; none without ranks.
+
+    The others have the ranks that they have in the end.
+    """
+    before, after = effects.rank_before, effects.rank_after
+    if before is None or after is None:
+        return ()
+    ranked = [row for row in effects.ranking_after.pods if row.rank is not None]
+    end = ranked.index(effects.mine_after)
+    later = effects.rank_when if before != after else None
+    rows = [_rung(row) for row in ranked]
+    rows[end] = rows[end]._replace(mine=True, when=later)
+    focus = {end}
+    if before != after:
+        rows_before = [row for row in effects.ranking_before.pods if row.rank is not None]
+        start = rows_before.index(effects.mine_before)
+        start += start > end
+        today = _rung(effects.mine_before)._replace(mine=True, is_last=False)
+        rows.insert(start, today)
+        focus = {start, end + (start <= end)}
+    return tuple(_window(rows, focus, most))
+
+
+def _rung(row: RankedPod) -> LadderRow:
+    assert row.rank is not None, "a pod with a rank"
+    score = row.worst.oom_score if row.worst is not None else None
+    used = row.usage.working_set_bytes if row.usage is not None else None
+    return LadderRow(row.rank, row.pod, row.qos, score, used=used)
+
+
+def _window(rows: Sequence[LadderRow], focus: set[int], most: int) -> Iterator[LadderRow]:
+    """The rows nearest to those in focus, in their order."""
+    nearest = sorted(range(len(rows)), key=lambda index: min(abs(index - one) for one in focus))
+    last = -1
+    for index in sorted(nearest[:most]):
+        yield rows[index]._replace(skipped=index - last - 1)
+        last = index
+
+
+class DeathsAt(NamedTuple):
+    """The next deaths by a changed pod's own limits and by its node's killers, from a moment on; None is now.
+
+    `mine` are all that wait for the pod itself, also those of killers that end others before it.
+    """
+
+    when: When | None
+    state: NodeState
+    deaths: tuple[NextDeath, ...]
+    mine: tuple[NextDeath, ...]
+
+
+def deaths_at_moments(effects: Effects, own_bytes: int | None) -> tuple[DeathsAt, ...]:
+    """The next deaths at present, and from each moment on at which they become other ones.
+
+    `own_bytes` is what the node uses itself, None where unknown. No moments without a node, or where nothing
+    can be said of it.
+    """
+    setup = effects.before.setup
+    if not effects.before.pod.node_name:
+        return ()
+    try:
+        before = ranked_node_state(effects.ranking_before, setup, own_bytes=own_bytes)
+        found = [_deaths(None, before, effects)]
+        for at in moments(effects):
+            if at is not When.NEVER and all(
+                is_reached(one, at) for one in (effects.when, *(file.when for file in effects.files))
+            ):
+                after = ranked_node_state(_ranking_at(effects, at), setup, own_bytes=own_bytes)
+                found.append(_deaths(at, after, effects))
+    except InputError:
+        return ()
+    pairs = zip([None, *found], found, strict=False)
+    return tuple(
+        one for last, one in pairs if last is None or (one.deaths, one.mine) != (last.deaths, last.mine)
+    )
+
+
+def _ranking_at(effects: Effects, at: When) -> Ranking:
+    """The order in which containers that have not restarted yet keep their oom_score_adj."""
+    kept = {one.name: one.adj_before for one in effects.containers if not is_reached(one.when, at)}
+    return with_adj(effects.ranking_after, effects.after.pod, kept)
+
+
+def _deaths(when: When | None, state: NodeState, effects: Effects) -> DeathsAt:
+    pod, nearest = effects.before.pod, next_deaths(state)
+    key = pod.namespace, pod.name
+    shown = [one for one in nearest if one.killer.picks_among_pods or one.key == key]
+    return DeathsAt(when, state, tuple(shown), tuple(deaths_of(state, {key})))
