@@ -3,6 +3,7 @@
 Who kills where, and whom, is in qos/killers/.
 """
 
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from kubectl_qos.k8s.kubelet import NodeSetup
@@ -11,12 +12,21 @@ from kubectl_qos.qos.killers.talos import TALOS
 from kubectl_qos.qos.reason import Mechanism
 
 
+def _talos_order(setup: NodeSetup) -> str:
+    """Whom Talos kills first, by its release."""
+    first = "the largest first, of Burstable pods half of the memory counts"
+    if TALOS.is_strict(setup):
+        first = "BestEffort pods first, then Burstable ones, in each class the largest first"
+    return f"{first}; pods with a memory limit and Guaranteed ones never"
+
+
 class Words(NamedTuple):
     """The words of a mechanism.
 
     `killed` is what it did. The rest is of killers alone: `name` who it is in a sentence, `by` who kills in
     the lists of coming deaths, `step` the same in a simulation, where it is not the name in JSON, and `order`
-    whom it chooses among, or whom of the node's pods it takes first. `note` explains `by`.
+    whom it chooses among, or whom of the node's pods it takes first. `note` explains `by`. A daemon `acts` at
+    some moment before the kernel, and `first` is whom it takes first on a node.
     """
 
     killed: str
@@ -25,6 +35,8 @@ class Words(NamedTuple):
     step: str = ""
     order: str = ""
     note: str = ""
+    acts: str = ""
+    first: str | Callable[[NodeSetup], str] = ""
 
 
 _BY_SCORE: Final = "the kernel kills the highest oom_score first"
@@ -69,18 +81,27 @@ WORDS: Final = {
         name="the OOM controller of Talos",
         by="Talos: pressure",
         order="Talos kills BestEffort pods before Burstable ones, those without a limit alone",
+        acts="kills before the kernel under memory pressure (PSI), at the latest on a full node",
+        first=_talos_order,
     ),
     Mechanism.SYSTEMD_OOMD: Words(
         "killed by systemd-oomd under memory pressure, not by the kernel",
         name="systemd-oomd",
         by="systemd-oomd: pressure",
         order="systemd-oomd goes by swap in use or by reclaim",
+        first="by swap in use or by reclaim, which is not known here",
+        acts=(
+            "kills whole cgroups before the kernel, below units with ManagedOOMSwap or"
+            " ManagedOOMMemoryPressure"
+        ),
     ),
     Mechanism.EARLYOOM: Words(
         "killed by earlyoom as memory became scarce, not by the kernel",
         name="earlyoom",
         by="earlyoom: 10% free",
         order="earlyoom kills the highest oom_score first",
+        first="the highest oom_score first, --prefer and --avoid left out",
+        acts="kills before the kernel, as 10 % of RAM and of swap are left",
     ),
     Mechanism.MEMORY_NODES: Words(
         "killed by the kernel because NUMA nodes of a cpuset or memory policy ran out"
@@ -106,11 +127,6 @@ WORDS: Final = {
     Mechanism.UNKNOWN: Words("killed; the limit and the sender are unknown"),
 }
 
-_TALOS_ORDERS: Final = {
-    True: "BestEffort pods first, then Burstable ones, in each class the largest first",
-    False: "the largest first, of Burstable pods half of the memory counts",
-}
-
 
 def step_name(mechanism: Mechanism) -> str:
     """Who acts in a step of a simulation, as the column BY has it."""
@@ -124,15 +140,7 @@ def killer_sentence(setup: NodeSetup) -> str:
     daemon = daemon_on(setup)
     if daemon is None:
         return ""
-    name = f"{WORDS[daemon.id].name}{' (assumed)' if daemon.is_assumed(setup) else ''}"
-    if daemon is TALOS:
-        return (
-            f"{name} kills before the kernel under memory pressure (PSI), at the latest on a full node:"
-            f" {_TALOS_ORDERS[TALOS.is_strict(setup)]}; pods with a memory limit and Guaranteed ones never."
-            " RANK is the kernel's order"
-        )
-    return (
-        f"{name} kills whole cgroups before the kernel, below units with ManagedOOMSwap or"
-        " ManagedOOMMemoryPressure: by swap in use or by reclaim, which is not known here. RANK is the"
-        " kernel's order"
-    )
+    words = WORDS[daemon.id]
+    assumed = " (assumed)" if daemon.is_assumed(setup) else ""
+    first = words.first if isinstance(words.first, str) else words.first(setup)
+    return f"{words.name}{assumed} {words.acts}: {first}. RANK is the kernel's order"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from kubectl_qos.k8s.kubelet import Kubelet, Node
-from kubectl_qos.k8s.node_overrides import FEATURE_GATES, FIELDS, PROFILE
+from kubectl_qos.k8s.node_overrides import FEATURE_GATES, FIELDS, OOM_KILLERS, PROFILE
 from kubectl_qos.k8s.objects import ResourceList
 from kubectl_qos.k8s.releases import NEWEST_MINOR, OLDEST_MINOR, Gate, Release
 
@@ -67,7 +67,7 @@ _WORDS: Final[Mapping[str, _Words]] = {
     "osImage": _Words("whether Talos kills before the kernel", "TEXT", _REPORTED),
     "operatingSystem": _Words("whether there are cgroups and an OOM killer", default=_REPORTED),
     "userspaceOOMKiller": _Words(
-        "what kills before the kernel", "none, systemd-oomd, talos or talos-VERSION", "by osImage"
+        "what kills before the kernel", f"{', '.join(OOM_KILLERS)} or talos-VERSION", "by osImage"
     ),
     "memory": _Words("oom_score_adj and RANK of Burstable pods; what is allocatable", "SIZE", _REPORTED),
     "swap": _Words("memory.swap.max with LimitedSwap; RANK", "SIZE", "0"),

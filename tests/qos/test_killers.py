@@ -1,5 +1,7 @@
 """Who kills on a node: the kernel, Talos' OOM controller or systemd-oomd before it, or nobody (Windows)."""
 
+from dataclasses import replace
+
 import pytest
 
 from kubectl_qos.analysis.node_table import build_node_rows
@@ -11,7 +13,7 @@ from kubectl_qos.edit.edits import Edit, Side
 from kubectl_qos.edit.preview import preview
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kubelet import Daemon, Node, NodeSetup, Origin, with_origin
-from kubectl_qos.k8s.node_overrides import NodeOverride, apply_overrides
+from kubectl_qos.k8s.node_overrides import OOM_KILLERS, NodeOverride, apply_overrides
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey
@@ -28,6 +30,7 @@ from kubectl_qos.present.tree import tree_notes, tree_subject
 from kubectl_qos.present.values.pods import explanation_values
 from kubectl_qos.qos.cgroup.tree import cgroup_tree
 from kubectl_qos.qos.killers import KILLERS, Killer, daemon_on
+from kubectl_qos.qos.killers.earlyoom import EARLYOOM
 from kubectl_qos.qos.killers.full_node import FULL_NODE
 from kubectl_qos.qos.killers.killer import Candidate
 from kubectl_qos.qos.killers.systemd_oomd import SYSTEMD_OOMD
@@ -37,6 +40,7 @@ from kubectl_qos.qos.prediction import predict_running
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.restart import Restart
+from kubectl_qos.qos.simulation.ceiling import MemoryUse
 from kubectl_qos.qos.simulation.engine import Run, SimulationStep, simulate
 from kubectl_qos.qos.simulation.next_death import deaths_of, next_deaths
 from kubectl_qos.qos.simulation.node_state import NodeState, Scenario, build_node_state, state_of_node
@@ -113,7 +117,9 @@ def test_an_order_that_cannot_be_known() -> None:
     assert SYSTEMD_OOMD.pod_order(PODS, on("", "systemd-oomd")) is None
 
 
-@pytest.mark.parametrize("given", ["userspaceOOMKiller=talos-1.12", "userspaceOOMKiller=systemd-oomd"])
+@pytest.mark.parametrize(
+    "given", [f"userspaceOOMKiller={name}" for name in ("talos-1.12", *OOM_KILLERS) if name != "none"]
+)
 def test_every_list_says_who_kills_before_the_kernel(given: str) -> None:
     snapshot = demo(given)
     setup = snapshot.setup("worker-2")
@@ -196,6 +202,36 @@ def test_talos_waits_at_most_as_far_as_the_kernel() -> None:
     )
     assert mine.before == 3
     assert not any(death.killer is TALOS for death in next_deaths(state_of_node(demo(), "worker-2")))
+
+
+GIB = 1 << 30
+
+
+@pytest.mark.parametrize(
+    ("swap", "usable", "at"),
+    [(0, 0, 9 * GIB), (2 * GIB, 2 * GIB, 108 * GIB // 10), (2 * GIB, GIB, None)],
+)
+def test_earlyoom_acts_at_a_tenth_of_ram_and_of_swap(swap: int, usable: int, at: int | None) -> None:
+    """Both have to fall so far: swap that containers may not use stays free."""
+    state = state_of_node(demo("userspaceOOMKiller=earlyoom"), "worker-2")
+    state = replace(state, capacity_bytes=10 * GIB, total_bytes=10 * GIB + swap, own_bytes=0)
+    use = MemoryUse.of(state)._replace(most_bytes=10 * GIB + usable)
+    ceilings = [ceiling.at_bytes for ceiling in EARLYOOM.ceilings(state, use)]
+    assert ceilings == ([] if at is None else [at])
+
+
+def test_earlyoom_kills_in_the_kernels_order_and_sooner() -> None:
+    state, plain = (
+        state_of_node(demo(*given), "worker-2") for given in (["userspaceOOMKiller=earlyoom"], [])
+    )
+    steps, kernel = (simulate(one, Scenario(free_bytes=4 * GIB)).steps for one in (state, plain))
+    assert {step.mechanism for step in steps} == {EARLYOOM.id}
+    assert [(step.key, step.score) for step in steps] == [(step.key, step.score) for step in kernel]
+    deaths = {death.killer: death for death in next_deaths(state)}
+    tenth = state.total_bytes - state.total_bytes * 9 // 10
+    assert deaths[FULL_NODE].distance_bytes - deaths[EARLYOOM].distance_bytes == tenth
+    assert deaths[EARLYOOM].distance_bytes < 0, "it acts at once where nothing grows"
+    assert simulate(state, Scenario()).steps[0].mechanism is EARLYOOM.id
 
 
 def test_a_killer_of_unknown_order_has_a_note_and_no_row() -> None:

@@ -9,6 +9,7 @@ from typing import Final
 
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.qos.killers.container_limit import CONTAINER_LIMIT
+from kubectl_qos.qos.killers.earlyoom import EARLYOOM
 from kubectl_qos.qos.killers.eviction import EVICTION
 from kubectl_qos.qos.killers.full_node import FULL_NODE
 from kubectl_qos.qos.killers.killer import Killer
@@ -33,6 +34,7 @@ KILLERS: Final[tuple[Killer, ...]] = (
     POD_LIMIT,
     CONTAINER_LIMIT,
     KUBEPODS_LIMIT,
+    EARLYOOM,
     SYSTEMD_OOMD,
     TALOS,
     FULL_NODE,

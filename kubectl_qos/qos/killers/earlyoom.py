@@ -1,0 +1,40 @@
+"""earlyoom, which kills the process with the highest oom_score before memory runs out.
+
+It acts as MemAvailable and free swap have both fallen to 10 % of their totals: SIGTERM, and SIGKILL from 5 %.
+Sources: earlyoom(1), its meminfo.c and kill.c. Left out are `--prefer` and `--avoid`, which no API returns.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from kubectl_qos.k8s.kubelet import Daemon
+from kubectl_qos.qos.killers.badness import BadnessOrder
+from kubectl_qos.qos.killers.killer import Killer
+from kubectl_qos.qos.reason import Mechanism
+from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryUse, Scope
+from kubectl_qos.qos.simulation.node_state import NodeState
+from kubectl_qos.qos.simulation.timeline import MemoryTimeline
+
+_PERCENT_IN_USE: Final = 90
+
+
+class Earlyoom(Killer):
+    """earlyoom with its defaults, where it is assumed."""
+
+    id = Mechanism.EARLYOOM
+    scope = Scope.NODE
+    measures = frozenset({Scope.NODE})
+    daemon = Daemon.EARLYOOM
+
+    def ceilings(self, state: NodeState, use: MemoryUse) -> Iterator[Ceiling]:
+        """A tenth of RAM and of swap is left; none where so much of the swap cannot be used."""
+        at_bytes = state.total_bytes * _PERCENT_IN_USE // 100
+        if use.most_bytes >= state.capacity_bytes + state.swap_bytes * _PERCENT_IN_USE // 100:
+            yield Ceiling(self.id, self.scope, -1, use.own + use.total, at_bytes, is_polled=True)
+
+    def order(self, memory: MemoryTimeline) -> BadnessOrder:
+        """All processes by oom_score, which is badness scaled by the machine."""
+        return BadnessOrder(memory, self.scope, lambda state, _: state.total_bytes)
+
+
+EARLYOOM: Final = Earlyoom()
