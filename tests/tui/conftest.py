@@ -5,8 +5,9 @@ from __future__ import annotations
 import gc
 import os
 import pickle
+import re
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -22,55 +23,64 @@ from textual.widgets import Input
 
 from kubectl_qos.tui import follower
 from tests.tui.idle import at_rest
+from tests.tui.screen_texts import ScreenTexts
 
 SNAPSHOTS = Path(__file__).resolve().parents[2] / "snapshots" / "tui"
 
 
-Size = tuple[int, int]
 Picture = Callable[..., Awaitable[None]]
+Look = Callable[..., Awaitable[None]]
+FAILED = pytest.StashKey[bool]()
 
 
 @pytest.fixture
 def picture(request: pytest.FixtureRequest) -> Picture:
-    """Compare the screen with its picture in snapshots/tui; --snapshot-update renews it.
+    """Compare the screen with its picture in snapshots/tui; --snapshot-update renews it."""
 
-    The picture is called by the name, the variant and the size. With `sizes` there is one for each, and the
-    terminal has the first one again.
-    """
-
-    async def compare(pilot: Pilot[Any], name: str, variant: str = "", *, sizes: Iterable[Size] = ()) -> None:
-        wanted: list[Size | None] = [*sizes] or [None]
-        for size in wanted:
-            if size is not None and size != pilot.app.size:
-                await pilot.resize_terminal(*size)
-            await pilot.pause()
-            assert pilot.app.screen.max_scroll_y == 0, "a screen, and a dialog, fits the terminal"
-            called = "-".join(filter(None, (variant, "{}x{}".format(*size) if size else "")))
-            path = (
-                SNAPSHOTS
-                / request.path.stem
-                / (f"test_{name}[{called}].svg" if called else f"test_{name}.svg")
-            )
-            before = normalize_svg(path.read_text(encoding="utf-8")) if path.exists() else ""
-            is_renewed = request.config.option.update_snapshots
-            expected = before
-            for _ in range(20):  # A scroll bar may follow its content a moment later.
-                now = normalize_svg(pilot.app.export_screenshot(simplify=True))
-                if now == expected:
-                    break
-                if is_renewed:
-                    expected = now
-                await pilot.pause(0.05)
+    async def compare(pilot: Pilot[Any], name: str) -> None:
+        await pilot.pause()
+        path = SNAPSHOTS / request.path.stem / f"{name}.svg"
+        before = normalize_svg(path.read_text(encoding="utf-8")) if path.exists() else ""
+        is_renewed = request.config.option.update_snapshots
+        expected = before
+        for _ in range(20):  # A scroll bar may follow its content a moment later.
+            now = normalize_svg(pilot.app.export_screenshot(simplify=True))
+            if now == expected:
+                break
             if is_renewed:
-                path.write_text(now, encoding="utf-8", newline="\n")
-            elif before != now:
-                _report(request.node, path.stem, before, now)
-                pytest.fail(f"{path.name} differs: see snapshot_report.html")
-        if wanted[0] is not None and wanted[0] != pilot.app.size:
-            await pilot.resize_terminal(*wanted[0])
-            await pilot.pause()
+                expected = now
+            await pilot.pause(0.05)
+        if is_renewed:
+            path.write_text(now, encoding="utf-8", newline="\n")
+        elif before != now:
+            _report(request.node, path.stem, before, now)
+            pytest.fail(f"{path.name} differs: see snapshot_report.html")
 
     return compare
+
+
+@pytest.fixture
+def screen_texts(request: pytest.FixtureRequest) -> Iterator[ScreenTexts]:
+    """Screens as text; the file is called by the test, and --snapshot-update renews it."""
+    name = re.sub("[^a-z0-9]+", "_", request.node.name.removeprefix("test_")).strip("_")
+    path = SNAPSHOTS / request.path.stem / f"{name}.txt"
+    texts = ScreenTexts(path, is_renewed=request.config.option.update_snapshots)
+    yield texts
+    if not request.node.stash.get(FAILED, False):
+        texts.finish()
+
+
+@pytest.fixture
+def screen_text(screen_texts: ScreenTexts) -> Look:
+    """Compare the screen as text: of a name, a variant, and in each of some sizes."""
+    return screen_texts.look
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    item.stash[FAILED] = item.stash.get(FAILED, False) or report.failed
+    return report
 
 
 def _report(node: pytest.Item, name: str, before: str, now: str) -> None:

@@ -32,7 +32,7 @@ from kubectl_qos.tui.view import View, past_words
 from kubectl_qos.tui.view_model import Trends, build_view_model
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.simulation import Slider
-from tests.tui.conftest import Picture
+from tests.tui.conftest import Look
 from tests.tui.sources import API, ScriptedSource, demo, pod_named, running, without
 
 SCOPE = Scope()
@@ -186,7 +186,7 @@ def app(store: Store) -> QosApp:
     return QosApp(live, SCOPE, contexts=ContextSwitch(tuple, lambda _: live, lambda _: store))
 
 
-async def test_to_the_minute_before_a_death_and_back(picture: Picture) -> None:
+async def test_to_the_minute_before_a_death_and_back(screen_text: Look) -> None:
     async with running(app(Store()), size=(120, 40)) as pilot:
         live = pilot.qos.source
         await pilot.keys("at")
@@ -203,7 +203,7 @@ async def test_to_the_minute_before_a_death_and_back(picture: Picture) -> None:
             assert knob(pilot.app.screen.query_one(Slider)) - before == moved, key
         await pilot.keys("tab", "tab", "tab", "shift+tab", "tab")
         await pilot.seen(f"{AGO} ago, 09:59:00 UTC")
-        await picture(pilot, "track_of_the_past")
+        await screen_text(pilot, "track_of_the_past")
         await pilot.keys("enter")
         await pilot.until(lambda: pilot.qos.source.past is not None)
         await pilot.settled()
@@ -212,7 +212,7 @@ async def test_to_the_minute_before_a_death_and_back(picture: Picture) -> None:
         assert str(title.render()).startswith("kubectl qos  prod")
         assert str(title.render()).endswith(f"-- {AGO} ago, 09:59:00 UTC --  not live")
         assert title.has_class("-past")
-        await picture(pilot, "main_in_the_past")
+        await screen_text(pilot, "main_in_the_past")
         for key in ("e", "U"):
             await pilot.keys(key)
             assert pilot.screen_name == "MainScreen"

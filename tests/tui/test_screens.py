@@ -1,11 +1,10 @@
-"""Pictures of every screen, compared with those in snapshots/tui (--snapshot-update renews them).
+"""Every screen as a picture or as text, compared with snapshots/tui (--snapshot-update renews them).
 
 One application shows several screens, and each of them in several sizes: starting it is what takes time.
 """
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -16,6 +15,7 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 from textual.app import App
+from textual.filter import Monochrome
 
 from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.config.settings import ContextSettings, Settings
@@ -35,8 +35,10 @@ from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.screens import browse
 from kubectl_qos.tui.screens.explain import ExplainScreen
 from kubectl_qos.tui.shell import ContextSwitch
+from kubectl_qos.tui.themes import AsciiFilter
 from kubectl_qos.tui.widgets import line_table
-from tests.tui.conftest import SNAPSHOTS, Picture, Size
+from tests.tui.conftest import SNAPSHOTS, Look, Picture
+from tests.tui.screen_texts import STYLES, ScreenTexts, Size, sections_of
 from tests.tui.sources import (
     API,
     Answer,
@@ -76,14 +78,14 @@ async def gone(pilot: Run, text: str) -> None:
     await pilot.until(lambda: text not in pilot.words)
 
 
-async def test_lists(picture: Picture) -> None:
+async def test_lists(screen_text: Look) -> None:
     async with shown() as pilot:
-        await picture(pilot, "main", sizes=(*ALL, (100, 30)))
+        await screen_text(pilot, "main", sizes=(*ALL, (100, 30)))
         for key, name in LISTS.items():
             await pilot.press_each(key)
-            await picture(pilot, "list", name, sizes=ALL)
+            await screen_text(pilot, "list", name, sizes=ALL)
         await pilot.resize_terminal(59, 14)
-        await picture(pilot, "too_small")
+        await screen_text(pilot, "too_small")
 
 
 def of_demo(**options: Any) -> QosApp:
@@ -170,42 +172,42 @@ SINGLE: Final = (
 
 
 @pytest.mark.parametrize("single", SINGLE, ids=lambda single: "-".join(filter(None, single[:2])))
-async def test_single(picture: Picture, single: Single) -> None:
+async def test_single(screen_text: Look, single: Single) -> None:
     async with shown(single.app(), single.start) as pilot:
         await pilot.press_each(*single.keys)
         await pilot.until(lambda: "no answer yet" not in pilot.text)
-        await picture(pilot, single.name, single.variant, sizes=single.sizes)
+        await screen_text(pilot, single.name, single.variant, sizes=single.sizes)
 
 
-async def test_the_prompt(picture: Picture) -> None:
+async def test_the_prompt(screen_text: Look) -> None:
     async with shown() as pilot:
         for text, name in (("shop", "filter_while_typing"), ("-l app=a b", "filter_that_is_wrong")):
             await pilot.keys("slash")
             await pilot.type(text)
-            await picture(pilot, name, sizes=BOTH)
+            await screen_text(pilot, name, sizes=BOTH)
             await pilot.keys("escape")
         await pilot.keys("colon")
         await pilot.type("pods sh")
-        await picture(pilot, "going_to_a_place")
+        await screen_text(pilot, "going_to_a_place")
         await pilot.keys("escape")
         await pilot.filter_by("nothing-like-this")
-        await picture(pilot, "filter_without_a_hit", sizes=BOTH)
+        await screen_text(pilot, "filter_without_a_hit", sizes=BOTH)
 
 
-async def test_screens_of_a_pod(picture: Picture) -> None:
+async def test_screens_of_a_pod(screen_text: Look) -> None:
     async with shown() as pilot:
         await pilot.press_each("d")
-        await picture(pilot, "explain", sizes=ALL)
+        await screen_text(pilot, "explain", sizes=ALL)
         await pilot.press_each("z", "tab", "enter")
-        await picture(pilot, "explain_folded")
+        await screen_text(pilot, "explain_folded")
         await pilot.press_each("escape", "v")
-        await picture(pilot, "tree", sizes=ALL)
+        await screen_text(pilot, "tree", sizes=ALL)
         await pilot.press_each("escape", "u")
         await pilot.type("1.37 memory=32Gi")
-        await picture(pilot, "compare", sizes=ALL)
+        await screen_text(pilot, "compare", sizes=ALL)
 
 
-async def test_dialogs_and_texts_of_a_row(picture: Picture) -> None:
+async def test_dialogs_and_texts_of_a_row(screen_text: Look) -> None:
     async with shown() as pilot:
         for key, until_gone, name in (
             ("F", "Looking for fixes", "fixes"),
@@ -219,7 +221,7 @@ async def test_dialogs_and_texts_of_a_row(picture: Picture) -> None:
                 await pilot.keys(key)
                 if until_gone:
                     await gone(pilot, until_gone)
-                await picture(pilot, name, sizes=[size])
+                await screen_text(pilot, name, sizes=[size])
                 await pilot.keys("escape")
 
 
@@ -230,36 +232,36 @@ async def edit(pilot: Run, name: str) -> None:
     await gone(pilot, "reading owners")
 
 
-async def test_edit(picture: Picture) -> None:
+async def test_edit(screen_text: Look) -> None:
     async with shown() as pilot:
         await edit(pilot, API)
-        await picture(pilot, "edit_unchanged", sizes=ALL)
+        await screen_text(pilot, "edit_unchanged", sizes=ALL)
         for text, name, sizes in (
             ("1x", "wrong_quantity", BOTH),
             ("3Gi", "what_a_server_refuses", BOTH),
             ("1Gi", "changed", ALL),
         ):
             await pilot.keys("tab", "shift+tab", *text)
-            await picture(pilot, f"edit_{name}", sizes=sizes)
+            await screen_text(pilot, f"edit_{name}", sizes=sizes)
             await pilot.keys("ctrl+r")
         await pilot.keys("ctrl+g")
-        await picture(pilot, "edit_made_guaranteed", sizes=BOTH)
+        await screen_text(pilot, "edit_made_guaranteed", sizes=BOTH)
         await pilot.keys("ctrl+s", "m", "m")
         await pilot.until(lambda: getattr(pilot.app.screen, "text", None) is not None)
-        await picture(pilot, "manifest", sizes=BOTH)
+        await screen_text(pilot, "manifest", sizes=BOTH)
         await pilot.keys("escape", "escape", "ctrl+r", *CHANGED)
         await pilot.keys("escape")
-        await picture(pilot, "question_before_leaving")
+        await screen_text(pilot, "question_before_leaving")
         await pilot.keys("n", "ctrl+s", "m")
-        await picture(pilot, "patch", sizes=ALL)
+        await screen_text(pilot, "patch", sizes=ALL)
         await pilot.keys("escape", "escape")
         await pilot.resize_terminal(*MIDDLE)
         await pilot.keys("ctrl+c")
-        await picture(pilot, "question_before_leaving_in_the_middle")
+        await screen_text(pilot, "question_before_leaving_in_the_middle")
     async with shown() as pilot:
         await edit(pilot, "trainer-gpu")
         await pilot.keys("1", "G")
-        await picture(pilot, "edit_pod_level", sizes=BOTH)
+        await screen_text(pilot, "edit_pod_level", sizes=BOTH)
 
 
 QUOTA: Final = ResourceQuota(
@@ -332,7 +334,7 @@ APPLYING: Final = {
 
 
 @pytest.mark.parametrize("name", APPLYING)
-async def test_applying(picture: Picture, name: str) -> None:
+async def test_applying(screen_text: Look, name: str) -> None:
     stages, fields, answers, quotas, options = APPLYING[name]
     source = ScriptedSource(demo())
     vars(source.scripted).update(answers)
@@ -348,7 +350,7 @@ async def test_applying(picture: Picture, name: str) -> None:
                 await gone(pilot, "waiting for scripted")
             await pilot.seen(until_seen)
             sizes = ALL if picture_name in {"apply", "confirm", "progress"} else BOTH
-            await picture(pilot, picture_name, sizes=sizes)
+            await screen_text(pilot, picture_name, sizes=sizes)
 
 
 def remembering(*entries: Entry) -> QosApp:
@@ -366,12 +368,12 @@ ENTRIES: Final = (
 )
 
 
-async def test_undo(picture: Picture) -> None:
+async def test_undo(screen_text: Look) -> None:
     async with shown(remembering(*ENTRIES)) as pilot:
         await pilot.keys("U")
         await pilot.seen("exceeded quota")
         await pilot.keys("down")
-        await picture(pilot, "undo", sizes=ALL)
+        await screen_text(pilot, "undo", sizes=ALL)
     async with shown(remembering(ENTRIES[1])) as pilot:
         for key, text in (
             ("U", "512Mi"),
@@ -381,39 +383,26 @@ async def test_undo(picture: Picture) -> None:
         ):
             await pilot.keys(key)
             await pilot.seen(text)
-        await picture(pilot, "undone", sizes=BOTH)
+        await screen_text(pilot, "undone", sizes=BOTH)
 
 
-async def test_loading(picture: Picture) -> None:
+async def test_loading(screen_text: Look) -> None:
     source = ScriptedSource(demo())
     source.hold.clear()
     async with running(source, size=SMALL, ready=False) as pilot:
         await pilot.pause()
         try:
-            await picture(pilot, "loading", sizes=BOTH)
+            await screen_text(pilot, "loading", sizes=BOTH)
         finally:
             source.hold.set()
 
 
-async def test_after_an_answer_that_did_not_come(picture: Picture) -> None:
+async def test_after_an_answer_that_did_not_come(screen_text: Look) -> None:
     source = ScriptedSource(demo(), REFUSED)
     async with shown(QosApp(source, Scope())) as pilot:
         source.later(75)
         await pilot.refresh()
-        await picture(pilot, "stale", sizes=BOTH)
-
-
-async def test_themes(picture: Picture) -> None:
-    async with shown(size=MIDDLE) as pilot:
-        for theme in ("qos-contrast", "qos-deut"):
-            pilot.app.theme = theme
-            await pilot.pause()
-            await picture(pilot, "theme", theme)
-            await pilot.press_each("1")
-            await picture(pilot, "theme_of_nodes", theme)
-            await pilot.press_each("4", "d")
-            await picture(pilot, "theme_of_explain", theme)
-            await pilot.press_each("escape")
+        await screen_text(pilot, "stale", sizes=BOTH)
 
 
 WALK: Final[Sequence[tuple[Sequence[str], str, str]]] = (
@@ -437,29 +426,48 @@ WALK: Final[Sequence[tuple[Sequence[str], str, str]]] = (
     (("m",), "", "patch"),
     (("escape", "tab", "a"), "waiting for scripted", "confirm"),
     (("y",), "waiting for scripted", "progress"),
-    (("escape", "U"), "Reading", "undo"),
+    (("escape", "U"), "", "undo"),
 )
 """Keys, what is gone when they have had their effect, and the screen that is there then."""
-MODES: Final = ("qos-light", "qos-ansi", "no-colour", "ascii")
+SEEN: Final = {"progress": "1 of 3", "undo": "Applied, the newest first"}
+"""What is on screens that open once a thread has answered."""
+MODES: Final = ("qos-light", "qos-contrast", "qos-deut", "qos-ansi", "no-colour", "ascii")
 
 
-@pytest.mark.parametrize("mode", MODES)
-async def test_every_screen(picture: Picture, monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
-    """With few colours it looks as with those of the terminal."""
+async def put_into(pilot: Run, mode: str) -> None:
+    """Give a running application another theme, or the terminal fewer colours or signs."""
+    app = pilot.qos
+    app.theme = mode if mode.startswith("qos-") else "qos-dark"
+    app.no_color = mode == "no-colour"
+    app._filters = [*(one for one in app._filters if not isinstance(one, Monochrome))]
+    app._filters += [Monochrome()] * app.no_color
+    app._more_filters = [AsciiFilter()] * (mode == "ascii")
+    app._invalidate_css()
+    app.refresh_css()
+    for screen in app.screen_stack:
+        for widget in screen.query("*"):
+            widget.refresh(layout=True)
+    await pilot.pause()
+
+
+async def test_every_screen(picture: Picture, screen_texts: ScreenTexts) -> None:
+    """In the dark theme as a picture, and as text in each mode."""
     source = ScriptedSource(demo())
     source.listed_events = DemoSource().event_list(None)
     source.scripted.looks = [ROLLING]
-    if mode == "no-colour":
-        monkeypatch.setenv("NO_COLOR", "1")
-    async with shown(QosApp(source, Scope(), ascii_only=mode == "ascii"), MIDDLE) as pilot:
-        if mode.startswith("qos-"):
-            pilot.app.theme = mode
+    async with shown(QosApp(source, Scope()), MIDDLE) as pilot:
         for pressed, until_gone, screen in WALK:
             for key in pressed:
                 await pilot.press_each(key)
                 if until_gone:
                     await gone(pilot, until_gone)
-            await picture(pilot, f"every_screen_in_{mode}", screen)
+            await pilot.seen(SEEN.get(screen, ""))
+            await picture(pilot, screen)
+            await screen_texts.look(pilot, screen)
+            for mode in MODES:
+                await put_into(pilot, mode)
+                await screen_texts.look_again(pilot, f"{screen} {mode}", screen)
+            await put_into(pilot, "qos-dark")
 
 
 NOTES: Final = (
@@ -468,45 +476,45 @@ NOTES: Final = (
 )
 
 
-async def test_notes(picture: Picture) -> None:
+async def test_notes(screen_text: Look) -> None:
     async with shown(notes=NOTES) as pilot:
-        await picture(pilot, "notes_below_the_list")
+        await screen_text(pilot, "notes_below_the_list")
         await pilot.press_each("n")
-        await picture(pilot, "notes", sizes=BOTH)
+        await screen_text(pilot, "notes", sizes=BOTH)
 
 
-async def test_dialogs(picture: Picture) -> None:
+async def test_dialogs(screen_text: Look) -> None:
     async with shown() as pilot:
         await pilot.press_each("question_mark")
-        await picture(pilot, "help", sizes=ALL)
+        await screen_text(pilot, "help", sizes=ALL)
         await pilot.resize_terminal(*MIDDLE)
         await pilot.press_each(*"sort")
-        await picture(pilot, "help_searched")
+        await screen_text(pilot, "help_searched")
         await pilot.press_each("escape")
         await pilot.resize_terminal(*SMALL)
         for size in ALL:
             # What fits is worked out when they open.
             await pilot.resize_terminal(*size)
             await pilot.press_each("f", *"cart", "down")
-            await picture(pilot, "finder", sizes=[size])
+            await screen_text(pilot, "finder", sizes=[size])
             await pilot.press_each("escape", "ctrl+p")
-            await picture(pilot, "palette", sizes=[size])
+            await screen_text(pilot, "palette", sizes=[size])
             await pilot.press_each("escape", "C", "j", "space", "J")
-            await picture(pilot, "columns", sizes=[size])
+            await screen_text(pilot, "columns", sizes=[size])
             await pilot.press_each("escape")
         await pilot.resize_terminal(*SMALL)
         await pilot.press_each("f", *"zzz")
-        await picture(pilot, "finder_without_a_hit")
+        await screen_text(pilot, "finder_without_a_hit")
         await pilot.press_each("escape", "x")
-        await picture(pilot, "question_for_a_file_name")
+        await screen_text(pilot, "question_for_a_file_name")
         await pilot.resize_terminal(*MIDDLE)
         await pilot.press_each(*["backspace"] * 3, *"doc", "enter")
-        await picture(pilot, "question_for_a_file_name_that_is_wrong")
+        await screen_text(pilot, "question_for_a_file_name_that_is_wrong")
         await pilot.press_each("escape", "d", "ctrl+p", *"co")
-        await picture(pilot, "palette_searched")
+        await screen_text(pilot, "palette_searched")
 
 
-async def test_notifications(picture: Picture, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_notifications(screen_text: Look, monkeypatch: pytest.MonkeyPatch) -> None:
     def notify(self: QosApp, text: str, **options: Any) -> None:
         App.notify(self, text, **{**options, "timeout": 3600})
 
@@ -518,14 +526,14 @@ async def test_notifications(picture: Picture, monkeypatch: pytest.MonkeyPatch) 
     ):
         async with shown(size=MIDDLE, notifications=True) as pilot:
             await pilot.press_each(*pressed)
-            await picture(pilot, "said_in_passing", name)
+            await screen_text(pilot, "said_in_passing", name)
 
 
-async def test_a_list_being_worked_out(picture: Picture, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_list_being_worked_out(screen_text: Look, monkeypatch: pytest.MonkeyPatch) -> None:
     async with shown(size=MIDDLE) as pilot:
         monkeypatch.setattr(browse, "run_in_background", lambda *_: None)
         await pilot.keys("1")
-        await picture(pilot, "a_list_being_worked_out")
+        await screen_text(pilot, "a_list_being_worked_out")
 
 
 async def renew(pilot: Run) -> None:
@@ -538,7 +546,7 @@ async def renew(pilot: Run) -> None:
 
 @pytest.mark.parametrize(("key", "name"), [("4", "pods"), ("1", "nodes")])
 async def test_cells_that_have_changed(
-    picture: Picture, monkeypatch: pytest.MonkeyPatch, key: str, name: str
+    screen_text: Look, monkeypatch: pytest.MonkeyPatch, key: str, name: str
 ) -> None:
     monkeypatch.setattr(line_table, "FLASH_SECONDS", 3600)
     newer = with_usage(with_usage(demo(), "crunch-", 700 << 20), "warehouse-", 9 << 30)
@@ -547,7 +555,7 @@ async def test_cells_that_have_changed(
     async with shown(app, MIDDLE) as pilot:
         await pilot.press_each(key)
         await renew(pilot)
-        await picture(pilot, "cells_that_have_changed", name)
+        await screen_text(pilot, "cells_that_have_changed", name)
 
 
 def used(percent: int) -> Snapshot:
@@ -569,13 +577,13 @@ def used(percent: int) -> Snapshot:
 TREND: Final = ("rank", "pod", "qos", "memory", "trend", "limit", "limit_percent")
 
 
-async def test_trend(picture: Picture) -> None:
+async def test_trend(screen_text: Look) -> None:
     source = ScriptedSource(*(used(percent) for percent in (20, 35, 50, 45, 70, 85, 80, 100)))
     async with shown(QosApp(source, Scope(), settings=Settings(columns=TREND)), MIDDLE) as pilot:
         for _ in range(7):
             await renew(pilot)
         await pilot.keys("g")
-        await picture(pilot, "trend")
+        await screen_text(pilot, "trend")
 
 
 def event(reason: str, message: str, minute: int, kind: str = "Warning") -> Event:
@@ -602,7 +610,7 @@ def has_events(pilot: Run) -> bool:
     return isinstance(pilot.app.screen, ExplainScreen) and not pilot.app.screen._is_loading_events
 
 
-async def test_explain_with_events(picture: Picture) -> None:
+async def test_explain_with_events(screen_text: Look) -> None:
     refused = ApiError(forbidden("events"), status=403, reason="Forbidden", hint="grant list on events")
     for name, events, sizes in (
         ("explain_with_events", EVENTS, BOTH),
@@ -613,14 +621,14 @@ async def test_explain_with_events(picture: Picture) -> None:
         async with shown(QosApp(source, Scope()), SMALL if sizes else MIDDLE) as pilot:
             await explain(pilot)
             await pilot.keys("G")
-            await picture(pilot, name, sizes=sizes)
+            await screen_text(pilot, name, sizes=sizes)
     source = ScriptedSource(demo(), without(demo(), API))
     source.hold_events.clear()
     async with shown(QosApp(source, Scope()), MIDDLE) as pilot:
         await explain(pilot)
         await pilot.keys("G")
         try:
-            await picture(pilot, "explain_while_events_are_loading")
+            await screen_text(pilot, "explain_while_events_are_loading")
         finally:
             source.hold_events.set()
         await pilot.until(lambda: has_events(pilot))
@@ -628,7 +636,7 @@ async def test_explain_with_events(picture: Picture) -> None:
         source.later(75)
         await renew(pilot)
         await pilot.until(lambda: has_events(pilot) and "gone since" in pilot.text)
-        await picture(pilot, "explain_of_a_pod_that_is_gone")
+        await screen_text(pilot, "explain_of_a_pod_that_is_gone")
 
 
 SIMULATED: Final = {
@@ -647,37 +655,37 @@ async def work_out(pilot: Run, *pressed: str, until_gone: str) -> None:
 
 
 @pytest.mark.parametrize("name", SIMULATED)
-async def test_simulation(picture: Picture, name: str) -> None:
+async def test_simulation(screen_text: Look, name: str) -> None:
     async with shown() as pilot:
         for size in ALL if name == "free" else BOTH:
             # What fits is worked out when it opens.
             await pilot.resize_terminal(*size)
             await work_out(pilot, *SIMULATED[name], until_gone="Simulating …")
-            await picture(pilot, "simulation", name, sizes=[size])
+            await screen_text(pilot, "simulation", name, sizes=[size])
             await pilot.press_each("escape", "g")
 
 
-async def test_simulation_without_usage(picture: Picture) -> None:
+async def test_simulation_without_usage(screen_text: Look) -> None:
     async with shown(live(replace(demo(), usage={}, node_usage={}))) as pilot:
         await work_out(pilot, "o", until_gone="Simulating …")
-        await picture(pilot, "simulation_without_usage")
+        await screen_text(pilot, "simulation_without_usage")
 
 
-async def test_kills(picture: Picture) -> None:
+async def test_kills(screen_text: Look) -> None:
     async with shown() as pilot:
         await work_out(pilot, "K", until_gone="Reading …")
-        await picture(pilot, "kills", sizes=ALL)
+        await screen_text(pilot, "kills", sizes=ALL)
         await pilot.press_each("escape", "2", "G", "enter")
         await work_out(pilot, "K", until_gone="Reading …")
-        await picture(pilot, "kills_of_none", sizes=BOTH)
+        await screen_text(pilot, "kills_of_none", sizes=BOTH)
 
 
-async def test_kills_that_are_not_known(picture: Picture) -> None:
+async def test_kills_that_are_not_known(screen_text: Look) -> None:
     source = ScriptedSource(demo())
     source.hold_event_list.clear()
     async with shown(QosApp(source, Scope())) as pilot:
         await pilot.keys("K")
-        await picture(pilot, "kills_while_they_are_read")
+        await screen_text(pilot, "kills_while_they_are_read")
         source.hold_event_list.set()
     missing = Missing("the list of events", forbidden("events"), "grant list on events in all namespaces")
     unreachable = ServerUnreachable("cannot reach https://10.0.0.1:6443: refused", hint="is it up?")
@@ -689,10 +697,9 @@ async def test_kills_that_are_not_known(picture: Picture) -> None:
         source.listed_events = happened
         async with shown(QosApp(source, Scope())) as pilot:
             await work_out(pilot, "K", until_gone="Reading …")
-            await picture(pilot, name)
+            await screen_text(pilot, name)
 
 
-_SPAN: Final = re.compile(r'<text class="terminal-r\d+" x="([\d.]+)" y="([\d.]+)"[^>]*>(.*?)</text>')
 _CUT: Final = re.compile(r"[^\s…]+ ?…(?= |$)")
 _SHORTENED: Final = re.compile(r"(?:Loading|Reading|Simulating).*…|\w+….(?:slice|scope)|[\w/]+…[-\w]+")
 """What is not cut: work under way, and names in the middle, as is done to long ones on purpose."""
@@ -700,30 +707,24 @@ _FRAMES: Final = frozenset("│╭╮╰╯─━▁▔▕▏ ")
 _SCROLLED: Final = frozenset("▁▂▃▄▅▆▇")
 
 
-def lines_of(picture: str, width: int, height: int) -> list[str]:
-    """The text of a picture, line by line."""
-    cells = [[" "] * width for _ in range(height)]
-    for x, y, text in _SPAN.findall(picture):
-        begin = round(float(x) / 12.2)
-        line = cells[round((float(y) - 20) / 24.4)]
-        for place, sign in enumerate(html.unescape(text).replace("\xa0", " "), start=begin):
-            line[min(place, width - 1)] = sign
-    return ["".join(line) for line in cells]
-
-
 @pytest.mark.parametrize(("width", "height"), [MIDDLE, ALL[-1]])
 def test_nothing_is_cut_while_a_quarter_of_the_screen_is_blank(width: int, height: int) -> None:
-    pictures = sorted((SNAPSHOTS / "test_screens").glob(f"*{width}x{height}]*"))
-    assert len(pictures) > 8
+    sections = {
+        f"{path.stem}: {title}": text.partition(STYLES)[0].splitlines()
+        for path in (SNAPSHOTS / "test_screens").glob("*.txt")
+        for title, text in sections_of(path).items()
+        if title.endswith(f"{width}x{height}")
+    }
+    assert len(sections) > 8
     wasted = {}
-    for path in pictures:
-        lines = lines_of(path.read_text(encoding="utf-8"), width, height)
+    for title, section in sections.items():
+        lines = [line.ljust(width) for line in section]
         halves = [lines[: height // 2], lines[height // 2 :]]
         columns = [slice(width // 2), slice(width // 2, width)]
         quarters = ["".join(line[part] for line in half) for half in halves for part in columns]
-        used = min(sum(sign not in _FRAMES for sign in quarter) for quarter in quarters)
+        used_cells = min(sum(sign not in _FRAMES for sign in quarter) for quarter in quarters)
         cut = [line for line in lines if _CUT.search(_SHORTENED.sub("", line))]
         scrolled = any(_SCROLLED & {*line[-3:]} for line in lines)
-        if used < width * height // 4 * 0.03 and (cut or scrolled):
-            wasted[path.name] = cut
+        if used_cells < width * height // 4 * 0.03 and (cut or scrolled):
+            wasted[title] = cut
     assert wasted == {}
