@@ -22,8 +22,6 @@ MODULES = {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text()) for pa
 CONNECTION, WRITER, REVIEW = "transport/client.py", "cluster/writer.py", "cluster/access_review.py"
 EXEC = "cluster/exec.py"
 MACHINE = "edit/apply.py"
-OIDC = "transport/oidc.py"
-"""Refreshes a login at an identity provider: that is no cluster."""
 POOLS = "transport/client.py"
 WRITING_METHODS = {"POST", "PUT", "PATCH", "DELETE"}
 
@@ -52,7 +50,7 @@ def imported(tree: ast.AST) -> Iterator[str]:
 
 
 def test_the_modules_are_there() -> None:
-    assert {CONNECTION, WRITER, REVIEW, EXEC, OIDC, POOLS} <= MODULES.keys()
+    assert {CONNECTION, WRITER, REVIEW, EXEC, POOLS} <= MODULES.keys()
     assert len(MODULES) > 100
 
 
@@ -129,14 +127,13 @@ def test_no_other_module_names_a_method_that_changes(module: str) -> None:
     allowed = {
         CONNECTION: {"POST", "PATCH"},
         REVIEW: {"POST"},
-        OIDC: {"POST"},
         "edit/patch.py": {"PATCH"},
     }
     assert named <= allowed.get(module, set())
 
 
 def test_only_the_connection_has_a_pool() -> None:
-    """Whoever talks to a server goes through `Connection`; a login is refreshed at its provider."""
+    """Whoever talks to a server goes through `Connection`."""
     importers = {
         module
         for module, tree in MODULES.items()
@@ -145,7 +142,7 @@ def test_only_the_connection_has_a_pool() -> None:
         )
     }
     assert all(module.startswith("transport/") for module in importers)
-    assert where_called("pool_manager") == {CONNECTION, OIDC}
+    assert where_called("pool_manager") == {CONNECTION}
 
 
 def test_only_one_module_switches_protocols() -> None:

@@ -2,7 +2,7 @@
 
 The first run of a plugin may use the terminal, as with kubectl. Later ones, and those of another cluster of
 the UI, happen while a screen is shown, so they get no standard input, and their stderr becomes the hint of an
-error. Not here: OIDC tokens (oidc.py).
+error.
 
 Source: k8s.io/client-go/tools/clientcmd/client_config.go, transport/round_trippers.go and token_source.go,
 plugin/pkg/client/auth/exec/exec.go and rest/exec.go.
@@ -75,12 +75,14 @@ def load_credentials(context: ResolvedContext, *, secure: bool, has_terminal: bo
             f"The {name} auth plugin has been removed. Please use the {replacement} kubectl/client-go"
             f" credential plugin instead. See {url} for further details"
         )
-    if name != "oidc":
-        raise QosError(f'no Auth Provider found for name "{name}"')
-    from kubectl_qos.transport.oidc import OidcTokens
-
-    tokens = OidcTokens(context, static.pair())
-    return static if static.authorization() else tokens
+    if name == "oidc" and static.authorization():
+        return static
+    if name == "oidc":
+        raise QosError(
+            'the auth provider "oidc" is not supported: it writes new tokens into the kubeconfig',
+            hint="use an exec plugin, such as https://github.com/int128/kubelogin",
+        )
+    raise QosError(f'no Auth Provider found for name "{name}"')
 
 
 def auth_method(user: Entry) -> str:

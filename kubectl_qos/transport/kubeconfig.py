@@ -35,7 +35,7 @@ _Entries = dict[str, dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class ResolvedContext:
-    """A context with its cluster and user, flags included; tokens are written back to `user_file`."""
+    """A context with its cluster and user, flags included."""
 
     context: str
     namespace: str
@@ -43,7 +43,6 @@ class ResolvedContext:
     user: Entry
     cluster_name: str = ""
     user_name: str = ""
-    user_file: Path | None = None
 
 
 @dataclass(slots=True)
@@ -51,7 +50,6 @@ class _MergedConfig:
     files: list[Path] = field(default_factory=list)
     current: str = ""
     entries: dict[str, _Entries] = field(default_factory=lambda: {kind: {} for kind in _PATH_FIELDS})
-    user_files: dict[str, Path] = field(default_factory=dict)
 
 
 def resolve_context(options: ConnectionOptions) -> ResolvedContext:
@@ -74,8 +72,7 @@ def resolve_context(options: ConnectionOptions) -> ResolvedContext:
     namespace = options.namespace or of_context or "default"
     origin = "--namespace" if options.namespace else "the context" if of_context else "default"
     log.log(log.DECISIONS, f'namespace "{namespace}" ({origin})')
-    file = merged.user_files.get(user_name)
-    return ResolvedContext(context_name, namespace, cluster, user, cluster_name, user_name, file)
+    return ResolvedContext(context_name, namespace, cluster, user, cluster_name, user_name)
 
 
 def entry_names(options: ConnectionOptions) -> dict[str, tuple[str, ...]]:
@@ -243,8 +240,6 @@ def _merge(merged: _MergedConfig, file: Path, config: Mapping[str, Any]) -> None
         entries = _entries(config, kind, file)
         known = merged.entries[kind]
         merged.entries[kind] = known | entries | known  # the first one counts, in the order of the files
-        if kind == "users":
-            merged.user_files = dict.fromkeys(entries, file) | merged.user_files
 
 
 def _entries(config: Mapping[str, Any], kind: str, file: Path) -> _Entries:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,7 +20,6 @@ from tests.cluster.plugins import gives, plugin
 from tests.cluster.serving import Serve
 from tests.end_to_end.command import Done, Run
 from tests.end_to_end.verifying import Cluster, recorded
-from tests.transport.oidc_issuer import Issuer, token
 from tests.transport.proxies import ConnectProxy
 
 COMMANDS = (["top", "-A"], ["explain", "pod/web-0", "-n", "shop"], ["version"], ["can-i"], ["bug-report"])
@@ -192,54 +190,6 @@ def test_an_exec_plugin_whose_token_is_not_taken(
     user = plugin(tmp_path, gives(token=secrets("output")))
     server = serve(talkative(secrets, takes=lambda _: False))
     has_log(check("--kubeconfig", config(tmp_path, server, user=user)), "401 Unauthorized in ")
-
-
-@pytest.mark.parametrize("gone", ["", "/token", "/.well-known/openid-configuration"])
-def test_an_openid_login(serve: Serve, tmp_path: Path, secrets: Secrets, check: Any, gone: str) -> None:
-    issuer = Issuer()
-    issuer.good, issuer.fresh = secrets("refresh token"), secrets.add("id token", token(3600, "me"))
-    provider = serve(issuer)
-    issuer.url = f"https://a:{secrets.add('endpoint', 's3cr3t3ndp01nt')}@127.0.0.1:{provider.port}"
-    endpoint = f"{issuer.url}/token?key={secrets('endpoint query')}"
-    if gone:
-        issuer.answers[gone] = Answer(500, b"{}", headers={"Set-Cookie": secrets("cookie of the issuer")})
-    else:
-        discovery = json.dumps({"token_endpoint": endpoint}).encode()
-        issuer.answers["/.well-known/openid-configuration"] = Answer(body=discovery)
-    entries = {
-        "idp-issuer-url": f"https://a:{secrets.add('issuer', 's3cr3t1ssu3r')}@127.0.0.1:{provider.port}",
-        "client-id": "m:e",
-        "client-secret": "s ",
-        "idp-certificate-authority-data": inline(provider.authority.certificate),
-        "refresh-token": issuer.good,
-        "id-token": secrets.add("old id token", token(-60, "old")),
-    }
-    user = {"auth-provider": {"name": "oidc", "config": entries}}
-    path = config(tmp_path, serve(talkative(secrets)), user=user)
-    done = check("--kubeconfig", path, commands=COMMANDS[:1])
-    has_log(done, "POST https://127.0.0.1:" if gone != "/.well-known/openid-configuration" else "500 ")
-    if not gone:
-        has_log(done, "/token?key=<masked>&x=<masked> 200 OK in ")
-        has_log(done, "oidc: the id token was refreshed")
-
-
-@pytest.mark.parametrize(
-    "password", ["s3cr3t-of-the-issuer", "s3cr3t-of-the-issuer/1", "s3cr3t-of-the-issuer?1"]
-)
-@pytest.mark.parametrize("host", ["127.0.0.1:1", "127.0.0.1:99999", "[nonsense"])
-def test_a_login_provider_that_cannot_be_reached(
-    tmp_path: Path, secrets: Secrets, check: Any, host: str, password: str
-) -> None:
-    secrets.add("issuer", password[:20])
-    entries = {
-        "idp-issuer-url": f"https://a:{password}@{host}",
-        "client-id": secrets("client"),
-        "refresh-token": secrets("refresh token"),
-    }
-    user = {"auth-provider": {"name": "oidc", "config": entries}}
-    path = config(tmp_path, "https://127.0.0.1:1", user=user)
-    (done,) = check("--kubeconfig", path, commands=COMMANDS[:1])
-    assert done.err.splitlines()[-1].startswith("Unable to connect to the server: oidc: ")
 
 
 def test_a_proxy(serve: Serve, tmp_path: Path, secrets: Secrets, check: Any) -> None:

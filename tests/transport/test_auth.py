@@ -128,6 +128,18 @@ def test_plain_http_sends_no_credentials(tmp_path: Path) -> None:
     assert b"Impersonate-User: jane" in requested[0]
 
 
+def test_the_legacy_provider_of_oidc_is_refused_unless_there_is_a_token(
+    server: HttpsServer, connect_to: ConnectTo
+) -> None:
+    provider = {"name": "oidc", "config": {"id-token": "x"}}
+    with pytest.raises(QosError, match='"oidc" is not supported') as caught:
+        connect_to(server, user={"auth-provider": provider})
+    assert "kubelogin" in (caught.value.hint or "")
+    user = {"auth-provider": provider, "token": "t"}
+    connect_to(server, user=user).request("GET", "/version").drain_conn()
+    assert sent(server) == "Bearer t"
+
+
 def test_a_client_certificate_inline(
     server: HttpsServer, connect_to: ConnectTo, authority: Authority
 ) -> None:

@@ -42,7 +42,6 @@ def test_the_current_context_decides(tmp_path: Path) -> None:
         user={"token": "admin"},
         cluster_name="test-cluster",
         user_name="test-user",
-        user_file=path,
     )
 
 
