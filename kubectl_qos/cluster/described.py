@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from email.utils import parsedate_to_datetime
+from datetime import datetime
 from itertools import pairwise
 from textwrap import dedent
 from typing import Any, Final
@@ -80,7 +80,11 @@ def described_objects(content: bytes) -> list[dict[str, Any]]:
 
 def _objects(fields: _Fields, name: str) -> Iterator[dict[str, Any]]:
     name = fields["Name"].value or name
-    involved = {"kind": "", "name": name, "namespace": fields["Namespace"].value}
+    involved = {
+        "kind": "Object" if "Name" in fields else "",
+        "name": name,
+        "namespace": fields["Namespace"].value,
+    }
     if not {"Roles", "Capacity", "Allocatable", "System Info"}.isdisjoint(fields):
         involved["kind"] = "Node"
         yield _node(name, fields)
@@ -211,7 +215,9 @@ def _number(text: str) -> int | None:
 
 
 def _time(text: str) -> str | None:
+    """A time in RFC 3339; None for Go's zero time."""
     try:
-        return parsedate_to_datetime(text).isoformat().replace("+00:00", "Z")
+        moment = datetime.strptime(text, "%a, %d %b %Y %H:%M:%S %z")
     except ValueError:
         return None
+    return moment.isoformat().replace("+00:00", "Z") if moment.year > 1 else None

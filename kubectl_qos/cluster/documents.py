@@ -39,6 +39,7 @@ BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _DOCUMENT_START = re.compile(rb"^---(?:[ \t].*)?\r?$", re.MULTILINE)
 _BLANK: Final = re.compile(rb"[ \t\r\n-]*")
 _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
+_KERNEL_LOG: Final = re.compile(rb"invoked oom-killer: |oom-kill:constraint=|out of memory: Kill")
 _NOT_JSON: Final = (msgspec.DecodeError, UnicodeError, RecursionError)
 _START: Final = 4096
 _LONGEST_MANIFEST: Final = 1 << 20
@@ -265,14 +266,22 @@ class ParsedObjects:
         elif _is_json(content):
             for location, part in _split_json(content.removeprefix(BYTE_ORDER_MARK), name):
                 self._add_json_document(part, location)
-        elif not self.is_walked and (described := described_objects(content)):
+        else:
+            self._add_text(content, name)
+
+    def _add_text(self, content: bytes, name: str) -> None:
+        described = [] if self.is_walked else described_objects(content)
+        for raw in described:
+            if "containers" in raw.get("spec", "containers"):
+                self._add(raw, DocumentLocation(name))
+            else:
+                self.partial_pods.append(convert(raw, Pod))
+        if described:
             text = "the text of kubectl describe or kubectl get events, which does not have all"
             self.warnings.append(f"{name}: {text}: {MORE} has more")
-            for raw in described:
-                if "containers" in raw.get("spec", "containers"):
-                    self._add(raw, DocumentLocation(name))
-                else:
-                    self.partial_pods.append(convert(raw, Pod))
+        elif b"apiVersion" not in content and _KERNEL_LOG.search(content) is not None:
+            hint = "kubectl qos kills --kernel-log FILE reads it"
+            self.problems.append(InputError(f"{name}: a kernel log, not an object", hint).at(name))
         else:
             for document in _yaml_documents(content, name, self.problems.append):
                 if document.value is not None:
@@ -325,7 +334,8 @@ class ParsedObjects:
             return
         if not isinstance(raw, Mapping):
             actual = {list: "a list", str: "a text", type(None): "null"}.get(type(raw), repr(raw))
-            self.problems.append(location.error(f"an object was expected, not {actual}"))
+            hint = "kubectl get pods,nodes -A -o json gives a file to read"
+            self.problems.append(location.error(f"an object was expected, not {actual}", hint))
             return
         is_summary = self.objects is None and {"node", "pods"} <= words
         kind = raw.get("kind") or default_kind or (_SUMMARY if is_summary else "")

@@ -188,6 +188,12 @@ def test_what_a_container_requests_is_unknown_where_the_text_does_not_have_it(te
     assert "has a memory limit" not in " ".join(detail_lines(kill))
 
 
+@pytest.mark.parametrize("time", ["Mon, 01 Jan 0001 00:00:00 +0000", "<unknown>", ""])
+def test_a_time_that_is_none(time: str) -> None:
+    (kill,) = kills(POD.replace("Tue, 10 Nov 2026 09:05:10 +0100", time))
+    assert kill.time == ""
+
+
 def test_several_pods_and_one_that_was_evicted() -> None:
     evicted = (
         f"Name:  old\nNamespace:  shop\nNode:  n/\nStatus:  Failed\nReason:  Evicted\nMessage:  {EVICTED}\n"
@@ -265,6 +271,11 @@ def test_other_descriptions_and_manifests_are_not_read_so(tmp_path: Path) -> Non
     )
     with pytest.raises(InputError):
         FileSource([str(file)])
+    log = tmp_path / "dmesg"
+    log.write_text(f"[ 12.5] oom-kill:constraint=CONSTRAINT_NONE,task=a\n[ 12.5] {OOM_KILLING}\n")
+    with pytest.raises(InputError, match="a kernel log") as error:
+        FileSource([str(log)])
+    assert "--kernel-log" in error.value.hint
     manifest = b"apiVersion: v1\nkind: ConfigMap\ndata:\n  x: |\n    Last State: Terminated\n"
     assert [document.value["kind"] for document in plain_documents(manifest, "x")] == ["ConfigMap"]
 

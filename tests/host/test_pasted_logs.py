@@ -313,6 +313,13 @@ def test_a_prefix_whose_message_is_on_the_next_line_has_its_time() -> None:
     assert (report.chosen, report.is_table_whole, another.chosen) == (4711, True, 77)
 
 
+def test_another_report_may_have_begun_where_lines_are_left_out() -> None:
+    later = [line.replace("[ 8523.3", "[ 8524.2") for line in LINES[9:]]
+    first, second = read_log([*LINES[:9], "-----", *later], NOW).reports
+    assert (first.memory.limit_kb, second.memory.limit_kb) == (131072, None)
+    assert report_of([*LINES[:9], "-----", *LINES[9:]]).memory.limit_kb == 131072
+
+
 @pytest.mark.parametrize(
     "entry",
     [

@@ -28,6 +28,8 @@ MOST_TASKS: Final = 65_536
 _LONGEST_PATH: Final = 4_096
 _APART_SECONDS: Final = 1.0
 """From one line of a report to the next: a serial console is slow, and times of day are rounded."""
+_GAP_SECONDS: Final = 0.1
+"""Where a person left lines out, another report may have begun."""
 _REAPED_SECONDS: Final = 60.0
 _BACK_SECONDS: Final = -0.5
 
@@ -157,7 +159,7 @@ class ReportBuilder:
         """Whether the lines before the first victim are still coming."""
         return self._stage < KILLED and not self._is_over
 
-    def is_near(self, record: LogRecord, seconds: float = _APART_SECONDS) -> bool:
+    def is_near(self, record: LogRecord, seconds: float = 0) -> bool:
         """Whether a line may be of this report by its time; without times, whether no line was left out."""
         last = self._last
         if record.uptime is not None and last.uptime is not None:
@@ -169,7 +171,7 @@ class ReportBuilder:
             # A line that has lost its beginning and time may be of any other report.
             is_apart = has_time and (had_time or record.line > self._line + 1)
             return not (self.has_gap or is_apart)
-        return _BACK_SECONDS <= apart <= seconds
+        return _BACK_SECONDS <= apart <= (seconds or (_GAP_SECONDS if self.has_gap else _APART_SECONDS))
 
     def take(self, record: LogRecord) -> bool:
         """Add a line; False if it is not part of this report."""
