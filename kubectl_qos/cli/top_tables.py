@@ -19,7 +19,7 @@ from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import UsageOrigin, origin_of
 from kubectl_qos.present import node_columns, pod_columns
 from kubectl_qos.present.format import NONE, escape
-from kubectl_qos.present.output import Column, RowT, column, find_column
+from kubectl_qos.present.output import Column, Needs, RowT, column, find_column
 from kubectl_qos.present.pod_columns import psi_notes
 from kubectl_qos.present.reasons import (
     eviction_notes,
@@ -99,19 +99,20 @@ class PodTable:
         sort_key = self._sort_column.key if self._sort_column is not None else ""
         keys = list(pod_columns.DEFAULT_KEYS)
         if self._options.format.output == "wide":
-            keys = list(pod_columns.ALL_WIDE_KEYS)
+            keys = list(pod_columns.WIDE_KEYS)
         elif sort_key == "eviction":
-            keys = list(pod_columns.EVICTION_KEYS)
+            keys[keys.index("rank")] = "eviction"
         if self._options.containers:
             keys.insert(keys.index("pod") + 1, "container")
         several = len(rows.nodes) > 1 or self._is_fleet
         if several and scope.node is None and "node" not in keys:
             keys.insert(keys.index("qos"), "node")
-        others = []
+        others = list[str]()
         if rows.sampled is not None and rows.sampled.origin is not UsageOrigin.METRICS_API:
-            others = ["rss", "swap", *(pod_columns.PSI_KEYS if self._options.format.output == "wide" else ())]
+            others = pod_columns.keys_that_need(Needs.SUMMARY)
+            others += pod_columns.keys_that_need(Needs.PSI) if self._options.format.output == "wide" else []
         if any(row.past.peak is not None for row in rows.rows):
-            others += pod_columns.HISTORY_KEYS
+            others += pod_columns.keys_that_need(Needs.HISTORY)
         keys[keys.index("memory") + 1 : keys.index("memory") + 1] = others
         if sort_key and sort_key not in keys:
             keys.insert(len(keys) - 1, sort_key)
@@ -147,7 +148,7 @@ def _labels_of(node: NodeObject | None) -> Mapping[str, str] | None:
 
 def _find_sort_column(options: TableOptions) -> pod_columns.PodColumn | None:
     name = options.sort_by
-    column = find_column(name, pod_columns.BY_KEY, pod_columns.OTHER_NAMES) if name else None
+    column = find_column(name, pod_columns.BY_KEY) if name else None
     if column is not None and column.key == "container" and not options.containers:
         raise UsageError(f"there is no column {name!r} in a table of pods", hint="add --containers")
     return column
@@ -166,7 +167,7 @@ class NodeTable:
                 raise UsageError(f"{flag} selects among pods, not among nodes", hint="kubectl qos top pods")
         self._names, self._options = names, options
         columns, name = node_columns.NODE_COLUMNS, options.sort_by
-        self._sort_column = find_column(name, columns, node_columns.OTHER_NAMES) if name else None
+        self._sort_column = find_column(name, columns) if name else None
         self._keys = self._choose_keys(options.format)
         self._selector = Selector()
         self._has_eviction = not node_columns.EVICTION_KEYS.isdisjoint(self._keys)
@@ -198,7 +199,8 @@ class NodeTable:
         origin, keys = origin_of(snapshot.usage), self._keys
         if origin is UsageOrigin.METRICS_API and not self._options.format.has_every_column:
             sorted_by = self._sort_column.key if self._sort_column is not None else ""
-            keys = [key for key in keys if key == sorted_by or key not in pod_columns.PSI_KEYS]
+            columns = node_columns.NODE_COLUMNS
+            keys = [key for key in keys if key == sorted_by or columns[key].needs is not Needs.PSI]
         return TableView(
             kind="NodeMemory",
             rows=rows,

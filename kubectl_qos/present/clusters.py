@@ -64,7 +64,7 @@ def _updated() -> Column[ClusterRow]:
 
 
 _COLUMNS: Final[tuple[Column[ClusterRow], ...]] = (
-    column("cluster", lambda row: row.name, "the context", width=12),
+    column("cluster", lambda row: row.name, "the context", width=12, names=("name", "context")),
     column("version", lambda row: row.version or None, "the server's version", width=8, empty=_NOTHING),
     column("nodes", lambda row: row.nodes, "nodes that are ready, of all", NUMBER, cell=nodes_text),
     column(
@@ -74,6 +74,7 @@ _COLUMNS: Final[tuple[Column[ClusterRow], ...]] = (
         width=16,
         cell=worst_text,
         sort_key=worst_first,
+        names=("worst",),
     ),
     column("used_percent", _used_percent, "its memory in use", PERCENT, header="%USED"),
     column(

@@ -70,10 +70,12 @@ _OF_PODS: Final[tuple[GroupColumn, ...]] = (
 )
 
 _WORKLOAD: Final[tuple[GroupColumn, ...]] = (
-    column("namespace", lambda row: row.key.namespace, "the workload's namespace", width=11),
+    column("namespace", lambda row: row.key.namespace, "the workload's namespace", width=11, names=("ns",)),
     column("kind", lambda row: row.key.kind, "Deployment, StatefulSet and so on", width=11),
     column("workload", lambda row: row.key.name, "the workload's name", width=20),
 )
-_NAMESPACE: Final[GroupColumn] = column("namespace", lambda row: row.key, "the namespace's name", width=11)
+_NAMESPACE: Final[GroupColumn] = column(
+    "namespace", lambda row: row.key, "the namespace's name", width=11, names=("ns", "name")
+)
 WORKLOAD_COLUMNS: Final = {one.key: one for one in (*_WORKLOAD, *_OF_PODS)}
 NAMESPACE_COLUMNS: Final = {one.key: one for one in (_NAMESPACE, *_OF_PODS)}

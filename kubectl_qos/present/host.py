@@ -59,10 +59,11 @@ _COLUMNS: Final[tuple[Column[ProcessRow], ...]] = (
         "what the formula gives",
         NUMBER,
         field="expectedOOMScore",
+        wide=1,
     ),
     column("adj", lambda row: row.process.adj, "oom_score_adj", NUMBER, field="oomScoreAdj"),
     column("rss", lambda row: row.process.rss_bytes, "resident memory: anonymous, files, shared", BYTES),
-    column("anon", lambda row: row.process.anon_bytes, "its anonymous part", BYTES),
+    column("anon", lambda row: row.process.anon_bytes, "its anonymous part", BYTES, wide=1),
     column("swap", lambda row: row.process.swap_bytes, "swapped memory", BYTES),
     column(
         "page_tables",
@@ -70,36 +71,39 @@ _COLUMNS: Final[tuple[Column[ProcessRow], ...]] = (
         "page tables, which count too",
         BYTES,
         header="PTE",
+        wide=1,
     ),
-    column("dying", lambda row: row.dying, "how many processes die, by memory.oom.group", NUMBER),
+    column("dying", lambda row: row.dying, "how many processes die, by memory.oom.group", NUMBER, wide=1),
     column(
         "container",
         lambda row: row.container or None,
         "the container, by its id without --names",
         cell=_container_text,
     ),
-    column("namespace", lambda row: row.named and row.named.namespace, "the pod's namespace, with --names"),
+    column(
+        "namespace",
+        lambda row: row.named and row.named.namespace,
+        "the pod's namespace, with --names",
+        wide=1,
+    ),
     column(
         "pod",
         lambda row: row.named and row.named.name,
         "the pod, by the beginning of its UID without --names",
         cell=_pod_text,
     ),
-    column("pod_uid", lambda row: row.pod and row.pod.pod_uid, "the pod's UID"),
+    column("pod_uid", lambda row: row.pod and row.pod.pod_uid, "the pod's UID", wide=1),
     column(
         "qos", lambda row: row.pod and row.pod.qos.value, "the class of the pod's cgroup", field="qosClass"
     ),
     column("command", lambda row: row.process.comm, "the command's name"),
-    column("command_line", lambda row: row.process.cmdline, "the command with its arguments"),
-)
-_DEFAULT_KEYS: Final = frozenset(
-    {"rank", "pid", "score", "adj", "rss", "swap", "container", "pod", "qos", "command"}
+    column("command_line", lambda row: row.process.cmdline, "the command with its arguments", wide=1),
 )
 
 
 def host_columns(*, every: bool) -> list[Column[ProcessRow]]:
     """The columns of the table, or `every` one."""
-    return [one for one in _COLUMNS if every or one.key in _DEFAULT_KEYS]
+    return [one for one in _COLUMNS if every or one.is_default]
 
 
 def host_notes(view: HostView, rows: Iterable[ProcessRow], kernel: Kernel, *, all_shown: bool) -> list[str]:

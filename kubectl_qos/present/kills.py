@@ -507,12 +507,9 @@ _NOTABLE: Final = 4
 _USERS: Final = 3
 
 
-_NARROW: Final = frozenset({"time", "namespace", "pod", "container", "by", "sure", "score", "freed", "node"})
-
-
 def columns(*, wide: bool) -> tuple[Column[Kill], ...]:
     """The columns of the table; `wide` are all of them."""
-    return tuple(one for one in _COLUMNS if wide or one.key in _NARROW)
+    return tuple(one for one in _COLUMNS if wide or one.is_default)
 
 
 def aged_columns() -> tuple[Column[Kill], ...]:
@@ -579,8 +576,8 @@ _COLUMNS: Final[tuple[Column[Kill], ...]] = (
     column("score", lambda kill: kill.score, "its oom_score then", NUMBER),
     column("freed", lambda kill: kill.freed_bytes, "memory of the killed processes", BYTES, width=6),
     column("node", lambda kill: kill.node or None, "the node", width=10, empty=UNKNOWN),
-    column("exit", lambda kill: kill.exit_code, "the exit code", NUMBER, empty=NONE),
-    column("reason", lambda kill: kill.reason or None, "the status' reason", width=10),
+    column("exit", lambda kill: kill.exit_code, "the exit code", NUMBER, empty=NONE, wide=1),
+    column("reason", lambda kill: kill.reason or None, "the status' reason", width=10, wide=1),
     column(
         "victim",
         lambda kill: kill.report.victim.pid if kill.report is not None and kill.report.victim else None,
@@ -588,6 +585,7 @@ _COLUMNS: Final[tuple[Column[Kill], ...]] = (
         width=14,
         cell=_victim_text,
         sort_key=_victim_text,
+        wide=1,
     ),
     column(
         "place",
@@ -596,5 +594,6 @@ _COLUMNS: Final[tuple[Column[Kill], ...]] = (
         width=8,
         cell=_place_text,
         sort_key=_place_text,
+        wide=1,
     ),
 )

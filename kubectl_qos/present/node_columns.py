@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from kubectl_qos.analysis.node_table import NodeRow, percent, trouble_first
 from kubectl_qos.present.format import NONE, UNKNOWN, binary, escape
 from kubectl_qos.present.next_death import AT_MOST, distance, killed_by, victim
-from kubectl_qos.present.output import BYTES, NUMBER, PERCENT, Column, column
+from kubectl_qos.present.output import BYTES, NUMBER, PERCENT, Column, Needs, column
 from kubectl_qos.present.pod_columns import PSI_COLUMNS
 from kubectl_qos.present.reasons import CLASSES
 from kubectl_qos.qos.qos_class import QosClass
@@ -28,7 +28,8 @@ def _share(key: str, value: Callable[[NodeRow], float | None], text: str, header
 
 def _used_by(qos: QosClass, what: str) -> NodeColumn:
     header, text = f"MEM_{CLASSES[qos].letter}", f"{what} by {qos.value} pods"
-    return column(qos.name.lower(), lambda row: row.used(qos), text, BYTES, header=header)
+    names = (qos.value.lower(),)
+    return column(qos.name.lower(), lambda row: row.used(qos), text, BYTES, header=header, names=names)
 
 
 def _no_victim(row: NodeRow) -> str:
@@ -65,7 +66,7 @@ def _death_text(row: NodeRow) -> str:
 
 
 _COLUMNS: Final[tuple[NodeColumn, ...]] = (
-    column("node", lambda row: row.name, "the node's name", width=12),
+    column("node", lambda row: row.name, "the node's name", width=12, names=("name",)),
     column("pods", lambda row: row.memory.pods, "how many of its pods have not ended", NUMBER),
     _used_by(QosClass.GUARANTEED, "memory in use (working set)"),
     _used_by(QosClass.BURSTABLE, "memory in use"),
@@ -75,9 +76,13 @@ _COLUMNS: Final[tuple[NodeColumn, ...]] = (
         lambda row: row.used_bytes,
         "memory in use, as kubectl top nodes shows it; that of pods alone where OWN is unknown",
         BYTES,
+        wide=1,
+        names=("memory", "mem", "usage"),
     ),
-    column("own", lambda row: row.own, "what the node itself uses beside its pods", BYTES),
-    column("capacity", lambda row: row.capacity, "the machine's memory", BYTES),
+    column(
+        "own", lambda row: row.own, "what the node itself uses beside its pods", BYTES, needs=Needs.VALUES
+    ),
+    column("capacity", lambda row: row.capacity, "the machine's memory", BYTES, wide=1),
     column(
         "used_percent",
         lambda row: row.used_percent,
@@ -85,8 +90,14 @@ _COLUMNS: Final[tuple[NodeColumn, ...]] = (
         PERCENT,
         header="%USED",
     ),
-    column("requests", lambda row: row.memory.requests_bytes, "memory requests of all pods", BYTES),
-    column("allocatable", lambda row: row.allocatable, "what pods can request in total", BYTES),
+    column("requests", lambda row: row.memory.requests_bytes, "memory requests of all pods", BYTES, wide=1),
+    column(
+        "allocatable",
+        lambda row: row.allocatable,
+        "what pods can request in total",
+        BYTES,
+        needs=Needs.VALUES,
+    ),
     column(
         "requests_percent",
         lambda row: percent(row.memory.requests_bytes, row.allocatable),
@@ -94,7 +105,7 @@ _COLUMNS: Final[tuple[NodeColumn, ...]] = (
         PERCENT,
         header="%REQ",
     ),
-    column("limits", lambda row: row.memory.limits_bytes, "memory limits of all pods", BYTES),
+    column("limits", lambda row: row.memory.limits_bytes, "memory limits of all pods", BYTES, wide=1),
     _share(
         "limits_percent",
         lambda row: percent(row.memory.limits_bytes, row.capacity),
@@ -107,12 +118,14 @@ _COLUMNS: Final[tuple[NodeColumn, ...]] = (
         "how many pods have a container without a memory limit",
         NUMBER,
         field="unlimitedPods",
+        wide=1,
     ),
     column(
         "worst",
         lambda row: row.memory.worst_bytes,
         "memory in use if every container with a limit reaches it and the others stay as they are",
         BYTES,
+        wide=1,
     ),
     _share(
         "worst_percent",
@@ -127,6 +140,7 @@ _COLUMNS: Final[tuple[NodeColumn, ...]] = (
         BYTES,
         field="evictionHardBytes",
         empty=lambda row: NONE if row.capacity else UNKNOWN,
+        wide=1,
     ),
     column(
         "to_eviction",
@@ -135,6 +149,7 @@ _COLUMNS: Final[tuple[NodeColumn, ...]] = (
         BYTES,
         empty=lambda row: NONE if row.eviction is None and row.capacity else UNKNOWN,
         ascending=True,
+        wide=1,
     ),
     column(
         "soft_eviction",
@@ -144,6 +159,7 @@ _COLUMNS: Final[tuple[NodeColumn, ...]] = (
         field="evictionSoftBytes",
         empty=_no_threshold,
         header="SOFT",
+        wide=1,
     ),
     column(
         "to_soft_eviction",
@@ -153,6 +169,7 @@ _COLUMNS: Final[tuple[NodeColumn, ...]] = (
         empty=lambda row: _no_threshold(row) if row.soft_eviction is None else UNKNOWN,
         ascending=True,
         header="TO_SOFT",
+        needs=Needs.VALUES,
     ),
     column(
         "eviction_configured",
@@ -161,6 +178,7 @@ _COLUMNS: Final[tuple[NodeColumn, ...]] = (
         cell=lambda row: "yes" if row.configured else "no",
         sort_key=lambda row: not row.configured,
         header="CONFIGURED",
+        needs=Needs.VALUES,
     ),
     column(
         "pressure",
@@ -179,6 +197,7 @@ _COLUMNS: Final[tuple[NodeColumn, ...]] = (
         width=8,
         empty=_no_victim,
         header="SCORE",
+        wide=1,
     ),
     column(
         "victim_qos",
@@ -189,6 +208,7 @@ _COLUMNS: Final[tuple[NodeColumn, ...]] = (
         empty=_no_victim,
         sort_key=lambda row: (row.victim is None, row.victim and row.victim.qos.value),
         header="QOS",
+        needs=Needs.VALUES,
     ),
     column(
         "victim_others",
@@ -198,6 +218,7 @@ _COLUMNS: Final[tuple[NodeColumn, ...]] = (
         width=8,
         empty=_no_victim,
         header="OTHERS",
+        needs=Needs.VALUES,
     ),
     column(
         "kernel_victim",
@@ -206,6 +227,8 @@ _COLUMNS: Final[tuple[NodeColumn, ...]] = (
         width=24,
         cell=_victim_text,
         sort_key=lambda row: (row.victim is None, _victim_name(row) or "", row.name),
+        wide=1,
+        names=("victim",),
     ),
     column(
         "death_in",
@@ -216,6 +239,7 @@ _COLUMNS: Final[tuple[NodeColumn, ...]] = (
         cell=lambda row: _no_victim(row) if row.death is None else distance(row.death),
         ascending=True,
         header="IN",
+        needs=Needs.VALUES,
     ),
     column(
         "death_by",
@@ -225,6 +249,7 @@ _COLUMNS: Final[tuple[NodeColumn, ...]] = (
         empty=_no_victim,
         sort_key=lambda row: (row.death is None, row.death and killed_by(row.death)),
         header="BY",
+        needs=Needs.VALUES,
     ),
     column(
         "next_death",
@@ -233,36 +258,19 @@ _COLUMNS: Final[tuple[NodeColumn, ...]] = (
         width=24,
         cell=_death_text,
         sort_key=lambda row: (row.death is None, row.death and row.death.distance_bytes, row.name),
+        names=("death",),
     ),
 )
 
 _DISTANCES: Final = {"to_eviction", "to_soft_eviction"}
 NODE_COLUMNS: Final = {one.key: _bounded(one) if one.key in _DISTANCES else one for one in _COLUMNS}
 
-DEFAULT_KEYS: Final = (
-    *("node", "pods", "guaranteed", "burstable", "best_effort"),
-    *("used_percent", "requests_percent", "limits_percent", "worst_percent", "pressure", "next_death"),
+DEFAULT_KEYS: Final = tuple(key for key, one in NODE_COLUMNS.items() if one.is_default)
+WIDE_KEYS: Final = tuple(
+    key for key, one in NODE_COLUMNS.items() if one.is_default or one.wide or one.needs is Needs.PSI
 )
-_NOT_WIDE: Final = {
-    *("own", "allocatable", "to_soft_eviction", "eviction_configured"),
-    *("victim_qos", "victim_others", "death_in", "death_by"),
-}
-WIDE_KEYS: Final = tuple(key for key in NODE_COLUMNS if key not in _NOT_WIDE)
 EVICTION_KEYS: Final = frozenset(key for key in NODE_COLUMNS if "eviction" in key)
 """Those that depend on the kubelet's configuration."""
-
-OTHER_NAMES: Final = {
-    "name": "node",
-    "memory": "used",
-    "mem": "used",
-    "usage": "used",
-    "besteffort": "best_effort",
-    "score": "victim_score",
-    "qos": "victim_qos",
-    "victim": "kernel_victim",
-    "death": "next_death",
-    **{one.header.lower(): one.key for one in _COLUMNS},
-}
 
 FILLS: Final = {QosClass.GUARANTEED: "█", QosClass.BURSTABLE: "▓", QosClass.BEST_EFFORT: "░"}
 FREE: Final = " "

@@ -128,6 +128,16 @@ class ColumnType(StrEnum):
     """One of its choices, from the least to the most."""
 
 
+class Needs(StrEnum):
+    """What has to be known, or asked for, before a column is in a table."""
+
+    VALUES = "a format for programs, which has every column"
+    CONTAINERS = "a row for each container"
+    SUMMARY = "usage that kubelets measured"
+    PSI = "pressure that kubelets measured"
+    HISTORY = "a store of metrics"
+
+
 WORDS: Final = ColumnType.WORDS
 NUMBER: Final = ColumnType.NUMBER
 BYTES: Final = ColumnType.BYTES
@@ -139,7 +149,9 @@ class Column(Generic[RowT]):
     """One column of a table. `cell` is what people read, `value` what JSON and CSV have, under `field`.
 
     `sort_key` orders ascending by what the column means; unknown values come last. `width` is what the UI
-    reserves at least; `choices` are the only possible words.
+    reserves at least; `choices` are the only possible words, `names` what else the column is called in flags
+    and filters. It is in every table, unless it is one of those that -o wide adds, in the order of `wide`, or
+    `needs` something: values that only a kubelet or a store has, or a format that has every column.
     """
 
     key: str
@@ -153,6 +165,14 @@ class Column(Generic[RowT]):
     help: str
     type: ColumnType = WORDS
     choices: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    wide: int = 0
+    needs: Needs | None = None
+
+    @property
+    def is_default(self) -> bool:
+        """Whether it is in every table."""
+        return not self.wide and self.needs is None
 
 
 def largest_first(value: float | None) -> float:
@@ -175,6 +195,9 @@ def column(
     cell: Callable[[RowT], str] | None = None,
     sort_key: Callable[[RowT], Any] | None = None,
     choices: tuple[str, ...] = (),
+    names: tuple[str, ...] = (),
+    wide: int = 0,
+    needs: Needs | None = None,
 ) -> Column[RowT]:
     """A column whose cell, alignment and order follow from the type of its values.
 
@@ -218,6 +241,9 @@ def column(
         help,
         type,
         choices,
+        names,
+        wide,
+        needs,
     )
 
 
@@ -229,16 +255,14 @@ _SHOW: Final[Mapping[ColumnType, Callable[[Any], str]]] = {
 }
 
 
-def find_column(
-    name: str, columns: Mapping[str, Column[RowT]], other_names: Mapping[str, str]
-) -> Column[RowT]:
-    """The column of a name. Raises UsageError with those that exist."""
+def find_column(name: str, columns: Mapping[str, Column[RowT]]) -> Column[RowT]:
+    """The column of a key, a header, a field or another name. Raises UsageError with those that exist."""
     key = name.lower().replace("-", "_")
-    fields = {one.field.lower(): one.key for one in columns.values()}
-    key = other_names.get(key) or fields.get(key, key)
-    if key not in columns:
+    named = {other: one for one in columns.values() for other in (one.header.lower(), one.field.lower())}
+    named |= {other: one for one in columns.values() for other in one.names} | dict(columns)
+    if key not in named:
         raise UsageError(f"there is no column {name!r} to sort by", hint=f"columns are: {', '.join(columns)}")
-    return columns[key]
+    return named[key]
 
 
 class Table(Generic[RowT]):

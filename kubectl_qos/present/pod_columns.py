@@ -7,7 +7,7 @@ from typing import Any, Final
 from kubectl_qos.analysis.pod_table import PodRow, kill_order, row_risk
 from kubectl_qos.k8s.usage import UsageOrigin
 from kubectl_qos.present.format import NONE, UNKNOWN, escape, eta, mebibytes, psi_text
-from kubectl_qos.present.output import BYTES, NUMBER, PERCENT, Align, Column, ColumnType, column
+from kubectl_qos.present.output import BYTES, NUMBER, PERCENT, Align, Column, ColumnType, Needs, column
 from kubectl_qos.qos.flags import WORDS, Flag
 from kubectl_qos.qos.oom_score import is_critical
 from kubectl_qos.qos.qos_class import QosClass
@@ -56,16 +56,16 @@ PSI_COLUMNS: Final[tuple[Column[Any], ...]] = tuple(
         PERCENT,
         field=f"psiSome{seconds}Percent",
         cell=lambda row, key=f"psi{seconds}": psi_text(getattr(row, key)),  # type: ignore[misc]
+        needs=Needs.PSI,
     )
     for seconds in (10, 60)
 )
 """Of rows with `psi10` and `psi60`: pressure stall information of memory."""
-PSI_KEYS: Final = tuple(one.key for one in PSI_COLUMNS)
 
 
 def psi_notes(shown: Iterable[str], rows: Iterable[Any], origin: UsageOrigin) -> Iterator[str]:
     """What PSI columns that are shown are, and why they have no values."""
-    if set(PSI_KEYS).isdisjoint(shown):
+    if {one.key for one in PSI_COLUMNS}.isdisjoint(shown):
         return
     if origin is UsageOrigin.METRICS_API:
         yield "PSI10 and PSI60: the metrics API has no pressure; --usage=summary and --usage=prometheus have"
@@ -91,10 +91,16 @@ ALL_COLUMNS: Final[tuple[PodColumn, ...]] = (
         cell=lambda row: "~" if row.is_provisional else rank_text(row.rank, tied=row.tied),
         sort_key=kill_order,
     ),
-    column("namespace", lambda row: row.pod.metadata.namespace, "the pod's namespace", width=11),
-    column("pod", lambda row: row.name, "the pod's name", width=24),
-    column("container", lambda row: row.container, "the container's name", width=12),
-    column("node", lambda row: row.node, "the pod's node", width=12),
+    column(
+        "namespace",
+        lambda row: row.pod.metadata.namespace,
+        "the pod's namespace",
+        width=11,
+        names=("ns",),
+    ),
+    column("pod", lambda row: row.name, "the pod's name", width=24, names=("name",)),
+    column("container", lambda row: row.container, "the container's name", width=12, needs=Needs.CONTAINERS),
+    column("node", lambda row: row.node, "the pod's node", width=12, wide=3),
     column(
         "qos",
         lambda row: row.qos.value,
@@ -103,6 +109,7 @@ ALL_COLUMNS: Final[tuple[PodColumn, ...]] = (
         width=10,
         sort_key=lambda row: _CLASSES.index(row.qos.value),
         choices=QOS_CHOICES,
+        names=("class",),
     ),
     column(
         "oom_score_adj",
@@ -111,6 +118,7 @@ ALL_COLUMNS: Final[tuple[PodColumn, ...]] = (
         NUMBER,
         empty=lambda row: NONE if row.adj_range is None else "{}..{}".format(*row.adj_range),
         header="OOM_ADJ",
+        names=("adj",),
     ),
     column(
         "oom_score",
@@ -118,8 +126,9 @@ ALL_COLUMNS: Final[tuple[PodColumn, ...]] = (
         "/proc/PID/oom_score of that container",
         NUMBER,
         empty=lambda row: NONE if row.windows else UNKNOWN,
+        names=("score",),
     ),
-    column("memory", lambda row: row.memory, "memory in use (working set)", BYTES),
+    column("memory", lambda row: row.memory, "memory in use (working set)", BYTES, names=("mem", "usage")),
     column(
         "dies",
         lambda row: row.worst if row.rank is not None else None,
@@ -128,6 +137,7 @@ ALL_COLUMNS: Final[tuple[PodColumn, ...]] = (
         width=8,
         empty=NONE,
         sort_key=lambda row: (row.rank is None, row.worst),
+        wide=1,
     ),
     column(
         "frees",
@@ -136,9 +146,12 @@ ALL_COLUMNS: Final[tuple[PodColumn, ...]] = (
         BYTES,
         field="freedBytes",
         empty=lambda row: NONE if row.rank is None else UNKNOWN,
+        wide=2,
     ),
-    column("rss", lambda row: row.rss, "anonymous memory in use (--usage=summary)", BYTES),
-    column("swap", lambda row: row.swap, "swap in use (--usage=summary)", BYTES),
+    column(
+        "rss", lambda row: row.rss, "anonymous memory in use (--usage=summary)", BYTES, needs=Needs.SUMMARY
+    ),
+    column("swap", lambda row: row.swap, "swap in use (--usage=summary)", BYTES, needs=Needs.SUMMARY),
     *PSI_COLUMNS,
     column("request", lambda row: row.request, "memory request of the whole pod", BYTES, empty=NONE),
     column(
@@ -160,6 +173,7 @@ ALL_COLUMNS: Final[tuple[PodColumn, ...]] = (
         "limit_container",
         lambda row: row.limit_container,
         "that container; none where the pod has only one, or the limit is that of the whole pod",
+        needs=Needs.VALUES,
     ),
     RESTARTS,
     column(
@@ -168,6 +182,7 @@ ALL_COLUMNS: Final[tuple[PodColumn, ...]] = (
         "the pod's priority: it matters for eviction, not for the kernel",
         NUMBER,
         width=10,
+        wide=4,
     ),
     column(
         "eviction",
@@ -177,6 +192,7 @@ ALL_COLUMNS: Final[tuple[PodColumn, ...]] = (
         field="evictionRank",
         empty=lambda row: "never" if is_critical(row.pod) else UNKNOWN,
         ascending=True,
+        wide=5,
     ),
     column(
         "age",
@@ -186,6 +202,7 @@ ALL_COLUMNS: Final[tuple[PodColumn, ...]] = (
         field="creationTimestamp",
         width=6,
         sort_key=lambda row: row.pod.metadata.creation_timestamp or "~",
+        wide=6,
     ),
     column(
         "risk",
@@ -195,6 +212,7 @@ ALL_COLUMNS: Final[tuple[PodColumn, ...]] = (
         width=6,
         sort_key=lambda row: -row_risk(row),
         choices=WORDS,
+        wide=7,
     ),
     column(
         "flags",
@@ -209,8 +227,20 @@ ALL_COLUMNS: Final[tuple[PodColumn, ...]] = (
 
 
 HISTORY_COLUMNS: Final[tuple[PodColumn, ...]] = (
-    column("peak", lambda row: row.past.peak, "the most memory seen, of each container (Prometheus)", BYTES),
-    column("p99", lambda row: row.past.p99, "the 99th percentile of memory (Prometheus)", BYTES),
+    column(
+        "peak",
+        lambda row: row.past.peak,
+        "the most memory seen, of each container (Prometheus)",
+        BYTES,
+        needs=Needs.HISTORY,
+    ),
+    column(
+        "p99",
+        lambda row: row.past.p99,
+        "the 99th percentile of memory (Prometheus)",
+        BYTES,
+        needs=Needs.HISTORY,
+    ),
     column(
         "growth",
         lambda row: None if row.past.growth is None else round(row.past.growth * 3600),
@@ -218,6 +248,7 @@ HISTORY_COLUMNS: Final[tuple[PodColumn, ...]] = (
         NUMBER,
         field="growthBytesPerHour",
         cell=lambda row: f"+{mebibytes(round(row.past.growth * 3600))}/h" if row.past.growth else "-",
+        needs=Needs.HISTORY,
     ),
     column(
         "eta",
@@ -227,10 +258,10 @@ HISTORY_COLUMNS: Final[tuple[PodColumn, ...]] = (
         field="etaSeconds",
         cell=lambda row: eta(row.past.eta) or "-",
         ascending=True,
+        needs=Needs.HISTORY,
     ),
 )
 """Of pods whose history a store of metrics has."""
-HISTORY_KEYS: Final = tuple(column.key for column in HISTORY_COLUMNS)
 BY_KEY: Final = {column.key: column for column in (*ALL_COLUMNS, *HISTORY_COLUMNS)}
 DESIRED_COLUMNS: Final[tuple[PodColumn, ...]] = (
     column("desired_request", lambda row: row.desired[0], "the request of an unfinished resize", BYTES),
@@ -239,33 +270,12 @@ DESIRED_COLUMNS: Final[tuple[PodColumn, ...]] = (
 """In JSON, YAML and CSV alone, which have every column."""
 VALUE_COLUMNS: Final = (*ALL_COLUMNS, *HISTORY_COLUMNS, *DESIRED_COLUMNS)
 
-_DEATH: Final = ("dies", "frees")
-_ONLY_WIDE: Final = ("node", "priority", "eviction", "age")
-_NOT_DEFAULT: Final = {
-    *_ONLY_WIDE,
-    *_DEATH,
-    *HISTORY_KEYS,
-    "container",
-    "rss",
-    "swap",
-    *PSI_KEYS,
-    "limit_container",
-    "risk",
-}
-DEFAULT_KEYS: Final = tuple(key for key in BY_KEY if key not in _NOT_DEFAULT)
-WIDE_KEYS: Final = (*DEFAULT_KEYS[:-1], *_DEATH, *_ONLY_WIDE, "flags")
-ALL_WIDE_KEYS: Final = (*WIDE_KEYS[:-1], "risk", "flags")
-"""Those of the widest output of the command line."""
-EVICTION_KEYS: Final = tuple("eviction" if key == "rank" else key for key in DEFAULT_KEYS)
+DEFAULT_KEYS: Final = tuple(key for key, column in BY_KEY.items() if column.is_default)
+_ADDED: Final = sorted((column for column in BY_KEY.values() if column.wide), key=attrgetter("wide"))
+WIDE_KEYS: Final = (*DEFAULT_KEYS[:-1], *(column.key for column in _ADDED), *DEFAULT_KEYS[-1:])
+"""Those that -o wide adds stand before the flags."""
 
-OTHER_NAMES: Final = {
-    "adj": "oom_score_adj",
-    "oom_adj": "oom_score_adj",
-    "score": "oom_score",
-    "mem": "memory",
-    "usage": "memory",
-    "class": "qos",
-    "name": "pod",
-    "%limit": "limit_percent",
-    "ns": "namespace",
-}
+
+def keys_that_need(needs: Needs) -> list[str]:
+    """The columns that are shown where something is known."""
+    return [key for key, column in BY_KEY.items() if column.needs is needs]

@@ -21,7 +21,7 @@ from kubectl_qos.k8s.quantity import Quantity, parse_duration, parse_time
 from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.present.format import age, mebibytes
 from kubectl_qos.present.output import Column, ColumnType, find_column
-from kubectl_qos.present.pod_columns import BY_KEY, OTHER_NAMES
+from kubectl_qos.present.pod_columns import BY_KEY
 from kubectl_qos.tui.matching import SafePattern, is_plain
 from kubectl_qos.tui.view_model import ViewModel
 
@@ -44,22 +44,21 @@ _COMPARE: Final[dict[str, Callable[[Any, Any], bool]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """What a filter of one list can refer to: its columns by key, their other names, and labels."""
+    """What a filter of one list can refer to: its columns by key, and labels."""
 
     columns: Mapping[str, Column[Any]]
-    other_names: Mapping[str, str]
     labels: Callable[[Any], Mapping[str, str] | None] | None
 
     def column(self, name: str) -> Column[Any]:
         """The column of a name. Raises InputError with the columns that exist."""
         try:
-            return find_column(name, self.columns, self.other_names)
+            return find_column(name, self.columns)
         except UsageError:
             hint = f"columns are: {', '.join(self.columns)}"
             raise InputError(f"unknown column {name!r}", hint=hint) from None
 
 
-PODS: Final = Fields(BY_KEY, OTHER_NAMES, lambda row: row.pod.metadata.labels)
+PODS: Final = Fields(BY_KEY, lambda row: row.pod.metadata.labels)
 
 
 @dataclass(frozen=True, slots=True)

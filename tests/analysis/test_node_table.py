@@ -20,7 +20,6 @@ from kubectl_qos.present.node_columns import (
     DEFAULT_KEYS,
     EVICTION_KEYS,
     NODE_COLUMNS,
-    OTHER_NAMES,
     WIDE_KEYS,
 )
 from kubectl_qos.present.output import Column, find_column, table
@@ -229,7 +228,7 @@ def test_the_tables_are_made_of_the_columns_that_there_are() -> None:
 
 def test_a_column_is_named_by_key_header_or_short_form() -> None:
     def find(name: str) -> Column[NodeRow]:
-        return find_column(name, NODE_COLUMNS, OTHER_NAMES)
+        return find_column(name, NODE_COLUMNS)
 
     for column in NODE_COLUMNS.values():
         assert find(column.header) is find(column.key) is column

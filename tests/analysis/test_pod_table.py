@@ -12,7 +12,7 @@ from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.snapshot import Missing, Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
 from kubectl_qos.present.output import aligned, find_column, table
-from kubectl_qos.present.pod_columns import ALL_COLUMNS, BY_KEY, OTHER_NAMES
+from kubectl_qos.present.pod_columns import ALL_COLUMNS, BY_KEY
 from kubectl_qos.present.reasons import WITHOUT_USAGE, pod_table_notes
 from kubectl_qos.qos.flags import Flag, Risk
 
@@ -213,9 +213,9 @@ def test_every_column_has_cells_values_and_an_order(column: object) -> None:
 
 def test_a_column_is_named_by_key_header_or_short_form() -> None:
     for name in ("OOM_SCORE", "score"):
-        assert find_column(name, BY_KEY, OTHER_NAMES) is BY_KEY["oom_score"]
+        assert find_column(name, BY_KEY) is BY_KEY["oom_score"]
     with pytest.raises(UsageError, match="no column 'nope'"):
-        find_column("nope", BY_KEY, OTHER_NAMES)
+        find_column("nope", BY_KEY)
 
 
 def test_tables_align_numbers_right_and_leave_no_space_at_the_end() -> None:

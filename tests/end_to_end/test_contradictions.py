@@ -70,7 +70,7 @@ from tests.qos.recorded import node_of, pods_c, processes_c, rows_of, setup_c
 
 ROOT: Final = Path(__file__).parents[2]
 WIDTH: Final = 10_000
-COLUMNS: Final = [pod_columns.BY_KEY[key] for key in pod_columns.ALL_WIDE_KEYS]
+COLUMNS: Final = [pod_columns.BY_KEY[key] for key in pod_columns.WIDE_KEYS]
 
 
 def statements(snapshot: Snapshot, now: datetime) -> Iterator[Claim]:

@@ -9,8 +9,8 @@ from kubectl_qos.analysis.pod_table import PodRow, build_rows
 from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.format import shortened
-from kubectl_qos.present.output import Align, column
-from kubectl_qos.present.pod_columns import HISTORY_KEYS, PSI_KEYS, WIDE_KEYS
+from kubectl_qos.present.output import Align, Needs, column
+from kubectl_qos.present.pod_columns import WIDE_KEYS, keys_that_need
 from kubectl_qos.tui.lists.panes import NAMESPACE_COLUMNS, NODE_COLUMNS, group_layout, group_token
 from kubectl_qos.tui.lists.pods import (
     BARS_FROM,
@@ -28,6 +28,9 @@ from kubectl_qos.tui.widgets.table import TOKENS, fitted
 from tests.tui.sources import demo, one_cluster, renamed
 
 PODS = PodList(Trends())
+PSI_KEYS = keys_that_need(Needs.PSI)
+SHOWN = [key for key in WIDE_KEYS if key != "risk"]
+"""The risk is in the colours of a row."""
 
 
 def rows() -> tuple[PodRow, ...]:
@@ -56,8 +59,8 @@ def test_the_more_important_a_column_the_longer_it_stays() -> None:
     for widths in (range(20, BARS_FROM), range(BARS_FROM, COMPACT_BELOW), range(COMPACT_BELOW, 260)):
         shown = [set(keys(View(), available)) for available in widths]
         assert all(narrower <= wider for narrower, wider in pairwise(shown))
-    assert set(IMPORTANCE.split()) == {*WIDE_KEYS, *PSI_KEYS, "trend", *HISTORY_KEYS}
-    assert shown[-1] == {*WIDE_KEYS} - {"eviction", "node"}, "what nothing is known of takes no room"
+    assert set(IMPORTANCE.split()) == {*SHOWN, *PSI_KEYS, "trend", *keys_that_need(Needs.HISTORY)}
+    assert shown[-1] == {*SHOWN} - {"eviction", "node"}, "what nothing is known of takes no room"
 
 
 def test_at_80_columns_rank_pod_class_score_and_memory_are_there() -> None:
@@ -74,7 +77,7 @@ def test_in_one_namespace_what_a_death_frees_takes_the_place_of_its_name() -> No
 
 def test_wide_shows_every_column_however_narrow_and_fixes_the_names() -> None:
     layout = PODS.layout(View(wide=True), None, rows(), DEMO_TIME, 60)
-    assert {column.key for column in layout.columns} == {*WIDE_KEYS, *PSI_KEYS, "trend", "eta"} - {"eviction"}
+    assert {column.key for column in layout.columns} == {*SHOWN, *PSI_KEYS, "trend", "eta"} - {"eviction"}
     assert [column.key for column in layout.columns[: layout.fixed]] == ["rank", "namespace", "pod"]
 
 
@@ -91,7 +94,7 @@ def test_the_class_is_a_letter_and_a_glyph_unless_all_columns_are_shown() -> Non
 def test_every_token_has_a_style() -> None:
     snapshot = demo()
     found = build_view_model(snapshot, Scope(), DEMO_TIME)
-    tokens = {pod_token(row, key, found) for row in found.rows.rows for key in WIDE_KEYS}
+    tokens = {pod_token(row, key, found) for row in found.rows.rows for key in SHOWN}
     assert "victim" in tokens
     columns = (*NODE_COLUMNS, *NAMESPACE_COLUMNS)
     groups = (*found.nodes, replace(found.nodes[1], troubles=("memory",)))

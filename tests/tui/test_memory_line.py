@@ -14,7 +14,7 @@ from kubectl_qos.k8s.objects import Condition
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import Pressure, Psi, PsiData
 from kubectl_qos.present.node_columns import NODE_COLUMNS, memory_bar
-from kubectl_qos.present.pod_columns import PSI_KEYS
+from kubectl_qos.present.pod_columns import PSI_COLUMNS
 from kubectl_qos.tui.lists.groups import NodeList
 from kubectl_qos.tui.lists.panes import MemoryLine
 from kubectl_qos.tui.themes import THEMES
@@ -117,7 +117,7 @@ async def test_pressure_is_named_where_a_source_has_it_in_the_line_and_the_list(
         layout = definition.fit(
             list(definition.columns.values()), rows, DEMO_TIME, 200, definition.importance
         )
-        assert set(layout.by_key) & set(PSI_KEYS) == expected
+        assert set(layout.by_key) & {column.key for column in PSI_COLUMNS} == expected
 
 
 async def test_without_a_node_the_line_is_empty() -> None:

@@ -149,7 +149,7 @@ class ClusterList(ListDefinition[ClusterRow]):
     name = "cluster"
     natural = "worst_node"
     columns = {key: column for key, column in CLUSTER_COLUMNS.items() if key not in _OF_FILES}  # noqa: RUF012
-    fields = Fields(CLUSTER_COLUMNS, {"name": "cluster", "context": "cluster", "worst": "worst_node"}, None)
+    fields = Fields(CLUSTER_COLUMNS, None)
     importance = "cluster worst_node next_death age kills worst_node nodes cluster version next_death"
     squeezed: Mapping[str, int] = {"cluster": 12, "worst_node": 12, "next_death": 20}
     is_quick = True

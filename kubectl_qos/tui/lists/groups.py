@@ -24,14 +24,13 @@ from kubectl_qos.present.next_death import distance, killed_by, victim
 from kubectl_qos.present.node_columns import (
     FILLS,
     NODE_COLUMNS,
-    OTHER_NAMES,
     RESERVED,
     NodeColumn,
     memory_bar,
     memory_ticks,
 )
 from kubectl_qos.present.output import column
-from kubectl_qos.present.pod_columns import PSI_KEYS
+from kubectl_qos.present.pod_columns import PSI_COLUMNS
 from kubectl_qos.present.reasons import CLASSES, no_usage_reason, node_table_notes, pod_table_notes
 from kubectl_qos.present.timeline import foremost
 from kubectl_qos.qos.qos_class import QosClass
@@ -105,7 +104,7 @@ class WorkloadList(_GroupList[Workload]):
     kind = ListKind.WORKLOADS
     name = "workload"
     columns = WORKLOAD_COLUMNS
-    fields = Fields(WORKLOAD_COLUMNS, {"ns": "namespace"}, lambda row: row.worst.pod.metadata.labels)
+    fields = Fields(WORKLOAD_COLUMNS, lambda row: row.worst.pod.metadata.labels)
     importance = (
         "workload rank pods qos oom_score kind memory workload worst namespace at_risk node worst request"
         " limit restarts victims"
@@ -132,7 +131,7 @@ class NamespaceList(_GroupList[str]):
     kind = ListKind.NAMESPACES
     name = "namespace"
     columns = NAMESPACE_COLUMNS
-    fields = Fields(NAMESPACE_COLUMNS, {"ns": "namespace", "name": "namespace"}, None)
+    fields = Fields(NAMESPACE_COLUMNS, None)
     importance = (
         "namespace rank pods qos oom_score kind memory namespace worst at_risk node worst request limit"
         " restarts victims"
@@ -202,14 +201,14 @@ class NodeList(ListDefinition[NodeRow]):
     name = "node"
     natural = "memory"
     columns = _node_columns()
-    fields = Fields(NODE_COLUMNS, OTHER_NAMES, None)
+    fields = Fields(NODE_COLUMNS, None)
     importance = (
         "node memory used_percent next_death node next_death pressure psi60 psi10 pods worst_percent"
         " requests_percent limits_percent guaranteed burstable best_effort capacity used to_eviction"
     )
     squeezed: Mapping[str, int] = MappingProxyType({"node": 20, "next_death": 26})
 
-    only_known = frozenset(PSI_KEYS)
+    only_known = frozenset(one.key for one in PSI_COLUMNS)
     most_height = 4
 
     def __init__(self, trends: Trends, newest: Callable[[], ViewModel | None] = lambda: None) -> None:

@@ -20,7 +20,7 @@ from kubectl_qos.present.pod_columns import (
     ALL_COLUMNS,
     BY_KEY,
     HISTORY_COLUMNS,
-    PSI_KEYS,
+    PSI_COLUMNS,
     WIDE_KEYS,
     PodColumn,
 )
@@ -55,11 +55,10 @@ CHIPS: Final = {
     Flag.CLASS_DIFFERS: "C≠",
 }
 """Flags in two letters; the panel spells them out."""
-IMPORTANCE: Final = (
+_IMPORTANT: Final = (
     "rank eviction pod memory qos oom_score flags namespace eta pod peak frees oom_score_adj growth node p99"
     " limit_percent dies trend flags psi60 request limit psi10 node namespace restarts age priority"
 )
-"""The columns that stay the longest first; see fitting_columns."""
 
 SQUEEZED: Final = {"container": 16, "pod": 20, "node": 12, "namespace": 11, "flags": 8}
 
@@ -69,13 +68,16 @@ BARS_FROM: Final = 80
 """Wider tables have a bar beside memory."""
 
 _FIRST: Final = ("rank", "namespace", "pod", "node")
-_OTHERS: Final = tuple(key for key in WIDE_KEYS if key not in {*_FIRST, "dies", "frees", "eviction"})
+_OTHERS: Final = tuple(key for key in WIDE_KEYS if key not in {*_FIRST, "dies", "frees", "eviction", "risk"})
 _AFTER_MEMORY: Final = _OTHERS.index("memory") + 1
-_DEATH: Final = (*PSI_KEYS, "frees", "eta", "dies")
+_PSI: Final = tuple(one.key for one in PSI_COLUMNS)
+_DEATH: Final = (*_PSI, "frees", "eta", "dies")
 _ORDER: Final = (
     *(*_FIRST, *_OTHERS[:_AFTER_MEMORY], "trend", "peak", "p99", "growth"),
     *(*_DEATH, *_OTHERS[_AFTER_MEMORY:]),
 )
+IMPORTANCE: Final = " ".join((_IMPORTANT, *(key for key in _ORDER if key not in _IMPORTANT.split())))
+"""The columns that stay the longest first, those without a place there last; see fitting_columns."""
 NO_RANK_YET: Final = "its rank among the pods of its node is known once all pods have arrived"
 TREND: Final = 8
 """The cells of a trend: one for each of the last samples."""
@@ -142,7 +144,7 @@ class _RankedList(ListDefinition[PodRow]):
     squeezed = SQUEEZED
     order: Sequence[str]
     grouped = True
-    only_known = frozenset({"trend", "growth", "eta", "flags", *PSI_KEYS})
+    only_known = frozenset({"trend", "growth", "eta", "flags", *_PSI})
 
     def __init__(self, newest: Callable[[], ViewModel | None]) -> None:
         self._newest = newest
