@@ -16,7 +16,7 @@ from kubectl_qos.qos.restart import oom_loops, refused_start
 SUPERVISOR: Final = (
     "a supervisor, such as a shell, ends by itself when its child is OOM killed, and no status shows that;"
     " the node's kernel log does (kubectl qos kills --kernel-log), and so does oom_kill in memory.events of"
-    " the pod's cgroup"
+    " the pod's cgroup; samples of usage, many seconds apart, miss its peak"
 )
 _MOST: Final = 5
 """A cluster may have hundreds of them."""

@@ -14,7 +14,7 @@ from kubectl_qos.k8s.kubelet import MEMORY_AVAILABLE
 from kubectl_qos.k8s.node_overrides import NodeOverride
 from kubectl_qos.k8s.objects import CPU, Pod
 from kubectl_qos.k8s.quantity import Quantity
-from kubectl_qos.k8s.releases import Gate
+from kubectl_qos.k8s.releases import Change, Gate
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.format import NONE, UNKNOWN, binary, cpu, escape, first_few, full_name, short_path
 from kubectl_qos.present.killers import killer_sentence
@@ -350,6 +350,20 @@ def kubelet_sections(comparison: Comparison) -> tuple[Section, ...]:
     if any(threshold.changed for threshold in thresholds):
         sections.append(Section(f"Eviction by {MEMORY_AVAILABLE}", changes=thresholds, changed=True))
     return tuple(sections)
+
+
+OOM_GROUP: Final = (
+    f"memory.oom.group: from 1.{Change.MEMORY_OOM_GROUP.since} on, with cgroup v2, the kernel kills all"
+    " processes of a container together; what ends that is singleProcessOOMKill: true of the kubelet, from"
+    f" 1.{Change.SINGLE_PROCESS_OOM_KILL.since} on, and before that nothing"
+)
+
+
+def oom_group_notes(comparisons: Iterable[Comparison]) -> Iterator[str]:
+    """Yield what a kubelet that sets memory.oom.group changes, and how to turn that off."""
+    files = (file for comparison in comparisons for effects in comparison.pods for file in effects.files)
+    if any(file.name == "memory.oom.group" for file in files):
+        yield OOM_GROUP
 
 
 def kubelet_refusals(comparison: Comparison) -> list[str]:

@@ -221,6 +221,9 @@ def _oom(
         lines += _neighbours("killed", row.rank, named)
         if node.basis is Basis.ADJ:
             lines.append(Line("memory usage is unknown: the rank is by oom_score_adj alone"))
+        used = usage.of(row.worst) if usage is not None else None
+        if used is not None and used.rss_bytes is None:
+            lines.append(Line(reasons.PAGE_CACHE))
     lines += [*map(Line, more), *_daemon_lines(row, rows, prediction.setup)]
     return Section("OOM", reasons.rank_sentence(row, node), (*lines, *killed_by))
 

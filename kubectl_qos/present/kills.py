@@ -171,9 +171,8 @@ def _excess(details: Details) -> str:
     if resource not in {MEMORY, EPHEMERAL_STORAGE}:
         return f"nothing requests {resource}: pods go by priority, then by how many they use"
     what = "memory, by the working set that counts page cache in use," if resource == MEMORY else resource
-    order = (
-        f"pods above their request go first, whatever their size, then by priority ({details['priority']})"
-    )
+    priority = escape(str(details["priority"]))
+    order = f"pods above their request go first, whatever their size, then by priority ({priority})"
     if not above:
         return f"{order}; the message names no container above its own"
     excess = in_mi(sum(used - request for used, request in above.values()))

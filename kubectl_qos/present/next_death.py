@@ -12,6 +12,7 @@ from kubectl_qos.present.format import count, duration, escape, eta, first_few, 
 from kubectl_qos.present.killers import WORDS
 from kubectl_qos.present.output import BYTES, NUMBER, Column, column
 from kubectl_qos.present.reasons import (
+    PAGE_CACHE,
     WITHOUT_USAGE,
     history_note,
     killer_notes,
@@ -24,6 +25,8 @@ from kubectl_qos.qos.simulation.next_death import NextDeath
 from kubectl_qos.qos.simulation.node_state import NodeState
 
 AT_MOST: Final = "at most "
+_NEAR: Final = 0.9
+"""The part of a limit from which on it matters what a working set consists of."""
 BEFORE: Final = "BEFORE: how many others the same killer ends first; IN counts what they have freed"
 
 
@@ -37,6 +40,14 @@ def notes(deaths: Deaths) -> Iterator[str]:
     if deaths.rows:
         yield from mechanism_notes(row.death for row in deaths.rows)
         yield from state_notes(states, snapshot.usage)
+        near = [
+            victim(row.death)
+            for row in deaths.rows
+            if states[row.node].by_working_set and row.death.is_own and row.death.limit_bytes
+            if (row.death.used_bytes or 0) >= _NEAR * row.death.limit_bytes
+        ]
+        if near:
+            yield f"{first_few(near)}: {PAGE_CACHE}"
         yield from filter(None, (condition(row.death) for row in deaths.rows))
         if snapshot.history.containers:
             yield history_note(snapshot.history)

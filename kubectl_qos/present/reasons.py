@@ -412,6 +412,13 @@ def _numbers(prediction: Prediction, row: PodRow) -> str:
     return text if row.frees in {None, row.memory} else f"{text}, its death frees {binary(row.frees or 0)}"
 
 
+PAGE_CACHE: Final = (
+    "the working set counts page cache in use, which the kernel drops before it kills: with --usage=summary"
+    " explain shows how much is anonymous memory, which it cannot drop"
+)
+_FULL: Final = 0.95
+
+
 def pod_table_notes(snapshot: Snapshot, rows: PodRows) -> Iterator[str]:
     """What the kill orders of these pods rest on, and who kills in another order."""
     yield from _ranking_notes(snapshot, rows.nodes)
@@ -425,6 +432,16 @@ def node_table_notes(snapshot: Snapshot, nodes: NodeRows) -> Iterator[str]:
     orders = {name: node.order for name, node in nodes.nodes.items() if node.order is not None}
     yield from _ranking_notes(snapshot, orders)
     yield from killer_notes({name: order.setup for name, order in orders.items()})
+    full = [
+        f"{escape(row.name)} uses {in_mi(row.whole)}, {row.whole / row.capacity:.0%} of its capacity"
+        for row in nodes.rows
+        if row.whole and row.capacity and row.whole >= _FULL * row.capacity
+    ]
+    if full:
+        yield (
+            f"{first_few(full)}: its working set, by which the kubelet evicts, counts page cache in use and"
+            " kernel memory, which free shows as available"
+        )
     own = {row.name: row.own for row in nodes.rows if row.memory.used_bytes}
     yield from own_memory_notes(own, snapshot.usage)
 

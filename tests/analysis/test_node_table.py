@@ -117,6 +117,14 @@ def test_trouble_comes_first_then_the_fullest_and_what_is_not_known_last() -> No
     assert [row.used_percent for row in found.rows[-2:]] == [0, None]
 
 
+def test_a_full_node_counts_page_cache_that_free_does_not() -> None:
+    busy, idle = (
+        replace(snapshot_of(nodes=(node("n1"),)), node_usage={"n1": used * MI}) for used in (15_900, 9_000)
+    )
+    assert any("n1 uses 15900Mi" in note and "free shows as available" in note for note in notes_on(busy))
+    assert all("free shows" not in note for note in notes_on(idle))
+
+
 def test_a_node_that_is_not_known_has_what_its_pods_say() -> None:
     (row,) = rows(pod("a", "limits: {memory: 1Gi}"), nodes=(), a=100).rows
     assert cells(row, "pods", "burstable", "limits", "worst") == ["1", "100Mi", "1024Mi", "1024Mi"]

@@ -13,6 +13,7 @@ from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
 from kubectl_qos.present import next_death
 from kubectl_qos.present.crash_loops import SUPERVISOR, hidden_note
 from kubectl_qos.present.explanation import explain_pod
+from kubectl_qos.present.reasons import PAGE_CACHE
 
 RUNNING: Mapping[str, Any] = {"running": {}}
 LOOP = {"waiting": {"reason": "CrashLoopBackOff"}}
@@ -53,6 +54,15 @@ def notes(pod: Pod, used_mi: int = 0) -> list[str]:
         for one in (pod, a_pod(RUNNING, 0, "Completed", 0))
     )
     return [note.removeprefix("shop/web:c ") for note in own if note not in plain]
+
+
+def test_the_working_set_near_a_limit_may_be_page_cache() -> None:
+    pod = a_pod(RUNNING, 0, "Completed", 0)
+    for used, parts in ((95, 1), (80, 0)):
+        found = deaths_of_pods(snapshot(pod, used_mi=used), [pod])
+        assert [note for note in next_death.notes(found) if PAGE_CACHE in note] == (
+            [f"shop/web:c: {PAGE_CACHE}"] * parts
+        )
 
 
 def test_a_crash_loop_at_a_limit_is_never_no_death() -> None:

@@ -1,5 +1,6 @@
 """Effects of a change in sections: what they say, and what a terminal must not get."""
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -12,12 +13,14 @@ from kubectl_qos.edit.preview import Preview, preview
 from kubectl_qos.k8s.kubelet import Node, NodeSetup
 from kubectl_qos.k8s.node_overrides import NodeOverride, apply_overrides
 from kubectl_qos.k8s.objects import Pod, ResizePolicy
+from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
 from kubectl_qos.present.effects import (
     comparison_subject,
     comparison_table,
     kubelet_sections,
+    oom_group_notes,
     preview_sections,
 )
 from kubectl_qos.present.output import Section, ValueChange
@@ -233,6 +236,14 @@ def test_names_cannot_write_to_the_terminal() -> None:
     assert comparison_subject(found, [NodeOverride("cgroupRoot", "a\x1b[31m")]) == (
         "node n\\x1b1, kubelet 1.36, cgroupRoot=a\\x1b[31m"
     )
+
+
+def test_a_kubelet_that_kills_whole_containers_says_how_to_turn_that_off() -> None:
+    old = replace(SETUP, release=Release.of("1.27"))
+    (note,) = oom_group_notes([compare([POD], old, replace(old, release=Release.of("1.28")))])
+    assert "from 1.28 on" in note
+    assert "singleProcessOOMKill: true of the kubelet, from 1.32 on" in note
+    assert list(oom_group_notes([compare([POD], old, old)])) == []
 
 
 def test_a_kubelet_that_starts_is_not_mentioned() -> None:

@@ -353,6 +353,8 @@ def test_events_that_do_not_go_back_so_far_say_nothing() -> None:
 
 
 EVICTED = "The node was low on resource: memory. Threshold quantity: 100Mi, available: 90Mi. "
+OLD_DISK = "The node was low on resource: [DiskPressure]. "
+OLD_MEMORY = "The node was low on resource: [MemoryPressure]. "
 INODES = "The node was low on resource: inodes. "
 PIDS = "The node was low on resource: pids. "
 STORAGE_LIMIT = "Pod ephemeral local storage usage exceeds the total limit of containers 1Gi. "
@@ -368,6 +370,8 @@ TARGET = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationBy
     [
         ({"reason": "Evicted", "message": EVICTED}, (), Mechanism.EVICTION, Confidence.CERTAIN),
         ({"reason": "Evicted", "message": DISK}, (), Mechanism.OTHER_EVICTION, Confidence.CERTAIN),
+        ({"reason": "Evicted", "message": OLD_DISK}, (), Mechanism.OTHER_EVICTION, Confidence.CERTAIN),
+        ({"reason": "Evicted", "message": OLD_MEMORY}, (), Mechanism.EVICTION, Confidence.CERTAIN),
         ({"reason": "Evicted", "message": INODES}, (), Mechanism.OTHER_EVICTION, Confidence.CERTAIN),
         ({"conditions": [{**TARGET, "message": PIDS}]}, (), Mechanism.OTHER_EVICTION, Confidence.LIKELY),
         ({"reason": "Evicted", "message": STORAGE_LIMIT}, (), Mechanism.OTHER_EVICTION, Confidence.CERTAIN),
@@ -715,6 +719,28 @@ def test_a_container_that_only_waits_was_killed_at_its_start_too() -> None:
     assert (kill.time, kill.exit_code, kill.reason) == (DIED, None, "CreateContainerError")
     assert "it could not be started: CreateContainerError" in "\n".join(detail_lines(kill, 200))
     assert only(found).time == ""
+
+
+@pytest.mark.parametrize(
+    ("fields", "priority"),
+    [
+        ({"priority": 7, "priorityClassName": "high"}, "(7)"),
+        ({"priorityClassName": "high"}, "of PriorityClass"),
+    ],
+)
+def test_the_priority_of_a_class_that_is_not_resolved_is_not_0(fields: dict[str, Any], priority: str) -> None:
+    message = f"{EVICTED}Container a was using 70Mi, which exceeds its request of 0. "
+    found = msgspec.convert(
+        {
+            "metadata": {"name": "p"},
+            "spec": {"containers": [{"name": "a"}], **fields},
+            "status": {"phase": "Failed", "reason": "Evicted", "message": message},
+        },
+        Pod,
+    )
+    text = "\n".join(detail_lines(only(found), 400))
+    assert f"then by priority {priority}" in text.replace("(of", "of")
+    assert "Requests of 70Mi for a would have put it behind" in text
 
 
 def test_a_sandbox_that_is_not_created_is_known_by_its_event() -> None:

@@ -96,7 +96,7 @@ def run(options: Options) -> int:
         output.print_sections(present.comparison_subject(comparison, settings), sections)
     else:
         _print_nodes(comparisons, settings, scope)
-    output.notes(map(missing_sentence, snapshot.missing))
+    output.notes((*present.oom_group_notes(comparisons), *map(missing_sentence, snapshot.missing)))
     return resolved.print_notes()
 
 

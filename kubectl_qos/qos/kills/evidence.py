@@ -17,7 +17,14 @@ from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.allocation import low_pod_limit
 from kubectl_qos.k8s.events import Event
 from kubectl_qos.k8s.kubelet import NodeSetup
-from kubectl_qos.k8s.objects import DISRUPTION_TARGET, MEMORY, ContainerStateTerminated, Pod, all_containers
+from kubectl_qos.k8s.objects import (
+    DISRUPTION_TARGET,
+    EPHEMERAL_STORAGE,
+    MEMORY,
+    ContainerStateTerminated,
+    Pod,
+    all_containers,
+)
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.qos.cgroup.names import CUT, PathLevel, path_level, pod_cgroup
 from kubectl_qos.qos.killers import BY_ID, Killer
@@ -203,6 +210,12 @@ def report_evidence(report: OomReport, title: str) -> Iterator[Evidence]:
 # -- by the kubelet -----------------------------------------------------------------------------
 
 _LOW: Final = re.compile(r"low on resource: \[?(?P<resource>[\w-]+)", re.IGNORECASE)
+_OLD_WORDS: Final = {
+    "memorypressure": MEMORY,
+    **dict.fromkeys(("diskpressure", "nodefs", "imagefs"), EPHEMERAL_STORAGE),
+    **dict.fromkeys(("nodefsinodes", "imagefsinodes"), "inodes"),
+}
+"""What kubelets before 1.13 name: a condition or a signal."""
 _EXCESS: Final = re.compile(
     r"(?P<of>Container|Pod) (?P<name>\S+) was using (?P<used>\d[\w.]*),"
     r" (?:which exceeds its request of|request is) (?P<request>\d(?:[\w.]*\w)?)"
@@ -291,13 +304,17 @@ def kubelet_kill(pod: Pod, events: Iterable[Event]) -> KubeletKill | None:
     if not evidence:
         return None
     low = next(filter(None, map(_LOW.search, messages)), None)
-    resource = low["resource"].lower() if low is not None else ""
+    word = low["resource"].lower() if low is not None else ""
+    resource = _OLD_WORDS.get(word, word)
     mechanism = _kubelet_mechanism(pod, messages, resource)
     if mechanism is None:
         return None
     if resource:
         above = dict(_uses_above_requests(messages))
-        ranked: dict[str, Any] = {"resource": resource, "above": above, "priority": pod.spec.priority or 0}
+        named = pod.spec.priority_class_name
+        assumed = f"of PriorityClass {named}" if named else 0
+        priority = assumed if pod.spec.priority is None else pod.spec.priority
+        ranked: dict[str, Any] = {"resource": resource, "above": above, "priority": priority}
         evidence.append(Evidence(Fact.EXCESS, ranked))
     names_resource = mechanism is not Mechanism.EVICTION or any(messages)
     is_stated = status.reason == EVICTED
