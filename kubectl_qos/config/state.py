@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Final, get_type_hints
+from typing import Any, Final, get_type_hints
 
 import msgspec
 
@@ -18,14 +18,13 @@ MAX_BYTES: Final = 1 << 20
 MAX_LINES: Final = 50
 MAX_CONTEXTS: Final = 50
 Json = dict[str, Any]
-Width = Annotated[int, msgspec.Meta(gt=0, le=1000)]
 
 
 @dataclass(frozen=True, slots=True)
 class UiState:
     """What the last run left.
 
-    `sort`, `widths` (in cells) and `columns` are by the name of the list; `sort` has a column and whether its
+    `sort` and `columns` are by the name of the list; `sort` has a column and whether its
     order is reversed. Of `filters` and `places` the newest is last, as of `views`, by the context's title.
     """
 
@@ -33,7 +32,6 @@ class UiState:
     view: Json | None = None
     sort: Mapping[str, tuple[str, bool]] = field(default_factory=dict)
     wide: bool = False
-    widths: Mapping[str, Mapping[str, Width]] = field(default_factory=dict)
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     filters: tuple[str, ...] = ()
     places: tuple[str, ...] = ()
@@ -65,7 +63,7 @@ def load_state(path: Path | None) -> UiState:
     if not isinstance(values, dict) or values.get("version") != VERSION:
         return UiState()
     fields: dict[str, Any] = {}
-    for name, type_ in get_type_hints(UiState, include_extras=True).items():
+    for name, type_ in get_type_hints(UiState).items():
         with suppress(KeyError, msgspec.ValidationError):
             fields[name] = msgspec.convert(values[name], type_)
     return UiState(**fields).shortened()

@@ -14,7 +14,6 @@ FULL = UiState(
     view={"list": "pods", "filter": "/web"},
     sort={"pods": ("memory", True), "nodes": ("name", False)},
     wide=True,
-    widths={"pods": {"pod": 30, "flags": 12}},
     columns={"pods": ("rank", "pod", "age"), "nodes": ()},
     filters=("web", "-l app=web"),
     places=("nodes", "pods shop"),
@@ -98,11 +97,6 @@ def test_a_field_that_cannot_be_used_is_left_out_and_the_others_stay(
 BAD_PARTS: dict[str, list[Any]] = {
     "sort": [{"a": item} for item in (["x", 1], ["x"], "x", [1, True], ["x", True, 1])],
     "columns": [{"a": ["x", 1]}, {"a": [None]}, {"a": "x"}, {"a": {"x": 1}}],
-    "widths": [
-        *({"a": {"x": width}} for width in (-1, 0, True, "5", 1001, 2.5, None)),
-        {"a": 3},
-        {"a": ["x"]},
-    ],
     "filters": [["a", 1], [None], {"a": "b"}],
     "views": [{"a": []}, {"a": None}, {"a": "x"}],
 }

@@ -58,7 +58,7 @@ async def test_the_next_run_begins_where_this_one_ended(tmp_path: Path) -> None:
         assert screen.table.sorted_by == ("rank", False), "each run opens in kill order"
 
 
-async def test_chosen_columns_widths_and_lines_are_kept() -> None:
+async def test_chosen_columns_and_lines_are_kept() -> None:
     left = await left_after("C", "space", "enter", "slash", typed="web")
     assert "rank" not in left.columns["pods"]
     assert left.filters == ("web",)
@@ -99,10 +99,9 @@ async def test_a_node_that_is_gone_leads_to_all_of_them() -> None:
 
 @pytest.mark.parametrize("kept", [{"sort": {"pods": ("nope", True)}}, {"columns": {"pods": ("nope",)}}])
 async def test_what_an_older_or_newer_version_kept_is_left_out(kept: dict[str, Any]) -> None:
-    async with running(opened(UiState(theme="nope", widths={"pods": {"nope": 3}}, **kept))) as pilot:
+    async with running(opened(UiState(theme="nope", **kept))) as pilot:
         table = pilot.main.table
         assert table.sorted_by == ("rank", False)
-        assert table.widths == {}
         assert pilot.app.theme == THEMES[0].name
 
 

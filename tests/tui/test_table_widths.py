@@ -10,7 +10,7 @@ from rich.style import Style
 from kubectl_qos.present.output import Align
 from kubectl_qos.tui.widgets.line_table import HEADER
 from kubectl_qos.tui.widgets.table import GAP, Layout, Look, Token, Widths, cell_segments
-from tests.tui.test_line_table import NAME, SIZE, WIDE, CountingTable, Row, TableApp, lines
+from tests.tui.test_line_table import NAME, SIZE, WIDE, Row, TableApp, lines
 
 
 def layout(*widths: int) -> Layout[Row]:
@@ -37,53 +37,6 @@ def test_what_fits_when_measured_fits_and_nothing_is_cut(loads: list[tuple[int, 
         found = widths.of(plain, room)
         assert all(one >= needed for one, needed in zip(found.widths, measured, strict=True))
         assert found.line_width <= max(plain.line_width, room)
-
-
-def test_a_chosen_width_wins_and_is_never_below_three() -> None:
-    widths = Widths()
-    widths.choose({"name": 1, "size": 40})
-    assert widths.of(layout(9, 9, 9), 20).widths == [3, 9, 40]
-    assert widths.chosen == {"name": 3, "size": 40}
-
-
-def test_the_edge_is_the_cell_before_the_next_column() -> None:
-    found = {x: layout(4, 5).edge_at(x) for x in range(20)}
-    assert {x: key for x, key in found.items() if key} == {7: "name", 14: "wide"}
-
-
-async def test_an_edge_is_drawn_with_the_mouse_and_nothing_is_sorted() -> None:
-    app = TableApp([Row("a", 1), Row("b", 3)])
-    async with app.run_test(size=(40, 8)) as pilot:
-        await pilot.pause()
-        assert lines(app)[0] == "  NAME▼   SIZE"
-        await pilot.mouse_down(CountingTable, offset=(7, 0))
-        await pilot.hover(CountingTable, offset=(12, 0))
-        assert lines(app)[0] == "  NAME▼        SIZE"
-        await pilot.mouse_up(CountingTable, offset=(12, 0))
-        await pilot.pause()
-        assert app.table.widths == {"name": 9}
-        assert app.table.sorted_by == ("name", False)
-        await pilot.hover(CountingTable, offset=(20, 0))
-        assert app.table.widths == {"name": 9}, "the button is up"
-        await pilot.mouse_down(CountingTable, offset=(12, 0))
-        await pilot.hover(CountingTable, offset=(0, 0))
-        await pilot.mouse_up(CountingTable, offset=(0, 0))
-        assert app.table.widths == {"name": 3}
-
-
-async def test_a_double_click_on_the_edge_gives_the_width_back() -> None:
-    app = TableApp([Row("a", 1), Row("b", 3)])
-    async with app.run_test(size=(40, 8)) as pilot:
-        app.table.widths = {"name": 9}
-        await pilot.pause()
-        assert lines(app)[0] == "  NAME▼        SIZE"
-        await pilot.click(CountingTable, offset=(12, 0))
-        assert app.table.widths == {"name": 9}
-        await pilot.click(CountingTable, offset=(12, 0), times=2)
-        await pilot.pause()
-        assert app.table.widths == {}
-        assert app.table.sorted_by == ("name", False)
-        assert lines(app)[0] == "  NAME▼   SIZE"
 
 
 async def test_columns_do_not_jump_with_a_refresh() -> None:

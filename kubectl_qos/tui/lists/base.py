@@ -365,7 +365,6 @@ class ListTable(LineTable[Any]):
         key, is_reversed = state.sort.get(name, (self.definition.natural, False))
         if key in columns and not self.definition.grouped:
             self._order.sort_by(columns[key], is_reversed=is_reversed)
-        self.widths = {key: width for key, width in state.widths.get(name, {}).items() if key in columns}
 
     def saved(self, state: UiState) -> UiState:
         name = self.definition.kind.value
@@ -373,7 +372,6 @@ class ListTable(LineTable[Any]):
             state,
             sort={**state.sort, name: self.sorted_by},
             columns={**state.columns, name: self.chosen or ()},
-            widths={**state.widths, name: dict(self.widths)},
         )
 
     def toggle_mark(self) -> None:

@@ -6,7 +6,7 @@ cells mean, which the owner gives as columns, a key and a token for each cell; w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from operator import is_
@@ -39,14 +39,6 @@ CARDS: Final = 6
 """Rows have more lines where so many of them stay in sight."""
 FLASH_SECONDS: Final = 0.8
 """How long a cell whose text has changed stands out."""
-
-
-class _Drag(NamedTuple):
-    """A column whose edge is dragged with the mouse, its width before, and where the drag began."""
-
-    key: str
-    width: int
-    begin: int
 
 
 Spans = tuple[tuple[str, str], ...]
@@ -141,8 +133,6 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         self._flash: table.Flash[RowT] = table.Flash(unflashed)
         self._flash_end: Timer | None = None
         self._widths = table.Widths()
-        self._drag: _Drag | None = None
-        self._pressed_edge = False
         self.group_of: Callable[[RowT], Hashable] | None = None
         """Rows of one group are under one heading, where they stand together."""
         self.heading: Callable[[RowT, int], Spans] = lambda *_: ()
@@ -169,15 +159,6 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
     def sorted_by(self) -> tuple[str, bool]:
         """The key of the column that is sorted by, and whether it is reversed."""
         return self._order.by
-
-    @property
-    def widths(self) -> Mapping[str, int]:
-        return self._widths.chosen
-
-    @widths.setter
-    def widths(self, widths: Mapping[str, int]) -> None:
-        self._widths.choose(widths)
-        self._refit()
 
     def load(
         self,
@@ -217,10 +198,6 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
             self._strips.clear()
             self._painted.clear()
             self.refresh()
-
-    def _refit(self) -> None:
-        self._fit()
-        self._show()
 
     def sort_by(self, key: str, *, is_reversed: bool = False) -> None:
         """Order the rows by a column; the cursor stays on its row."""
@@ -341,7 +318,8 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
             self.scroll_to(y=wanted, animate=False)
 
     def on_resize(self) -> None:
-        self._refit()
+        self._fit()
+        self._show()
 
     def watch_show_vertical_scrollbar(self) -> None:
         self.call_after_refresh(self._fit_beside_scrollbar)
@@ -460,39 +438,12 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
             return self._token_style
         return lambda name: Style(bold=self._token_style(name).bold)
 
-    def on_mouse_down(self, event: events.MouseDown) -> None:
-        offset = event.get_content_offset(self)
-        key = None
-        if offset is not None and offset.y == 0:
-            key = self.columns.edge_at(self._line_x(offset.x))
-        self._pressed_edge = key is not None
-        if key is not None:
-            self._drag = _Drag(key, self.columns.by_key[key], event.screen_x)
-            self.capture_mouse()
-
-    def on_mouse_move(self, event: events.MouseMove) -> None:
-        if self._drag is not None:
-            key, width, begin = self._drag
-            self.widths = {**self.widths, key: max(width + event.screen_x - begin, table.MIN_WIDTH)}
-
-    def on_mouse_up(self) -> None:
-        if self._drag is not None:
-            self._drag = None
-            self.release_mouse()
-
     def on_click(self, event: events.Click) -> None:
-        """The header sorts, a row takes the cursor, a second click on it opens it.
-
-        A press on an edge of a column never sorts; a second one resets the column's width.
-        """
+        """The header sorts, a row takes the cursor, a second click on it opens it."""
         offset = event.get_content_offset(self)
         if offset is None:
             return
-        if self._pressed_edge:
-            key = self.columns.edge_at(self._line_x(offset.x))
-            if event.chain == 2 and key in self.widths:
-                self.widths = {other: width for other, width in self.widths.items() if other != key}
-        elif offset.y == 0:
+        if offset.y == 0:
             column = self.columns.column_at(self._line_x(offset.x))
             if column is not None:
                 key, is_reversed = self.sorted_by

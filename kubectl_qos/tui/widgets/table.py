@@ -59,11 +59,6 @@ class Layout(Generic[RowT]):
         found = (column for column, end in zip(self.columns, list(ends)[1:], strict=True) if x < end)
         return next(found, None) if x >= GUTTER else None
 
-    def edge_at(self, x: int) -> str | None:
-        """The key of the column whose right edge a cell of the whole line is."""
-        column, following = self.column_at(x), self.column_at(x + 1)
-        return column.key if column is not None and column is not following else None
-
 
 Fitting = Callable[[int], Layout[RowT]]
 """The columns and widths for a width in cells."""
@@ -95,23 +90,15 @@ def fitted(text: str, width: int, align: Align) -> str:
     return space + text if align is Align.RIGHT else text + space
 
 
-MIN_WIDTH: Final = 3
-"""The least width of a column."""
-
-
 class Widths:
-    """The widths that columns needed, and those that a person chose instead, in cells by key.
+    """The widths that columns needed, in cells by key.
 
     A column keeps its width when its texts become shorter, so that columns do not jump with every refresh.
     """
 
     def __init__(self) -> None:
-        self.chosen: Mapping[str, int] = {}
         self._needed: dict[str, int] = {}
         self._available = 0
-
-    def choose(self, widths: Mapping[str, int]) -> None:
-        self.chosen = {key: max(width, MIN_WIDTH) for key, width in widths.items()}
 
     def of(self, layout: Layout[RowT], available: int) -> Layout[RowT]:
         """The layout with these widths; other columns, or another width of the table, are measured again."""
@@ -121,7 +108,7 @@ class Widths:
         kept = {key: max(width, self._needed.get(key, 0)) for key, width in measured.items()}
         _give_back(kept, measured, available)
         self._needed = kept
-        return replace(layout, widths=[self.chosen.get(key, width) for key, width in kept.items()])
+        return replace(layout, widths=[*kept.values()])
 
 
 def _give_back(kept: dict[str, int], measured: Mapping[str, int], available: int) -> None:
