@@ -320,6 +320,19 @@ def test_another_report_may_have_begun_where_lines_are_left_out() -> None:
     assert report_of([*LINES[:9], "-----", *LINES[9:]]).memory.limit_kb == 131072
 
 
+def test_the_first_statistics_of_cgroup_v1_may_be_left_out() -> None:
+    counters, killed = (
+        "memory: usage 131072kB, limit 131072kB, failcnt 9",
+        KILLED.replace("Killed", "Kill", 1),
+    )
+    statistics = f"Memory cgroup stats for {SCOPE}: cache:0KB rss:36KB"
+    whole, part = ([counters, *gap, statistics, killed] for gap in ([], ["-----"]))
+    times = [f"[ 8523.{number}] " for number in range(4)]
+    assert report_of([time + line for time, line in zip(times, whole, strict=False)]).oom_memcg == SCOPE
+    lines = [line if line[0] == "-" else f"[ 8523.3] {line}" for line in part]
+    assert report_of(lines).oom_memcg == ""
+
+
 @pytest.mark.parametrize(
     "entry",
     [

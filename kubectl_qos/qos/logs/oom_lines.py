@@ -276,7 +276,7 @@ class ReportBuilder:
         """On v1 those of all cgroups below follow: only the first is the one that ran out."""
         if not self._constrain(Constraint.MEMCG):
             return False
-        is_first = "usage_kb" in self._memory or not inline
+        is_first = not inline or ("usage_kb" in self._memory and not self.has_gap)
         self._stats_memcg = self._stats_memcg or (domain[:_LONGEST_PATH] if is_first else CUT)
         for name, size in _INLINE_STATISTIC.findall(inline or ""):
             self._count(name, int(size))
