@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from kubectl_qos.analysis.pod_table import PodRow, PodRows, build_rows
-from kubectl_qos.k8s.allocation import desired_pod, is_resizing, resize_condition
+from kubectl_qos.analysis.pod_facts import NO_COUNTS, PodFacts, pod_facts
+from kubectl_qos.analysis.pod_table import PodRow, PodRows
+from kubectl_qos.k8s.allocation import desired_pod, resize_condition
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import (
     DISRUPTION_TARGET,
@@ -22,7 +22,7 @@ from kubectl_qos.k8s.objects import (
 from kubectl_qos.k8s.quantity import Quantity, parse_time
 from kubectl_qos.k8s.releases import Gate
 from kubectl_qos.k8s.resources import eviction_request
-from kubectl_qos.k8s.snapshot import PodsByNode, Scope, Snapshot
+from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import MemoryParts, PodUsage, Pressure, Sampled, UsageOrigin
 from kubectl_qos.present import reasons
 from kubectl_qos.present.format import (
@@ -46,7 +46,7 @@ from kubectl_qos.present.tree import is_noise
 from kubectl_qos.qos.cgroup.memory import has_memory_qos
 from kubectl_qos.qos.killers import daemon_on
 from kubectl_qos.qos.killers.killer import Candidate
-from kubectl_qos.qos.prediction import CgroupPrediction, ContainerPrediction, Prediction, predict_running
+from kubectl_qos.qos.prediction import CgroupPrediction, ContainerPrediction, Prediction
 from kubectl_qos.qos.qos_class import QosClass, steps_to
 from kubectl_qos.qos.ranking import UNKNOWN_BURSTABLE_ADJ, Basis, ContainerKind, has_processes
 from kubectl_qos.qos.reason import Rule
@@ -57,29 +57,18 @@ if TYPE_CHECKING:
     from kubectl_qos.edit.preview import Effects
 
 
-NO_COUNTS: Final[Mapping[str, Any]] = MappingProxyType({})
-
-
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A pod explained; `subject` is the first line, `pressure` that of the pod and of the node, as known.
+    """A pod explained: `subject` is the first line, `summary` its class and rank in a sentence.
 
-    `summary` is its class and rank in a sentence, `score` its parts, None where they are unknown.
-    `resize` are the effects of its spec, which an unfinished resize has still to take, None without one.
-    `tmpfs` is what its volumes of medium Memory hold, `events` are memory.events of its containers.
+    `score` are the parts of its score, None where they are unknown.
     """
 
     subject: str
-    prediction: Prediction
-    row: PodRow | None
+    facts: PodFacts
     sections: tuple[Section, ...]
-    pressure: Mapping[str, Pressure]
-    resize: Effects | None
     summary: str
     score: ScoreParts | None
-    usage: PodUsage | None
-    tmpfs: Mapping[str, int]
-    events: Mapping[str, Mapping[str, int]]
 
 
 def explain_pod(
@@ -89,82 +78,28 @@ def explain_pod(
     known: Sampled | None = None,
     events: Mapping[str, Mapping[str, int]] = NO_COUNTS,
 ) -> Explanation:
-    """A pod of a snapshot, with its rank on its node.
-
-    `known` is what is known of its usage already, `events` are memory.events of its containers. A workload is
-    its template, with the ranks of its pods and the nodes that run them.
-    """
-    pods = _replicas(pod, snapshot) or [pod]
-    places = sorted({one.node_name for one in pods})
-    prediction = _on_nodes(pod, places, snapshot)
-    neighbours = {name: snapshot.by_node().get(name, ()) for name in places}
-    before = PodRows((), sampled=known)
-    rows = build_rows(replace(snapshot, pods=PodsByNode(neighbours)), Scope(), before=before)
-    row = next((one for one in rows.rows if one.pod.metadata == pod.metadata), None)
-    keys = {(one.namespace, one.name) for one in pods if one is not pod}
-    mine = [one for one in rows.rows if one.key[:2] in keys and one.pod.kind == "Pod"]
-    usage = snapshot.usage.get((pod.namespace, pod.name))
-    waits = {"pod": usage.details.pressure if usage else None, "node": snapshot.pressure.get(pod.node_name)}
-    pressure = {name: one for name, one in waits.items() if one is not None}
-    of_volumes = dict(usage.details.volumes) if usage is not None else {}
-    with_medium = ((one.name, one.empty_dir.medium) for one in pod.spec.volumes or () if one.empty_dir)
-    tmpfs = {
-        name: of_volumes[name] for name, medium in with_medium if medium == "Memory" and name in of_volumes
-    }
-    resize = _resize_effects(pod, neighbours[places[0]], snapshot)
+    """A pod of a snapshot, with its rank on its node; see pod_facts."""
+    facts = pod_facts(pod, snapshot, known, events)
+    prediction, row, rows, replicas = facts.prediction, facts.row, facts.rows, facts.replicas
     sections = (
         _class(prediction),
-        _oom(prediction, row, rows, usage, mine, conditions(snapshot, pod)),
+        _oom(prediction, row, rows, facts.usage, replicas, conditions(snapshot, pod)),
         _cgroup(prediction),
         _swap(prediction),
-        _eviction(prediction, row, rows, mine),
-        _memory(usage, tmpfs, events),
-        _pressure(pressure, usage),
-        _resize(prediction, resize),
-        _history(prediction, now, usage),
+        _eviction(prediction, row, rows, replicas),
+        _memory(facts.usage, facts.tmpfs, events),
+        _pressure(facts.pressure, facts.usage),
+        _resize(prediction, facts.resize),
+        _history(prediction, now, facts.usage),
         _assumed(prediction, rows, snapshot),
     )
-    shown = tuple(filter(None, sections))
+    subject = reasons.pod_subject(prediction)
+    if replicas:
+        nodes = first_few([*map(escape, facts.nodes)])
+        subject += f", the template of {count(len(replicas), 'pod')} on {nodes}"
     summary = next(reasons.why_lines(prediction, row, rows)) if row is not None else ""
-    subject, score = reasons.pod_subject(prediction), score_parts(row, snapshot)
-    if mine:
-        subject += f", the template of {count(len(mine), 'pod')} on {first_few([*map(escape, places)])}"
-    found = pressure, resize, summary, score, usage, tmpfs, events
-    return Explanation(subject, prediction, row, shown, *found)
-
-
-def _replicas(pod: Pod, snapshot: Snapshot) -> Sequence[Pod]:
-    if pod.kind == "Pod":
-        return ()
-    from kubectl_qos.edit.replicas import replicas_of
-
-    return replicas_of(pod, snapshot.pods)
-
-
-def _on_nodes(pod: Pod, places: Sequence[str], snapshot: Snapshot) -> Prediction:
-    """On the first of these nodes, with an oom_score_adj that is a range where those of the nodes differ."""
-    found = [predict_running(pod, snapshot.setup(name)) for name in places]
-    if pod.kind == "Pod":
-        return found[0]
-    containers = []
-    for alike in zip(*(one.containers for one in found), strict=True):
-        bounds = [bound for one in alike for bound in one.oom_score_adj_range or ()]
-        if len(set(bounds)) > 1:
-            changed = replace(alike[0], oom_score_adj=None, oom_score_adj_reason=None)
-            containers.append(replace(changed, oom_score_adj_range=(min(bounds), max(bounds))))
-        else:
-            containers.append(alike[0])
-    setup = found[0].setup
-    nowhere = replace(setup, node=replace(setup.node, name=""))
-    return replace(found[0], setup=nowhere, containers=tuple(containers))
-
-
-def _resize_effects(pod: Pod, neighbours: Sequence[Pod], snapshot: Snapshot) -> Effects | None:
-    if not is_resizing(pod):
-        return None
-    from kubectl_qos.edit.preview import preview
-
-    return preview(pod, (), snapshot.setup(pod.node_name), neighbours, snapshot.usage).effects
+    shown = tuple(filter(None, sections))
+    return Explanation(subject, facts, shown, summary, score_parts(row, snapshot))
 
 
 def text_lines(explanation: Explanation) -> Iterable[str]:

@@ -305,8 +305,8 @@ def test_windows_pods_have_a_class_and_no_cgroups() -> None:
     assert "cgroup " not in text
     assert "memory.max" not in text
     assert explanation_values(explanation).containers[0].oom_score_adj_range is None
-    assert explanation.row is not None
-    assert next(iter(why_lines(found, explanation.row, build_rows(snapshot, Scope())))) == (
+    assert explanation.facts.row is not None
+    assert next(iter(why_lines(found, explanation.facts.row, build_rows(snapshot, Scope())))) == (
         "data/db-0 is Guaranteed, not ranked: Windows has no OOM killer"
     )
 

@@ -141,7 +141,7 @@ class CgroupTreeValues(TimedDocument, frozen=True, kw_only=True, tag="CgroupTree
 
 def explanation_values(explanation: Explanation) -> PodExplanationValues:
     """An explanation without its sentences."""
-    prediction, row = explanation.prediction, explanation.row
+    prediction, row = explanation.facts.prediction, explanation.facts.row
     pod, node = prediction.pod, prediction.setup.node
     return PodExplanationValues.of(
         prediction,
@@ -168,9 +168,9 @@ def explanation_values(explanation: Explanation) -> PodExplanationValues:
         static=prediction.static or prediction.mirror,
         containers=tuple(_container_values(one, explanation) for one in prediction.containers),
         cgroup=_cgroup_values(prediction.cgroup),
-        resize=_resize_values(pod, explanation.resize),
-        pressure={name: one._asdict() for name, one in explanation.pressure.items()},
-        tmpfs_volume_bytes=dict(explanation.tmpfs),
+        resize=_resize_values(pod, explanation.facts.resize),
+        pressure={name: one._asdict() for name, one in explanation.facts.pressure.items()},
+        tmpfs_volume_bytes=dict(explanation.facts.tmpfs),
         assumed={camel(one.name): plain(one.value) for one in prediction.assumptions},
         assumed_from={camel(one.name): one.basis for one in prediction.assumptions if one.basis},
     )
@@ -203,8 +203,8 @@ def _reason_values(reason: Reason) -> ReasonValues:
 
 
 def _container_values(container: ContainerPrediction, explanation: Explanation) -> ContainerValues:
-    reason, events = container.oom_score_adj_reason, explanation.events.get(container.name)
-    used = explanation.usage.of(container.name) if explanation.usage is not None else None
+    reason, events = container.oom_score_adj_reason, explanation.facts.events.get(container.name)
+    used = explanation.facts.usage.of(container.name) if explanation.facts.usage is not None else None
     return ContainerValues.of(
         container,
         type=container.kind,

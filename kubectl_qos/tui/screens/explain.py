@@ -109,7 +109,7 @@ class ExplainScreen(BuiltScreen[_Explained], group=BindingGroup.EXPLAIN):
             return None
         known = view_model.rows.sampled
         explanation = explain_pod(pod, view_model.snapshot, view_model.taken, known)
-        return pod, explanation, cheapest_section(pod, explanation.row, view_model.snapshot)
+        return pod, explanation, cheapest_section(pod, explanation.facts.row, view_model.snapshot)
 
     def show_built(self, built: _Explained | QosError) -> None:
         """Show the pod as it is now, or as it was last where it is gone."""

@@ -1,0 +1,113 @@
+"""All that is known of one pod, or of the pods of a workload: `explain`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from kubectl_qos.analysis.pod_table import PodRow, PodRows, build_rows
+from kubectl_qos.k8s.allocation import is_resizing
+from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.k8s.snapshot import PodsByNode, Scope, Snapshot
+from kubectl_qos.k8s.usage import PodUsage, Pressure, Sampled
+from kubectl_qos.qos.prediction import Prediction, predict_running
+
+if TYPE_CHECKING:
+    from kubectl_qos.edit.preview import Effects
+
+NO_COUNTS: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class PodFacts:
+    """A pod with its rank; of a workload's template `replicas` are the rows of its pods, on these `nodes`.
+
+    `rows` are all of these nodes, `pressure` that of the pod and of the node, as known. `resize` are the
+    effects of its spec, which an unfinished resize has still to take, None without one. `tmpfs` is what its
+    volumes of medium Memory hold, `events` are memory.events of its containers.
+    """
+
+    prediction: Prediction
+    row: PodRow | None
+    rows: PodRows
+    nodes: Sequence[str]
+    replicas: Sequence[PodRow]
+    usage: PodUsage | None
+    pressure: Mapping[str, Pressure]
+    tmpfs: Mapping[str, int]
+    resize: Effects | None
+    events: Mapping[str, Mapping[str, int]]
+
+
+def pod_facts(
+    pod: Pod,
+    snapshot: Snapshot,
+    known: Sampled | None = None,
+    events: Mapping[str, Mapping[str, int]] = NO_COUNTS,
+) -> PodFacts:
+    """Return what is known of a pod of a snapshot.
+
+    `known` is what is known of its usage already, `events` are memory.events of its containers. A workload is
+    its template, with the ranks of its pods and the nodes that run them.
+    """
+    pods = _replicas(pod, snapshot) or [pod]
+    nodes = sorted({other.node_name for other in pods})
+    neighbours = {name: snapshot.by_node().get(name, ()) for name in nodes}
+    before = PodRows((), sampled=known)
+    rows = build_rows(replace(snapshot, pods=PodsByNode(neighbours)), Scope(), before=before)
+    keys = {(other.namespace, other.name) for other in pods if other is not pod}
+    usage = snapshot.usage.get((pod.namespace, pod.name))
+    waits = {"pod": usage.details.pressure if usage else None, "node": snapshot.pressure.get(pod.node_name)}
+    volumes = dict(usage.details.volumes) if usage is not None else {}
+    with_medium = (
+        (volume.name, volume.empty_dir.medium) for volume in pod.spec.volumes or () if volume.empty_dir
+    )
+    in_memory = [name for name, medium in with_medium if medium == "Memory" and name in volumes]
+    return PodFacts(
+        prediction=_on_nodes(pod, nodes, snapshot),
+        row=next((row for row in rows.rows if row.pod.metadata == pod.metadata), None),
+        rows=rows,
+        nodes=nodes,
+        replicas=[row for row in rows.rows if row.key[:2] in keys and row.pod.kind == "Pod"],
+        usage=usage,
+        pressure={name: pressure for name, pressure in waits.items() if pressure is not None},
+        tmpfs={name: volumes[name] for name in in_memory},
+        resize=_resize_effects(pod, neighbours[nodes[0]], snapshot),
+        events=events,
+    )
+
+
+def _replicas(pod: Pod, snapshot: Snapshot) -> Sequence[Pod]:
+    if pod.kind == "Pod":
+        return ()
+    from kubectl_qos.edit.replicas import replicas_of
+
+    return replicas_of(pod, snapshot.pods)
+
+
+def _on_nodes(pod: Pod, places: Sequence[str], snapshot: Snapshot) -> Prediction:
+    """On the first of these nodes, with an oom_score_adj that is a range where those of the nodes differ."""
+    found = [predict_running(pod, snapshot.setup(name)) for name in places]
+    if pod.kind == "Pod":
+        return found[0]
+    containers = []
+    for alike in zip(*(one.containers for one in found), strict=True):
+        bounds = [bound for one in alike for bound in one.oom_score_adj_range or ()]
+        if len(set(bounds)) > 1:
+            changed = replace(alike[0], oom_score_adj=None, oom_score_adj_reason=None)
+            containers.append(replace(changed, oom_score_adj_range=(min(bounds), max(bounds))))
+        else:
+            containers.append(alike[0])
+    setup = found[0].setup
+    nowhere = replace(setup, node=replace(setup.node, name=""))
+    return replace(found[0], setup=nowhere, containers=tuple(containers))
+
+
+def _resize_effects(pod: Pod, neighbours: Sequence[Pod], snapshot: Snapshot) -> Effects | None:
+    if not is_resizing(pod):
+        return None
+    from kubectl_qos.edit.preview import preview
+
+    return preview(pod, (), snapshot.setup(pod.node_name), neighbours, snapshot.usage).effects
