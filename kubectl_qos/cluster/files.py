@@ -393,9 +393,9 @@ def _from_client(value: Any, object_type: type[T], name: str) -> T:
 
 DEMO_FILE: Final = Path(__file__).with_name("demo.json")
 DEMO_TIME: Final = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+"""When the demo is frozen; ages are counted from it."""
 FIRST_REVISION: Final = "500"
 """The resourceVersion of the demo's recorded objects."""
-"""When the demo is frozen; ages are counted from it."""
 
 
 class DemoSource(FileSource):
