@@ -72,12 +72,17 @@ def condition(death: NextDeath) -> str:
         parts.append(f"{victim(death)} if one of its processes holds {size}, else {named(rival)}")
     if death.growing:
         sizes = [f"{named(other)} from {_up(other.size_bytes)}" for other in death.growing]
-        parts.append(f"a container that alone grows is killed itself: {first_few(sizes)}")
+        what = (
+            "pod that alone grows is evicted"
+            if death.killer.evicts
+            else "container that alone grows is killed"
+        )
+        parts.append(f"a {what} itself: {first_few(sizes)}")
     return f"{killed_by(death)}: {'; '.join(parts)}" if parts else ""
 
 
 def conditions(snapshot: Snapshot, pod: Pod) -> Iterator[str]:
-    """What decides whether the kernel chooses a pod; nothing where its node is not known."""
+    """What decides whether a pod is chosen; nothing where its node is not known."""
     for death in contested_deaths(snapshot, pod):
         if death.grown_bytes is not None:
             yield f"{distance(death)} {killed_by(death)}"
@@ -125,7 +130,7 @@ def killed_by(death: NextDeath) -> str:
     by = WORDS[death.mechanism].by
     if death.killer.evicts:
         grace = f" after {duration(death.grace_seconds)}" if death.grace_seconds is not None else ""
-        return f"{by}{grace}{', or pressure just ended' if death.is_reported else ''}"
+        return f"{by}{grace}{', or pressure just ended' if death.is_reported else ''}{grown}"
     if death.killer.picks_among_pods:
         return f"{by}{grown}"
     whose = WORDS[Mechanism.CONTAINER_LIMIT].by if death.is_own else by

@@ -108,8 +108,9 @@ def test_on_a_full_node_the_pod_that_grows_becomes_the_victim() -> None:
     assert death.key == ("oom", "bu-over"), "if the node itself or the others grow"
     size = next(one.size_bytes for one in death.growing if one.key == grow)
     assert 1100 * MIB < size < 1620 * MIB
-    itself = next(one for one in deaths_of(found, {grow}, contests=True) if one.grown_bytes)
-    assert (itself.mechanism, itself.distance_bytes) == (Mechanism.NODE, death.distance_bytes)
+    grown = [one for one in deaths_of(found, {grow}, contests=True) if one.grown_bytes]
+    itself = next(one for one in grown if one.mechanism is Mechanism.NODE)
+    assert itself.distance_bytes == death.distance_bytes
     assert killed_by(itself).startswith("kernel: node full, if it alone grows: from 1")
     growth = Growth(1.0, {grow: 1.0}, {(grow, "c"): 1.0})
     then = next(one for one in next_deaths(replace(found, growth=growth)) if one.mechanism is Mechanism.NODE)
@@ -130,6 +131,31 @@ def test_the_kubelet_evicts_whom_it_evicted(
         deaths = next_deaths(replace(found, growth=grows))
         first = next(one for one in deaths if one.mechanism is Mechanism.EVICTION)
         assert first.key == ("oom", victim), label
+
+
+def test_the_kubelet_evicts_the_pod_that_grows_once_it_is_furthest_above_its_request() -> None:
+    """`grow` with its request of 900Mi was evicted at 1623Mi, and be-kids with 170Mi above its own was not.
+
+    In D9 it could not get above bu-over, which was 301Mi above its request, before the threshold.
+    """
+    grow = ("oom", "grow")
+    evict = state_d("evict", 600, {})
+    first = next(one for one in next_deaths(evict, contests=True) if one.mechanism is Mechanism.EVICTION)
+    assert first.key == ("oom", "be-kids")
+    sizes = {one.pod: one.size_bytes for one in first.growing}
+    kids = evict.containers[evict.find_container("be-kids", "c")].working_set_bytes
+    assert sizes["grow"] == 900 * MIB + kids + 1
+    assert sizes["pr-lo"] == 200 * MIB + 1, "of lower priority: as soon as it is above its request"
+    assert not sizes.keys() & {"pr-hi", "gu-x"}, "of higher priority; not above its request"
+    (itself, *_) = [one for one in deaths_of(evict, {grow}, contests=True) if one.killer.evicts]
+    assert (itself.grown_bytes, itself.distance_bytes) == (sizes["grow"], first.distance_bytes)
+    assert killed_by(itself) == "kubelet evicts, if it alone grows: from 1072Mi"
+    assert condition(first).startswith(
+        "kubelet evicts: a pod that alone grows is evicted itself: oom/be-b from 172Mi"
+    )
+    d9 = next_deaths(state_d("evict", 600, {"be-a": 250, "bu-over": 401}, "100Mi"), contests=True)
+    of_d9 = next(one for one in d9 if one.mechanism is Mechanism.EVICTION)
+    assert (of_d9.key, "grow" in {one.pod for one in of_d9.growing}) == (("oom", "bu-over"), False)
 
 
 def test_a_container_of_five_processes_is_not_certain_to_die_first() -> None:

@@ -4,10 +4,11 @@ Source: pkg/kubelet/eviction/eviction_manager.go (synchronize: one pod a round u
 minimum reclaim are met; evictPod refuses critical pods). Thresholds and sort keys are in qos/eviction.py.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from kubectl_qos.qos.eviction import EvictionKey, eviction_key
+from kubectl_qos.qos.killers.badness import Contender
 from kubectl_qos.qos.killers.killer import Choice, Killer
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryUse, Scope
@@ -37,6 +38,30 @@ class EvictionOrder:
             index for index in left if pods[index].critical and (chosen is None or keys[index] < keys[chosen])
         ]
         return Choice(chosen, refused=tuple(sorted(critical, key=keys.__getitem__)))
+
+    def contest(
+        self, owner: int, room_bytes: int, ended: Collection[int]
+    ) -> tuple[None, tuple[Contender, ...]]:
+        """The pods that are evicted instead once they alone have grown to so much, by `room_bytes` at most.
+
+        Not those of which limits of their own `ended` every container before.
+        """
+        memory, victim = self._memory, self.first(owner).victim
+        if not isinstance(victim, int):
+            return None, ()
+        priority, request = self._priorities[victim]
+        excess = memory.pod_working_set(victim) * _NANO - request
+        near = []
+        for index in self._left:
+            pod, (own_priority, own_request) = self._pods[index], self._priorities[index]
+            is_out = pod.critical or all(container in ended for container in memory.pod_containers[index])
+            if index == victim or is_out or (excess > 0 and own_priority > priority):
+                continue
+            used, needed = memory.pod_working_set(index), excess if own_priority == priority else 0
+            size = (needed + own_request) // _NANO + 1
+            if used < size <= used + room_bytes:
+                near.append((size - used, Contender(*pod.key, "", pod.qos, used, size)))
+        return None, tuple(contender for _, contender in sorted(near))
 
     def _current_keys(self) -> list[EvictionKey]:
         """What the kubelet sorts each pod by; where nothing grows that stays until the next kill."""

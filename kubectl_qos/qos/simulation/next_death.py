@@ -16,6 +16,7 @@ from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.qos.killers import BY_ID, Killer
 from kubectl_qos.qos.killers.badness import BadnessOrder, Contender
+from kubectl_qos.qos.killers.eviction import EvictionOrder
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.ceiling import Ceiling, Scope
@@ -162,7 +163,7 @@ def next_deaths(state: NodeState, most: int | None = None, *, contests: bool = F
             if scope is Scope.POD:
                 death = death._replace(used_bytes=run.timeline.pod_working_set(owner))
             order = then.order(ceiling.killer) if contests and chooses else None
-            if isinstance(order, BadnessOrder):
+            if isinstance(order, BadnessOrder | EvictionOrder):
                 room = max(more_bytes, 0) if at_death is state else 0
                 rival, growing = order.contest(owner, room, _ended_before(run, room))
                 death = death._replace(rival=rival, growing=growing)
