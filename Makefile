@@ -87,7 +87,7 @@ programs:  ## what some tests need and skip without, by apt-get, which needs roo
 
 golden: $(VENV)/.installed  ## predictions against every golden vector in tests/
 	$(BIN)/python tests/golden/compare.py --cases tests/golden/data/cases-dev.jsonl.xz \
-	  tests/golden/data/v*-dev.jsonl.xz tests/golden/data/quantity-dev.jsonl.xz
+	  tests/golden/data/results-dev.jsonl.xz tests/golden/data/quantity-dev.jsonl.xz
 
 bench: binary  ## speed as ratios against named yardsticks
 	$(BIN)/python benchmarks/startup.py

@@ -1,10 +1,11 @@
 """Compare predictions with golden vectors made by running real Kubernetes code.
 
-    python tests/golden/compare.py --cases CASES.jsonl.xz RESULTS.jsonl.xz...
+    python tests/golden/compare.py --cases CASES.jsonl.xz RESULTS...
     python tests/golden/compare.py quantity-dev.jsonl.xz
 
 Prints, per field, the values checked and the mismatches, the first few of them in full, and as its last line
-`N values checked, M mismatches`. The release is read from a results file's name (`v1.36-...`). Cases that a
+`N values checked, M mismatches`. The release is read from a results file's name (`v1.36-...`), or the file
+is called `results-...`, begins with its releases and has a result of each for every case. Cases that a
 real cluster refuses, or in which the real code panicked or changed its input, are counted apart and fail the
 run only with --strict.
 """
@@ -12,6 +13,7 @@ run only with --strict.
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import lzma
 import re
@@ -19,7 +21,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,7 +41,8 @@ takes the resources of a container in the random order of a Go map."""
 SHOWN_MISMATCHES = 5
 STABLE_SORT_MOST = 12
 _REFUSAL_PATHS = tuple(f"{kind}.{key}" for kind in ("pod", "qos", "node") for key in REFUSALS)
-_VERSION = re.compile(r"^v(?P<version>1\.\d+)-")
+_VERSION = re.compile(r"^v(1\.\d+)-")
+_OPENERS: Mapping[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
 
 
 @dataclass
@@ -143,16 +146,27 @@ def _sorted_within_ties(order: list[int], position: Mapping[int, int]) -> list[i
     return result + sorted(run)
 
 
-def read(path: Path) -> Iterator[dict[str, Any]]:
-    """The JSON objects of a file, compressed or not."""
-    with lzma.open(path, "rt") if path.suffix == ".xz" else path.open() as lines:
-        for line in lines:
+def read(path: Path, release: str = "") -> Iterator[dict[str, Any]]:
+    """The JSON objects of a file, compressed or not; of a file of several releases, those of one."""
+    releases = releases_of(path) if path.name.startswith("results-") else []
+    with _OPENERS.get(path.suffix, open)(path, "rt") as lines:
+        first = 1 + releases.index(release) if releases else 0
+        for line in islice(lines, first, None, len(releases) or 1):
             yield json.loads(line)
+
+
+def releases_of(path: Path) -> list[str]:
+    """The releases whose results a file has, which its first line or its name says."""
+    if not path.name.startswith("results-"):
+        return _VERSION.findall(path.name)
+    with lzma.open(path, "rt") as lines:
+        releases: list[str] = json.loads(next(lines))["releases"]
+    return releases
 
 
 def compare_results(cases: Path, results: Path, version: str, tally: Tally) -> None:
     known = {case["id"]: case for case in read(cases)}
-    for real in read(results):
+    for real in read(results, version):
         case = known[real["id"]]
         predicted = oracle.run(case, version)
         if case["kind"] == "eviction" and len(case["pods"]) > STABLE_SORT_MOST:
@@ -201,7 +215,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("results", nargs="+", type=Path, help="result or quantity files")
     parser.add_argument("--cases", type=Path, help="the inputs of the result files")
-    parser.add_argument("--release", help="instead of the one in the file's name, such as 1.36")
+    parser.add_argument("--release", help="instead of those of the file, such as 1.36")
     parser.add_argument("--strict", action="store_true", help="refused cases fail the run too")
     options = parser.parse_args(arguments)
     tally = Tally()
@@ -210,13 +224,13 @@ def main(arguments: list[str] | None = None) -> int:
             for real in read(path):
                 _compare(real["id"], real, oracle.quantity(real), tally)
             continue
-        named = _VERSION.match(path.name)
-        version = options.release or (named["version"] if named else None)
-        if version is None:
+        versions = [options.release] if options.release else releases_of(path)
+        if not versions:
             parser.error(f"{path.name}: no release in the name (v1.36-...); give --release")
         if options.cases is None:
             parser.error(f"{path.name} needs --cases CASES.jsonl.xz")
-        compare_results(options.cases, path, version, tally)
+        for version in versions:
+            compare_results(options.cases, path, version, tally)
     report(tally)
     failed = sum(tally.wrong.values()) + (sum(tally.refused_wrong.values()) if options.strict else 0)
     return 1 if failed else 0
