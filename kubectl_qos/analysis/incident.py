@@ -242,14 +242,14 @@ def _ends(pods: Iterable[Pod], kills: Iterable[Kill]) -> Iterator[TimelineEntry]
     """How containers ended that nothing killed for memory, where that is no success."""
     for pod in pods:
         of_pod = [kill for kill in kills if (kill.namespace, kill.pod) == (pod.namespace, pod.name)]
-        told = {(kill.container, kill.time) for kill in of_pod}
+        killed = {(kill.container, kill.time) for kill in of_pod}
         evicted = [kill.time for kill in of_pod if kill.diagnosis.mechanism.verb != KILLED]
         for status in pod.status.every_container:
             for end in status.ends:
                 time = end.finished_at or ""
                 since = [seconds_between(eviction, time) or 0 for eviction in evicted]
-                is_told = (status.name, time) in told or any(seconds >= -SLACK_SECONDS for seconds in since)
-                if end.exit_code and not is_told:
+                is_kill = (status.name, time) in killed or any(seconds >= -SLACK_SECONDS for seconds in since)
+                if end.exit_code and not is_kill:
                     evidence = next(ended_evidence(end, "state"))
                     yield TimelineEntry(time, "ended", ContainerEnd(pod, status.name, evidence))
 
