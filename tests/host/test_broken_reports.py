@@ -5,7 +5,7 @@
 
 from random import Random
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kubectl_qos.host.kernel_log import read_log
@@ -14,6 +14,7 @@ from tests.host.broken_reports import NOW, broken, known_claims, recorded_logs, 
 
 
 @given(st.integers(0, 1 << 32))
+@example(4895466)
 @settings(max_examples=150, deadline=None)
 def test_nothing_wrong_is_said_of_a_broken_log(seed: int) -> None:
     lines = broken(Random(seed))

@@ -48,6 +48,9 @@ _KERNELS_OWN: Final = re.compile(r",|(?:oom|task)_memcg=|task=")
 """The kernel itself continues a path that is too long for a line on the next one."""
 
 
+_STATISTICS: Final = "Memory cgroup stats for "
+
+
 def continues(before: str, message: str, *, has_prefix: bool) -> bool:
     """Whether a line goes on with the message before it, which breaks off."""
     if before.endswith(CUT) or not message:
@@ -60,8 +63,10 @@ def continues(before: str, message: str, *, has_prefix: bool) -> bool:
         return False
     if before.startswith("Task in ") and _OF_PATH.fullmatch(message):
         return True
-    if message.startswith("cache:"):
-        return before.startswith("Memory cgroup stats for ")
+    if before.startswith(_STATISTICS):
+        is_cache = "cache:".startswith(message) or (before.rpartition(" ")[2] + message).startswith("cache:")
+        if is_cache or message.startswith("cache:"):
+            return True
     if message.isdigit():
         return _OPEN.match(before) is not None or before[-1:].isdigit()
     if _OUT_OF_MEMORY.match(before):
@@ -83,7 +88,7 @@ def join(before: str, rest: str, *, is_hard: bool) -> str:
         needs_space = last.isdigit() and not first.isspace()
         return f"{before} {rest}" if needs_space else before + rest
     rest = rest.lstrip()
-    if rest.startswith("cache:"):
+    if before.startswith(_STATISTICS) and last == ":":
         return f"{before} {rest}"
     is_one_word = is_hard or (last.isdigit() and first.isdigit()) or "/" in before.rpartition(" ")[2]
     return before + rest if is_one_word or "=" in before.rpartition(" ")[2] else f"{before} {rest}"
