@@ -1,4 +1,4 @@
-"""The kernel at the memory limit of a container."""
+"""The kernel at the memory limit of a container (mm/memcontrol.c, mem_cgroup_out_of_memory)."""
 
 from collections.abc import Iterator
 from typing import Final

@@ -1,4 +1,4 @@
-"""The kernel as the machine runs out of memory."""
+"""The kernel as the machine runs out of memory (mm/oom_kill.c, out_of_memory)."""
 
 from collections.abc import Iterator
 from typing import Final

@@ -1,4 +1,4 @@
-"""The kernel at the memory limit of all pods (kubepods)."""
+"""The kernel at the memory limit of all pods, kubepods (mm/memcontrol.c, mem_cgroup_out_of_memory)."""
 
 from collections.abc import Iterator
 from typing import Final

@@ -1,6 +1,7 @@
 """The kernel at the memory limit of a pod: given, or the sum of its containers'.
 
-The pod's cgroup holds its pause container too, so of equal limits the pod's is reached before a container's.
+The pod's cgroup holds its pause container too, so of equal limits the pod's is reached before a container's
+(mm/memcontrol.c, mem_cgroup_out_of_memory).
 """
 
 from collections.abc import Iterator
