@@ -24,6 +24,7 @@ from kubectl_qos.qos.cgroup.names import class_name, kubepods_name, literal
 from kubectl_qos.qos.cgroup.pod import UPDATED_IN_PLACE
 from kubectl_qos.qos.cgroup.tree import CgroupLevel, Directory
 from kubectl_qos.qos.cgroup.values import UNWRITTEN
+from kubectl_qos.qos.oom_score import BEST_EFFORT_ADJ, LOWEST_BURSTABLE_ADJ, least_request
 from kubectl_qos.qos.prediction import ContainerPrediction, Prediction, predict
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Confidence
@@ -130,7 +131,11 @@ class CauseFinder:
         if computed is not None and computed in others:
             return DriftCause(DriftReason.OWN_ADJ, Confidence.CERTAIN, inputs)
         is_from_runtime = read.beside == value
-        if self._was_changed and self._prediction.qos_class is QosClass.BURSTABLE and 2 < value < 1000:
+        if (
+            self._was_changed
+            and self._prediction.qos_class is QosClass.BURSTABLE
+            and LOWEST_BURSTABLE_ADJ <= value < BEST_EFFORT_ADJ
+        ):
             return DriftCause(DriftReason.BEFORE_RESIZE, Confidence.LIKELY, self._request_of(value))
         for other in self._alternatives:
             if other.prediction.container(container.name).oom_score_adj == value:
@@ -164,8 +169,7 @@ class CauseFinder:
         capacity = self._prediction.setup.node.memory_capacity_bytes
         if not capacity or self._prediction.pod.spec.resources is not None:
             return {}
-        least, most = ((1000 - value + more) * capacity // 1000 for more in (0, 1))
-        return {"least": least, "most": most}
+        return {"least": least_request(value, capacity), "most": least_request(value - 1, capacity) - 1}
 
     @property
     def _was_changed(self) -> bool:

@@ -274,7 +274,7 @@ class _RankSearch:
             by_runtime = needed >= oom_score.LOWEST_BURSTABLE_ADJ
             reason = ObstacleReason.RESTRICTED if by_runtime else ObstacleReason.BEYOND_BURSTABLE
             return _impossible(reason, name, needed, least)
-        requests = {name: self._request_for(adj) for name, adj in highest.items()}
+        requests = {name: oom_score.least_request(adj, self._capacity) for name, adj in highest.items()}
         raises = self._raise_pod(requests) if self._is_pod_level else self._raise_containers(requests)
         raised = raises or self._raise_any()
         edits = [edit for one in raised for edit in raise_request(self._recreated, *one)]
@@ -300,32 +300,14 @@ class _RankSearch:
         return mine.worst is not None and mine.worst.points is not None and mine.worst.points < self._points
 
     def _highest_adj(self, mine: RankedPod) -> dict[str, int]:
-        """The highest oom_score_adj of each container with processes that is low enough.
-
-        The inverse of `badness`: used pages + adj * (total / 1000) have to stay below the points. Kernels
-        before 5.9 have no score below one point.
-        """
+        """The highest oom_score_adj of each container with processes that is low enough."""
         node = self._setup.node
-        page = node.page_size_bytes
-        thousandth = ((node.memory_capacity_bytes or 0) + node.swap_capacity_bytes) // page // 1000
-        most = self._points - 1
-        if oom_score.kernel_formula(node.kernel) is not oom_score.Kernel.SIGNED and most < 1:
-            most = _OUT_OF_REACH
-        highest = {}
-        for score in mine.alive():
-            used = score.usage.scored_bytes // page if score.usage is not None else 0
-            if thousandth:
-                highest[score.name] = (most - used) // thousandth
-            else:
-                highest[score.name] = oom_score.BEST_EFFORT_ADJ if used <= most else _OUT_OF_REACH
-        return highest
-
-    def _request_for(self, adj: int) -> int:
-        """The least request for at most this oom_score_adj.
-
-        The inverse of `1000 - 1000 * request / capacity`; no Burstable container has more than 999.
-        """
-        return 0 if adj >= oom_score.BEST_EFFORT_ADJ - 1 else -(-(1000 - adj) * self._capacity // 1000)
+        page, kernel = node.page_size_bytes, oom_score.kernel_formula(node.kernel)
+        total = ((node.memory_capacity_bytes or 0) + node.swap_capacity_bytes) // page
+        used = {score.name: score.usage.scored_bytes // page if score.usage else 0 for score in mine.alive()}
+        return {
+            name: oom_score.most_adj(pages, self._points - 1, total, kernel) for name, pages in used.items()
+        }
 
     def _raise_pod(self, needed: Mapping[str, int]) -> list[_RaisedRequest]:
         """The pod's request: containers share equally what none of them requests."""
@@ -406,9 +388,6 @@ def keep_burstable(pod: Pod, edits: list[Edit], release: Release) -> list[Edit]:
     assert last.quantity is not None, "requests are raised, never removed"
     above = Edit(last.owner, Side.LIMITS, MEMORY, in_bytes(last.quantity.value() + UNIT_BYTES))
     return [edit for edit in edits if edit.target != above.target] + [above]
-
-
-_OUT_OF_REACH: Final = -(1 << 62)
 
 
 def _request(container: Container) -> int:

@@ -35,7 +35,7 @@ from kubectl_qos.k8s.resources import is_sidecar, pod_requests
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.k8s.validation import pod_refusals
 from kubectl_qos.qos.eviction import memory_threshold
-from kubectl_qos.qos.oom_score import GUARANTEED_ADJ, is_critical, is_mirror, is_static
+from kubectl_qos.qos.oom_score import GUARANTEED_ADJ, badness, is_critical, is_mirror, is_static
 from kubectl_qos.qos.qos_class import QosClass, computed_class, is_decided_at_pod_level
 from kubectl_qos.qos.ranking import rank_node
 from kubectl_qos.qos.reason import Mechanism
@@ -302,7 +302,8 @@ class _PlanSearch:
         """
         placed, higher, lower = _Placed(dict(self.before)), _Others(), _Others()
         node, steps = self.model.setup.node, 0
-        step = ((node.memory_capacity_bytes or 0) + node.swap_capacity_bytes) // node.page_size_bytes // 1000
+        total = (node.memory_capacity_bytes or 0) + node.swap_capacity_bytes
+        step = badness(0, 1, total // node.page_size_bytes)
         below = list[tuple[_Others, int]]()
         for group in self._groups:
             below.append((replace(lower, points=[*lower.points]), steps * step))

@@ -146,8 +146,6 @@ class Gate(StrEnum):
     DRA_NODE_ALLOCATABLE = "DRANodeAllocatableResources", 36
     CONTAINER_RESTART_RULES = "ContainerRestartRules", 34, 35
     RESTART_ALL_CONTAINERS = "RestartAllContainersOnContainerExits", 35, 36
-    # An open proposal (kubernetes/kubernetes issue 142230, PR 142235): no release has it, any can try it.
-    LOGARITHMIC_OOM_SCORE_ADJ = "KubeletLogarithmicOOMScoreAdj", OLDEST_MINOR
 
 
 _LAST_MINOR: Final[Mapping[Change | Gate, int]] = {

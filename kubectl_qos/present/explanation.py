@@ -209,7 +209,7 @@ def _container_line(container: ContainerPrediction) -> Line:
         low, high = container.oom_score_adj_range
         unknown = container.oom_score_adj_range == UNKNOWN_BURSTABLE_ADJ
         capacity = "capacity unknown" if unknown else "by the node"
-        return Line(f"{name}  adj {low}..{high}", f"1000 - 1000 × request / capacity, {capacity}")
+        return Line(f"{name}  adj {low}..{high}", f"{reasons.adj_formula()}, {capacity}")
     return Line(f"{name}  adj {container.oom_score_adj}", reasons.formula(reason))
 
 

@@ -39,6 +39,7 @@ from kubectl_qos.present.output import ARROW, NUMBER, Column, column, table
 from kubectl_qos.present.reasons import resize_sentence, unmeasured_notes
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.evidence import Fact, kubelet_kill
+from kubectl_qos.qos.oom_score import burstable_adj
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.restart import oom_loops
 from kubectl_qos.qos.simulation.next_death import NextDeath
@@ -65,8 +66,8 @@ def unmeasured(found: FixList) -> str:
     states = {model.setup.node.name: model.state() for model in found.models}
     text = "".join(unmeasured_notes(found.snapshot, states))
     if text and len(states) == 1:
-        (total,) = (state.total_bytes for state in states.values())
-        text += f"; a memory request of 1Gi lowers it by {(1000 << 30) // total}"
+        (capacity,) = (state.capacity_bytes for state in states.values())
+        text += f"; a memory request of 1Gi lowers it by {1000 - burstable_adj(1 << 30, capacity)}"
     return text
 
 

@@ -25,7 +25,13 @@ from kubectl_qos.qos.kills.report import (
     adjs_beside_own,
     memory_users,
 )
-from kubectl_qos.qos.oom_score import BEST_EFFORT_ADJ, LOWEST_BURSTABLE_ADJ, SANDBOX_ADJ, Kernel
+from kubectl_qos.qos.oom_score import (
+    BEST_EFFORT_ADJ,
+    LOWEST_BURSTABLE_ADJ,
+    SANDBOX_ADJ,
+    Kernel,
+    least_request,
+)
 from kubectl_qos.qos.qos_class import QosClass
 
 _WIDTH: Final = 110
@@ -467,7 +473,8 @@ def _reason_by_adj(report: OomReport) -> Iterator[str]:
     elif qos is None and adj == BEST_EFFORT_ADJ:
         yield "oom_score_adj 1000 is that of BestEffort pods, which have no limit of their own, or its own"
     elif qos is None and adj >= LOWEST_BURSTABLE_ADJ:
-        share = f"about {(1000 - adj) / 10:g} %" if adj < BEST_EFFORT_ADJ - 1 else "less than 0.2 %"
+        thousandths = least_request(adj, capacity=1000)
+        share = f"about {thousandths / 10:g} %" if thousandths else "less than 0.2 %"
         yield f"oom_score_adj {adj} is that of a Burstable pod that requests {share} of its node's memory"
     if report.constraint is Constraint.NONE and adj == BEST_EFFORT_ADJ:
         yield "BestEffort processes go before all others of usual size: a memory request lowers oom_score_adj"

@@ -103,7 +103,6 @@ _GATES: Final[Mapping[Gate, str]] = {
     Gate.DRA_NODE_ALLOCATABLE: "requests that come from resource claims",
     Gate.CONTAINER_RESTART_RULES: "whether a killed container with restartPolicyRules restarts",
     Gate.RESTART_ALL_CONTAINERS: "whether the action RestartAllContainers is known",
-    Gate.LOGARITHMIC_OOM_SCORE_ADJ: "oom_score_adj of Burstable pods, by a formula that is proposed",
 }
 
 

@@ -95,6 +95,11 @@ def class_sentence(prediction: Prediction) -> str:
     return f"{prediction.qos_class.value}, oom_score_adj {adj}{why}"
 
 
+def adj_formula(request: str = "request", capacity: str = "capacity") -> str:
+    """How the kubelet computes the oom_score_adj of a Burstable container (`burstable_adj`)."""
+    return f"1000 - 1000 × {request} / {capacity}"
+
+
 def formula(reason: Reason) -> str:
     """An oom_score_adj with the numbers of this container put in: `1000 - 1000 x 1Gi / 16Gi = 938`."""
     text = sentence(reason)
@@ -103,7 +108,7 @@ def formula(reason: Reason) -> str:
         request = exact_binary(inputs["request"])
         if inputs["share"]:
             request = f"({request} + {exact_binary(inputs['share'])} of the pod's request)"
-        text = f"1000 - 1000 × {request} / {exact_binary(inputs['capacity'])} = {inputs['raw']}"
+        text = f"{adj_formula(request, exact_binary(inputs['capacity']))} = {inputs['raw']}"
     for child in reason.children:
         if child.rule is not Rule.ADJ_POD_LEVEL_SHARE:
             text += f", {sentence(child)}"
@@ -248,12 +253,7 @@ _SENTENCES: Final[Mapping[Rule, str | Callable[[Inputs, object], str]]] = {
         f"{_owner(inputs)} has an explicit {inputs['resource']} request of zero, which counts as none"
     ),
     Rule.ADJ_BURSTABLE: lambda inputs, result: (
-        f"1000 - 1000 × request / capacity, request {binary(inputs['request'])}"
-        f" of {binary(inputs['capacity'])} gives {result}"
-    ),
-    Rule.ADJ_LOGARITHMIC: lambda _, result: (
-        "800 - 400 × request / limit - 350 × log2(1 + request) / log2(1 + capacity)"
-        f" = {result}, the open proposal of kubernetes/kubernetes 142230"
+        f"{adj_formula()}, request {binary(inputs['request'])} of {binary(inputs['capacity'])} gives {result}"
     ),
     Rule.ADJ_POD_LEVEL_SHARE: lambda inputs, _: f"plus {binary(inputs['share'])} of the pod-level request",
     Rule.CPU_WEIGHT: _cpu_weight,

@@ -5,7 +5,6 @@ Sources: pkg/kubelet/qos/policy.go and helpers.go (GetContainerOOMScoreAdjust), 
 (proc_oom_score). Memory is in bytes unless a name says pages.
 """
 
-import math
 from enum import Enum
 from typing import Final, NamedTuple
 
@@ -46,6 +45,16 @@ def is_critical(pod: Pod) -> bool:
 def is_node_critical(pod: Pod) -> bool:
     """Critical and of PriorityClass system-node-critical by name (`IsNodeCriticalPod`)."""
     return pod.spec.priority_class_name == SYSTEM_NODE_CRITICAL and is_critical(pod)
+
+
+def burstable_adj(request: int, capacity: int) -> int:
+    """The oom_score_adj of a Burstable container by its request, before the sidecar rule and the clamps."""
+    return 1000 - truncating_div(wrap(1000 * request), capacity)
+
+
+def least_request(adj: int, capacity: int) -> int:
+    """The least request for at most this oom_score_adj; no Burstable container has more than 999."""
+    return 0 if adj >= BEST_EFFORT_ADJ - 1 else -(-(1000 - adj) * capacity // 1000)
 
 
 class AdjSteps(NamedTuple):
@@ -95,7 +104,7 @@ class PodAdj:
         release = self._release
         request = self._request(container)
         share = self._pod_level_share()
-        raw = self._formula(container, request, share, capacity)
+        raw = burstable_adj(wrap(request + share), capacity)
         adj, floor = raw, None
         if is_sidecar(container, release) and release.has(Change.SIDECAR_OOM_SCORE):
             lowest = self._least_protected(share, capacity)
@@ -107,22 +116,7 @@ class PodAdj:
             adj, clamp = LOWEST_BURSTABLE_ADJ, Rule.ADJ_CLAMPED_LOW
         elif adj == BEST_EFFORT_ADJ:
             adj, clamp = BEST_EFFORT_ADJ - 1, Rule.ADJ_BELOW_BEST_EFFORT
-        rule = Rule.ADJ_LOGARITHMIC if self._is_logarithmic else Rule.ADJ_BURSTABLE
-        return AdjSteps(adj, rule, request, share, capacity, raw, floor, clamp)
-
-    @property
-    def _is_logarithmic(self) -> bool:
-        return self._release.enabled(Gate.LOGARITHMIC_OOM_SCORE_ADJ)
-
-    def _formula(self, container: Container, request: int, share: int, capacity: int) -> int:
-        """The value before the sidecar rule and the clamps."""
-        request = wrap(request + share)
-        if not self._is_logarithmic:
-            return 1000 - truncating_div(wrap(1000 * request), capacity)
-        limit = container.limits.get(MEMORY, ZERO).value()
-        kept = min(request / limit, 1) if limit > 0 else 0
-        scale = math.log2(1 + max(request, 0)) / math.log2(1 + capacity)
-        return math.floor(800 - 400 * kept - 350 * scale + 0.5)
+        return AdjSteps(adj, Rule.ADJ_BURSTABLE, request, share, capacity, raw, floor, clamp)
 
     def _request(self, container: Container) -> int:
         """The memory request; from 1.27 to 1.31 with in-place resize on, what is allocated."""
@@ -154,8 +148,8 @@ class PodAdj:
     def _least_protected(self, share: int, capacity: int) -> int | None:
         """Of the app containers; None without any, where the real code panics: such a pod never runs."""
         if self._floor is None and self._pod.containers:
-            least = min(self._pod.containers, key=_memory_request)
-            self._floor = self._formula(least, _memory_request(least), share, capacity)
+            least = min(map(_memory_request, self._pod.containers))
+            self._floor = burstable_adj(wrap(least + share), capacity)
         return self._floor
 
 
@@ -205,7 +199,7 @@ def adj_reason(steps: AdjSteps, runtime_adj: int | None = None) -> Reason:
     if applied != steps.adj:
         children.append(Reason(Rule.ADJ_RESTRICTED, applied, {"raw": steps.adj}))
     inputs: dict[str, object] = {}
-    if steps.rule in {Rule.ADJ_BURSTABLE, Rule.ADJ_LOGARITHMIC}:
+    if steps.rule is Rule.ADJ_BURSTABLE:
         inputs = {
             "request": steps.request,
             "share": steps.pod_level_share,
@@ -260,6 +254,19 @@ def badness(
         used_pages -= used_pages * 3 // 100
     points = used_pages + adj * (total_pages // 1000)
     return points if kernel is Kernel.SIGNED else max(points, 1)
+
+
+def most_adj(used_pages: int, most_points: int, total_pages: int, kernel: Kernel = Kernel.SIGNED) -> int:
+    """The highest oom_score_adj with at most so much badness; `NO_ADJ` where none has so little."""
+    if kernel is not Kernel.SIGNED and most_points < 1:
+        return NO_ADJ
+    step = total_pages // 1000
+    if step:
+        return (most_points - used_pages) // step
+    return BEST_EFFORT_ADJ if used_pages <= most_points else NO_ADJ
+
+
+NO_ADJ: Final = -(1 << 62)
 
 
 def proc_oom_score(points: int, total_pages: int, kernel: Kernel = Kernel.SIGNED) -> int:

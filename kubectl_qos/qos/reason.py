@@ -37,7 +37,6 @@ class Rule(StrEnum):
     ADJ_GUARANTEED = "adj.guaranteed", _POLICY
     ADJ_BEST_EFFORT = "adj.best-effort", _POLICY
     ADJ_BURSTABLE = "adj.burstable", _POLICY
-    ADJ_LOGARITHMIC = "adj.logarithmic", "kubernetes/kubernetes issue 142230 and PR 142235, open"
     ADJ_POD_LEVEL_SHARE = "adj.pod-level-share", f"{_HELPERS} remainingPodMemReqPerContainer"
     ADJ_SIDECAR_FLOOR = "adj.sidecar-floor", f"{_HELPERS} minRegularContainerMemory"
     ADJ_CLAMPED_LOW = "adj.clamped-low", _POLICY

@@ -96,7 +96,7 @@ def test_the_table_of_gates_is_that_of_the_code() -> None:
     wanted = []
     for gate in Gate:
         last = _LAST_MINOR.get(gate)
-        exists = "proposed" if gate is Gate.LOGARITHMIC_OOM_SCORE_ADJ else f"1.{gate.since}"
+        exists = f"1.{gate.since}"
         exists += f" to 1.{last}" if last is not None else ""
         on, locked = ("" if minor == _NEVER else f"1.{minor}" for minor in (gate.on, gate.locked))
         wanted.append((gate.value, exists, on, locked))

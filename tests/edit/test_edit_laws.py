@@ -24,15 +24,21 @@ from kubectl_qos.k8s.objects import (
     ResourceRequirements,
 )
 from kubectl_qos.k8s.quantity import ZERO, Format, Quantity
-from kubectl_qos.k8s.releases import Release
+from kubectl_qos.k8s.releases import SUPPORTED_MINORS, Gate, Release
 from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage
-from kubectl_qos.k8s.validation import pod_refusals
+from kubectl_qos.k8s.validation import kubelet_rejections, pod_refusals
 from kubectl_qos.qos.prediction import predict
 from kubectl_qos.qos.qos_class import ClassStepKind, QosClass
 from kubectl_qos.qos.ranking import rank_node
 
 MI = 1 << 20
-RELEASES = [Release.of(text) for text in ("1.25", "1.28", "1.30", "1.32", "1.34", "1.36", "1.37")]
+ADJ_GATES = (Gate.POD_LEVEL_RESOURCES, Gate.IN_PLACE_RESIZE, Gate.SIDECAR_CONTAINERS)
+"""Those that change what counts as a request."""
+RELEASES = [
+    Release.of(f"1.{minor}", gates)
+    for minor in SUPPORTED_MINORS
+    for gates in ({}, *({gate.value: on} for gate in ADJ_GATES for on in (False, True)))
+]
 MEMORY_TEXTS = ["0", "1", "64Mi", "100M", "1Gi", "1.5Gi", "3Gi", "7Gi", "40Gi"]
 CPU_TEXTS = ["0", "100m", "1"]
 CRITICAL = ("system-node-critical", 2_000_001_000)
@@ -161,7 +167,7 @@ def test_a_preview_is_the_prediction_of_the_changed_pod(found: Cluster, data: st
 @given(clusters(), st.sampled_from(list(QosClass)))
 def test_a_class_is_reached_and_no_edit_can_be_left_out(found: Cluster, target: QosClass) -> None:
     (pod, *others), setup, usage = found
-    assume(not pod_refusals(default_pod(pod, setup.release), setup.release))
+    assume(runs(pod, setup.release))
     towards = reach_class(pod, target, setup.release)
     assert not any(step.kind is ClassStepKind.REMOVE_ALL for step in towards.to_choose), "needs no number"
     if towards.to_choose:
@@ -172,6 +178,12 @@ def test_a_class_is_reached_and_no_edit_can_be_left_out(found: Cluster, target: 
     for at in range(len(towards.edits)):
         fewer = (*towards.edits[:at], *towards.edits[at + 1 :])
         assert preview(pod, fewer, setup, others, usage).after.computed_class is not target
+
+
+def runs(pod: Pod, release: Release) -> bool:
+    """Whether neither server nor kubelet refuses a pod."""
+    default = default_pod(pod, release)
+    return not pod_refusals(default, release) and not kubelet_rejections(default, release)
 
 
 def check_least(pod: Pod, towards: Goal, reached: list[bool], less: list[list[Edit]]) -> None:
@@ -215,7 +227,7 @@ def is_outlived(seen: Preview, name: str) -> bool:
 @given(clusters())
 def test_a_pod_outlives_another_and_one_unit_less_does_not_do(found: Cluster) -> None:
     (pod, *others), setup, usage = found
-    assume(not pod_refusals(default_pod(pod, setup.release), setup.release))
+    assume(runs(pod, setup.release))
     towards = outlive(pod, others[0], setup, others, usage)
     event(str(towards.obstacle.reason) if towards.obstacle is not None else f"{len(towards.edits)} edits")
     if towards.obstacle is not None:
@@ -239,7 +251,7 @@ def _is_late(seen: Preview, rank: int) -> bool:
 @given(clusters(), st.integers(1, 6))
 def test_a_pod_dies_as_the_nth_or_later_and_one_unit_less_does_not_do(found: Cluster, rank: int) -> None:
     (pod, *others), setup, usage = found
-    assume(not pod_refusals(default_pod(pod, setup.release), setup.release))
+    assume(runs(pod, setup.release))
     towards = rank_at_least(pod, rank, setup, others, usage)
     if towards.obstacle is not None:
         return
@@ -251,8 +263,7 @@ def test_a_pod_dies_as_the_nth_or_later_and_one_unit_less_does_not_do(found: Clu
 @given(clusters())
 def test_where_there_is_no_way_no_request_is_one(found: Cluster) -> None:
     (pod, *others), setup, usage = found
-    default = default_pod(pod, setup.release)
-    assume(not pod_refusals(default, setup.release))
+    assume(runs(pod, setup.release))
     towards = outlive(pod, others[0], setup, others, usage)
     if towards.obstacle is None or (usage and (pod.namespace, pod.name) not in usage):
         return

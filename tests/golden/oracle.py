@@ -170,7 +170,6 @@ def _gates(release: Release) -> Json:
     unseen = {
         Gate.IN_PLACE_RESIZE_EXCLUSIVE_MEMORY.value,
         Gate.IN_PLACE_RESIZE_INIT_CONTAINERS.value,
-        Gate.LOGARITHMIC_OOM_SCORE_ADJ.value,
         Gate.MUTABLE_SUSPENDED_JOBS.value,
         Gate.CONTAINER_RESTART_RULES.value,
         Gate.RESTART_ALL_CONTAINERS.value,

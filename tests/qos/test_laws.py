@@ -22,7 +22,16 @@ from kubectl_qos.k8s.quantity import ZERO
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.resources import aggregate_requests
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
-from kubectl_qos.qos.oom_score import PodAdj
+from kubectl_qos.qos.oom_score import (
+    NO_ADJ,
+    OOM_SCORE_ADJ_MIN,
+    Kernel,
+    PodAdj,
+    badness,
+    burstable_adj,
+    least_request,
+    most_adj,
+)
 from kubectl_qos.qos.qos_class import ClassStepKind, QosClass, computed_class, steps_to
 from kubectl_qos.qos.ranking import rank_node
 
@@ -192,3 +201,28 @@ def _with(pod: Pod, owner: str, resource: str, value: str, *, requests: bool, li
         init_containers=tuple(map(change, pod.init_containers)),
     )
     return msgspec.structs.replace(pod, spec=changed)
+
+
+@given(st.integers(3, 998), st.integers(1 << 20, 1 << 45))
+def test_the_least_request_for_an_oom_score_adj_is_the_inverse_of_the_formula(
+    adj: int, capacity: int
+) -> None:
+    least = least_request(adj, capacity)
+    assert burstable_adj(least, capacity) <= adj < burstable_adj(least - 1, capacity)
+    assert least_request(999, capacity) == 0, "no Burstable container has more"
+
+
+@given(
+    st.integers(0, 1 << 30),
+    st.integers(-(1 << 30), 1 << 31),
+    st.integers(1000, 1 << 28),
+    st.sampled_from([Kernel.SIGNED, Kernel.FLOORED]),
+)
+def test_the_highest_oom_score_adj_for_so_much_badness_is_the_inverse_of_it(
+    used: int, points: int, total: int, kernel: Kernel
+) -> None:
+    adj = most_adj(used, points, total, kernel)
+    if adj == NO_ADJ:
+        assert badness(used, OOM_SCORE_ADJ_MIN, total, kernel) > points
+        return
+    assert badness(used, adj, total, kernel) <= points < badness(used, adj + 1, total, kernel)

@@ -127,11 +127,7 @@ SETUPS: Final = st.builds(
         f"1.{minor}",
     ),
     minor=st.sampled_from(SUPPORTED_MINORS),
-    gates=st.lists(
-        st.sampled_from(
-            ["MemoryQoS", "PerPodPIDLimit", "KubeletLogarithmicOOMScoreAdj", "NodeSwap", "QOSReserved"]
-        )
-    ),
+    gates=st.lists(st.sampled_from(["MemoryQoS", "PerPodPIDLimit", "NodeSwap", "QOSReserved"])),
     capacity=st.sampled_from([None, 1, 4096, 16 << 30, 1 << 62]),
     swap=st.sampled_from([0, 1 << 30]),
     runtime=st.sampled_from([OciRuntime(), OciRuntime("crun")]),

@@ -10,7 +10,6 @@ from kubectl_qos.k8s.kubelet import Kubelet, NodeSetup
 from kubectl_qos.k8s.objects import Pod, convert, resource_list
 from kubectl_qos.k8s.releases import Change, Gate, Release
 from kubectl_qos.k8s.validation import pod_refusals
-from kubectl_qos.present.explanation import _container_line
 from kubectl_qos.qos.cgroup.tree import CgroupLevel, cgroup_tree
 from kubectl_qos.qos.eviction import evictable_capacity, to_hard_eviction, to_soft_eviction
 from kubectl_qos.qos.qos_class import QosClass
@@ -18,7 +17,7 @@ from kubectl_qos.qos.ranking import rank_node
 from kubectl_qos.qos.resize import ResizeStatus, resize_outcome
 from kubectl_qos.qos.simulation.engine import simulate
 from kubectl_qos.qos.simulation.node_state import Scenario, build_node_state
-from tests.qos.corner import GI, MACHINE, TIERED, adj, on, one, pod_file
+from tests.qos.corner import GI, MACHINE, TIERED, on, one, pod_file
 
 MI = 1 << 20
 HUGE = replace(
@@ -108,39 +107,6 @@ def test_a_pod_limits_its_processes() -> None:
     assert reason.result == "2048"
     assert pod_refusals(default_pod(pod, Release.of("1.37", on_)), Release.of("1.37", on_)) == []
     assert pod_refusals(default_pod(pod, Release.of("1.37")), Release.of("1.37")) != []
-
-
-# -- the proposed formula (142230, open) -------------------------------------------------------------
-
-LOGARITHMIC = {"KubeletLogarithmicOOMScoreAdj": True}
-
-
-@pytest.mark.parametrize(
-    ("resources", "expected"),
-    [
-        # 800 - 400 * R / L - 350 * log2(1 + R) / log2(1 + C), C = 16Gi
-        ("requests: {memory: 1Gi}", 491),
-        ("requests: {memory: 1Gi}, limits: {memory: 2Gi}", 291),
-        ("requests: {cpu: 1, memory: 1Gi}, limits: {memory: 1Gi}", 91),
-        ("requests: {cpu: 1}", 800),
-        ("requests: {memory: 16Gi}, limits: {memory: 16Gi}", 50),
-    ],
-)
-@pytest.mark.parametrize("release", ["1.33", "1.37"])
-def test_the_proposed_formula(release: str, resources: str, expected: int) -> None:
-    pod = one(resources)
-    assert adj(on(pod, release, gates=LOGARITHMIC)) == {"c1": expected}
-    assert adj(on(pod, release)) != {"c1": expected}
-
-
-def test_the_proposed_formula_leaves_the_other_classes_alone_and_is_called_one() -> None:
-    assert adj(on(one(""), gates=LOGARITHMIC)) == {"c1": 1000}
-    (container,) = on(one("requests: {memory: 1Gi}"), gates=LOGARITHMIC).containers
-    line = _container_line(container)
-    assert line.note == (
-        "800 - 400 × request / limit - 350 × log2(1 + request) / log2(1 + capacity) = 491, the open proposal"
-        " of kubernetes/kubernetes 142230"
-    )
 
 
 # -- the memory manager ------------------------------------------------------------------------------
