@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from itertools import accumulate
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, NoReturn
 
 MAX_DEPTH: Final = 200
 """Kubernetes' own objects end at about 20, kubectl at 10,000, and Python's stack in between."""
@@ -21,13 +21,8 @@ _TAG: Final = "tag:yaml.org,2002:"
 _TEXT: Final = f"{_TAG}str"
 _MERGE: Final = f"{_TAG}merge"
 
-_EXCESSIVE: Final = "document contains excessive aliasing"
-_FEW_ALIASED: Final = 100
-_FEW: Final = 1_000
-_SMALL: Final = 400_000
-_LARGE: Final = 4_000_000
-_MOST_OF_SMALL: Final = 0.99
-_MOST_OF_LARGE: Final = 0.10
+MOST_REPEATED: Final = 100_000
+"""How many values aliases may add to a document, which has at most one for each character without them."""
 
 
 class YamlDocument(NamedTuple):
@@ -114,9 +109,7 @@ def read_yaml(text: str | bytes, *, first: bool = False) -> YamlDocument | None:
             raise _error("but found another document", loader.get_node())
         if node is None:
             return None
-        if "*" in plain and "&" in plain:
-            _check_aliases(node, plain)
-        construct = _Constructor(loader)
+        construct = _Constructor(loader, len(plain) + MOST_REPEATED)
         return YamlDocument(construct(node), node, construct.repeating)
     except RecursionError:
         raise yaml.YAMLError(f"exceeded max depth of {MAX_DEPTH}") from None
@@ -127,8 +120,12 @@ def read_yaml(text: str | bytes, *, first: bool = False) -> YamlDocument | None:
 
 
 class _Constructor:
-    def __init__(self, loader: Any) -> None:
+    """Makes at most `room` values of nodes: aliases of aliases could make any number of them."""
+
+    def __init__(self, loader: Any, room: int) -> None:
         self.repeating: list[Any] = []
+        self._room = room
+        self._depth = 0
         self._scalars = {
             f"{_TAG}null": lambda _: None,
             f"{_TAG}bool": loader.construct_yaml_bool,
@@ -144,10 +141,15 @@ class _Constructor:
             scalar = self._scalars.get(node.tag)
             # 12:30 is a number of base 60 to PyYAML only.
             return node.value if scalar is None or ":" in node.value else scalar(node)
+        self._depth += 1
+        self._room -= len(node.value)
+        if self._depth > MAX_DEPTH or self._room < 0:
+            self._refuse()
         if node.id == "sequence":
             items = []
             for item in node.value:
                 items.append(self(item))  # noqa: PERF401 - a comprehension would need a frame for each level
+            self._depth -= 1
             return items
         result: dict[str, Any] = {}
         merged = []
@@ -158,7 +160,16 @@ class _Constructor:
                 result[key.value if key.tag == _TEXT else self._key(key)] = self(value)
         if len(result) + len(merged) < len(node.value):
             self.repeating.append(node)
-        return self._merge(result, merged) if merged else result
+        result = self._merge(result, merged) if merged else result
+        self._depth -= 1
+        return result
+
+    def _refuse(self) -> NoReturn:
+        import yaml
+
+        is_deep = self._depth > MAX_DEPTH  # as an anchor that contains itself is
+        problem = f"exceeded max depth of {MAX_DEPTH}" if is_deep else "document contains excessive aliasing"
+        raise yaml.YAMLError(problem)
 
     def _key(self, node: Any) -> str:
         """A key as text, as sigs.k8s.io/yaml makes JSON of it."""
@@ -183,56 +194,6 @@ def _error(problem: str, node: Any) -> Exception:
     import yaml
 
     return yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
-
-
-def _check_aliases(root: Any, text: str) -> None:
-    """Raise yaml.YAMLError, before anything is expanded, for what go-yaml refuses to expand.
-
-    Source: go.yaml.in/yaml/v2, decode.go (unmarshal, alias, allowedAliasRatio). It counts while it decodes,
-    here the whole document is counted.
-    """
-    import yaml
-
-    sizes: dict[int, tuple[int, int, int]] = {}
-    opened: set[int] = set()
-
-    def measure(node: Any) -> tuple[int, int, int]:
-        """How many values a node has, how many of them through aliases, and how deep it is."""
-        if node.id == "scalar":
-            return 1, 0, 0
-        if id(node) in sizes:
-            count, _, height = sizes[id(node)]
-            return count + 1, count, height
-        if id(node) in opened:
-            raise yaml.YAMLError(f"anchor '{_anchor(node, text)}' value contains itself")
-        opened.add(id(node))
-        inner = [measure(value) for _, _, value in _entries(node)]
-        opened.discard(id(node))
-        keys = len(inner) if node.id == "mapping" else 0
-        size = 1 + keys + sum(one[0] for one in inner), sum(one[1] for one in inner)
-        height = 1 + max((one[2] for one in inner), default=0)
-        if height > MAX_DEPTH:
-            raise yaml.YAMLError(f"exceeded max depth of {MAX_DEPTH}")
-        if size[0] > _LARGE + len(text):
-            raise yaml.YAMLError(_EXCESSIVE)
-        sizes[id(node)] = *size, height
-        return sizes[id(node)]
-
-    count, aliased, _ = measure(root)
-    share = min(max((count - _SMALL) / (_LARGE - _SMALL), 0), 1)
-    allowed = _MOST_OF_SMALL - (_MOST_OF_SMALL - _MOST_OF_LARGE) * share
-    if aliased > _FEW_ALIASED and count > _FEW and aliased / count > allowed:
-        raise yaml.YAMLError(_EXCESSIVE)
-
-
-def _anchor(node: Any, text: str) -> str:
-    import yaml
-
-    event: Any
-    for event in yaml.parse(text, Loader=yaml_loader()):
-        if getattr(event, "anchor", None) and event.start_mark.index == node.start_mark.index:
-            return str(event.anchor)
-    return ""
 
 
 def is_too_deep(text: str) -> bool:

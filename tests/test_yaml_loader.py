@@ -95,8 +95,8 @@ BOMB: Final = "a0: &a0 [x, x, x]\n" + "".join(
 REFUSED: Final = {
     BOMB: "document contains excessive aliasing",
     f"a: &a [{'x, ' * 100}]\nb: [{'*a, ' * 50_000}]\n": "document contains excessive aliasing",
-    "kind: List\nitems: &own\n- kind: List\n  items: *own\n": "anchor 'own' value contains itself",
-    "&top {a: [*top]}": "anchor 'top' value contains itself",
+    "kind: List\nitems: &own\n- kind: List\n  items: *own\n": "exceeded max depth of 200",
+    "&top {a: [*top]}": "exceeded max depth of 200",
     "a0: &a0 []\n"
     + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 300)): "exceeded max depth of 200",
     "a: {<<: 7}": "map merge requires map or sequence of maps as the value",
@@ -125,6 +125,8 @@ def test_a_bomb_is_refused_before_it_takes_memory() -> None:
 def test_aliases_that_repeat_little_are_read() -> None:
     value = value_of(f"base: &base {{a: [1, 2], b: x}}\nuses: [{', '.join(['*base'] * 30)}]\n")
     assert value["uses"] == [value["base"]] * 30
+    many = value_of(f"base: &base [{'x, ' * 1000}]\nuses: [{', '.join(['*base'] * 90)}]\n")
+    assert len(many["uses"]) == 90, "values of which a twentieth is written are few enough"
 
 
 LINES: Final = """\
