@@ -35,21 +35,11 @@ _OF_KUBECTL: Final = {"get": "top", "describe": "explain", "patch": "set"}
 EXAMPLES: Final = """\
 examples:
   kubectl qos                                the terminal UI
-  kubectl qos top -A                         every pod, the next victims first
-  kubectl qos top --node worker-2            the kill order of one node
+  kubectl qos next                           who dies next on each node, by which killer
   kubectl qos explain pod/web-0 -n shop      why this class, this score, these cgroup values
-  kubectl qos tree node/worker-2             its cgroups and what is written there
-  kubectl qos compare node/worker-2 --to 1.37  what an upgrade changes for its pods
   kubectl qos set pod/web-0 --limits memory=1Gi  preview another value, then apply it
-  kubectl qos undo                           revert the last change
-  kubectl qos verify pod/web-0               compare computed values with measured ones
-  kubectl qos kills -A --since 1h            what was killed, by which mechanism, with the evidence
-  kubectl qos host                           on a node: its processes in kill order
-  kubectl qos simulate node/worker-2 --free 4Gi  simulate kills until 4Gi has been freed
-  kubectl qos can-i                          your permissions, and what more would enable
   kubectl get pods,nodes -A -o json | kubectl qos top -f -
   kubectl qos --demo                         the terminal UI on an embedded cluster
-  kubectl qos web --open                     the same UI in a browser
 """
 
 
