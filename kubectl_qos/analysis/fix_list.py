@@ -34,7 +34,6 @@ from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage
 from kubectl_qos.qos.killers import KILLERS, Killer
 from kubectl_qos.qos.kills.evidence import kubelet_kill
 from kubectl_qos.qos.qos_class import QosClass
-from kubectl_qos.qos.reason import Mechanism
 
 
 class Throttled(NamedTuple):
@@ -155,7 +154,7 @@ def _was_ended(pod: Pod) -> bool:
     """Whether the pod has ended for want of resources."""
     kill = kubelet_kill(pod, ()) if pod.is_terminal else None
     if kill is not None:
-        return kill.mechanism not in {Mechanism.SHUTDOWN, Mechanism.PREEMPTION}
+        return kill.mechanism.is_for_resources
     return pod.is_terminal and any(status.was_oom_killed for status in pod.status.every_container)
 
 

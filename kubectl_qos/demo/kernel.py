@@ -16,7 +16,6 @@ from kubectl_qos.qos.cgroup.names import container_path, literal, pod_name
 from kubectl_qos.qos.kills.evidence import memory_limits
 from kubectl_qos.qos.oom_score import PodAdj
 from kubectl_qos.qos.qos_class import computed_class
-from kubectl_qos.qos.reason import Mechanism
 
 _KIB: Final = 1 << 10
 _PAGE: Final = 4096
@@ -112,7 +111,7 @@ class Kernels:
         pod = convert(raw, PodObject)
         setup = self._world.snapshot().setup(pod.node_name)
         one, kib = self.process(raw, status, limit_bytes), limit_bytes // _KIB
-        of_pod = memory_limits(pod, status["name"], setup).nearest is Mechanism.POD_LIMIT
+        of_pod = memory_limits(pod, status["name"], setup).is_of_pod
         full = one.pod_path if of_pod else one.path
         self._print(
             pod.node_name,

@@ -17,8 +17,10 @@ from kubectl_qos.k8s.allocation import is_resizing
 from kubectl_qos.k8s.objects import DISRUPTION_TARGET, Json, Pod, convert, nested
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.qos.eviction import to_hard_eviction
+from kubectl_qos.qos.killers import Killer
+from kubectl_qos.qos.killers.eviction import EVICTION
+from kubectl_qos.qos.killers.full_node import FULL_NODE
 from kubectl_qos.qos.kills.evidence import BY_KUBELET, EVICTED, OOM_KILLED
-from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import NextDeath, next_deaths
 from kubectl_qos.qos.simulation.node_state import state_of_node
 
@@ -189,14 +191,14 @@ class Script:
             if self._pressed.get(name) == second - PRESSURE_SECONDS:
                 self._report_pressure(name, is_low=False)
 
-    def _next(self, node: str, mechanism: Mechanism) -> NextDeath | None:
+    def _next(self, node: str, killer: Killer) -> NextDeath | None:
         """Whom this killer of a node kills next, by the last sample."""
         state = state_of_node(self.world.snapshot(), node)
-        return next((death for death in next_deaths(state) if death.mechanism is mechanism), None)
+        return next((death for death in next_deaths(state) if death.killer is killer), None)
 
     def _fill(self, node: str, containers: list[Container]) -> None:
         """The kernel kills a container because its node is full; the process of the node ends then."""
-        victim = self._next(node, Mechanism.NODE)
+        victim = self._next(node, FULL_NODE)
         killed = Container(*victim.key, victim.container) if victim is not None else None
         if killed not in containers:  # it has ended since the last sample
             return
@@ -215,7 +217,7 @@ class Script:
     def _evict(self, node: str, left: int) -> None:
         """The kubelet evicts a pod: so much is left before its threshold, which is less than nothing."""
         self._report_pressure(node, is_low=True)
-        victim = self._next(node, Mechanism.EVICTION)
+        victim = self._next(node, EVICTION)
         if victim is None:
             return
         raw, amount = self._pod(Container(*victim.key, "")), max(100 * _MIB + left, 0) // _KIB

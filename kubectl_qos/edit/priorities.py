@@ -35,16 +35,18 @@ from kubectl_qos.k8s.resources import is_sidecar, pod_requests
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.k8s.validation import pod_refusals
 from kubectl_qos.qos.eviction import memory_threshold
+from kubectl_qos.qos.killers import Killer
+from kubectl_qos.qos.killers.eviction import EVICTION
+from kubectl_qos.qos.killers.full_node import FULL_NODE
 from kubectl_qos.qos.oom_score import GUARANTEED_ADJ, badness, is_critical, is_mirror, is_static
 from kubectl_qos.qos.qos_class import QosClass, computed_class, is_decided_at_pod_level
 from kubectl_qos.qos.ranking import rank_node
-from kubectl_qos.qos.reason import Mechanism
 
 
 class Inversion(NamedTuple):
     """A pod that a killer of the node ends before one of lower priority."""
 
-    killer: Mechanism
+    killer: Killer
     higher: PodKey
     lower: PodKey
 
@@ -83,7 +85,7 @@ class Move:
     def when(self) -> When:
         """When the last of the inversions has ended."""
         moments = [one.when for one in self.effects.containers if one.changed]
-        if all(one.killer is Mechanism.EVICTION for one in self.solves):
+        if all(inversion.killer.evicts for inversion in self.solves):
             moments = []
         return max(moments, key=list(When).index, default=self.effects.when)
 
@@ -138,9 +140,9 @@ def inverted(
         if of_lower < priority:
             other = exposures[lower]
             if points is not None and other.points is not None and points > other.points:
-                yield Inversion(Mechanism.NODE, higher, lower)
+                yield Inversion(FULL_NODE, higher, lower)
             if exceeds and other.exceeds is False:
-                yield Inversion(Mechanism.EVICTION, higher, lower)
+                yield Inversion(EVICTION, higher, lower)
 
 
 def plan_priorities(
@@ -231,7 +233,7 @@ class _Placed:
 
     exposures: dict[PodKey, Exposure]
     moved: dict[PodKey, _Reached] = field(default_factory=dict)
-    obstacles: dict[tuple[Mechanism, PodKey], Obstacle] = field(default_factory=dict)
+    obstacles: dict[tuple[Killer, PodKey], Obstacle] = field(default_factory=dict)
     more_bytes: int = 0
 
 
@@ -333,11 +335,11 @@ class _PlanSearch:
             return self._reach(key, _Target(points, within), bounds)
 
         if within and isinstance(found := reach(None), Obstacle):
-            placed.obstacles[Mechanism.EVICTION, key] = found
+            placed.obstacles[EVICTION, key] = found
             within = False
         found = reach(targets[0])
         if isinstance(found, Obstacle):
-            placed.obstacles[Mechanism.NODE, key] = found
+            placed.obstacles[FULL_NODE, key] = found
             # What is too much for a target is so for every lower one.
             place = bisect_left(targets, True, key=lambda target: isinstance(reach(target), _Reached))
             found = reach(targets[place])

@@ -137,7 +137,7 @@ def read_kills(store: Prometheus, start: float, end: float, events: Iterable[Eve
         conditions = store.query(f"max_over_time({pressure}{_BEFORE}) == 1", at)
         under_pressure = {label(one.labels, NODE[:2]) for one in conditions}
         for one in (end for end in ends if end.seen == at):
-            is_of_pod = one.limits.nearest is Mechanism.POD_LIMIT
+            is_of_pod = one.limits.is_of_pod
             one.peak = peaks.get((one.key[0], "") if is_of_pod else one.key)
             one.node_peak, one.had_pressure = node_peaks.get(one.node), one.node in under_pressure
     return [
@@ -172,7 +172,7 @@ def with_older(found: Sequence[Kill], older: Iterable[Kill], seconds: int) -> li
     """
     known: dict[tuple[str, str, str], list[Kill]] = {}
     for kill in found:
-        is_eviction = kill.diagnosis.mechanism is Mechanism.EVICTION
+        is_eviction = kill.diagnosis.evicts
         for container in {kill.container, "" if is_eviction else kill.container}:
             known.setdefault((kill.namespace, kill.pod, container), []).append(kill)
     kills = list(found)
@@ -182,7 +182,7 @@ def with_older(found: Sequence[Kill], older: Iterable[Kill], seconds: int) -> li
         for same in known.get((kill.namespace, kill.pod, kill.container), ()):
             time = parse_time(same.time)
             if time is None or moment is None or abs(time - moment) <= near:
-                if time is not None and same.diagnosis.mechanism is not Mechanism.UNKNOWN:
+                if time is not None and same.diagnosis.mechanism.is_known:
                     break
                 kills = [one for one in kills if one is not same]
         else:
@@ -246,7 +246,7 @@ def _diagnosis(one: _End, title: str) -> Diagnosis:
         return Diagnosis(Mechanism.EVICTION, Confidence.POSSIBLE, (evicted,))
     evidence, nearest = tuple(_evidence(one, title)), one.limits.nearest
     mechanism, is_likely = Mechanism.UNKNOWN, False
-    limit = one.limits.pod if nearest is Mechanism.POD_LIMIT else one.limits.own
+    limit = one.limits.pod if one.limits.is_of_pod else one.limits.own
     if nearest is not None and one.peak is not None and one.peak >= _NEAR * (limit or 0):
         mechanism, is_likely = nearest, one.is_oom
     elif one.node_was_full:

@@ -40,7 +40,6 @@ from kubectl_qos.present.reasons import resize_sentence, unmeasured_notes
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.evidence import Fact, kubelet_kill
 from kubectl_qos.qos.oom_score import burstable_adj
-from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.restart import oom_loops
 from kubectl_qos.qos.simulation.next_death import NextDeath
 
@@ -85,9 +84,8 @@ def ended_text(pod: Pod) -> str:
         return f"{name} ended OOMKilled: kubectl qos fix pod/{escape(pod.name)} has its limit"
     excess = next((fact for fact in kill.evidence if fact.fact is Fact.EXCESS), None)
     if excess is None:
-        remedy = ": raise that limit or write less" if kill.mechanism is Mechanism.OTHER_EVICTION else ""
         message = escape(" ".join(kill.evidence[0].details["message"].split()).rstrip("."))
-        said = f": {message}{remedy}" if message else ""
+        said = f": {message}{WORDS[kill.mechanism].remedy}" if message else ""
         return f"{name} was {WORDS[kill.mechanism].killed}{said}"
     above, resource = excess.details["above"], escape(excess.details["resource"])
     if not above:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from kubectl_qos.k8s.kubelet import NodeSetup
-from kubectl_qos.qos.killers import daemon_on
+from kubectl_qos.qos.killers import Killer, daemon_on
 from kubectl_qos.qos.killers.talos import TALOS
 from kubectl_qos.qos.reason import Mechanism
 
@@ -23,13 +23,15 @@ def _talos_order(setup: NodeSetup) -> str:
 class Words(NamedTuple):
     """The words of a mechanism.
 
-    `killed` is what it did. The rest is of killers alone: `name` who it is in a sentence, `by` who kills in
-    the lists of coming deaths, `step` the same in a simulation, where it is not the name in JSON, and `order`
-    whom it chooses among, or whom of the node's pods it takes first. `note` explains `by`. A daemon `acts` at
-    some moment before the kernel, and `first` is whom it takes first on a node.
+    `killed` is what it did, `remedy` what follows from the kubelet's message. The rest is of killers alone:
+    `name` who it is in a sentence, `by` who kills in lists of coming deaths (`note` explains that), `step`
+    the same in a simulation where it is not the name in JSON, and `order` whom it chooses among, or whom of
+    the node's pods it takes first. A daemon `acts` at some moment before the kernel, and `first` is whom it
+    takes first on a node.
     """
 
     killed: str
+    remedy: str = ""
     name: str = ""
     by: str = ""
     step: str = ""
@@ -107,7 +109,9 @@ WORDS: Final = {
         "killed by the kernel because NUMA nodes of a cpuset or memory policy ran out"
     ),
     Mechanism.START_LIMIT: Words("not started: its memory limit is less than the runtime takes to start it"),
-    Mechanism.OTHER_EVICTION: Words("evicted by the kubelet, not for memory"),
+    Mechanism.OTHER_EVICTION: Words(
+        "evicted by the kubelet, not for memory", remedy=": raise that limit or write less"
+    ),
     Mechanism.REJECTION: Words("not admitted by the kubelet: it never ran"),
     Mechanism.PREEMPTION: Words(
         "ended by the kubelet for a critical pod, by requests and not by usage; no OOM"
@@ -126,6 +130,11 @@ WORDS: Final = {
     ),
     Mechanism.UNKNOWN: Words("killed; the limit and the sender are unknown"),
 }
+
+
+def actor(killer: Killer) -> str:
+    """Who kills, in a word: kernel, kubelet, or the name of a daemon."""
+    return "kubelet" if killer.evicts else "kernel" if killer.is_kernel else WORDS[killer.id].name
 
 
 def step_name(mechanism: Mechanism) -> str:

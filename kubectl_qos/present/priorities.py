@@ -18,11 +18,12 @@ from kubectl_qos.present.effects import edits_text, moment
 from kubectl_qos.present.findings import finding_line, obstacle_sentence
 from kubectl_qos.present.fixes import how_to_apply, requests_text
 from kubectl_qos.present.format import count, escape, first_few, full_name
+from kubectl_qos.present.killers import actor
 from kubectl_qos.present.output import NUMBER, Column, column, table
 from kubectl_qos.present.reasons import unmeasured_notes
-from kubectl_qos.qos.reason import Mechanism
+from kubectl_qos.qos.killers.eviction import EVICTION
+from kubectl_qos.qos.killers.full_node import FULL_NODE
 
-KILLERS: Final = {Mechanism.NODE: "kernel", Mechanism.EVICTION: "kubelet"}
 MOST_UNSOLVED: Final = 10
 MANY_TIMES: Final = 10
 """A request that grows to as many times what it was is worth a look."""
@@ -39,9 +40,9 @@ def problem_sentences(found: Plans) -> Iterator[str]:
 
 def _by_killer(found: Sequence[Inversion]) -> str:
     texts = []
-    for killer, name in KILLERS.items():
+    for killer in (FULL_NODE, EVICTION):
         pods = [full_name(*one.lower) for one in found if one.killer is killer]
-        texts += [f"{name}: {first_few(pods, most=1)}"] if pods else []
+        texts += [f"{actor(killer)}: {first_few(pods, most=1)}"] if pods else []
     return "; ".join(texts)
 
 

@@ -201,7 +201,7 @@ def _death(number: int, death: Death, first_at: dict[object, int]) -> Iterator[B
                 of_kills.TASK_HEADERS, cells, frozenset(map(of_kills.TASK_HEADERS.index, of_kills.RIGHT))
             )
             yield from _more(rest)
-    is_eviction = diagnosis.killer is not None and diagnosis.killer.evicts
+    is_eviction = diagnosis.evicts
     first = (
         first_at.setdefault((kill.node, death.state_time, is_eviction), number) if death.rivals else number
     )

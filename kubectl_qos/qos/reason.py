@@ -130,6 +130,21 @@ class Mechanism(StrEnum):
         """What happens to its victims: they are killed, evicted or preempted."""
         return {Mechanism.EVICTION: "evicted", Mechanism.PREEMPTION: "preempted"}.get(self, KILLED)
 
+    @property
+    def is_known(self) -> bool:
+        """Whether it is known what ended the container."""
+        return self is not Mechanism.UNKNOWN
+
+    @property
+    def is_shutdown(self) -> bool:
+        """Whether the node shut down."""
+        return self is Mechanism.SHUTDOWN
+
+    @property
+    def is_for_resources(self) -> bool:
+        """Whether the pod itself used too much; a shutdown and a critical pod end others."""
+        return self not in {Mechanism.SHUTDOWN, Mechanism.PREEMPTION}
+
 
 class Confidence(StrEnum):
     """How sure an explanation is, the surest first."""

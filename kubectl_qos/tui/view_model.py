@@ -24,7 +24,6 @@ from kubectl_qos.k8s.snapshot import Arrived, Scope, Snapshot
 from kubectl_qos.k8s.usage import NO_HISTORY, History, PodKey, PodUsage
 from kubectl_qos.qos.eviction import to_hard_eviction
 from kubectl_qos.qos.qos_class import QosClass
-from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import NextDeath, seconds_until
 from kubectl_qos.qos.simulation.node_state import NO_GROWTH, Growth, growth_of
 
@@ -273,7 +272,7 @@ class ViewModel:
         return found is not None and any(
             death.distance_bytes <= 0 and death.grace_seconds is None
             for death in found.deaths
-            if death.mechanism is Mechanism.EVICTION
+            if death.killer.evicts
         )
 
     def times(self, node: str, trends: Trends) -> Mapping[PodKey, float]:

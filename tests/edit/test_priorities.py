@@ -31,9 +31,11 @@ from kubectl_qos.k8s.resources import pod_requests
 from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage
 from kubectl_qos.k8s.validation import pod_refusals
 from kubectl_qos.qos.eviction import node_eviction_ranks
+from kubectl_qos.qos.killers import Killer
+from kubectl_qos.qos.killers.eviction import EVICTION
+from kubectl_qos.qos.killers.full_node import FULL_NODE
 from kubectl_qos.qos.qos_class import computed_class
 from kubectl_qos.qos.ranking import rank_node
-from kubectl_qos.qos.reason import Mechanism
 from tests.edit.test_edit_laws import Cluster, clusters
 from tests.edit.test_rank_goals import NODE, SETUP, pod, using
 
@@ -48,7 +50,7 @@ def found_by_ranking(model: NodeModel, edits: Edits) -> set[Inversion]:
     pods = [model.recreated(one, edits.get(pod_key(one), ())) for one in model.pods]
     ranking = rank_node(pods, setup.node, setup.release, model.usage)
     kernel = {pod_key(row.pod): row.rank for row in ranking.pods if row.rank is not None}
-    orders = {Mechanism.NODE: kernel, Mechanism.EVICTION: node_eviction_ranks(ranking)}
+    orders: dict[Killer, dict[PodKey, int]] = {FULL_NODE: kernel, EVICTION: node_eviction_ranks(ranking)}
     priority = {pod_key(one): one.spec.priority or 0 for one in pods}
     return {
         Inversion(killer, first, second)

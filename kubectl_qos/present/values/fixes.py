@@ -261,7 +261,7 @@ def _move_values(number: int, move: Move) -> MoveValues:
 
 def _inversion(inversion: Inversion, obstacle: Obstacle | None = None) -> InversionValues:
     return InversionValues(
-        killer=inversion.killer,
+        killer=inversion.killer.id,
         namespace=inversion.higher[0],
         pod=inversion.higher[1],
         lower_namespace=inversion.lower[0],

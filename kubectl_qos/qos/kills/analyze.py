@@ -52,7 +52,7 @@ from kubectl_qos.qos.kills.report import (
 )
 from kubectl_qos.qos.oom_score import SANDBOX_ADJ
 from kubectl_qos.qos.prediction import predict_running
-from kubectl_qos.qos.reason import Confidence, Mechanism
+from kubectl_qos.qos.reason import Confidence
 from kubectl_qos.qos.restart import oom_at_start
 
 AGREES_SECONDS: Final = 10.0
@@ -261,7 +261,7 @@ class _KillAnalyzer:
                 context = self._context(death, events)
                 yield self._death_kill(death, diagnosis_without_kernel(end, state, death.container, context))
             is_explained |= by_kubelet is not None
-        if kubelet is not None and not is_explained and kubelet.mechanism is not Mechanism.SHUTDOWN:
+        if kubelet is not None and not is_explained and not kubelet.mechanism.is_shutdown:
             yield _kill(pod, kubelet.diagnosis(), time=kubelet.time)
 
     def _kernel_kill(self, death: _Death, reports: list[_Reported], kubelet: KubeletKill | None) -> Kill:
@@ -278,9 +278,7 @@ class _KillAnalyzer:
         if kubelet is not None:
             evidence += kubelet.evidence
         confidence, needs = Confidence.CERTAIN, None
-        if mechanism is Mechanism.UNKNOWN:
-            confidence = Confidence.POSSIBLE
-        elif not _is_of_whole_container(last.report) and not _agrees(last.report, death.time):
+        if not _is_of_whole_container(last.report) and not _agrees(last.report, death.time):
             confidence, needs = Confidence.LIKELY, Need.WALL_CLOCK
         kill = self._death_kill(death, Diagnosis(mechanism, confidence, tuple(evidence), needs))
         kill = replace(kill, **self._report_fields(last.report, death.pod.node_name))
@@ -306,10 +304,9 @@ class _KillAnalyzer:
         if not time and report.uptime is not None and id(reported.log) in self._boot_times:
             moment = self._boot_times[id(reported.log)] + timedelta(seconds=report.uptime)
             time, is_estimated = moment.isoformat(timespec="seconds").replace("+00:00", "Z"), True
-        confidence = Confidence.POSSIBLE if mechanism is Mechanism.UNKNOWN else Confidence.CERTAIN
         node = pod.node_name if pod is not None else reported.log.node or report.node
         return Kill(
-            diagnosis=Diagnosis(mechanism, confidence, tuple(evidence)),
+            diagnosis=Diagnosis(mechanism, Confidence.CERTAIN, tuple(evidence)),
             time=time,
             time_is_estimated=is_estimated,
             namespace=pod.namespace if pod is not None else "",

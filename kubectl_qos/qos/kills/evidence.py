@@ -119,6 +119,11 @@ class Diagnosis:
         """Who that is, if it kills for memory and for nothing else."""
         return BY_ID.get(self.mechanism)
 
+    @property
+    def evicts(self) -> bool:
+        """Whether the kubelet evicted the pod for memory."""
+        return self.killer is not None and self.killer.evicts
+
 
 def ended_evidence(end: ContainerStateTerminated, state: str) -> Iterator[Evidence]:
     """What a container's status says; `state` is the field of its status that has the end."""
@@ -253,7 +258,7 @@ class KubeletKill:
 
         A shutdown explains no more than a SIGKILL that the runtime does not count as an OOM kill.
         """
-        if self.mechanism is Mechanism.SHUTDOWN and (end.exit_code != SIGKILLED or end.reason == OOM_KILLED):
+        if self.mechanism.is_shutdown and (end.exit_code != SIGKILLED or end.reason == OOM_KILLED):
             return False
         after = seconds_between(self.time, end.finished_at)
         if after is not None:
@@ -316,7 +321,7 @@ def kubelet_kill(pod: Pod, events: Iterable[Event]) -> KubeletKill | None:
         priority = assumed if pod.spec.priority is None else pod.spec.priority
         ranked: dict[str, Any] = {"resource": resource, "above": above, "priority": priority}
         evidence.append(Evidence(Fact.EXCESS, ranked))
-    names_resource = mechanism is not Mechanism.EVICTION or any(messages)
+    names_resource = any(messages) or status.reason != EVICTED
     is_stated = status.reason == EVICTED
     return KubeletKill(mechanism, max(times, default=""), tuple(evidence), names_resource, is_stated)
 
@@ -376,9 +381,14 @@ class MemoryLimits:
         A container's memory is its pod's too, and so is that of the pause container. Of a pod with one
         container, whose limit is the pod's as well, it is the pod's cgroup that runs out.
         """
-        if self.pod is not None and (self.own is None or self.pod <= self.own):
+        if self.is_of_pod:
             return Mechanism.POD_LIMIT
         return Mechanism.CONTAINER_LIMIT if self.own is not None else None
+
+    @property
+    def is_of_pod(self) -> bool:
+        """Whether the pod's limit is reached first."""
+        return self.pod is not None and (self.own is None or self.pod <= self.own)
 
     def evidence(self) -> Iterator[Evidence]:
         """Each limit, and how they compare."""
@@ -388,7 +398,7 @@ class MemoryLimits:
             yield Evidence(Fact.POD_LIMIT, {"limit_bytes": self.pod})
         if self.is_low:
             yield Evidence(Fact.LOW_POD_LIMIT, {"limit_bytes": self.pod})
-        elif self.own is not None and self.nearest is Mechanism.POD_LIMIT:
+        elif self.own is not None and self.is_of_pod:
             yield Evidence(Fact.SAME_LIMIT)
         if self.nearest is None and self.is_known:
             yield Evidence(Fact.NO_LIMIT)
