@@ -48,12 +48,12 @@ def is_node_critical(pod: Pod) -> bool:
 
 
 def burstable_adj(request: int, capacity: int) -> int:
-    """The oom_score_adj of a Burstable container by its request, before the sidecar rule and the clamps."""
+    """The oom_score_adj of a Burstable container by its request in bytes, before sidecar rule and clamps."""
     return 1000 - truncating_div(wrap(1000 * request), capacity)
 
 
 def least_request(adj: int, capacity: int) -> int:
-    """The least request for at most this oom_score_adj; no Burstable container has more than 999."""
+    """The least request in bytes for at most this oom_score_adj; a Burstable container has at most 999."""
     return 0 if adj >= BEST_EFFORT_ADJ - 1 else -(-(1000 - adj) * capacity // 1000)
 
 

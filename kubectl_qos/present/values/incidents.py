@@ -235,11 +235,11 @@ class SimulationComparisonValues(TimedDocument, frozen=True, kw_only=True, tag="
 
 
 class ContenderValues(Values, frozen=True, kw_only=True):
-    """A container that may die in place of a victim, and the size that decides."""
+    """A container, or a pod that is evicted, that may die in place of a victim, and the size that decides."""
 
     namespace: str
     pod: str
-    container: str
+    container: str | None
     qos_class: QosClass
     size_bytes: int
 
