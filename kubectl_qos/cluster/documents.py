@@ -334,7 +334,7 @@ class ParsedObjects:
             return
         if not isinstance(raw, Mapping):
             actual = {list: "a list", str: "a text", type(None): "null"}.get(type(raw), repr(raw))
-            hint = "kubectl get pods,nodes -A -o json gives a file to read"
+            hint = "kubectl get pods,nodes -A -o json gives a file to read" if isinstance(raw, str) else ""
             self.problems.append(location.error(f"an object was expected, not {actual}", hint))
             return
         is_summary = self.objects is None and {"node", "pods"} <= words
