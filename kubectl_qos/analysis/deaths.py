@@ -1,9 +1,11 @@
 """The deaths to come of nodes or pods, the nearest first: `next`. Not here: words (present/next_death.py)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
+from kubectl_qos.analysis.pod_table import PodRow, PodRows, kill_order
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
@@ -11,6 +13,8 @@ from kubectl_qos.qos.simulation.next_death import NextDeath, deaths_of, next_dea
 from kubectl_qos.qos.simulation.node_state import Growth, NodeState, state_of_node
 
 EVERYWHERE: Final = Scope()
+FEW_NODES: Final = 40
+"""Up to so many, the next deaths of all nodes are known at once; else of those that are looked at."""
 
 
 class DeathRow(NamedTuple):
@@ -75,6 +79,26 @@ def deaths_on_nodes(
     pods = [pod for name in states for pod in snapshot.by_node().get(name, ()) if scope.matches(pod)]
     deaths_of_all = Deaths(_nearest_first(rows), snapshot, pods, states, tuple(problems))
     return replace(deaths_of_all, state=states[nodes[0]]) if len(nodes) == 1 else deaths_of_all
+
+
+def by_node(snapshot: Snapshot, rows: PodRows) -> Callable[[PodRow], tuple[object, ...]]:
+    """Return a sort key that brings rows together by node, the nodes by their first death.
+
+    Nodes without a known death come after the others, by the score of their first pod; so do all nodes where
+    they are many. Pods without a node come last.
+    """
+    names = [name for name in rows.nodes if name]
+    first: dict[str, int] = {}
+    if len(names) <= FEW_NODES:
+        with suppress(InputError):
+            deaths = deaths_on_nodes(snapshot, names, only_next=True)
+            first = {row.node: row.death.distance_bytes for row in deaths.rows}
+    places = {
+        name: (not name, name not in first, first[name] if name in first else kill_order(node.rows[0]), name)
+        for name, node in rows.nodes.items()
+        if node.rows
+    }
+    return lambda row: places[row.node]
 
 
 def deaths_of_pods(snapshot: Snapshot, pods: Sequence[Pod]) -> Deaths:

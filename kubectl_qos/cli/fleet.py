@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What a cluster answered. `headers` are the columns that its cells are of.
+    """What a cluster answered. `headers` are the columns that its cells are of, `hidden_first` some of them.
 
     A row is its place among those of other clusters, and its cells as one text, its values or its name.
     """
@@ -38,6 +38,7 @@ class _Answer:
     facts: Mapping[str, Any]
     nothing: str
     missing: tuple[QosError, ...]
+    hidden_first: tuple[str, ...] = ()
 
 
 def refuse(source: SourceOptions, flags: Mapping[str, object]) -> None:
@@ -144,7 +145,7 @@ def _print_cells(
 ) -> None:
     """The table with the columns of any cluster, in the order of the one that has most."""
     from kubectl_qos.present.format import UNKNOWN, escape
-    from kubectl_qos.present.output import SEPARATOR, Align, cell_table
+    from kubectl_qos.present.output import SEPARATOR, Align, fit_columns, table, text_columns
 
     aligns: dict[str, Align] = {}
     for answer in sorted(answers.values(), key=lambda one: -len(one.headers)):
@@ -154,9 +155,12 @@ def _print_cells(
         known = dict(zip(answers[name].headers, content.split(SEPARATOR), strict=True))
         return [escape(name), *(known.get(header, UNKNOWN) for header in aligns)]
 
-    right = [header for header, align in aligns.items() if align is Align.RIGHT]
-    rows = (cells(*row) for row in found)
-    output.print_lines(cell_table(rows, ["CLUSTER", *aligns], right, shown=format_.headers))
+    rows, width = [cells(*row) for row in found], output.terminal_width()
+    columns = text_columns({"CLUSTER": Align.LEFT, **aligns})
+    if width is not None and format_.output != "wide":
+        hidden_first = [header for answer in answers.values() for header in answer.hidden_first]
+        columns = fit_columns(rows, columns, hidden_first, width)
+    output.print_lines(table(rows, columns, headers=format_.headers))
 
 
 def merged_notes(notes: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
@@ -207,4 +211,5 @@ def _reduced(view: TableView[Any], format_: TableFormat) -> _Answer:
         view.facts,
         view.nothing,
         view.missing,
+        tuple(column.header for key in view.hidden_first for column in columns if column.key == key),
     )

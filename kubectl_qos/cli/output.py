@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import os
 import re
+import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -131,6 +132,12 @@ def notes(lines: Iterable[str]) -> None:
     """Print lines on stderr, each once, in order."""
     for line in dict.fromkeys(lines):
         note(line)
+
+
+def terminal_width() -> int | None:
+    """The columns of the terminal that stdout is, or COLUMNS; None where it is none."""
+    is_terminal = sys.stdout is not None and sys.stdout.isatty()
+    return shutil.get_terminal_size().columns if is_terminal else None
 
 
 def is_interactive() -> bool:

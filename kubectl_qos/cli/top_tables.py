@@ -1,12 +1,14 @@
 """The tables of `top`: pods or their containers by rank, and nodes by memory."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from http import HTTPStatus
+from typing import Any
 
+from kubectl_qos.analysis.deaths import by_node
 from kubectl_qos.analysis.node_table import NodeRow, build_node_rows, trouble_first
-from kubectl_qos.analysis.pod_table import PodRow, PodRows, build_rows, kill_order, row_risk
+from kubectl_qos.analysis.pod_table import PodRow, PodRows, build_rows, row_risk
 from kubectl_qos.cli.options import TableFormat, TableOptions
 from kubectl_qos.cli.resources import Reference, not_found, with_limit_ranges
 from kubectl_qos.cli.sources import ResolvedSource
@@ -57,8 +59,8 @@ class PodTable:
         if self._options.watch:
             self._before = found
         rows: Sequence[PodRow] = [row for row in found.rows if self._is_named(row)]
-        if self._sort_column is not None:
-            rows = sorted(rows, key=self._sort_column.sort_key)
+        order = self._sort_column.sort_key if self._sort_column is not None else by_node(snapshot, found)
+        rows = sorted(rows, key=order)
         min_risk = self._options.min_risk
         if min_risk is not None:
             rows = [row for row in rows if row_risk(row) >= Risk[min_risk.upper()]]
@@ -87,8 +89,16 @@ class PodTable:
             ages=(usage_sentence(sampled, now, snapshot.history),) if sampled is not None else (),
             facts={"usage": usage_values(sampled) if sampled is not None else None},
             at=snapshot.at,
-            order=self._sort_column.sort_key if self._sort_column is not None else kill_order,
+            order=order,
+            group=self._group(found, scope),
+            hidden_first=_without_sorted(pod_columns.HIDDEN_FIRST, self._sort_column),
         )
+
+    def _group(self, found: PodRows, scope: Scope) -> Callable[[PodRow], str] | None:
+        """The heading of each node, where rows of several nodes stand node by node."""
+        if self._sort_column is not None or self._is_fleet or len(found.nodes) < 2 or scope.node is not None:
+            return None
+        return lambda row: f"node {escape(row.node)}" if row.node else "without a node"
 
     def _is_named(self, row: PodRow) -> bool:
         named = self._references
@@ -140,6 +150,11 @@ def label_columns(
 def _label_column(key: str, labels: Callable[[RowT], Mapping[str, str] | None]) -> Column[RowT]:
     header = escape(key.rpartition("/")[2].upper())
     return column(key, lambda row: (labels(row) or {}).get(key), field=key, header=header, empty=NONE)
+
+
+def _without_sorted(keys: Iterable[str], sorted_by: Column[Any] | None) -> list[str]:
+    """Columns that may be hidden: not the one that the rows are sorted by."""
+    return [key for key in keys if sorted_by is None or key != sorted_by.key]
 
 
 def _labels_of(node: NodeObject | None) -> Mapping[str, str] | None:
@@ -219,6 +234,7 @@ class NodeTable:
             missing=not_found("nodes", self._names, (row.name for row in found.rows)),
             at=snapshot.at,
             order=self._sort_column.sort_key if self._sort_column is not None else trouble_first,
+            hidden_first=_without_sorted(node_columns.HIDDEN_FIRST, self._sort_column),
         )
 
     def _is_shown(self, name: str, node: NodeObject | None, scope: Scope) -> bool:

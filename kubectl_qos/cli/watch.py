@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from itertools import groupby, islice
 from typing import Any, Final, Generic, Protocol
 
 from kubectl_qos.cli import output
@@ -21,7 +22,17 @@ from kubectl_qos.cluster.source import Update, UpdateStream
 from kubectl_qos.errors import QosError, UsageError
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.format import escape
-from kubectl_qos.present.output import Column, RowT, Table, row_values, table, table_values, to_csv
+from kubectl_qos.present.output import (
+    Column,
+    RowT,
+    Table,
+    fit_columns,
+    hidden_note,
+    row_values,
+    table,
+    table_values,
+    to_csv,
+)
 
 REDRAW_SECONDS: Final = 1.0
 READ_SECONDS: Final = 2.0
@@ -35,8 +46,9 @@ class TableView(Generic[RowT]):
 
     `key` identifies a row, `reference` is its name for `-o name`, `nothing` the sentence where there are no
     rows. `ages` are notes that change with the time, for people; `facts` are the same for programs.
-    `at` is the time of a table of the past. Rows of several clusters are merged in `order`; `values` makes
-    an item of a document where the columns do not.
+    `at` is the time of a table of the past. On a terminal `group` is the heading of a row, in place of the
+    column NODE, and it lacks columns of `hidden_first` where it is too narrow. Rows of several clusters are
+    merged in `order`; `values` makes an item of a document where the columns do not.
     """
 
     kind: str
@@ -51,6 +63,8 @@ class TableView(Generic[RowT]):
     facts: Mapping[str, Any] = field(default_factory=dict)
     at: str = ""
     order: Callable[[RowT], Any] = lambda _: 0
+    group: Callable[[RowT], str] | None = None
+    hidden_first: Sequence[str] = ()
     values: Callable[[RowT], Any] | None = None
 
 
@@ -76,7 +90,33 @@ def print_table(view: TableView[Any], format_: TableFormat, now: datetime) -> No
     elif not view.rows:
         output.note(view.nothing)
     else:
-        output.print_lines(table(view.rows, view.columns, now, headers=format_.headers))
+        width = output.terminal_width()
+        if width is None:
+            output.print_lines(table(view.rows, view.columns, now, headers=format_.headers))
+        else:
+            lines, hidden = _terminal_table(view, format_, now, width)
+            output.print_lines(lines)
+            output.notes(hidden)
+
+
+def _terminal_table(
+    view: TableView[Any], format_: TableFormat, now: datetime, width: int
+) -> tuple[list[str], list[str]]:
+    """The lines of a table, each group below its heading, and a note about columns that do not fit."""
+    columns = [column for column in view.columns if view.group is None or column.key != "node"]
+    shown = (
+        columns
+        if format_.output == "wide"
+        else fit_columns(view.rows, columns, view.hidden_first, width, now)
+    )
+    table_lines = table(view.rows, shown, now, headers=format_.headers)
+    lines, heading = list(islice(table_lines, int(format_.headers))), ""
+    for row, line in zip(view.rows, table_lines, strict=True):
+        if view.group is not None and view.group(row) != heading:
+            heading = view.group(row)
+            lines.append(heading)
+        lines.append(line)
+    return lines, hidden_note(columns, shown, width)
 
 
 def watch(command: TableCommand, resolved: ResolvedSource, format_: TableFormat) -> int:
@@ -145,14 +185,16 @@ class _Redrawn:
     """A terminal that is cleared and filled, as far as there is room."""
 
     def __init__(self, format_: TableFormat) -> None:
-        self._headers = format_.headers
+        self._format = format_
 
     def show(self, view: TableView[Any], at: _Moment) -> None:
         width, height = shutil.get_terminal_size()
         notes = [escape(note) for note in (at.notice, *view.ages, *view.notes) if note][:3]
         room = max(height - 3 - len(notes), 1)
-        rows = view.rows[: room - 1] if len(view.rows) > room else view.rows
-        lines = [at.state, *table(rows, view.columns, at.now, headers=self._headers)]
+        rows = list(view.rows[: room - 1] if len(view.rows) > room else view.rows)
+        while view.group is not None and len(rows) + len(list(groupby(rows, view.group))) >= room:
+            rows.pop()
+        lines = [at.state, *_terminal_table(replace(view, rows=rows), self._format, at.now, width)[0]]
         if len(rows) < len(view.rows):
             lines.append(f"… {len(view.rows) - len(rows):,} more")
         if not view.rows:

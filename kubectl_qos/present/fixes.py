@@ -35,7 +35,7 @@ from kubectl_qos.present.format import NONE, binary, count, escape, first_few, f
 from kubectl_qos.present.killers import WORDS
 from kubectl_qos.present.kills import evidence_sentence, subject, when
 from kubectl_qos.present.next_death import distance, killed_by, mechanism_notes, state_notes, turn, victim
-from kubectl_qos.present.output import ARROW, NUMBER, Column, column, table
+from kubectl_qos.present.output import ARROW, NUMBER, Column, column, fitted_table
 from kubectl_qos.present.reasons import resize_sentence, unmeasured_notes
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.evidence import Fact, kubelet_kill
@@ -313,14 +313,18 @@ COLUMNS: Final[tuple[Column[FixRow], ...]] = (
 )
 
 
-def lines(found: FixList, *, headers: bool = True) -> Iterator[str]:
-    """The table, or that there is nothing to fix."""
+_HIDDEN_FIRST: Final = ("evidence", "how", "requests", "when")
+
+
+def lines(found: FixList, *, headers: bool = True, width: int | None = None) -> Iterator[str]:
+    """The table, or that there is nothing to fix; in a narrow terminal a paragraph for each fix."""
     if not found.fixes:
         yield from ended_notes(found) if is_of_ended(found) else [nothing_sentence(found)]
         return
     rows = numbered(found)[:MOST_ROWS]
     is_of_one = len({_NODE.value(row) for row in rows}) == 1
-    yield from table(rows, [one for one in COLUMNS if not is_of_one or one is not _NODE], headers=headers)
+    columns = [column for column in COLUMNS if not is_of_one or column is not _NODE]
+    yield from fitted_table(rows, columns, width, ("change", "effect"), _HIDDEN_FIRST, headers=headers)
 
 
 def is_of_ended(found: FixList) -> bool:

@@ -565,6 +565,8 @@ def _place_text(kill: Kill) -> str:
     return f"{choice.chosen.place}{'=' if choice.tied else ''} of {len(choice.ranked)}"
 
 
+HIDDEN_FIRST: Final = ("freed", "score", "sure", "container")
+"""What a narrow terminal does not show, in this order."""
 _COLUMNS: Final[tuple[Column[Kill], ...]] = (
     column("time", lambda kill: kill.time or None, "when", width=20, cell=_time_text, sort_key=_newest_first),
     column("namespace", lambda kill: kill.namespace or None, "the pod's namespace", width=12),

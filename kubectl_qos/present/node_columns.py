@@ -269,6 +269,9 @@ DEFAULT_KEYS: Final = tuple(key for key, one in NODE_COLUMNS.items() if one.is_d
 WIDE_KEYS: Final = tuple(
     key for key, one in NODE_COLUMNS.items() if one.is_default or one.wide or one.needs is Needs.PSI
 )
+_HIDDEN: Final = "guaranteed burstable best_effort pods limits_percent requests_percent pressure"
+HIDDEN_FIRST: Final = tuple(_HIDDEN.split())
+"""What a narrow terminal does not show, in this order."""
 EVICTION_KEYS: Final = frozenset(key for key in NODE_COLUMNS if "eviction" in key)
 """Those that depend on the kubelet's configuration."""
 

@@ -4,18 +4,21 @@ import math
 import re
 import textwrap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
-from itertools import chain
+from itertools import chain, islice
+from operator import itemgetter
 from typing import Any, Final, Generic, TypeVar
 
 from kubectl_qos.errors import UsageError
-from kubectl_qos.present.format import NONE, UNKNOWN, age, escape, mebibytes
+from kubectl_qos.present.format import NONE, UNKNOWN, age, escape, mebibytes, shortened
 from kubectl_qos.present.values import API_VERSION, camel
 
 TEXT_WIDTH: Final = 100
 ARROW: Final = "→"
+_GAP: Final = "   "
+"""Between two columns."""
 _WIDEST_NOTED: Final = 44
 """Notes begin no further to the right than this."""
 
@@ -286,6 +289,90 @@ def table(
     return Table(columns, headers=headers).lines(rows, now)
 
 
+def fit_columns(
+    rows: Sequence[RowT],
+    columns: Sequence[Column[RowT]],
+    hidden_first: Iterable[str],
+    width: int,
+    now: datetime = NO_AGES,
+) -> list[Column[RowT]]:
+    """Hide columns until a table fits into a terminal, then shorten its last texts."""
+    widths = {
+        column.key: max([len(column.header), *(len(column.cell(row, now)) for row in rows)])
+        for column in columns
+    }
+
+    def excess() -> int:
+        return sum(widths.values()) + len(_GAP) * (len(widths) - 1) - width
+
+    for key in hidden_first:
+        if excess() > 0:
+            widths.pop(key, None)
+    longest = widths.copy()
+    for column in reversed(columns):
+        if column.key in widths and column.align is Align.LEFT:
+            least = min(widths[column.key], max(_LEAST_TEXT, len(column.header)))
+            widths[column.key] -= min(max(excess(), 0), widths[column.key] - least)
+    return [
+        column if widths[column.key] == longest[column.key] else _shortened_column(column, widths[column.key])
+        for column in columns
+        if column.key in widths
+    ]
+
+
+def fitted_table(
+    rows: Sequence[RowT],
+    columns: Sequence[Column[RowT]],
+    width: int | None,
+    below: Collection[str],
+    hidden_first: Iterable[str],
+    *,
+    headers: bool = True,
+) -> Iterator[str]:
+    """A whole table, or one that fits into a terminal, if need be with the columns `below` under each row."""
+    shown = fit_columns(rows, columns, hidden_first, width) if width is not None else [*columns]
+    if width is None or all(column in columns for column in shown):
+        yield from table(rows, shown, headers=headers)
+        return
+    first = [column for column in columns if column.key not in {*hidden_first, *below}]
+    heads = table(rows, fit_columns(rows, first, (), width), headers=headers)
+    yield from islice(heads, int(headers))
+    for row, head in zip(rows, heads, strict=True):
+        yield head
+        for column in columns:
+            if column.key in below:
+                text = column.cell(row, NO_AGES)
+                yield from textwrap.wrap(text, width, initial_indent="    ", subsequent_indent="      ")
+
+
+def _shortened_column(column: Column[RowT], width: int) -> Column[RowT]:
+    def cell(row: RowT, now: datetime) -> str:
+        text = shortened(column.cell(row, now), width)
+        return text if len(text) <= width else f"{text[: width - 1]}…"
+
+    return replace(column, cell=cell)
+
+
+def hidden_note(columns: Iterable[Column[Any]], shown: Iterable[Column[Any]], width: int) -> list[str]:
+    """Which columns a terminal is too narrow for; nothing where all are shown."""
+    keys = {column.key for column in shown}
+    hidden = [column.header for column in columns if column.key not in keys]
+    return [f"hidden at {width} columns: {', '.join(hidden)}; -o wide shows them"] if hidden else []
+
+
+_LEAST_TEXT: Final = 8
+"""Characters that remain of a text that is shortened."""
+
+
+def text_columns(headers: Mapping[str, Align]) -> list[Column[Sequence[str]]]:
+    """Columns of rows that are ready cells."""
+    places = {header: itemgetter(place) for place, header in enumerate(headers)}
+    return [
+        column(header, places[header], header=header, align=align, cell=places[header])
+        for header, align in headers.items()
+    ]
+
+
 def cell_table(
     cells: Iterable[Sequence[str]], headers: Sequence[str], right: Collection[str] = (), *, shown: bool = True
 ) -> Iterator[str]:
@@ -304,7 +391,7 @@ SEPARATOR: Final = "\0"
 
 
 class _Cells:
-    def __init__(self, aligns: Sequence[Align], headers: Sequence[str] | None, gap: str = "   ") -> None:
+    def __init__(self, aligns: Sequence[Align], headers: Sequence[str] | None, gap: str = _GAP) -> None:
         self._aligns = aligns
         self._headers = headers
         self._gap = gap

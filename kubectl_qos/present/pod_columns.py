@@ -275,6 +275,10 @@ _ADDED: Final = sorted((column for column in BY_KEY.values() if column.wide), ke
 WIDE_KEYS: Final = (*DEFAULT_KEYS[:-1], *(column.key for column in _ADDED), *DEFAULT_KEYS[-1:])
 """Those that -o wide adds stand before the flags."""
 
+_HIDDEN: Final = "swap rss growth p99 peak restarts request oom_score_adj limit qos oom_score node"
+HIDDEN_FIRST: Final = tuple(_HIDDEN.split())
+"""What a narrow terminal does not show, in this order."""
+
 
 def keys_that_need(needs: Needs) -> list[str]:
     """The columns that are shown where something is known."""

@@ -19,7 +19,7 @@ from kubectl_qos.present.findings import finding_line, obstacle_sentence
 from kubectl_qos.present.fixes import how_to_apply, requests_text
 from kubectl_qos.present.format import count, escape, first_few, full_name
 from kubectl_qos.present.killers import actor
-from kubectl_qos.present.output import NUMBER, Column, column, table
+from kubectl_qos.present.output import NUMBER, Column, column, fitted_table
 from kubectl_qos.present.reasons import unmeasured_notes
 from kubectl_qos.qos.killers.eviction import EVICTION
 from kubectl_qos.qos.killers.full_node import FULL_NODE
@@ -92,7 +92,7 @@ COLUMNS: Final[tuple[Column[MoveRow], ...]] = (
 )
 
 
-def lines(found: Plans, *, headers: bool = True) -> Iterator[str]:
+def lines(found: Plans, *, headers: bool = True, width: int | None = None) -> Iterator[str]:
     """The table, or that there is nothing to change."""
     if not found.plans:
         yield from islice(problem_sentences(found), 1)
@@ -100,7 +100,8 @@ def lines(found: Plans, *, headers: bool = True) -> Iterator[str]:
         is_fine = not any(plan.unsolved for plan in found.plans)
         yield "nothing to change: no pod dies before one of lower priority" if is_fine else "no change helps"
     else:
-        yield from table(found.rows, COLUMNS, headers=headers)
+        below, hidden_first = ("change", "outlives"), ("how", "requests", "when")
+        yield from fitted_table(found.rows, COLUMNS, width, below, hidden_first, headers=headers)
 
 
 def unsolved_sentences(plan: PriorityPlan) -> Iterator[str]:

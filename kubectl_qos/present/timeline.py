@@ -13,7 +13,7 @@ from kubectl_qos.analysis.deaths import Deaths
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.format import binary, count, escape, eta, mebibytes, shortened
 from kubectl_qos.present.next_death import columns, distance, killed_by, nothing
-from kubectl_qos.present.output import table
+from kubectl_qos.present.output import fit_columns, table
 from kubectl_qos.qos.killers import PRECEDENCE
 from kubectl_qos.qos.simulation.ceiling import Scope
 from kubectl_qos.qos.simulation.next_death import NextDeath, seconds_until
@@ -44,12 +44,14 @@ Line = tuple[Span, ...]
 _Cell = tuple[Line, ...]
 
 
-def lines(found: Deaths, width: int, *, headers: bool = True) -> Iterator[str]:
-    """The picture of one node and a table, or the table alone."""
+def lines(found: Deaths, width: int, *, headers: bool = True, fits: bool = False) -> Iterator[str]:
+    """The picture of one node and a table, or the table alone, which `fits` into the width as well."""
     if not found.rows:
         yield nothing(found)
         return
-    shown = [one for one in columns(found.rows) if found.state is None or one.key != "node"]
+    shown = [column for column in columns(found.rows) if found.state is None or column.key != "node"]
+    if fits:
+        shown = fit_columns(found.rows, shown, ("frees", "before"), width)
     if found.state is not None:
         used = found.state.used_bytes + (found.state.own_bytes or 0)
         head = f"{escape(found.rows[0].node)}  {binary(used)}  "

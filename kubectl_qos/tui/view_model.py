@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from kubectl_qos.analysis.deaths import NodeDeaths, deaths_on_node
+from kubectl_qos.analysis.deaths import FEW_NODES, NodeDeaths, deaths_on_node
 from kubectl_qos.analysis.group_table import grouped, known_sum
 from kubectl_qos.analysis.node_table import is_in_trouble, troubles
 from kubectl_qos.analysis.pod_table import PodRow, PodRows, build_rows
@@ -35,8 +35,6 @@ WINDOW_SECONDS: Final = 1800
 STEADY: Final = 0.02
 """By which part of itself memory may vary without growing."""
 _KIB: Final = 1024
-FEW_NODES: Final = 40
-"""Up to so many, the next deaths of all nodes are known at once; else of those that are looked at."""
 
 
 class Trends:

@@ -61,8 +61,8 @@ FAILURES = [
 ORDERED = {
     # The fullest node first.
     "top nodes": ["prod-us worker-1 2", "prod-eu worker-1 2"],
-    # The kill order over all nodes.
-    "top -A": ["prod-eu 1 shop web", "prod-us 1 shop api", "prod-us 2 shop web", "prod-eu 2 shop db"],
+    # Node by node, the nearest next death first, and the kill order of each.
+    "top -A": ["prod-eu 1 shop web", "prod-eu 2 shop db", "prod-us 1 shop api", "prod-us 2 shop web"],
     "top -A --sort-by restarts": ["prod-us 2 shop web", "prod-eu 1 shop web"],
     # The nearest next death first, one of each node.
     "next": ["prod-eu worker-1 +50Mi shop/web:app", "prod-us worker-1 +100Mi shop/api:app"],

@@ -1,10 +1,10 @@
-"""Data for other programs: what a cell of CSV may begin with."""
+"""Data for other programs: what a cell of CSV may begin with; and tables in narrow terminals."""
 
 import csv
 
 import pytest
 
-from kubectl_qos.present.output import column, to_csv
+from kubectl_qos.present.output import NUMBER, Column, column, fit_columns, fitted_table, table, to_csv
 
 
 @pytest.mark.parametrize(
@@ -29,3 +29,37 @@ def test_a_cell_is_no_formula(value: object, cell: str) -> None:
     text = to_csv([value], [column("name", lambda row: row)])
     assert list(csv.reader(text.splitlines())) == [["name"], [cell] if cell else []] or cell == ""
     assert text.splitlines()[1].strip('"') == cell
+
+
+PODS = [("shop/api-7d9c5b6f8-x2mzq", 1, "limits.memory 64Mi to 96Mi"), ("db-0", 22, "")]
+COLUMNS: list[Column[tuple[str, int, str]]] = [
+    column("pod", lambda row: row[0]),
+    column("rank", lambda row: row[1], "", NUMBER),
+    column("change", lambda row: row[2], cell=lambda row: row[2]),
+]
+
+
+@pytest.mark.parametrize(
+    ("width", "first"),
+    [
+        (80, "shop/api-7d9c5b6f8-x2mzq    1   limits.memory 64Mi to 96Mi"),
+        (57, "shop/api-7d9c5b6f8-x2mzq   limits.memory 64Mi to 96Mi"),
+        (50, "shop/api-7d9c5b6f8-x2mzq   limits.memory 64Mi to …"),
+        (30, "shop/api-…6f8-x2mzq   limits.…"),
+    ],
+)
+def test_a_table_fits_into_a_terminal(width: int, first: str) -> None:
+    shown = fit_columns(PODS, COLUMNS, ["rank"], width)
+    lines = list(table(PODS, shown, headers=False))
+    assert lines[0] == first
+    assert max(map(len, lines)) <= width
+
+
+def test_what_matters_stands_below_its_row_rather_than_being_cut() -> None:
+    assert list(fitted_table(PODS, COLUMNS, 30, ["change"], ["rank"])) == [
+        "POD",
+        "shop/api-7d9c5b6f8-x2mzq",
+        "    limits.memory 64Mi to 96Mi",
+        "db-0",
+    ]
+    assert list(fitted_table(PODS, COLUMNS, None, ["change"], ["rank"])) == list(table(PODS, COLUMNS))

@@ -100,10 +100,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_no_headers(parser)
     add_contexts(parser)
     help_ = (
-        "every fix with its proof, the strategic merge patch of one, or a KubeletConfiguration; nothing is"
-        " sent without --yes"
+        "every column, every fix with its proof, the strategic merge patch of one, or a KubeletConfiguration;"
+        " nothing is sent without --yes"
     )
-    add_output(parser, "json", "yaml", "patch", KUBELET_CONFIG, help_=help_)
+    add_output(parser, "wide", "json", "yaml", "patch", KUBELET_CONFIG, help_=help_)
     add_write_flags(parser)
     add_trial_flags(add_apply_flags(parser))
 
@@ -195,7 +195,7 @@ def _run_fleet(
         rows = present.numbered(found)
         return TableView(
             kind="Fix",
-            rows=rows if options.output is not None else rows[: present.MOST_ROWS],
+            rows=rows if options.output not in {None, "wide"} else rows[: present.MOST_ROWS],
             columns=present.COLUMNS,
             notes=(*map(missing_sentence, snapshot.missing), *present.notes(found)),
             key=lambda row: row.number,
@@ -236,7 +236,7 @@ def _set_options(options: Options, node: str | None) -> SetOptions:
         outlive=None,
         rank_below=None,
         by=None,
-        output=options.output,
+        output=options.output if options.output != "wide" else None,
         exit_code=False,
         write=options.write,
         into=options.into,
@@ -313,20 +313,23 @@ def _print(found: FixList | Plans, snapshot: Snapshot, options: Options) -> None
         output.print_yaml(found.kubelet.configuration)
         output.notes([*map(missing_sentence, snapshot.missing), *present.kubelet_notes(found.kubelet)])
         return
+    width = output.terminal_width() if options.output != "wide" else None
     if isinstance(found, FixList):
-        printed, more = present.lines(found, headers=options.headers), present.notes(found)
+        printed = present.lines(found, headers=options.headers, width=width)
+        more = present.notes(found)
     else:
-        printed, more = priorities.lines(found, headers=options.headers), priorities.notes(found)
+        printed = priorities.lines(found, headers=options.headers, width=width)
+        more = priorities.notes(found)
         if options.output == "patch":
             for how, patch in priorities.patches(found):
                 output.print_text(f"---\n# {how}\n")
                 output.print_yaml(patch)
             printed = iter(())
-    if options.output in {None, "patch"}:
+    if options.output in {None, "wide", "patch"}:
         output.print_lines(printed)
         output.notes([*map(missing_sentence, snapshot.missing), *more])
         return
     from kubectl_qos.present.values.fixes import fix_list_values, priority_values
 
     values = fix_list_values(found) if isinstance(found, FixList) else priority_values(found)
-    output.print_document(values, options.output)
+    output.print_document(values, str(options.output))

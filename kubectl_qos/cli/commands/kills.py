@@ -154,7 +154,7 @@ def _without_kill(options: Options, facts: Facts, kills: Sequence[Kill]) -> Iter
 def _view(options: Options) -> TableView[Kill]:
     """The deaths of one of several clusters."""
     from kubectl_qos.cli.watch import TableView
-    from kubectl_qos.present.kills import columns, nothing_sentence
+    from kubectl_qos.present.kills import HIDDEN_FIRST, columns, nothing_sentence
     from kubectl_qos.present.values.incidents import kill_values
     from kubectl_qos.qos.kills.analyze import newest_first
 
@@ -163,6 +163,7 @@ def _view(options: Options) -> TableView[Kill]:
         kind="Kill",
         rows=kills,
         columns=columns(wide=options.format.output == "wide"),
+        hidden_first=HIDDEN_FIRST,
         notes=(*source_notes(facts, logs), *doubt_notes(kills)),
         key=lambda kill: kill,
         reference=lambda kill: kill.pod,
@@ -371,15 +372,19 @@ def doubt_notes(kills: Sequence[Kill]) -> Iterator[str]:
 
 
 def _print(kills: Sequence[Kill], facts: Facts, format_: TableFormat, *, in_detail: bool) -> None:
-    from kubectl_qos.present.kills import columns, detail_lines, nothing_sentence
-    from kubectl_qos.present.output import table
+    from kubectl_qos.present.kills import HIDDEN_FIRST, columns, detail_lines, nothing_sentence
+    from kubectl_qos.present.output import fit_columns, table
 
     if not kills:
         output.note(nothing_sentence(facts.scope.namespace, facts.scope.names))
         return
     is_wide = format_.output == "wide"
     if format_.output is not None or not in_detail:
-        output.print_lines(table(kills, columns(wide=is_wide), facts.now, headers=format_.headers))
+        width = output.terminal_width() if not is_wide else None
+        shown = columns(wide=is_wide)
+        if width is not None:
+            shown = (*fit_columns(kills, shown, HIDDEN_FIRST, width, facts.now),)
+        output.print_lines(table(kills, shown, facts.now, headers=format_.headers))
     if in_detail:
         for number, kill in enumerate(kills):
             output.print_lines([""] if number or is_wide else [])

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shutil
-import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -47,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `next`."""
     flags.add_target(parser, "node/worker-1, pod/web-0 or deployment/api; every node without it")
     flags.add_no_headers(parser)
-    flags.add_output(parser, "json", "yaml")
+    flags.add_output(parser, "wide", "json", "yaml")
     flags.add_contexts(parser)
     flags.add_at(parser)
 
@@ -68,12 +66,14 @@ def run(options: Options) -> int:
     from kubectl_qos.present import timeline
 
     found, snapshot, resolved = _read(options)
-    if options.output is not None:
+    if options.output not in {None, "wide"}:
         from kubectl_qos.present.values.incidents import death_list_values
 
-        output.print_document(death_list_values(found), options.output, at=snapshot.at)
+        output.print_document(death_list_values(found), str(options.output), at=snapshot.at)
     else:
-        output.print_lines(timeline.lines(found, _width(), headers=options.headers))
+        width = output.terminal_width()
+        fits = width is not None and options.output != "wide"
+        output.print_lines(timeline.lines(found, width or WIDTH, headers=options.headers, fits=fits))
         output.notes(_notes(found, snapshot))
     return resolved.print_notes()
 
@@ -129,8 +129,3 @@ def _notes(found: Deaths, snapshot: Snapshot) -> tuple[str, ...]:
     of_deaths = tuple(notes(found))
     shown = of_deaths if found.rows else of_deaths[1:]
     return (*map(missing_sentence, snapshot.missing), *before, *shown)
-
-
-def _width() -> int:
-    is_terminal = sys.stdout is not None and sys.stdout.isatty()
-    return shutil.get_terminal_size().columns if is_terminal else WIDTH

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 OUTPUTS: Final = ("wide", "json", "yaml", "csv", "name")
 RISKS: Final = ("none", "low", "medium", "high", "next")
 DESCRIPTION: Final = (
-    "Pods by OOM kill priority: the next victim of each node first.\n"
+    "Pods by OOM kill priority, node by node: the node of the next death first, and there the next victim.\n"
     "Or nodes: those in trouble first, then the fullest."
 )
 EXAMPLES: Final = """\

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
@@ -106,11 +105,9 @@ def _pod_tree(reference: resources.Reference, resolved: sources.ResolvedSource) 
 
 def _print(trees: Sequence[CgroupTree], *, by_file: bool) -> None:
     """Print trees, each below its node; lists of files name the node only where there are several."""
-    import shutil
-
     from kubectl_qos.present.tree import file_lines, tree_lines, tree_subject
 
-    width = shutil.get_terminal_size().columns if sys.stdout is not None and sys.stdout.isatty() else None
+    width = output.terminal_width()
     for number, tree in enumerate(trees):
         if number:
             output.print_lines([""])

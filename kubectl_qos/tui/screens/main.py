@@ -9,7 +9,7 @@ from typing import Final
 
 from textual import on
 
-from kubectl_qos.analysis.deaths import Deaths, deaths_on_nodes
+from kubectl_qos.analysis.deaths import FEW_NODES, Deaths, deaths_on_nodes
 from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.k8s.kinds import find_workload
@@ -23,7 +23,7 @@ from kubectl_qos.tui.lists.base import ListTable, export_rows
 from kubectl_qos.tui.screens.browse import WITH_SIDEBAR, BrowseScreen
 from kubectl_qos.tui.screens.search import ColumnsScreen, Finder, Menu
 from kubectl_qos.tui.view import EVERYTHING, Detail, ListKind, View, count
-from kubectl_qos.tui.view_model import FEW_NODES, PodGroup
+from kubectl_qos.tui.view_model import PodGroup
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.prompt import Prompt
 
