@@ -114,7 +114,7 @@ def test_a_request_leaves_only_by_a_confirmed_send() -> None:
         for node in ast.walk(tree)
         if isinstance(node, ast.Attribute) and node.attr == "apply" and "writer" in ast.unparse(node.value)
     }
-    assert senders == {"cli/apply.py", "tui/running_change.py"}
+    assert senders == {"cluster/driver.py"}
 
 
 @pytest.mark.parametrize("module", sorted(MODULES))

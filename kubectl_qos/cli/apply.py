@@ -1,7 +1,7 @@
-"""Applying a change from the command line: carries out the commands of the state machine, prints its states.
+"""Making a change from the command line: asks, and prints what each step has brought.
 
-Shared by `set` and `undo`. With -o, stdout has the object alone, and everything else goes to stderr. Not
-here: the steps of a change (edit/apply.py), and the flags (flags.py).
+Shared by `set`, `fix` and `undo`. With -o, stdout has the object alone, and everything else goes to stderr.
+Not here: the loop (cluster/driver.py), the steps of a change (edit/apply.py), and the flags (flags.py).
 """
 
 from __future__ import annotations
@@ -9,40 +9,24 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.resources import reference
 from kubectl_qos.cli.sources import ResolvedSource, resolve_source
-from kubectl_qos.cluster.source import changed_pods
+from kubectl_qos.cluster.driver import Driver
 from kubectl_qos.config.history_file import HistoryFile, history_path
-from kubectl_qos.edit.apply import (
-    Apply,
-    ApplyResult,
-    Check,
-    Command,
-    Confirm,
-    ConflictError,
-    DryRun,
-    DryRunResult,
-    Load,
-    Phase,
-    Send,
-    Step,
-)
-from kubectl_qos.edit.findings import Finding, Severity, find_findings
+from kubectl_qos.edit.apply import Apply, ConflictError, DryRunResult, Phase, Step
+from kubectl_qos.edit.findings import Severity
 from kubectl_qos.edit.goals import RankGoal
 from kubectl_qos.edit.history import Entry
 from kubectl_qos.edit.patch import PatchRequest
 from kubectl_qos.edit.preview import StrategyKind
-from kubectl_qos.edit.replicas import usage_of
+from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.edit.server_response import with_group
-from kubectl_qos.edit.status import Progress, Stage
-from kubectl_qos.edit.strategy import Strategy, choose_strategy
-from kubectl_qos.edit.trial import Trial
+from kubectl_qos.edit.trial import Condition, TrialPlan
 from kubectl_qos.errors import EXIT_DID_NOT_HOLD, ApiError, InputError, QosError, UsageError
 from kubectl_qos.k8s.objects import Json
-from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.present import apply as present
 from kubectl_qos.present.findings import answer_sentence, finding_line, findings_section
 from kubectl_qos.present.format import duration
@@ -51,20 +35,13 @@ from kubectl_qos.present.reasons import missing_sentence
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import ApplyOptions, SourceOptions
-    from kubectl_qos.cluster.writer import Writer
     from kubectl_qos.config.settings import Settings
-
-T = TypeVar("T")
 
 
 class DidNotHold(QosError):
-    """Something speaks against a change that was made; `entry` is in the change history."""
+    """Something speaks against a change that was made."""
 
     exit_code = EXIT_DID_NOT_HOLD
-
-    def __init__(self, message: str, entry: Entry, hint: str = "") -> None:
-        super().__init__(message, hint)
-        self.entry = entry
 
 
 MOST_FAILED_CHECKS: Final = 3
@@ -111,11 +88,14 @@ def check_strategy(state: Apply, kind: StrategyKind | None) -> None:
         )
 
 
-class ApplyShell:
-    """Carries out the commands of one change, as far as the flags go; `goal` is the kill rank asked for.
+class ApplyShell(Driver):
+    """Makes one change, as far as the flags go; `goal` is the kill rank asked for.
 
-    Raises QosError where nothing may be written to the cluster.
+    `tried` is its entry in the change history once it was on trial. Raises QosError where nothing may be
+    written to the cluster.
     """
+
+    history: HistoryFile
 
     def __init__(
         self,
@@ -125,20 +105,19 @@ class ApplyShell:
         format_: str | None = None,
         goal: RankGoal | None = None,
     ) -> None:
+        self._lasts = resolved.lasts
+        history = HistoryFile(history_path()) if self._lasts else HistoryFile(None, problem="")
+        writer = None if options.dry_run == "client" else resolved.source.writer()
+        super().__init__(resolved.source, writer, history)
         self.options = options
-        self._resolved, self.source = resolved, resolved.source
+        self._resolved = resolved
         self._settings = settings
         self._format, self._goal = format_, goal
         self._print: Callable[[Sequence[str]], None] = output.print_lines if format_ is None else output.notes
-        self._findings: tuple[Finding, ...] = ()
-        self._refusal = ""
-        self._sent_at = 0.0
-        self._trial = Trial()
-        self._tried: Entry | None = None
+        self._sent_at: float | None = None
+        self.tried: Entry | None = None
         self._is_revert = False
-        self._lasts = resolved.lasts
-        self.history = HistoryFile(history_path()) if self._lasts else HistoryFile(None, problem="")
-        self.writer = None if options.dry_run == "client" else resolved.source.writer()
+        self._next: tuple[Callable[[], Any], Callable[[Any], object], float] | None = None
 
     def for_undo(self) -> ApplyShell:
         """One that reverts the change: without a question, and following it for some seconds alone."""
@@ -147,243 +126,196 @@ class ApplyShell:
         shell._is_revert = True
         return shell
 
-    def load(self, begun: Step, snapshot: Snapshot, kind: StrategyKind | None) -> Apply:
-        """The loaded state with the strategy of a kind, else the first one, after a report of them all."""
-        state, command = begun
-        if isinstance(command, Load):
-            related = _attempt(lambda: self.source.related(state.pod))
-            state, _ = state.loaded(related, state.pod, state.preview)
+    @property
+    def elapsed(self) -> float:
+        """The seconds since the server's answer to the change."""
+        return time.monotonic() - self._sent_at if self._sent_at is not None else 0.0
+
+    def run(self, work: Callable[[], Any], then: Callable[[Any], object], pause: float = 0.0) -> None:
+        """Note what to do next, unless nobody waits for it any more."""
+        is_followed = self.state.phase is Phase.FOLLOWING
+        waited = any(one.progress and one.progress.waits_for_usage for one in self.state.seen)
+        most = WAITING_SECONDS if waited else REVERT_SECONDS
+        is_enough = self._is_revert and (self.state.error is not None or self.elapsed >= most)
+        if not (is_followed and (is_enough or self.options.wait is False)):
+            self._next = work, then, pause
+
+    def _drive(self, step: Step) -> None:
+        """Take a step, and do what follows from it, to the end. Raises what `show` raises."""
+        self.take(step)
+        timeout = self.options.timeout_seconds
+        while self._next is not None:
+            (work, then, pause), self._next = self._next, None
+            if timeout and pause and self.elapsed + pause > timeout:
+                raise QosError(
+                    f"timed out waiting for {self._name}: it is changed, last seen as:"
+                    f" {_last_seen(self.state)}",
+                    hint="the change goes on; kubectl qos explain shows its state",
+                )
+            if self.state.phase is Phase.FOLLOWING:
+                time.sleep(pause)
+            try:
+                answer = work()
+            except QosError as error:
+                answer = error
+            then(answer)
+
+    @property
+    def _name(self) -> str:
+        assert self.state.request is not None
+        return self.state.request.reference
+
+    def load(self, change: Apply, related: RelatedObjects | None = None) -> Apply:
+        """The change with its strategies, after a report of them all."""
+        self.state = change
+        self._drive(change.begin(related))
+        state = self.state
         if state.error is not None:
             raise state.error
-        state, _ = state.choose(choose_strategy(state.strategies, kind))
         assert state.strategy is not None
         assert state.related is not None
-        usage, seen = usage_of(state.pod, snapshot), snapshot.seen_of(state.pod)
-        findings = find_findings(state.preview, state.related, state.strategy.kind, usage, seen)
-        self._findings = findings
-        sections = [
-            findings_section(findings),
-            Section("Strategies", lines=sentences(*present.strategy_lines(state.strategies))),
-            _request_section(state.strategy),
-        ]
-        self._print(list(marked_lines(section for section in sections if section is not None)))
+        strategies = Section("Strategies", lines=sentences(*present.strategy_lines(state.strategies)))
+        sections = [*filter(None, [findings_section(state.findings)]), strategies]
+        if state.request is not None:
+            lines = sentences(*filter(None, present.request_lines(state.request)))
+            sections.append(Section("Request", present.strategy_title(state.strategy), lines))
+        self._print(list(marked_lines(sections)))
         output.notes(map(missing_sentence, state.related.missing))
-        refusals = [finding for finding in findings if finding.severity is Severity.REFUSAL]
-        self._refusal = finding_line(refusals[0]) if refusals else ""
         return state
 
-    def apply(self, state: Apply) -> Apply:
-        """Dry run, confirmation, change and watching; the last state.
+    def apply(self) -> None:
+        """Dry run, confirmation, change and watching.
 
         Raises QosError where that ends otherwise than with the change done, InputError where --dry-run=client
         expects that a server would refuse it.
         """
+        state, options = self.state, self.options
         request = state.request
         assert request is not None
         assert state.strategy is not None
-        options, writer = self.options, self.writer
         is_unconfirmed = options.yes and not options.force and options.dry_run == "none"
         if is_unconfirmed and present.is_put_off(state.preview, state.strategy):
             raise QosError(
                 f"{request.reference} is not changed: the kubelet {answer_sentence(state.preview.outcome)}",
                 hint="choose other values or another node, or add --force to apply it all the same",
             )
-        if writer is None:
-            if self._refusal:
-                name = f"{state.pod.kind.lower()}/{state.pod.name}"
-                raise InputError(f"{name}: a server would refuse this: {self._refusal}")
+        if options.dry_run == "client":
+            for finding in state.findings:
+                if finding.severity is Severity.REFUSAL:
+                    name = f"{state.pod.kind.lower()}/{state.pod.name}"
+                    raise InputError(f"{name}: a server would refuse this: {finding_line(finding)}")
             self._print([f"{_done_words(request)} (dry run)"])
-            return state
-        if warning := present.unreverted_line(state, self.options.undo_if):
+            return
+        if options.for_seconds:
+            plan = TrialPlan(options.for_seconds, tuple(map(Condition, options.undo_if)))
+            state = replace(state, plan=plan)
+        if warning := present.unreverted_line(state):
             output.note(warning)
-        state, command = state.dry_run() if self.options.dry_run == "server" else state.apply()
         try:
-            while command is not None and not self.reverts:
-                seen, said = state.seen, present.trial_words(self._trial)
-                state, command = self._execute(writer, state, command)
-                if state.progress is not None and state.seen is not seen:
-                    self._print([f"{request.reference}: {_last_seen(state)}"])
-                if said != (now := present.trial_words(self._trial)):
-                    self._print([f"{request.reference}: {now}"])
+            self._drive(state.dry_run() if options.dry_run == "server" else state.apply())
         except KeyboardInterrupt:
-            if state.phase is Phase.FOLLOWING:
+            if self.state.phase is Phase.FOLLOWING:
                 output.note(
                     f"stopped watching: {request.reference} is changed, last seen as:"
-                    f" {_last_seen(state)}; the change goes on"
+                    f" {_last_seen(self.state)}; the change goes on"
                 )
             raise
         finally:
-            self._keep_trial(state)
-        self._conclude(state)
-        return state
+            if self.state.plan is not None and self.state.result is not None:
+                self.tried = present.tried(self.state, int(self.elapsed))
+                self.history.put(self.tried)
+        self._conclude()
 
-    @property
-    def reverts(self) -> bool:
-        """Whether something was seen for which the change is to be reverted."""
-        return not set(self.options.undo_if).isdisjoint(self._trial.seen)
-
-    def _keep_trial(self, state: Apply) -> None:
-        """Put down what was seen of a change in the change history."""
-        if self.options.for_seconds and state.result is not None:
-            entry = state.result.entry
-            self._tried = present.tried(entry, state.progress, self._trial, int(self._elapsed()))
-            self.history.put(self._tried)
-
-    def _conclude(self, state: Apply) -> None:
+    def _conclude(self) -> None:
         """Say how a change has fared on trial. Raises QosError unless it is done, and has held then."""
-        result, progress, trial = state.result, state.progress, self._trial
+        state, result, progress, trial = self.state, self.state.result, self.state.progress, self.state.trial
         if result is None or progress is None:
             return
-        name = result.request.reference
-        if self.options.for_seconds:
+        if state.plan is not None:
             self._print(present.trial_lines(trial))
         if trial.seen:
-            raise DidNotHold(
-                f"{name} did not hold: {present.trial_words(trial)}", self._tried or result.entry
-            )
+            raise DidNotHold(f"{self._name} did not hold: {present.trial_words(trial)}")
         if not state.is_done and self._is_revert:
             self.history.put(replace(result.entry, message=present.revert_line(progress)))
         elif not state.is_done:
             words = "and ended as" if progress.settled else "last seen as"
-            raise QosError(f"{name} is changed, {words}: {_last_seen(state)}")
-        if self.options.for_seconds:
+            raise QosError(f"{self._name} is changed, {words}: {_last_seen(state)}")
+        if state.plan is not None:
             if not trial.fates:
-                raise QosError(f"{name} is changed, but no pod with the new values was seen")
-            self._print([f"{name} held for {duration(int(self._elapsed()))}"])
+                raise QosError(f"{self._name} is changed, but no pod with the new values was seen")
+            self._print([f"{self._name} held for {duration(int(self.elapsed))}"])
 
-    def _execute(self, writer: Writer, state: Apply, command: Command) -> Step:
-        match command:
-            case DryRun(request):
-                dry_run = _attempt(lambda: writer.dry_run(request))
-                step = state.dry_run_answered(request, dry_run)
-                return self._dry_run_answered(_checked(dry_run), step)
-            case Confirm(dry_run):
-                yes = self.options.yes or self._confirmed(writer, state, dry_run)
-                if not yes:
-                    raise QosError(f"aborted: {dry_run.request.reference} is not changed")
-                return state.confirm(yes=yes)
-            case Send(dry_run, undoes):
-                return self._send(writer, state, dry_run, undoes)
-            case Check(result, pause_seconds):
-                return self._check(writer, state, result, pause_seconds)
-            case Load():
-                raise AssertionError("a loaded change is loaded again after a conflict only")
+    def show(self, before: Apply) -> None:
+        """Print what a step has brought. Raises the error that ends a change."""
+        if before.phase is Phase.DRY_RUN:
+            self._show_dry_run()
+        elif before.phase is Phase.SENDING:
+            self._show_sent()
+        elif before.phase is Phase.FOLLOWING:
+            self._show_progress(before)
 
-    def _dry_run_answered(self, dry_run: DryRunResult, step: Step) -> Step:
+    def _raise_error(self) -> None:
+        """Raise the error that a step has brought, if any, after the three values of a conflict."""
+        error = self.state.error
+        if isinstance(error, ConflictError):
+            output.notes(present.conflict_lines(error.conflicts))
+        if error is not None:
+            raise error
+
+    def _show_dry_run(self) -> None:
+        self._raise_error()
+        dry_run = self.state.accepted
+        assert dry_run is not None
         self._print(present.dry_run_lines(dry_run.request, dry_run.stored, dry_run.warnings))
         if self.options.dry_run == "server":
-            self._print_object(step[0], dry_run.request, dry_run.raw)
+            self._print_object(dry_run.request, dry_run.raw)
             self._print([f"{_done_words(dry_run.request)} (server dry run)"])
-        return step
 
-    def _confirmed(self, writer: Writer, state: Apply, dry_run: DryRunResult) -> bool:
-        assert state.strategy is not None
-        context, request = writer.context, dry_run.request
-        output.notes(present.confirm_lines(context, writer.server, request, state.preview, state.strategy))
-        by_name = self._settings.for_context(context).confirm == "name"
-        what = "the context's name" if by_name else "yes"
-        question = f"Apply this to {context}{present.although(state.preview, state.strategy)}? Type {what}:"
-        return output.prompt(question) == (context if by_name else "yes")
+    def ask(self, dry_run: DryRunResult) -> None:
+        """Ask a person unless --yes is given. Raises QosError where the answer is no."""
+        state, writer, context = self.state, self.writer, self.writer.context
+        if not self.options.yes and state.strategy is not None:
+            change, strategy = state.preview, state.strategy
+            output.notes(present.confirm_lines(context, writer.server, dry_run.request, change, strategy))
+            by_name = self._settings.for_context(context).confirm == "name"
+            what = "the context's name" if by_name else "yes"
+            question = f"Apply this to {context}{present.although(change, strategy)}? Type {what}:"
+            if output.prompt(question) != (context if by_name else "yes"):
+                raise QosError(f"aborted: {dry_run.request.reference} is not changed")
+        self.take(state.confirm(yes=True))
 
-    def _send(self, writer: Writer, state: Apply, dry_run: DryRunResult, undoes: str) -> Step:
-        history = self.history
-        if self.options.for_seconds:
-            pods = changed_pods(self.source, dry_run.request).pods
-            in_place, restarts = bool(dry_run.request.subresource), state.preview.restarts
-            self._trial = Trial.begin(pods, in_place=in_place, restarting=restarts)
-        result = _attempt(lambda: writer.apply(dry_run, history, undoes=undoes))
-        if self.options.for_seconds and isinstance(result, ApplyResult):
-            result = present.on_trial(result, self.options.for_seconds)
-            history.put(result.entry)
+    def _show_sent(self) -> None:
         self._sent_at = time.monotonic()
-        if history.problem:
-            output.note(history.problem)
-        step = state.sent(result)
-        result = _checked(result)
-        if not undoes:
-            self._print_object(state, result.request, result.raw)
+        problem, result = self.history.problem, self.state.result
+        if problem:
+            output.note(problem)
+        self._raise_error()
+        assert result is not None
+        if not self.state.undoes:
+            self._print_object(result.request, result.raw)
         self._print([_done_words(result.request)])
-        if not undoes and not history.problem:
+        if not self.state.undoes and not problem:
             output.note(f"to undo it: kubectl qos undo {result.entry.short_id}" if self._lasts else _GONE)
-        return step[0].leave() if self.options.wait is False else step
 
-    def _check(self, writer: Writer, state: Apply, result: ApplyResult, pause_seconds: float) -> Step:
-        name = result.request.reference
-        timeout = self.options.timeout_seconds
-        if self.options.for_seconds:
-            left = self.options.for_seconds - self._elapsed()
-            if left <= 0:
-                return state.leave()
-            pause_seconds = min(pause_seconds, left)
-        if timeout and pause_seconds and self._elapsed() + pause_seconds > timeout:
-            raise QosError(
-                f"timed out waiting for {name}: it is changed, last seen as: {_last_seen(state)}",
-                hint="the change goes on; kubectl qos explain shows its state",
-            )
-        time.sleep(pause_seconds)
-        answer = _attempt(lambda: self._look(writer, result))
-        state, command = state.checked(answer, int(self._elapsed()), on_trial=bool(self.options.for_seconds))
-        error = state.error
-        waited = any(one.progress and one.progress.waits_for_usage for one in state.seen)
-        most = WAITING_SECONDS if waited else REVERT_SECONDS
-        if self._is_revert and (error is not None or self._elapsed() >= most):
-            return state.leave()
-        if error is not None and (isinstance(error, ApiError) or state.failed_checks == MOST_FAILED_CHECKS):
-            raise QosError(f"{name} is changed, but its progress cannot be read: {error}", error.hint)
-        return state, command
+    def _show_progress(self, before: Apply) -> None:
+        state, error = self.state, self.state.error
+        is_last = isinstance(error, ApiError) or state.failed_checks == MOST_FAILED_CHECKS
+        if error is not None and is_last and not self._is_revert:
+            raise QosError(f"{self._name} is changed, but its progress cannot be read: {error}", error.hint)
+        if state.seen is not before.seen:
+            self._print([f"{self._name}: {_last_seen(state)}"])
+        if (words := present.trial_words(state.trial)) != present.trial_words(before.trial):
+            self._print([f"{self._name}: {words}"])
 
-    def _look(self, writer: Writer, result: ApplyResult) -> Progress:
-        """How far a change has come, and on trial what has become of its containers."""
-        progress = writer.progress(result, self.history)
-        if self.options.for_seconds:
-            is_there = progress.stage is not Stage.GONE
-            snapshot = changed_pods(self.source, result.request) if is_there else Snapshot()
-            self._trial = self._trial.looked(snapshot.pods, snapshot.usage, progress)
-        return progress
-
-    def _elapsed(self) -> float:
-        return time.monotonic() - self._sent_at
-
-    def _print_object(self, state: Apply, request: PatchRequest, raw: Json) -> None:
+    def _print_object(self, request: PatchRequest, raw: Json) -> None:
         """With -o, the patch, the object in the server's answer, or the preview with both."""
         if self._format in {"patch", "manifest"}:
             output.print_yaml(dict(request.patch if self._format == "patch" else raw))
         elif self._format is not None:
             from kubectl_qos.present.values.changes import preview_values
 
-            values = preview_values(
-                state.preview,
-                self._findings,
-                state.strategies,
-                goal=self._goal,
-                patch=request.patch,
-                manifest=raw,
-                notes=(),
-            )
+            values = preview_values(self.state, goal=self._goal, patch=request.patch, manifest=raw, notes=())
             output.print_document(values, self._format)
-
-
-def _attempt(work: Callable[[], T]) -> T | QosError:
-    try:
-        return work()
-    except QosError as error:
-        return error
-
-
-def _checked(answer: T | QosError) -> T:
-    """The answer; raises it where it is an error, after the three values of a conflict."""
-    if isinstance(answer, ConflictError):
-        output.notes(present.conflict_lines(answer.conflicts))
-    if isinstance(answer, QosError):
-        raise answer
-    return answer
-
-
-def _request_section(strategy: Strategy) -> Section | None:
-    if strategy.request is None:
-        return None
-    lines = filter(None, present.request_lines(strategy.request))
-    return Section("Request", present.strategy_title(strategy), sentences(*lines))
 
 
 def _last_seen(state: Apply) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from kubectl_qos.cli import output
 from kubectl_qos.cli.resources import parse_kind, reference
 from kubectl_qos.cli.sources import ResolvedSource
+from kubectl_qos.edit.apply import Apply
 from kubectl_qos.edit.edits import (
     POD_LEVEL,
     Amount,
@@ -23,8 +24,8 @@ from kubectl_qos.edit.findings import Severity, find_findings
 from kubectl_qos.edit.goals import Goal, RankGoal, outlive, rank_at_least, reach_class
 from kubectl_qos.edit.patch import build_manifest, build_patch, kubectl_command
 from kubectl_qos.edit.preview import Preview, StrategyKind
-from kubectl_qos.edit.replicas import NodeReplicas, usage_of
-from kubectl_qos.edit.strategy import choose_strategy, find_strategies, rollout_plan
+from kubectl_qos.edit.replicas import NodeReplicas
+from kubectl_qos.edit.strategy import rollout_plan
 from kubectl_qos.errors import ApiError, InputError, QosError, UsageError
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import Pod
@@ -200,8 +201,7 @@ def _check_goal(goal: Goal, name: str, given: Sequence[Edit], pod: Pod) -> Seque
 
 
 def print_preview(
-    effects: Preview,
-    pod: Pod,
+    change: Apply,
     resolved: ResolvedSource,
     options: Options,
     request: EditRequest,
@@ -209,6 +209,7 @@ def print_preview(
     replicas: Sequence[NodeReplicas],
 ) -> None:
     """Print the preview, or with -o the patch, the manifest or a document with all of them."""
+    effects, pod = change.preview, change.pod
     goal = [goal_section(effects)] if request.kill_rank is not None and effects.edits else []
     if options.output == "patch":
         output.print_yaml(build_patch(pod, effects.edits) if effects.edits else {})
@@ -218,7 +219,7 @@ def print_preview(
     elif options.output == "manifest":
         output.print_yaml(build_manifest(resolved.source.raw(pod), pod, effects.edits))
     elif options.output is not None:
-        values = _preview_values(effects, pod, resolved, options, request, snapshot, replicas)
+        values = _preview_values(change, resolved, request, snapshot, replicas)
         output.print_document(values, options.output)
     else:
         sections = [change_section(pod, effects.edits, with_flags=request.has_goal), *goal]
@@ -239,21 +240,16 @@ def print_preview(
 
 
 def _preview_values(
-    effects: Preview,
-    pod: Pod,
+    change: Apply,
     resolved: ResolvedSource,
-    options: Options,
     request: EditRequest,
     snapshot: Snapshot,
     replicas: Sequence[NodeReplicas],
 ) -> ChangePreviewValues:
     """The preview with findings and strategies, as far as the objects around the pod can be read."""
-    from kubectl_qos.edit.findings import Finding, find_findings
-    from kubectl_qos.edit.strategy import Strategy
     from kubectl_qos.present.values.changes import preview_values
 
-    strategies: tuple[Strategy, ...] = ()
-    findings: tuple[Finding, ...] = ()
+    effects, pod = change.preview, change.pod
     notes = [*preview_notes(effects, snapshot, replicas)]
     if effects.edits:
         try:
@@ -262,14 +258,11 @@ def _preview_values(
             notes.append(str(error))
         else:
             notes += map(missing_sentence, related.missing)
-            strategies = find_strategies(pod, effects.edits, effects, related)
-            chosen = strategies[choose_strategy(strategies, options.strategy)]
-            usage, seen = usage_of(pod, snapshot), snapshot.seen_of(pod)
-            findings = find_findings(effects, related, chosen.kind, usage, seen)
+            change, _ = change.begin(related)
+            if change.error is not None:
+                raise change.error
     return preview_values(
-        effects,
-        findings,
-        strategies,
+        change,
         goal=request.kill_rank,
         patch=build_patch(pod, effects.edits) if effects.edits else None,
         manifest=build_manifest(resolved.source.raw(pod), pod, effects.edits),

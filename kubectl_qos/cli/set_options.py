@@ -18,18 +18,18 @@ class Options:
     source: SourceOptions
     apply: ApplyOptions
     target: tuple[str, ...]
-    requests: tuple[str, ...] | None
-    limits: tuple[str, ...] | None
-    containers: tuple[str, ...]
-    pod_level: bool
-    target_class: str | None
-    outlive: str | None
-    rank_below: int | None
-    by: Literal["in-place", "template"] | None
-    output: str | None
-    exit_code: bool
-    write: str | None
-    into: Literal["base", "overlay"] | None
+    requests: tuple[str, ...] | None = None
+    limits: tuple[str, ...] | None = None
+    containers: tuple[str, ...] = ()
+    pod_level: bool = False
+    target_class: str | None = None
+    outlive: str | None = None
+    rank_below: int | None = None
+    by: Literal["in-place", "template"] | None = None
+    output: str | None = None
+    exit_code: bool = False
+    write: str | None = None
+    into: Literal["base", "overlay"] | None = None
 
     @property
     def writes(self) -> bool:

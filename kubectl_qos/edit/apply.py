@@ -1,32 +1,37 @@
 """Applying a change: one state machine behind `set`, `undo` and the terminal UI. Pure.
 
-A shell holds one `Apply`. Each step returns the next state and the command that follows from it; the shell
-carries the command out and passes the answer to the next step. A request leaves only by `Send`, and `confirm`
-alone returns one. Not here: sending (cluster/writer.py), words (present/apply.py).
+Each step returns the next state and the command that follows from it. A request leaves only by `Send`, and
+`confirm` alone returns one. Not here: carrying out commands (cluster/driver.py), words (present/apply.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import Final
 
 from kubectl_qos.edit.edits import Edit
-from kubectl_qos.edit.history import Entry, ValueConflict
+from kubectl_qos.edit.findings import Finding, find_findings
+from kubectl_qos.edit.history import Entry, ValueConflict, find_conflicts
 from kubectl_qos.edit.patch import PatchRequest
-from kubectl_qos.edit.preview import Preview
+from kubectl_qos.edit.preview import Preview, StrategyKind, preview
 from kubectl_qos.edit.related import RelatedObjects
+from kubectl_qos.edit.replicas import node_of, usage_of, with_priority
 from kubectl_qos.edit.status import Progress, Stage
 from kubectl_qos.edit.strategy import Strategy, find_strategies
+from kubectl_qos.edit.trial import NO_TRIAL, Trial, TrialPlan
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.objects import Json, Pod
+from kubectl_qos.k8s.snapshot import Snapshot
+from kubectl_qos.k8s.usage import ContainerHistory, PodUsage
 
 FIRST_PAUSE_SECONDS: Final = 0.3
 LONGEST_PAUSE_SECONDS: Final = 2.0
 TRIAL_PAUSE_SECONDS: Final = 5.0
 PAUSE_GROWTH: Final = 1.5
 """Each pause between two checks is longer than the one before by this factor."""
+_NO_PODS: Final = Snapshot()
 DRY_RUN_AGAIN: Final = "look at it again, and do the dry run again"
 
 
@@ -46,11 +51,15 @@ class DryRunResult:
 
 @dataclass(frozen=True, slots=True)
 class ApplyResult:
-    """A change that was made: its entry in the change history, and the object as the server answered."""
+    """A change that was made: its entry in the change history, and the object as the server answered.
+
+    `trial` is as of before it was sent.
+    """
 
     entry: Entry
     raw: Json
     request: PatchRequest
+    trial: Trial = NO_TRIAL
 
 
 class ConflictError(QosError):
@@ -153,6 +162,9 @@ class Apply:
         undoes: the id of the history entry that the change reverts, else empty.
         conflicts: values that someone else has changed since that entry.
         read_only: why nothing may be sent, None where it may.
+        usage: what it uses, and `history` what a store of metrics has of its containers.
+        wanted: the kind of strategy that is chosen at first, if it is among them.
+        plan: how it is looked after once it is sent, None where it is not on `trial`.
         related: None before they are read.
         strategies: the possible ones first; empty before the related objects are read.
         chosen: the index of the chosen strategy.
@@ -160,6 +172,7 @@ class Apply:
         accepted: the dry run that the server has accepted, of the chosen strategy.
         keeps_mine: whether the same change is tried again on the object as it is now.
         seen: the stages so far, each once.
+        seconds: how long after the request was sent it was checked last.
         checks: how often the object was checked; `failed_checks` is how many of the last have failed.
         error: what went wrong last.
     """
@@ -170,6 +183,10 @@ class Apply:
     undoes: str = ""
     conflicts: tuple[ValueConflict, ...] = ()
     read_only: QosError | None = None
+    usage: PodUsage | None = None
+    history: Mapping[str, ContainerHistory] = field(default_factory=dict)
+    wanted: StrategyKind | None = None
+    plan: TrialPlan | None = None
     phase: Phase = Phase.LOADING
     related: RelatedObjects | None = None
     strategies: tuple[Strategy, ...] = ()
@@ -179,25 +196,28 @@ class Apply:
     keeps_mine: bool = False
     result: ApplyResult | None = None
     seen: tuple[Seen, ...] = ()
+    trial: Trial = NO_TRIAL
+    seconds: float = 0
     checks: int = 0
     failed_checks: int = 0
     error: QosError | None = None
 
     @classmethod
-    def begin(
-        cls,
-        pod: Pod,
-        edits: Iterable[Edit],
-        preview: Preview,
-        related: RelatedObjects | None = None,
-        *,
-        undoes: str = "",
-        conflicts: Iterable[ValueConflict] = (),
-        read_only: QosError | None = None,
-    ) -> Step:
-        """A change that was previewed; the related objects are read first unless they are given."""
-        state = cls(pod, tuple(edits), preview, undoes, tuple(conflicts), read_only)
-        return (state, Load()) if related is None else state.loaded(related, pod, preview)
+    def of(cls, pod: Pod, edits: Iterable[Edit], snapshot: Snapshot) -> Apply:
+        """The change of a pod or workload, previewed on its node."""
+        node = node_of(pod, snapshot.pods)
+        setup, neighbours = snapshot.setup(node), snapshot.by_node().get(node, ())
+        effects = preview(with_priority(pod, snapshot.pods), edits, setup, neighbours, snapshot.usage)
+        usage, history = usage_of(pod, snapshot), snapshot.seen_of(pod)
+        return cls(pod, effects.edits, effects, usage=usage, history=history)
+
+    def as_undo(self, entry: Entry) -> Apply:
+        """The same as what reverts an entry."""
+        return replace(self, undoes=entry.id, conflicts=find_conflicts(entry, self.pod))
+
+    def begin(self, related: RelatedObjects | None = None) -> Step:
+        """The first step: the related objects are read unless they are given."""
+        return (self, Load()) if related is None else self.loaded(related)
 
     @property
     def strategy(self) -> Strategy | None:
@@ -213,6 +233,13 @@ class Apply:
     def request(self) -> PatchRequest | None:
         """The request of the chosen strategy."""
         return self.strategy.request if self.strategy is not None else None
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What speaks for and against it with the chosen strategy."""
+        if self.strategy is None or self.related is None:
+            return ()
+        return find_findings(self.preview, self.related, self.strategy.kind, self.usage, self.history)
 
     @property
     def has_conflict(self) -> bool:
@@ -235,6 +262,12 @@ class Apply:
         return self.progress is not None and self.progress.is_reverted
 
     @property
+    def reverts(self) -> bool:
+        """Whether something was seen for which its plan says that it is to be reverted."""
+        is_seen = self.plan is not None and not set(self.plan.undo_if).isdisjoint(self.trial.seen)
+        return is_seen and not self.is_undone
+
+    @property
     def blocked(self) -> Blocked | None:
         """Why no request can be sent, None where one can."""
         if self.strategy is None:
@@ -245,11 +278,14 @@ class Apply:
             return Blocked.NO_REQUEST
         return Blocked.READ_ONLY if self.read_only is not None else None
 
-    def loaded(self, related: RelatedObjects | QosError, pod: Pod, preview: Preview) -> Step:
-        """The related objects were read, or could not be; `pod` is the object to change as it is now."""
+    def loaded(
+        self, related: RelatedObjects | QosError, pod: Pod | None = None, preview: Preview | None = None
+    ) -> Step:
+        """The related objects were read, or could not be; `pod` is the object to change if it is another."""
         if self.phase is not Phase.LOADING:
             return self, None
-        kind = self.strategies[self.chosen].kind if self.strategies else None
+        pod, preview = pod or self.pod, preview or self.preview
+        kind = self.strategies[self.chosen].kind if self.strategies else self.wanted
         state = replace(self, phase=Phase.READY, keeps_mine=False, strategies=(), chosen=0)
         if isinstance(related, QosError):
             return replace(state, error=related), None
@@ -306,34 +342,41 @@ class Apply:
             return replace(self, phase=Phase.READY), None
         return replace(self, phase=Phase.SENDING), Send(self.accepted, self.undoes)
 
-    def sent(self, answer: ApplyResult | QosError, seconds: int = 0) -> Step:
+    def sent(self, answer: ApplyResult | QosError, seconds: float = 0) -> Step:
         """The server's answer to the change, this long after it was sent."""
         if self.phase is not Phase.SENDING:
             return self, None
         if isinstance(answer, QosError):
             state = replace(self._without_answers(), error=answer)
         else:
-            state = replace(self, phase=Phase.FOLLOWING, result=answer, seen=(Seen(seconds, None),))
+            seen = (Seen(int(seconds), None),)
+            state = replace(self, phase=Phase.FOLLOWING, result=answer, seen=seen, trial=answer.trial)
         return state, None if isinstance(answer, QosError) else Check(answer, 0.0)
 
-    def checked(self, answer: Progress | QosError, seconds: int = 0, *, on_trial: bool = False) -> Step:
+    def checked(self, answer: Progress | QosError, seconds: float = 0, changed: Snapshot = _NO_PODS) -> Step:
         """The progress, this long after the request was sent, or why it could not be read.
 
-        A change on trial is checked on after it is done.
+        A change on trial is checked on after it is done, with the pods that it has `changed`.
         """
         if self.phase is not Phase.FOLLOWING or self.result is None:
             return self, None
         pause = min(FIRST_PAUSE_SECONDS * PAUSE_GROWTH ** min(self.checks, 9), LONGEST_PAUSE_SECONDS)
-        state = replace(self, checks=self.checks + 1)
+        state = replace(self, checks=self.checks + 1, seconds=seconds)
         if isinstance(answer, QosError):
             state = replace(state, error=answer, failed_checks=self.failed_checks + 1)
-            return state, Check(self.result, pause)
-        seen = self.seen if answer == self.progress else (*self.seen, Seen(seconds, answer))
-        state = replace(state, error=None, failed_checks=0, seen=seen)
-        if on_trial and answer.stage is Stage.DONE:
-            return state, Check(self.result, TRIAL_PAUSE_SECONDS)
-        if answer.settled:
-            return replace(state, phase=Phase.SETTLED), None
+        else:
+            seen = self.seen if answer == self.progress else (*self.seen, Seen(int(seconds), answer))
+            state = replace(state, error=None, failed_checks=0, seen=seen)
+            if self.plan is not None:
+                state = replace(state, trial=self.trial.looked(changed.pods, changed.usage, answer))
+            if self.plan is not None and answer.stage is Stage.DONE:
+                pause = TRIAL_PAUSE_SECONDS
+            elif answer.settled:
+                return state.leave()
+        if self.plan is not None:
+            if state.reverts or seconds >= self.plan.seconds:
+                return state.leave()
+            pause = min(pause, self.plan.seconds - seconds)
         return state, Check(self.result, pause)
 
     def keep_mine(self) -> Step:

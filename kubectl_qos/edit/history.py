@@ -9,6 +9,7 @@ from typing import Protocol
 
 from kubectl_qos.edit.edits import Edit, Side, value_now
 from kubectl_qos.edit.patch import PatchRequest
+from kubectl_qos.edit.preview import StrategyKind
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.quantity import Quantity
@@ -61,6 +62,11 @@ class Entry:
     def is_stored(self) -> bool:
         """Whether the server has the change."""
         return self.state not in {EntryState.SENT, EntryState.REFUSED, EntryState.UNKNOWN}
+
+    @property
+    def strategy(self) -> StrategyKind:
+        """The strategy that it was made with."""
+        return StrategyKind.IN_PLACE if self.subresource else StrategyKind.TEMPLATE
 
     @property
     def short_id(self) -> str:

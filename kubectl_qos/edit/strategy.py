@@ -60,13 +60,6 @@ def find_strategies(
     return tuple(sorted(strategies, key=lambda strategy: not strategy.is_possible))
 
 
-def choose_strategy(strategies: Sequence[Strategy], kind: StrategyKind | None) -> int:
-    """Which is the one of that kind, else the first. Without a kind in place: others replace other pods."""
-    kinds = [strategy.kind for strategy in strategies]
-    wanted = kind or StrategyKind.IN_PLACE
-    return kinds.index(wanted) if wanted in kinds else 0
-
-
 def _for_pod(pod: Pod, edits: tuple[Edit, ...], preview: Preview, related: RelatedObjects) -> list[Strategy]:
     if preview.before.static or preview.before.mirror:
         node = f" {pod.node_name}" if pod.node_name else ""

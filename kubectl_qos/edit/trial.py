@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kubectl_qos.edit.edits import Side
 from kubectl_qos.edit.status import Progress, Stage
@@ -126,6 +126,9 @@ class Trial:
             Condition.INFEASIBLE: self.infeasible is not None,
         }
         return tuple(condition for condition, is_seen in found.items() if is_seen)
+
+
+NO_TRIAL: Final = Trial()
 
 
 def _next_run(status: ContainerStatus) -> int:

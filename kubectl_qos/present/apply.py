@@ -1,12 +1,12 @@
 """Changes as lines of text for both shells, from strategies to history; what servers say is escaped."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import urlencode
 
-from kubectl_qos.edit.apply import Apply, ApplyResult
+from kubectl_qos.edit.apply import Apply
 from kubectl_qos.edit.edits import Edit, as_flags
 from kubectl_qos.edit.history import Entry, EntryState, ValueConflict
 from kubectl_qos.edit.patch import CONTENT_TYPE, METHOD, FileEdit, PatchRequest, WriteBack
@@ -15,7 +15,6 @@ from kubectl_qos.edit.server_response import ServerRefusal
 from kubectl_qos.edit.status import Progress, Stage
 from kubectl_qos.edit.strategy import Strategy, revert_obstacle
 from kubectl_qos.edit.trial import Condition, Fate, Trial
-from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.present.effects import (
     class_change,
     edits_text,
@@ -147,9 +146,9 @@ def alternative(state: Apply, *, in_set: bool = False) -> str:
     return f"save what {command}-o manifest prints, delete the pod and recreate it"
 
 
-def unreverted_line(state: Apply, undo_if: Collection[str]) -> str:
+def unreverted_line(state: Apply) -> str:
     """What a trial cannot revert at an OOM kill, and what to do then; empty where it can."""
-    if Condition.OOM not in undo_if or state.strategy is None:
+    if state.plan is None or Condition.OOM not in state.plan.undo_if or state.strategy is None:
         return ""
     why = revert_obstacle(state.preview, state.strategy)
     owned = any(one.kind is StrategyKind.TEMPLATE for one in state.strategies)
@@ -235,23 +234,16 @@ def trial_summary(trial: Trial) -> str:
     return "; ".join([trial_words(trial) or "no restart, no OOM kill", *trial_lines(trial)])
 
 
-def on_trial(result: ApplyResult, seconds: float) -> ApplyResult:
-    """A change that was made, with an entry that says until when it is on trial."""
-    entry, at = result.entry, parse_time(result.entry.at)
-    until = f"until {at + timedelta(seconds=seconds):%H:%M} UTC, " if at is not None else ""
-    message = f"{until}as long as kubectl qos runs"
-    return replace(result, entry=replace(entry, state=EntryState.ON_TRIAL, message=message))
-
-
-def tried(entry: Entry, progress: Progress | None, trial: Trial, seconds: int) -> Entry:
-    """The entry of a change with what was seen of it in so many seconds of a trial."""
-    is_done = progress is not None and progress.stage is Stage.DONE
-    state = (EntryState.HELD if trial.fates else EntryState.DONE) if is_done else EntryState.ACCEPTED
+def tried(change: Apply, seconds: int) -> Entry:
+    """The entry of a change that was made with what was seen of it in so many seconds of a trial."""
+    assert change.result is not None
+    progress, trial = change.progress, change.trial
+    state = (EntryState.HELD if trial.fates else EntryState.DONE) if change.is_done else EntryState.ACCEPTED
     state = EntryState.FAILED if trial.seen else state
     words = [trial_summary(trial)]
-    if progress is not None and progress.stage is not Stage.DONE and not progress.is_reverted:
+    if progress is not None and not change.is_done and not change.is_undone:
         words.append(progress_line(progress))
-    return replace(entry, state=state, message=f"{duration(seconds)}: {'; '.join(words)}")
+    return replace(change.result.entry, state=state, message=f"{duration(seconds)}: {'; '.join(words)}")
 
 
 def unreverted(entry: Entry, error: Exception) -> Entry:

@@ -105,7 +105,7 @@ def answer_lines(state: Apply, target: EditTarget, keys: Keys) -> list[TextLine]
     if state.accepted is not None:
         return list(_accepted_lines(state.accepted))
     key = keys.first("apply.dry_run")
-    return [TextLine(f"  no dry run yet; {key} sends one", "muted"), *_expected_lines(state, target)]
+    return [TextLine(f"  no dry run yet; {key} sends one", "muted"), *_expected_lines(state)]
 
 
 def _accepted_lines(accepted: DryRunResult) -> Iterator[TextLine]:
@@ -114,22 +114,19 @@ def _accepted_lines(accepted: DryRunResult) -> Iterator[TextLine]:
     yield from (TextLine(f"  {line}", "changed") for line in more)
 
 
-def _expected_lines(state: Apply, target: EditTarget) -> list[TextLine]:
+def _expected_lines(state: Apply) -> list[TextLine]:
     """The refusal that a server is expected to answer, unless a finding says the same."""
     if state.related is None or state.strategy is None:
         return []
-    if any(section.title == REFUSED for section in state_findings(state, target)):
+    if any(section.title == REFUSED for section in state_findings(state)):
         return []
     refused = expected_response(state.preview, state.related, state.strategy.kind, state.request)
     return [TextLine(f"! {words.expected_response_line(refused)}", "wrong")] if refused is not None else []
 
 
-def state_findings(state: Apply, target: EditTarget) -> tuple[Section, ...]:
+def state_findings(state: Apply) -> tuple[Section, ...]:
     """The findings on the chosen strategy; the refusals not once the server itself has refused."""
-    if state.related is None or state.strategy is None:
-        return ()
-    sections = finding_sections(state.preview, target, state.related, state.strategy.kind)
-    return tuple(one for one in sections if state.error is None or one.title != REFUSED)
+    return tuple(one for one in finding_sections(state) if state.error is None or one.title != REFUSED)
 
 
 def request_lines(state: Apply, keys: Keys) -> list[TextLine]:
@@ -144,7 +141,7 @@ def request_lines(state: Apply, keys: Keys) -> list[TextLine]:
 
 
 def progress_lines(
-    state: Apply, request: PatchRequest, context: str, seconds: int, keys: Keys, *, on_trial: bool = False
+    state: Apply, request: PatchRequest, context: str, seconds: int, keys: Keys
 ) -> Iterator[TextLine]:
     """What was sent to a context so many seconds ago, what was seen of it, and what follows."""
     for line in words.change_lines(request.before, request.edits):
@@ -164,7 +161,7 @@ def progress_lines(
     yield TextLine("")
     if state.phase is Phase.SENDING:
         yield TextLine(f"  sent to {escape(context)}, no answer yet, {duration(seconds)}")
-    elif on_trial and state.error is None:
+    elif state.plan is not None and state.error is None:
         pass
     elif state.phase is Phase.FOLLOWING:
         yield from waiting_lines(state)

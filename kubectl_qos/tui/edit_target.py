@@ -12,13 +12,14 @@ from typing import Any, Final
 
 from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.cluster.source import Source
+from kubectl_qos.edit.apply import Apply
 from kubectl_qos.edit.edits import POD_LEVEL, Edit
-from kubectl_qos.edit.findings import Severity, find_findings
+from kubectl_qos.edit.findings import Severity
 from kubectl_qos.edit.goals import Goal, outlive, rank_at_least
-from kubectl_qos.edit.preview import Preview, StrategyKind, preview
+from kubectl_qos.edit.preview import Preview, preview
 from kubectl_qos.edit.related import RelatedObjects, pod_from_raw
 from kubectl_qos.edit.replicas import NodeReplicas, node_of, recreate_all, usage_of, with_priority
-from kubectl_qos.edit.strategy import Strategy, find_strategies
+from kubectl_qos.edit.strategy import Strategy
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.kinds import WORKLOADS, find_workload
 from kubectl_qos.k8s.objects import Pod
@@ -100,6 +101,10 @@ class EditTarget:
         pod = with_priority(self.pod, [one.pod for one in self.pods])
         return preview(pod, edits, self.setup, self._neighbours, snapshot.usage)
 
+    def change(self, edits: tuple[Edit, ...], preview: Preview) -> Apply:
+        """The change of it with edits that were previewed."""
+        return Apply(self.pod, edits, preview, usage=self.usage, history=self.seen)
+
     def replicas(self, preview: Preview) -> tuple[NodeReplicas, ...]:
         """The pods of a workload once all are recreated with the edits of a preview of it; none of a pod."""
         snapshot = self.view_model.snapshot
@@ -143,21 +148,19 @@ def related_sections(
 
 def _parts(preview: Preview, subject: EditTarget, around: RelatedObjects) -> Iterator[Section]:
     if preview.edits:
-        found = find_strategies(subject.pod, preview.edits, preview, around)
-        said = list(finding_sections(preview, subject, around, found[0].kind))
+        change, _ = subject.change(preview.edits, preview).begin(around)
+        said = list(finding_sections(change))
         yield from (part for part in said if part.warns)
-        yield _strategies(found, is_refused=any(part.title == REFUSED for part in said))
+        yield _strategies(change.strategies, is_refused=any(part.title == REFUSED for part in said))
         yield from (part for part in said if not part.warns)
     if around.missing:
         unread = sentences(*map(missing_sentence, around.missing))
         yield Section("Around it", "not all of it can be read", unread, warns=True)
 
 
-def finding_sections(
-    preview: Preview, subject: EditTarget, around: RelatedObjects, strategy: StrategyKind
-) -> Iterator[Section]:
+def finding_sections(change: Apply) -> Iterator[Section]:
     """One part for each finding that the preview does not show itself, the most severe first."""
-    for finding in find_findings(preview, around, strategy, subject.usage, subject.seen):
+    for finding in change.findings:
         if not finding.in_preview:
             title, warns = _TITLES[finding.severity], finding.severity is not Severity.NOTE
             yield Section(title, finding_line(finding), warns=warns)

@@ -1,7 +1,7 @@
-"""A change that the UI makes: its state, and what carries out its commands.
+"""A change that the UI makes: what it tells the screens, and what reverts it after a trial.
 
-Not here: the steps of a change (edit/apply.py), which changes there are (write_service.py), and the screens
-that show its state and feed it answers (screens/apply.py).
+Not here: the loop (cluster/driver.py), the steps of a change (edit/apply.py), which changes there are
+(write_service.py), and the screens that show its state and feed it answers (screens/apply.py).
 """
 
 from __future__ import annotations
@@ -15,20 +15,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 from textual.app import App
 from textual.message import Message
 
-from kubectl_qos.cluster.source import changed_pods
+from kubectl_qos.cluster.driver import Driver
 from kubectl_qos.config.history_file import HistoryFile
 from kubectl_qos.edit import apply
 from kubectl_qos.edit.history import Entry
-from kubectl_qos.edit.patch import PatchRequest
 from kubectl_qos.edit.preview import Preview, StrategyKind
 from kubectl_qos.edit.related import RelatedObjects, pod_reference
-from kubectl_qos.edit.status import Progress, Stage
-from kubectl_qos.edit.strategy import choose_strategy
-from kubectl_qos.edit.trial import Trial, TrialPlan
+from kubectl_qos.edit.status import Stage
 from kubectl_qos.errors import QosError
-from kubectl_qos.k8s.snapshot import Snapshot
+from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.present import apply as of_trial
-from kubectl_qos.present.apply import alternative, on_trial, progress_line, tried, unreverted
+from kubectl_qos.present.apply import alternative, progress_line, tried, unreverted
 from kubectl_qos.present.format import duration
 from kubectl_qos.tui.actions import Keys
 from kubectl_qos.tui.apply_lines import error_lines, plan_line, waiting_lines
@@ -69,35 +66,25 @@ class Service(Protocol):
         """The change that reverts an entry. Raises QosError where there is none."""
 
 
-class RunningChange:
-    """A change of the UI: its state, which `take` alone replaces, and its object as it was read last.
+class RunningChange(Driver):
+    """A change of the UI, and its object as it was read last.
 
-    The writer is that of the cluster that the change was made for. With a `plan` it is on `trial` once it is
-    sent; `undoing` is then what reverts it, or why nothing does. Of one that `is_left` the end is notified.
+    The writer is that of the cluster that the change was made for. `undoing` is what reverts it after a
+    trial, or why nothing does. Of one that `is_left` the end is notified.
     """
 
     def __init__(
-        self, service: Service, target: EditTarget, writer: Writer | None, begun: apply.Step
+        self, service: Service, target: EditTarget, writer: Writer | None, change: apply.Apply
     ) -> None:
+        super().__init__(target.source, writer, service.history)
         self._service = service
-        self._writer = writer
         self.sent_at: datetime | None = None
         self._is_automatic = False
         self.is_left = False
-        self.plan: TrialPlan | None = None
-        self.trial = Trial()
-        self.tried_seconds = 0
         self._tried: Entry | None = None
         self.undoing: RunningChange | QosError | None = None
         self.target = target
-        self.state, command = begun
-        self._execute(command)
-
-    @property
-    def writer(self) -> Writer:
-        """What sends its requests; there is one unless the state is read-only."""
-        assert self._writer is not None
-        return self._writer
+        self.state = change
 
     @property
     def name(self) -> str:
@@ -114,10 +101,10 @@ class RunningChange:
         if self.state.phase is apply.Phase.SENDING:
             return f"{self.name}: it was sent, and there is no answer yet"
         is_followed = self.state.phase is apply.Phase.FOLLOWING
-        on_trial = self.plan is not None and (is_followed or (self.reverts and self.undoing is None))
-        return (
-            f"{self.name}: it is on trial; the change stays, and nothing reverts it then" if on_trial else ""
-        )
+        waits = is_followed or (self.state.reverts and self.undoing is None)
+        if self.state.plan is None or not waits:
+            return ""
+        return f"{self.name}: it is on trial; the change stays, and nothing reverts it then"
 
     @property
     def outcome(self) -> str:
@@ -128,10 +115,11 @@ class RunningChange:
         return f"{self.name} was not {done}: {error}" if error is not None else f"{self.name} was {done}"
 
     @property
-    def elapsed_seconds(self) -> int:
+    def elapsed(self) -> float:
+        """The seconds since the change was sent, by the clock of its cluster."""
         if self.sent_at is None:
             return 0
-        return max(int((self.target.source.now() - self.sent_at).total_seconds()), 0)
+        return max((self.source.now() - self.sent_at).total_seconds(), 0)
 
     def leave(self) -> None:
         """Nobody looks at it any more: what was sent is followed to its end all the same."""
@@ -141,112 +129,58 @@ class RunningChange:
         if isinstance(self.undoing, RunningChange):
             self.undoing.leave()
 
-    def take(self, step: apply.Step) -> None:
-        """Go to the next state, carry out its command, and tell the screens."""
-        before = self.state
-        self.state, command = step
-        if self._is_automatic and isinstance(command, apply.Confirm):
-            self.state, command = self.state.confirm(yes=True)
-        self._execute(command)
-        if self.state is not before:
-            self._service.updated(self)
-            if before.phase is apply.Phase.SENDING is not self.state.phase:
-                self._notify(self.outcome, failed=self.state.error is not None)
-            message = ChangeUpdated(self, confirms=isinstance(command, apply.Confirm))
-            for screen in self._service.app.screen_stack:
-                screen.post_message(message)
+    def run(self, work: Callable[[], Any], then: Callable[[Any], object], pause: float = 0.0) -> None:
+        """Do work in a thread, and what follows in the UI's."""
+        if pause:
+            self._service.app.set_timer(pause, partial(self._service.run, work, then))
+        else:
+            self._service.run(work, then)
+
+    def show(self, before: apply.Apply) -> None:
+        """Tell the screens, and in passing how a change ends that nobody looks at."""
+        phase = self.state.phase
+        if phase is apply.Phase.SENDING is not before.phase:
+            self.sent_at = self.source.now()
+        self._service.updated(self)
+        if before.phase is apply.Phase.SENDING is not phase:
+            self._notify(self.outcome, failed=self.state.error is not None)
+        self._tell_screens()
+        if before.phase is apply.Phase.FOLLOWING is not phase:
+            if self.state.plan is not None:
+                self.run(self._end_trial, self._trial_ended)
+            elif (progress := self.state.progress) is not None:
+                failed = progress.stage is not Stage.DONE and not progress.is_reverted
+                self._notify(f"{self.name}: {progress_line(progress)}", failed=failed)
+
+    def ask(self, dry_run: apply.DryRunResult) -> None:
+        """Let the uppermost screen ask, unless the change is made without a question."""
+        del dry_run
+        if self._is_automatic:
+            self.take(self.state.confirm(yes=True))
+        else:
+            self._tell_screens(confirms=True)
+
+    def _tell_screens(self, *, confirms: bool = False) -> None:
+        for screen in self._service.app.screen_stack:
+            screen.post_message(ChangeUpdated(self, confirms))
 
     def _notify(self, text: str, *, failed: bool) -> None:
         if self.is_left:
             self._service.app.notify(text, severity="warning" if failed else "information", timeout=20)
 
-    def _execute(self, command: apply.Command | None) -> None:
-        run = self._service.run
-        match command:
-            case apply.Load():
-                run(self._load, self._loaded)
-            case apply.DryRun(request):
-                run(partial(self.writer.dry_run, request), partial(self._dry_run_answered, request))
-            case apply.Send(dry_run, undoes):
-                self.sent_at = self.target.source.now()
-                run(partial(self._send, dry_run, undoes), self._sent)
-            case apply.Check(result, 0.0):
-                self._check(result)
-            case apply.Check(result, pause_seconds):
-                self._service.app.set_timer(pause_seconds, partial(self._check, result))
-
-    def _load(self) -> tuple[RelatedObjects, EditTarget, Preview]:
-        related, target = self.target.source.related(self.target.pod), self.target
+    def read_related(self) -> tuple[RelatedObjects, Pod, Preview]:
+        """Read the related objects, and the object as it is now where the change is kept."""
+        related, _, _ = super().read_related()
         if self.state.keeps_mine:
-            target = target.now(related.raw)
-        return related, target, target.preview(self.state.edits)
-
-    def _loaded(self, answer: tuple[RelatedObjects, EditTarget, Preview] | QosError) -> None:
-        if isinstance(answer, QosError):
-            self.take(self.state.loaded(answer, self.state.pod, self.state.preview))
-        else:
-            related, self.target, preview = answer
-            self.take(self.state.loaded(related, self.target.pod, preview))
-
-    def _dry_run_answered(self, request: PatchRequest, answer: apply.DryRunResult | QosError) -> None:
-        self.take(self.state.dry_run_answered(request, answer))
-
-    def _send(self, dry_run: apply.DryRunResult, undoes: str) -> apply.ApplyResult:
-        if self.plan is not None:
-            request, restarts = dry_run.request, self.state.preview.restarts
-            pods = changed_pods(self.target.source, request).pods
-            self.trial = Trial.begin(pods, in_place=bool(request.subresource), restarting=restarts)
-        result = self.writer.apply(dry_run, self._service.history, undoes=undoes)
-        if self.plan is not None:
-            result = on_trial(result, self.plan.seconds)
-            self._service.history.put(result.entry)
-        return result
-
-    def _sent(self, answer: apply.ApplyResult | QosError) -> None:
-        self.take(self.state.sent(answer, self.elapsed_seconds))
-
-    def _check(self, result: apply.ApplyResult) -> None:
-        if self.state.phase is apply.Phase.FOLLOWING:
-            self._service.run(partial(self._look, result), self._checked)
-
-    def _look(self, result: apply.ApplyResult) -> Progress:
-        """How far it has come, and on trial what has become of its containers."""
-        progress, source = self.writer.progress(result, self._service.history), self.target.source
-        if self.plan is not None:
-            is_there = progress.stage is not Stage.GONE
-            found = changed_pods(source, result.request) if is_there else Snapshot()
-            self.trial = self.trial.looked(found.pods, found.usage, progress)
-        return progress
-
-    def _checked(self, answer: Progress | QosError) -> None:
-        plan, seconds = self.plan, self.elapsed_seconds
-        was_followed = self.state.phase is apply.Phase.FOLLOWING
-        step = self.state.checked(answer, seconds, on_trial=plan is not None)
-        if plan is not None and (self.reverts or seconds >= plan.seconds):
-            step = step[0].leave()
-        self.tried_seconds = seconds
-        self.take(step)
-        if was_followed and self.state.phase is apply.Phase.SETTLED:
-            if plan is not None:
-                self._service.run(self._end_trial, self._trial_ended)
-            elif (progress := self.state.progress) is not None:
-                failed = progress.stage is not Stage.DONE and not progress.is_reverted
-                self._notify(f"{self.name}: {progress_line(progress)}", failed=failed)
-
-    @property
-    def reverts(self) -> bool:
-        """Whether something was seen for which it is to be reverted."""
-        plan, is_undone = self.plan, self.state.is_undone
-        return plan is not None and not is_undone and not set(plan.undo_if).isdisjoint(self.trial.seen)
+            self.target = self.target.now(related.raw)
+        return related, self.target.pod, self.target.preview(self.state.edits)
 
     def _end_trial(self) -> RelatedObjects | None:
         """Put down what was seen, and read what is needed to revert it. Raises QosError."""
-        assert self.state.result is not None
-        entry = tried(self.state.result.entry, self.state.progress, self.trial, self.tried_seconds)
-        self._tried = entry
-        self._service.history.put(entry)
+        self._tried = entry = tried(self.state, int(self.state.seconds))
+        self.history.put(entry)
         pod = pod_reference(entry.kind, entry.namespace, entry.name)
-        return self.target.source.related(pod) if self.reverts else None
+        return self.source.related(pod) if self.state.reverts else None
 
     def _trial_ended(self, related: RelatedObjects | QosError | None) -> None:
         if isinstance(related, RelatedObjects):
@@ -255,18 +189,18 @@ class RunningChange:
             self.undoing = related
         if isinstance(self.undoing, QosError) and self._tried is not None:
             entry = unreverted(self._tried, self.undoing)
-            self._service.run(partial(self._service.history.put, entry), lambda _: None)
+            self.run(partial(self.history.put, entry), lambda _: None)
         self._service.updated(self)
         end = [line.text.lstrip(" !") for line in trial_end_lines(self, self._service.keys)]
-        self._notify(f"{self.name}: {'; '.join(end)}", failed=bool(self.trial.seen))
+        self._notify(f"{self.name}: {'; '.join(end)}", failed=bool(self.state.trial.seen))
 
     def _undo(self, related: RelatedObjects) -> RunningChange:
         """Revert it as it was applied, without a question. Raises QosError where that cannot be."""
         assert self.state.result is not None
         entry, target = self.state.result.entry, self.target
-        change = self._service.begin_undo(entry, related, target.view_model, target.source)
-        kind = StrategyKind.IN_PLACE if entry.subresource else StrategyKind.TEMPLATE
-        change.take(change.state.choose(choose_strategy(change.state.strategies, kind)))
+        change = self._service.begin_undo(entry, related, target.view_model, self.source)
+        kinds = [strategy.kind for strategy in change.state.strategies]
+        change.take(change.state.choose(kinds.index(entry.strategy) if entry.strategy in kinds else 0))
         if change.state.conflicts:
             raise apply.ConflictError("someone else has changed it since", change.state.conflicts)
         if change.state.blocked is not None:
@@ -278,25 +212,25 @@ class RunningChange:
         return change
 
 
-def promise_lines(change: RunningChange) -> list[TextLine]:
+def promise_lines(state: apply.Apply) -> list[TextLine]:
     """What a change on trial is promised before it is sent, and what not; nothing of another one."""
-    if change.plan is None:
+    if state.plan is None:
         return []
-    unreverted = of_trial.unreverted_line(change.state, change.plan.undo_if)
-    lines = [TextLine(f"  on trial {plan_line(change.plan)}", "changed")]
+    unreverted = of_trial.unreverted_line(state)
+    lines = [TextLine(f"  on trial {plan_line(state.plan)}", "changed")]
     return [*lines, *([TextLine(unreverted, "wrong")] if unreverted else [])]
 
 
 def trial_lines(change: RunningChange, keys: Keys) -> Iterator[TextLine]:
     """How a change on trial has fared so far, and what reverts it; nothing of another one."""
-    plan, trial = change.plan, change.trial
+    plan, trial = change.state.plan, change.state.trial
     if plan is None or change.state.result is None:
         return
     yield from (TextLine(f"  {line}") for line in of_trial.trial_lines(trial))
     if change.state.phase is apply.Phase.FOLLOWING:
         seen = of_trial.trial_words(trial) or "nothing of that was seen"
         ended = "" if change.state.is_done else ", not done yet"
-        so_far = f"{duration(change.elapsed_seconds)} so far{ended}: {seen}"
+        so_far = f"{duration(int(change.elapsed))} so far{ended}: {seen}"
         yield TextLine(f"  on trial {plan_line(plan)}; {so_far}", "muted")
     else:
         yield from trial_end_lines(change, keys)
@@ -304,19 +238,22 @@ def trial_lines(change: RunningChange, keys: Keys) -> Iterator[TextLine]:
 
 def trial_end_lines(change: RunningChange, keys: Keys) -> Iterator[TextLine]:
     """Whether a change has held on trial, and whether it is reverted."""
-    undoing, seen = change.undoing, of_trial.trial_words(change.trial)
-    progress = change.state.progress
+    undoing, state = change.undoing, change.state
+    progress, seen, tried_for = (
+        state.progress,
+        of_trial.trial_words(state.trial),
+        duration(int(state.seconds)),
+    )
     if progress is not None and progress.is_reverted:
-        after = f"{progress.stage.value} after {duration(change.tried_seconds)}"
+        after = f"{progress.stage.value} after {tried_for}"
         yield TextLine(f"  {': '.join(filter(None, [after, seen]))}", "answer")
         return
     if seen:
         yield TextLine(f"! it did not hold: {seen}", "wrong")
-    elif change.state.progress is not None and not change.state.is_done:
-        last = of_trial.progress_line(change.state.progress)
-        yield TextLine(f"! after {duration(change.tried_seconds)} last seen as: {last}", "wrong")
-    elif change.trial.fates:
-        yield TextLine(f"  it held for {duration(change.tried_seconds)}", "answer")
+    elif progress is not None and not state.is_done:
+        yield TextLine(f"! after {tried_for} last seen as: {of_trial.progress_line(progress)}", "wrong")
+    elif state.trial.fates:
+        yield TextLine(f"  it held for {tried_for}", "answer")
     else:
         yield TextLine("! no pod with the new values was seen", "wrong")
     failed = undoing if undoing is None or isinstance(undoing, QosError) else undoing.state.error
@@ -327,7 +264,7 @@ def trial_end_lines(change: RunningChange, keys: Keys) -> Iterator[TextLine]:
         line = f"  {of_trial.revert_line(undoing.state.progress)}{restored}"
         yield TextLine(line, "answer" if restored else "changed")
         yield from waiting_lines(undoing.state)
-    elif change.reverts:
+    elif state.reverts:
         yield TextLine("  reverting it …", "muted")
     else:
         yield TextLine(f"  {keys.first('app.undo')} reverts it", "muted")

@@ -6,6 +6,7 @@ Each is a `RunningChange`, imported with the first one: what changes need is a t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from textual.app import App
@@ -20,7 +21,7 @@ from kubectl_qos.tui.background import run_in_background
 if TYPE_CHECKING:
     from kubectl_qos.cluster.writer import Writer
     from kubectl_qos.edit.edits import Edit
-    from kubectl_qos.edit.history import Entry, ValueConflict
+    from kubectl_qos.edit.history import Entry
     from kubectl_qos.edit.related import RelatedObjects
     from kubectl_qos.tui.edit_target import EditTarget
     from kubectl_qos.tui.running_change import RunningChange
@@ -65,43 +66,36 @@ class WriteService:
         target: EditTarget,
         edits: Iterable[Edit],
         related: RelatedObjects | None = None,
-        *,
-        undoes: str = "",
-        conflicts: Iterable[ValueConflict] = (),
+        undoes: Entry | None = None,
     ) -> RunningChange:
         """A change that is shown next; see `Apply.begin`. Raises QosError where it cannot be previewed."""
-        from kubectl_qos.edit.apply import Apply
         from kubectl_qos.tui.running_change import RunningChange
 
-        edits = tuple(edits)
         writer, read_only = None, None
         try:
             writer = self._writer(target.source)
         except QosError as error:
             read_only = error
-        preview = target.preview(edits)
-        step = Apply.begin(
-            target.pod, edits, preview, related, undoes=undoes, conflicts=conflicts, read_only=read_only
-        )
-        return RunningChange(self, target, writer, step)
+        edits = tuple(edits)
+        change = replace(target.change(edits, target.preview(edits)), read_only=read_only)
+        change = change.as_undo(undoes) if undoes is not None else change
+        step = change.begin(related)
+        running = RunningChange(self, target, writer, step[0])
+        running.take(step)
+        return running
 
     def begin_undo(
         self, entry: Entry, related: RelatedObjects, view_model: ViewModel, source: Source
     ) -> RunningChange:
         """The change that reverts an entry. Raises QosError where there is none."""
-        from kubectl_qos.edit.history import find_conflicts, undo_edits
+        from kubectl_qos.edit.history import undo_edits
         from kubectl_qos.edit.related import pod_from_raw
         from kubectl_qos.tui.edit_target import EditTarget
 
         pod = pod_from_raw(entry.kind, related.raw)
         uid = str((related.raw.get("metadata") or {}).get("uid", ""))
-        return self.begin(
-            EditTarget(pod, view_model, source),
-            undo_edits(entry, pod, uid=uid),
-            related,
-            undoes=entry.id,
-            conflicts=find_conflicts(entry, pod),
-        )
+        edits = undo_edits(entry, pod, uid=uid)
+        return self.begin(EditTarget(pod, view_model, source), edits, related, entry)
 
     def _writer(self, source: Source) -> Writer:
         if self.is_readonly(source.title):

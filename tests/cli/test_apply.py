@@ -46,10 +46,9 @@ def run(*checks: Progress | QosError, **options: Any) -> list[str]:
     edits = [memory("1Gi")]
     effects = preview(pod, edits, snapshot.setup(pod.node_name))
     shell = ApplyShell(ResolvedSource(source, Scope()), replace(OPTIONS, **options), Settings())
-    state = shell.load(Apply.begin(pod, edits, effects), snapshot, None)
-    assert state.phase is Phase.READY
+    assert shell.load(Apply(pod, effects.edits, effects)).phase is Phase.READY
     try:
-        shell.apply(state)
+        shell.apply()
     finally:
         heard = [kind for kind, _ in source.scripted.heard]
         assert heard[:2] == ["dry run", "write"]
@@ -106,7 +105,8 @@ def put_off(**options: Any) -> ApplyShell:
     )
     assert effects.outcome.answer is ResizeStatus.DEFERRED
     shell = ApplyShell(ResolvedSource(source, Scope()), replace(OPTIONS, **options), Settings())
-    shell.apply(shell.load(Apply.begin(pod, effects.edits, effects), snapshot, None))
+    shell.load(Apply(pod, effects.edits, effects))
+    shell.apply()
     assert [kind for kind, _ in source.scripted.heard][:2] == (
         ["dry run"] if options.get("dry_run") else ["dry run", "write"]
     )

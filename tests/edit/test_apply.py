@@ -34,12 +34,14 @@ from kubectl_qos.edit.history import ValueConflict
 from kubectl_qos.edit.preview import Preview, StrategyKind, preview
 from kubectl_qos.edit.related import Owner, RelatedObjects
 from kubectl_qos.edit.status import Progress, Stage
+from kubectl_qos.edit.trial import Condition, Trial, TrialPlan
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.k8s.kinds import pod_from_workload
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup
 from kubectl_qos.k8s.objects import Pod, convert
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.releases import Release
+from kubectl_qos.k8s.snapshot import Snapshot
 from tests.cluster.changing_server import workload
 
 SETUP = NodeSetup(Node(name="n1", memory_capacity_bytes=16 << 30), Kubelet(), Release.of("1.36"))
@@ -77,7 +79,7 @@ def observe(memory: str = "64Mi", version: str = "9") -> tuple[RelatedObjects, P
 
 def begin(**options: Any) -> Apply:
     related, pod, effects = observe()
-    state, command = Apply.begin(pod, [EDIT], effects, related, **options)
+    state, command = Apply(pod, (EDIT,), effects, **options).begin(related)
     assert command is None
     return state
 
@@ -118,7 +120,7 @@ def following() -> Apply:
 
 def test_the_related_objects_are_read_first() -> None:
     related, pod, effects = observe()
-    state, command = Apply.begin(pod, [EDIT], effects)
+    state, command = Apply(pod, (EDIT,), effects).begin()
     assert (state.phase, command, state.blocked) == (Phase.LOADING, Load(), Blocked.LOADING)
     assert (state.strategy, state.request, state.is_loaded) == (None, None, False)
     state, command = state.loaded(related, pod, effects)
@@ -130,7 +132,7 @@ def test_the_related_objects_are_read_first() -> None:
 @pytest.mark.parametrize("answer", [REFUSED, RelatedObjects(raw={})], ids=["error", "no such container"])
 def test_what_cannot_be_read_blocks(answer: RelatedObjects | QosError) -> None:
     _, pod, effects = observe()
-    state, _ = Apply.begin(pod, [replace(EDIT, owner="gone")], effects)
+    state, _ = Apply(pod, (replace(EDIT, owner="gone"),), effects).begin()
     state, command = state.loaded(answer, pod, effects)
     assert (state.phase, state.blocked, command) == (Phase.READY, Blocked.UNREADABLE, None)
     assert state.error is not None
@@ -164,7 +166,7 @@ def test_what_is_read_only_or_has_no_request_is_never_sent() -> None:
     closed = begin(read_only=READ_ONLY)
     assert closed.blocked is Blocked.READ_ONLY
     related, pod, _ = observe()
-    nothing = Apply.begin(pod, [], preview(pod, [], SETUP), related)[0]
+    nothing = Apply(pod, (), preview(pod, [], SETUP)).begin(related)[0]
     assert nothing.blocked is Blocked.NO_REQUEST
     for state in (closed, nothing):
         assert state.dry_run() == state.apply() == state.confirm(yes=True) == (state, None)
@@ -256,6 +258,39 @@ def test_it_is_checked_until_it_has_settled() -> None:
     assert (state.phase, command, state.progress) == (Phase.SETTLED, None, DONE)
     assert state.seen == (Seen(1, None), Seen(2, WAITING), Seen(4, ROLLING), Seen(9, DONE))
     assert state.checked(WAITING) == state.sent(REFUSED) == state.apply() == (state, None)
+
+
+def killed(restarts: int) -> Snapshot:
+    """The pod as it runs on after so many restarts."""
+    status = {"containerStatuses": [{"name": "app", "restartCount": restarts, "state": {"running": {}}}]}
+    return Snapshot(pods=(convert({**observe()[0].raw, "status": status}, Pod),))
+
+
+def on_trial(*conditions: Condition) -> Apply:
+    """A change that is looked after for a minute."""
+    state, send = sending(plan=TrialPlan(60.0, conditions))
+    trial = Trial.begin(killed(0).pods, in_place=True)
+    return state.sent(replace(result_of(send.dry_run), trial=trial), 0)[0]
+
+
+def test_on_trial_it_is_checked_on_after_it_is_done_and_once_more_at_the_end() -> None:
+    state, command = on_trial(Condition.OOM).checked(DONE, 20.5, killed(0))
+    assert isinstance(command, Check)
+    assert (state.phase, command.pause_seconds) == (Phase.FOLLOWING, 5.0)
+    state, command = state.checked(DONE, 58.0, killed(1))
+    assert isinstance(command, Check)
+    assert (state.reverts, command.pause_seconds) == (False, 2.0), "a restart reverts nothing here"
+    state, command = state.checked(ServerUnreachable("no route"), 60.0)
+    assert (state.phase, command, state.seconds) == (Phase.SETTLED, None, 60.0)
+
+
+def test_on_trial_what_its_plan_names_ends_it_at_once() -> None:
+    state, command = on_trial(Condition.RESTARTS).checked(DONE, 20.0, killed(0))
+    assert not state.reverts
+    state, command = state.checked(DONE, 25.0, killed(1))
+    assert (state.phase, command, state.reverts) == (Phase.SETTLED, None, True)
+    undone = replace(state, seen=(Seen(26, Progress(Stage.UNDONE, settled=True)),))
+    assert not undone.reverts, "somebody has reverted it already"
 
 
 def test_whatever_settles_ends() -> None:
@@ -366,7 +401,7 @@ class Walks(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         _, pod, effects = observe()
-        self.state, load = Apply.begin(pod, [EDIT], effects)
+        self.state, load = Apply(pod, (EDIT,), effects).begin()
         self.commands: list[Command | None] = [load]
         self.sent: list[DryRunResult] = []
         self.accepted: list[DryRunResult] = []

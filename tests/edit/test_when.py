@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_qos.cluster.files import pod_from_yaml
+from kubectl_qos.edit.apply import Apply
 from kubectl_qos.edit.compare import compare, with_manifests
 from kubectl_qos.edit.edits import Edit, Side, apply_edits
 from kubectl_qos.edit.findings import FindingCode, find_findings
@@ -395,7 +396,13 @@ def test_a_goal_of_a_refused_change_is_not_reached() -> None:
     mine = pod("mine", "requests: {memory: 1Gi}, limits: {memory: 2Gi}")
     refused = of(mine, request("8Gi"), others=(LOW, HIGH))
     assert goal_section(refused).answer == "not reached"
-    values = preview_values(refused, (), (), goal=RankGoal(rank=2), patch=None, manifest={}, notes=())
+    values = preview_values(
+        Apply(refused.before.pod, refused.edits, refused),
+        goal=RankGoal(rank=2),
+        patch=None,
+        manifest={},
+        notes=(),
+    )
     assert (values.goal, values.kubelet) == (
         GoalValues(outlive=None, rank_below=2, when=When.NEVER),
         None,

@@ -98,8 +98,8 @@ def test_what_the_kubelet_says_of_a_trial_that_is_reverted(progress: Progress | 
     is_done = progress is DONE
     undone = SimpleNamespace(error=None, result=1, progress=progress, is_done=is_done)
     undoing: Any = SimpleNamespace(state=undone)
-    state = SimpleNamespace(progress=None)
-    change: Any = SimpleNamespace(undoing=undoing, trial=Trial(infeasible=""), reverts=True, state=state)
+    state = SimpleNamespace(progress=None, seconds=9, trial=Trial(infeasible=""), reverts=True)
+    change: Any = SimpleNamespace(undoing=undoing, state=state)
     lines = [line.text for line in running_change.trial_end_lines(change, KEYS)]
     assert lines[-len(end) :] == end
 
@@ -108,8 +108,8 @@ def test_what_the_kubelet_says_of_a_trial_that_is_reverted(progress: Progress | 
     ("is_done", "words"), [(True, "9s so far: no"), (False, "9s so far, not done yet: no")]
 )
 def test_a_trial_whose_change_is_not_carried_out_yet_says_so(is_done: bool, words: str) -> None:
-    state = SimpleNamespace(result=1, phase=Phase.FOLLOWING, is_done=is_done)
-    change: Any = SimpleNamespace(plan=TrialPlan(), trial=Trial(), state=state, elapsed_seconds=9)
+    state = SimpleNamespace(result=1, phase=Phase.FOLLOWING, is_done=is_done, plan=TrialPlan(), trial=Trial())
+    change: Any = SimpleNamespace(state=state, elapsed=9.0)
     (line,) = running_change.trial_lines(change, KEYS)
     assert words in line.text
 
@@ -118,13 +118,12 @@ def test_a_trial_whose_change_is_not_carried_out_yet_says_so(is_done: bool, word
 def test_what_a_trial_promises_and_what_not(facts: ViewModel, limit: str, warns: bool) -> None:
     pod = pod_named(facts.snapshot, API)
     state, _ = begin(facts, pod, [replace(memory(limit), side=Side.LIMITS)], around(pod))
-    change: Any = SimpleNamespace(plan=TrialPlan(), state=state)
-    first, *more = running_change.promise_lines(change)
+    first, *more = running_change.promise_lines(replace(state, plan=TrialPlan()))
     assert first.text == "  on trial for 10m, and reverted at: restarts, oom, infeasible"
     why = "! not reverted while a container waits after an OOM kill: before 1.36.4 kubelets raise"
     assert [line.text.startswith(why) for line in more] == [True] * warns
-    change.plan = TrialPlan(undo_if=(Condition.RESTARTS,))
-    assert len(running_change.promise_lines(change)) == 1, "an OOM kill reverts nothing"
+    state = replace(state, plan=TrialPlan(undo_if=(Condition.RESTARTS,)))
+    assert len(running_change.promise_lines(state)) == 1, "an OOM kill reverts nothing"
 
 
 @pytest.fixture(scope="module")
@@ -138,11 +137,11 @@ def first_container(pod: Pod) -> str:
 
 def begin(facts: ViewModel, pod: Pod, edits: list[Edit], related: RelatedObjects) -> tuple[Apply, EditTarget]:
     target = EditTarget(pod, facts, DemoSource())
-    return Apply.begin(pod, edits, target.preview(edits), related)[0], target
+    return target.change(tuple(edits), target.preview(edits)).begin(related)[0], target
 
 
 def all_lines(state: Apply, target: EditTarget) -> list[TextLine]:
-    apply_lines.state_findings(state, target)
+    apply_lines.state_findings(state)
     return [
         *apply_lines.change_lines(state),
         *apply_lines.answer_lines(state, target, KEYS),

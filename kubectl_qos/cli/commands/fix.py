@@ -125,7 +125,14 @@ def run(options: Options) -> int:
     from kubectl_qos.edit.preview import StrategyKind
 
     node = node or options.source.node
-    like_set = _set_options(options, node)
+    like_set = SetOptions(
+        source=options.source.on_node(node),
+        apply=options.apply,
+        target=options.target,
+        output=options.output if options.output != "wide" else None,
+        write=options.write,
+        into=options.into,
+    )
     given = (
         *options.apply.cluster_flags,
         *(("--dry-run",) if options.apply.dry_run != "none" else ()),
@@ -220,27 +227,6 @@ def _check_flags(options: Options, node: str | None, reference: resources.Refere
     of_kubelet += [f"-o {KUBELET_CONFIG}"] if options.output == KUBELET_CONFIG else []
     if of_kubelet and (node is None or options.priorities or options.number is not None):
         raise UsageError(f"{of_kubelet[0]} takes a node alone", hint=f"fix node/worker-1 {of_kubelet[0]} …")
-
-
-def _set_options(options: Options, node: str | None) -> SetOptions:
-    """Those with which `set` would make the same change."""
-    return SetOptions(
-        source=options.source.on_node(node),
-        apply=options.apply,
-        target=options.target,
-        requests=None,
-        limits=None,
-        containers=(),
-        pod_level=False,
-        target_class=None,
-        outlive=None,
-        rank_below=None,
-        by=None,
-        output=options.output if options.output != "wide" else None,
-        exit_code=False,
-        write=options.write,
-        into=options.into,
-    )
 
 
 def _find(

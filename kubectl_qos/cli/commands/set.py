@@ -25,6 +25,7 @@ from kubectl_qos.errors import EXIT_ERROR, EXIT_TROUBLE, ApiError, InputError, Q
 if TYPE_CHECKING:
     from kubectl_qos.cli.apply import ApplyShell
     from kubectl_qos.cli.set_edits import EditRequest
+    from kubectl_qos.edit.apply import Apply
     from kubectl_qos.edit.edits import Edit
     from kubectl_qos.edit.preview import Preview
     from kubectl_qos.k8s.objects import Pod
@@ -192,22 +193,23 @@ def change(
 ) -> bool:
     """Print what edits do, then apply them with a shell; whether something changes. Raises QosError."""
     from kubectl_qos.cli import set_edits
-    from kubectl_qos.edit.preview import preview
-    from kubectl_qos.edit.replicas import node_of, recreate_all, with_priority
+    from kubectl_qos.edit.apply import Apply
+    from kubectl_qos.edit.preview import StrategyKind
+    from kubectl_qos.edit.replicas import recreate_all
 
-    node = node_of(pod, snapshot.pods)
-    setup, neighbours = snapshot.setup(node), snapshot.by_node().get(node, ())
-    effects = preview(with_priority(pod, snapshot.pods), edits, setup, neighbours, snapshot.usage)
+    # In place unless --by says otherwise: a template has other pods too.
+    planned = replace(Apply.of(pod, edits, snapshot), wanted=options.strategy or StrategyKind.IN_PLACE)
+    effects = planned.preview
     replicas = recreate_all(pod, effects.edits, snapshot) if pod.kind != "Pod" else ()
     if shell is None or options.output is None:
-        set_edits.print_preview(effects, pod, resolved, options, request, snapshot, replicas)
+        set_edits.print_preview(planned, resolved, options, request, snapshot, replicas)
     output.notes(set_edits.preview_notes(effects, snapshot, replicas))
     resolved.print_notes()
     if effects.edits:
         others = set_edits.refusals_in_files(effects, resolved, snapshot) if shell is None else ()
         set_edits.check_possible(effects, others, options)
         if shell is not None:
-            _apply(shell, effects, pod, snapshot, options)
+            _apply(shell, planned, options)
     elif shell is not None:
         output.note(f"nothing to apply: {resources.reference(pod)} has these values already")
     if options.tree is not None:
@@ -336,14 +338,12 @@ def _write(effects: Preview, pod: Pod, resolved: sources.ResolvedSource, options
         output.print_lines(diff_lines([done]))
 
 
-def _apply(shell: ApplyShell, effects: Preview, pod: Pod, snapshot: Snapshot, options: Options) -> None:
+def _apply(shell: ApplyShell, planned: Apply, options: Options) -> None:
     from kubectl_qos.cli.apply import DidNotHold, check_strategy
     from kubectl_qos.cli.commands.undo import revert
-    from kubectl_qos.edit.apply import Apply
 
-    state = shell.load(Apply.begin(pod, effects.edits, effects), snapshot, options.strategy)
-    check_strategy(state, options.strategy)
+    check_strategy(shell.load(planned), options.strategy)
     try:
-        shell.apply(state)
+        shell.apply()
     except DidNotHold as error:
-        raise revert(error, shell.for_undo()) if shell.reverts else error from None
+        raise revert(error, shell) if shell.state.reverts else error from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
@@ -15,7 +15,6 @@ from kubectl_qos.present.format import age, escape
 if TYPE_CHECKING:
     from kubectl_qos.cli.apply import ApplyShell, DidNotHold
     from kubectl_qos.cli.options import ApplyOptions, SourceOptions
-    from kubectl_qos.edit.apply import Apply
     from kubectl_qos.edit.history import Entry, ValueConflict
 
 DESCRIPTION: Final = """\
@@ -81,17 +80,20 @@ def run(options: Options) -> int:
 
 
 def revert(failed: DidNotHold, shell: ApplyShell) -> DidNotHold:
-    """Undo a change that did not hold with a shell that asks nothing; the error with how that went."""
+    """Undo a change that did not hold without a question; the error with how that went."""
     from kubectl_qos.cli.apply import DidNotHold
     from kubectl_qos.present.apply import WAITS_FOR_USAGE, revert_line, unreverted
 
+    undo, entry = shell.for_undo(), shell.tried
+    assert entry is not None
     try:
-        progress = _undo(failed.entry, shell, is_requested=False).progress
+        _undo(entry, undo, is_requested=False)
     except QosError as error:
-        shell.history.put(unreverted(failed.entry, error))
-        return DidNotHold(f"{failed}; it is not reverted: {error}", failed.entry, error.hint)
+        undo.history.put(unreverted(entry, error))
+        return DidNotHold(f"{failed}; it is not reverted: {error}", error.hint)
+    progress = undo.state.progress
     waits = progress is not None and progress.waits_for_usage
-    ended = DidNotHold(f"{failed}; {revert_line(progress)}", failed.entry, WAITS_FOR_USAGE if waits else "")
+    ended = DidNotHold(f"{failed}; {revert_line(progress)}", WAITS_FOR_USAGE if waits else "")
     ended.exit_code = ended.exit_code if waits else EXIT_REVERTED
     return ended
 
@@ -161,19 +163,18 @@ def _find_entry(entries: Sequence[Entry], id_: str | None, context: str) -> Entr
     return entry
 
 
-def _undo(entry: Entry, shell: ApplyShell, *, is_requested: bool = True) -> Apply:
+def _undo(entry: Entry, shell: ApplyShell, *, is_requested: bool = True) -> None:
     from kubectl_qos.edit.apply import Apply
     from kubectl_qos.edit.history import find_conflicts, undo_edits
-    from kubectl_qos.edit.preview import StrategyKind, preview
     from kubectl_qos.edit.related import pod_from_raw, pod_reference
-    from kubectl_qos.edit.replicas import to_pods, with_priority
+    from kubectl_qos.edit.replicas import to_pods
     from kubectl_qos.k8s.objects import nested
     from kubectl_qos.k8s.snapshot import Scope
     from kubectl_qos.present.apply import alternative
     from kubectl_qos.present.effects import change_section, preview_sections
     from kubectl_qos.present.reasons import missing_sentence, pod_subject
 
-    if shell.writer is not None and entry.server and shell.writer.server != entry.server:
+    if shell.options.dry_run != "client" and entry.server and shell.writer.server != entry.server:
         raise QosError(
             f"{entry.context} is another server now: the change was on {entry.server}, this is"
             f" {shell.writer.server}"
@@ -181,25 +182,22 @@ def _undo(entry: Entry, shell: ApplyShell, *, is_requested: bool = True) -> Appl
     related = shell.source.related(pod_reference(entry.kind, entry.namespace, entry.name))
     pod = pod_from_raw(entry.kind, related.raw)
     edits = undo_edits(entry, pod, uid=str(nested(related.raw, "metadata").get("uid", "")))
-    conflicts = find_conflicts(entry, pod)
-    _check_conflicts(entry, conflicts, shell.options)
+    _check_conflicts(entry, find_conflicts(entry, pod), shell.options)
     scope = Scope(namespace=entry.namespace, names=frozenset({entry.name}))
     snapshot = shell.source.snapshot(scope if pod.kind == "Pod" else to_pods(pod, scope))
-    setup, neighbours = snapshot.setup(pod.node_name), snapshot.by_node().get(pod.node_name, ())
-    effects = preview(with_priority(pod, snapshot.pods), edits, setup, neighbours, snapshot.usage)
+    change = replace(Apply.of(pod, edits, snapshot).as_undo(entry), wanted=entry.strategy)
+    effects = change.preview
     if is_requested:
         sections = [change_section(pod, effects.edits), *preview_sections(effects)]
         output.print_sections(pod_subject(effects.before), sections)
         output.notes(map(missing_sentence, snapshot.missing))
-    begun = Apply.begin(pod, effects.edits, effects, related, undoes=entry.id, conflicts=conflicts)
-    kind = StrategyKind.IN_PLACE if entry.subresource else StrategyKind.TEMPLATE
-    state = shell.load(begun, snapshot, kind)
+    state = shell.load(change, related)
     if state.strategy is not None and state.request is None:
         raise QosError(
             f"{entry.reference} cannot be reverted: {state.strategy.reason}",
             hint=alternative(state),
         )
-    return shell.apply(state)
+    shell.apply()
 
 
 def _check_conflicts(entry: Entry, conflicts: Sequence[ValueConflict], options: ApplyOptions) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from kubectl_qos.analysis.deaths import DeathRow
+from kubectl_qos.edit.apply import Apply
 from kubectl_qos.edit.compare import Comparison
 from kubectl_qos.edit.edits import Edit, Side, current_value
 from kubectl_qos.edit.findings import Finding, Severity
@@ -314,9 +315,7 @@ def _file_values(file: FileChange) -> FileValues:
 
 
 def preview_values(
-    preview: Preview,
-    findings: Iterable[Finding],
-    strategies: Iterable[Strategy],
+    change: Apply,
     *,
     goal: RankGoal | None,
     patch: Mapping[str, Any] | None,
@@ -325,6 +324,7 @@ def preview_values(
     replicas: Iterable[NodeReplicas] = (),
 ) -> ChangePreviewValues:
     """A change with all that speaks for and against it."""
+    preview = change.preview
     pod = preview.before.pod
     return ChangePreviewValues(
         object=ObjectValues.of(pod, uid=pod.metadata.uid or None),
@@ -344,9 +344,10 @@ def preview_values(
         nodes=tuple(map(_replicas_values, replicas)),
         node_fit=fit_values(preview),
         findings=tuple(
-            FindingValues.of(one, reason=_reason(one), message=finding_sentence(one)) for one in findings
+            FindingValues.of(one, reason=_reason(one), message=finding_sentence(one))
+            for one in change.findings
         ),
-        strategies=tuple(map(_strategy_values, strategies)),
+        strategies=tuple(map(_strategy_values, change.strategies)),
         patch=None if patch is None else dict(patch),
         manifest=dict(manifest),
         notes=tuple(notes),

@@ -7,7 +7,7 @@ The screens render the state of a change (edit/apply.py) and feed it answers; no
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Final
 
@@ -149,7 +149,7 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
         verb = "revert a change of" if state.undoes else "change"
         self.query_one("#subject", Static).update(Content(f"{verb} {target.name}"))
         self.query_one(StrategyList).show(state.strategies if state.is_loaded else (), state.chosen)
-        sections = apply_lines.state_findings(state, target)
+        sections = apply_lines.state_findings(state)
         for name, shown, layout in (
             ("#changes", lines := apply_lines.change_lines(state), layout_lines(lines)),
             ("#answer", lines := self._answer_lines(), layout_lines(lines)),
@@ -165,7 +165,7 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
         change = self.change
         lines = apply_lines.answer_lines(change.state, change.target, self.qos.keys)
         killed = apply_lines.killed_lines(change.target.pod, self.qos.view_model)
-        return [*killed, *lines, *running_change.promise_lines(change)]
+        return [*killed, *lines, *running_change.promise_lines(change.state)]
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         del parameters
@@ -211,7 +211,7 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
         request = state.accepted.request
         lines = confirm_lines(writer.context, writer.server, request, state.preview, state.strategy)
         lines += dry_run_lines(request, state.accepted.stored, state.accepted.warnings)[1:]
-        lines += [line.text.lstrip() for line in running_change.promise_lines(self.change)]
+        lines += [line.text.lstrip() for line in running_change.promise_lines(self.change.state)]
         typed = writer.context if self.qos.writing.confirms_by_name(writer.context) else ""
         question = f"Write this to the cluster{although(state.preview, state.strategy)}?"
         self.qos.push_screen(ConfirmWrite(question, lines, typed), self._confirmed)
@@ -246,8 +246,8 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
         if self.change.state.undoes:
             self.qos.notify("what reverts a change is not on trial", severity="warning")
         else:
-            self.change.plan = TrialPlan() if self.change.plan is None else None
-            self._show()
+            state = self.change.state
+            self.change.take((replace(state, plan=TrialPlan() if state.plan is None else None), None))
 
     def action_copy(self) -> None:
         request = self.change.state.request
@@ -292,13 +292,9 @@ class ProgressScreen(QosScreen, group=BindingGroup.PROGRESS):
         self.query_one("#subject", Static).update(
             Content(f"{verb} {escape(change.name)} in {escape(context)}")
         )
-        seconds, keys = change.elapsed_seconds, self.qos.keys
-        lines = list(
-            apply_lines.progress_lines(
-                change.state, self._request, context, seconds, keys, on_trial=change.plan is not None
-            )
-        )
-        if change.plan is None:
+        seconds, keys = int(change.elapsed), self.qos.keys
+        lines = list(apply_lines.progress_lines(change.state, self._request, context, seconds, keys))
+        if change.state.plan is None:
             lines += apply_lines.killed_lines(change.target.pod, self.qos.view_model, change.sent_at)
         if change.state.is_done and self.qos.view_model is not None:
             lines += apply_lines.death_lines(change.target, self.qos.view_model)
@@ -315,6 +311,6 @@ class ProgressScreen(QosScreen, group=BindingGroup.PROGRESS):
                 f"{name} is under way: its answer will be shown, and {undo} lists it", severity="warning"
             )
         elif phase is Phase.FOLLOWING:
-            goes_on = "goes on" if self.change.plan is None else "stays on trial"
+            goes_on = "goes on" if self.change.state.plan is None else "stays on trial"
             self.qos.notify(f"{name} {goes_on}: its end will be shown, and {undo} lists it")
         self.dismiss()

@@ -1,0 +1,118 @@
+"""The one loop that makes a change: it carries out the commands of the state, and passes it their answers.
+
+A shell derives from `Driver`, and asks, shows and runs. Not here: the steps (edit/apply.py).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+from kubectl_qos.cluster.source import Source, changed_pods
+from kubectl_qos.cluster.writer import Writer
+from kubectl_qos.edit.apply import Apply, ApplyResult, Check, Confirm, DryRun, DryRunResult, Load, Send, Step
+from kubectl_qos.edit.history import EntryState, HistoryStore
+from kubectl_qos.edit.preview import Preview
+from kubectl_qos.edit.related import RelatedObjects
+from kubectl_qos.edit.status import Progress, Stage
+from kubectl_qos.edit.trial import NO_TRIAL, Trial
+from kubectl_qos.errors import QosError
+from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.k8s.quantity import parse_time
+from kubectl_qos.k8s.snapshot import Snapshot
+
+
+class Driver(ABC):
+    """One change of a cluster: its `state`, which `take` alone replaces.
+
+    The writer is None where nothing can be sent.
+    """
+
+    state: Apply
+
+    def __init__(self, source: Source, writer: Writer | None, history: HistoryStore) -> None:
+        self.source = source
+        self.history = history
+        self._writer = writer
+
+    @property
+    def writer(self) -> Writer:
+        """What sends its requests; there is one unless the state is read-only."""
+        assert self._writer is not None
+        return self._writer
+
+    @property
+    @abstractmethod
+    def elapsed(self) -> float:
+        """The seconds since the change was sent, 0 before."""
+
+    @abstractmethod
+    def run(self, work: Callable[[], Any], then: Callable[[Any], object], pause: float = 0.0) -> None:
+        """Do work after so many seconds, then call `then` with its result or its QosError."""
+
+    @abstractmethod
+    def show(self, before: Apply) -> None:
+        """Show the state that follows the one before."""
+
+    @abstractmethod
+    def ask(self, dry_run: DryRunResult) -> None:
+        """Let a person say yes or no: the answer is taken with `Apply.confirm`."""
+
+    def take(self, step: Step) -> None:
+        """Go to the next state, show it, and carry out its command."""
+        before = self.state
+        self.state, command = step
+        if self.state is not before:
+            self.show(before)
+        match command:
+            case Load():
+                self.run(self.read_related, self._loaded)
+            case DryRun(request):
+                self.run(
+                    partial(self.writer.dry_run, request),
+                    lambda answer: self.take(self.state.dry_run_answered(request, answer)),
+                )
+            case Confirm(dry_run):
+                self.ask(dry_run)
+            case Send(dry_run, undoes):
+                work = partial(self._send, dry_run, undoes)
+                self.run(work, lambda answer: self.take(self.state.sent(answer, self.elapsed)))
+            case Check(result, pause):
+                self.run(partial(self._look, result), self._checked, pause)
+
+    def read_related(self) -> tuple[RelatedObjects, Pod, Preview]:
+        """Read the related objects, for the object and its preview. Raises QosError."""
+        return self.source.related(self.state.pod), self.state.pod, self.state.preview
+
+    def _loaded(self, answer: tuple[RelatedObjects, Pod, Preview] | QosError) -> None:
+        self.take(self.state.loaded(*answer) if isinstance(answer, tuple) else self.state.loaded(answer))
+
+    def _send(self, dry_run: DryRunResult, undoes: str) -> ApplyResult:
+        plan, request, trial = self.state.plan, dry_run.request, NO_TRIAL
+        if plan is not None:
+            pods, restarts = changed_pods(self.source, request).pods, self.state.preview.restarts
+            trial = Trial.begin(pods, in_place=bool(request.subresource), restarting=restarts)
+        result = self.writer.apply(dry_run, self.history, undoes=undoes)
+        if plan is not None:
+            at = parse_time(result.entry.at)
+            until = f"until {at + timedelta(seconds=plan.seconds):%H:%M} UTC, " if at is not None else ""
+            message = f"{until}as long as kubectl qos runs"
+            entry = replace(result.entry, state=EntryState.ON_TRIAL, message=message)
+            self.history.put(entry)
+            result = replace(result, entry=entry, trial=trial)
+        return result
+
+    def _look(self, result: ApplyResult) -> tuple[Progress, Snapshot]:
+        """How far it has come, and on trial what has become of its containers."""
+        progress = self.writer.progress(result, self.history)
+        if self.state.plan is None or progress.stage is Stage.GONE:
+            return progress, Snapshot()
+        return progress, changed_pods(self.source, result.request)
+
+    def _checked(self, answer: tuple[Progress, Snapshot] | QosError) -> None:
+        progress, changed = (answer, Snapshot()) if isinstance(answer, QosError) else answer
+        self.take(self.state.checked(progress, self.elapsed, changed))
