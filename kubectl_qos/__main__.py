@@ -33,7 +33,7 @@ def _open_ui(options: EditOptions) -> int:
     from kubectl_qos.cli.sources import Past, list_contexts, resolve_source
     from kubectl_qos.errors import UsageError
 
-    references = parse_references(options.target, any_kind=options.source.has_files)
+    references = parse_references(options.target, any_kind=options.source.has_files, hinted="pod")
     if len(references) > 1:
         raise UsageError("one pod or workload can be edited at a time")
     if references and not sys.stdout.isatty():

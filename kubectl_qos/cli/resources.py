@@ -34,11 +34,12 @@ def reference(pod: Pod) -> str:
 
 
 def parse_references(
-    words: Sequence[str], *, any_kind: bool = False, nodes: bool = False, hinted: Sequence[str] = ("pod",)
+    words: Sequence[str], *, any_kind: bool = False, nodes: bool = False, hinted: str = ""
 ) -> list[Reference]:
     """`pod/a deploy/b` or `pod a b` as kinds and names, of files of any kind that has pods.
 
-    Raises UsageError in kubectl's words; for a name alone its hint has the `hinted` kinds.
+    A name alone is that of a pod, as for `kubectl logs`, unless a kind is `hinted`. Raises UsageError in
+    kubectl's words.
     """
     if any("/" in word for word in words):
         if not all("/" in word for word in words):
@@ -50,7 +51,9 @@ def parse_references(
             raise UsageError("arguments in resource/name form may not have more than one slash")
         pairs = [word.split("/", 1) for word in words]
     elif len(words) == 1:
-        raise UsageError(_NO_NAME, hint=f"write {' or '.join(f'{kind}/{words[0]}' for kind in hinted)}")
+        if hinted or parse_kind(words[0]) is not None:
+            raise UsageError(_NO_NAME, hint=f"write {hinted or words[0]}/{words[0] if hinted else 'NAME'}")
+        pairs = [["pod", words[0]]]
     else:
         pairs = [[words[0], name] for name in words[1:]]
     return [_parse_reference(word, name, any_kind=any_kind, nodes=nodes) for word, name in pairs]
@@ -115,8 +118,7 @@ def parse_node_or_reference(
     Raises UsageError, with the sentence `too_many` where several pods or workloads are named.
     """
     node = parse_node(words)
-    hinted = ("node", "pod")
-    references = [] if node is not None else parse_references(words, any_kind=any_kind, hinted=hinted)
+    references = [] if node is not None else parse_references(words, any_kind=any_kind)
     if len(references) > 1:
         raise UsageError(too_many)
     return node, references[0] if references else None
@@ -147,19 +149,13 @@ def find_members(
 
     With `ended`, where none of them runs, the newest one that was OOMKilled or evicted.
     """
-    from kubectl_qos.k8s.kinds import belongs_to
-
-    namespace = resolved.scope.namespace
-    mine = [
-        pod for pod in snapshot.pods if namespace in {None, pod.namespace} and belongs_to(pod, *reference)
-    ]
-    mine = [pod for pod in mine if pod.kind == "Pod" and pod.node_name]
-    running = [pod for pod in mine if not pod.is_terminal]
+    placed = _pods_on_nodes(reference, snapshot, resolved)
+    running = [pod for pod in placed if not pod.is_terminal]
     if running and reference.kind != "Pod":
         return running
     killed = [
         pod
-        for pod in mine
+        for pod in placed
         if pod.status.reason == "Evicted" or any(one.was_oom_killed for one in pod.status.every_container)
     ]
     if ended and killed and not running:
@@ -169,6 +165,20 @@ def find_members(
         raise InputError(f"{reference} has no pods on a node: nothing waits for them")
     require_cgroup(pod)
     return [pod]
+
+
+def find_pods_or_template(reference: Reference, snapshot: Snapshot, resolved: ResolvedSource) -> list[Pod]:
+    """The pod of a reference, or a workload's pods on nodes; its template where it has none."""
+    running = [pod for pod in _pods_on_nodes(reference, snapshot, resolved) if not pod.is_terminal]
+    return running if running and reference.kind != "Pod" else [find_pod(reference, snapshot, resolved)]
+
+
+def _pods_on_nodes(reference: Reference, snapshot: Snapshot, resolved: ResolvedSource) -> list[Pod]:
+    from kubectl_qos.k8s.kinds import belongs_to
+
+    namespace = resolved.scope.namespace
+    pods = (pod for pod in snapshot.pods if pod.kind == "Pod" and pod.node_name)
+    return [pod for pod in pods if namespace in {None, pod.namespace} and belongs_to(pod, *reference)]
 
 
 def find_nodes(node: str | None, snapshot: Snapshot, scope: Scope, *, is_fleet: bool) -> list[str]:

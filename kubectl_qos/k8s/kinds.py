@@ -50,8 +50,17 @@ _KIND_OF_NAME: Final = {name: kind for kind, known in KINDS.items() for name in 
 
 
 def parse_kind(name: str) -> str | None:
-    """The kind that kubectl has under this name, in upper or lower case; None for an unknown one."""
-    return _KIND_OF_NAME.get(name.lower())
+    """The kind that kubectl has under this name, in upper or lower case; None for an unknown one.
+
+    Of a kind in a group it may have that too, as `kubectl get -o name` prints it: `deployment.apps`, or
+    `deployments.v1.apps`.
+    """
+    word, dot, group = name.lower().partition(".")
+    kind = _KIND_OF_NAME.get(word)
+    if kind is None or not dot:
+        return kind
+    own, _, version = KINDS[kind].group.removeprefix("/apis/").partition("/")
+    return kind if group in {own, f"{version}.{own}"} else None
 
 
 def is_workload(kind: str, version: str) -> bool:

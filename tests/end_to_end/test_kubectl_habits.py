@@ -131,11 +131,11 @@ def test_fields_that_no_pod_has(run: Run, selector: str, sentence: str) -> None:
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
-        ("next worker-2", "write node/worker-2 or pod/worker-2"),
-        ("tree worker-2", "write node/worker-2 or pod/worker-2"),
-        ("compare worker-2 --to 1.37", "write node/worker-2 or pod/worker-2"),
+        ("next worker-2", "a node has that name: node/worker-2"),
+        ("tree worker-2", "a node has that name: node/worker-2"),
+        ("compare worker-2 --to 1.37", "a node has that name: node/worker-2"),
         ("simulate worker-2 --free 1Gi", "write node/worker-2"),
-        ("explain worker-2", "write pod/worker-2"),
+        ("explain worker-2", "a node has that name: node/worker-2"),
         ("top worker-2", "a node has that name: node/worker-2"),
         ("kills worker-2", "a node has that name: node/worker-2"),
         ("next pod/worker-2", "a node has that name: node/worker-2"),

@@ -41,7 +41,19 @@ def workload(*owners: dict[str, Any], **metadata: Any) -> tuple[str, str]:
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [("po", "Pod"), ("Deploy", "Deployment"), ("CRONJOBS", "CronJob"), ("no", "Node"), ("x", None)],
+    [
+        ("po", "Pod"),
+        ("Deploy", "Deployment"),
+        ("CRONJOBS", "CronJob"),
+        ("no", "Node"),
+        ("x", None),
+        ("deployment.apps", "Deployment"),
+        ("deployments.v1.apps", "Deployment"),
+        ("cronjob.batch", "CronJob"),
+        ("deployment.batch", None),
+        ("deployment.example.com", None),
+        ("pod.apps", None),
+    ],
 )
 def test_names_of_kubectl(name: str, kind: str | None) -> None:
     assert parse_kind(name) == kind

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_output, add_target
-from kubectl_qos.cli.resources import find_pod, parse_node_or_reference, require_places
+from kubectl_qos.cli.resources import find_pods_or_template, parse_node_or_reference, require_places
 from kubectl_qos.cli.sources import flag_value, parse_settings, resolve_source
 from kubectl_qos.errors import InputError, UsageError
 
@@ -80,9 +80,12 @@ def run(options: Options) -> int:
         any_kind=options.source.has_files,
     )
     resolved = resolve_source(source.on_node(node))
-    scope = resolved.named(reference.name) if reference else resolved.scope
+    scope = resolved.named(reference.name) if reference and reference.kind == "Pod" else resolved.scope
     snapshot = resolved.source.snapshot(scope)
-    pod = find_pod(reference, snapshot, resolved) if reference else None
+    pods = find_pods_or_template(reference, snapshot, resolved) if reference else []
+    pod = pods[0] if len(pods) == 1 else None
+    if len(pods) > 1:
+        scope = resolved.named(*(pod.name for pod in pods))
     require_places(resolved, snapshot)
     comparisons = _compare(snapshot, scope, settings, options.release, pod)
     if options.output is not None:

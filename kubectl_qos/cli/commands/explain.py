@@ -35,7 +35,7 @@ class Options:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `explain`."""
-    add_target(parser, "pod/web-0")
+    add_target(parser, "web-0, pod/web-0 or deployment/web, also several")
     add_output(parser, "json", "yaml")
     add_at(parser)
     parser.add_argument(

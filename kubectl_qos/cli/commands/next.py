@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import flags, output, resources, sources
@@ -26,6 +27,7 @@ examples:
   kubectl qos next node/worker-2         all that wait on one node
   kubectl qos next pod/api-0 -n shop     what kills this pod, and after which others
   kubectl qos next deploy/api -n shop    what kills its pods
+  kubectl qos next web-0 db-0            which of two pods dies first
   kubectl qos next -n shop               the next deaths that hit a namespace
   kubectl qos next --all-contexts        the next deaths of every cluster, the nearest first
 """
@@ -43,7 +45,7 @@ class Options:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `next`."""
-    flags.add_target(parser, "node/worker-1, pod/web-0 or deployment/api; every node without it")
+    flags.add_target(parser, "web-0, deployment/api or node/worker-1, also several; every node without it")
     flags.add_no_headers(parser)
     flags.add_output(parser, "wide", "json", "yaml")
     flags.add_contexts(parser)
@@ -81,23 +83,26 @@ def run(options: Options) -> int:
 def _read(options: Options) -> tuple[Deaths, Snapshot, sources.ResolvedSource]:
     from kubectl_qos.analysis.deaths import deaths_of_pods, deaths_on_nodes
 
-    node, reference = resources.parse_node_or_reference(
-        options.target, "one node, pod or workload can be asked about at a time"
-    )
-    node = node or options.source.node
+    references = [one for one in resources.parse_references_or_names(options.target) if one.name]
+    named_nodes = [reference.name for reference in references if reference.kind == "Node"]
+    node = named_nodes[0] if len(named_nodes) == 1 else options.source.node
     resolved = sources.resolve_source(options.source.on_node(node))
     # Who dies depends on all pods of a node: namespace and labels only say whose deaths are shown.
-    namespace = options.source.namespace if reference is None else resolved.scope.namespace
+    is_of_pods = bool(references) and not named_nodes
+    namespace = resolved.scope.namespace if is_of_pods else options.source.namespace
     wanted = replace(resolved.scope, namespace=namespace, node=node, names=frozenset())
-    is_pod = reference is not None and reference.kind == "Pod"
-    scope = resolved.named(reference.name) if reference and is_pod else wanted
+    only_pods = is_of_pods and all(reference.kind == "Pod" for reference in references)
+    scope = resolved.named(*(reference.name for reference in references)) if only_pods else wanted
     snapshot, _ = resources.with_limit_ranges(resolved, scope)
     resources.require_places(resolved, snapshot)
-    if reference is not None:
-        pods = resources.find_members(reference, snapshot, resolved)
-        return deaths_of_pods(snapshot, pods), snapshot, resolved
+    if is_of_pods:
+        members = (resources.find_members(reference, snapshot, resolved) for reference in references)
+        pods = {(pod.namespace, pod.name): pod for pod in chain.from_iterable(members)}
+        return deaths_of_pods(snapshot, [*pods.values()]), snapshot, resolved
     is_fleet = options.source.is_fleet
-    nodes = resources.find_nodes(node, snapshot, wanted, is_fleet=is_fleet)
+    for name in named_nodes:
+        resources.require_node(name, snapshot)
+    nodes = named_nodes or resources.find_nodes(node, snapshot, wanted, is_fleet=is_fleet)
     found = deaths_on_nodes(snapshot, nodes, wanted, only_next=is_fleet and node is None)
     return found, snapshot, resolved
 

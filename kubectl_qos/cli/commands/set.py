@@ -245,7 +245,7 @@ def _scope(
 def _parse_target(options: Options) -> list[resources.Reference]:
     # `kubectl set` has `resources` there.
     words = options.target[options.target[:1] == ("resources",) :]
-    references = resources.parse_references(words, any_kind=options.source.has_files)
+    references = resources.parse_references(words, any_kind=options.source.has_files, hinted="pod")
     if len(references) > 1:
         raise UsageError("one pod or workload can be changed at a time")
     if not references and not options.source.has_files:

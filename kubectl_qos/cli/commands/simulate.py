@@ -171,7 +171,7 @@ def _parse_node(words: Sequence[str]) -> str:
         raise UsageError("which node?", hint="kubectl qos simulate node/worker-1 --free 4Gi")
     name = resources.parse_node(words)
     if name is None:
-        resources.parse_references(words, hinted=("node",))
+        resources.parse_references(words, hinted="node")
         raise UsageError("only a node can be simulated", hint="write node/worker-1")
     return name
 

@@ -38,7 +38,9 @@ class _Trees:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `tree`."""
-    add_target(parser, "node/worker-1, or pod/web-0 for the path to that pod; every node without it")
+    add_target(
+        parser, "node/worker-1, or for the paths to pods pod/web-0 or deploy/web; every node without it"
+    )
     add_switch(parser, "--files", dest="by_file", help="one line for each file, with its whole path")
     add_output(parser, "json", "yaml")
     add_at(parser)
@@ -94,13 +96,15 @@ def _node_trees(resolved: sources.ResolvedSource) -> _Trees:
 def _pod_tree(reference: resources.Reference, resolved: sources.ResolvedSource) -> _Trees:
     from kubectl_qos.qos.cgroup.tree import path_to
 
-    snapshot = resolved.source.snapshot(resolved.named(reference.name))
-    pod = resources.find_pod(reference, snapshot, resolved)
-    resources.require_cgroup(pod)
-    pods = snapshot.by_node().get(pod.node_name, [])
-    if all(other is not pod for other in pods):
-        pods = [*pods, pod]
-    return _Trees((path_to(pod, pods, snapshot.setup(pod.node_name)),), snapshot)
+    scope = resolved.named(reference.name) if reference.kind == "Pod" else resolved.scope
+    snapshot, trees = resolved.source.snapshot(scope), []
+    for pod in resources.find_pods_or_template(reference, snapshot, resolved):
+        resources.require_cgroup(pod)
+        pods = snapshot.by_node().get(pod.node_name, [])
+        if all(other is not pod for other in pods):
+            pods = [*pods, pod]
+        trees.append(path_to(pod, pods, snapshot.setup(pod.node_name)))
+    return _Trees(tuple(trees), snapshot)
 
 
 def _print(trees: Sequence[CgroupTree], *, by_file: bool) -> None:

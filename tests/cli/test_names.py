@@ -1,0 +1,71 @@
+"""Objects named as kubectl names them, in the commands that take pods, workloads and nodes."""
+
+import json
+from typing import Any
+
+import pytest
+
+from kubectl_qos.cli.main import run
+
+TWO_PODS = "api-7d9c5b6f8-x2mzq", "api-7d9c5b6f8-k8vwl"
+
+
+def done(capsys: pytest.CaptureFixture[str], line: str) -> tuple[int, str, str]:
+    code = run([*line.split(), "--demo"], open_ui=lambda _: 0)
+    return code, *capsys.readouterr()
+
+
+def document(capsys: pytest.CaptureFixture[str], line: str) -> Any:
+    code, out, err = done(capsys, f"{line} -o json")
+    assert code == 0, err
+    return json.loads(out)
+
+
+@pytest.mark.parametrize("command", ["explain", "next", "tree", "compare --to 1.37"])
+def test_a_name_of_kubectl_get_o_name_is_taken_back(capsys: pytest.CaptureFixture[str], command: str) -> None:
+    expected = done(capsys, f"{command} deploy/api -n shop")
+    assert expected[0] == 0
+    assert done(capsys, f"{command} deployment.apps/api -n shop") == expected
+
+
+@pytest.mark.parametrize("command", ["explain", "next", "tree", "fix", "compare --to 1.37"])
+def test_a_name_alone_is_that_of_a_pod(capsys: pytest.CaptureFixture[str], command: str) -> None:
+    expected = done(capsys, f"{command} pod/{TWO_PODS[0]} -n shop")
+    assert expected[0] == 0
+    assert done(capsys, f"{command} {TWO_PODS[0]} -n shop") == expected
+
+
+def test_a_kind_alone_names_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = done(capsys, "explain deploy")
+    assert code
+    assert "no name was specified" in err
+    assert "write deploy/NAME" in err
+
+
+@pytest.mark.parametrize("line", ["set api --limits memory=1Gi", "simulate worker-2 --free 1Gi"])
+def test_where_a_pod_is_changed_or_a_node_filled_the_kind_is_named(
+    capsys: pytest.CaptureFixture[str], line: str
+) -> None:
+    code, _, err = done(capsys, line)
+    assert (code, "no name was specified" in err) == (2, True)
+
+
+def test_of_several_pods_the_one_that_dies_first_is_first(capsys: pytest.CaptureFixture[str]) -> None:
+    items = document(capsys, f"next {' '.join(TWO_PODS)} -n shop")["items"]
+    assert {item["pod"] for item in items} == set(TWO_PODS)
+    assert items == document(capsys, "next deploy/api -n shop")["items"]
+
+
+def test_of_several_nodes_the_next_death_of_each(capsys: pytest.CaptureFixture[str]) -> None:
+    items = document(capsys, "next node/worker-3 node/worker-1")["items"]
+    assert [item["node"] for item in items] == ["worker-1", "worker-3"]
+
+
+def test_the_tree_of_a_workload_has_the_path_to_each_pod(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = done(capsys, "tree deploy/api -n shop")
+    assert all(f"shop/{name}" in out for name in TWO_PODS)
+
+
+def test_a_comparison_of_a_workload_is_of_its_pods(capsys: pytest.CaptureFixture[str]) -> None:
+    pods = document(capsys, "compare deploy/api -n shop --to 1.37")["pods"]
+    assert {pod["pod"] for pod in pods} == set(TWO_PODS)
