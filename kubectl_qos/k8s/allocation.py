@@ -61,16 +61,17 @@ def desired_pod(pod: Pod) -> Pod:
 def resized_pod(pod: Pod) -> Pod:
     """The pod as if its node had carried out its spec: no resize is left, and what it reports is the spec."""
     pod = desired_pod(pod)
-    status, containers = pod.status, {one.name: one for one in all_containers(pod)}
+    status, containers = pod.status, {container.name: container for container in all_containers(pod)}
 
     def reported(statuses: tuple[ContainerStatus, ...] | None) -> tuple[ContainerStatus, ...] | None:
-        return statuses and tuple(_reported(one, containers.get(one.name)) for one in statuses)
+        return statuses and tuple(_reported(item, containers.get(item.name)) for item in statuses)
 
+    resizing = {RESIZE_PENDING, RESIZE_IN_PROGRESS}
+    settled = [condition for condition in status.conditions or () if condition.type not in resizing]
     status = msgspec.structs.replace(
         status,
         resize="",
-        conditions=status.conditions
-        and tuple(one for one in status.conditions if one.type not in {RESIZE_PENDING, RESIZE_IN_PROGRESS}),
+        conditions=status.conditions and tuple(settled),
         allocated_resources=None,
         resources=None,
         container_statuses=reported(status.container_statuses),

@@ -58,7 +58,7 @@ class Interner:
                 creation_timestamp=shared(metadata.creation_timestamp),
                 annotations=shared(metadata.annotations),
                 owner_references=shared(metadata.owner_references),
-                managed_fields=tuple([one for one in metadata.managed_fields or () if one.is_resize]),
+                managed_fields=tuple([entry for entry in metadata.managed_fields or () if entry.is_resize]),
             ),
             spec=msgspec.structs.replace(
                 spec,
@@ -83,14 +83,16 @@ class Interner:
 
     def _volumes(self, volumes: tuple[Volume, ...] | None) -> tuple[Volume, ...] | None:
         """The volumes that have more than a name; no prediction needs the others, such as claims."""
-        return volumes and self._shared(tuple([one for one in volumes if one != Volume(name=one.name)]))
+        needed = [volume for volume in volumes or () if volume != Volume(name=volume.name)]
+        return volumes and self._shared(tuple(needed))
 
     def _pod_status(self, status: PodStatus) -> PodStatus:
-        shared, known = self._shared, status.conditions
+        shared = self._shared
+        needed = [condition for condition in status.conditions or () if condition.type in _CONDITIONS]
         parts = (
             shared(status.phase),
             shared(status.qos_class),
-            known and shared(tuple([one for one in known if one.type in _CONDITIONS])),
+            status.conditions and shared(tuple(needed)),
             self._statuses(status.container_statuses),
             self._statuses(status.init_container_statuses),
         )

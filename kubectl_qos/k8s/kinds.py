@@ -46,7 +46,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "Node": Kind(("node", "nodes", "no")),
 }
 WORKLOADS: Final = {name: kind for name, kind in KINDS.items() if kind.template}
-_KIND_OF_NAME: Final = {name: kind for kind, known in KINDS.items() for name in known.names}
+_KIND_OF_NAME: Final = {name: kind for kind, info in KINDS.items() for name in info.names}
 
 
 def parse_kind(name: str) -> str | None:
@@ -90,7 +90,7 @@ class SuspendedJob(Pod, frozen=True, kw_only=True):
 
 def _is_suspended_job(raw: Json) -> bool:
     status, conditions = nested(raw, "status"), nested_list(raw, "status", "conditions")
-    is_seen = any(one.get("type") == "Suspended" and one.get("status") == "True" for one in conditions)
+    is_seen = any(item.get("type") == "Suspended" and item.get("status") == "True" for item in conditions)
     return nested(raw, "spec").get("suspend") is True and is_seen and not status.get("active")
 
 
@@ -124,12 +124,12 @@ def pods_from_custom(kind: str, raw: Json) -> list[CustomWorkload]:
 
     Raises msgspec.ValidationError with the field's path in the object.
     """
-    found = [
+    paths = [
         path for key in raw if key not in {"metadata", "status"} for path in _pod_specs(raw[key], (key,))
     ]
     pods = []
     metadata = _convert_at(raw, ("metadata",), ObjectMeta)
-    for path in found:
+    for path in paths:
         template: Any = raw
         for key in path[:-1]:
             template = template[key]
@@ -140,7 +140,7 @@ def pods_from_custom(kind: str, raw: Json) -> list[CustomWorkload]:
             message, _, below = str(error).partition(" - at `$")
             raise msgspec.ValidationError(f"{message} - at `$.{dotted(path)}{below or '`'}") from None
         way = dotted(tuple(key for key in path if key not in {"spec", "template"}))
-        name = metadata.name if len(found) == 1 else f"{metadata.name}:{way}"
+        name = metadata.name if len(paths) == 1 else f"{metadata.name}:{way}"
         labels = msgspec.structs.replace(labels, name=name, namespace=metadata.namespace, uid="")
         pods.append(
             CustomWorkload(kind=kind, metadata=labels, spec=spec, object_name=metadata.name, path=path)

@@ -259,15 +259,15 @@ def node_from_object(raw: NodeObject, kubelet: Kubelet) -> Node:
     }
     conditions = raw.status.conditions or ()
     node = Node(
-        reports_pressure=any(one.type == "MemoryPressure" and one.status == "True" for one in conditions),
+        reports_pressure=any(item.type == "MemoryPressure" and item.status == "True" for item in conditions),
         allocatable_memory_bytes=_kubepods_memory(capacity, allocatable, kubelet),
         allocatable_cpu_milli=allocatable[CPU].milli_value() if CPU in allocatable else None,
         status_allocatable=allocatable,
         capacity=capacity,
         declared_features=raw.status.declared_features or (),
     )
-    known = {name: value for name, value in stated.items() if value is not None}
-    return with_deduced(with_origin(node, Origin.API, **known))
+    reported = {name: value for name, value in stated.items() if value is not None}
+    return with_deduced(with_origin(node, Origin.API, **reported))
 
 
 def with_deduced(node: Node) -> Node:

@@ -79,15 +79,14 @@ class VerticalAutoscaler(ApiStruct, frozen=True):
     @property
     def recommended(self) -> tuple[RecommendedResources, ...]:
         """By container; none before it has seen enough."""
-        found = self.status.recommendation
-        return found.container_recommendations if found is not None else ()
+        recommendation = self.status.recommendation
+        return recommendation.container_recommendations if recommendation is not None else ()
 
     def keeps_limits(self, container: str) -> bool:
         """Whether it sets requests alone; else limits grow and shrink with them."""
         policy = self.spec.resource_policy
-        values = (
-            {one.container_name: one.controlled_values for one in policy.container_policies} if policy else {}
-        )
+        policies = policy.container_policies if policy else ()
+        values = {policy.container_name: policy.controlled_values for policy in policies}
         return values.get(container, values.get("*")) == "RequestsOnly"
 
     @property
@@ -197,8 +196,8 @@ def matching_autoscalers(
     `Off` only recommends and is left out; `Initial` changes pods when they are created.
     """
     targets = _targets(chain)
-    refs = ((one, one.spec.target_ref) for one in autoscalers if one.mode != "Off")
-    return tuple(as_manager(one) for one, ref in refs if (ref.kind, ref.name) in targets)
+    refs = ((vpa, vpa.spec.target_ref) for vpa in autoscalers if vpa.mode != "Off")
+    return tuple(as_manager(vpa) for vpa, ref in refs if (ref.kind, ref.name) in targets)
 
 
 def as_manager(autoscaler: VerticalAutoscaler) -> Manager:
@@ -213,8 +212,8 @@ def find_recommending(
 ) -> VerticalAutoscaler | None:
     """The VerticalPodAutoscaler of an object or one of its owners, in any mode, if it recommends anything."""
     targets = _targets(chain)
-    refs = ((one, one.spec.target_ref) for one in autoscalers if one.recommended)
-    return next((one for one, ref in refs if (ref.kind, ref.name) in targets), None)
+    refs = ((vpa, vpa.spec.target_ref) for vpa in autoscalers if vpa.recommended)
+    return next((vpa for vpa, ref in refs if (ref.kind, ref.name) in targets), None)
 
 
 def utilization_targets(
@@ -349,7 +348,7 @@ def _is_applied(spec: Json, value: ManagedValue) -> bool:
     owners: list[Any] = [spec]
     if value.container:
         containers = (container for name in _CONTAINERS for container in spec.get(name) or ())
-        owners = [one for one in containers if nested(one).get("name") == value.container]
+        owners = [container for container in containers if nested(container).get("name") == value.container]
     return any(value.resource in nested(owner, "resources", value.side) for owner in owners)
 
 

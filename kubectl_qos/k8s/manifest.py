@@ -88,14 +88,14 @@ def manifest_mistakes(raw: Mapping[str, Any], pod: Pod) -> Iterator[Mistake]:
 def _version_mistakes(raw: Mapping[str, Any], pod: Pod) -> Iterator[Mistake]:
     """What is wrong with apiVersion and kind; old versions are those that only servers before 1.25 have."""
     version, is_own = raw.get("apiVersion"), not isinstance(pod, CustomWorkload)
-    known = _VERSIONS[pod.kind] if is_own else ()
+    versions = _VERSIONS[pod.kind] if is_own else ()
     if not version and "kind" in raw:
         missing = "Object 'apiVersion' is missing: kubectl does not take it"
         yield Mistake(MistakeCode.VERSION, "kind", missing, is_refused=False)
-    elif version in known and version != known[0]:
-        old = f'no server has kind "{pod.kind}" of version "{version}" any more: write {known[0]}'
+    elif version in versions and version != versions[0]:
+        old = f'no server has kind "{pod.kind}" of version "{version}" any more: write {versions[0]}'
         yield Mistake(MistakeCode.VERSION, "apiVersion", old, is_refused=False)
-    elif version and version not in known and (is_own or (version in _OWN and pod.kind not in _TEMPLATES)):
+    elif version and version not in versions and (is_own or (version in _OWN and pod.kind not in _TEMPLATES)):
         no_kind = f'no kind "{pod.kind}" is registered for version "{version}"'
         yield Mistake(MistakeCode.VERSION, "apiVersion", no_kind, is_refused=True)
 
@@ -114,10 +114,10 @@ def _taken_names(pod: Pod) -> Iterator[Refusal]:
     """Names that containers before have (`validateContainers`, `validateInitContainers`)."""
     names: set[str] = set()
     for kind, containers in (("containers", pod.containers), ("initContainers", pod.init_containers)):
-        for index, one in enumerate(containers):
-            if one.name and one.name in names:
-                yield Refusal(f"spec.{kind}[{index}].name", f'Duplicate value: "{one.name}"', one.name)
-            names.add(one.name)
+        for index, name in enumerate(container.name for container in containers):
+            if name and name in names:
+                yield Refusal(f"spec.{kind}[{index}].name", f'Duplicate value: "{name}"', name)
+            names.add(name)
 
 
 def _unknown_in_containers(raw: Any, pod: Pod) -> Iterator[str]:
@@ -133,9 +133,9 @@ def _unknown_in_containers(raw: Any, pod: Pod) -> Iterator[str]:
 
 def unknown_fields(raw: Mapping[str, Any], type_: str, path: str = "") -> Iterator[str]:
     """The paths of fields that an object of this type does not have."""
-    known = _fields()[type_]
+    fields = _fields()[type_]
     for name, value in raw.items():
-        inner = known.get(name)
+        inner = fields.get(name)
         if inner is None:
             yield f"{path}{name}"
         elif inner:
@@ -175,9 +175,9 @@ def memory_bytes(text: str) -> int:
 
 
 def _odd_sizes(pod: Pod) -> Iterator[tuple[str, str]]:
-    owners = [(f"spec.containers[{index}]", one.resources) for index, one in enumerate(pod.containers)]
+    owners = [(f"spec.containers[{index}]", item.resources) for index, item in enumerate(pod.containers)]
     owners += [
-        (f"spec.initContainers[{index}]", one.resources) for index, one in enumerate(pod.init_containers)
+        (f"spec.initContainers[{index}]", item.resources) for index, item in enumerate(pod.init_containers)
     ]
     if pod.spec.resources is not None:
         owners.append(("spec", pod.spec.resources))

@@ -133,7 +133,8 @@ def _with_profile(setup: NodeSetup, name: str) -> NodeSetup:
     if profile is None:
         return setup
     kubelet, node, basis = setup.kubelet, setup.node, f"profile {name}"
-    changes = {FIELDS[one.key].name: one.value() for one in map(NodeOverride.parse, profile.settings.split())}
+    overrides = map(NodeOverride.parse, profile.settings.split())
+    changes = {FIELDS[override.key].name: override.value() for override in overrides}
     if profile.reserved is not None and node.memory_capacity_bytes and node.allocatable_memory_bytes is None:
         most_pods = node.capacity["pods"].value() if "pods" in node.capacity else DEFAULT_MAX_PODS
         reserved = profile.reserved(node.memory_capacity_bytes, most_pods)
@@ -155,9 +156,10 @@ def _with_reservations(setup: NodeSetup, before: Kubelet, *, stated: bool) -> No
     other_reserved &= kubepods is None or not stated
     if memory is None or not (other_reserved or kubelet.eviction_hard != before.eviction_hard):
         return setup
-    old, new = (threshold_bytes(one.eviction_hard.get(MEMORY_AVAILABLE), memory) for one in (before, kubelet))
+    thresholds = (config.eviction_hard.get(MEMORY_AVAILABLE) for config in (before, kubelet))
+    old, new = (threshold_bytes(threshold, memory) for threshold in thresholds)
     if other_reserved:
-        kubepods = max(memory - sum(one.get(MEMORY, ZERO).value() for one in reserved), 0)
+        kubepods = max(memory - sum(amounts.get(MEMORY, ZERO).value() for amounts in reserved), 0)
     elif stated and kubepods is not None:
         kubepods = min(kubepods + new - old, memory)
     allocatable = node.status_allocatable

@@ -144,7 +144,7 @@ class ObjectMeta(ApiStruct, frozen=True):
     @property
     def resized_at(self) -> str:
         """When a pod was last resized in place, empty where it was not or that is not known."""
-        return max((one.time or "" for one in self.managed_fields or () if one.is_resize), default="")
+        return max((entry.time or "" for entry in self.managed_fields or () if entry.is_resize), default="")
 
 
 class ResourceRequirements(ApiStruct, frozen=True):
@@ -297,7 +297,7 @@ class ContainerStatus(ApiStruct, frozen=True):
     def ends_by_field(self) -> dict[str, ContainerStateTerminated]:
         """The same by the field that has each; a kubelet that lost sight of a container fills in both."""
         states = {"state": self.state, "lastState": self.last_state}
-        ends = {name: one.terminated for name, one in states.items() if one and one.terminated}
+        ends = {name: state.terminated for name, state in states.items() if state and state.terminated}
         if len(ends) > 1 and all(end.is_made_up and not end.finished_at for end in ends.values()):
             del ends["lastState"]
         return ends

@@ -344,7 +344,8 @@ def limit_range_refusals(pod: Pod, ranges: Sequence[LimitRange], release: Releas
     for item in (item for limit_range in ranges for item in limit_range.items):
         owners: list[tuple[_Amounts, _Amounts]] = []
         if item.type == "Container":
-            owners = [(one.requests, one.limits) for one in (*pod.containers, *pod.init_containers)]
+            containers = (*pod.containers, *pod.init_containers)
+            owners = [(container.requests, container.limits) for container in containers]
         elif item.type == "Pod":
             totals = pod_requests(pod, release, overhead=False), pod_limits(pod, release, overhead=False)
             owners = [totals]

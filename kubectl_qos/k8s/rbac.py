@@ -86,7 +86,7 @@ class Tier:
 
     def denied(self, reviews: Mapping[Permission, AccessReview]) -> tuple[Permission, ...]:
         """The permissions that these reviews deny."""
-        return tuple(one for one in self.permissions if reviews[one].allowed is False)
+        return tuple(right for right in self.permissions if reviews[right].allowed is False)
 
 
 _APPS: Final = ("daemonsets.apps", "deployments.apps", "replicasets.apps", "statefulsets.apps")

@@ -187,9 +187,9 @@ def eviction_request(pod: Pod, release: Release, name: str) -> Quantity:
         if name in requests:
             total = total + requests[name]
     else:
-        for request in [one.requests[name] for one in pod.containers if name in one.requests]:
+        for request in [item.requests[name] for item in pod.containers if name in item.requests]:
             total = total + request
-        for request in [one.requests[name] for one in pod.init_containers if name in one.requests]:
+        for request in [item.requests[name] for item in pod.init_containers if name in item.requests]:
             total = max(_compared(total, request), request)
     overhead = pod.spec.overhead or EMPTY_RESOURCES
     if name in overhead and not total.is_zero:

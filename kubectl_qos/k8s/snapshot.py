@@ -133,8 +133,8 @@ class Snapshot:
         if whole is None:
             return None
         pods = self.by_node().get(node_name, ())
-        known = [self.usage_of(pod) for pod in pods if not pod.is_terminal]
-        return max(whole - sum([usage.working_set_bytes for usage in known if usage is not None]), 0)
+        usages = [self.usage_of(pod) for pod in pods if not pod.is_terminal]
+        return max(whole - sum([usage.working_set_bytes for usage in usages if usage is not None]), 0)
 
     def setup(self, node_name: str) -> NodeSetup:
         """What predictions for pods of that node depend on; an unknown node has no capacity."""
@@ -165,10 +165,10 @@ class Snapshot:
         """What a store of metrics has of a pod's containers; of a workload the most of its pods."""
         pods = [pod]
         if pod.kind != "Pod" and self.history.containers:
-            mine = find_workload(pod)
-            pods = [one for one in self.pods if find_workload(one) == mine]
-        known = sorted(self.history.of(pods).items(), key=lambda one: one[1].peak_bytes)
-        return {name: seen for (_, name), seen in known}
+            workload = find_workload(pod)
+            pods = [other for other in self.pods if find_workload(other) == workload]
+        by_peak = sorted(self.history.of(pods).items(), key=lambda item: item[1].peak_bytes)
+        return {name: seen for (_, name), seen in by_peak}
 
     def nodes_of(self, scope: Scope) -> list[str]:
         """The names of the nodes that have requested pods."""

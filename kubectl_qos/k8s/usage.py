@@ -145,19 +145,19 @@ class PodUsage(msgspec.Struct, frozen=True, gc=False):
     @property
     def working_set_bytes(self) -> int:
         """The sum over the containers."""
-        amounts = [one if isinstance(one, int) else one.working_set_bytes for one in self.amounts]
+        amounts = [amount if isinstance(amount, int) else amount.working_set_bytes for amount in self.amounts]
         # A sum is another object, and most of 150,000 pods have one container.
         return amounts[0] if len(amounts) == 1 else sum(amounts)
 
     @property
     def rss_bytes(self) -> int | None:
         """The sum over the containers, None unless known for each."""
-        return _sum([_whole(one).rss_bytes for one in self.amounts])
+        return _sum([_whole(amount).rss_bytes for amount in self.amounts])
 
     @property
     def swap_bytes(self) -> int | None:
         """The sum over the containers, None unless known for each."""
-        return _sum([_whole(one).swap_bytes for one in self.amounts])
+        return _sum([_whole(amount).swap_bytes for amount in self.amounts])
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +214,7 @@ class History:
 
     def of(self, pods: Iterable[Pod]) -> dict[ContainerKey, ContainerHistory]:
         """What is known of the containers of these pods."""
-        keys = (((pod.namespace, pod.name), one.name) for pod in pods for one in all_containers(pod))
+        keys = (((pod.namespace, pod.name), item.name) for pod in pods for item in all_containers(pod))
         return {key: self.containers[key] for key in keys if key in self.containers}
 
 
@@ -242,8 +242,8 @@ def _whole(amount: ContainerUsage | int) -> ContainerUsage:
 
 
 def _sum(amounts: list[int | None]) -> int | None:
-    known = [amount for amount in amounts if amount is not None]
-    return sum(known) if known and len(known) == len(amounts) else None
+    measured = [amount for amount in amounts if amount is not None]
+    return sum(measured) if measured and len(measured) == len(amounts) else None
 
 
 class _PodName(ApiStruct, frozen=True):
@@ -295,7 +295,8 @@ T = TypeVar("T")
 
 def usage_by_node(samples: Iterable[NodeMetrics]) -> dict[str, int]:
     """The working set of nodes by name."""
-    return {one.metadata.name: int(one.usage.memory) for one in samples if one.usage.memory is not None}
+    amounts = ((sample.metadata.name, sample.usage.memory) for sample in samples)
+    return {name: int(memory) for name, memory in amounts if memory is not None}
 
 
 def usage_by_pod(
@@ -350,8 +351,8 @@ class _Stats(ApiStruct, frozen=True):
     @property
     def pressure(self) -> Pressure | None:
         memory = self.memory.psi if self.memory is not None else None
-        found = Pressure(self.cpu.psi, memory, self.io.psi)
-        return found if any(found) else None
+        pressure = Pressure(self.cpu.psi, memory, self.io.psi)
+        return pressure if any(pressure) else None
 
 
 class _ContainerStats(_Stats, frozen=True):
@@ -400,8 +401,8 @@ def usage_from_summary(summary: Summary) -> dict[PodKey, PodUsage]:
                     parts = MemoryParts(memory.rss_bytes, other_bytes=other, swap_bytes=swap_bytes)
                     containers[container.name] = containers[container.name]._replace(parts=parts)
                 times.append(memory.time)
-        found = PodUsage.of_containers(containers, UsageOrigin.KUBELET_SUMMARY, min(times, default=""))
-        volumes = tuple((one.name, one.used_bytes) for one in pod.volume)
+        pod_usage = PodUsage.of_containers(containers, UsageOrigin.KUBELET_SUMMARY, min(times, default=""))
+        volumes = tuple((volume.name, volume.used_bytes) for volume in pod.volume)
         details = PodDetails(pod.process_stats.process_count, pod.pressure, volumes)
-        usage[pod.pod_ref.namespace, pod.pod_ref.name] = replace(found, details=details)
+        usage[pod.pod_ref.namespace, pod.pod_ref.name] = replace(pod_usage, details=details)
     return usage
