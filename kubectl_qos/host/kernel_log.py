@@ -118,10 +118,10 @@ class _LogReader:
         longest = max(widths, default=0)
         self._width = longest if widths[longest] > 1 else 0
         marks = [place for _, text in head for place, mark in enumerate(_MARKS) if mark in text]
-        steps = [other - one for one, other in pairwise(marks)]
+        steps = [next_place - place for place, next_place in pairwise(marks)]
         has_order = sum(step > 0 for step in steps) >= max(sum(step < 0 for step in steps), 1)
         times = [when for _, text in head if (when := self._when(text)) is not None]
-        is_reversed = all(one >= other for one, other in pairwise(times)) and len(set(times)) > 1
+        is_reversed = all(time >= next_time for time, next_time in pairwise(times)) and len(set(times)) > 1
         lines = chain(head, numbered)
         if not is_reversed or has_order:
             return lines

@@ -68,7 +68,7 @@ def _add_piece(fields: dict[str, Any], kind: str, value: str) -> bool:
     if kind == "kmsg":
         level, _, since_boot, *others = value.split(",")
         fields["uptime"] = int(since_boot) / 1_000_000
-        fields["caller"] = next((one[7:] for one in others if one.startswith("caller=")), "")
+        fields["caller"] = next((part[7:] for part in others if part.startswith("caller=")), "")
         fields["program"] = "" if int(level) <= _KERNEL_LEVELS else _USER
         return True
     fields[kind] = float(value) if kind == "uptime" else value
@@ -158,7 +158,7 @@ def entry_message(entry: dict[str, Any]) -> str | None:
             value = entry_message(value)
         elif isinstance(value, list) and name == "MESSAGE":
             # A message that is not UTF-8 is an array of bytes.
-            value = bytes(one & 0xFF for one in value if isinstance(one, int)).decode(errors="replace")
+            value = bytes(byte & 0xFF for byte in value if isinstance(byte, int)).decode(errors="replace")
         if isinstance(value, str):
             return value
     return None
@@ -205,13 +205,13 @@ def _first(entry: dict[str, Any], names: Sequence[str]) -> str:
         value = entry.get(name)
         if isinstance(value, str | int) and value != "":
             return str(value)
-    nested = (entry.get(name) for name in _LABELS)
-    return next((found for one in nested if isinstance(one, dict) and (found := _first(one, names))), "")
+    nested = (values for name in _LABELS if isinstance(values := entry.get(name), dict))
+    return next(filter(None, (_first(values, names) for values in nested)), "")
 
 
 def _json_times(entry: dict[str, Any], now: datetime | None) -> dict[str, Any]:
     monotonic = _first(entry, ("_SOURCE_MONOTONIC_TIMESTAMP",))
-    found: dict[str, Any] = {"uptime": int(monotonic) / 1e6} if _DIGITS.fullmatch(monotonic) else {}
+    uptime: dict[str, Any] = {"uptime": int(monotonic) / 1e6} if _DIGITS.fullmatch(monotonic) else {}
     objects = [entry, *(value for value in map(entry.get, _LABELS) if isinstance(value, dict))]
     for value in filter(None, (values.get(name) for values in objects for name in _JSON_TIMES)):
         text = str(value)
@@ -225,8 +225,8 @@ def _json_times(entry: dict[str, Any], now: datetime | None) -> dict[str, Any]:
             text = f"{seconds:.6f}"
         record = parse_line(f"{text} x" if text[:1].isdigit() else f"[{text}] x", now)
         if record is not None and record.time:
-            return found | {"time": record.time}
-    return found
+            return uptime | {"time": record.time}
+    return uptime
 
 
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")

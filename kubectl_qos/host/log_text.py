@@ -149,7 +149,12 @@ def messages(lines: Iterable[str], now: datetime | None = None) -> Iterator[Numb
                 seconds = 0.0
             else:
                 seconds += float(human["later"])
-            yield number, f"{human['before']}{_human_time(minute, seconds)}{text[human.end() :]}"
+            # Dmesg -H has the minute, and how much later each following line is.
+            time = "0.0"
+            if minute:
+                when = datetime.fromisoformat(minute) + timedelta(seconds=seconds)
+                time = f"{when:%a %b %e %H:%M:%S %Y}"
+            yield number, f"{human['before']}[{time}] {text[human.end() :]}"
         else:
             yield number, text
 
@@ -169,13 +174,6 @@ def _clean(line: str) -> str:
     if line.endswith(">") and _MARKUP.search(line) is None:
         line = line[:-1] + CUT
     return line
-
-
-def _human_time(minute: str, seconds: float) -> str:
-    """Dmesg -H has the minute, and how much later each following line is."""
-    if not minute:
-        return "[0.0] "
-    return f"[{datetime.fromisoformat(minute) + timedelta(seconds=seconds):%a %b %e %H:%M:%S %Y}] "
 
 
 def _document(numbered: Iterator[Numbered]) -> Iterator[Numbered]:
@@ -202,15 +200,15 @@ def _document(numbered: Iterator[Numbered]) -> Iterator[Numbered]:
         entries = []
     if not entries:
         yield from kept
-    at = next((each for each in begins.values() if len(each) == len(entries)), [])
+    at = next((starts for starts in begins.values() if len(starts) == len(entries)), [])
     for place, entry in enumerate(entries):
         yield at[place] if at else kept[0][0], msgspec.json.encode(entry).decode()
 
 
 def _entries(value: Any) -> Iterator[dict[str, Any]]:
     if isinstance(value, list):
-        for each in value:
-            yield from _entries(each)
+        for item in value:
+            yield from _entries(item)
     elif isinstance(value, dict):
         values, labels = value.get("values"), value.get("stream")
         if isinstance(values, list) and isinstance(labels, dict):

@@ -251,13 +251,13 @@ def from_json(text: bytes | str, name: str) -> HostView:
             f"{name} is not a dump of a node: {error}", hint="kubectl qos host -o json makes one"
         ) from None
     amounts = [*view.meminfo.values()]
-    for one in view.processes:
-        amounts += (one.rss_bytes, one.anon_bytes, one.swap_bytes, one.page_table_bytes)
+    for process in view.processes:
+        amounts += (process.rss_bytes, process.anon_bytes, process.swap_bytes, process.page_table_bytes)
     if view.page_size < 512 or view.total_pages <= 0:
         problem = "it has no memory size"
     elif not all(0 <= amount <= MAX_INT64 for amount in amounts):
         problem = "an amount of memory is below zero or far too large"
-    elif not all(-1000 <= one.adj <= 1000 for one in view.processes):
+    elif not all(-1000 <= process.adj <= 1000 for process in view.processes):
         problem = "oom_score_adj goes from -1000 to 1000"
     else:
         return view
