@@ -238,8 +238,8 @@ def _merge(merged: _MergedConfig, file: Path, config: Mapping[str, Any]) -> None
     merged.current = merged.current or config.get("current-context") or ""
     for kind in _PATH_FIELDS:
         entries = _entries(config, kind, file)
-        known = merged.entries[kind]
-        merged.entries[kind] = known | entries | known  # the first one counts, in the order of the files
+        earlier = merged.entries[kind]
+        merged.entries[kind] = earlier | entries | earlier  # the first one counts, in the order of the files
 
 
 def _entries(config: Mapping[str, Any], kind: str, file: Path) -> _Entries:
