@@ -45,8 +45,10 @@ def review_access(
     A server that refuses one review refuses every one, so the first is sent alone. Raises QosError.
     """
     requested = {
-        one: _Attributes(one.verb, one.resource, one.group, one.subresource, one.namespace(namespace) or "")
-        for one in permissions
+        item: _Attributes(
+            item.verb, item.resource, item.group, item.subresource, item.namespace(namespace) or ""
+        )
+        for item in permissions
     }
     first, *others = dict.fromkeys(requested.values())
     try:

@@ -106,10 +106,10 @@ def as_completed(
     for _ in range(min(at_once, count)):
         threading.Thread(target=run, daemon=True).start()
     for _ in range(count):
-        one = _next(done)
-        if isinstance(one, BaseException):
-            raise one
-        yield one
+        result = _next(done)
+        if isinstance(result, BaseException):
+            raise result
+        yield result
 
 
 def _next(queue: SimpleQueue[T]) -> T:

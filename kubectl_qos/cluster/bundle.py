@@ -210,14 +210,14 @@ def collect(
         events_missing=events.missing,
         kernel_logs=tuple(replace(log, first_line="") for log in kernel_logs),
     )
-    return Contents(facts, [{"apiVersion": "v1", **_plain(one), "kind": kind} for kind, one in objects])
+    return Contents(facts, [{"apiVersion": "v1", **_plain(raw), "kind": kind} for kind, raw in objects])
 
 
 def _pod_facts(snapshot: Snapshot, pods: Iterable[Pod]) -> Iterator[_PodFacts]:
     history = snapshot.history
     by_pod: dict[PodKey, dict[str, ContainerHistory]] = {}
-    for (pod, container), known in history.containers.items():
-        by_pod.setdefault(pod, {})[container] = known
+    for (pod, container), container_history in history.containers.items():
+        by_pod.setdefault(pod, {})[container] = container_history
     for key in dict.fromkeys((pod.namespace, pod.name) for pod in pods):
         yield _PodFacts(*key, snapshot.usage.get(key), history.now.get(key), by_pod.get(key, {}))
 
@@ -226,7 +226,7 @@ def _around(source: Source, snapshot: Snapshot, scope: Scope) -> Iterator[Json]:
     """The owners of the requested pods, and what limits them."""
     pods = {find_workload(pod): pod for pod in reversed(snapshot.pods) if scope.matches(pod)}
     end = time.monotonic() + _MOST_SECONDS
-    yield from ({"kind": AUTOSCALERS.kind, **_plain(one)} for one in snapshot.autoscalers)
+    yield from ({"kind": AUTOSCALERS.kind, **_plain(autoscaler)} for autoscaler in snapshot.autoscalers)
     for workload in sorted(pods)[:_MOST_WORKLOADS]:
         if time.monotonic() > end:
             return
@@ -234,8 +234,8 @@ def _around(source: Source, snapshot: Snapshot, scope: Scope) -> Iterator[Json]:
             related = source.related(pods[workload])
             yield from (owner.raw for owner in related.owners)
             lists = related.limit_ranges, related.quotas, related.autoscalers, related.scalers
-            for kind, found in zip(_AROUND, lists, strict=True):
-                yield from ({"kind": kind.kind, **_plain(one)} for one in found)
+            for kind, objects in zip(_AROUND, lists, strict=True):
+                yield from ({"kind": kind.kind, **_plain(raw)} for raw in objects)
 
 
 _plain = partial(msgspec.to_builtins, enc_hook=str)
@@ -313,21 +313,21 @@ class BundleSource(FileSource):
 
     def snapshot(self, scope: Scope) -> Snapshot:
         """Everything, whatever the scope."""
-        facts, found = self._facts, super().snapshot(scope)
+        facts, whole = self._facts, super().snapshot(scope)
         if not facts.from_files:
-            found = replace(found, pods=tuple(pod for pod in found.pods if pod.kind == "Pod"))
-        pods = {(one.namespace, one.name): one for one in facts.pods}
+            whole = replace(whole, pods=tuple(pod for pod in whole.pods if pod.kind == "Pod"))
+        by_pod = {(pod.namespace, pod.name): pod for pod in facts.pods}
         history = History(
-            {(pod, name): known for pod, one in pods.items() for name, known in one.history.items()},
-            {pod: one.now for pod, one in pods.items() if one.now is not None},
+            {(key, name): history for key, pod in by_pod.items() for name, history in pod.history.items()},
+            {key: pod.now for key, pod in by_pod.items() if pod.now is not None},
             facts.over,
             facts.stat,
         )
         return replace(
-            found,
-            usage={pod: one.usage for pod, one in pods.items() if one.usage is not None},
+            whole,
+            usage={key: pod.usage for key, pod in by_pod.items() if pod.usage is not None},
             kubelets=facts.kubelets if self._configz else {},
-            missing=tuple(one for one in facts.missing if self._usage or "memory usage" not in one.what),
+            missing=tuple(gap for gap in facts.missing if self._usage or "memory usage" not in gap.what),
             server_version=facts.server_version,
             pressure=facts.pressure,
             node_usage=facts.node_usage,
@@ -342,14 +342,14 @@ class BundleSource(FileSource):
 
     def event_list(self, namespace: str | None) -> EventList:
         """Those that a cluster would have given then: of a namespace, and of nodes."""
-        facts, found = self._facts, super().event_list(namespace)
+        facts, event_list = self._facts, super().event_list(namespace)
 
         def is_requested(event: Event) -> bool:
             place = event.metadata.namespace
             return place == namespace or (place == NODE_EVENTS_NAMESPACE and event.is_of_node)
 
         is_whole = namespace is None or facts.from_files
-        events = found.events if is_whole else tuple(filter(is_requested, found.events))
+        events = event_list.events if is_whole else tuple(filter(is_requested, event_list.events))
         return EventList(events, facts.events_of_nodes, facts.events_missing)
 
     def kernel_logs(self) -> Sequence[KernelLog]:

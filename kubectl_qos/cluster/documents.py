@@ -439,13 +439,13 @@ def _bad_fields(
     location: DocumentLocation, subject: str, raw: Mapping[str, Any], error: Exception
 ) -> Iterator[InputError]:
     """All unreadable quantities of an object, or the one error in it."""
-    found, hint = [("", str(error))], error.hint if isinstance(error, QosError) else ""
+    problems, hint = [("", str(error))], error.hint if isinstance(error, QosError) else ""
     if isinstance(error, QuantityError) and (quantities := [*_bad_quantities(raw, "")]):
-        found, hint = quantities, "write a quantity such as 250m, 1.5 or 512Mi"
+        problems, hint = quantities, "write a quantity such as 250m, 1.5 or 512Mi"
     elif isinstance(error, msgspec.ValidationError):
         message, _, path = str(error).replace(" | null", "").partition(" - at `$")
-        found = [(path.rstrip("`").lstrip("."), message)]
-    for path, message in found:
+        problems = [(path.rstrip("`").lstrip("."), message)]
+    for path, message in problems:
         problem = f"{location.field(path)}: {subject}: {f'{path}: ' if path else ''}{message}"
         yield InputError(problem, hint).at(location.name, *location.position(path) or (location.line,))
 

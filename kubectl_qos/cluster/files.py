@@ -96,9 +96,13 @@ class FileSource(Source):
     def notes(self) -> tuple[str, ...]:
         """What is wrong with the files, as kubectl marks it, with file and line."""
         parsed = self._parsed
-        hints = [[f"hint: {one.hint}"] if self._keeps and one.hint else [] for one in parsed.problems]
+        errors: list[str] = []
+        for problem in parsed.problems:
+            errors.append(f"error: {problem}")
+            if self._keeps and problem.hint:
+                errors.append(f"hint: {problem.hint}")
         return (
-            *chain(*([f"error: {one}", *hint] for one, hint in zip(parsed.problems, hints, strict=True))),
+            *errors,
             *(f"error: {problem}" for problem in parsed.refused),
             *(f"Warning: {warning}" for warning in parsed.warnings),
             *(() if self._keeps else self.skipped),
@@ -256,7 +260,8 @@ class FileSource(Source):
             os.path.normpath(file.parent / patch) for file in kustomizations for patch in _patches(file)
         }
         for file in files:
-            chart = next((one for one in reversed(file.parents) if (one / "Chart.yaml").is_file()), None)
+            charts = (folder for folder in reversed(file.parents) if (folder / "Chart.yaml").is_file())
+            chart = next(charts, None)
             part = file.relative_to(chart).parts[0] if chart is not None else ""
             if part in {"Chart.yaml", "charts", "templates"} or part.startswith("values"):
                 folders.setdefault(_CHARTS, {})[str(chart)] = None
@@ -266,7 +271,7 @@ class FileSource(Source):
                 self._walked.add(str(file))
                 continue
             names.add(file)
-        self.skipped |= {f"{text}: {', '.join(found)}": None for text, found in folders.items()}
+        self.skipped |= {f"{text}: {', '.join(paths)}": None for text, paths in folders.items()}
         return names
 
     def _objects(self) -> Iterator[tuple[bytes, Document, tuple[int, ...], dict[str, Any]]]:
@@ -327,7 +332,7 @@ def _patches(file: Path) -> Iterator[str]:
     for document in plain_documents(content, str(file)):
         raw = document.value if isinstance(document.value, dict) else {}
         listed = (raw.get("patches"), raw.get("patchesStrategicMerge"))
-        for entry in chain.from_iterable(one for one in listed if isinstance(one, list)):
+        for entry in chain.from_iterable(patches for patches in listed if isinstance(patches, list)):
             path = entry.get("path") if isinstance(entry, dict) else entry
             if isinstance(path, str):
                 yield path

@@ -28,19 +28,19 @@ def find_contexts(
     None are all of them. Raises UsageError for a name that is not there and a pattern that matches none,
     QosError for a kubeconfig that cannot be used.
     """
-    known = context_names(options)
-    hint = f"contexts are: {', '.join(known)}" if known else "the kubeconfig defines no contexts"
-    chosen = set(known if patterns is None else ())
+    names = context_names(options)
+    hint = f"contexts are: {', '.join(names)}" if names else "the kubeconfig defines no contexts"
+    chosen = set(names if patterns is None else ())
     for pattern in patterns or ():
-        is_pattern = pattern not in known and not _WILDCARDS.isdisjoint(pattern)
-        found = {name for name in known if name == pattern or (is_pattern and fnmatchcase(name, pattern))}
-        if not found:
+        is_pattern = pattern not in names and not _WILDCARDS.isdisjoint(pattern)
+        matching = {name for name in names if name == pattern or (is_pattern and fnmatchcase(name, pattern))}
+        if not matching:
             what = f'no context matches "{pattern}"' if is_pattern else f'context "{pattern}" does not exist'
             raise UsageError(what, hint)
-        chosen |= found
+        chosen |= matching
     if not chosen:
         raise UsageError("no context is named", hint)
-    return {name: replace(options, context=name) for name in known if name in chosen}
+    return {name: replace(options, context=name) for name in names if name in chosen}
 
 
 def read_each(contexts: Iterable[str], work: Callable[[str], T]) -> Iterator[tuple[str, T | QosError]]:

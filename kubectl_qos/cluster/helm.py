@@ -67,20 +67,20 @@ def releases_in(path: Path, files: Files) -> Iterator[tuple[Manager, Chart]]:
     """The charts of the tree that Argo CD Applications and Flux HelmReleases of a file name."""
     for number, document in enumerate(plain_documents(files.read(path), files.name(path))):
         for items, raw in document.objects():
-            for found in _releases(raw):
-                chart = (files.root / str(found.folder).lstrip("/")).resolve()
-                is_inside = isinstance(found.folder, str) and chart.is_relative_to(files.root)
+            for release in _releases(raw):
+                chart = (files.root / str(release.folder).lstrip("/")).resolve()
+                is_inside = isinstance(release.folder, str) and chart.is_relative_to(files.root)
                 if not is_inside or not (chart / "Chart.yaml").is_file():
                     continue
-                way: Way = tuple(step for one in items for step in ("items", one))
-                base = chart if found.by.kind is ManagerKind.ARGO_CD else files.root
-                names = found.files if isinstance(found.files, list) else []
+                way: Way = tuple(step for index in items for step in ("items", index))
+                base = chart if release.by.kind is ManagerKind.ARGO_CD else files.root
+                names = release.files if isinstance(release.files, list) else []
                 given = [ValuePlace((base / str(name)).resolve()) for name in names]
-                inline = [ValuePlace(path, number, (*way, *one)) for one in found.inline if get(raw, one)]
-                own = chart_alone(chart, found.name, found.namespace)
+                inline = [ValuePlace(path, number, (*way, *key)) for key in release.inline if get(raw, key)]
+                own = chart_alone(chart, release.name, release.namespace)
                 places = tuple(dict.fromkeys((*inline, *reversed(given), *own.places)))
-                unknown = f"{files.name(path)}: {found.unknown}" if found.unknown else ""
-                yield found.by, own._replace(places=places, flags=found.flags, unknown=unknown)
+                unknown = f"{files.name(path)}: {release.unknown}" if release.unknown else ""
+                yield release.by, own._replace(places=places, flags=release.flags, unknown=unknown)
 
 
 def _releases(raw: Json) -> Iterator[_Release]:
@@ -92,9 +92,9 @@ def _releases(raw: Json) -> Iterator[_Release]:
             ways or [("spec", "source")], several or [nested(spec, "source")], strict=True
         ):
             helm, flags = nested(source, "helm"), list[str]()
-            for one in nested_list(helm, "parameters"):
-                text = f"{one.get('name')}={one.get('value')}"
-                flags += ["--set-string" if one.get("forceString") else "--set", text] if one else []
+            for parameter in filter(None, nested_list(helm, "parameters")):
+                flags.append("--set-string" if parameter.get("forceString") else "--set")
+                flags.append(f"{parameter.get('name')}={parameter.get('value')}")
             yield _Release(
                 Manager(ManagerKind.ARGO_CD, name, ""),
                 source.get("path"),
@@ -127,16 +127,16 @@ def values_read(chart: Path, kind: str, files: Files) -> dict[str, tuple[str, ..
 
     Those of charts in it are below their names.
     """
-    found = {}
+    by_template = {}
     inner = sorted(path.parent for path in chart.glob("charts/*/Chart.yaml"))
-    for prefix, folder in (("", chart), *((f"{one.name}.", one) for one in inner)):
+    for prefix, folder in (("", chart), *((f"{subchart.name}.", subchart) for subchart in inner)):
         for path in sorted((folder / "templates").rglob("*.yaml")):
             text = files.read(path).decode(errors="replace")
             lines = filter(_ABOUT_RESOURCES.search, text.splitlines())
             names = dict.fromkeys(re.findall(r"\.Values\.([\w.]+)", "\n".join(lines)))
             if names and re.search(rf"^kind: {kind}\b", text, re.MULTILINE):
-                found[files.name(path)] = tuple(prefix + name.strip(".") for name in names)
-    return found
+                by_template[files.name(path)] = tuple(prefix + name.strip(".") for name in names)
+    return by_template
 
 
 def _ways(chart: Chart, kind: str, edit: Edit, files: Files) -> Iterator[Way]:
@@ -156,7 +156,7 @@ def changes_in_values(chart: Chart, kind: str, files: Files, edit: Edit, *, shar
 
     Without `shared` only in what its own release has.
     """
-    places = [one for one in chart.places if shared or one != chart.places[-1]]
+    places = [place for place in chart.places if shared or place != chart.places[-1]]
     ways = dict.fromkeys(_ways(chart, kind, edit, files))
     text = str(edit.quantity) if edit.quantity is not None else None
     for add in (False, True):
@@ -172,7 +172,7 @@ def _values(place: ValuePlace, files: Files) -> Any:
     documents = list(plain_documents(files.read(place.path), files.name(place.path)))
     value = get(documents[place.number].value, place.way) if place.number < len(documents) else None
     if isinstance(value, str):
-        value = next((one.value for one in plain_documents(value.encode(), "")), None)
+        value = next((document.value for document in plain_documents(value.encode(), "")), None)
     return value if isinstance(value, Mapping) else {}
 
 

@@ -36,16 +36,16 @@ class Files:
     root: Path
     follows_links: bool = True
     changed: Mapping[Path, bytes] = field(default_factory=dict)
-    known: dict[Path, bytes] = field(default_factory=dict)
+    read_contents: dict[Path, bytes] = field(default_factory=dict)
 
     def read(self, path: Path) -> bytes:
         """The content of a file, empty without one. Raises InputError."""
-        if path not in self.changed and path not in self.known:
+        if path not in self.changed and path not in self.read_contents:
             try:
-                self.known[path] = path.read_bytes() if path.exists() else b""
+                self.read_contents[path] = path.read_bytes() if path.exists() else b""
             except OSError as error:
                 raise InputError(f"{self.name(path)}: {error.strerror}") from None
-        return self.changed[path] if path in self.changed else self.known[path]
+        return self.changed[path] if path in self.changed else self.read_contents[path]
 
     def exists(self, path: Path) -> bool:
         """Whether there is such a file or folder."""
@@ -97,22 +97,23 @@ def layers(folder: Path, files: Files, above: tuple[Path, ...] = ()) -> list[Lay
         return []
     value = next(iter(files.objects(file)), {})
     listed = [(key, item, (folder / path).resolve(), folder / path) for key, item, path in _listed(value)]
-    found = [
-        one
-        for one in listed
-        if one[2].is_relative_to(files.root) and (files.follows_links or str(one[2]) == normpath(one[3]))
+    readable = [
+        (key, item, path, link)
+        for key, item, path, link in listed
+        if path.is_relative_to(files.root) and (files.follows_links or str(path) == normpath(link))
     ]
+    fetched = (entry for entry in listed if entry[0] in _RESOURCES and entry not in readable)
     own = Layer(
         folder=folder,
         file=file,
         value=value,
-        manifests=tuple(path for key, _, path, _ in found if key in _RESOURCES and path.is_file()),
-        patches={path: item for key, item, path, _ in found if key not in _RESOURCES},
-        folders=tuple(path for key, _, path, _ in found if key in _RESOURCES and path.is_dir()),
-        fetches="helmCharts" in value or any(one not in found for one in listed if one[0] in _RESOURCES),
+        manifests=tuple(path for key, _, path, _ in readable if key in _RESOURCES and path.is_file()),
+        patches={path: item for key, item, path, _ in readable if key not in _RESOURCES},
+        folders=tuple(path for key, _, path, _ in readable if key in _RESOURCES and path.is_dir()),
+        fetches="helmCharts" in value or any(fetched),
     )
-    inner = (one for below in own.folders for one in layers(below, files, (*above, folder)))
-    return list({one.folder: one for one in (own, *inner)}.values())
+    inner = (layer for below in own.folders for layer in layers(below, files, (*above, folder)))
+    return list({layer.folder: layer for layer in (own, *inner)}.values())
 
 
 def _listed(value: Json) -> Iterator[tuple[str, Any, str]]:
@@ -161,10 +162,10 @@ def changes_in(path: Path, item: Any, files: Files, target: Target, edit: Edit, 
     To `add` it, in each with the container. `item` is the entry of a list of patches that has the file: with
     a target the object in it may have any name.
     """
-    found = list(_edited(files.read(path), files.name(path), item, target, edit, add=add))
+    changes = list(_edited(files.read(path), files.name(path), item, target, edit, add=add))
     return [
         Change(where, new if isinstance(new, InputError) else files.with_(path, new))
-        for where, new in reversed(found)
+        for where, new in reversed(changes)
     ]
 
 
@@ -233,8 +234,8 @@ def _operations(patch: list[Any], way: Way, edit: Edit) -> Iterator[Any]:
         elif len(steps) == len(way):
             yield put(patch, (number,), {"op": "remove", "path": operation["path"]})
         else:
-            held = {key: one for key, one in get(patch, inner[:-1]).items() if key != inner[-1]}
-            yield put(patch, inner[:-1], held)
+            remaining = {key: value for key, value in get(patch, inner[:-1]).items() if key != inner[-1]}
+            yield put(patch, inner[:-1], remaining)
 
 
 def _value_way(raw: Any, pod: Pod, edit: Edit) -> Way | None:
@@ -258,19 +259,19 @@ def changes_with_patch(chain: Sequence[Layer], files: Files, target: Target, edi
     """
     own, pod = chain[0], target.pod
     path = own.folder / f"qos-{target.name.replace('/', '-')}.yaml"
-    paths = (path for one in chain for path in one.manifests)
+    paths = (path for layer in chain for path in layer.manifests)
     raws = [raw for path in paths for raw in files.objects(path) if target.may_be(raw)]
     ours = files.objects(path)
     for raw in ours or (*raws, target.raw):
         metadata = {key: text for key in ("name", "namespace") if (text := metadata_text(raw, key))}
         patch = raw if ours else {**{key: raw[key] for key in ("apiVersion", "kind")}, "metadata": metadata}
-        for key, held in (("initContainers", pod.init_containers), ("containers", pod.containers)):
-            names = [container.name for container in held]
+        for key, containers in (("initContainers", pod.init_containers), ("containers", pod.containers)):
+            names = [container.name for container in containers]
             if edit.owner in names:
                 way: Way = (*spec_path(pod), key)
                 old = get(patch, way) or []
-                known = {one["name"] for one in old}
-                new = ({"name": one} for one in names[: names.index(edit.owner) + 1] if one not in known)
+                before = names[: names.index(edit.owner) + 1]
+                new = ({"name": name} for name in before if name not in {entry["name"] for entry in old})
                 patch = put(patch, way, [*old, *new])
         patch = put(patch, _value_way(patch, pod, edit) or (), _text(edit))
         content = _with_value(path, files, patch)
@@ -311,8 +312,8 @@ def put(value: Any, way: Way, new: Any) -> Any:
     step, rest = way[0], way[1:]
     if isinstance(value, list) and isinstance(step, int):
         return [*value[:step], put(value[step], rest, new), *value[step + 1 :]]
-    held = value if isinstance(value, dict) else {}
-    return {**held, step: put(held.get(step), rest, new)}
+    mapping = value if isinstance(value, dict) else {}
+    return {**mapping, step: put(mapping.get(step), rest, new)}
 
 
 def options_in(raw: Json) -> Iterator[tuple[str, Json]]:

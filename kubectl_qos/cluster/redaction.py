@@ -40,7 +40,9 @@ _WORDS: Final = (
     " total uid using victim vm was"
 )
 _PATTERNS: Final = (_KNOWN_TEXTS, *MESSAGE_PATTERNS)
-_VOCABULARY: Final = {*re.findall("[a-z]+", " ".join([_WORDS, *(one.pattern.lower() for one in _PATTERNS)]))}
+_VOCABULARY: Final = {
+    *re.findall("[a-z]+", " ".join([_WORDS, *(form.pattern.lower() for form in _PATTERNS)]))
+}
 """The words that stay in messages."""
 _ANNOTATION: Final = re.compile(r"api|file|http|Guaranteed|Burstable|BestEffort|[0-9a-fTZ.:+-]+")
 """Values of annotations that are no text of a person."""
@@ -86,7 +88,7 @@ class Redactor:
         return self._name(name) if key in _BY_NAME or (key in _LABELS and not is_known) else name
 
     def _text(self, text: str, key: str) -> str:
-        if key == "message" and ("\n" in text.strip() or not any(known.search(text) for known in _PATTERNS)):
+        if key == "message" and ("\n" in text.strip() or not any(form.search(text) for form in _PATTERNS)):
             return REDACTED
         if self._names is None:
             return text

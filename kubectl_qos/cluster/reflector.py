@@ -293,13 +293,10 @@ class Reflector(Generic[T]):
         return check_names([decode_body(self._decoder, raw, self._path)], self._path)[0]
 
     def _open(self, query: Mapping[str, str], silence_seconds: float) -> BaseHTTPResponse:
-        query = {
-            **self._selectors,
-            "watch": "true",
-            "allowWatchBookmarks": "true",
-            "timeoutSeconds": str(_watch_seconds()),
-            **query,
-        }
+        # A random time, so that watches do not end together.
+        seconds = WATCH_SECONDS + random.randrange(WATCH_SECONDS // 5)  # noqa: S311 - nothing to guess
+        watch = {"watch": "true", "allowWatchBookmarks": "true", "timeoutSeconds": str(seconds)}
+        query = {**self._selectors, **watch, **query}
         self._response = self._interruption = None
         response = self._client.request_once(self._path, query, watch_seconds=silence_seconds)
         self._response = response
@@ -384,11 +381,6 @@ class _Bookmark(msgspec.Struct):
 
 _event = msgspec.json.Decoder(_WatchEvent)
 _bookmark = msgspec.json.Decoder(_Bookmark)
-
-
-def _watch_seconds() -> int:
-    """How long a watch shall last; random, so that watches do not end together."""
-    return WATCH_SECONDS + random.randrange(WATCH_SECONDS // 5)  # noqa: S311 - nothing to guess
 
 
 def _ended(path: str) -> QosError:

@@ -65,8 +65,8 @@ def read_related(client: RestClient, pod: Pod) -> RelatedObjects:
 def read_autoscalers(client: RestClient, snapshot: Snapshot, namespace: str | None) -> Snapshot:
     """A snapshot with the VerticalPodAutoscalers of a namespace or of all, or that they are missing."""
     lists = _Lists(client.without_retries(), namespace, time.monotonic() + SECONDS)
-    found = lists.take(AUTOSCALERS, lists.start(AUTOSCALERS))
-    return replace(snapshot, autoscalers=found, missing=(*snapshot.missing, *lists.missing))
+    autoscalers = lists.take(AUTOSCALERS, lists.start(AUTOSCALERS))
+    return replace(snapshot, autoscalers=autoscalers, missing=(*snapshot.missing, *lists.missing))
 
 
 class _Lists:

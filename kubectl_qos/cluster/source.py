@@ -222,9 +222,9 @@ class Source(Protocol):
 def changed_pods(source: Source, request: PatchRequest) -> Snapshot:
     """The pods that a change is about, and their usage. Raises QosError."""
     kind, namespace, name = request.kind, request.namespace, request.name
-    found = source.members(kind, namespace, name)
-    mine = (one for one in found.pods if one.namespace == namespace and belongs_to(one, kind, name))
-    return replace(found, pods=tuple(mine))
+    snapshot = source.members(kind, namespace, name)
+    pods = (pod for pod in snapshot.pods if pod.namespace == namespace and belongs_to(pod, kind, name))
+    return replace(snapshot, pods=tuple(pods))
 
 
 class PastSource(Source):

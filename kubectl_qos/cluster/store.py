@@ -118,14 +118,14 @@ class Store:
         with self._changed:
             usage, missing = new.by_pod, new.missing
             if missing is not None:
-                keys = (held.keys() & self._usage.keys() for held in self._pods.values())
+                keys = (pods.keys() & self._usage.keys() for pods in self._pods.values())
                 before = {key: self._usage[key] for key in chain.from_iterable(keys)}
                 if before and not usage:
                     missing = Missing("newer memory usage", missing.why)
                 usage = {**before, **usage}
             # With the keys of the pods: those of samples are other texts, 130 bytes for each pod.
-            known = {key: usage[key] for held in self._pods.values() for key in held if key in usage}
-            self._usage = {**known, **usage}
+            shared = {key: usage[key] for pods in self._pods.values() for key in pods if key in usage}
+            self._usage = {**shared, **usage}
             self._pressure = new.pressure
             self._node_usage, self._history = new.by_node, new.history
             self.note("usage", missing)
@@ -181,8 +181,8 @@ class Store:
         for pod in pods:
             by_node.setdefault(pod.node_name, {})[pod.metadata.namespace, pod.metadata.name] = pod
         with self._changed:
-            for node, held in by_node.items():
-                if held == self._pods.get(node):
+            for node, node_pods in by_node.items():
+                if node_pods == self._pods.get(node):
                     by_node[node] = self._pods[node]
                 else:
                     self._tuples.pop(node, None)
@@ -194,13 +194,13 @@ class Store:
     def put_pod(self, pod: Pod) -> None:
         """A new or changed pod, or one that was bound to a node; an equal pod changes nothing."""
         with self._changed:
-            held = self._pods.setdefault(pod.node_name, {})
+            node_pods = self._pods.setdefault(pod.node_name, {})
             key = pod.metadata.namespace, pod.metadata.name
-            if held.get(key) == pod:
+            if node_pods.get(key) == pod:
                 return
-            if key not in held:
+            if key not in node_pods:
                 self._remove(key, "")
-            held[key] = pod
+            node_pods[key] = pod
             self._tuples.pop(pod.node_name, None)
             self.notify()
 

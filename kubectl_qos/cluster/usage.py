@@ -54,7 +54,7 @@ def read_usage(
     elif reader is not None:
         usage = reader()
         if of is not None:
-            usage = usage._replace(by_pod={key: one for key, one in usage.by_pod.items() if key in of})
+            usage = usage._replace(by_pod={key: pod for key, pod in usage.by_pod.items() if key in of})
         if not usage.by_pod and choice is UsageChoice.METRICS:
             usage = _from_metrics(api, namespace, of)._replace(missing=usage.missing)
     else:

@@ -60,7 +60,8 @@ class Source:
         if self.chart is not None:
             return {place.path for place in self.chart.places}
         chain = layers(self.path, files)
-        return {path for one in chain for path in (one.file, *one.manifests, *one.patches)} or {self.path}
+        paths = {path for layer in chain for path in (layer.file, *layer.manifests, *layer.patches)}
+        return paths or {self.path}
 
 
 class WorkingTree:
@@ -80,7 +81,7 @@ class WorkingTree:
         self._has_helm = shutil.which("helm") is not None
         self._walk()
         chains = {path: layers(path, self._files) for path in self._kustomizations}
-        read = {one.folder for chain in chains.values() for one in chain[1:]}
+        read = {layer.folder for chain in chains.values() for layer in chain[1:]}
         self._tops = [
             Source(path)
             for path, chain in chains.items()
@@ -115,8 +116,8 @@ class WorkingTree:
                 f"{', '.join(dict.fromkeys(places))} is shared, this would change too: {changes}",
                 hint="--into overlay adds a patch for this one alone, --into base changes them all",
             )
-        known = self._files.known
-        changed = [FileEdit(name(path), known.get(path, b""), text) for path, text in files.changed.items()]
+        contents = self._files.read_contents
+        changed = [FileEdit(name(path), contents.get(path, b""), new) for path, new in files.changed.items()]
         if not dry_run:
             self._replace(files.changed)
         return WriteBack(
@@ -143,10 +144,10 @@ class WorkingTree:
             if "Chart.yaml" in files and "templates" in folders:
                 folders.remove("templates")
                 self._charts += [] if any(map(Path(name).is_relative_to, self._charts)) else [Path(name)]
-            folders[:] = sorted(one for one in folders if one[0] != "." and one not in _LEFT_OUT)
-            if any(one in files for one in KUSTOMIZATIONS):
+            folders[:] = sorted(folder for folder in folders if folder[0] != "." and folder not in _LEFT_OUT)
+            if any(file in files for file in KUSTOMIZATIONS):
                 self._kustomizations.append(Path(name))
-            self._manifests += (Path(name) / one for one in sorted(files) if one.endswith(EXTENSIONS))
+            self._manifests += (Path(name) / file for file in sorted(files) if file.endswith(EXTENSIONS))
 
     def _find_named(self) -> Iterator[Source]:
         """The folders that objects of Argo CD and Flux name, from the root of the repository."""
@@ -157,8 +158,8 @@ class WorkingTree:
                 continue
             for by, chart in releases_in(path, self._files) if self._has_helm else ():
                 yield Source(chart.folder, by, namespace=chart.namespace, chart=chart)
-            found = [(raw, folder) for raw in self._files.objects(path) for folder, _ in options_in(raw)]
-            for number, (raw, folder) in enumerate(found):
+            named = [(raw, folder) for raw in self._files.objects(path) for folder, _ in options_in(raw)]
+            for number, (raw, folder) in enumerate(named):
                 name, namespace = metadata_text(raw, "name"), metadata_text(raw, "namespace")
                 by = Manager(ManagerKind.ARGO_CD, name, "")
                 if raw["kind"] == "Kustomization":
@@ -171,20 +172,20 @@ class WorkingTree:
     def _find(self, pod: Pod, managers: Collection[Manager]) -> tuple[Source, Target, list[Json]]:
         """The source of an object, the object in it, and all that it is built to. Raises InputError."""
         what, problems = Target(pod, {}), []
-        found: list[tuple[Source, Target, list[Json]]] = []
+        matches: list[tuple[Source, Target, list[Json]]] = []
         for source in self._candidates(pod, managers):
             if self._may_have(source, what):
                 try:
                     built = self._objects(source, self._files)
-                    found += ((source, one, built) for one in _matching(built, pod, source.namespace))
+                    matches += ((source, target, built) for target in _matching(built, pod, source.namespace))
                 except InputError as error:
                     problems.append(error)
-        if len(found) == 1:
-            return found[0]
-        if found:
-            places = ", ".join(self._files.name(source.path) for source, *_ in found)
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
+            places = ", ".join(self._files.name(source.path) for source, *_ in matches)
             hint = "name the one that is deployed: --write FOLDER"
-            raise InputError(f"{what.name} is in {len(found)} places: {places}", hint)
+            raise InputError(f"{what.name} is in {len(matches)} places: {places}", hint)
         if problems:
             raise problems[0]
         raise InputError(
@@ -196,38 +197,38 @@ class WorkingTree:
     def _chart_values(self, kind: str) -> Iterator[str]:
         """The values that Helm templates of this kind read for resources, which cannot be built here."""
         for chart in self._charts:
-            for name, found in values_read(chart, kind, self._files).items():
-                yield f"{name} is a Helm template: look for {', '.join(found)} in the chart's values"
+            for name, values in values_read(chart, kind, self._files).items():
+                yield f"{name} is a Helm template: look for {', '.join(values)} in the chart's values"
 
     def _alone(self, pod: Pod, managers: Collection[Manager]) -> Iterator[Source]:
         """The charts that nothing in the tree names, as the release of the object, where there is helm."""
-        released = next((one.name.rpartition("/")[2] for one in managers if one.kind is ManagerKind.HELM), "")
-        release = released or dict(pod.metadata.labels or ()).get("app.kubernetes.io/instance")
-        named = {one.path for one in self._named}
+        releases = (by.name.rpartition("/")[2] for by in managers if by.kind is ManagerKind.HELM)
+        release = next(releases, "") or dict(pod.metadata.labels or ()).get("app.kubernetes.io/instance")
+        named = {source.path for source in self._named}
         for path in self._charts if self._has_helm else ():
             if path not in named:
                 yield Source(path, chart=chart_alone(path, release or path.name, pod.namespace))
 
     def _candidates(self, pod: Pod, managers: Collection[Manager]) -> list[Source]:
         """What may deploy the object: what its manager names, else all that nothing else reads."""
-        names = {(one.kind, name) for one in managers for name in (one.name, one.name.rpartition("_")[2])}
-        sources = [one for one in self._named if one.by is not None and (one.by.kind, one.by.name) in names]
+        names = {(by.kind, name) for by in managers for name in (by.name, by.name.rpartition("_")[2])}
+        sources = [item for item in self._named if item.by and (item.by.kind, item.by.name) in names]
         if not sources:
             is_one = self._folder in self._kustomizations
             charts = list(self._alone(pod, managers))
-            known = (Source(self._folder), *self._tops, *self._named, *charts)
-            own = {(one.path, one.chart): one for one in known}.values()
+            candidates = (Source(self._folder), *self._tops, *self._named, *charts)
+            distinct = {(source.path, source.chart): source for source in candidates}.values()
             sources = [
-                one
-                for one in own
-                if one.path == self._folder or (not is_one and one.path.is_relative_to(self._folder))
+                source
+                for source in distinct
+                if source.path == self._folder or (not is_one and source.path.is_relative_to(self._folder))
             ]
         kustomizations = set(self._kustomizations)
-        folders = [one.path for one in sources if one.path not in kustomizations and one.chart is None]
+        built = [source for source in sources if source.path in kustomizations or source.chart is not None]
+        folders = [source.path for source in sources if source not in built]
         plain = {path for path in self._manifests if any(map(path.is_relative_to, folders))}
         for path in self._kustomizations if plain else ():
             plain -= Source(path).reads(self._files)
-        built = [one for one in sources if one.path in kustomizations or one.chart is not None]
         return [*built, *map(Source, sorted(plain))]
 
     def _may_have(self, source: Source, target: Target) -> bool:
@@ -238,7 +239,7 @@ class WorkingTree:
         namespace = self._top(source, files).get("namespace") if chain else None
         if namespace and target.pod.namespace not in {"", namespace}:
             return False
-        return any(one.fetches for one in chain) or any(
+        return any(layer.fetches for layer in chain) or any(
             kind in files.read(path) and any(map(target.may_be, files.objects(path)))
             for path in source.reads(files)
         )
@@ -248,8 +249,8 @@ class WorkingTree:
         value = layers(source.path, files)[0].value
         if source.file is None:
             return value
-        found = [options for raw in files.objects(source.file) for _, options in options_in(raw)]
-        return with_options(value, found[source.number])
+        entries = [options for raw in files.objects(source.file) for _, options in options_in(raw)]
+        return with_options(value, entries[source.number])
 
     def _objects(self, source: Source, files: Files) -> list[Json]:
         """What a source is built to with these files, in a copy of its folders. Raises InputError."""
@@ -264,7 +265,7 @@ class WorkingTree:
         with tempfile.TemporaryDirectory(prefix="kubectl-qos-") as name:
             copy = Path(name).resolve()
             ignore = shutil.ignore_patterns(*_LEFT_OUT)
-            for folder in dict.fromkeys(one.folder for one in chain):
+            for folder in dict.fromkeys(layer.folder for layer in chain):
                 there = copy / folder.relative_to(files.root)
                 shutil.copytree(folder, there, symlinks=True, ignore=ignore, dirs_exist_ok=True)
             for path, content in changed.items():
@@ -313,13 +314,13 @@ class WorkingTree:
 
     def _others(self, source: Source, files: Files) -> Iterator[tuple[Path, str]]:
         """The other folders that would change, and what of them, or why that is not known."""
-        for other in {(one.path, one.chart): one for one in (*self._tops, *self._named)}.values():
-            folders = {one.folder for one in layers(other.path, files)}
+        for other in {(source.path, source.chart): source for source in (*self._tops, *self._named)}.values():
+            folders = {layer.folder for layer in layers(other.path, files)}
             if other == source or source.path in folders or not files.changed.keys() & other.reads(files):
                 continue
             try:
                 old, new = self._objects(other, self._files), self._objects(other, files)
-                changed = [_name(one) for was, one in zip(old, new, strict=False) if was != one]
+                changed = [_name(raw) for was, raw in zip(old, new, strict=False) if was != raw]
             except InputError as error:
                 changed = [str(error)]
             if changed:
@@ -328,7 +329,7 @@ class WorkingTree:
     def _replace(self, changed: Mapping[Path, bytes]) -> None:
         """Write all files, or none. Raises InputError."""
         old = {path: path.read_bytes() if path.exists() else None for path in changed}
-        if any(old[path] not in {None, self._files.known.get(path)} for path in old):
+        if any(old[path] not in {None, self._files.read_contents.get(path)} for path in old):
             raise InputError("the files have changed meanwhile", hint="run the command again")
         try:
             for path, content in changed.items():
@@ -360,8 +361,8 @@ def _changes(source: Source, target: Target, edit: Edit, files: Files, into: Int
         return
     kept = chain[:1] if into == "overlay" else chain
     paths: list[tuple[Path, Any]] = [(source.file, None)] if source.file is not None else []
-    for one in kept:
-        paths += [(one.file, None), *one.patches.items(), *((path, None) for path in one.manifests)]
+    for layer in kept:
+        paths += [(layer.file, None), *layer.patches.items(), *((path, None) for path in layer.manifests)]
     for add in (False, True):
         for path, item in paths if not add or into == "overlay" else reversed(paths):
             yield from changes_in(path, item, files, target, edit, add=add)
@@ -386,7 +387,7 @@ def _decode(raw: Json, pod: Pod) -> Pod:
     """The pod of an object as it is built. Raises InputError."""
     try:
         if isinstance(pod, CustomWorkload):
-            return next(one for one in pods_from_custom(pod.kind, raw) if one.path == pod.path)
+            return next(workload for workload in pods_from_custom(pod.kind, raw) if workload.path == pod.path)
         return decode_pod(pod.kind, raw)
     except (msgspec.ValidationError, InputError, StopIteration) as error:
         raise InputError(

@@ -114,9 +114,9 @@ class Writer:
         except UNDECODABLE as error:
             raise decode_error(result.request.reference, error) from None
         if progress.stage is Stage.OVERTAKEN:
-            undos = [one for one in history.entries() if one.undoes == result.entry.id]
-            if any(one.state is not EntryState.REFUSED for one in undos):
-                is_done = any(one.state is EntryState.DONE for one in undos)
+            undos = [entry for entry in history.entries() if entry.undoes == result.entry.id]
+            if any(undo.state is not EntryState.REFUSED for undo in undos):
+                is_done = any(undo.state is EntryState.DONE for undo in undos)
                 progress = replace(progress, stage=Stage.UNDONE if is_done else Stage.REVERTING)
         if result.entry.state is EntryState.ON_TRIAL:
             return progress
@@ -143,10 +143,10 @@ class Writer:
         raw = self._read(request)
         if metadata_text(raw, "uid") != request.uid:
             raise ConflictError(_recreated(request))
-        found = find_conflicts(request, _pod(request, raw))
-        if found:
+        conflicts = find_conflicts(request, _pod(request, raw))
+        if conflicts:
             raise ConflictError(
-                f"{request.reference} was changed by someone else since it was looked at", found
+                f"{request.reference} was changed by someone else since it was looked at", conflicts
             )
         return raw
 

@@ -257,13 +257,13 @@ class _TextChange:
             entry = span.entry(key)
             if entry is None:
                 return self._add(span, key, value)
-            leaf, held = entry
+            leaf, old_value = entry
             if not span.flow and isinstance(value, dict):
-                if not value and isinstance(held, Branch) and not held.flow:
-                    return self._empty(leaf, held)
-                if value and self._is_empty(held):
-                    return self._fill(leaf, held, value)
-            return self.change(held, old.get(key), value)
+                if not value and isinstance(old_value, Branch) and not old_value.flow:
+                    return self._empty(leaf, old_value)
+                if value and self._is_empty(old_value):
+                    return self._fill(leaf, old_value, value)
+            return self.change(old_value, old.get(key), value)
         raise _Impossible
 
     def _remove(self, span: Branch, key: str) -> str:
@@ -310,9 +310,9 @@ class _TextChange:
             return self._splice(
                 span.start, span.end, f"{{{self._flow_entry(key, value, quote, ': ', None)}}}"
             )
-        leaf, held = span.entries[-1]
+        leaf, last_value = span.entries[-1]
         last, first = _known(leaf), _known(span.entries[0][0])
-        colon = self._text[last.end : held.start]
+        colon = self._text[last.end : last_value.start]
         between = self._text[span.start + 1 : first.start]
         separator = f",{between}" if "\n" in between else ", " if " " in colon else ","
         if not re.fullmatch(r",\s*", separator):
@@ -320,11 +320,11 @@ class _TextChange:
         indent = separator.rpartition("\n")[2] if "\n" in separator else None
         colon = colon if re.fullmatch(r":\s*", colon) else ": "
         entry = self._flow_entry(key, value, last.quote or quote, colon, indent)
-        return self._splice(held.end, held.end, f"{separator}{entry}")
+        return self._splice(last_value.end, last_value.end, f"{separator}{entry}")
 
     def _fill(self, key: Leaf, value: Span, new: Mapping[str, Any]) -> str:
         column = key.start - self._line_start(key.start) + self._indent
-        lines = [line for name, held in new.items() for line in self._lines(name, held, column, key.quote)]
+        lines = [line for name, item in new.items() for line in self._lines(name, item, column, key.quote)]
         start = len(self._text[: value.start].rstrip(" ")) if value.end > value.start else value.start
         longer = self._insert_lines(value.end, lines)
         return longer[:start] + longer[value.end :]
@@ -359,7 +359,7 @@ class _TextChange:
         if not isinstance(value, dict) or not value:
             return [f"{name}: {self._inline(value)}"]
         column += self._indent
-        inner = (self._lines(key, held, column, quote) for key, held in value.items())
+        inner = (self._lines(key, item, column, quote) for key, item in value.items())
         return [f"{name}:", *chain.from_iterable(inner)]
 
     def _item_lines(self, value: Any, column: int) -> list[str]:
@@ -367,7 +367,7 @@ class _TextChange:
         if not isinstance(value, dict) or not value:
             return [dash + self._inline(value)]
         first, *lines = (
-            line for key, held in value.items() for line in self._lines(key, held, len(dash), "")
+            line for key, item in value.items() for line in self._lines(key, item, len(dash), "")
         )
         return [dash + first[len(dash) :], *lines]
 
@@ -378,15 +378,15 @@ class _TextChange:
             return f"{name}{colon}{self._inline(value, quote=quote, colon=compact)}"
         inner = f"{indent}\t" if "\t" in indent else indent + " " * self._indent
         entries = f",{self._newline}".join(
-            f"{inner}{self._flow_entry(key, held, quote, colon, inner)}" for key, held in value.items()
+            f"{inner}{self._flow_entry(key, item, quote, colon, inner)}" for key, item in value.items()
         )
         return f"{name}{colon}{{{self._newline}{entries}{self._newline}{indent}}}"
 
     def _inline(self, value: Any, *, quote: str = "", colon: str = ": ") -> str:
         if isinstance(value, dict):
             entries = (
-                f"{self._inline(key, quote=quote)}{colon}{self._inline(held, quote=quote, colon=colon)}"
-                for key, held in value.items()
+                f"{self._inline(key, quote=quote)}{colon}{self._inline(item, quote=quote, colon=colon)}"
+                for key, item in value.items()
             )
             return f"{{{(', ' if ' ' in colon else ',').join(entries)}}}"
         if isinstance(value, list):
