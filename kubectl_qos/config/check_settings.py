@@ -119,8 +119,8 @@ def _settings(path: Path, document: YamlDocument | None) -> Settings:
             levels[rule] = None if own.level in {False, "off"} else Level(str(own.level))
         given = {key: value for key, value in msgspec.structs.asdict(own).items() if value is not None}
         parameters |= {key: value for key, value in given.items() if key != "level"}
-    for index, one in enumerate(file.exceptions):
-        for number, pattern in enumerate(one.rules):
+    for index, exception in enumerate(file.exceptions):
+        for number, pattern in enumerate(exception.rules):
             if not fnmatch.filter(_IDS, pattern):
                 where = f"exceptions[{index}].rules[{number}]"
                 raise error(where, f"there is no rule {pattern!r}: {', '.join(_IDS)}")
@@ -134,8 +134,8 @@ def _settings(path: Path, document: YamlDocument | None) -> Settings:
         place=f"{path}:{line('namespaces')}",
         node_memory_bytes=memory,
         exceptions=tuple(
-            Exemption(**msgspec.structs.asdict(one), place=f"{path}:{line(f'exceptions[{index}]')}")
-            for index, one in enumerate(file.exceptions)
+            Exemption(**msgspec.structs.asdict(exception), place=f"{path}:{line(f'exceptions[{index}]')}")
+            for index, exception in enumerate(file.exceptions)
         ),
         **parameters,
     )
@@ -172,7 +172,8 @@ def _convert(value: object, type_: Any, where: str, error: _Error, allowed: str 
         last = plain.rpartition(".")[2]
         values = _LEVELS if last in _IDS else _ALLOWED.get(plain) or _ALLOWED.get(allowed or last, "")
         if unknown := re.search("unknown field `(.*)`$", message):
-            names = [one.encode_name for one in msgspec.structs.fields(_Exception if field else _File)]
+            fields = msgspec.structs.fields(_Exception if field else _File)
+            names = [option.encode_name for option in fields]
             field = f"{field}.{unknown[1]}".lstrip(".")
             raise error(field, f"{field}: unknown field; {suggestion(unknown[1], names)}") from None
         place = f"{field}: " if field else ""

@@ -128,8 +128,8 @@ def read_settings(path: Path | None, allowed: AllowedNames | None = None) -> Set
 
 
 def _read_entries(entries: Mapping[str, YamlValue], readers: _Readers) -> dict[str, Any]:
-    known = {name: value for name, value in entries.items() if name in readers and not value.is_empty}
-    return {name: readers[name](value) for name, value in known.items()}
+    stated = {name: value for name, value in entries.items() if name in readers and not value.is_empty}
+    return {name: readers[name](value) for name, value in stated.items()}
 
 
 def _columns(value: YamlValue, allowed: Collection[str]) -> tuple[str, ...]:
@@ -182,8 +182,8 @@ def _store(value: YamlValue) -> StoreOptions:
     if value.node.id != "mapping":
         return StoreOptions(url=value.text())
     readers: _Readers = {
-        one.name: YamlValue.flag if one.name == "insecure_skip_verify" else YamlValue.text
-        for one in fields(StoreOptions)
+        option.name: YamlValue.flag if option.name == "insecure_skip_verify" else YamlValue.text
+        for option in fields(StoreOptions)
     }
     entries = _read_entries(value.entries("setting of a Prometheus", readers), readers)
     if not entries.get("url"):
@@ -220,7 +220,9 @@ def _keys(value: YamlValue, allowed: AllowedNames) -> Mapping[str, tuple[str, ..
     changed: dict[str, tuple[str, ...]] = {}
     for action, entry in entries.items():
         written = dict(_action_keys(entry))
-        for other in _rivals(action, allowed.active_together, taken):
+        group = action.partition(".")[0]
+        groups = {group}.union(*(together for together in allowed.active_together if group in together))
+        for other in [other for other in taken if other.partition(".")[0] in groups]:
             for key in [key for key in written if key in taken[other]]:
                 raise entry.error(
                     f"{action} and {other} would both have the key {written[key]}",
@@ -241,14 +243,6 @@ def _action_keys(value: YamlValue) -> Iterator[tuple[str, str]]:
             yield textual_key(item.text()), item.text()
         except InputError as error:
             raise item.error(f"{value.name}: {error}", error.hint) from None
-
-
-def _rivals(
-    action: str, active_together: Collection[Collection[str]], actions: Collection[str]
-) -> Iterator[str]:
-    group = action.partition(".")[0]
-    groups = {group}.union(*(together for together in active_together if group in together))
-    yield from (other for other in actions if other.partition(".")[0] in groups)
 
 
 @dataclass(frozen=True, slots=True)
