@@ -108,51 +108,51 @@ def read_kills(store: Prometheus, start: float, end: float, events: Iterable[Eve
     drops a counter together with its container, so that it shows kills that a container survived.
     """
     step = max(_LEAST_STEP, round((end - start) / STEPS))
-    ends = [one for one in _read_ends(store, start, end, step) if one.is_of_memory]
-    ends.sort(key=lambda one: -one.seen)
+    ends = [death for death in _read_ends(store, start, end, step) if death.is_of_memory]
+    ends.sort(key=lambda death: -death.seen)
     if not ends:
         return []
     over = f"[{round(end - start)}s]"
     infos = store.query(f"last_over_time({select(store, [INFO])}{over})", end)
-    nodes = {pod_of(one.labels): label(one.labels, NODE[:2]) for one in infos}
+    nodes = {pod_of(info.labels): label(info.labels, NODE[:2]) for info in infos}
     limits = _largest(store, "container_spec_memory_limit_bytes", 'pod!="",container=""', over, end)
     capacities: dict[str, int] = {}
     for suffix, more in (("", 'resource="memory"'), ("_memory_bytes", "")):
         limits |= _largest(store, _LIMITS + suffix, more, over, end)
         sizes = store.query(f"last_over_time({select(store, [_CAPACITY + suffix], more)}{over})", end)
-        capacities |= {label(one.labels, NODE[:2]): int(one.value) for one in sizes}
+        capacities |= {label(size.labels, NODE[:2]): int(size.value) for size in sizes}
     system_ooms = [event for event in events if event.reason == "SystemOOM"]
-    for one in ends:
-        pod, one.node = (one.key[0], ""), nodes.get(one.key[0], "")
-        own_limit, pod_limit = (round(limits.get(key, 0)) for key in (one.key, pod))
-        one.limits = MemoryLimits(own_limit or None, pod_limit if 0 < pod_limit < UNLIMITED_BYTES else None)
-        near = NEAR_SECONDS + (0 if one.at else 2 * step)
-        of_node = (event for event in system_ooms if is_of_node_memory(event, one.node))
-        one.system_ooms = [event for event in of_node if is_near(event, one.time, near)]
+    for death in ends:
+        pod, death.node = (death.key[0], ""), nodes.get(death.key[0], "")
+        own_limit, pod_limit = (round(limits.get(key, 0)) for key in (death.key, pod))
+        death.limits = MemoryLimits(own_limit or None, pod_limit if 0 < pod_limit < UNLIMITED_BYTES else None)
+        near = NEAR_SECONDS + (0 if death.at else 2 * step)
+        of_node = (event for event in system_ooms if is_of_node_memory(event, death.node))
+        death.system_ooms = [event for event in of_node if is_near(event, death.time, near)]
     pressure = select(store, ["kube_node_status_condition"], 'condition="MemoryPressure",status="true"')
-    for at in list(dict.fromkeys(one.seen for one in ends if one.reason != EVICTED))[:_MOST_PEAKS]:
+    for at in list(dict.fromkeys(death.seen for death in ends if death.reason != EVICTED))[:_MOST_PEAKS]:
         peaks = _largest(store, WORKING_SET, CONTAINERS, _BEFORE, at)
         nodes_then = read_nodes(store, at, _BEFORE).by_node.items()
         node_peaks = {node: (used, capacities[node]) for node, used in nodes_then if node in capacities}
         conditions = store.query(f"max_over_time({pressure}{_BEFORE}) == 1", at)
-        under_pressure = {label(one.labels, NODE[:2]) for one in conditions}
-        for one in (end for end in ends if end.seen == at):
-            is_of_pod = one.limits.is_of_pod
-            one.peak = peaks.get((one.key[0], "") if is_of_pod else one.key)
-            one.node_peak, one.had_pressure = node_peaks.get(one.node), one.node in under_pressure
+        under_pressure = {label(condition.labels, NODE[:2]) for condition in conditions}
+        for death in (death for death in ends if death.seen == at):
+            is_of_pod = death.limits.is_of_pod
+            death.peak = peaks.get((death.key[0], "") if is_of_pod else death.key)
+            death.node_peak, death.had_pressure = node_peaks.get(death.node), death.node in under_pressure
     return [
         Kill(
-            diagnosis=_diagnosis(one, store.name),
-            time=one.time,
-            time_is_estimated=not one.at,
-            namespace=one.key[0][0],
-            pod=one.key[0][1],
-            container=one.key[1],
-            node=one.node,
-            exit_code=one.exit_code,
-            reason=one.reason,
+            diagnosis=_diagnosis(death, store.name),
+            time=death.time,
+            time_is_estimated=not death.at,
+            namespace=death.key[0][0],
+            pod=death.key[0][1],
+            container=death.key[1],
+            node=death.node,
+            exit_code=death.exit_code,
+            reason=death.reason,
         )
-        for one in ends
+        for death in ends
     ]
 
 
@@ -165,26 +165,26 @@ def _largest(store: Prometheus, name: str, more: str, over: str, at: float) -> d
     return values
 
 
-def with_older(found: Sequence[Kill], older: Iterable[Kill], seconds: int) -> list[Kill]:
+def with_older(recent: Sequence[Kill], older: Iterable[Kill], seconds: int) -> list[Kill]:
     """Deaths with those that `read_kills` has read of so many seconds, which no status has any more.
 
     They replace a death whose status knows no time or no mechanism. An eviction is one of the whole pod.
     """
-    known: dict[tuple[str, str, str], list[Kill]] = {}
-    for kill in found:
+    by_container: dict[tuple[str, str, str], list[Kill]] = {}
+    for kill in recent:
         is_eviction = kill.diagnosis.evicts
         for container in {kill.container, "" if is_eviction else kill.container}:
-            known.setdefault((kill.namespace, kill.pod, container), []).append(kill)
-    kills = list(found)
+            by_container.setdefault((kill.namespace, kill.pod, container), []).append(kill)
+    kills = list(recent)
     for kill in older:
         near = timedelta(seconds=NEAR_SECONDS + (2 * seconds / STEPS if kill.time_is_estimated else 0))
         moment = parse_time(kill.time)
-        for same in known.get((kill.namespace, kill.pod, kill.container), ()):
+        for same in by_container.get((kill.namespace, kill.pod, kill.container), ()):
             time = parse_time(same.time)
             if time is None or moment is None or abs(time - moment) <= near:
                 if time is not None and same.diagnosis.mechanism.is_known:
                     break
-                kills = [one for one in kills if one is not same]
+                kills = [other for other in kills if other is not same]
         else:
             kills.append(kill)
     return sorted(kills, key=newest_first)
@@ -201,8 +201,8 @@ class Track(NamedTuple):
 def read_track(store: Prometheus, end: float) -> Track:
     """At most a day until a Unix time, from the first time at which pods are known. Raises QosError."""
     begin = end - _DAY
-    known = store.query_range(f"count({select(store, [INFO])})", begin, end, _DAY / 96)
-    begin = min((at for series in known for at, _ in series.points), default=begin)
+    counts = store.query_range(f"count({select(store, [INFO])})", begin, end, _DAY / 96)
+    begin = min((at for series in counts for at, _ in series.points), default=begin)
     return Track(begin, end, tuple(reversed(read_kills(store, begin, end))))
 
 
@@ -221,58 +221,59 @@ def _read_ends(store: Prometheus, start: float, end: float, step: int) -> list[_
         return f"({series} - {series} offset {step}s > 0)"
 
     restarted = risen("kube_pod_container_status_restarts_total")
-    for labels, one, _ in points(
+    for labels, death, _ in points(
         f"({select(store, [_ENDED + 'reason'])} == 1) and ignoring(reason) {restarted}"
     ):
-        one.reason = labels.get("reason", "")
-    for _, one, value in points(f"{select(store, [_ENDED + 'exitcode'])} and {restarted}"):
-        one.exit_code = int(value)
-    for _, one, value in points(f"{select(store, [_ENDED + 'timestamp'])} and {restarted}"):
-        one.at = max(value, 0.0)  # A kubelet that knows no time leaves year 1.
+        death.reason = labels.get("reason", "")
+    for _, death, value in points(f"{select(store, [_ENDED + 'exitcode'])} and {restarted}"):
+        death.exit_code = int(value)
+    for _, death, value in points(f"{select(store, [_ENDED + 'timestamp'])} and {restarted}"):
+        death.at = max(value, 0.0)  # A kubelet that knows no time leaves year 1.
     evicted = select(store, ["kube_pod_status_reason"], f'reason="{EVICTED}"')
-    for _, one, _ in points(f"({evicted} == 1) unless ({evicted} offset {step}s == 1)"):
-        one.reason = EVICTED
-    known = list(ends.values())
-    for _, one, value in points(f"max by ({BY}) {risen('container_oom_events_total', CONTAINERS)}"):
-        near = (each for each in known if each.key == one.key and abs(each.seen - one.seen) <= 2 * step)
-        next(near, one).oom_kills += round(value)
+    for _, death, _ in points(f"({evicted} == 1) unless ({evicted} offset {step}s == 1)"):
+        death.reason = EVICTED
+    deaths = list(ends.values())
+    for _, death, value in points(f"max by ({BY}) {risen('container_oom_events_total', CONTAINERS)}"):
+        same = (other for other in deaths if other.key == death.key)
+        near = (other for other in same if abs(other.seen - death.seen) <= 2 * step)
+        next(near, death).oom_kills += round(value)
     return list(ends.values())
 
 
-def _diagnosis(one: _End, title: str) -> Diagnosis:
+def _diagnosis(death: _End, title: str) -> Diagnosis:
     """The series name no mechanism, so that none of it is certain."""
-    if one.reason == EVICTED:
-        evicted = Evidence(Fact.POD_ENDED, {"reason": EVICTED, "message": ""}, one.time)
+    if death.reason == EVICTED:
+        evicted = Evidence(Fact.POD_ENDED, {"reason": EVICTED, "message": ""}, death.time)
         return Diagnosis(Mechanism.EVICTION, Confidence.POSSIBLE, (evicted,))
-    evidence, nearest = tuple(_evidence(one, title)), one.limits.nearest
+    evidence, nearest = tuple(_evidence(death, title)), death.limits.nearest
     mechanism, is_likely = Mechanism.UNKNOWN, False
-    limit = one.limits.pod if one.limits.is_of_pod else one.limits.own
-    if nearest is not None and one.peak is not None and one.peak >= _NEAR * (limit or 0):
-        mechanism, is_likely = nearest, one.is_oom
-    elif one.node_was_full:
+    limit = death.limits.pod if death.limits.is_of_pod else death.limits.own
+    if nearest is not None and death.peak is not None and death.peak >= _NEAR * (limit or 0):
+        mechanism, is_likely = nearest, death.is_oom
+    elif death.node_was_full:
         mechanism = Mechanism.NODE
-    elif nearest is not None and (one.is_oom or one.peak is None):
-        mechanism, is_likely = nearest, one.is_oom and one.node_was_full is False
-        evidence += (Evidence(Fact.LIMIT_NOT_SEEN),) if one.peak is not None else ()
+    elif nearest is not None and (death.is_oom or death.peak is None):
+        mechanism, is_likely = nearest, death.is_oom and death.node_was_full is False
+        evidence += (Evidence(Fact.LIMIT_NOT_SEEN),) if death.peak is not None else ()
     confidence = Confidence.LIKELY if is_likely else Confidence.POSSIBLE
     return Diagnosis(mechanism, confidence, evidence, Need.KERNEL_LOG)
 
 
-def _evidence(one: _End, title: str) -> Iterator[Evidence]:
-    if one.reason or one.exit_code is not None:
-        details = {"state": "lastState", "exit_code": one.exit_code, "reason": one.reason}
-        yield Evidence(Fact.ENDED, details, one.time)
-    if one.reason == OOM_KILLED:
+def _evidence(death: _End, title: str) -> Iterator[Evidence]:
+    if death.reason or death.exit_code is not None:
+        details = {"state": "lastState", "exit_code": death.exit_code, "reason": death.reason}
+        yield Evidence(Fact.ENDED, details, death.time)
+    if death.reason == OOM_KILLED:
         yield Evidence(Fact.OOM_KILLED)
-    if one.oom_kills:
-        yield Evidence(Fact.OOM_EVENTS, {"count": one.oom_kills})
-    if one.limits.nearest is not None:
-        yield from one.limits.evidence()
-    if one.peak is not None:
-        yield Evidence(Fact.PEAK, {"bytes": round(one.peak), "title": title})
-    if one.had_pressure:
+    if death.oom_kills:
+        yield Evidence(Fact.OOM_EVENTS, {"count": death.oom_kills})
+    if death.limits.nearest is not None:
+        yield from death.limits.evidence()
+    if death.peak is not None:
+        yield Evidence(Fact.PEAK, {"bytes": round(death.peak), "title": title})
+    if death.had_pressure:
         yield Evidence(Fact.NODE_PRESSURE)
-    if one.node_peak is not None:
-        used, capacity = one.node_peak
+    if death.node_peak is not None:
+        used, capacity = death.node_peak
         yield Evidence(Fact.NODE_PEAK, {"bytes": used, "capacity_bytes": capacity})
-    yield from map(event_evidence, one.system_ooms)
+    yield from map(event_evidence, death.system_ooms)

@@ -6,7 +6,7 @@ deaths over a time (deaths.py).
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -79,8 +79,8 @@ class _Raw:
         for status in self.statuses.values():
             if "reason" not in status.get("lastState", {}).get("terminated", {"reason": ""}):
                 del status["lastState"]
-        of_init = [one for name, one in self.statuses.items() if name in self.init]
-        others = [one for name, one in self.statuses.items() if name not in self.init]
+        of_init = [status for name, status in self.statuses.items() if name in self.init]
+        others = [status for name, status in self.statuses.items() if name not in self.init]
         return convert(
             {
                 "metadata": {"name": self.name, "namespace": self.namespace, **self.metadata},
@@ -108,17 +108,17 @@ def read_snapshot(
     Raises QosError without its pods, and InputError where no object has a label of such a key.
     """
     moment = at.timestamp()
-    found = store.query(select(store, (*_AMOUNTS, *(_LABELS if keys else ()))), moment)
-    found += store.query(f"{select(store, _STATES)} == 1", moment)
-    pods, nodes = _Builder(keys).build(found)
+    samples = store.query(select(store, (*_AMOUNTS, *(_LABELS if keys else ()))), moment)
+    samples += store.query(f"{select(store, _STATES)} == 1", moment)
+    pods, nodes = _Builder(keys).build(samples)
     if not pods:
         raise InputError(
             f"{store.name} has no {INFO} at {rfc3339(at)}",
             hint="kube-state-metrics was not scraped then, the store does not go back so far, or a"
             " --prometheus-selector leaves it out",
         )
-    known = {key for raw in (*pods, *nodes) for key in raw.metadata.get("labels", ())}
-    for key in sorted(set(keys) - known):
+    stored = {key for raw in (*pods, *nodes) for key in raw.metadata.get("labels", ())}
+    for key in sorted(set(keys) - stored):
         raise InputError(
             f"{store.name} has no label {key} of pods or nodes at {rfc3339(at)}",
             hint="kube-state-metrics exports those of --metric-labels-allowlist; -n, --node and names select"
@@ -144,7 +144,8 @@ def _missing(pods: Sequence[_Raw], nodes: Sequence[_Raw]) -> Iterator[Missing]:
     if unknown:
         names = ", ".join(unknown[:5])
         yield Missing(f"the value of priority class {names}", "no metric has it", "0 is assumed")
-    if not any("resources" in one and one["resources"] for raw in pods for one in raw.containers.values()):
+    containers = (container for raw in pods for container in raw.containers.values())
+    if not any(container.get("resources") for container in containers):
         yield Missing("requests and limits", "the store has none at that time", _SOURCE)
     without = [raw.name for raw in nodes if "capacity" not in raw.status]
     if without or not nodes:
@@ -162,9 +163,8 @@ class _Builder:
         self._pods: dict[PodKey, _Raw] = {}
         self._nodes: dict[str, _Raw] = {}
 
-    def build(self, found: Iterable[Sample]) -> tuple[list[_Raw], list[_Raw]]:
+    def build(self, samples: Sequence[Sample]) -> tuple[list[_Raw], list[_Raw]]:
         """Those that kube-state-metrics has; series may come in any order."""
-        samples = list(found)
         for sample in samples:
             if sample.labels["__name__"] == INFO:
                 self._add_pod(sample.labels)
@@ -197,26 +197,26 @@ class _Builder:
 
     def _add_labels(self, name: str, labels: Labels) -> None:
         """The labels that select, by their own keys."""
-        known = {key: labels[one] for one, key in self._keys.items() if one in labels}
+        own = {key: labels[metric] for metric, key in self._keys.items() if metric in labels}
         of_pod, node = name == _LABELS[0], label(labels, NODE[:2])
         raw = self._pods.get(pod_of(labels)) if of_pod else self._nodes.setdefault(node, _Raw(node))
         if raw is not None:
-            raw.metadata["labels"] = known
+            raw.metadata["labels"] = own
 
     @staticmethod
     def _add_to_container(raw: _Raw, container: str, name: str, sample: Sample) -> None:
         labels, is_init = sample.labels, "_init_" in name
         if name.endswith("container_info"):
-            found = raw.container(container, is_init=is_init)
+            spec = raw.container(container, is_init=is_init)
             if labels.get("restart_policy"):
-                found["restartPolicy"] = labels["restart_policy"]
+                spec["restartPolicy"] = labels["restart_policy"]
             raw.container_status(container)["containerID"] = labels.get("container_id", "")
         elif "_resource_" in name:
             side = "requests" if "_requests" in name else "limits"
             resource = _resource(name, labels)
             if resource is not None:
-                found = raw.container(container, is_init=is_init)["resources"]
-                found.setdefault(side, {})[resource] = _quantity(resource, sample.value)
+                resources = raw.container(container, is_init=is_init)["resources"]
+                resources.setdefault(side, {})[resource] = _quantity(resource, sample.value)
         elif name.endswith("restarts_total"):
             raw.container_status(container)["restartCount"] = int(sample.value)
         elif "_last_terminated_" in name:
@@ -224,8 +224,8 @@ class _Builder:
             raw.last_end(container)[field_name] = value
         else:
             state = raw.container_status(container).setdefault("state", {})
-            found = state.setdefault("waiting" if "_waiting" in name else "terminated", {})
-            found |= {"reason": labels["reason"]} if labels.get("reason") else {}
+            details = state.setdefault("waiting" if "_waiting" in name else "terminated", {})
+            details |= {"reason": labels["reason"]} if labels.get("reason") else {}
 
     def _add_to_node(self, name: str, sample: Sample) -> None:
         labels = sample.labels

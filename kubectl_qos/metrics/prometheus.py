@@ -116,28 +116,27 @@ class Prometheus:
 
         Raises QosError.
         """
-        found = self.query("vector(time())")
-        if not found:
+        samples = self.query("vector(time())")
+        if not samples:
             raise QosError(f"{self.name} does not say its time")
-        return found[0].value
+        return samples[0].value
 
     def query(self, expression: str, at: float | None = None) -> list[Sample]:
         """The values at a Unix time, without it at the store's own present. Raises QosError."""
         form = {"query": expression} | ({"time": f"{at:.3f}"} if at is not None else {})
-        found = self._result("query", form)
-        samples = (Sample(one.metric, _number(one.value[1])) for one in found)
+        series = self._result("query", form)
+        samples = (Sample(item.metric, _number(item.value[1])) for item in series)
         return [sample for sample in samples if math.isfinite(sample.value)]
 
     def query_range(self, expression: str, start: float, end: float, step: float) -> list[Series]:
         """The values from start to end; the step grows until a server allows so many. Raises QosError."""
         step = max(step, math.ceil((end - start) / (MAX_POINTS - 1)), 1)
         times = {"start": f"{start:.3f}", "end": f"{end:.3f}", "step": f"{step:g}", **_EXACTLY}
-        found = self._result("query_range", {"query": expression, **times})
+        series = self._result("query_range", {"query": expression, **times})
+        numbered = ((item, [(at, _number(text)) for at, text in item.values]) for item in series)
         return [
-            Series(
-                one.metric, [(at, value) for at, text in one.values if math.isfinite(value := _number(text))]
-            )
-            for one in found
+            Series(item.metric, [point for point in points if math.isfinite(point[1])])
+            for item, points in numbered
         ]
 
     def _result(self, api: str, form: Mapping[str, str]) -> list[_Series]:
@@ -156,7 +155,7 @@ class Prometheus:
         self.warnings |= dict.fromkeys(answer.warnings or ())
         if answer.is_partial:
             self.warnings["some of its storage nodes did not answer"] = None
-        self._require_one_cluster([one.metric for one in answer.data.result])
+        self._require_one_cluster([series.metric for series in answer.data.result])
         return answer.data.result
 
     def _error(self, status: int, answer: _Answer, body: bytearray) -> QosError:
@@ -176,8 +175,8 @@ class Prometheus:
         hint = _LESS if is_much or is_late else ""
         return QosError(f"{self.name} refuses the query ({status} {answer.error_type}): {why}".rstrip(), hint)
 
-    def _require_one_cluster(self, found: Sequence[Labels]) -> None:
-        clusters = sorted({labels.get("cluster", "") for labels in found} - {""})
+    def _require_one_cluster(self, several: Sequence[Labels]) -> None:
+        clusters = sorted({labels.get("cluster", "") for labels in several} - {""})
         if len(clusters) > 1:
             names = ", ".join(clusters[:8])
             raise InputError(
@@ -257,7 +256,7 @@ def find_store(connection: Connection, matchers: str = "", service: str = "auto"
     for kind in KINDS:
         for raw in services:
             labels, ports = nested(raw, "metadata", "labels"), nested_list(raw, "spec", "ports")
-            port = next((one for one in ports if one.get("name") in kind.ports or len(ports) == 1), None)
+            port = next((item for item in ports if item.get("name") in kind.ports or len(ports) == 1), None)
             if port is None or not kind.labels.items() <= labels.items():
                 continue
             namespace, name = (str(nested(raw, "metadata").get(key)) for key in ("namespace", "name"))

@@ -110,9 +110,12 @@ class Amounts(NamedTuple):
 
 def read_now(store: Prometheus, at: float | None = None) -> Amounts:
     """The usage of a moment, without one of the present. Raises QosError."""
-    found = _read_containers(store, _MEMORY, CONTAINERS, at)
+    samples = _read_containers(store, _MEMORY, CONTAINERS, at)
     moment = time.time() if at is None else at
-    by_name = {name: by_container(one for one in found if one.labels["__name__"] == name) for name in _MEMORY}
+    by_name = {
+        name: by_container(sample for sample in samples if sample.labels["__name__"] == name)
+        for name in _MEMORY
+    }
     return read_nodes(store, at)._replace(by_pod=_usage(by_name, rfc3339(moment)))
 
 
@@ -121,9 +124,9 @@ def read_nodes(store: Prometheus, at: float | None = None, over: str = "") -> Am
     series = select(store, [WORKING_SET], _ROOT)
     roots = store.query(f"max by ({BY}) ({f'max_over_time({series}{over})' if over else series})", at)
     infos = store.query(select(store, ["kube_node_info"]), at)
-    by_ip = {ip: label(one.labels, NODE) for one in infos if (ip := one.labels.get("internal_ip"))}
+    by_ip = {ip: label(info.labels, NODE) for info in infos if (ip := info.labels.get("internal_ip"))}
     nodes = Amounts({}, {}, by_ip)
-    nodes.by_node.update({name: int(one.value) for one in roots if (name := nodes.node_name(one.labels))})
+    nodes.by_node.update({name: int(root.value) for root in roots if (name := nodes.node_name(root.labels))})
     return nodes
 
 
@@ -137,12 +140,12 @@ def _read_containers(store: Prometheus, names: Sequence[str], which: str, at: fl
         return samples
     by_id, of_these = f"max by ({BY},id)", f"and on ({_CONTAINER_LABELS}) ({several})"
     begun = store.query(f"({by_id} ({starts}) or {by_id} (timestamp({cgroups}))) {of_these}", at)
-    begun.sort(key=lambda one: one.value)
-    newest = {container_of(one.labels): one.labels.get("id") for one in begun}
+    begun.sort(key=lambda sample: sample.value)
+    newest = {container_of(sample.labels): sample.labels.get("id") for sample in begun}
     by_cgroup = store.query(f"max by (__name__,{BY},id) ({series} {of_these})", at)
     return [
-        *(one for one in samples if container_of(one.labels) not in newest),
-        *(one for one in by_cgroup if one.labels.get("id") == newest.get(container_of(one.labels), "")),
+        *(sample for sample in samples if container_of(sample.labels) not in newest),
+        *(item for item in by_cgroup if item.labels.get("id") == newest.get(container_of(item.labels), "")),
     ]
 
 
@@ -156,10 +159,10 @@ def read_pressure(
     # Of very many cgroups few stall: those alone are read, and the others stall for none of the time.
     stalled = _rates(store, "stalled", CONTAINERS, at, " > 0")
     nodes = [_rates(store, name, _ROOT, at) for name in ("waiting", "stalled")]
-    some, full = ({now.node_name(one.labels): one.value for one in found} for found in nodes)
+    some, full = ({now.node_name(sample.labels): sample.value for sample in samples} for samples in nodes)
     levels, stalls = (
-        {(pod_of(one.labels), label(one.labels, CONTAINER)): one.value for one in found}
-        for found in (waiting, stalled)
+        {(pod_of(sample.labels), label(sample.labels, CONTAINER)): sample.value for sample in samples}
+        for samples in (waiting, stalled)
     )
 
     def of(pod: PodKey, container: str = "") -> Pressure | None:
@@ -187,11 +190,11 @@ def with_parts(store: Prometheus, pod: PodKey, usage: PodUsage, at: float | None
     """
     namespace, name = (msgspec.json.encode(text).decode() for text in pod)
     which = f"{CONTAINERS},namespace={namespace},pod={name}"
-    found = _read_containers(store, (*_PARTS, _SWAP), which, at)
-    values = {(container_of(one.labels), one.labels["__name__"]): round(one.value) for one in found}
+    samples = _read_containers(store, (*_PARTS, _SWAP), which, at)
+    values = {(container_of(item.labels), item.labels["__name__"]): round(item.value) for item in samples}
 
     def parts(container: str) -> MemoryParts | None:
-        whole, anon, cache, *files = (values.get(((pod, container), one), -1) for one in _PARTS)
+        whole, anon, cache, *files = (values.get(((pod, container), metric), -1) for metric in _PARTS)
         if min(whole, anon, cache, *files) < 0:
             return None
         swap, kernel = values.get(((pod, container), _SWAP)), max(whole - anon - cache, 0)
@@ -199,7 +202,7 @@ def with_parts(store: Prometheus, pod: PodKey, usage: PodUsage, at: float | None
 
     amounts = ((name, usage.of(name) or ContainerUsage(0)) for name in usage.names)
     return msgspec.structs.replace(
-        usage, amounts=tuple(one._replace(parts=parts(name)) for name, one in amounts)
+        usage, amounts=tuple(amount._replace(parts=parts(name)) for name, amount in amounts)
     )
 
 
@@ -234,10 +237,10 @@ def _usage(by_metric: Mapping[str, Mapping[ContainerKey, float]], timestamp: str
     pods: dict[PodKey, dict[str, ContainerUsage]] = {}
     working_sets, *others = (by_metric[name] for name in _MEMORY)
     for key, value in working_sets.items():
-        rss, swap = (int(one[key]) if key in one else None for one in others)
+        rss, swap = (int(amounts[key]) if key in amounts else None for amounts in others)
         pods.setdefault(key[0], {})[key[1]] = ContainerUsage(int(value), rss, swap)
     origin = UsageOrigin.PROMETHEUS
-    return {key: PodUsage.of_containers(found, origin, timestamp) for key, found in pods.items()}
+    return {key: PodUsage.of_containers(containers, origin, timestamp) for key, containers in pods.items()}
 
 
 class UsageHistory:
@@ -297,7 +300,11 @@ class UsageHistory:
         most = self._over_time("max", end)
         p99 = self._amounts(WORKING_SET, "p99", end)
         lines, drawn = self._growth(end)
-        throttled = self._throttled(end)
+        # In which share of the last hour's CPU periods limits held containers back, where it is much.
+        names = (f"container_cpu_cfs_{name}_total" for name in ("throttled_periods", "periods"))
+        part, whole = (f"increase({select(self._store, [name], CONTAINERS)}[{_HOUR}s])" for name in names)
+        much = self._store.query(f"max by ({BY}) ({part} / {whole}) > {_MUCH_THROTTLED}", end)
+        throttled = by_container(much)
         containers = {
             (key, name): ContainerHistory(
                 (pod.of(name) or ContainerUsage(0)).kernel_bytes,
@@ -322,21 +329,15 @@ class UsageHistory:
         )
         return by_container(self._store.query(f"max by ({BY}) ({function})", end))
 
-    def _throttled(self, end: float) -> dict[ContainerKey, float]:
-        """In which share of the last hour's CPU periods limits held containers back, where it is much."""
-        names = (f"container_cpu_cfs_{name}_total" for name in ("throttled_periods", "periods"))
-        part, whole = (f"increase({select(self._store, [name], CONTAINERS)}[{_HOUR}s])" for name in names)
-        return by_container(self._store.query(f"max by ({BY}) ({part} / {whole}) > {_MUCH_THROTTLED}", end))
-
     def _growth(
         self, end: float
     ) -> tuple[dict[ContainerKey, tuple[float, bool]], Mapping[PodKey, Sequence[int]]]:
         """Bytes a second of what grows in a straight line and whether it is a leak; `History.lines`."""
         seconds = min(self._over, _DAY)
         expression = f"max by ({BY}) ({select(self._store, [WORKING_SET], CONTAINERS)})"
-        found = self._store.query_range(expression, end - seconds, end, seconds / _POINTS)
-        named = [(key, one.points) for one in found if (key := container_of(one.labels)) is not None]
-        grows = {key: one for key, points in named if (one := growth_line(points)) is not None}
+        lines = self._store.query_range(expression, end - seconds, end, seconds / _POINTS)
+        named = [(key, line.points) for line in lines if (key := container_of(line.labels)) is not None]
+        grows = {key: line for key, points in named if (line := growth_line(points)) is not None}
         return grows, _drawn(named, end, seconds)
 
 
