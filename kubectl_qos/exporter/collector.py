@@ -75,10 +75,10 @@ class ClusterSamples:
         ]
         for name in names:
             pods = by_node.get(name, ())
-            known = snapshot.nodes.get(name), snapshot.kubelets.get(name)
-            made_from = (*known, snapshot.usage, snapshot.node_usage, snapshot.server_version, scope)
+            own = snapshot.nodes.get(name), snapshot.kubelets.get(name)
+            made_from = (*own, snapshot.usage, snapshot.node_usage, snapshot.server_version, scope)
             node = self._nodes.get(name)
-            is_same = node is not None and _are_same(node.pods, pods)
+            is_same = node is not None and len(node.pods) == len(pods) and all(map(is_, node.pods, pods))
             if node is None or not is_same or not all(map(is_, node.made_from, made_from)):
                 samples = node_samples(snapshot, name, scope, self._per_pod, profiles)
                 computed += 1
@@ -97,10 +97,6 @@ class ClusterSamples:
         for place, family in enumerate(FAMILIES):
             yield family, b"".join([node.samples[place] for node in nodes])
         yield KILLS, self._kill_samples
-
-
-def _are_same(before: Sequence[Pod], pods: Sequence[Pod]) -> bool:
-    return before is pods or (len(before) == len(pods) and all(map(is_, before, pods)))
 
 
 class KillCounter:
@@ -124,7 +120,10 @@ class KillCounter:
         """Count what is new on a node whose pods have changed."""
         pods = snapshot.by_node().get(node, ())
         same = {id(pod) for pod in before}
-        changed = {id(pod) for pod in pods if id(pod) not in same and _may_have_died(pod)}
+        ended = (
+            pod for pod in pods if pod.status.reason or any(run.ends for run in pod.status.every_container)
+        )
+        changed = {id(pod) for pod in ended if id(pod) not in same}
         left = {(pod.namespace, pod.name) for pod in pods}
         self.forget(pod for pod in before if (pod.namespace, pod.name) not in left)
         if not changed:
@@ -147,10 +146,6 @@ class KillCounter:
             del self._seen[key]
         if gone:
             self._counts = {key: count for key, count in self._counts.items() if key[1:3] not in gone}
-
-
-def _may_have_died(pod: Pod) -> bool:
-    return bool(pod.status.reason) or any(status.ends for status in pod.status.every_container)
 
 
 class Exporter:

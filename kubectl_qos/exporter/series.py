@@ -119,7 +119,7 @@ def node_samples(
             if value is not None:
                 both = f"{node},{more}" if more else node
                 lines[family].append(sample(_BY_NAME[family], both, value))
-    return tuple("".join(found).encode() for found in lines.values())
+    return tuple("".join(family_lines).encode() for family_lines in lines.values())
 
 
 _BY_NAME: Final = {family.name: family for family in FAMILIES}

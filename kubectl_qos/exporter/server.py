@@ -56,12 +56,12 @@ class WebConfig:
         """Whether the password of a user is right."""
         import bcrypt
 
-        known = self.users.get(user, _UNKNOWN_USER)
-        key = hashlib.sha256(f"{user}\0{known}\0{password}".encode()).digest()
+        password_hash = self.users.get(user, _UNKNOWN_USER)
+        key = hashlib.sha256(f"{user}\0{password_hash}\0{password}".encode()).digest()
         if key not in self.checked:
             if len(self.checked) > 1000:  # somebody tries passwords
                 self.checked.clear()
-            is_right = bcrypt.checkpw(password.encode()[:_BCRYPT_BYTES], known.encode())
+            is_right = bcrypt.checkpw(password.encode()[:_BCRYPT_BYTES], password_hash.encode())
             self.checked[key] = is_right and user in self.users
         return self.checked[key]
 
@@ -149,11 +149,11 @@ class WebConfigFile:
             raise self._error(f"client_auth_type {raw['client_auth_type']} needs client_ca_file")
         return context
 
-    def _choice(self, known: Mapping[str, Any], raw: Mapping[str, Any], key: str, default: str) -> Any:
+    def _choice(self, values: Mapping[str, Any], raw: Mapping[str, Any], key: str, default: str) -> Any:
         text = str(raw.get(key) or default)
-        if text not in known:
-            raise self._error(f"{key} {text} is not supported", f"write {', '.join(filter(None, known))}")
-        return known[text]
+        if text not in values:
+            raise self._error(f"{key} {text} is not supported", f"write {', '.join(filter(None, values))}")
+        return values[text]
 
     def _error(self, sentence: str, hint: str = "") -> QosError:
         return UsageError(f"{self._path}: {sentence}", hint=hint)
@@ -191,9 +191,10 @@ class Server(ThreadingHTTPServer):
         self.web_config = web_config
         self.scrapes = threading.BoundedSemaphore(MAX_SCRAPES)
         try:
-            found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+            flags = socket.AI_PASSIVE
+            addresses = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=flags)
             # Without a host every address: the IPv6 socket takes IPv4 too.
-            self.address_family, _, _, _, address = max(found) if not host else found[0]
+            self.address_family, _, _, _, address = max(addresses) if not host else addresses[0]
             super().__init__((str(address[0]), port), _Handler)
         except OSError as error:
             raise QosError(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
