@@ -75,7 +75,7 @@ class ObjectApi:
         self.events = sorted(events, key=place)
         self.metrics = None if metrics is None else sorted(metrics, key=place)
         self.node_metrics = None if node_metrics is None else list(node_metrics)
-        self.limits = [dict(found) for found in limits]
+        self.limits = [dict(raw) for raw in limits]
         self.others = dict(others or {})
         self.absent = {"verticalpodautoscalers.autoscaling.k8s.io"}
         self.lock = threading.RLock()
@@ -98,28 +98,29 @@ class ObjectApi:
         """A copy of a pod or workload; what is stored is replaced, and never changed."""
         return copy.deepcopy(self._at(api_path(kind, namespace, name)))
 
-    def save(self, found: Json) -> dict[str, Any]:
+    def save(self, raw: Json) -> dict[str, Any]:
         """Store a copy of a pod or workload under a new revision."""
         with self.lock:
-            return self._put(object_path(found), copy.deepcopy(dict(found)))
+            return self._put(object_path(raw), copy.deepcopy(dict(raw)))
 
-    def save_node(self, found: Json) -> None:
+    def save_node(self, node: Json) -> None:
         """Store a node under a new revision."""
         with self.lock:
             self.revision += 1
-            self.nodes = [found if place(one) == place(found) else one for one in self.nodes]
+            self.nodes = [node if place(old) == place(node) else old for old in self.nodes]
 
     def remove(self, kind: str, namespace: str, name: str) -> None:
         """Delete a pod or workload."""
         with self.lock:
             path = api_path(kind, namespace, name)
-            self.pods = [one for one in self.pods if object_path(one) != path]
+            self.pods = [pod for pod in self.pods if object_path(pod) != path]
             self.others.pop(path, None)
             self.revision += 1
 
     def creation_refusal(self, pod: Json) -> str:
         """Why a pod of a template is refused, in the server's words, or empty."""
-        metadata = {key: one for key, one in pod["metadata"].items() if key != "uid"}  # it is not counted yet
+        # Without a UID quotas do not count it as one that is there already.
+        metadata = {key: value for key, value in pod["metadata"].items() if key != "uid"}
         new = {**pod, "metadata": metadata}
         refused = self._refusal_of(new, new, StrategyKind.RECREATE)
         return refused.message if refused is not None else ""
@@ -152,10 +153,10 @@ class ObjectApi:
         if match["name"]:
             return _one(resource, objects, match["namespace"], match["name"])
         chosen = [
-            found
-            for found in objects
-            if match["namespace"] in {None, found["metadata"].get("namespace")}
-            and has_fields(found, query.get("fieldSelector", ""))
+            raw
+            for raw in objects
+            if match["namespace"] in {None, raw["metadata"].get("namespace")}
+            and has_fields(raw, query.get("fieldSelector", ""))
         ]
         return self.list_reply(resource, chosen, query)
 
@@ -166,14 +167,14 @@ class ObjectApi:
         if resource in lists:
             return lists[resource]
         if resource == "namespaces":
-            names = {found["metadata"]["namespace"] for found in self.pods}
+            names = {pod["metadata"]["namespace"] for pod in self.pods}
             return [{"metadata": {"name": name}} for name in names]
         if resource == "pods.metrics.k8s.io":
             return self.metrics
         if resource == "nodes.metrics.k8s.io":
             return self.node_metrics
         kind = _KINDS.get(resource)
-        return None if kind is None else [found for found in self.limits if found["kind"] == kind]
+        return None if kind is None else [raw for raw in self.limits if raw["kind"] == kind]
 
     def list_revision(self) -> str:
         """The resourceVersion of a list."""
@@ -191,17 +192,17 @@ class ObjectApi:
         path = path.removesuffix(f"/{RESIZE}")
         if content_type != CONTENT_TYPE:
             return refusal(415, "UnsupportedMediaType", "415: Unsupported Media Type")
-        held = self._at(path)
-        if held is None:
+        stored = self._at(path)
+        if stored is None:
             return refusal(404, "NotFound", f'{resource_at(path)} "{last_segment(path)}" not found')
         patch = json.loads(body)
-        stale = _stale(path, held, patch.get("metadata", {}))
+        stale = _stale(path, stored, patch.get("metadata", {}))
         if stale:
             return refusal(409, "Conflict", stale)
-        new = patched(held, {key: value for key, value in patch.items() if key != "metadata"})
+        new = patched(stored, {key: value for key, value in patch.items() if key != "metadata"})
         self.admit(new)
         strategy = StrategyKind.IN_PLACE if subresource else StrategyKind.TEMPLATE
-        refused = self._refusal_of(held, new, strategy) if held["spec"] != new["spec"] else None
+        refused = self._refusal_of(stored, new, strategy) if stored["spec"] != new["spec"] else None
         if refused is not None:
             return refusal(*refused)
         manager, dry = query.get("fieldManager", "unknown"), query.get("dryRun") == "All"
@@ -214,17 +215,17 @@ class ObjectApi:
             if limits:
                 container["resources"]["requests"] = limits | container["resources"].get("requests", {})
 
-    def _refusal_of(self, held: Json, new: Json, strategy: StrategyKind) -> ServerRefusal | None:
+    def _refusal_of(self, stored: Json, new: Json, strategy: StrategyKind) -> ServerRefusal | None:
         kind, namespace = str(new["kind"]), new["metadata"].get("namespace")
-        near = [one for one in self.limits if one["metadata"].get("namespace") == namespace]
+        near = [raw for raw in self.limits if raw["metadata"].get("namespace") == namespace]
         ranges, quotas = convert_all(near, LIMIT_RANGES), convert_all(near, QUOTAS)
-        old = decode_pod(kind, held)
-        target = ChangedObject(held, old, decode_pod(kind, new), ())
-        related = RelatedObjects(held, limit_ranges=ranges, quotas=quotas)
+        old = decode_pod(kind, stored)
+        target = ChangedObject(stored, old, decode_pod(kind, new), ())
+        related = RelatedObjects(stored, limit_ranges=ranges, quotas=quotas)
         return change_refusal(target, related, self._setup(old.node_name), strategy)
 
     def _setup(self, node: str) -> NodeSetup:
-        nodes = {one["metadata"]["name"]: convert(one, NodeObject) for one in self.nodes}
+        nodes = {raw["metadata"]["name"]: convert(raw, NodeObject) for raw in self.nodes}
         return Snapshot(nodes=nodes, server_version=self._version).setup(node)
 
     def store(
@@ -238,13 +239,13 @@ class ObjectApi:
         dry: bool = False,
     ) -> dict[str, Any]:
         """The object as it is stored after a patch of a manager, or as it would be."""
-        held = self._at(path)
-        assert held is not None
-        if _without_metadata(new) == _without_metadata(held):
-            return held
+        stored = self._at(path)
+        assert stored is not None
+        if _without_metadata(new) == _without_metadata(stored):
+            return stored
         new = copy.deepcopy(new)
-        if new.get("spec") != held.get("spec"):
-            new["metadata"]["generation"] = held["metadata"].get("generation", 1) + 1
+        if new.get("spec") != stored.get("spec"):
+            new["metadata"]["generation"] = stored["metadata"].get("generation", 1) + 1
         _manage(new["metadata"], patch, {"manager": manager, "subresource": subresource, "time": self.now})
         return new if dry else self._put(path, new)
 
@@ -252,7 +253,7 @@ class ObjectApi:
         self.revision += 1
         new["metadata"]["resourceVersion"] = str(self.revision)
         if "/pods/" in path:
-            self.pods = sorted([*(one for one in self.pods if object_path(one) != path), new], key=place)
+            self.pods = sorted([*(pod for pod in self.pods if object_path(pod) != path), new], key=place)
         else:
             self.others[path] = new
         return new
@@ -260,7 +261,7 @@ class ObjectApi:
     def _at(self, path: str) -> dict[str, Any] | None:
         if path in self.others:
             return dict(self.others[path])
-        return next((dict(found) for found in self.pods if object_path(found) == path), None)
+        return next((dict(pod) for pod in self.pods if object_path(pod) == path), None)
 
 
 def refusal(code: int, reason: str, message: str) -> Reply:
@@ -282,10 +283,10 @@ def list_page(resource: str, items: Iterable[Json], metadata: Json) -> Reply:
 
 
 def _one(resource: str, objects: Iterable[Json], namespace: str | None, name: str) -> Reply:
-    for found in objects:
-        metadata = found["metadata"]
+    for raw in objects:
+        metadata = raw["metadata"]
         if metadata["name"] == name and metadata.get("namespace") == namespace:
-            return _json(found)
+            return _json(raw)
     return refusal(404, "NotFound", f'{resource} "{name}" not found')
 
 
@@ -300,31 +301,31 @@ def resource_of(match: re.Match[str]) -> str:
     return f"{match['resource']}.{group}" if group else match["resource"]
 
 
-def place(found: Json) -> tuple[str, str]:
+def place(raw: Json) -> tuple[str, str]:
     """The namespace and name, by which lists are ordered."""
-    return found["metadata"].get("namespace", ""), found["metadata"]["name"]
+    return raw["metadata"].get("namespace", ""), raw["metadata"]["name"]
 
 
-def without_kind(found: Json) -> dict[str, Any]:
+def without_kind(raw: Json) -> dict[str, Any]:
     """Items of a list say neither kind nor apiVersion."""
-    return {name: value for name, value in found.items() if name not in {"kind", "apiVersion"}}
+    return {name: value for name, value in raw.items() if name not in {"kind", "apiVersion"}}
 
 
-def has_fields(found: Json, selector: str) -> bool:
+def has_fields(raw: Json, selector: str) -> bool:
     """Whether an object is one that a field selector selects."""
     for term in filter(None, selector.split(",")):
         path, value = term.split("=")
         *outer, last = path.split(".")
-        if nested(found, *outer).get(last, "") != value:
+        if nested(raw, *outer).get(last, "") != value:
             return False
     return True
 
 
-def patched(held: Any, patch: Any) -> Any:
+def patched(old: Any, patch: Any) -> Any:
     """A strategic merge patch: maps merged, null removes, lists of named things merged by name."""
-    if not isinstance(patch, Mapping) or not isinstance(held, Mapping):
+    if not isinstance(patch, Mapping) or not isinstance(old, Mapping):
         return _without_nulls(patch)
-    new = dict(copy.deepcopy(dict(held)))
+    new = dict(copy.deepcopy(dict(old)))
     for key, value in patch.items():
         if value is None:
             new.pop(key, None)
@@ -337,24 +338,24 @@ def patched(held: Any, patch: Any) -> Any:
 
 def _without_nulls(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {key: _without_nulls(one) for key, one in value.items() if one is not None}
+        return {key: _without_nulls(part) for key, part in value.items() if part is not None}
     return copy.deepcopy(value)
 
 
-def _merged(held: list[Any], patch: list[Any]) -> list[Any]:
-    by_name = {one["name"]: one for one in held}
-    for one in patch:
-        by_name[one["name"]] = patched(by_name.get(one["name"], {}), one)
+def _merged(old: list[Any], patch: list[Any]) -> list[Any]:
+    by_name = {item["name"]: item for item in old}
+    for item in patch:
+        by_name[item["name"]] = patched(by_name.get(item["name"], {}), item)
     return list(by_name.values())
 
 
-def _stale(path: str, held: Json, metadata: Json) -> str:
+def _stale(path: str, stored: Json, metadata: Json) -> str:
     """Why a patch is of another object, or of an earlier version of it."""
-    cannot = f'Operation cannot be fulfilled on {resource_at(path)} "{held["metadata"]["name"]}": '
-    if metadata.get("uid") not in {None, held["metadata"]["uid"]}:
-        wanted, found = metadata["uid"], held["metadata"]["uid"]
-        return f"{cannot}Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
-    if metadata.get("resourceVersion") not in {None, held["metadata"]["resourceVersion"]}:
+    cannot = f'Operation cannot be fulfilled on {resource_at(path)} "{stored["metadata"]["name"]}": '
+    if metadata.get("uid") not in {None, stored["metadata"]["uid"]}:
+        wanted, actual = metadata["uid"], stored["metadata"]["uid"]
+        return f"{cannot}Precondition failed: UID in precondition: {wanted}, UID in object meta: {actual}"
+    if metadata.get("resourceVersion") not in {None, stored["metadata"]["resourceVersion"]}:
         return (
             f"{cannot}the object has been modified; please apply your changes to the latest version and try"
             " again"
@@ -369,26 +370,26 @@ def _manage(metadata: dict[str, Any], patch: Json, by: Json) -> None:
         entry | {"fieldsV1": _less(entry["fieldsV1"], fields)} for entry in metadata.get("managedFields", [])
     ]
     who = "manager", "subresource"
-    same: Json = next((one for one in entries if all(one.get(key, "") == by[key] for key in who)), {})
+    same: Json = next((old for old in entries if all(old.get(key, "") == by[key] for key in who)), {})
     entry = {"manager": "", "operation": "Update", "fieldsType": "FieldsV1"}
-    entry |= {key: one for key, one in by.items() if one}
+    entry |= {key: text for key, text in by.items() if text}
     entry["fieldsV1"] = patched(same.get("fieldsV1", {}), fields)
-    metadata["managedFields"] = [*(one for one in entries if one is not same), entry]
+    metadata["managedFields"] = [*(old for old in entries if old is not same), entry]
 
 
 def _fields(value: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, one in value.items() if isinstance(value, Mapping) else ():
-        if key in _BY_NAME and isinstance(one, list):
-            found[f"f:{key}"] = {
+    fields: dict[str, Any] = {}
+    for key, inner in value.items() if isinstance(value, Mapping) else ():
+        if key in _BY_NAME and isinstance(inner, list):
+            fields[f"f:{key}"] = {
                 f"k:{json.dumps({'name': item['name']}, separators=(',', ':'))}": _fields(
                     {name: part for name, part in item.items() if name != "name"}
                 )
-                for item in one
+                for item in inner
             }
-        elif one is not None:
-            found[f"f:{key}"] = _fields(one)
-    return found
+        elif inner is not None:
+            fields[f"f:{key}"] = _fields(inner)
+    return fields
 
 
 def _less(fields: Json, taken: Json) -> dict[str, Any]:

@@ -60,23 +60,25 @@ class Kubelets:
         world, generation = self._world, raw["metadata"]["generation"]
         pod, snapshot = convert(raw, Pod), world.snapshot()
         setup = snapshot.setup(pod.node_name)
-        others = [one for one in snapshot.by_node()[pod.node_name] if one.name != pod.name]
+        others = [other for other in snapshot.by_node()[pod.node_name] if other.name != pod.name]
         old, wanted = running_pod(pod, setup.release), default_pod(pod, setup.release)
         outcome = resize_outcome(old, wanted, setup, others, snapshot.usage_of(pod))
         is_new = generation != raw["status"]["observedGeneration"]
         new = copy.deepcopy(dict(raw))
         status = new["status"] | {"observedGeneration": generation}
-        conditions = [one for one in nested_list(new, "status", "conditions") if one["type"] not in _RESIZE]
+        conditions = [
+            item for item in nested_list(new, "status", "conditions") if item["type"] not in _RESIZE
+        ]
         new["status"] = status
         status["conditions"] = conditions
         if outcome.answer is ResizeStatus.ACTUATED and not is_new:
             del self._due[object_path(raw)]
             has_fix = setup.release.has(Change.RESIZE_OF_STARTING_CONTAINER)
-            for container, one in container_statuses(new):
-                if "running" in one.get("state", {}):
-                    report_resources(one, container)
+            for container, container_status in container_statuses(new):
+                if "running" in container_status.get("state", {}):
+                    report_resources(container_status, container)
                     self.kept_limits.pop(object_path(raw), None)
-                elif not has_fix and (limit := memory_limit(one)) is not None:
+                elif not has_fix and (limit := memory_limit(container_status)) is not None:
                     self.kept_limits.setdefault(object_path(raw), limit)
             world.event(new, "ResizeCompleted", "Pod resize completed")
         else:
@@ -146,7 +148,7 @@ class Controllers:
             return failure
         self._start(new, old)
         world.api.remove("Pod", namespace, old_name)
-        world.members[path] = [name if one == old_name else one for one in world.members[path]]
+        world.members[path] = [name if member == old_name else member for member in world.members[path]]
         self.replaced.append((old, world.api.save(new)))
         assigned = f"Successfully assigned {namespace}/{name} to {placed.get('nodeName', '')}"
         world.event(new, "Scheduled", assigned, component="default-scheduler")
@@ -184,12 +186,12 @@ class Controllers:
         for key in ("containers", "initContainers"):
             new["status"][f"{key.removesuffix('s')}Statuses"] = [
                 {
-                    "name": one["name"],
-                    "state": states.get(one["name"], {"running": {}}),
+                    "name": container["name"],
+                    "state": states.get(container["name"], {"running": {}}),
                     "restartCount": 0,
-                    "containerID": f"containerd://{world.digest(pod.metadata.uid, one['name'])}",
+                    "containerID": f"containerd://{world.digest(pod.metadata.uid, container['name'])}",
                 }
-                for one in new["spec"].get(key) or ()
+                for container in new["spec"].get(key) or ()
             ]
         for container, status in container_statuses(new):
             if "running" in status["state"]:

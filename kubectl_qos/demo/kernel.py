@@ -99,7 +99,9 @@ class Kernels:
         above = literal(pod_name(pod.metadata.uid, qos, kubelet), kubelet.cgroup_driver)
         path = container_path(above, status["containerID"], kubelet, "")
         adjs = PodAdj(running, qos, setup.node.memory_capacity_bytes, setup.release)
-        adj = next(adjs.steps_for(one).adj for one in all_containers(running) if one.name == status["name"])
+        adj = next(
+            adjs.steps_for(item).adj for item in all_containers(running) if item.name == status["name"]
+        )
         return Process(pod.name.partition("-")[0], self.pid(path), adj, used_bytes, path, above)
 
     def pid(self, path: str) -> int:
@@ -110,20 +112,20 @@ class Kernels:
         """Report a container that is killed at its limit, or at that of its pod."""
         pod = convert(raw, PodObject)
         setup = self._world.snapshot().setup(pod.node_name)
-        one, kib = self.process(raw, status, limit_bytes), limit_bytes // _KIB
+        process, kib = self.process(raw, status, limit_bytes), limit_bytes // _KIB
         of_pod = memory_limits(pod, status["name"], setup).is_of_pod
-        full = one.pod_path if of_pod else one.path
+        full = process.pod_path if of_pod else process.path
         self._print(
             pod.node_name,
-            *one.invoked(),
+            *process.invoked(),
             f"memory: usage {kib}kB, limit {kib}kB, failcnt 18",
             "swap: usage 0kB, limit 0kB, failcnt 0",
             f"Memory cgroup stats for {full}:",
             *_HEADER,
             *([_PAUSE] if of_pod else []),
-            one.task,
-            one.chosen("CONSTRAINT_MEMCG", one, f"oom_memcg={full}"),
-            *one.killed("Memory cgroup out of memory"),
+            process.task,
+            process.chosen("CONSTRAINT_MEMCG", process, f"oom_memcg={full}"),
+            *process.killed("Memory cgroup out of memory"),
         )
 
     def node_full(self, node: str, invoker: Process, victim: Process, others: Iterable[Process]) -> None:
@@ -133,7 +135,7 @@ class Kernels:
             *invoker.invoked(),
             "Mem-Info:",
             *_HEADER,
-            *(one.task for one in sorted({invoker, victim, *others}, key=lambda one: one.pid)),
+            *(process.task for process in sorted({invoker, victim, *others}, key=lambda item: item.pid)),
             victim.chosen("CONSTRAINT_NONE", invoker, "global_oom"),
             *victim.killed("Out of memory"),
         )

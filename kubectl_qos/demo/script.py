@@ -101,9 +101,9 @@ class Script:
         self.version = (0, 0)
         self._kubelets, self._controllers = Kubelets(self.world), Controllers(self.world)
         self._used = {
-            Container(*place(sample), one["name"]): Quantity.parse(one["usage"]["memory"]).value()
+            Container(*place(sample), container["name"]): Quantity.parse(container["usage"]["memory"]).value()
             for sample in self.world.api.metrics or ()
-            for one in sample["containers"]
+            for container in sample["containers"]
         }
         self._first = dict(self._used)
         self.killed_at: dict[Container, str] = {}
@@ -168,11 +168,11 @@ class Script:
     def _by_node(self) -> dict[str, list[Container]]:
         """The running containers of each node."""
         nodes = {place(raw): raw["spec"].get("nodeName", "") for raw in self.world.api.pods}
-        found: dict[str, list[Container]] = {raw["metadata"]["name"]: [] for raw in self.world.api.nodes}
+        by_node: dict[str, list[Container]] = {raw["metadata"]["name"]: [] for raw in self.world.api.nodes}
         for container in self._used:
             if container not in self._starts:
-                found[nodes[container[:2]]].append(container)
-        return found
+                by_node[nodes[container[:2]]].append(container)
+        return by_node
 
     def _watch_nodes(self) -> None:
         """Kill on nodes that are full, and evict from those that nearly are."""
@@ -180,7 +180,7 @@ class Script:
         if second == BACKUP_AT or BACKUP_NODE in self._own:
             self._own[BACKUP_NODE] = self._own.get(BACKUP_NODE, 0) + _BACKUP_RATE
         for name, containers in self._by_node().items():
-            pods, own = sum(self._used[one] for one in containers), self._own.get(name, 0)
+            pods, own = sum(self._used[container] for container in containers), self._own.get(name, 0)
             capacity = self._capacities[name]
             if pods + own >= capacity:
                 self._fill(name, containers)
@@ -203,9 +203,10 @@ class Script:
         if killed not in containers:  # it has ended since the last sample
             return
         processes = {}
-        for one in containers:
-            raw = self._pod(one)
-            processes[one] = self._kernels.process(raw, _status_of(raw, one.name), self._used[one])
+        for container in containers:
+            raw = self._pod(container)
+            status = _status_of(raw, container.name)
+            processes[container] = self._kernels.process(raw, status, self._used[container])
         process, own = processes[killed], self._own.pop(node, 0)
         invoker = Process(_BACKUP, self._kernels.pid(_BACKUP), 0, own) if own else process
         self._kernels.node_full(node, invoker, process, processes.values())
@@ -222,12 +223,12 @@ class Script:
             return
         raw, amount = self._pod(Container(*victim.key, "")), max(100 * _MIB + left, 0) // _KIB
         message = f"The node was low on resource: memory. Threshold quantity: 100Mi, available: {amount}Ki. "
-        for one in raw["spec"]["containers"]:
-            request = one.get("resources", {}).get("requests", {}).get("memory", "0")
-            used = self._used.get(Container(*victim.key, one["name"]), 0)
+        for container in raw["spec"]["containers"]:
+            request = container.get("resources", {}).get("requests", {}).get("memory", "0")
+            used = self._used.get(Container(*victim.key, container["name"]), 0)
             if used > Quantity.parse(request).value():
                 message += (
-                    f"Container {one['name']} was using {used // _KIB}Ki, request is {request},"
+                    f"Container {container['name']} was using {used // _KIB}Ki, request is {request},"
                     " has larger consumption of memory. "
                 )
         disrupted = {"type": DISRUPTION_TARGET, "status": "True", "reason": BY_KUBELET, "message": message}
@@ -235,8 +236,8 @@ class Script:
         raw["status"].setdefault("conditions", []).append(disrupted)
         self._fail(raw, {"exitCode": 143, "reason": "Error"}, {"reason": EVICTED, "message": message})
         self.world.event(raw, EVICTED, message)
-        for one in raw["spec"]["containers"]:
-            self.world.event(raw, "Killing", f"Stopping container {one['name']}", container=one["name"])
+        for name in [container["name"] for container in raw["spec"]["containers"]]:
+            self.world.event(raw, "Killing", f"Stopping container {name}", container=name)
 
     def _fail(self, raw: dict[str, Any], end: Json, why: Json) -> None:
         """A pod whose containers are not started again."""
@@ -247,9 +248,9 @@ class Script:
                 times = {"startedAt": status["state"]["running"]["startedAt"], "finishedAt": self.world.now}
                 status["state"] = {"terminated": {**end, **times, "containerID": status["containerID"]}}
         self.world.api.save(raw)
-        self._used = {one: used for one, used in self._used.items() if one[:2] != pod}
-        for one in [one for one in self._starts if one[:2] == pod]:
-            del self._starts[one]
+        self._used = {container: used for container, used in self._used.items() if container[:2] != pod}
+        for container in [container for container in self._starts if container[:2] == pod]:
+            del self._starts[container]
 
     def _node(self, name: str) -> Json:
         return next(raw for raw in self.world.api.nodes if raw["metadata"]["name"] == name)
@@ -265,7 +266,7 @@ class Script:
             return
         word = "Insufficient" if is_low else "Sufficient"
         raw = copy.deepcopy(dict(self._node(name)))
-        (condition,) = (one for one in raw["status"]["conditions"] if one["type"] == "MemoryPressure")
+        condition = next(item for item in raw["status"]["conditions"] if item["type"] == "MemoryPressure")
         condition["status"], condition["reason"] = str(is_low), f"KubeletHas{word}Memory"
         condition["message"] = f"kubelet has {word.lower()} memory available"
         condition["lastTransitionTime"] = self.world.now
@@ -275,7 +276,7 @@ class Script:
     def _measure(self) -> None:
         """A new sample: what creeps, and of the others a quarter, a percent more or less than at first."""
         pods: dict[tuple[str, str], list[Json]] = {}
-        for container in [one for one in self._used if one not in self._starts]:
+        for container in [container for container in self._used if container not in self._starts]:
             digest = int(self.world.digest(container, self.world.second)[:4], 16)
             if container.creep is None and digest % 4 == 0:
                 self._used[container] = self._first[container] * (1000 + digest // 4 % 21 - 10) // 1000
@@ -292,7 +293,7 @@ class Script:
             for (namespace, name), containers in sorted(pods.items())
         ]
         whole = {
-            node: self._own.get(node, 0) + sum(self._used[one] for one in containers)
+            node: self._own.get(node, 0) + sum(self._used[container] for container in containers)
             for node, containers in self._by_node().items()
         }
         self.world.api.node_metrics = [
@@ -310,12 +311,12 @@ class Script:
     def _take_over(self) -> None:
         """New pods begin with some of the memory of those that they replace."""
         for old, new in self._controllers.replaced:
-            gone = [one for one in self._used if one[:2] == place(old)]
-            for one in gone:
-                self._starts.pop(one, None)
-                self._backoff.pop(one, None)
-            used = {one.name: (self._used.pop(one), self._first.pop(one)) for one in gone}
-            for status in [one for _, one in container_statuses(new) if "running" in one["state"]]:
+            gone = [container for container in self._used if container[:2] == place(old)]
+            for container in gone:
+                self._starts.pop(container, None)
+                self._backoff.pop(container, None)
+            used = {item.name: (self._used.pop(item), self._first.pop(item)) for item in gone}
+            for status in [status for _, status in container_statuses(new) if "running" in status["state"]]:
                 begun = Container(*place(new), status["name"])
                 now, self._first[begun] = used.get(begun.name, (_UNKNOWN, _UNKNOWN))
                 self._used[begun] = begun.creep.least if begun.creep is not None else now * 7 // 10
@@ -356,7 +357,7 @@ class Script:
         status["containerID"] = f"containerd://{world.digest(container, world.second)}"
         if not is_resizing(pod):
             report_resources(
-                status, next(one for one in raw["spec"]["containers"] if one["name"] == container.name)
+                status, next(spec for spec in raw["spec"]["containers"] if spec["name"] == container.name)
             )
         world.api.save(raw)
         world.event(raw, "Started", "Container started", container=container.name)

@@ -94,17 +94,17 @@ class LivingDemo(Source):
         for raw in api.pods:
             key = raw["metadata"]["namespace"], raw["metadata"]["name"]
             revision = raw["metadata"]["resourceVersion"]
-            known = before.get(key)
-            is_same = known is not None and known[0] == revision
-            self._decoded[key] = known if known is not None and is_same else (revision, convert(raw, Pod))
+            earlier = before.get(key)
+            is_same = earlier is not None and earlier[0] == revision
+            self._decoded[key] = earlier if earlier is not None and is_same else (revision, convert(raw, Pod))
         if api.metrics is not self._metrics:
             self._metrics = api.metrics
-            usage = usage_by_pod(convert(one, PodMetrics) for one in api.metrics or ())
-            node_usage = usage_by_node(convert(one, NodeMetrics) for one in api.node_metrics or ())
+            usage = usage_by_pod(convert(raw, PodMetrics) for raw in api.metrics or ())
+            node_usage = usage_by_node(convert(raw, NodeMetrics) for raw in api.node_metrics or ())
         nodes = self._last.nodes
         if api.nodes is not self._nodes:
             self._nodes = api.nodes
-            nodes = {one.name: one for one in (convert(raw, NodeObject) for raw in api.nodes)}
+            nodes = {node.name: node for node in (convert(raw, NodeObject) for raw in api.nodes)}
         pods = tuple(pod for _, pod in self._decoded.values())
         return replace(self._last, pods=pods, nodes=nodes, usage=usage, node_usage=node_usage)
 

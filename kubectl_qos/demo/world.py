@@ -86,13 +86,13 @@ class World:
 
     def snapshot(self) -> Snapshot:
         """Everything as rules take it."""
-        nodes = (convert(one, NodeObject) for one in self.api.nodes)
-        usage = usage_by_pod(convert(one, PodMetrics) for one in self.api.metrics or ())
+        nodes = (convert(raw, NodeObject) for raw in self.api.nodes)
+        usage = usage_by_pod(convert(raw, PodMetrics) for raw in self.api.metrics or ())
         return Snapshot(
-            tuple(convert(one, Pod) for one in self.api.pods),
-            {one.name: one for one in nodes},
+            tuple(convert(raw, Pod) for raw in self.api.pods),
+            {node.name: node for node in nodes},
             usage,
-            node_usage=usage_by_node(convert(one, NodeMetrics) for one in self.api.node_metrics or ()),
+            node_usage=usage_by_node(convert(raw, NodeMetrics) for raw in self.api.node_metrics or ()),
         )
 
     def event(
@@ -143,8 +143,8 @@ class World:
 
     def _add_owner(self, pod: dict[str, Any], owner: Json, above: list[Json]) -> None:
         kind, metadata = owner["kind"], pod["metadata"]
-        labels = {key: one for key, one in metadata["labels"].items() if key != "pod-template-hash"}
-        spec = {key: one for key, one in pod["spec"].items() if key not in _OF_ONE_POD}
+        labels = {key: value for key, value in metadata["labels"].items() if key != "pod-template-hash"}
+        spec = {key: value for key, value in pod["spec"].items() if key not in _OF_ONE_POD}
         inner: dict[str, Any] = {"metadata": {"labels": labels}, "spec": copy.deepcopy(spec)}
         for key in reversed(template_path(kind)):
             inner = {key: inner}
@@ -186,7 +186,7 @@ def owner_reference(kind: str, name: str, uid: str) -> dict[str, Any]:
 def container_statuses(pod: Json) -> Iterator[tuple[Json, dict[str, Any]]]:
     """Each container with its status, init containers and ephemeral ones too."""
     for key in ("containers", "initContainers", "ephemeralContainers"):
-        by_name = {one["name"]: one for one in pod["spec"].get(key) or ()}
+        by_name = {container["name"]: container for container in pod["spec"].get(key) or ()}
         for status in pod["status"].get(f"{key.removesuffix('s')}Statuses") or ():
             yield by_name[status["name"]], status
 
@@ -209,15 +209,16 @@ def container_log(
     `killed_at` is the limit at the end of a previous run, empty without one, None where it is that of now.
     Raises QosError without such a run.
     """
-    found = next((one for _, one in container_statuses(raw) if one["name"] == container), {})
-    state = found.get("lastState" if is_previous else "state") or {}
+    statuses = (status for _, status in container_statuses(raw))
+    status = next((status for status in statuses if status["name"] == container), {})
+    state = status.get("lastState" if is_previous else "state") or {}
     run = state.get("terminated") or state.get("running")
     if run is None:
         name = raw["metadata"]["name"]
         raise QosError(f'previous terminated container "{container}" in pod "{name}" not found')
     begin, end = parse_time(run["startedAt"]), parse_time(run.get("finishedAt")) or now
     assert begin is not None, "a run has a beginning"
-    limit = nested(found, "resources", "limits").get("memory", "") if killed_at is None else killed_at
+    limit = nested(status, "resources", "limits").get("memory", "") if killed_at is None else killed_at
     most = Quantity.parse(limit).value() if limit else None
     lines = [f"{run['startedAt']} started, {f'memory limit {limit}' if limit else 'no memory limit'}"]
     for left in range(_REPORTS - 1, 0, -1):
