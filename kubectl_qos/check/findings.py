@@ -76,8 +76,8 @@ class Subject:
         """One of our annotations, of the template or else the object; a label counts too."""
         own = self.pod.annotations.required_class if name == CLASS_MARK else self.pod.annotations.waived
         labels: Mapping[str, str] = self.pod.metadata.labels or {}
-        marks = (nested(one, side) for one in self.metadata() for side in MARKS)
-        values = [own, labels.get(name), *(str(one[name] or "") for one in marks if name in one)]
+        marks = (nested(metadata, side) for metadata in self.metadata() for side in MARKS)
+        values = [own, labels.get(name), *(str(marked[name] or "") for marked in marks if name in marked)]
         return next((value for value in values if value is not None), None)
 
     def mark_path(self, name: str) -> str:
@@ -178,7 +178,7 @@ class Case:
     @cached_property
     def limit_ranges(self) -> list[LimitRange]:
         """Those of its namespace."""
-        return [one for one in self.context.limit_ranges if one.metadata.namespace == self.pod.namespace]
+        return [item for item in self.context.limit_ranges if item.metadata.namespace == self.pod.namespace]
 
     @cached_property
     def created(self) -> Pod:
@@ -198,13 +198,13 @@ class Case:
     @cached_property
     def owners(self) -> list[Owner]:
         """Init, app and ephemeral containers, then the pod itself if it has resources."""
-        kinds = {id(one): kind for one, kind in container_kinds(self.pod, self.release)}
-        found = [
+        kinds = {id(container): kind for container, kind in container_kinds(self.pod, self.release)}
+        owners = [
             Owner(
-                one.name,
-                f"{_KIND_WORDS[kinds[id(one)]]} {one.name}".rstrip(),
+                container.name,
+                f"{_KIND_WORDS[kinds[id(container)]]} {container.name}".rstrip(),
                 f"{self.prefix}.{list_}[{index}]",
-                one.resources,
+                container.resources,
                 list_ == "ephemeralContainers",
             )
             for list_, containers in (
@@ -212,17 +212,17 @@ class Case:
                 ("containers", self.pod.containers),
                 ("ephemeralContainers", self.pod.ephemeral_containers),
             )
-            for index, one in enumerate(containers)
+            for index, container in enumerate(containers)
         ]
         if self.defaulted.spec.resources is not None:
-            found.append(Owner(POD_LEVEL, POD_LEVEL, self.prefix, self.defaulted.spec.resources))
-        return found
+            owners.append(Owner(POD_LEVEL, POD_LEVEL, self.prefix, self.defaulted.spec.resources))
+        return owners
 
     @cached_property
     def priority(self) -> int:
         """What admission computes; 0 for a class that is not known."""
-        spec, known = self.pod.spec, {**self.context.priorities, **SYSTEM_PRIORITIES}
-        return spec.priority if spec.priority is not None else known.get(spec.priority_class_name, 0)
+        spec, priorities = self.pod.spec, {**self.context.priorities, **SYSTEM_PRIORITIES}
+        return spec.priority if spec.priority is not None else priorities.get(spec.priority_class_name, 0)
 
     def hit(self, rule: RuleId, owner: Owner, field_: str = "", **facts: object) -> Hit:
         """Something about one owner."""
@@ -252,16 +252,17 @@ def select(
 
     `exceptions` are those of all settings; a finding is waived by those of its own.
     """
-    selection, known = Selection([], [], list(exceptions)), Counter(baseline)
+    selection, accepted = Selection([], [], list(exceptions)), Counter(baseline)
     for finding in findings:
-        covering = [one for one in finding.subject.settings.exceptions if _covers(one, finding, today)]
-        selection.idle[:] = [one for one in selection.idle if one not in covering]
+        own = finding.subject.settings.exceptions
+        covering = [exception for exception in own if _covers(exception, finding, today)]
+        selection.idle[:] = [exception for exception in selection.idle if exception not in covering]
         reason = waiver(finding.subject.mark(WAIVER_MARK), finding.rule)
-        reason = reason or next((one.reason for one in covering), "")
+        reason = reason or next((exception.reason for exception in covering), "")
         if reason:
             selection.waived.append((finding, reason))
-        elif known[finding.key]:
-            known[finding.key] -= 1
+        elif accepted[finding.key]:
+            accepted[finding.key] -= 1
         else:
             selection.open.append(finding)
     return selection

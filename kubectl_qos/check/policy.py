@@ -58,13 +58,13 @@ def policies(
     `messages` are the rules' sentences, with names of facts in braces. The exceptions of settings are not in
     them: a waiver is an annotation.
     """
-    for rule, found in _found(settings).items():
+    for rule, expression in _found(settings).items():
         level = settings.level(rule)
         if level is None:
             continue
         name = f"kubectl-qos-{rule.lower()}"
         waived = f"({_marked(WAIVER_MARK, _text(''))}).matches({_text(waiver_form(rule))})"
-        variables = {**_variables(settings, release), "waived": waived, "found": found}
+        variables = {**_variables(settings, release), "waived": waived, "found": expression}
         used = _used(variables, "variables.waived variables.found")
         yield {
             "apiVersion": _API,
@@ -72,7 +72,7 @@ def policies(
             "metadata": {"name": name},
             "spec": {
                 "failurePolicy": "Fail" if level is Level.ERROR else "Ignore",
-                "matchConstraints": {"resourceRules": [{**one, "apiVersions": ["v1"]} for one in _RULES]},
+                "matchConstraints": {"resourceRules": [{**match, "apiVersions": ["v1"]} for match in _RULES]},
                 "matchConditions": [{"name": "new-or-changed", "expression": _CHANGED}],
                 "variables": [
                     {"name": key, "expression": value} for key, value in variables.items() if key in used
@@ -87,7 +87,7 @@ def policies(
             },
         }
         names = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": _UNJUDGED}
-        if settings.namespaces and not any("*" in one for one in settings.namespaces):
+        if settings.namespaces and not any("*" in pattern for pattern in settings.namespaces):
             names = {**names, "operator": "In", "values": list(settings.namespaces)}
         yield {
             "apiVersion": _API,
@@ -103,8 +103,8 @@ def policies(
 
 def _used(variables: Mapping[str, str], expression: str) -> set[str]:
     """The variables that an expression needs, those of variables included."""
-    found = set(re.findall(r"\bvariables\.(\w+)", expression))
-    return found.union(*(_used(variables, variables[name]) for name in found))
+    names = set(re.findall(r"\bvariables\.(\w+)", expression))
+    return names.union(*(_used(variables, variables[name]) for name in names))
 
 
 def _message(template: str, facts: str = "variables.found[0]") -> str:
@@ -206,14 +206,14 @@ def _each(condition: str, lists: Sequence[str] = tuple(_LABELS), *, pod: bool = 
 
 
 def _odd_sizes() -> str:
-    found = []
+    hits = []
     for side in ("limits", "requests"):
         tiny = f"{_compared(f'{side}.memory', '>', 0)} && {_compared(f'{side}.memory', '<', '1Mi')}"
         many = _compared(f"{side}.cpu", ">=", MOST_CPU_MILLI // 1000)
         for name, condition, problem in ((MEMORY, tiny, ODD_MEMORY), (CPU, many, ODD_CPU)):
             texts = {"side": _text(side), "resource": _text(name), "problem": _text(problem)}
-            found.append(_each(condition, pod=True, value=f"${side}.{name}", **texts))
-    return " + ".join(found)
+            hits.append(_each(condition, pod=True, value=f"${side}.{name}", **texts))
+    return " + ".join(hits)
 
 
 def _missing_requests(resources: Sequence[str]) -> str:
@@ -247,15 +247,14 @@ def _small_limits(minimum: Quantity) -> str:
 def _other_class() -> str:
     differs = "!variables.unknown && variables.required != '' && variables.required != variables.class"
     text, no_class = _message(OTHER_CLASS, "variables"), _message(NO_CLASS, "variables")
-    known = f"variables.required in {[one.value for one in QosClass]}"
-    return f"{differs} ? [{_map(text=f'{known} ? {text} : {no_class}')}] : []"
+    is_class = f"variables.required in {[qos.value for qos in QosClass]}"
+    return f"{differs} ? [{_map(text=f'{is_class} ? {text} : {no_class}')}] : []"
 
 
 def _best_effort(least: int) -> str:
     name = "variables.spec.priorityClassName"
-    system = "".join(
-        f"has({name}) && {name} == '{known}' ? {number} : " for known, number in SYSTEM_PRIORITIES.items()
-    )
+    classes = SYSTEM_PRIORITIES.items()
+    system = "".join(f"has({name}) && {name} == '{system}' ? {value} : " for system, value in classes)
     number = f"(has(variables.spec.priority) ? variables.spec.priority : {system}0)"
     text = f"'PriorityClass ' + string({name}) : 'priority ' + string({number})"
     priority = f"(has({name}) && {name} != '' ? {text})"

@@ -247,7 +247,7 @@ def injector(metadata: Iterable[Json]) -> str | None:
 
     Empty where it says that nothing does, None where it says nothing.
     """
-    marks = [nested(one, side) for one in metadata for side in MARKS]
+    marks = [nested(raw, side) for raw in metadata for side in MARKS]
     said = [
         name if not value or str(mark[key]).lower() == value else ""
         for key, (value, name) in INJECTORS.items()
@@ -312,19 +312,20 @@ def _fits_no_node(case: Case) -> Iterator[Hit]:
         return
     nodes = [node.status.allocatable for node in case.context.snapshot.nodes.values()]
     for resource in (CPU, MEMORY):
-        known = [one[resource] for one in nodes if one is not None and resource in one]
-        if not known and resource == MEMORY and settings.node_memory_bytes is not None:
-            known = [Quantity.parse(f"{settings.node_memory_bytes >> 10}Ki")]
+        sizes = [amounts[resource] for amounts in nodes if amounts is not None and resource in amounts]
+        if not sizes and resource == MEMORY and settings.node_memory_bytes is not None:
+            sizes = [Quantity.parse(f"{settings.node_memory_bytes >> 10}Ki")]
         amount = requests.get(resource, ZERO)
-        if known and amount > max(known):
-            facts = {"resource": resource, "amount": str(amount), "largest": str(max(known))}
+        if sizes and amount > max(sizes):
+            facts = {"resource": resource, "amount": str(amount), "largest": str(max(sizes))}
             yield Hit(RuleId.FITS_NO_NODE, case.prefix, facts)
 
 
 def _limit_ranges(case: Case) -> Iterator[Hit]:
-    for one in case.limit_ranges:
-        for text in dict.fromkeys(limit_range_refusals(case.created, [one], case.release)):
-            yield Hit(RuleId.LIMIT_RANGE_REFUSES, case.prefix, {"name": one.metadata.name, "text": text})
+    for limit_range in case.limit_ranges:
+        for text in dict.fromkeys(limit_range_refusals(case.created, [limit_range], case.release)):
+            facts = {"name": limit_range.metadata.name, "text": text}
+            yield Hit(RuleId.LIMIT_RANGE_REFUSES, case.prefix, facts)
     if case.created_class is not case.qos:
         facts = {"becomes": case.created_class.value, "expected": case.qos.value}
         yield Hit(RuleId.LIMIT_RANGE_CHANGES_CLASS, case.prefix, facts)
@@ -335,10 +336,9 @@ def _release(case: Case) -> Iterator[Hit]:
     if case.context.after is None:
         return
     after = case.context.after(case.setup)
-    known = set(pod_refusals(case.defaulted, case.release))
-    refused = [
-        one for one in pod_refusals(default_pod(case.pod, after.release), after.release) if one not in known
-    ]
+    refused_now = set(pod_refusals(case.defaulted, case.release))
+    refused_then = pod_refusals(default_pod(case.pod, after.release), after.release)
+    refused = [text for text in refused_then if text not in refused_now]
     if refused and not case.is_stored:
         changes = [f"refuses it: {refused[0]}"]
     else:
@@ -409,9 +409,8 @@ def _inversions(cases: Sequence[Case]) -> Iterator[tuple[Case, Hit]]:
         ranked: list[tuple[int, int, Case]] = []
         for case in group:
             containers = profiles.profile_for(case.defaulted).containers
-            adjs = [
-                one.adj for one in containers if one.kind is not ContainerKind.INIT and one.adj is not None
-            ]
+            apps = (container for container in containers if container.kind is not ContainerKind.INIT)
+            adjs = [container.adj for container in apps if container.adj is not None]
             ranked.append((case.priority, max(adjs, default=0), case))
         ranked.sort(key=lambda row: row[0])
         safest: tuple[int, int, Case] | None = None
@@ -482,7 +481,7 @@ def check(subjects: Iterable[Subject], context: Context) -> list[Finding]:
     own = [(case, hit) for case in cases for rule in _POD_RULES for hit in rule(case)]
     refused = {id(case) for case, hit in own if hit.rule in _REFUSALS}
     hits = chain(own, _inversions(running), _quotas([case for case in running if id(case) not in refused]))
-    found: dict[object, Finding] = {}
+    findings: dict[object, Finding] = {}
     for case, hit in hits:
         level = case.settings.level(hit.rule)
         if level is not None and hit.rule not in case.settings.levels:
@@ -491,5 +490,5 @@ def check(subjects: Iterable[Subject], context: Context) -> list[Finding]:
             finding = Finding(hit.rule, level, case.subject, hit.path, hit.facts, hit.owner)
             # An object of a file is its own, whatever it is called.
             whose = None if case.is_stored else id(case.subject)
-            found.setdefault((finding.key, hit.path, tuple(hit.facts.values()), whose), finding)
-    return list(found.values())
+            findings.setdefault((finding.key, hit.path, tuple(hit.facts.values()), whose), finding)
+    return list(findings.values())

@@ -51,11 +51,11 @@ def runtime_problems(container: Json, limit_bytes: int) -> Iterator[tuple[str, s
     texts.sort(key=lambda item: _ORDER.get(item[0], 2))
     for runtime, flag, units in _FLAGS:
         pattern = re.compile(rf"(?<![\w-])(?:{flag})(\d+(?:\.\d+)?)(\w*)(?=[\s\"';]|$)")
-        found = [(name, match) for name, text in texts for match in pattern.finditer(text)]
-        if not found or runtime in seen:
+        matches = [(name, match) for name, text in texts for match in pattern.finditer(text)]
+        if not matches or runtime in seen:
             continue
         seen.add(runtime)
-        source, match = found[-1]
+        source, match = matches[-1]
         setting = match[0] if match[0].startswith(source) else f"{match[0]} in {source}"
         if units is None:
             is_half = runtime is _JAVA and limit_bytes < 2 * _LEAST_HEAP

@@ -128,8 +128,8 @@ class Settings:
 
     def required_class(self, namespace: str) -> str:
         """The class that pods of a namespace must have, of the first pattern that matches; empty for any."""
-        found = (qos for pattern, qos in self.classes.items() if fnmatchcase(namespace, pattern))
-        return next(found, "")
+        matching = (qos for pattern, qos in self.classes.items() if fnmatchcase(namespace, pattern))
+        return next(matching, "")
 
 
 def matches(patterns: Iterable[str], text: str) -> bool:
@@ -147,8 +147,8 @@ def waiver_form(rule: RuleId) -> str:
 
 def waiver(text: str | None, rule: RuleId) -> str:
     """The reason for which an annotation waives a rule; empty where it does not, or has no reason."""
-    found = re.search(waiver_form(rule), text) if text else None
-    return found[1] if found is not None else ""
+    match = re.search(waiver_form(rule), text) if text else None
+    return match[1] if match is not None else ""
 
 
 def waiver_mistakes(text: str | None) -> Iterator[str]:
