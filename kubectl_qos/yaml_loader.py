@@ -36,10 +36,10 @@ class YamlDocument(NamedTuple):
         """Line and column, from 0, of a field such as `spec.containers[0].name`, or of what there is."""
         node, mark = self.node, self.node.start_mark
         for step in _STEP.findall(path):
-            found = next((entry for entry in _entries(node) if entry[0] == step), None)
-            if found is None:
+            entry = next((entry for entry in _entries(node) if entry[0] == step), None)
+            if entry is None:
                 break
-            _, key, node = found
+            _, key, node = entry
             mark = key.start_mark
         return int(mark.line), int(mark.column)
 
@@ -51,7 +51,7 @@ class YamlDocument(NamedTuple):
             names = set()
             for name, key, value in _entries(node):
                 inner = f"{path}[{name}]" if node.id == "sequence" else f"{path}.{name}".removeprefix(".")
-                if name in names and any(node is one for one in self.repeating):
+                if name in names and any(node is mapping for mapping in self.repeating):
                     yield inner, key.start_mark.line
                 names.add(name)
                 stack.append((inner, value))

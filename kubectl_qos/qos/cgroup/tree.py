@@ -97,7 +97,9 @@ def classes(pods: Iterable[Pod], setup: NodeSetup) -> tuple[CgroupWrite, CgroupW
     cpu_milli, burstable_memory, guaranteed_memory = _sum_requests(pods, setup.release)
     kubepods_unified: dict[str, str] = {}
     burstable_unified: dict[str, str] = {}
-    if has_memory_qos(setup) or _resets_memory_qos(setup):
+    # A kubelet without the gate MemoryQoS writes zeros: the values without a policy.
+    is_reset = setup.node.cgroup_version != 1 and setup.release.has(Change.MEMORY_QOS_IS_RESET)
+    if has_memory_qos(setup) or is_reset:
         kubepods_unified, burstable_unified = class_memory_qos(guaranteed_memory, burstable_memory, setup)
     burstable_limit, best_effort_limit = _qos_reserved_limits(burstable_memory, guaranteed_memory, setup)
     unbounded = unbounded_hugepages(setup.node)
@@ -116,11 +118,6 @@ def classes(pods: Iterable[Pod], setup: NodeSetup) -> tuple[CgroupWrite, CgroupW
         CgroupWrite(names.class_name(QosClass.BEST_EFFORT, kubelet), best_effort),
         CgroupWrite(names.class_name(QosClass.BURSTABLE, kubelet), burstable),
     )
-
-
-def _resets_memory_qos(setup: NodeSetup) -> bool:
-    """Whether a kubelet without MemoryQoS writes what it would with it, and without a policy: zeros."""
-    return setup.node.cgroup_version != 1 and setup.release.has(Change.MEMORY_QOS_IS_RESET)
 
 
 def unbounded_hugepages(node: Node) -> dict[int, int]:

@@ -227,11 +227,11 @@ class _KillAnalyzer:
         """A kill of which only an event of the node is known, which names no cgroup."""
         mechanism, evidence, victim = reported_mechanism(report), [event_evidence(event)], report.victim
         pods = self._snapshot.by_node().get(report.node, ())
-        found = container_by_name(pods, victim.comm) if victim is not None else None
-        if found is None or not pod_uid(found[0]):
+        pod_and_container = container_by_name(pods, victim.comm) if victim is not None else None
+        if pod_and_container is None or not pod_uid(pod_and_container[0]):
             diagnosis = Diagnosis(mechanism, Confidence.CERTAIN, tuple(evidence), Need.KERNEL_LOG)
             return Kill(diagnosis=diagnosis, time=event.last, node=report.node, report=report)
-        pod, container = found
+        pod, container = pod_and_container
         evidence.append(Evidence(Fact.BY_NAME, {"command": report.processes[0].comm}))
         evidence += self._limits(pod, container).evidence()
         diagnosis = Diagnosis(mechanism, Confidence.POSSIBLE, tuple(evidence), Need.KERNEL_LOG)
@@ -243,7 +243,9 @@ class _KillAnalyzer:
         is_explained = False
         deaths = [*_deaths(pod, events)]
         last = [death for death in deaths if death.state == "state" and not death.is_named]
-        ended = [one for one in last if kubelet and kubelet.has_ended(one.end, runs_once=one.runs_once)]
+        ended = []
+        if kubelet is not None:
+            ended = [death for death in last if kubelet.has_ended(death.end, runs_once=death.runs_once)]
         for death in deaths:
             end, state = death.end, death.state
             reports = self._reports_of(death)
@@ -278,7 +280,10 @@ class _KillAnalyzer:
         if kubelet is not None:
             evidence += kubelet.evidence
         confidence, needs = Confidence.CERTAIN, None
-        if not _is_of_whole_container(last.report) and not _agrees(last.report, death.time):
+        tasks = [task for task in last.report.tasks if task.adj != SANDBOX_ADJ]
+        # The end of the victim is the container's where it was its only process.
+        is_whole = bool(last.report.group_kill) or len(tasks) == 1
+        if not is_whole and not _agrees(last.report, death.time):
             confidence, needs = Confidence.LIKELY, Need.WALL_CLOCK
         kill = self._death_kill(death, Diagnosis(mechanism, confidence, tuple(evidence), needs))
         kill = replace(kill, **self._report_fields(last.report, death.pod.node_name))
@@ -443,7 +448,8 @@ def _deaths(pod: Pod, events: Sequence[Event] = ()) -> Iterator[_Death]:
             is_named |= death.is_named
             yield death
         waiting = status.state.waiting if status.state is not None else None
-        of_start = [one for one in events if one.container in {status.name, ""} and oom_at_start(one.message)]
+        own = (event for event in events if event.container in {status.name, ""})
+        of_start = [event for event in own if oom_at_start(event.message)]
         messages = [waiting.message if waiting is not None else "", *(event.message for event in of_start)]
         message = next(filter(oom_at_start, messages), "")
         # After a start that failed lastState has it too, except where the runtime keeps no such container.
@@ -473,12 +479,6 @@ def _are_neighbours(other: _Death, death: _Death) -> bool:
         return False
     apart = seconds_between(other.time, death.time)
     return apart is not None and abs(apart) <= NEIGHBOUR_SECONDS
-
-
-def _is_of_whole_container(report: OomReport) -> bool:
-    """Whether the victim was the container's only process, so that its end is the container's."""
-    others = [task for task in report.tasks if task.adj != SANDBOX_ADJ]
-    return bool(report.group_kill) or len(others) == 1
 
 
 def _agrees(report: OomReport, time: str) -> bool:

@@ -41,10 +41,10 @@ def event_reports(events: Iterable[Event]) -> Iterator[tuple[Event, OomReport]]:
 
 def container_by_name(pods: Iterable[Pod], process: str) -> tuple[Pod, str] | None:
     """The only container that is called as a process, or whose workload is; None without, or with several."""
-    found = [
+    matching = [
         (pod, container.name)
         for pod in pods
         for container in all_containers(pod)
         if process in {container.name[:_LONGEST_NAME], find_workload(pod).name[:_LONGEST_NAME]}
     ]
-    return found[0] if len(found) == 1 else None
+    return matching[0] if len(matching) == 1 else None

@@ -172,9 +172,9 @@ class MemoryState:
         counters.append(("kernel memory", self.kmem_usage_kb, self.kmem_limit_kb))
         if (self.memsw_limit_kb or 0) > (self.limit_kb or 0):
             counters.append(("memory and swap together", self.memsw_usage_kb, self.memsw_limit_kb))
-        known = [(what, usage, limit) for what, usage, limit in counters if usage is not None and limit]
+        usable = [(what, usage, limit) for what, usage, limit in counters if usage is not None and limit]
         is_known = self.usage_kb is not None and bool(self.limit_kb)
-        return max(known, key=lambda counter: counter[1] / counter[2]) if is_known else None
+        return max(usable, key=lambda counter: counter[1] / counter[2]) if is_known else None
 
 
 NOTHING_PRINTED: Final = MemoryState()
@@ -332,35 +332,35 @@ class KernelLog:
 
 def distinct_reports(logs: Iterable[KernelLog]) -> list[tuple[OomReport, KernelLog]]:
     """Every report with its log, once where the logs have it more often: the one that has most of it."""
-    found: list[tuple[OomReport, KernelLog]] = []
+    distinct: list[tuple[OomReport, KernelLog]] = []
     by_victim: dict[object, list[int]] = {}
     for log in logs:
         for report in log.reports:
             victim = report.victim
             alike = by_victim.setdefault((victim.pid, victim.comm) if victim else report.chosen, [])
-            same = (place for place in alike[-_MOST_ALIKE:] if _are_same(found[place], (report, log)))
+            same = (place for place in alike[-_MOST_ALIKE:] if _are_same(distinct[place], (report, log)))
             place = next(same, None)
             if place is None:
-                alike.append(len(found))
-                found.append((report, log))
-            elif found[place][0].incomplete and not report.incomplete:
-                found[place] = (report, log)
-    return found
+                alike.append(len(distinct))
+                distinct.append((report, log))
+            elif distinct[place][0].incomplete and not report.incomplete:
+                distinct[place] = (report, log)
+    return distinct
 
 
-def _are_same(one: tuple[OomReport, KernelLog], other: tuple[OomReport, KernelLog]) -> bool:
+def _are_same(pair: tuple[OomReport, KernelLog], twin_pair: tuple[OomReport, KernelLog]) -> bool:
     """Whether what both know is equal; a process of the same name and ID may be killed again, later."""
-    (report, log), (twin, twin_log) = one, other
+    (report, log), (twin, twin_log) = pair, twin_pair
     pod, twin_pod = pod_cgroup(report.cgroup), pod_cgroup(twin.cgroup)
-    known: list[tuple[object, object]] = [(report.freed_kb, twin.freed_kb), (log.node, twin_log.node)]
+    values: list[tuple[object, object]] = [(report.freed_kb, twin.freed_kb), (log.node, twin_log.node)]
     if pod is not None and twin_pod is not None:
-        known += [(pod.pod_uid, twin_pod.pod_uid), (pod.container_id, twin_pod.container_id)]
+        values += [(pod.pod_uid, twin_pod.pod_uid), (pod.container_id, twin_pod.container_id)]
     elif not (report.cgroup + twin.cgroup).endswith(CUT):
-        known.append((report.cgroup, twin.cgroup))
+        values.append((report.cgroup, twin.cgroup))
     if pod is None:
         # A pod is on one node only, whatever the lines call that.
-        known.append((report.node, twin.node))
-    if any(a not in {None, ""} and b not in {None, "", a} for a, b in known):
+        values.append((report.node, twin.node))
+    if any(a not in {None, ""} and b not in {None, "", a} for a, b in values):
         return False
     if report.uptime is not None and twin.uptime is not None:
         return abs(report.uptime - twin.uptime) < _SAME_SECONDS

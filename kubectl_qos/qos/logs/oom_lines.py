@@ -167,7 +167,7 @@ class ReportBuilder:
         else:
             apart = seconds_between(last.time, record.time)
         if apart is None:
-            had_time, has_time = (bool(one.time) or one.uptime is not None for one in (last, record))
+            had_time, has_time = (bool(line.time) or line.uptime is not None for line in (last, record))
             # A line that has lost its beginning and time may be of any other report.
             is_apart = has_time and (had_time or record.line > self._line + 1)
             return not (self.has_gap or is_apart)
@@ -227,10 +227,11 @@ class ReportBuilder:
 
     def _constrain(self, constraint: Constraint | None) -> bool:
         """Set what was short of memory; False if it is something else."""
-        known = self._report.constraint
-        if known is None and constraint is not None:
-            self._set(constraint=constraint)
-        return None in {known, constraint} or (known is Constraint.MEMCG) == (constraint is Constraint.MEMCG)
+        current = self._report.constraint
+        if current is None or constraint is None:
+            self._set(constraint=current or constraint)
+            return True
+        return (current is Constraint.MEMCG) == (constraint is Constraint.MEMCG)
 
     def _take_invoked(self, comm: str, rest: str) -> bool:
         adj = _SCORE_ADJ.search(rest)
@@ -351,8 +352,8 @@ class ReportBuilder:
         else:
             is_same = not chosen.pid or self._is_listed(chosen.pid, "")
         is_same = is_same and (CUT in stats + domain or not stats or domain in {"", stats})
-        known = {member.value: member for member in Constraint}
-        if self._has_summary or self._is_over or not is_same or not self._constrain(known.get(constraint)):
+        is_new = is_same and not (self._has_summary or self._is_over)
+        if not is_new or not self._constrain({member.value: member for member in Constraint}.get(constraint)):
             return False
         self._set(**fields, chosen=chosen.pid or self._report.chosen)
         if chosen.pid:
