@@ -1,0 +1,87 @@
+"""Variables are called what they hold: none of the names that say nothing, in the rooms that are done.
+
+The names, the rooms that still have them, and the uses that are allowed: test_variable_names.yaml.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+PACKAGE: Final = Path(__file__).parents[2] / "kubectl_qos"
+
+SETTINGS: Final[dict[str, Any]] = yaml.safe_load(
+    Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
+)
+NAMES: Final = frozenset(SETTINGS["names"])
+TO_DO: Final[list[str]] = SETTINGS["to_do"]
+ALLOWED: Final[dict[str, str]] = SETTINGS["allowed"]
+
+
+def bound_names(text: str) -> Iterator[tuple[int, str]]:
+    """The line and name of each parameter and of each variable that is assigned."""
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
+                yield node.lineno, name
+            case (
+                ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name))
+            ):
+                yield node.lineno, name
+            case ast.ExceptHandler(name=str(name)):
+                yield node.lineno, name
+
+
+def is_below(path: str, room: str) -> bool:
+    return path == room or path.startswith(f"{room}/")
+
+
+def hits(room: Path) -> Iterator[str]:
+    for path in sorted(room.rglob("*.py")) if room.is_dir() else [room]:
+        name = path.relative_to(PACKAGE).as_posix()
+        if any(is_below(name, later) for later in TO_DO):
+            continue
+        for line, variable in bound_names(path.read_text(encoding="utf-8")):
+            if variable in NAMES and f"{name}:{variable}" not in ALLOWED:
+                yield f"kubectl_qos/{name}:{line}: {variable}"
+
+
+ROOMS: Final = sorted(
+    path.name for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()
+)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_variables_say_what_they_hold(room: str) -> None:
+    assert not list(hits(PACKAGE / room))
+
+
+def test_every_way_to_bind_a_name_is_seen() -> None:
+    text = """
+def f(one, *found, mine=0):
+    for known in one:
+        held = [each for each in known]
+    match held:
+        case [a, *others]:
+            pass
+"""
+    names = {name for _, name in bound_names(text)}
+    assert names == {"one", "found", "mine", "known", "held", "each", "a", "others"}
+
+
+def test_rooms_that_are_done_and_unused_exceptions_leave_the_lists() -> None:
+    """A room of `to_do` still has such names, and so does a file of `allowed`."""
+    bound = {
+        f"{path.relative_to(PACKAGE).as_posix()}:{name}"
+        for path in PACKAGE.rglob("*.py")
+        for _, name in bound_names(path.read_text(encoding="utf-8"))
+        if name in NAMES
+    }
+    paths = {place.partition(":")[0] for place in bound}
+    assert not [room for room in TO_DO if not any(is_below(path, room) for path in paths)]
+    assert not ALLOWED.keys() - bound
