@@ -90,6 +90,14 @@ class RestClient:
         with suppress(ApiError):
             self.request_once("/version", {}, watch_seconds=seconds).drain_conn()
 
+    def is_ready(self, seconds: float) -> bool:
+        """Whether the server says so in time, or answers that it does not tell this user."""
+        try:
+            self.request_once("/readyz", {}, watch_seconds=seconds).drain_conn()
+        except QosError as error:
+            return isinstance(error, ApiError) and error.status < HTTPStatus.INTERNAL_SERVER_ERROR
+        return True
+
     def unreachable(self, error: Exception) -> ServerUnreachable:
         """Kubectl's sentence for an answer that broke off."""
         return unreachable_error(error, self._connection.server)

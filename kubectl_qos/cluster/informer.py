@@ -15,7 +15,7 @@ from kubectl_qos.cluster.reflector import EventHandler, Reflector
 from kubectl_qos.cluster.source import Health, Update
 from kubectl_qos.cluster.store import NODES, PODS, Store
 from kubectl_qos.cluster.usage import UsageChoice, UsageReader, read_usage
-from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
+from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.interning import Interner
 from kubectl_qos.k8s.objects import NodeObject, Pod
 from kubectl_qos.k8s.snapshot import OTHER_PODS, Missing, NodeOverrides, Scope, Snapshot, Usage
@@ -28,7 +28,7 @@ FIRST_USAGE_SECONDS: Final = 3.0
 """How long the first update waits for usage: without it the order would soon be another one."""
 GROWTH: Final = 8
 """While pods arrive, a new snapshot has so many times those of the last: ranking takes time from decoding."""
-PROBE_SECONDS: Final = 8.0
+PROBE_SECONDS: Final = 6.0
 """After so long a silence of all watches the server is asked for a sign of life, for half of that."""
 
 
@@ -178,12 +178,12 @@ class Informer:
         self._store.set_server_version(self._api.server_version())
         self._store.refuse(NODES, error, no_capacity(error))
 
-    def _nodes_failed(self, error: QosError, retry_seconds: float) -> None:
+    def _nodes_failed(self, error: QosError, heard: float, retry_seconds: float) -> None:
         """Until there are nodes, go on as if they were forbidden: pods are shown all the same."""
         if self._store.is_waited_for(NODES):
             self._store.set_server_version(self._api.server_version())
         self._store.make_optional(NODES, no_capacity(error))
-        self._store.out_of_sync(NODES, error, retry_seconds)
+        self._store.out_of_sync(NODES, error, heard, retry_seconds)
 
     def _polled(self, watch: str, error: ApiError | None) -> None:
         remedy = f"grant watch on {watch}; until then they are listed every {self._poll_seconds:.0f} s"
@@ -207,16 +207,26 @@ class Informer:
             self._read_now.wait(max(self._poll_seconds, 3 * (time.monotonic() - began)))
 
     def _keep_probing(self) -> None:
-        """Watches of a quiet cluster are silent too: a request tells it from a server that hangs."""
-        answered = time.monotonic()
+        """Tell a quiet cluster from a server that hangs by a request; retry when it is ready again."""
+        answered, was_ready = time.monotonic(), True
         while not self._ending.wait(PROBE_SECONDS / 4):
+            if self._store.health().error is not None:
+                is_ready = self._api.client.is_ready(PROBE_SECONDS / 2)
+                if is_ready and not was_ready:
+                    for reflector in self._reflectors:
+                        reflector.retry_now()
+                was_ready = is_ready
+                continue
+            was_ready = True
             heard = max(answered, *(reflector.heard for reflector in self._reflectors))
-            if time.monotonic() - heard < PROBE_SECONDS or self._store.health().error is not None:
+            if time.monotonic() - heard < PROBE_SECONDS:
                 continue
             try:
                 self._api.client.probe(PROBE_SECONDS / 2)
                 answered = time.monotonic()
-            except ServerUnreachable as error:
+                for reflector in self._reflectors:
+                    reflector.heard = answered
+            except QosError as error:
                 for reflector in self._reflectors:
                     reflector.interrupt(error)
 

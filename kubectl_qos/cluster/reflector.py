@@ -3,7 +3,8 @@
 As client-go's reflector does it (tools/cache/reflector.go): a streaming list where the server has it, else a
 list and a watch from its resourceVersion; bookmarks. A resourceVersion that is too old (410), an event that
 cannot be decoded and a watch without events lead to a new list; any other failure is retried from the same
-resourceVersion. Each retry comes later than the one before. A silent watch is opened again at once.
+resourceVersion. Each retry comes later than the one before. A silent watch is opened again at once, and what
+is too old is listed again at once, unless the list before that was too old as well.
 """
 
 from __future__ import annotations
@@ -34,12 +35,15 @@ WATCH_SECONDS: Final = 290
 """How long a server keeps a watch, more or less; proxies often end connections after five minutes."""
 FIRST_RETRY_SECONDS: Final = 0.8
 MAX_RETRY_SECONDS: Final = 30.0
+_MAX_DOUBLINGS: Final = 10
 LIST_SILENCE_SECONDS: Final = 60.0
 MAX_EMPTY_WATCH_SECONDS: Final = 150.0
 """Bookmarks come every minute: watches that brought nothing for longer may be of a past that is gone."""
 SILENCE_SECONDS: Final = 120.0
 """Twice the interval of bookmarks (apiserver/pkg/storage/cacher, defaultBookmarkFrequency)."""
 _MIN_WATCH_SECONDS: Final = 1.0
+ACCEPTED_SECONDS: Final = 1.0
+"""A server that accepts a watch (HTTP 200) says within this that its resourceVersion is too old."""
 _OPEN_SECONDS: Final = 30.0
 """How long a server may take to accept a watch."""
 _READ_BYTES: Final = 1 << 16
@@ -57,15 +61,16 @@ class EventHandler(Generic[T]):
     """What a reflector calls, in its own thread.
 
     `arrive` gets the parts of the first list as they arrive, `replace` all items. `synced` says that they
-    are the server's, `out_of_sync` that they may be old for so many seconds. `polled` says that they may be
-    listed only, with None that they may be watched again; after `refused` nothing more comes.
+    are the server's, `out_of_sync` that they may be old: since when (by `time.monotonic`), and in how many
+    seconds the next try is. `polled` says that they may be listed only, with None that they may be watched
+    again; after `refused` nothing more comes.
     """
 
     replace: Callable[[list[T]], None]
     put: Callable[[T], None]
     drop: Callable[[T], None]
     synced: Callable[[], None]
-    out_of_sync: Callable[[QosError, float], None]
+    out_of_sync: Callable[[QosError, float, float], None]
     polled: Callable[[ApiError | None], None]
     refused: Callable[[ApiError], None]
     arrive: Callable[[Sequence[T], Arrived], None] | None = None
@@ -107,8 +112,9 @@ class Reflector(Generic[T]):
         self._streams = True
         self._may_watch = True
         self._has_listed = False
-        self._is_new = False
         self._failures = 0
+        self._lists = 0
+        """How many lists no event has followed yet."""
         self._last_event = self.heard = time.monotonic()
 
     def run(self) -> None:
@@ -121,7 +127,7 @@ class Reflector(Generic[T]):
                 if error.status == HTTPStatus.FORBIDDEN and not self._has_listed:
                     self._handler.refused(error)
                     return
-                if error.status != HTTPStatus.GONE or not self._revision or self._is_new:
+                if error.status != HTTPStatus.GONE or not self._revision or self._lists > 1:
                     self._wait_for_retry(error)
                 if error.status == HTTPStatus.GONE:
                     self._relist()
@@ -137,13 +143,14 @@ class Reflector(Generic[T]):
                 self._wait_for_retry(QosError(f"unexpected {type(error).__name__}: {error}", hint))
 
     def retry_now(self) -> None:
-        """Do not wait any longer."""
+        """Do not wait any longer, nor long after the next failure."""
+        self._failures = 0
         self._wake.set()
 
     def interrupt(self, error: QosError) -> None:
         """Report that the server does not answer, and end a read that may wait for it for ever."""
         self._interruption = error
-        self._handler.out_of_sync(error, 0.0)
+        self._handler.out_of_sync(error, self.heard, 0.0)
         self._stop_waiting()
 
     def close(self) -> None:
@@ -232,7 +239,10 @@ class Reflector(Generic[T]):
         raise _ended(self._path)
 
     def _listed(self, revision: str) -> None:
-        self._revision, self._has_listed, self._consistent, self._is_new = revision, True, False, True
+        self._revision, self._has_listed, self._consistent = revision, True, False
+        # Lists that come to nothing are costly: the more of them, the longer until the next.
+        self._lists += 1
+        self._failures = min(self._failures, self._lists)
         self._last_event = self.heard = time.monotonic()
         self._handler.synced()
 
@@ -240,13 +250,11 @@ class Reflector(Generic[T]):
         began = time.monotonic()
         try:
             response = self._open({"resourceVersion": self._revision}, _OPEN_SECONDS)
-            # The server has accepted the watch, so nothing was missed.
-            self._handler.synced()
             self._handle(response, self._events(response), began)
         except ApiError as error:
             if error.status not in {HTTPStatus.FORBIDDEN, HTTPStatus.METHOD_NOT_ALLOWED}:
                 raise
-            self._may_watch = False
+            self._may_watch, self._lists = False, 0
             self._handler.polled(error)
             self._wake.wait(self._poll_seconds)
             self._revision = ""
@@ -256,6 +264,10 @@ class Reflector(Generic[T]):
     ) -> None:
         count, is_silent = 0, False
         set_read_timeout(response, SILENCE_SECONDS)
+        # Where nothing changes no event comes for a minute.
+        accepted = threading.Timer(ACCEPTED_SECONDS, self._handler.synced)
+        accepted.daemon = True
+        accepted.start()
         try:
             for event_type, raw in events:
                 if event_type == "BOOKMARK":
@@ -267,12 +279,16 @@ class Reflector(Generic[T]):
                     if kept is not None:
                         hand_on = self._handler.drop if event_type == "DELETED" else self._handler.put
                         hand_on(kept)
+                if not count:
+                    self._handler.synced()
                 count += 1
-                self._failures, self._is_new, self._last_event = 0, False, time.monotonic()
+                self._failures, self._lists, self._last_event = 0, 0, time.monotonic()
         except _Silent:
             is_silent = True
             log.log(log.REQUESTS, f"{self._path}: silent for {SILENCE_SECONDS:.0f} s: watching again")
         finally:
+            accepted.cancel()
+            accepted.join()
             lasted = time.monotonic() - began
             if lasted >= _MIN_WATCH_SECONDS:
                 self._failures = 0
@@ -351,13 +367,13 @@ class Reflector(Generic[T]):
         """Report the error and wait: longer each time, with jitter so that clients do not return together."""
         if self._closed:
             return
-        seconds = min(FIRST_RETRY_SECONDS * 2**self._failures, MAX_RETRY_SECONDS)
+        seconds = min(FIRST_RETRY_SECONDS * 2 ** min(self._failures, _MAX_DOUBLINGS), MAX_RETRY_SECONDS)
         seconds *= 0.5 + random.random() / 2  # noqa: S311 - nothing to guess
         self._failures += 1
         if isinstance(error, ApiError) and error.retry_after is not None:
             seconds = max(error.retry_after, seconds)
         log.log(log.REQUESTS, f"{self._path}: retry in {seconds:.1f} s: {error}")
-        self._handler.out_of_sync(error, seconds)
+        self._handler.out_of_sync(error, self.heard, seconds)
         self._wake.wait(seconds)
 
 

@@ -3,8 +3,8 @@
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from itertools import chain
 from typing import Final
 
@@ -80,10 +80,11 @@ class Store:
             ).with_missing_releases()
 
     def health(self) -> Health:
-        """That of the watch that is stale for longest."""
+        """Stale since the watch that is stale for longest, with the error that came last and its retry."""
         with self._changed:
             stale = [watch.health for watch in self._watches.values() if watch.health.error is not None]
-            return min(stale, key=lambda health: health.since or self._now(), default=LIVE)
+            since = min((health.since for health in stale if health.since is not None), default=None)
+            return replace(stale[-1], since=since) if stale else LIVE
 
     def is_complete(self) -> bool:
         """Whether every watch that is not optional has listed."""
@@ -241,12 +242,14 @@ class Store:
                 state.listed, state.health = True, LIVE
                 self.notify()
 
-    def out_of_sync(self, watch: str, error: QosError, retry_seconds: float) -> None:
-        """A watch has lost the server; what it brought stays."""
+    def out_of_sync(self, watch: str, error: QosError, heard: float, retry_seconds: float) -> None:
+        """A watch has lost the server, `heard` at that monotonic time; what it brought stays."""
         with self._changed:
-            state = self._watches[watch]
-            since = state.health.since or self._now()
-            state.health = Health(error, since, time.monotonic() + retry_seconds)
+            # The last of them is the one that failed last.
+            state = self._watches[watch] = self._watches.pop(watch)
+            monotonic = time.monotonic()
+            since = state.health.since or self._now() - timedelta(seconds=monotonic - heard)
+            state.health = Health(error, since, monotonic + retry_seconds)
             self.notify()
 
     def refuse(self, watch: str, error: ApiError, missing: Missing | None) -> None:

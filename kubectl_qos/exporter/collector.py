@@ -151,9 +151,12 @@ class KillCounter:
 class Exporter:
     """Follows a source in a thread, and answers scrapes with what is known."""
 
-    def __init__(self, source: Source, scope: Scope, per_pod: int | None) -> None:
+    def __init__(
+        self, source: Source, scope: Scope, per_pod: int | None, max_stale_seconds: float = math.inf
+    ) -> None:
         self._source = source
         self._scope = scope
+        self._max_stale_seconds = max_stale_seconds
         self.samples = ClusterSamples(per_pod)
         self._stream: UpdateStream | None = None
         self._ending = threading.Event()
@@ -183,9 +186,11 @@ class Exporter:
         return max((self._source.now() - since).total_seconds(), 0.0)
 
     def not_ready(self) -> str:
-        """Why there are no metrics of the cluster yet, empty if there are."""
+        """Why there are no metrics of the cluster, or only old ones; empty if there are."""
+        stale_seconds = self.stale_seconds()
         if self.is_synced:
-            return ""
+            is_old = stale_seconds > self._max_stale_seconds
+            return f"stale for {stale_seconds:.0f} s: {self._health.error}" if is_old else ""
         return f"not synced: {self._health.error}" if self._health.error is not None else "not synced yet"
 
     def exposition(self, accept: str) -> tuple[Iterator[bytes], str]:

@@ -81,6 +81,7 @@ def follow(
     """Follow a server's objects; what fails is retried soon."""
     monkeypatch.setattr(reflector, "FIRST_RETRY_SECONDS", 0.02)
     monkeypatch.setattr(reflector, "MAX_RETRY_SECONDS", 0.1)
+    monkeypatch.setattr(reflector, "ACCEPTED_SECONDS", 0.05)
     started: list[Followed] = []
 
     def start(

@@ -1,16 +1,24 @@
 """Following a cluster: what is held is what the server has, after every kind of change and interruption."""
 
+import json
 import threading
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import Any, cast
 
 import pytest
 
 from kubectl_qos.cluster import informer, reflector
+from kubectl_qos.cluster.http import RestClient
 from kubectl_qos.cluster.informer import Informer
+from kubectl_qos.cluster.reflector import EventHandler, Reflector
+from kubectl_qos.cluster.store import Store
 from kubectl_qos.cluster.usage import UsageChoice
+from kubectl_qos.errors import QosError
+from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope
+from kubectl_qos.transport.client import Connection
 from tests.cluster.cluster_objects import metrics, node, pod
 from tests.cluster.conftest import PageSize
 from tests.cluster.following import (
@@ -23,11 +31,15 @@ from tests.cluster.following import (
     held,
     missing,
     names,
+    wait_for,
     wait_until_read,
 )
 from tests.cluster.https_server import Answer, HttpsServer, Request
 from tests.cluster.object_server import forbidden, status
+from tests.cluster.watch_faults import event
 from tests.cluster.watch_server import Line, WatchServer
+
+TOO_OLD_EVENT = event("ERROR", json.loads(status(410, "Expired", "too old resource version").body))
 
 
 def queries(server: HttpsServer, path: str = PODS, *, watch: bool) -> list[dict[str, str]]:
@@ -158,15 +170,15 @@ def test_a_bookmark_spares_a_new_list(follow: Follow) -> None:
 
 
 def test_while_the_server_is_away_the_last_snapshot_is_stale(follow: Follow) -> None:
-    objects = cluster("a")
+    objects, began = cluster("a"), datetime.now(UTC)
     followed, _ = follow(objects)
-    good = followed.until(has("a"))
+    followed.until(has("a"))
     objects.faults[f"watch {PODS}"] = status(503, "ServiceUnavailable", "etcd is away")
     objects.end_watches()
     bad = followed.until(fails("Error from server (ServiceUnavailable): etcd is away"))
     assert names(bad) == ["a"]
     assert bad.health.since is not None
-    assert good.taken <= bad.health.since <= datetime.now(UTC)
+    assert began <= bad.health.since <= datetime.now(UTC)
     assert bad.taken == bad.health.since
     assert bad.health.retry_at > 0
     del objects.faults[f"watch {PODS}"]
@@ -308,3 +320,106 @@ def test_an_event_without_changes_makes_no_update(follow: Follow) -> None:
     objects.put(pod("b"))
     followed.until(has("a", "b"))
     assert store._version == version + 1
+
+
+def test_what_is_too_old_is_listed_again_at_once(follow: Follow, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also right after the first list, before any event; only the next time it waits."""
+    objects = cluster("a", streams=False)
+    expired: list[Request] = []
+
+    def expire(request: Request, lines: Iterator[Line]) -> Iterator[Line]:
+        if request.path == PODS and len(expired) < 1:
+            expired.append(request)
+            return iter([TOO_OLD_EVENT])
+        return lines
+
+    objects.on_watch = expire
+    followed, server = follow(objects)
+    monkeypatch.setattr(reflector, "FIRST_RETRY_SECONDS", 60.0)
+    monkeypatch.setattr(reflector, "MAX_RETRY_SECONDS", 60.0)
+    followed.until(has("a"))
+    wait_for(lambda: len(queries(server, watch=False)) == 2)
+    objects.put(pod("b"))
+    followed.until(has("a", "b"))
+    assert {update.health.error for update in followed.updates} == {None}
+
+
+def test_lists_that_are_always_too_old_come_less_and_less(
+    follow: Follow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited: list[float] = []
+    original = Store.out_of_sync
+
+    def out_of_sync(self: Store, name: str, error: QosError, heard: float, retry_seconds: float) -> None:
+        waited.append(retry_seconds)
+        original(self, name, error, heard, retry_seconds)
+
+    monkeypatch.setattr(Store, "out_of_sync", out_of_sync)
+    objects = cluster("a", streams=False)
+    objects.on_watch = lambda request, lines: iter([TOO_OLD_EVENT]) if request.path == PODS else lines
+    follow(objects)
+    wait_for(lambda: len(waited) >= 4)
+    assert waited[3] >= 0.05
+
+
+def test_a_watch_is_live_with_its_first_event_and_not_before(
+    follow: Follow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    objects = cluster("a", streams=False)
+    followed, _ = follow(objects)
+    followed.until(has("a"))
+    monkeypatch.setattr(reflector, "ACCEPTED_SECONDS", 60.0)
+    objects.faults[f"watch {PODS}"] = Answer(hangs_up=True)
+    objects.end_watches(abruptly=True)
+    followed.until(fails())
+    opened = threading.Event()
+
+    def open_(request: Request, lines: Iterator[Line]) -> Iterator[Line]:
+        if request.path == PODS:
+            opened.set()
+        return lines
+
+    objects.on_watch = open_
+    del objects.faults[f"watch {PODS}"]
+    assert opened.wait(10)
+    assert followed.updates[-1].health.error is not None
+    objects.bookmark()
+    followed.until(has("a"))
+
+
+def test_a_server_that_is_ready_again_is_asked_at_once(
+    follow: Follow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    objects = cluster("a")
+    followed, _ = follow(objects)
+    followed.until(has("a"))
+    monkeypatch.setattr(reflector, "FIRST_RETRY_SECONDS", 60.0)
+    monkeypatch.setattr(reflector, "MAX_RETRY_SECONDS", 60.0)
+    monkeypatch.setattr(informer, "PROBE_SECONDS", 0.2)
+    asked = threading.Event()
+
+    def is_away(_: object) -> Answer:
+        asked.set()
+        return status(503, "ServiceUnavailable", "etcd is away")
+
+    objects.faults |= {f"watch {PODS}": Answer(hangs_up=True), "/readyz": is_away}
+    objects.end_watches(abruptly=True)
+    followed.until(fails())
+    assert asked.wait(10)
+    objects.faults.clear()
+    objects.put(pod("b"))
+    followed.until(has("a", "b"))
+
+
+def test_a_server_that_is_away_for_a_day_is_still_retried(monkeypatch: pytest.MonkeyPatch) -> None:
+    retries: list[float] = []
+    ignore: Any = lambda *_: None  # noqa: E731
+    nothing: EventHandler[Pod] = EventHandler(
+        ignore, ignore, ignore, ignore, lambda _, __, seconds: retries.append(seconds), ignore, ignore
+    )
+    client = RestClient(cast("Connection", None))
+    follower = Reflector(client, PODS, {}, Pod, lambda pod: pod, nothing, 1.0)
+    monkeypatch.setattr(follower._wake, "wait", lambda _: None)
+    follower._failures = 5000
+    follower._wait_for_retry(QosError("away"))
+    assert 15 <= retries[0] <= 30

@@ -101,15 +101,15 @@ def ends_well(
 @pytest.mark.parametrize("streams", [True, False], ids=["streaming", "plain"])
 @pytest.mark.parametrize("fault", EVERYWHERE, ids=lambda fault: fault.name)
 def test_between_events(follow: Follow, connect_to: ConnectTo, fault: Fault, streams: bool) -> None:
-    objects = cluster(streams=streams)
+    objects, began = cluster(streams=streams), datetime.now(UTC)
     followed, server = follow(objects)
-    good = followed.until(has("a", "b"))
+    followed.until(has("a", "b"))
     objects.break_watches(fault)
     if fault.sentence:
         bad = followed.ever(fails_by(fault))
         assert bad.snapshot is not None
         assert bad.health.since is not None
-        assert good.taken <= bad.taken == bad.health.since <= datetime.now(UTC)
+        assert began <= bad.taken == bad.health.since <= datetime.now(UTC)
         assert bad.health.retry_at > 0
     keeps(followed, ["a", "b"])
     ends_well(followed, objects, server, connect_to)

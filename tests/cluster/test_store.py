@@ -2,6 +2,7 @@
 
 import gc
 import json
+import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -9,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from kubectl_qos.cluster.store import Store
+from kubectl_qos.cluster.store import NODES, PODS, Store
+from kubectl_qos.errors import QosError
 from kubectl_qos.k8s import interning as sharing
 from kubectl_qos.k8s.interning import Interner
 from kubectl_qos.k8s.objects import Pod, json_decoder
@@ -117,3 +119,17 @@ def test_what_did_not_change_is_the_same_object_in_the_next_snapshot() -> None:
     again = store.snapshot().by_node()
     assert {name for name in before if again[name] is after[name]} == before.keys() - {"worker-3"}
     assert len(again["worker-3"]) == len(before["worker-3"])
+
+
+def test_stale_since_the_server_was_last_heard_with_the_error_that_came_last() -> None:
+    now, store = datetime.now(UTC), new_store()
+    store.synced(PODS)
+    store.out_of_sync(PODS, QosError("first"), time.monotonic() - 60, 1.0)
+    store.out_of_sync(NODES, QosError("second"), time.monotonic() - 5, 9.0)
+    health = store.health()
+    assert health.since is not None
+    assert (str(health.error), round((now - health.since).total_seconds())) == ("second", 60)
+    assert 8 < health.retry_at - time.monotonic() <= 9
+    store.out_of_sync(PODS, QosError("third"), time.monotonic(), 3.0)
+    assert str(store.health().error) == "third"
+    assert store.health().since == health.since, "never a newer time"

@@ -78,6 +78,19 @@ def test_it_is_ready_once_it_has_synced() -> None:
     assert b"kubectl_qos_node_pods{" in after[2]
 
 
+def test_it_is_not_ready_while_the_server_is_silent_for_too_long() -> None:
+    demo = Stepped()
+    exporter = Exporter(demo, Scope(), 5, 60)
+    health = Health(QosError("timed out"), demo.now())
+    exporter.take(Update(demo.snapshot(Scope()), Scope(), health, demo.now()))
+    demo.later(60)
+    assert exporter.not_ready() == ""
+    demo.later(1)
+    assert exporter.not_ready() == "stale for 61 s: timed out"
+    exporter.take(Update(demo.snapshot(Scope()), Scope(), Health(), demo.now()))
+    assert exporter.not_ready() == ""
+
+
 def test_how_long_the_server_has_been_silent() -> None:
     demo = Stepped()
     exporter = exporter_of(demo)

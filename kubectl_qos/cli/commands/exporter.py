@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
+from kubectl_qos.cli.flags import parse_past_seconds
 from kubectl_qos.cli.sources import resolve_source
 from kubectl_qos.errors import QosError, UsageError
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 DEFAULT_LISTEN: Final = "127.0.0.1:9857"
 DEFAULT_PER_POD: Final = 5
+DEFAULT_MAX_STALE_SECONDS: Final = 300
 _LAST_PORT: Final = 0xFFFF
 DESCRIPTION: Final = (
     "Serve the next deaths, the kill order and what was killed as metrics for Prometheus, of every namespace"
@@ -39,6 +41,7 @@ class Options:
     listen: tuple[str, int]
     web_config_file: str | None
     per_pod: int | None
+    max_stale: int
     shard: tuple[int, int] | None
 
 
@@ -63,6 +66,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=DEFAULT_PER_POD,
         metavar="N|all",
         help=f"metrics of the first N pods in each node's kill order (default: {DEFAULT_PER_POD})",
+    )
+    parser.add_argument(
+        "--max-stale",
+        type=parse_past_seconds,
+        default=DEFAULT_MAX_STALE_SECONDS,
+        metavar="DURATION",
+        help="/readyz fails when the API server was not heard for longer (default: 5m)",
     )
     parser.add_argument(
         "--shard",
@@ -115,7 +125,8 @@ def run(options: Options) -> int:
     source = replace(options.source, all_namespaces=every_namespace)
     shard = Shard(*options.shard) if options.shard is not None else None
     resolved = resolve_source(source, progress=False, keep_ids=False, lives=True)
-    exporter = Exporter(resolved.source, replace(resolved.scope, shard=shard), options.per_pod)
+    scope = replace(resolved.scope, shard=shard)
+    exporter = Exporter(resolved.source, scope, options.per_pod, options.max_stale)
     server = Server(*options.listen, exporter, WebConfigFile(options.web_config_file))
     output.notes(resolved.notes)
     gc.enable()
