@@ -271,7 +271,7 @@ class ApplyShell(Driver):
             self._print_object(dry_run.request, dry_run.raw)
             self._print([f"{_done_words(dry_run.request)} (server dry run)"])
 
-    def ask(self, dry_run: DryRunResult) -> None:
+    def confirm(self, dry_run: DryRunResult) -> None:
         """Ask a person unless --yes is given. Raises QosError where the answer is no."""
         state, writer, context = self.state, self.writer, self.writer.context
         if not self.options.yes and state.strategy is not None:

@@ -59,7 +59,7 @@ class Driver(ABC):
         """Show the state that follows the one before."""
 
     @abstractmethod
-    def ask(self, dry_run: DryRunResult) -> None:
+    def confirm(self, dry_run: DryRunResult) -> None:
         """Let a person say yes or no: the answer is taken with `Apply.confirm`."""
 
     def take(self, step: Step) -> None:
@@ -77,7 +77,7 @@ class Driver(ABC):
                     lambda answer: self.take(self.state.dry_run_answered(request, answer)),
                 )
             case Confirm(dry_run):
-                self.ask(dry_run)
+                self.confirm(dry_run)
             case Send(dry_run, undoes):
                 work = partial(self._send, dry_run, undoes)
                 self.run(work, lambda answer: self.take(self.state.sent(answer, self.elapsed)))

@@ -152,7 +152,7 @@ class RunningChange(Driver):
                 failed = progress.stage is not Stage.DONE and not progress.is_reverted
                 self._notify(f"{self.name}: {progress_line(progress)}", failed=failed)
 
-    def ask(self, dry_run: apply.DryRunResult) -> None:
+    def confirm(self, dry_run: apply.DryRunResult) -> None:
         """Let the uppermost screen ask, unless the change is made without a question."""
         del dry_run
         if self._is_automatic:
