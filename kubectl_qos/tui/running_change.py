@@ -144,7 +144,7 @@ class RunningChange(Driver):
         self._service.updated(self)
         if before.phase is apply.Phase.SENDING is not phase:
             self._notify(self.outcome, failed=self.state.error is not None)
-        self._tell_screens()
+        self._notify_screens()
         if before.phase is apply.Phase.FOLLOWING is not phase:
             if self.state.plan is not None:
                 self.run(self._end_trial, self._trial_ended)
@@ -158,9 +158,9 @@ class RunningChange(Driver):
         if self._is_automatic:
             self.take(self.state.confirm(yes=True))
         else:
-            self._tell_screens(confirms=True)
+            self._notify_screens(confirms=True)
 
-    def _tell_screens(self, *, confirms: bool = False) -> None:
+    def _notify_screens(self, *, confirms: bool = False) -> None:
         for screen in self._service.app.screen_stack:
             screen.post_message(ChangeUpdated(self, confirms))
 

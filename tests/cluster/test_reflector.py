@@ -387,7 +387,7 @@ def test_a_watch_is_live_with_its_first_event_and_not_before(
     followed.until(has("a"))
 
 
-def test_a_server_that_is_ready_again_is_asked_at_once(
+def test_a_server_that_is_ready_again_is_requested_at_once(
     follow: Follow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     objects = cluster("a")
@@ -396,16 +396,16 @@ def test_a_server_that_is_ready_again_is_asked_at_once(
     monkeypatch.setattr(reflector, "FIRST_RETRY_SECONDS", 60.0)
     monkeypatch.setattr(reflector, "MAX_RETRY_SECONDS", 60.0)
     monkeypatch.setattr(informer, "PROBE_SECONDS", 0.2)
-    asked = threading.Event()
+    requested = threading.Event()
 
     def is_away(_: object) -> Answer:
-        asked.set()
+        requested.set()
         return status(503, "ServiceUnavailable", "etcd is away")
 
     objects.faults |= {f"watch {PODS}": Answer(hangs_up=True), "/readyz": is_away}
     objects.end_watches(abruptly=True)
     followed.until(fails())
-    assert asked.wait(10)
+    assert requested.wait(10)
     objects.faults.clear()
     objects.put(pod("b"))
     followed.until(has("a", "b"))

@@ -447,7 +447,7 @@ OF_COMMAND: Final[Mapping[str, Mapping[str, Completer]]] = {
     "web": {"port": free, "address": free, "allowed_hosts": free},
     "exporter": {
         "web_config_file": files_ending_in("yaml", "yml"),
-        **dict.fromkeys(("listen", "per_pod", "shard"), free),
+        **dict.fromkeys(("listen", "per_pod", "max_stale", "shard"), free),
     },
 }
 
