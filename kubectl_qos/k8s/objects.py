@@ -202,9 +202,10 @@ class Container(ApiStruct, frozen=True):
 
 
 class EmptyDir(ApiStruct, frozen=True):
-    """A scratch volume; `medium` Memory is tmpfs and counts as the pod's memory."""
+    """A scratch volume; `medium` Memory is tmpfs and counts as the pod's memory. `size_limit` as written."""
 
     medium: str = ""
+    size_limit: str | int | float | None = None
 
 
 class _Present(ApiStruct, frozen=True):

@@ -87,7 +87,7 @@ def explain_pod(
         _cgroup(prediction),
         _swap(prediction),
         _eviction(prediction, row, rows, replicas),
-        _memory(facts.usage, facts.tmpfs, events),
+        _memory(prediction.pod, facts, events),
         _pressure(facts.pressure, facts.usage),
         _resize(prediction, facts.resize),
         _history(prediction, now, facts.usage),
@@ -297,18 +297,21 @@ def _eviction(prediction: Prediction, row: PodRow | None, rows: PodRows, mine: S
     return Section("Eviction", answer, tuple(lines))
 
 
-def _memory(
-    usage: PodUsage | None, tmpfs: Mapping[str, int], events: Mapping[str, Mapping[str, int]]
-) -> Section | None:
+def _memory(pod: Pod, facts: PodFacts, events: Mapping[str, Mapping[str, int]]) -> Section | None:
     """What memory consists of, and how often it reached its bounds, where a source has either."""
-    lines, answer = [], ""
+    lines, answer, usage = [], "", facts.usage
     for name in usage.names if usage is not None else ():
         used = usage.of(name) if usage is not None else None
         if usage is not None and used is not None and used.parts is not None:
             answer = f"by {usage.origin}"
             lines.append(Line(f"{escape(name)}  {_parts_text(used.parts)}"))
-    for name, size in tmpfs.items():
-        lines.append(Line(f"volume {escape(name)} in memory holds {binary(size)}: shmem of what wrote it"))
+    for volume in pod.spec.volumes or ():
+        if volume.empty_dir is not None and volume.empty_dir.medium == "Memory":
+            size, held = volume.empty_dir.size_limit, facts.tmpfs.get(volume.name)
+            bound = f"up to {escape(str(size))}" if size else "no sizeLimit"
+            now = f", {binary(held)} now" if held is not None else ""
+            lines.append(Line(f"volume {escape(volume.name)}  in memory, {bound}{now}"))
+            lines.append(Line("counts to the container that writes it, and outlives its restart", depth=1))
     for name, counts in events.items():
         counted = ", ".join(f"{event} {times}" for event, times in counts.items())
         hidden = "; no status shows oom_kill while it lives" if counts.get("oom_kill") else ""

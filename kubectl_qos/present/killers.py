@@ -79,7 +79,8 @@ WORDS: Final = {
         order="the kubelet evicts those first that use more than they request, of these the lowest priority",
     ),
     Mechanism.TALOS: Words(
-        "killed by the OOM controller of Talos under memory pressure, not by the kernel",
+        "killed by the OOM controller of Talos under memory pressure, not by the kernel; OOMConfig in the"
+        " machine configuration tunes it or turns it off",
         name="the OOM controller of Talos",
         by="Talos: pressure",
         order="Talos kills BestEffort pods before Burstable ones, those without a limit alone",

@@ -10,7 +10,7 @@ import pytest
 from kubectl_qos.analysis.pod_table import PodRow, build_rows
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.k8s.kubelet import CgroupDriver, Node
-from kubectl_qos.k8s.objects import Container, PodStatus, convert
+from kubectl_qos.k8s.objects import Container, PodStatus, Volume, convert
 from kubectl_qos.k8s.releases import OciRuntime, Release
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage
@@ -253,6 +253,26 @@ def test_a_workload_is_its_template_with_the_nodes_and_ranks_of_its_pods() -> No
     )
     assert "adj 985..997   1000 - 1000 × request / capacity, by the node" in text
     assert "unknown" not in text
+
+
+@pytest.mark.parametrize(
+    ("size", "held", "said"),
+    [("128Mi", None, "up to 128Mi"), (None, 3 << 20, "no sizeLimit, 3Mi now")],
+)
+def test_a_volume_in_memory_counts_to_its_writer(size: str | None, held: int | None, said: str) -> None:
+    key = ("shop", "api-7d9c5b6f8-x2mzq")
+    volume = {"name": "scratch", "emptyDir": {"medium": "Memory", "sizeLimit": size}}
+    pod = next(pod for pod in DEMO.pods if (pod.namespace, pod.name) == key)
+    pod = msgspec.structs.replace(
+        pod, spec=msgspec.structs.replace(pod.spec, volumes=convert([volume], tuple[Volume, ...]))
+    )
+    usage = DEMO.usage[key]
+    if held is not None:
+        details = msgspec.structs.replace(usage.details, volumes=(("scratch", held),))
+        usage = msgspec.structs.replace(usage, details=details)
+    snapshot = replace(DEMO, usage={**DEMO.usage, key: usage})
+    text = "\n".join(text_lines(explain_pod(pod, snapshot, DEMO_TIME)))
+    assert f"  volume scratch  in memory, {said}\n    counts to the container that writes it" in text
 
 
 def test_what_was_assumed_is_listed_once() -> None:
