@@ -34,12 +34,12 @@ _OF_KUBECTL: Final = {"get": "top", "describe": "explain", "patch": "set"}
 """Commands of kubectl with the one of ours that does nearly the same."""
 EXAMPLES: Final = """\
 examples:
-  kubectl qos                                the terminal UI
-  kubectl qos next                           who dies next on each node, by which killer
-  kubectl qos explain pod/web-0 -n shop      why this class, this score, these cgroup values
-  kubectl qos set pod/web-0 --limits memory=1Gi  preview another value, then apply it
+  kubectl qos                                             # the terminal UI
+  kubectl qos next                                        # who dies next on each node, by which killer
+  kubectl qos explain deploy/api -n shop                  # why this class, this score, these cgroup values
+  kubectl qos set deploy/api -n shop --limits memory=3Gi  # preview another value, then apply it
   kubectl get pods,nodes -A -o json | kubectl qos top -f -
-  kubectl qos --demo                         the terminal UI on an embedded cluster
+  kubectl qos --demo                                      # the terminal UI on an embedded cluster
 """
 
 
@@ -61,8 +61,8 @@ class Parser(argparse.ArgumentParser):
 
         formatter = self._get_formatter()
         formatter._action_max_length = formatter._max_help_position  # noqa: SLF001 - one column for all
-        paragraphs = (self.description or "").splitlines()
-        formatter.add_text("\n".join(fill(text, formatter._width) for text in paragraphs))  # noqa: SLF001
+        paragraphs = (self.description or "").split("\n\n")
+        formatter.add_text("\n\n".join(fill(text, formatter._width) for text in paragraphs))  # noqa: SLF001
         formatter.add_text(self.epilog)
         for group in self._action_groups:
             if group not in self.shared_groups:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 FENCE = re.compile(r"^(?P<marks>`{3,})(?P<kind>[^`\n]*)\n(?P<text>.*?)^(?P=marks)$", re.MULTILINE | re.DOTALL)
 INDENTED = re.compile(r"(?:\A|\n\n)((?: {4}[^\n]*\n)(?:(?: {4}[^\n]*)?\n)*)")
-EXPLAINED = re.compile(r"\s{2,}|\s+# ")
+COMMENT = re.compile(r"\s+# ")
 SYNOPSIS = "[FLAGS]"
 PROGRAMS = frozenset(
     {
@@ -79,17 +79,19 @@ def _typed(text: str, line: int) -> Iterator[Example]:
 
 
 def _listed(block: Block, line: int) -> Iterator[Example]:
-    """Of a list: a command a line, with an explanation after two spaces; `\\` goes on in the next line."""
+    """Of a list: a command a line, as a shell takes it: explained after `#`, continued after `\\`."""
     number, whole = line, ""
     for text in block.text.splitlines():
         whole += text.removeprefix("    ") if not block.kind else text
         if whole.endswith("\\"):
             whole = whole.removesuffix("\\")
             continue
-        command = EXPLAINED.split(whole.strip(), maxsplit=1)[0]
+        command = COMMENT.split(whole.strip(), maxsplit=1)[0]
         if command.endswith(SYNOPSIS):
             pass
         elif command.split(" ", 1)[0] in PROGRAMS:
+            if "  " in command:
+                raise ValueError(f"line {number}: {command!r} has an explanation that is no comment")
             yield Example(number, command)
         elif block.kind == "sh" and command and not command.startswith("#"):
             raise ValueError(f"line {number}: {command!r} begins with no program that is known")

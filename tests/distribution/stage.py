@@ -7,29 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from kubectl_qos.cluster.files import DEMO_FILE
-from tests.cluster.cluster_objects import metrics, pod
+from tests.cluster.cluster_objects import pod
 from tests.end_to_end.command import Run
 from tests.host.fake_node import FakeNode, recorded_node
 from tests.recordings.files import read
 
-NAMED = {
-    "web-0": ("512Mi", "1Gi"),
-    "web-1": ("512Mi", "1Gi"),
-    "api-0": ("512Mi", "2Gi"),
-    "batch-1": ("600Mi", ""),
-    "nodes": ("64Mi", ""),
-}
-"""Pods that examples name as one would name pods, with requests and limits; all on worker-2, using 300Mi."""
-
 
 def dump() -> str:
-    """The demo cluster with what examples name besides, as kubectl would print it."""
+    """The demo cluster with a Deployment, as kubectl would print it."""
     objects = json.loads(DEMO_FILE.read_text(encoding="utf-8"))
-    for name, (request, limit) in NAMED.items():
-        made = pod(name, node="worker-2", request=request, limit=limit, labels={"app": name[:-2]})
-        made["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "250m"
-        objects["items"] += [made, metrics(name, "300Mi")]
-    objects["items"] += [deployment("api"), deployment("web")]
+    objects["items"].append(deployment("api"))
     return json.dumps(objects)
 
 

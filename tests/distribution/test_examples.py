@@ -1,8 +1,8 @@
 """Every shell example of the documentation is run, and prints what is shown under it.
 
-Those of each --help are on its page of docs/reference. A command is run on the demo cluster: with its own
---demo or -f, else on a dump of it. What cannot run here is named below with the reason; a line of any other
-kind fails. New outputs are written with UPDATE_TEXTS=1.
+Those of each --help are on its page of docs/reference. A command is run as it is printed, with its own --demo
+or -f, else with --demo added, as a newcomer would without a cluster. What cannot run here is named below with
+the reason; a line of any other kind fails. New outputs are written with UPDATE_TEXTS=1.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import re
 import shlex
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -84,20 +85,19 @@ class Stage:
         return code, filtered(out, tail) + err
 
     def _placed(self, words: list[str]) -> list[str]:
-        """With the dump of the demo in place of a cluster, and the recorded node in place of this machine."""
+        """With the demo in place of a cluster, and the recorded node in place of this machine."""
         options = parse([word for word in words if not word.startswith("-v=")])
         if options.command == "completion":
             return words
-        if options.command == "host" and not getattr(options, "from_dump", None):
+        if options.command == "host" and options.from_dump:
+            return [*words, "-f", "dump.json"]
+        if options.command == "host":
             given = [word for word in words if word not in {"/host/proc", "/host/sys/fs/cgroup"}]
             given = [word for word in given if word not in {"--proc-root", "--cgroup-root"}]
             return [*given, "--proc-root", str(self.node.proc), "--cgroup-root", str(self.node.cgroup)]
         source = parse_options(SourceOptions, options)
-        if getattr(options, "what_if", None) == "":
-            return words if source.demo else [*words, "--demo"]
-        if not source.is_cluster or getattr(options, "paths", None):
-            return words
-        return [*words, "-f", "dump.json"]
+        reads_files = not source.is_cluster and getattr(options, "what_if", None) != ""
+        return words if source.demo or reads_files or getattr(options, "paths", None) else [*words, "--demo"]
 
 
 @pytest.fixture(scope="module")
@@ -187,6 +187,14 @@ def test_an_unknown_kind_of_line_is_refused(on_stage: Stage) -> None:
         on_stage.run("make-believe install")
     with pytest.raises(ValueError, match="no program that is known"):
         examples("```sh\nfrobnicate --all\n```\n")
+    with pytest.raises(ValueError, match="an explanation that is no comment"):
+        examples("    kubectl qos next  who dies next\n")
+
+
+def test_a_shell_reads_every_example() -> None:
+    commands = [one.command for page in PAGES for one in examples(page.read_text(encoding="utf-8"))]
+    done = subprocess.run(["sh", "-n"], input="\n".join(commands), capture_output=True, text=True, check=False)
+    assert done.stderr == ""
 
 
 def test_no_reason_is_left_without_an_example() -> None:

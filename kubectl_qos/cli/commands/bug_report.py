@@ -36,9 +36,9 @@ DESCRIPTION: Final = (
 )
 EXAMPLES: Final = """\
 examples:
-  kubectl qos bug-report > report.md         to look through, and to paste into an issue
-  kubectl qos bug-report --context prod --usage summary  the flags of the command that failed
-  kubectl qos bug-report --demo              without a cluster
+  kubectl qos bug-report > report.md                     # to look through, and to paste into an issue
+  kubectl qos bug-report --context prod --usage summary  # the flags of the command that failed
+  kubectl qos bug-report --demo                          # without a cluster
 """
 _PLAIN_FLAGS: Final = ("--usage=", "--v=", "--request-timeout=", "--node-memory=")
 """Flags whose values name nothing."""

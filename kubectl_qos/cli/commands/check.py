@@ -35,15 +35,15 @@ An annotation waives a rule with a reason: kubectl-qos/waive: "QOS006: batch job
 """
 EXAMPLES: Final = """\
 examples:
-  kubectl qos check manifests/ -R                        every manifest below a folder
-  kubectl qos check -k overlays/prod --fail-on warning   what kustomize builds
-  kubectl qos check web.yaml --node-memory 16Gi          and who is killed before whom
-  kubectl qos check -n shop                              the pods of a cluster
-  kubectl qos check -A --contexts 'prod-*'               the pods of several clusters
-  kubectl qos check manifests/ -o json > baseline.json   accept what is there
-  kubectl qos check manifests/ --baseline baseline.json  only what is new
-  kubectl qos check manifests/ -o sarif > check.sarif    for code scanning
-  kubectl qos check --to-policy > policies.yaml          the same rules for the API server
+  kubectl qos check manifests/ -R                        # every manifest below a folder
+  kubectl qos check -k overlays/prod --fail-on warning   # what kustomize builds
+  kubectl qos check web.yaml --node-memory 16Gi          # and who is killed before whom
+  kubectl qos check -n shop                              # the pods of a cluster
+  kubectl qos check -A --contexts 'prod-*'               # the pods of several clusters
+  kubectl qos check manifests/ -o json > baseline.json   # accept what is there
+  kubectl qos check manifests/ --baseline baseline.json  # only what is new
+  kubectl qos check manifests/ -o sarif > check.sarif    # for code scanning
+  kubectl qos check --to-policy > policies.yaml          # the same rules for the API server
 """
 EXIT_FAILED: Final = 1
 

@@ -29,8 +29,8 @@ DESCRIPTION: Final = (
 
 EXAMPLES: Final = """\
 examples:
-  kubectl qos compare node/worker-2 --to 1.37                       what an upgrade of its kubelet changes
-  kubectl qos compare pod/web-0 --assume cgroupVersion=1            every value of one pod
+  kubectl qos compare node/worker-2 --to 1.37                    # what an upgrade of its kubelet changes
+  kubectl qos compare pod/db-0 -n data --assume cgroupVersion=1  # every value of one pod
   kubectl qos compare -n shop --to 1.37 --feature-gates MemoryQoS=true
 """
 

@@ -16,10 +16,10 @@ DESCRIPTION: Final = (
 )
 EXAMPLES: Final = """\
 kubectl qos, where the completion of kubectl itself is loaded; pip and pipx have installed it already:
-  kubectl qos completion kubectl > ~/.local/bin/kubectl_complete-qos   in any folder of PATH
+  kubectl qos completion kubectl > ~/.local/bin/kubectl_complete-qos  # in any folder of PATH
   chmod +x ~/.local/bin/kubectl_complete-qos
 kubectl qos on Windows:
-  kubectl qos completion kubectl > kubectl_complete-qos.cmd            in any folder of PATH
+  kubectl qos completion kubectl > kubectl_complete-qos.cmd  # in any folder of PATH
 
 kubectl-qos:
   bash        echo 'eval "$(kubectl-qos completion bash)"' >> ~/.bashrc

@@ -27,9 +27,9 @@ DESCRIPTION: Final = (
 )
 EXAMPLES: Final = """\
 examples:
-  kubectl qos exporter --demo                        look at the metrics, on http://127.0.0.1:9857/metrics
-  kubectl qos exporter --listen :9857                in a cluster: deploy/ has the manifests
-  kubectl qos exporter --shard 0/3                   a third of the nodes; two more processes have the others
+  kubectl qos exporter --demo          # look at the metrics, on http://127.0.0.1:9857/metrics
+  kubectl qos exporter --listen :9857  # in a cluster: deploy/ has the manifests
+  kubectl qos exporter --shard 0/3     # a third of the nodes; two more processes have the others
 """
 
 

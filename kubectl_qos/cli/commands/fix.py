@@ -53,20 +53,20 @@ confirmation.
 """
 EXAMPLES: Final = """\
 examples:
-  kubectl qos fix                              the nearest death of each node
-  kubectl qos fix --all-contexts               of each node of every cluster
-  kubectl qos fix node/worker-2                all that wait on one node
-  kubectl qos fix pod/api-0 -n shop            what kills this pod
-  kubectl qos fix deploy/api -n shop           the same change for all of its pods
-  kubectl qos fix pod/api-0 --apply 1 --dry-run=client  what the first change does, in full
-  kubectl qos fix pod/api-0 --apply 1          apply it
-  kubectl qos fix pod/api-0 --apply 1 --for 10m --undo-if oom  and see whether it helps
-  kubectl qos fix pod/api-0 --apply 1 --write ~/gitops --into overlay  in Git
-  kubectl qos fix pod/api-0 -o patch           the patch of the first one, or of --apply N
-  kubectl qos fix node/worker-2 --growth 20Mi -o kubelet-config   settings for its kubelet
-  kubectl qos fix --priorities                 requests with which priorities hold, on each node
-  kubectl qos fix --priorities node/worker-2 -o patch   all of their patches
-  kubectl qos fix --priorities -n shop         only pods of this namespace are changed
+  kubectl qos fix                                      # the nearest death of each node
+  kubectl qos fix --all-contexts                       # of each node of every cluster
+  kubectl qos fix node/worker-2                        # all that wait on one node
+  kubectl qos fix pod/search-0 -n shop                 # what kills this pod
+  kubectl qos fix deploy/api -n shop                   # the same change for all of its pods
+  kubectl qos fix deploy/api -n shop --apply 1 --dry-run=client  # what the first change does, in full
+  kubectl qos fix deploy/api -n shop --apply 1         # apply it
+  kubectl qos fix deploy/api -n shop --apply 1 --for 10m --undo-if oom  # and see whether it helps
+  kubectl qos fix deploy/api -n shop --apply 1 --write ~/gitops --into overlay  # in Git
+  kubectl qos fix deploy/api -n shop -o patch          # the patch of the first one, or of --apply N
+  kubectl qos fix node/worker-2 --growth 20Mi -o kubelet-config  # settings for its kubelet
+  kubectl qos fix --priorities                         # requests with which priorities hold, on each node
+  kubectl qos fix --priorities node/worker-2 -o patch  # all of their patches
+  kubectl qos fix --priorities -n shop                 # only pods of this namespace are changed
 """
 KUBELET_CONFIG: Final = "kubelet-config"
 

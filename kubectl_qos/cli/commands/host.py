@@ -28,11 +28,11 @@ DESCRIPTION: Final = (
 )
 EXAMPLES: Final = """\
 examples:
-  kubectl qos host                                on a node, as root
-  kubectl qos host -w                             and again and again
-  kubectl qos host --proc-root /host/proc --cgroup-root /host/sys/fs/cgroup   in a debug pod
-  kubectl qos host -o json > node.json            what it reads, to be looked at elsewhere:
-  kubectl qos host --from-dump node.json --names  on a laptop, with the names of pods
+  kubectl qos host                                # on a node, as root
+  kubectl qos host -w                             # and again and again
+  kubectl qos host --proc-root /host/proc --cgroup-root /host/sys/fs/cgroup  # in a debug pod
+  kubectl qos host -o json > node.json            # what it reads, to be looked at elsewhere:
+  kubectl qos host --from-dump node.json --names  # on a laptop, with the names of pods
 """
 
 

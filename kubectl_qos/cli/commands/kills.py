@@ -28,13 +28,13 @@ DESCRIPTION: Final = (
 _MOST_FRAGMENTS: Final = 3
 EXAMPLES: Final = """\
 examples:
-  kubectl qos kills -A --since 1h                    what was killed in the last hour
-  kubectl qos kills -A --since 1h --all-contexts     in every cluster
-  kubectl qos kills pod/web-0 -n shop                the evidence, and what would make it certain
-  kubectl qos kills node/worker-2                    of one node
+  kubectl qos kills -A --since 1h                 # what was killed in the last hour
+  kubectl qos kills -A --since 1h --all-contexts  # in every cluster
+  kubectl qos kills pod/search-0 -n shop          # the evidence, and what would make it certain
+  kubectl qos kills node/worker-2                 # of one node
   ssh worker-2 journalctl -k -o short-iso | kubectl qos kills -A --kernel-log worker-2=-
   kubectl qos kills -A --kernel-log worker-2=w2.log --kernel-log worker-3=w3.log -o wide
-  kubectl qos kills --local -A                       on a node: with what its kernel log still has
+  kubectl qos kills --local -A                    # on a node: with what its kernel log still has
 
 columns:
   BY      container limit, pod limit, kubepods limit, node, memory nodes (of a cpuset or memory policy),

@@ -23,13 +23,13 @@ DESCRIPTION: Final = (
 )
 EXAMPLES: Final = """\
 examples:
-  kubectl qos next                       the next death of each node, the nearest first
-  kubectl qos next node/worker-2         all that wait on one node
-  kubectl qos next pod/api-0 -n shop     what kills this pod, and after which others
-  kubectl qos next deploy/api -n shop    what kills its pods
-  kubectl qos next web-0 db-0            which of two pods dies first
-  kubectl qos next -n shop               the next deaths that hit a namespace
-  kubectl qos next --all-contexts        the next deaths of every cluster, the nearest first
+  kubectl qos next                       # the next death of each node, the nearest first
+  kubectl qos next node/worker-2         # all that wait on one node
+  kubectl qos next pod/db-0 -n data      # what kills this pod, and after which others
+  kubectl qos next deploy/api -n shop    # what kills its pods
+  kubectl qos next db-0 cache-0 -n data  # which of two pods dies first
+  kubectl qos next -n shop               # the next deaths that hit a namespace
+  kubectl qos next --all-contexts        # the next deaths of every cluster, the nearest first
 """
 
 

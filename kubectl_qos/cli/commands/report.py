@@ -31,10 +31,10 @@ that no status has any more, and the state of the node a minute before each deat
 """
 EXAMPLES: Final = """\
 examples:
-  kubectl qos report node/worker-2 > incident.md       the last day of a node
+  kubectl qos report node/worker-2 > incident.md                 # the last day of a node
   kubectl qos report -n shop --since 2h -o html > incident.html
-  kubectl qos report pod/api-0 -n shop --prometheus auto --since 7d
-  kubectl qos report node/worker-2 --kernel-log worker-2=w2.log   with what its kernel says
+  kubectl qos report deploy/api -n shop --prometheus auto --since 7d
+  kubectl qos report node/worker-2 --kernel-log worker-2=w2.log  # with what its kernel says
 """
 
 

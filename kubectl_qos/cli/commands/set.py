@@ -45,21 +45,21 @@ it did not hold and stands.
 """
 EXAMPLES: Final = """\
 examples:
-  kubectl qos set pod/web-0 --requests cpu=250m,memory=1Gi --limits memory=2Gi
-  kubectl qos set pod/web-0 -c app --limits memory-        without that limit, of one container
-  kubectl qos set pod/web-0 --class guaranteed             the smallest change that makes it Guaranteed
-  kubectl qos set pod/web-0 --class guaranteed --limits cpu=1  with a number that the pod does not have
-  kubectl qos set pod/web-0 --outlive pod/batch-1          the least memory request with which it dies later
-  kubectl qos set pod/web-0 --rank-below 10                … with which it is the 10th to die, or a later one
-  kubectl qos set pod/web-0 --limits memory=1Gi --dry-run=server   a dry run of the server
-  kubectl qos set pod/web-0 --limits memory=1Gi --by template      through its Deployment
-  kubectl qos set deployment/api --limits memory=2Gi --yes --timeout 5m   in a script
-  kubectl qos set pod/web-0 --limits memory=2Gi --for 10m --undo-if restarts,oom,infeasible
-  kubectl qos set deployment/api --limits memory=2Gi -o patch
-  kubectl qos set resources deployment/api --limits memory=2Gi     as kubectl set resources
+  kubectl qos set deploy/api --requests cpu=250m,memory=1Gi --limits memory=2Gi
+  kubectl qos set pod/search-0 -c s --requests memory-  # without that request, of one container
+  kubectl qos set deploy/api --class guaranteed         # the smallest change that makes it Guaranteed
+  kubectl qos set pod/notebook-0 -n ml --class guaranteed --limits cpu=1  # a number that it lacks
+  kubectl qos set pod/notebook-0 -n ml --outlive batch/crunch-x2k9f  # the least memory request to die later
+  kubectl qos set pod/notebook-0 -n ml --rank-below 10  # … with which it is the 10th to die, or a later one
+  kubectl qos set deploy/api --limits memory=1Gi --dry-run=server  # a dry run of the server
+  kubectl qos set pod/api-7d9c5b6f8-x2mzq --limits memory=3Gi --by template  # through its Deployment
+  kubectl qos set deploy/api --limits memory=2Gi --yes --timeout 5m  # in a script
+  kubectl qos set deploy/api --limits memory=2Gi --for 10m --undo-if restarts,oom,infeasible
+  kubectl qos set deploy/api --limits memory=2Gi -o patch
+  kubectl qos set resources deploy/api --limits memory=2Gi  # as kubectl set resources
   kubectl qos set -f pod.yaml --pod-level --limits memory=4Gi -o manifest
   kubectl qos set -f deploy.yaml -c app --requests memory=1Gi --write
-  kubectl qos set deployment/api --limits memory=2Gi --write ~/gitops --into overlay
+  kubectl qos set deploy/api --limits memory=2Gi --write ~/gitops --into overlay
 """
 CLASSES: Final = ("guaranteed", "burstable", "besteffort")
 EXIT_CHANGES: Final = 1

@@ -26,14 +26,14 @@ DESCRIPTION: Final = (
 )
 EXAMPLES: Final = """\
 examples:
-  kubectl qos simulate node/worker-2 --free 4Gi          simulate kills until 4Gi has been freed
-  kubectl qos simulate node/worker-2 --grow pod/api-0=3Gi -n shop   the first limit it reaches, and who dies
-  kubectl qos simulate node/worker-2 --grow node=+2Gi    the node's own processes grow
-  kubectl qos simulate node/worker-2 --until-oom         how much more, until whom, by which limit
-  kubectl qos simulate node/worker-2 --all-at-limit      each container uses its limit
-  kubectl qos simulate node/worker-2 --all-at-limit --eviction      with the kubelet evicting before that
-  kubectl qos simulate node/worker-2 --free 4Gi --important app=db  mark where these pods are hit
-  kubectl qos simulate node/worker-2 --free 4Gi --what-if -f change.yaml   who dies now, and who then
+  kubectl qos simulate node/worker-2 --free 4Gi                 # simulate kills until 4Gi has been freed
+  kubectl qos simulate node/worker-2 --grow pod/notebook-0=3Gi -n ml  # its first limit, and who dies
+  kubectl qos simulate node/worker-2 --grow node=+2Gi           # the node's own processes grow
+  kubectl qos simulate node/worker-2 --until-oom                # how much more, until whom, by which limit
+  kubectl qos simulate node/worker-2 --all-at-limit             # each container uses its limit
+  kubectl qos simulate node/worker-2 --all-at-limit --eviction  # with the kubelet evicting before that
+  kubectl qos simulate node/worker-2 --free 4Gi --important app=db  # mark where these pods are hit
+  kubectl qos simulate node/worker-2 --free 4Gi --what-if -f change.yaml  # who dies now, and who then
   kubectl qos simulate node/worker-2 -f dump.json --free 4Gi --what-if change.yaml
 """
 

@@ -23,14 +23,13 @@ DESCRIPTION: Final = (
 )
 EXAMPLES: Final = """\
 examples:
-  kubectl qos top -A --min-risk high         pods that their own limit is about to kill, and next victims
-  kubectl qos top -A --min-risk next         the next victim of each node
-  kubectl qos top nodes                      nodes: memory by class, requests, limits, worst case, pressure
-  kubectl qos top nodes -o wide              and in Mi, with the kubelets' eviction thresholds
-  kubectl qos top nodes --contexts 'prod-*'  the nodes of several clusters, those in trouble first
-  kubectl qos top nodes -l pool=a            nodes with this label, as in kubectl
-  kubectl qos top deploy/web -L version      the pods of a Deployment, with a label
-  kubectl qos top pod/nodes                  a pod that is called nodes
+  kubectl qos top -A --min-risk high         # pods that their own limit is about to kill, and next victims
+  kubectl qos top -A --min-risk next         # the next victim of each node
+  kubectl qos top nodes                      # nodes: memory by class, requests, limits, worst case, pressure
+  kubectl qos top nodes -o wide              # and in Mi, with the kubelets' eviction thresholds
+  kubectl qos top nodes --contexts 'prod-*'  # the nodes of several clusters, those in trouble first
+  kubectl qos top nodes -l pool=a            # nodes with this label, as in kubectl
+  kubectl qos top deploy/api -n shop -L app  # the pods of a Deployment, with a label
 
 columns of nodes:
   MEM_G MEM_B MEM_E   in use (working set) by Guaranteed, Burstable and BestEffort pods

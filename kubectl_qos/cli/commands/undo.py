@@ -25,9 +25,9 @@ overwritten without a confirmation.
 """
 EXAMPLES: Final = """\
 examples:
-  kubectl qos undo --list                  the change history, the newest first
-  kubectl qos undo                         revert the last change in this context
-  kubectl qos undo 1f3a9c02 --yes          that one, in a script
+  kubectl qos undo --list          # the change history, the newest first
+  kubectl qos undo                 # revert the last change in this context
+  kubectl qos undo 1f3a9c02 --yes  # that one, in a script
 """
 _TITLES: Final = ("ID", "AGE", "CONTEXT", "OBJECT", "CHANGE", "STATE")
 

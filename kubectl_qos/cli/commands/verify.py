@@ -35,12 +35,12 @@ Exit code 0 if nothing differs, 1 if something does, 2 if that is unknown.
 """
 EXAMPLES: Final = """\
 examples:
-  kubectl qos verify pod/web-0 -n shop            what differs in its containers
-  kubectl qos verify pod/web-0 -o wide            every value, with those that are as computed
-  kubectl qos verify node/worker-2 --dry-run=client    what would be run, and in which containers
-  kubectl qos verify node/worker-2 -n shop        the pods of one namespace on it
-  kubectl qos verify node/$(hostname) --local     on the node itself: pod and class levels too
-  kubectl qos verify node/worker-2 --from-dump host.json   what `kubectl qos host -o json` wrote there
+  kubectl qos verify pod/cache-0 -n data                  # what differs in its containers
+  kubectl qos verify pod/cache-0 -n data -o wide          # every value, with those that are as computed
+  kubectl qos verify node/worker-2 --dry-run=client       # what would be run, and in which containers
+  kubectl qos verify node/worker-2 -n shop                # the pods of one namespace on it
+  kubectl qos verify node/$(hostname) --local             # on the node itself: pod and class levels too
+  kubectl qos verify node/worker-2 --from-dump host.json  # what `kubectl qos host -o json` wrote there
 """
 
 

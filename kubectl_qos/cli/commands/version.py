@@ -29,9 +29,9 @@ DESCRIPTION: Final = (
 )
 EXAMPLES: Final = """\
 examples:
-  kubectl qos version                        ours, the server's and those of the kubelets
-  kubectl qos version --client               ours alone: without a kubeconfig, and without contacting a server
-  kubectl qos version -o json                with all that the server reports of its version
+  kubectl qos version           # ours, the server's and those of the kubelets
+  kubectl qos version --client  # ours alone: without a kubeconfig, and without contacting a server
+  kubectl qos version -o json   # with all that the server reports of its version
 """
 _MINOR: Final = re.compile(r"v?(1\.(\d{1,4}))(?!\d)", re.ASCII)
 
