@@ -300,7 +300,7 @@ class Apply:
             conflicts=() if self.keeps_mine else self.conflicts,
             related=related,
             strategies=strategies,
-            chosen=next((index for index, one in enumerate(strategies) if one.kind is kind), 0),
+            chosen=next((index for index, strategy in enumerate(strategies) if strategy.kind is kind), 0),
         )
         return state.dry_run() if self.keeps_mine else (state, None)
 

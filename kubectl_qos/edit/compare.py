@@ -60,8 +60,8 @@ def compare(
     runtimes = {setup.node.runtime.partition(":")[0] for setup in (before, after)}
     old = _predict_all(pods, before)
     new = _predict_all(map(_without_ids, pods) if len(runtimes) > 1 else pods, after)
-    ranking_before = rank_node([one.pod for one in old], before.node, before.release, usage)
-    ranking_after = rank_node([one.pod for one in new], after.node, after.release, usage)
+    ranking_before = rank_node([prediction.pod for prediction in old], before.node, before.release, usage)
+    ranking_after = rank_node([prediction.pod for prediction in new], after.node, after.release, usage)
     old_refusals = _refusals(before)
     return Comparison(
         before,
@@ -89,7 +89,7 @@ def _without_ids(pod: Pod) -> Pod:
     status = pod.status
     for name in ("container_statuses", "init_container_statuses", "ephemeral_container_statuses"):
         statuses: tuple[ContainerStatus, ...] = getattr(status, name) or ()
-        without = tuple(msgspec.structs.replace(one, container_id="") for one in statuses)
+        without = tuple(msgspec.structs.replace(status, container_id="") for status in statuses)
         status = msgspec.structs.replace(status, **{name: without})
     return msgspec.structs.replace(pod, status=status)
 
@@ -110,11 +110,12 @@ def _node_files(before: CgroupTree, after: CgroupTree) -> Iterable[FileChange]:
 
 
 def _above_pods(tree: CgroupTree) -> dict[tuple[object, ...], Directory]:
-    return {
-        (one.level, one.qos, one.path if one.level is CgroupLevel.RESERVED else ""): one
-        for one in tree.walk()
-        if one.level in _ABOVE_PODS
-    }
+    above: dict[tuple[object, ...], Directory] = {}
+    for directory in tree.walk():
+        if directory.level in _ABOVE_PODS:
+            path = directory.path if directory.level is CgroupLevel.RESERVED else ""
+            above[directory.level, directory.qos, path] = directory
+    return above
 
 
 class WhatIf(NamedTuple):
@@ -140,7 +141,7 @@ def with_manifests(pods: Iterable[Pod], changes: Sequence[Pod]) -> WhatIf:
         else:
             used.add(index)
             result.append(_with_manifest(pod, changes[index]))
-    return WhatIf(tuple(result), tuple(one for index, one in enumerate(changes) if index not in used))
+    return WhatIf(tuple(result), tuple(change for index, change in enumerate(changes) if index not in used))
 
 
 def _matches(change: Pod, pod: Pod) -> bool:

@@ -171,8 +171,8 @@ def parse_amounts(text: str, flag: str) -> tuple[Amount, ...]:
 def format_amounts(amounts: Iterable[Amount]) -> str:
     """The text that `parse_amounts` reads as these."""
     return ",".join(
-        f"{one.resource}-" if one.quantity is None else f"{one.resource}={'+' * one.is_more}{one.quantity}"
-        for one in amounts
+        f"{resource}-" if quantity is None else f"{resource}={'+' * is_more}{quantity}"
+        for resource, quantity, is_more in amounts
     )
 
 

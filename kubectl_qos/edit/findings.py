@@ -181,7 +181,7 @@ def _change_template(preview: Preview, related: RelatedObjects, target: ChangedO
 
 def _invalid(preview: Preview, refusals: Iterable[Refusal], of_pod: Iterable[Refusal]) -> Iterator[Finding]:
     """What the server refuses; of that only what is not `of_pod` itself is about changing it in place."""
-    shown = {str(one) for one in (*preview.refusals, *preview.resize_refusals)}
+    shown = {str(refusal) for refusal in (*preview.refusals, *preview.resize_refusals)}
     invalid = set(map(str, of_pod))
     for text in dict.fromkeys(map(str, refusals)):
         code = FindingCode.INVALID if text in invalid else FindingCode.RESIZE_REFUSED
@@ -237,8 +237,9 @@ def _rollout(
         return
     old = quota_pod(as_created(target.old, related.limit_ranges, release), target, release)
     facts: dict[str, Any] = {"kind": target.old.kind, "name": target.old.name, "total": plan.pods}
-    refusals = [*((_SERVER, str(one)) for one in checks.invalid), *_range_sentences(checks)]
-    refusals += [(f"ResourceQuota {one.quota}", one.message) for one in checks.quotas if not one.exceeded]
+    refusals = [*((_SERVER, str(refusal)) for refusal in checks.invalid), *_range_sentences(checks)]
+    others = (refusal for refusal in checks.quotas if not refusal.exceeded)
+    refusals += [(f"ResourceQuota {refusal.quota}", refusal.message) for refusal in others]
     if refusals:
         facts["left"] = rollout_reach(plan, lambda *_: False).left
         for subject, sentence in refusals:
@@ -337,16 +338,11 @@ def _memory(
         facts = {"used": used, "request": request}
         yield Finding(Severity.NOTE, "memory request", FindingCode.REQUEST_BELOW_USAGE, facts=facts)
         return
-    known = [seen[one.name] for one in _lasting(new, release) if one.name in seen]
-    used = sum(one.p99_bytes or 0 for one in known)
+    histories = [seen[container.name] for container in _lasting(new, release) if container.name in seen]
+    used = sum(history.p99_bytes or 0 for history in histories)
     if request != old_request and request < used:
-        of_past = {"used": used, "request": request, "over": known[0].over}
+        of_past = {"used": used, "request": request, "over": histories[0].over}
         yield Finding(Severity.NOTE, "memory request", FindingCode.REQUEST_BELOW_P99, facts=of_past)
-
-
-def _lasting(pod: Pod, release: Release) -> tuple[Container, ...]:
-    """The containers that run as long as the pod does."""
-    return (*pod.containers, *(one for one in pod.init_containers if is_sidecar(one, release)))
 
 
 def _no_room(preview: Preview, kind: StrategyKind, target: ChangedObject) -> Iterator[Finding]:
@@ -376,16 +372,16 @@ def _utilization(
     """HorizontalPodAutoscalers whose target is in percent of a request that changes."""
     chain = [target.raw, related.raw, *(owner.raw for owner in related.owners)]
     old, new = default_pod(target.old, release), default_pod(target.new, release)
-    for one in utilization_targets(chain, related.scalers):
-        before, after = (_measured_request(pod, one, release) for pod in (old, new))
+    for metric in utilization_targets(chain, related.scalers):
+        before, after = (_measured_request(pod, metric, release) for pod in (old, new))
         if before != after:
             facts = {
-                "target": one,
+                "target": metric,
                 "before": before,
                 "after": after,
                 "alone": kind is not StrategyKind.TEMPLATE,
             }
-            subject = f"HorizontalPodAutoscaler {one.autoscaler}"
+            subject = f"HorizontalPodAutoscaler {metric.autoscaler}"
             severity = Severity.NOTE if after is not None else Severity.WARNING
             yield Finding(severity, subject, FindingCode.UTILIZATION, facts=facts)
 
@@ -401,6 +397,11 @@ def _budgets(related: RelatedObjects, target: ChangedObject) -> Iterator[Finding
             facts = {"allowed": allowed, "missing": missing, "rollout": is_rolled_out}
             subject = f"PodDisruptionBudget {budget.metadata.name}"
             yield Finding(severity, subject, FindingCode.DISRUPTION_BUDGET, facts=facts)
+
+
+def _lasting(pod: Pod, release: Release) -> tuple[Container, ...]:
+    """The containers that run as long as the pod does."""
+    return (*pod.containers, *(init for init in pod.init_containers if is_sidecar(init, release)))
 
 
 def _measured_request(pod: Pod, target: UtilizationTarget, release: Release) -> Quantity | None:

@@ -61,11 +61,7 @@ from kubectl_qos.qos.restart import oom_loops
 from kubectl_qos.qos.simulation.ceiling import Scope
 from kubectl_qos.qos.simulation.engine import Run, simulate
 from kubectl_qos.qos.simulation.next_death import NextDeath, deaths_of, next_deaths
-from kubectl_qos.qos.simulation.node_state import (
-    ContainerGrowth,
-    NodeState,
-    Scenario,
-)
+from kubectl_qos.qos.simulation.node_state import ContainerGrowth, NodeState, Scenario, SimulatedContainer
 from kubectl_qos.qos.simulation.timeline import LimitHit
 
 MOST_GUARANTEED_EDITS: Final = 2
@@ -97,21 +93,23 @@ def fixes_of_pods(
     pod needs that is worst off. Raises InputError where the memory of a node is unknown.
     """
     searches = [_Search(model, keys, workload) for model in models]
-    deaths = [
-        (search, death)
-        for search in searches
-        for key in keys
-        if key in search.pods
-        for death in deaths_of(search.before, {key})
-    ]
-    deaths = [one for one in (*_loops(models, keys, workload), *deaths) if one[1].killer in by]
+    deaths = list(_loops(models, keys, workload))
+    for search in searches:
+        for key in keys:
+            if key in search.pods:
+                deaths += [(search, death) for death in deaths_of(search.before, {key})]
+    deaths = [(search, death) for search, death in deaths if death.killer in by]
     if workload is not None:
         worst: dict[object, tuple[_Search, NextDeath]] = {}
-        for search, death in sorted(deaths, key=lambda one: one[0].missing(one[1]), reverse=True):
-            of_kind = death.mechanism, death.container, death.grace_seconds
-            worst.setdefault(of_kind, (search, death))
+        for search, death in sorted(deaths, key=_missing, reverse=True):
+            worst.setdefault((death.mechanism, death.container, death.grace_seconds), (search, death))
         deaths = list(worst.values())
     return _collect(deaths, searches)
+
+
+def _missing(search_and_death: tuple[_Search, NextDeath]) -> int:
+    search, death = search_and_death
+    return search.missing(death)
 
 
 def _loops(
@@ -119,13 +117,12 @@ def _loops(
 ) -> Iterator[tuple[_Search, NextDeath]]:
     """The deaths at their own limits that containers which were OOMKilled meet again at their next start."""
     for model in models:
-        found = {
-            pod_key(pod): {
-                one.container for one in oom_loops(pod) if was_killed_since_resize(pod, one.container)
-            }
-            for pod in model.pods
-        }
-        loops = {key: names for key, names in found.items() if names and key in keys}
+        loops = dict[PodKey, set[str]]()
+        for pod in model.pods:
+            names = {loop.container for loop in oom_loops(pod)}
+            killed = {name for name in names if was_killed_since_resize(pod, name)}
+            if killed and pod_key(pod) in keys:
+                loops[pod_key(pod)] = killed
         if loops:
             search = _Search(as_started(model, loops), keys, workload, real=model)
             for key, names in loops.items():
@@ -137,27 +134,24 @@ def _loops(
 def _collect(
     deaths: Iterable[tuple[_Search, NextDeath]], searches: Sequence[_Search], *, only_nearest: bool = False
 ) -> Fixes:
-    found: list[Fix] = []
+    collected: list[Fix] = []
     unfixed = []
     for search, death in deaths:
-        if found and only_nearest:
+        if collected and only_nearest:
             break
         reason = search.obstacle(death)
         fixes = [] if reason else list(search.fixes(death))
-        fixes = [_on_tightest(fix, searches) for fix in fixes if all(one.bears(fix) for one in searches)]
+        fixes = [fix for fix in fixes if all(node.bears(fix) for node in searches)]
         for fix in fixes:
-            if not any(search.covers(other, fix) for other in found):
-                found.append(fix)
+            # Of several nodes the one that has least left for all of its pods which get the edits.
+            on_nodes = (on_node for node in searches for on_node in node.on_node(fix))
+            tightest = min(on_nodes, key=attrgetter("left_bytes"), default=fix)
+            if not any(search.covers(other, tightest) for other in collected):
+                collected.append(tightest)
         if not fixes:
             evidence = search.evidence(death) if reason is NoFixReason.HAS_ROOM else None
             unfixed.append(Unfixed(search.node, death, reason or NoFixReason.NOT_BY_EDITS, evidence))
-    return Fixes(tuple(sorted(found, key=order_of_fixes)), tuple(unfixed))
-
-
-def _on_tightest(fix: Fix, searches: Iterable[_Search]) -> Fix:
-    """With what the node has free that has least left for all of its pods which get the edits."""
-    each = [one for search in searches for one in search.on_node(fix)]
-    return min(each, key=attrgetter("left_bytes"), default=fix)
+    return Fixes(tuple(sorted(collected, key=order_of_fixes)), tuple(unfixed))
 
 
 class _Search:
@@ -180,9 +174,9 @@ class _Search:
 
     def on_node(self, fix: Fix) -> Iterator[Fix]:
         """A fix of a workload with what its pods here request together."""
-        mine = [self._model.more_bytes(self.pods[key], fix.edits) for key in self._group & self.pods.keys()]
-        if mine and fix.workload is not None:
-            yield replace(fix, node_pods=len(mine), node_bytes=sum(mine), free_bytes=self._model.free_bytes)
+        more = [self._model.more_bytes(self.pods[key], fix.edits) for key in self._group & self.pods.keys()]
+        if more and fix.workload is not None:
+            yield replace(fix, node_pods=len(more), node_bytes=sum(more), free_bytes=self._model.free_bytes)
 
     def obstacle(self, death: NextDeath) -> NoFixReason | None:
         """Why nothing is to be looked for."""
@@ -239,37 +233,40 @@ class _Search:
         pod = self.pods[death.key]
         if death.container and death.killer.scope is not Scope.POD:
             return self._model.evidence(pod, death.container)
-        each = [self._model.evidence(pod, one.name) for one in all_containers(pod)]
-        most = max(each, key=lambda one: one.peak_bytes)
-        grows = any(one.grows_without_end for one in each)
-        peak = sum(one.peak_bytes for one in each)
+        evidences = [self._model.evidence(pod, container.name) for container in all_containers(pod)]
+        most = max(evidences, key=lambda evidence: evidence.peak_bytes)
+        grows = any(evidence.grows_without_end for evidence in evidences)
+        peak = sum(evidence.peak_bytes for evidence in evidences)
         if most.kind in KILLED and death.limit_bytes:
             # All of them together were killed there at the latest.
-            least = LEAST_AT_START if any(is_refused(pod, one.name) for one in all_containers(pod)) else 0
-            peak = min(peak, max(death.limit_bytes, least))
+            never_started = any(is_refused(pod, container.name) for container in all_containers(pod))
+            peak = min(peak, max(death.limit_bytes, LEAST_AT_START if never_started else 0))
         return Evidence(most.kind, peak, grows)
 
     def _wanted_room(self, death: NextDeath) -> int:
-        of_pod = death.killer.scope is Scope.POD
-        used = sum(
-            one.used_bytes
-            for one in self.before.containers
-            if self.before.pod_for(one).key == death.key and (of_pod or one.name == death.container)
-        )
+        containers = self._containers_of(death.key)
+        if death.killer.scope is not Scope.POD:
+            containers = [container for container in containers if container.name == death.container]
+        used = sum(container.used_bytes for container in containers)
         return max(self.evidence(death).wanted_bytes - used, 0)
+
+    def _containers_of(self, key: PodKey) -> list[SimulatedContainer]:
+        return [state for state in self.before.containers if self.before.pod_for(state).key == key]
 
     def _recommended(self, death: NextDeath) -> Iterator[Fix]:
         """What a VerticalPodAutoscaler would set: it claims nothing, what becomes of the death is shown."""
-        found = self._model.recommending.get(death.key)
-        if found is None:
+        autoscaler = self._model.recommending.get(death.key)
+        if autoscaler is None:
             return
         pod = self.pods[death.key]
-        edits, names = list(recommended_edits(pod, found)), {one.name for one in all_containers(pod)}
-        mine = [one for one in found.recommended if one.container_name in names]
-        target, lower, upper = (
-            sum(getattr(one, side).get(MEMORY, ZERO).value() for one in mine)
-            for side in ("target", "lower_bound", "upper_bound")
-        )
+        edits = list(recommended_edits(pod, autoscaler))
+        names = {container.name for container in all_containers(pod)}
+        target = lower = upper = 0
+        for advice in autoscaler.recommended:
+            if advice.container_name in names:
+                target += advice.target.get(MEMORY, ZERO).value()
+                lower += advice.lower_bound.get(MEMORY, ZERO).value()
+                upper += advice.upper_bound.get(MEMORY, ZERO).value()
         evidence = Evidence(EvidenceKind.RECOMMENDED, target, lower_bytes=lower, upper_bytes=upper)
         after = self._after(death, edits)
         fix = self._build(FixKind.RECOMMENDED, death, pod, Claim(), (edits, edits), evidence, after)
@@ -311,10 +308,10 @@ class _Search:
         counts = self._model.setup.release.enabled(Gate.POD_LEVEL_RESOURCES)
         of_pod = memory_value(pod, POD_LEVEL, Side.LIMITS) if counts else 0
         owners = [owner, POD_LEVEL] if owner != POD_LEVEL and 0 < of_pod < size else [owner]
-        edits = [Edit(one, Side.LIMITS, MEMORY, in_bytes(size)) for one in owners]
+        edits = [Edit(owner, Side.LIMITS, MEMORY, in_bytes(size)) for owner in owners]
         if self._model.qos_class(pod) is QosClass.GUARANTEED:
-            written = [one for one in owners if memory_value(pod, one, Side.REQUESTS)]
-            edits += [Edit(one, Side.REQUESTS, MEMORY, in_bytes(size)) for one in written]
+            written = [owner for owner in owners if memory_value(pod, owner, Side.REQUESTS)]
+            edits += [Edit(owner, Side.REQUESTS, MEMORY, in_bytes(size)) for owner in written]
         return edits
 
     def _raised_requests(self, death: NextDeath) -> Iterator[Fix]:
@@ -324,7 +321,7 @@ class _Search:
         allocatable = node.status_allocatable.get(MEMORY)
         most = allocatable.value() if allocatable is not None else node.memory_capacity_bytes or 0
         fits = preview(pod, (), model.setup, model.pods, model.usage).node_fit
-        room = next((one.free - one.needed for one in fits if one.resource == MEMORY), most)
+        room = next((fit.free - fit.needed for fit in fits if fit.resource == MEMORY), most)
         for before in dict.fromkeys((death.before + 1, self._latest(death, room))):
             claim = Claim(before=before)
             edits = self._least_requests(death, claim, most) if before > death.before else None
@@ -336,11 +333,12 @@ class _Search:
         """How many are killed before it where its containers share what the node has room for."""
         pod = self.pods[death.key]
         running = self._model.recreated(pod)
-        owners = [one.name for one in (*running.init_containers, *running.containers)]
+        owners = [container.name for container in (*running.init_containers, *running.containers)]
         if is_decided_at_pod_level(running, self._model.setup.release):
             owners = [POD_LEVEL]
         share = max(room, 0) // len(owners) // len(self._group or "1")
-        sizes = {one: (memory_value(running, one, Side.REQUESTS) + share) // UNIT_BYTES for one in owners}
+        requests = {owner: memory_value(running, owner, Side.REQUESTS) for owner in owners}
+        sizes = {owner: (request + share) // UNIT_BYTES for owner, request in requests.items()}
         later = self._later(death, self._requests(pod, sizes))
         return later.before if later is not None else NEVER
 
@@ -368,7 +366,7 @@ class _Search:
             trimmed = dict(sizes)
             for owner, size in trimmed.items():
                 sizes[owner] = least(owner, size) or size
-                if is_late({one: units for one, units in sizes.items() if one != owner}):
+                if is_late({other: units for other, units in sizes.items() if other != owner}):
                     del sizes[owner]
         edits = self._requests(pod, sizes)
         release, qos = self._model.setup.release, self._model.qos_class(pod, edits)
@@ -389,17 +387,17 @@ class _Search:
         if is_decided_at_pod_level(running, self._model.setup.release):
             return [(POD_LEVEL, "")]
         if not death.killer.evicts:
-            containers = [one for one in self.before.containers if self.before.pod_for(one).key == death.key]
-            ephemeral = {one.name for one in running.ephemeral_containers}
-            return [(one.name, one.name) for one in containers if one.name not in ephemeral]
+            ephemeral = {container.name for container in running.ephemeral_containers}
+            names = [container.name for container in self._containers_of(death.key)]
+            return [(name, name) for name in names if name not in ephemeral]
         usage = self._model.usage.get(death.key)
 
         def excess(name: str) -> int:
-            found = usage.of(name) if usage is not None else None
-            used = found.working_set_bytes if found is not None else 0
+            usage_now = usage.of(name) if usage is not None else None
+            used = usage_now.working_set_bytes if usage_now is not None else 0
             return used - memory_value(running, name, Side.REQUESTS)
 
-        return [(max((one.name for one in running.containers), key=excess), "")]
+        return [(max((container.name for container in running.containers), key=excess), "")]
 
     def _requests(self, pod: Pod, sizes: Mapping[str, int]) -> list[Edit]:
         """The edits with these requests in Mi, in the pod's class unless it is BestEffort."""
@@ -420,10 +418,10 @@ class _Search:
 
     def _limited_neighbour(self, death: NextDeath) -> Iterator[Fix]:
         """A limit for the pod without one that uses most, so that its growth ends itself and not another."""
-        found = self._unlimited(death)
-        if found is None or death.before:
+        neighbour = self._unlimited(death)
+        if neighbour is None or death.before:
             return
-        index, container, key = found
+        index, container, key = neighbour
         pod = self.pods[key]
         evidence, used = self._model.evidence(pod, container), self.before.containers[index].used_bytes
         to_bytes = used + max(death.distance_bytes, 0) + UNIT_BYTES
@@ -444,7 +442,7 @@ class _Search:
         for size in dict.fromkeys((friendly(least), least)):
             edits = self._limit(pod, container, size)
             after, place = limited(edits)
-            own = next((one for one in own_deaths(after, key) if one.container == container), None)
+            own = next((own for own in own_deaths(after, key) if own.container == container), None)
             is_kept = own is not None and claim.is_kept(own)
             if not is_kept or _ends(after, place, to_bytes, death.key, evicts=evicts):
                 continue
@@ -455,16 +453,16 @@ class _Search:
 
     def _unlimited(self, death: NextDeath) -> tuple[int, str, PodKey] | None:
         """The unlimited container of another pod that uses most, by its index; None of a critical pod."""
-        found = None
-        for index, one in enumerate(self.before.containers):
-            pod = self.before.pod_for(one)
-            if one.limit_bytes or pod.limit_bytes or pod.key in {death.key, *self._group}:
+        most = None
+        for index, container in enumerate(self.before.containers):
+            pod = self.before.pod_for(container)
+            if container.limit_bytes or pod.limit_bytes or pod.key in {death.key, *self._group}:
                 continue
             if is_static(pod.pod) or is_mirror(pod.pod):
                 continue
-            if found is None or one.used_bytes > self.before.containers[found[0]].used_bytes:
-                found = index, one.name, pod.key
-        return found if found is not None and not is_critical(self.pods[found[2]]) else None
+            if most is None or container.used_bytes > self.before.containers[most[0]].used_bytes:
+                most = index, container.name, pod.key
+        return most if most is not None and not is_critical(self.pods[most[2]]) else None
 
     def _after(self, death: NextDeath, edits: Sequence[Edit]) -> NodeState:
         return self._model.state(self._group or {death.key}, edits)
@@ -506,27 +504,27 @@ class _Search:
     ) -> Fix | None:
         """The fix, its edits and the least ones, unless a server would refuse it."""
         edits, minimal = (effective_edits(pod, some) for some in changes)
-        found = preview(pod, edits, self._real.setup, self._real.pods, self._real.usage)
-        if found.refusals or not edits:
+        seen = preview(pod, edits, self._real.setup, self._real.pods, self._real.usage)
+        if seen.refusals or not edits:
             return None
         workload = self._workload if pod_key(pod) in self._group else None
-        strategy = strategy_for(pod, found) if workload is None else StrategyKind.TEMPLATE
-        if found.before.qos_class is not found.after.qos_class and kind is not FixKind.RECOMMENDED:
+        strategy = strategy_for(pod, seen) if workload is None else StrategyKind.TEMPLATE
+        if seen.before.qos_class is not seen.after.qos_class and kind is not FixKind.RECOMMENDED:
             kind = FixKind.CLASS
         after = same_death(state, death)
         first = next(iter(deaths_of(state, self._group & self.pods.keys() or {pod_key(pod)})), None)
         is_later = first is None or (after is not None and after.distance_bytes <= first.distance_bytes)
         sooner = None if is_later else first
-        fix = Fix(kind, pod, edits, minimal, claim, death, after, evidence, found, strategy, workload, sooner)
-        rooms = (one.free - one.needed for one in found.node_fit if one.resource == MEMORY)
+        fix = Fix(kind, pod, edits, minimal, claim, death, after, evidence, seen, strategy, workload, sooner)
+        rooms = (fit.free - fit.needed for fit in seen.node_fit if fit.resource == MEMORY)
         free = next((max(room + fix.more_bytes, 0) for room in rooms), None)
         return replace(fix, node_bytes=fix.more_bytes, free_bytes=free)
 
 
-def strategy_for(pod: Pod, found: Preview) -> StrategyKind:
+def strategy_for(pod: Pod, seen: Preview) -> StrategyKind:
     """In place where the kubelet can do that at all, else through the template, which a Job keeps."""
-    can_resize = found.outcome.answer is not ResizeStatus.INFEASIBLE and not pod.is_terminal
-    if found.strategy_kind is StrategyKind.IN_PLACE and can_resize:
+    can_resize = seen.outcome.answer is not ResizeStatus.INFEASIBLE and not pod.is_terminal
+    if seen.strategy_kind is StrategyKind.IN_PLACE and can_resize:
         return StrategyKind.IN_PLACE
     has_template = find_workload(pod).kind in WORKLOADS.keys() - {"Job"}
     return StrategyKind.TEMPLATE if has_template else StrategyKind.RECREATE

@@ -158,18 +158,17 @@ class Fix:
         effects, is_killed = self.effects, not self.death.killer.evicts
         if self.kind in {FixKind.LIMIT, FixKind.NEIGHBOUR}:
             moments = [file.when for file in effects.files if file.name.startswith("memory.")]
-        elif self.kind in {FixKind.REQUEST, FixKind.RECOMMENDED} and is_killed:
-            moments = [one.when for one in effects.containers if one.changed]
-        else:
-            moments = []
-        return max(moments, key=list(When).index, default=effects.when)
+            return max(moments, key=list(When).index, default=effects.when)
+        if self.kind in {FixKind.REQUEST, FixKind.RECOMMENDED} and is_killed:
+            return effects.scores_when
+        return effects.when
 
     @property
     def more_bytes(self) -> int:
         """How much more memory each pod requests."""
-        before, after = self.preview.before, self.preview.after
-        old, new = (pod_requests(one.pod, one.setup.release).get(MEMORY, ZERO) for one in (before, after))
-        return new.value() - old.value()
+        predictions = self.preview.before, self.preview.after
+        old, new = (pod_requests(predicted.pod, predicted.setup.release) for predicted in predictions)
+        return new.get(MEMORY, ZERO).value() - old.get(MEMORY, ZERO).value()
 
     @property
     def left_bytes(self) -> float:
@@ -245,13 +244,13 @@ class NodeModel:
         """What the node has for further memory requests; None where that is unknown."""
         pods = [default_pod(desired_pod(pod), self.setup.release) for pod in self.pods]
         fits = node_fit(pods[0], pods[1:], self.setup) if pods else ()
-        return next((max(one.free - one.needed, 0) for one in fits if one.resource == MEMORY), None)
+        return next((max(fit.free - fit.needed, 0) for fit in fits if fit.resource == MEMORY), None)
 
     def recreated(self, pod: Pod, edits: Iterable[Edit] = ()) -> Pod:
         """The defaulted pod as if recreated with those of the edits whose container it has."""
         names = {POD_LEVEL, *(container.name for container in all_containers(pod))}
-        mine = [edit for edit in edits if edit.owner in names]
-        return default_pod(as_recreated(apply_edits(pod, mine)), self.setup.release)
+        own_edits = [edit for edit in edits if edit.owner in names]
+        return default_pod(as_recreated(apply_edits(pod, own_edits)), self.setup.release)
 
     def qos_class(self, pod: Pod, edits: Iterable[Edit] = ()) -> QosClass:
         """The class of the pod as if recreated with the edits."""
@@ -275,11 +274,11 @@ class NodeModel:
 
     def evidence(self, pod: Pod, container: str) -> Evidence:
         """What is known of a container's need: its history, unless it was killed above that, or its usage."""
-        known = self.history.get((pod_key(pod), container))
+        history = self.history.get((pod_key(pod), container))
         limit = limit_in_force(pod, container, self.setup.release)
         was_killed = limit and was_killed_since_resize(pod, container)
-        if known is not None and not (was_killed and known.peak_bytes < limit):
-            return known
+        if history is not None and not (was_killed and history.peak_bytes < limit):
+            return history
         usage = self.usage.get(pod_key(pod))
         used = usage.of(container) if usage is not None else None
         peak = used.kernel_bytes if used is not None else 0
@@ -288,21 +287,21 @@ class NodeModel:
                 return Evidence(EvidenceKind.NEVER_STARTED, max(limit, LEAST_AT_START))
             is_unknown = is_limit_too_low(pod, container)
             kind = EvidenceKind.KILLED_EACH_TIME if is_unknown else EvidenceKind.OOM_KILLED
-            return Evidence(kind, max(peak, limit), known is not None and known.grows_without_end)
+            return Evidence(kind, max(peak, limit), history is not None and history.grows_without_end)
         return Evidence(EvidenceKind.SAMPLE if used is not None else EvidenceKind.NONE, peak)
 
 
 def is_refused(pod: Pod, container: str) -> bool:
     """Whether a runtime could not start the container within its memory limit."""
-    return any(one.name == container and refused_start(one) for one in pod.status.every_container)
+    return any(status.name == container and refused_start(status) for status in pod.status.every_container)
 
 
 def was_killed_since_resize(pod: Pod, container: str) -> bool:
     """Whether it was OOMKilled, and not before the last resize: that may have been at another limit."""
     if is_refused(pod, container):
         return True
-    statuses = [one for one in pod.status.every_container if one.name == container]
-    killed = [end.finished_at or "" for one in statuses for end in one.ends if end.reason == "OOMKilled"]
+    ends = [end for status in pod.status.every_container if status.name == container for end in status.ends]
+    killed = [end.finished_at or "" for end in ends if end.reason == "OOMKilled"]
     return bool(killed) and max(killed) >= pod.metadata.resized_at
 
 
@@ -315,7 +314,7 @@ def order_of_fixes(fix: Fix) -> tuple[int, bool, bool, bool, int, int]:
 
 def memory_value(pod: Pod, owner: str, side: Side) -> int:
     """The bytes of a memory request or limit, 0 without one, as ephemeral containers always are."""
-    if any(one.name == owner for one in pod.ephemeral_containers):
+    if any(container.name == owner for container in pod.ephemeral_containers):
         return 0
     quantity = current_value(pod, owner, side, MEMORY)
     return quantity.value() if quantity is not None else 0
@@ -337,17 +336,17 @@ def as_started(model: NodeModel, loops: Mapping[PodKey, Collection[str]]) -> Nod
     """The node as if these containers ran, and used what they were killed at: their limits."""
     pods, usage = list(model.pods), dict(model.usage)
     for index, pod in enumerate(model.pods):
-        names, known = loops.get(pod_key(pod), ()), model.usage.get(pod_key(pod))
+        names, of_pod = loops.get(pod_key(pod), ()), model.usage.get(pod_key(pod))
         if names:
             run = {
                 part: tuple(
-                    structs.replace(one, state=None) if one.name in names else one
-                    for one in getattr(pod.status, part) or ()
+                    structs.replace(status, state=None) if status.name in names else status
+                    for status in getattr(pod.status, part) or ()
                 )
                 for part in ("init_container_statuses", "container_statuses")
             }
             pods[index] = structs.replace(pod, status=structs.replace(pod.status, phase="Running", **run))
-            used = {name: known.of(name) or ContainerUsage(0) for name in known.names} if known else {}
+            used = {name: of_pod.of(name) or ContainerUsage(0) for name in of_pod.names} if of_pod else {}
             release = model.setup.release
             at_limit = {name: ContainerUsage(limit_in_force(pod, name, release)) for name in names}
             usage[pod_key(pod)] = PodUsage.of_containers(used | at_limit)
@@ -361,23 +360,23 @@ def pod_key(pod: Pod) -> PodKey:
 
 def own_deaths(state: NodeState, key: PodKey) -> list[NextDeath]:
     """The deaths of a pod by its own limits, the nearest first."""
-    return [one for one in next_deaths(state) if one.key == key and not one.killer.picks_among_pods]
+    return [death for death in next_deaths(state) if death.key == key and not death.killer.picks_among_pods]
 
 
 def same_death(state: NodeState, death: NextDeath) -> NextDeath | None:
     """The same death in another state of its node, None where it does not wait there."""
     if death.killer.picks_among_pods:
         kind = death.mechanism, death.grace_seconds
-        firsts = [one for one in next_deaths(state) if (one.mechanism, one.grace_seconds) == kind]
-        found = [one for first in firsts for one in in_turn(state, first, {death.key})]
+        firsts = [first for first in next_deaths(state) if (first.mechanism, first.grace_seconds) == kind]
+        same = [turn for first in firsts for turn in in_turn(state, first, {death.key})]
     else:
         of_pod = death.killer.scope is Scope.POD
-        found = [
+        same = [
             own
             for own in own_deaths(state, death.key)
             if own.container == death.container or (of_pod and own.killer is death.killer)
         ]
-    return found[0] if found else None
+    return same[0] if same else None
 
 
 def least_units(low: int, high: int, works: Callable[[int], bool]) -> int | None:

@@ -117,7 +117,7 @@ def reach_class(pod: Pod, target: QosClass, release: Release) -> Goal:
 def drop_redundant(edits: list[Edit], suffice: Callable[[Sequence[Edit]], bool]) -> list[Edit]:
     """The edits without those that can be left out."""
     for edit in edits:
-        others = [one for one in edits if one is not edit]
+        others = [other for other in edits if other is not edit]
         if suffice(others):
             return drop_redundant(others, suffice)
     return edits
@@ -155,12 +155,10 @@ def _remove_one_limit(pod: Pod, release: Release) -> Iterator[Edit]:
     """
     owners = [POD_LEVEL] if pod.spec.resources is not None else []
     owners += [container.name for container in (*pod.containers, *pod.init_containers)]
-    candidates = [(owner, resource) for resource in _RESOURCES for owner in owners]
-    candidates.sort(key=lambda one: current_value(pod, one[0], Side.REQUESTS, one[1]) is None)
-    for owner, resource in candidates:
-        if current_value(pod, owner, Side.LIMITS, resource) is None:
-            continue
-        edit = Edit(owner, Side.LIMITS, resource, None)
+    candidates = [Edit(owner, Side.LIMITS, resource, None) for resource in _RESOURCES for owner in owners]
+    candidates = [edit for edit in candidates if current_value(pod, *edit.target) is not None]
+    candidates.sort(key=lambda edit: current_value(pod, edit.owner, Side.REQUESTS, edit.resource) is None)
+    for edit in candidates:
         changed = default_pod(apply_edits(pod, [edit]), release)
         if computed_class(changed, release) is QosClass.BURSTABLE:
             yield edit
@@ -255,14 +253,14 @@ class _RankSearch:
         self._is_pod_level = is_decided_at_pod_level(self._recreated, setup.release)
 
     def find(self) -> Goal:
-        ranking, mine = self._rank(default_pod(resized_pod(self._pod), self._release))
-        if mine.worst is None:
+        ranking, ranked = self._rank(default_pod(resized_pod(self._pod), self._release))
+        if ranked.worst is None:
             return _impossible(ObstacleReason.NO_PROCESSES)
-        if ranking.basis is Basis.USAGE and mine.usage is None:
+        if ranking.basis is Basis.USAGE and ranked.usage is None:
             return _impossible(ObstacleReason.NO_USAGE)
-        if self._is_reached(mine):
+        if self._is_reached(ranked):
             return Goal(())
-        highest = self._highest_adj(mine)
+        highest = self._highest_adj(ranked)
         name, needed = min(highest.items(), key=lambda item: item[1])
         qos = computed_class(self._recreated, self._release)
         fixed = oom_score.PodAdj(self._recreated, qos, self._capacity, self._release).fixed
@@ -276,8 +274,9 @@ class _RankSearch:
             return _impossible(reason, name, needed, least)
         requests = {name: oom_score.least_request(adj, self._capacity) for name, adj in highest.items()}
         raises = self._raise_pod(requests) if self._is_pod_level else self._raise_containers(requests)
-        raised = raises or self._raise_any()
-        edits = [edit for one in raised for edit in raise_request(self._recreated, *one)]
+        edits = list[Edit]()
+        for owner, to_bytes in raises or self._raise_any():
+            edits += raise_request(self._recreated, owner, to_bytes)
         edits = keep_burstable(self._pod, edits, self._release)
         if not self._suffice(edits):
             return _impossible(ObstacleReason.NOT_BY_REQUESTS, name, needed)
@@ -296,23 +295,26 @@ class _RankSearch:
         ranking = rank_node([pod, *self._others], self._setup.node, self._release, self._usage)
         return ranking, next(row for row in ranking.pods if row.pod is pod)
 
-    def _is_reached(self, mine: RankedPod) -> bool:
-        return mine.worst is not None and mine.worst.points is not None and mine.worst.points < self._points
+    def _is_reached(self, ranked: RankedPod) -> bool:
+        points = ranked.worst.points if ranked.worst is not None else None
+        return points is not None and points < self._points
 
-    def _highest_adj(self, mine: RankedPod) -> dict[str, int]:
+    def _highest_adj(self, ranked: RankedPod) -> dict[str, int]:
         """The highest oom_score_adj of each container with processes that is low enough."""
         node = self._setup.node
         page, kernel = node.page_size_bytes, oom_score.kernel_formula(node.kernel)
         total = ((node.memory_capacity_bytes or 0) + node.swap_capacity_bytes) // page
-        used = {score.name: score.usage.scored_bytes // page if score.usage else 0 for score in mine.alive()}
-        return {
-            name: oom_score.most_adj(pages, self._points - 1, total, kernel) for name, pages in used.items()
-        }
+        highest = {}
+        for score in ranked.alive():
+            pages = score.usage.scored_bytes // page if score.usage else 0
+            highest[score.name] = oom_score.most_adj(pages, self._points - 1, total, kernel)
+        return highest
 
     def _raise_pod(self, needed: Mapping[str, int]) -> list[_RaisedRequest]:
         """The pod's request: containers share equally what none of them requests."""
         containers = [*self._recreated.containers, *self._recreated.init_containers]
-        share = max(needed[one.name] - self._counted_request(one) for one in containers if one.name in needed)
+        requests = {container.name: self._counted_request(container) for container in containers}
+        share = max(request - requests[name] for name, request in needed.items() if name in requests)
         to = _whole_units(self._sum_of_containers() + len(containers) * max(share, 0))
         return [_RaisedRequest(POD_LEVEL, to)] if to > self._pod_request() else []
 
@@ -340,22 +342,22 @@ class _RankSearch:
         A sidecar can be reached by its own request or by those of all app containers, so both are tried for
         each.
         """
-        sidecars = [one for one in self._recreated.init_containers if self._counts_as_app(one)]
-        floors = {0, *(needed.get(one.name, 0) for one in sidecars)}
+        sidecars = [init.name for init in self._recreated.init_containers if self._counts_as_app(init)]
+        floors = {0, *(needed.get(name, 0) for name in sidecars)}
         candidates = [self._raise_with_floor(needed, floor) for floor in sorted(floors)]
         containers = (*self._recreated.containers, *self._recreated.init_containers)
-        now = {one.name: _request(one) for one in containers}
-        return min(candidates, key=lambda raises: sum(one.to - now[one.owner] for one in raises))
+        now = {container.name: _request(container) for container in containers}
+        return min(candidates, key=lambda raises: sum(to - now[owner] for owner, to in raises))
 
     def _raise_with_floor(self, needed: Mapping[str, int], floor: int) -> list[_RaisedRequest]:
         raises: list[_RaisedRequest] = []
-        for one in self._recreated.containers:
-            raises += _raise_to(one, max(needed.get(one.name, 0), floor))
-        raised = {one.owner: one.to for one in raises}
-        least = min(raised.get(one.name, _request(one)) for one in self._recreated.containers)
-        for one in self._recreated.init_containers:
-            if not (self._counts_as_app(one) and least >= needed.get(one.name, 0)):
-                raises += _raise_to(one, needed.get(one.name, 0))
+        for container in self._recreated.containers:
+            raises += _raise_to(container, max(needed.get(container.name, 0), floor))
+        requests = {app.name: _request(app) for app in self._recreated.containers}
+        least = min((requests | dict(raises)).values())
+        for init in self._recreated.init_containers:
+            if not (self._counts_as_app(init) and least >= needed.get(init.name, 0)):
+                raises += _raise_to(init, needed.get(init.name, 0))
         return raises
 
     def _raise_any(self) -> list[_RaisedRequest]:

@@ -60,9 +60,10 @@ class KubeletFix:
 
 def late_state(state: NodeState, growth_bytes: int) -> NodeState:
     """The node as if its kubelet evicted after one more poll, in which memory grew by so much a second."""
-    late, found = growth_bytes * POLL_SECONDS, state.thresholds
-    node, kubepods = (None if one is None else one - late for one in (found.node_bytes, found.kubepods_bytes))
-    thresholds = found._replace(node_bytes=node, kubepods_bytes=kubepods, soft_bytes=None)
+    late, thresholds = growth_bytes * POLL_SECONDS, state.thresholds
+    hard = {"node_bytes": thresholds.node_bytes, "kubepods_bytes": thresholds.kubepods_bytes}
+    later = {name: size - late for name, size in hard.items() if size is not None}
+    thresholds = thresholds._replace(**later, soft_bytes=None)
     return replace(state, thresholds=thresholds, reports_pressure=False)
 
 
@@ -80,16 +81,17 @@ def fix_kubelet(model: NodeModel, growth_bytes: int = 0) -> KubeletFix | None:
     """
     setup = model.setup
     kubelet, capacity = setup.kubelet, setup.node.memory_capacity_bytes or 0
-    known = [one.get(MEMORY, ZERO).value() for one in (kubelet.kube_reserved, kubelet.system_reserved)]
+    kube_reserved = kubelet.kube_reserved.get(MEMORY, ZERO).value()
+    system_reserved = kubelet.system_reserved.get(MEMORY, ZERO).value()
     kubepods = setup.node.allocatable_memory_bytes
-    reserved = sum(known) if kubepods is None else capacity - kubepods
+    reserved = kube_reserved + system_reserved if kubepods is None else capacity - kubepods
     overrides, fields = [], dict[str, Any]()
     own_bytes = model.own_bytes or 0
     if own_bytes > reserved:
         reserved = friendly(own_bytes * RESERVE_PERCENT // 100)
         if reserved >= capacity:
             return None
-        system = {**kubelet.system_reserved, MEMORY: in_bytes(max(reserved - known[0], 0))}
+        system = {**kubelet.system_reserved, MEMORY: in_bytes(max(reserved - kube_reserved, 0))}
         texts = {name: str(amount) for name, amount in system.items()}
         overrides.append(NodeOverride("systemReserved", ",".join(map("=".join, texts.items()))))
         fields["systemReserved"] = texts

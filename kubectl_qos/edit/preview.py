@@ -117,32 +117,38 @@ class Effects:
     @property
     def rank_when(self) -> When:
         """When the pod has its last rank."""
-        if self.rank_now == self.rank_after:
-            return When.NOW
-        order = list(When).index
-        return max((one.when for one in self.containers if one.changed), key=order, default=self.when)
+        return When.NOW if self.rank_now == self.rank_after else self.scores_when
+
+    @property
+    def scores_when(self) -> When:
+        """When the last container has its oom_score_adj and oom_score; of an unchanged pod when its class."""
+        moments = [container.when for container in self.containers if container.changed]
+        return max(moments, key=list(When).index, default=self.when)
 
     @property
     def restarting_later(self) -> tuple[str, ...]:
         """The containers that get another oom_score_adj or oom_score only when they restart."""
-        kept = {one.name for one in self.after.containers if one.kind is not ContainerKind.INIT}
-        later = (one for one in self.containers if one.changed and one.when is When.RESTART)
-        return tuple(one.name for one in later if one.name in kept)
+        inits = {
+            container.name for container in self.after.containers if container.kind is ContainerKind.INIT
+        }
+        changed = (container for container in self.containers if container.changed)
+        later = [container.name for container in changed if container.when is When.RESTART]
+        return tuple(name for name in later if name not in inits)
 
     @property
     def kept_pod_limit(self) -> FileChange | None:
         """The pod's memory limit that a change in place would raise, and the kubelet leaves as it is."""
-        raised = (one for one in self.files if not one.container and one.raises_memory_limit)
-        is_put_off = self.when is When.RECREATED
-        return next((one for one in raised if one.when is When.RECREATED and not is_put_off), None)
+        if self.when is When.RECREATED:
+            return None
+        raised = (file for file in self.files if not file.container and file.raises_memory_limit)
+        return next((file for file in raised if file.when is When.RECREATED), None)
 
     @property
     def eviction_ranks(self) -> tuple[int | None, int | None]:
         """The places in the kubelet's eviction order before and after, None where it has none."""
-        pod = self.before.pod
-        ranks = (node_eviction_ranks(ranking) for ranking in (self.ranking_before, self.ranking_after))
-        before, after = (found.get((pod.namespace, pod.name)) for found in ranks)
-        return before, after
+        key = self.before.pod.namespace, self.before.pod.name
+        before, after = node_eviction_ranks(self.ranking_before), node_eviction_ranks(self.ranking_after)
+        return before.get(key), after.get(key)
 
     @property
     def overtaken_by(self) -> tuple[PodKey, ...]:
@@ -179,7 +185,7 @@ class Effects:
             or self.changes_path
             or bool(self.files)
             or self.rank_before != self.rank_after
-            or any(one.changed for one in self.containers)
+            or any(container.changed for container in self.containers)
         )
 
 
@@ -277,8 +283,8 @@ class Preview:
         if kind is StrategyKind.IN_PLACE:
             return self.effects
         effects, when = self.effects, When.RECREATED
-        containers = tuple([replace(one, when=when) for one in effects.containers])
-        files = tuple([replace(one, when=when) for one in effects.files])
+        containers = tuple([replace(container, when=when) for container in effects.containers])
+        files = tuple([replace(file, when=when) for file in effects.files])
         return replace(effects, when=when, rank_now=effects.rank_before, containers=containers, files=files)
 
     @property
@@ -347,12 +353,9 @@ def preview(
 
 def neighbours_without(pod: Pod, neighbours: Iterable[Pod], release: Release) -> list[Pod]:
     """The neighbours of a pod as their node runs them, without the pod itself."""
-    key = (pod.namespace, pod.name)
-    return [
-        running_pod(one, release)
-        for one in neighbours
-        if (one.namespace, one.name) != key or one.kind != pod.kind
-    ]
+    key = (pod.kind, pod.namespace, pod.name)
+    others = (other for other in neighbours if (other.kind, other.namespace, other.name) != key)
+    return [running_pod(other, release) for other in others]
 
 
 _ANSWERED: Final = {
@@ -371,12 +374,14 @@ def _in_place(effects: Effects, restarts: Sequence[str], answer: resize.ResizeSt
         has_fix = effects.before.setup.release.has(Change.RESIZE_OF_STARTING_CONTAINER)
         of_pod = When.RESTART if has_fix else When.RECREATED
     if when is When.NOW and restarts:
-        adj = {one.name: one.adj_after for one in effects.containers if one.name in restarts}
+        restarted = (container for container in effects.containers if container.name in restarts)
+        adj = {container.name: container.adj_after for container in restarted}
         rank = next(row.rank for row in with_adj(effects.ranking_before, pod, adj).pods if row.pod is pod)
-    containers = [replace(one, when=when if one.name in restarts else later) for one in effects.containers]
-    moments = {"": of_pod, **dict.fromkeys(waiting, When.RESTART)}
-    files = [replace(one, when=moments.get(one.container, when)) for one in effects.files]
-    return replace(effects, when=when, rank_now=rank, containers=tuple(containers), files=tuple(files))
+    of_scores = dict.fromkeys(restarts, when)
+    changes = [replace(change, when=of_scores.get(change.name, later)) for change in effects.containers]
+    of_files = {"": of_pod, **dict.fromkeys(waiting, When.RESTART)}
+    files = [replace(file, when=of_files.get(file.container, when)) for file in effects.files]
+    return replace(effects, when=when, rank_now=rank, containers=tuple(changes), files=tuple(files))
 
 
 def _with_other_limits(effects: Effects) -> Iterable[str]:

@@ -29,9 +29,8 @@ from kubectl_qos.edit.goals import (
 from kubectl_qos.edit.preview import Effects, Preview, StrategyKind, When, preview
 from kubectl_qos.k8s.kinds import Workload
 from kubectl_qos.k8s.kubelet import MEMORY_AVAILABLE
-from kubectl_qos.k8s.objects import MEMORY, Pod
-from kubectl_qos.k8s.quantity import ZERO
-from kubectl_qos.k8s.resources import is_sidecar, pod_requests
+from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.k8s.resources import is_sidecar
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.k8s.validation import pod_refusals
 from kubectl_qos.qos.eviction import memory_threshold
@@ -84,10 +83,8 @@ class Move:
     @property
     def when(self) -> When:
         """When the last of the inversions has ended."""
-        moments = [one.when for one in self.effects.containers if one.changed]
-        if all(inversion.killer.evicts for inversion in self.solves):
-            moments = []
-        return max(moments, key=list(When).index, default=self.effects.when)
+        is_eviction = all(inversion.killer.evicts for inversion in self.solves)
+        return self.effects.when if is_eviction else self.effects.scores_when
 
 
 class Unsolved(NamedTuple):
@@ -128,7 +125,7 @@ def exposure(model: NodeModel, pod: Pod, edits: Sequence[Edit] = ()) -> Exposure
 
 def inversions(priorities: Mapping[PodKey, int], exposures: Mapping[PodKey, Exposure]) -> list[Inversion]:
     """Every pair of pods of one node that a killer ends in the wrong order; a tie is none."""
-    return [one for key in priorities for one in inverted(key, priorities, exposures)]
+    return [inversion for key in priorities for inversion in inverted(key, priorities, exposures)]
 
 
 def inverted(
@@ -159,13 +156,14 @@ def plan_priorities(
     not proven the least. No edit makes a new inversion.
     """
     search = _PlanSearch(model, keys, fixed or {}, most or {})
-    found = search.find()
-    left = inversions(search.priorities, found.exposures)
+    placed = search.find()
+    left = inversions(search.priorities, placed.exposures)
+    left = [inversion for inversion in left if inversion in search.requested]
     unsolved = [
-        Unsolved(one, found.obstacles[one.killer, one.higher]) for one in left if one in search.requested
+        Unsolved(inversion, placed.obstacles[inversion.killer, inversion.higher]) for inversion in left
     ]
-    order = sorted(found.moved, key=lambda key: -search.priorities[key])
-    moves = [_build_move(search, found, key) for key in order]
+    order = sorted(placed.moved, key=lambda key: -search.priorities[key])
+    moves = [_build_move(search, placed, key) for key in order]
     return PriorityPlan(
         model.setup.node.name, tuple(moves), tuple(unsolved), search.free_bytes, search.without_usage
     )
@@ -249,25 +247,23 @@ class _PlanSearch:
         self.model = model
         self._release = model.setup.release
         alive = [pod for pod in model.pods if not pod.is_terminal]
-        self.pods = {
-            pod_key(pod): pod for pod in sorted(alive, key=lambda pod: (priority_of(pod), pod_key(pod)))
-        }
+        alive.sort(key=lambda pod: (priority_of(pod), pod_key(pod)))
+        self.pods = {pod_key(pod): pod for pod in alive}
         self.priorities = {key: priority_of(pod) for key, pod in self.pods.items()}
         self.before = {key: exposure(model, pod) for key, pod in self.pods.items()}
         self.all_before = set(inversions(self.priorities, self.before))
-        self.requested = {one for one in self.all_before if keys is None or one.higher in keys}
-        self._fixed = {
-            key: reason
-            for key, pod in self.pods.items()
-            if (reason := self._why_fixed(pod, is_selected=keys is None or key in keys)) is not None
-        }
-        self._fixed = {**fixed, **self._fixed}
+        selected = self.pods if keys is None else keys
+        self.requested = {inversion for inversion in self.all_before if inversion.higher in selected}
+        self._fixed = dict(fixed)
+        for key, pod in self.pods.items():
+            reason = self._why_fixed(pod, is_selected=key in selected)
+            if reason is not None:
+                self._fixed[key] = reason
         groups = groupby(self.pods, key=self.priorities.__getitem__)
         self._groups = [list(group) for _, group in groups]
         self._reached: dict[tuple[PodKey, _Target], _Reached | Obstacle] = {}
-        self.without_usage = sum(
-            1 for key, found in self.before.items() if found.points is not None and key not in model.usage
-        )
+        ranked = [key for key, exposed in self.before.items() if exposed.points is not None]
+        self.without_usage = sum(key not in model.usage for key in ranked)
         self.free_bytes = model.free_bytes
 
     def _why_fixed(self, pod: Pod, *, is_selected: bool) -> ObstacleReason | None:
@@ -328,24 +324,26 @@ class _PlanSearch:
         targets: list[int | None] = [None]
         if points is not None:
             due = lower.points[: bisect_left(lower.points, points)]
-            targets = [*(one - reserve for one in due), None]
+            targets = [*(point - reserve for point in due), None]
         within = lower.any_within and exceeds is True
 
         def reach(points: int | None) -> _Reached | Obstacle:
             return self._reach(key, _Target(points, within), bounds)
 
-        if within and isinstance(found := reach(None), Obstacle):
-            placed.obstacles[EVICTION, key] = found
-            within = False
-        found = reach(targets[0])
-        if isinstance(found, Obstacle):
-            placed.obstacles[FULL_NODE, key] = found
+        if within:
+            reached = reach(None)
+            if isinstance(reached, Obstacle):
+                placed.obstacles[EVICTION, key] = reached
+                within = False
+        reached = reach(targets[0])
+        if isinstance(reached, Obstacle):
+            placed.obstacles[FULL_NODE, key] = reached
             # What is too much for a target is so for every lower one.
             place = bisect_left(targets, True, key=lambda target: isinstance(reach(target), _Reached))
-            found = reach(targets[place])
-        if isinstance(found, _Reached) and found.edits:
-            placed.exposures[key], placed.moved[key] = found.exposure, found
-            placed.more_bytes += found.more_bytes
+            reached = reach(targets[place])
+        if isinstance(reached, _Reached) and reached.edits:
+            placed.exposures[key], placed.moved[key] = reached.exposure, reached
+            placed.more_bytes += reached.more_bytes
 
     def _reach(self, key: PodKey, target: _Target, bounds: _Bounds) -> _Reached | Obstacle:
         """The least edits to a target, or why there are none."""
@@ -353,25 +351,25 @@ class _PlanSearch:
             return _Reached((), self.before[key], 0)
         if key in self._fixed:
             return Obstacle(self._fixed[key], least=GUARANTEED_ADJ)
-        found = self._reached.get((key, target))
-        if found is None:
-            found = self._reached[key, target] = self._search(key, target)
-        if isinstance(found, Obstacle):
-            return found
-        room = [one for one in (bounds.more_bytes, self._most.get(key)) if one is not None]
-        if room and found.more_bytes > min(room):
+        reached = self._reached.get((key, target))
+        if reached is None:
+            reached = self._reached[key, target] = self._search(key, target)
+        if isinstance(reached, Obstacle):
+            return reached
+        room = [limit for limit in (bounds.more_bytes, self._most.get(key)) if limit is not None]
+        if room and reached.more_bytes > min(room):
             return Obstacle(ObstacleReason.NO_ROOM)
-        (points, exceeds), least = found.exposure, bounds.least_points
+        (points, exceeds), least = reached.exposure, bounds.least_points
         is_past_another = points is not None and least is not None and points < least
         if is_past_another or (bounds.must_exceed and exceeds is False):
             return Obstacle(ObstacleReason.ANOTHER_FIRST)
-        return found
+        return reached
 
     @staticmethod
-    def _holds(found: Exposure, target: _Target) -> bool:
+    def _holds(exposure: Exposure, target: _Target) -> bool:
         points = target.points
-        is_late = points is None or (found.points is not None and found.points <= points)
-        return is_late and not (target.within_request and found.exceeds)
+        is_late = points is None or (exposure.points is not None and exposure.points <= points)
+        return is_late and not (target.within_request and exposure.exceeds)
 
     def _search(self, key: PodKey, target: _Target) -> _Reached | Obstacle:
         model, pod, edits = self.model, self.pods[key], list[Edit]()
@@ -380,42 +378,36 @@ class _PlanSearch:
             if goal.obstacle is not None:
                 return goal.obstacle
             edits = list(goal.edits)
-        found = exposure(model, pod, edits)
-        if not self._holds(found, target):
-            qos = model.qos_class(pod)
+        if self._holds(exposure(model, pod, edits), target):
+            return self._reached_by(pod, edits)
+        qos = model.qos_class(pod)
 
-            def suffices(some: Sequence[Edit]) -> bool:
-                changed = model.recreated(pod, some)
-                is_fine = computed_class(changed, self._release) is qos
-                is_fine = is_fine and not pod_refusals(changed, self._release)
-                return is_fine and self._holds(exposure(model, pod, some), target)
+        def suffices(some: Sequence[Edit]) -> bool:
+            changed = model.recreated(pod, some)
+            if computed_class(changed, self._release) is not qos or pod_refusals(changed, self._release):
+                return False
+            return self._holds(exposure(model, pod, some), target)
 
-            candidates = [
-                self._reached_by(pod, drop_redundant(some, suffices))
-                for some in self._raised_to_use(pod, edits)
-                if suffices(some)
-            ]
-            if not candidates:
-                return Obstacle(ObstacleReason.NOT_BY_REQUESTS)
+        def cost(reached: _Reached) -> tuple[int, int, int]:
             # With as few edits, the earliest place binds other pods least.
-            return min(
-                candidates,
-                key=lambda one: (len(one.edits), -(one.exposure.points or 0), one.more_bytes),
-            )
-        return self._reached_by(pod, edits)
+            return len(reached.edits), -(reached.exposure.points or 0), reached.more_bytes
+
+        candidates = [
+            self._reached_by(pod, drop_redundant(some, suffices))
+            for some in self._raised_to_use(pod, edits)
+            if suffices(some)
+        ]
+        return min(candidates, key=cost) if candidates else Obstacle(ObstacleReason.NOT_BY_REQUESTS)
 
     def _reached_by(self, pod: Pod, edits: Sequence[Edit]) -> _Reached:
-        old, new = (
-            pod_requests(self.model.recreated(pod, some), self._release).get(MEMORY, ZERO).value()
-            for some in ((), edits)
-        )
-        return _Reached(effective_edits(pod, edits), exposure(self.model, pod, edits), new - old)
+        more_bytes = self.model.more_bytes(pod, edits)
+        return _Reached(effective_edits(pod, edits), exposure(self.model, pod, edits), more_bytes)
 
     def _raised_to_use(self, pod: Pod, edits: Sequence[Edit]) -> Iterator[list[Edit]]:
         """The edits with one request raised until the pod does not exceed what it requests."""
         running = self.model.recreated(pod, edits)
-        owners = [one.name for one in running.containers]
-        owners += [one.name for one in running.init_containers if is_sidecar(one, self._release)]
+        sidecars = (init for init in running.init_containers if is_sidecar(init, self._release))
+        owners = [container.name for container in (*running.containers, *sidecars)]
         if is_decided_at_pod_level(running, self._release):
             owners = [POD_LEVEL]
         return filter(None, (self._raised(pod, edits, owner) for owner in owners))
@@ -434,11 +426,11 @@ class _PlanSearch:
         return keep_burstable(pod, list(effective_edits(pod, raised(units))), self._release)
 
 
-def _build_move(search: _PlanSearch, found: _Placed, key: PodKey) -> Move:
-    model, pod, edits = search.model, search.pods[key], found.moved[key].edits
-    unmoved = {**found.exposures, key: search.before[key]}
-    left = set(inverted(key, search.priorities, found.exposures))
-    solves = tuple(one for one in inverted(key, search.priorities, unmoved) if one not in left)
+def _build_move(search: _PlanSearch, placed: _Placed, key: PodKey) -> Move:
+    model, pod, edits = search.model, search.pods[key], placed.moved[key].edits
+    left = set(inverted(key, search.priorities, placed.exposures))
+    unmoved = inverted(key, search.priorities, {**placed.exposures, key: search.before[key]})
+    solves = tuple(inversion for inversion in unmoved if inversion not in left)
     # Without neighbours, which take long: what the node has room for is known.
     seen = preview(pod, edits, model.setup, (), model.usage)
-    return Move(pod, edits, solves, found.moved[key].more_bytes, seen, strategy_for(pod, seen))
+    return Move(pod, edits, solves, placed.moved[key].more_bytes, seen, strategy_for(pod, seen))

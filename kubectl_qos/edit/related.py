@@ -128,12 +128,12 @@ def recommended_edits(pod: Pod, autoscaler: VerticalAutoscaler) -> Iterator[Edit
     A request that is not written counts as the limit. Source: kubernetes/autoscaler,
     vertical-pod-autoscaler/pkg/utils/vpa/limit_and_request_scaling.go (getProportionalResourceLimit).
     """
-    containers = {one.name: one for one in all_containers(pod)}
-    for one in autoscaler.recommended:
-        container = containers.get(one.container_name)
+    containers = {container.name: container for container in all_containers(pod)}
+    for recommendation in autoscaler.recommended:
+        container = containers.get(recommendation.container_name)
         if container is None:
             continue
-        for resource, target in one.target.items():
+        for resource, target in recommendation.target.items():
             yield Edit(container.name, Side.REQUESTS, resource, target)
             limit, request = container.limits.get(resource), container.requests.get(resource)
             if limit is None or limit.is_zero or autoscaler.keeps_limits(container.name):

@@ -49,9 +49,8 @@ class NodeReplicas:
     @property
     def first(self) -> Effects:
         """Those on the pod that dies next, as far as that is known."""
-        key = self.mine_before[0].key if self.mine_before else None
-        mine = (one for one in self.effects if (one.before.pod.namespace, one.before.pod.name) == key)
-        return next(mine, self.effects[0])
+        by_pod = {(pod.before.pod.namespace, pod.before.pod.name): pod for pod in self.effects}
+        return by_pod.get(self.mine_before[0].key, self.effects[0]) if self.mine_before else self.effects[0]
 
 
 def replicas_of(workload: Pod, pods: Iterable[Pod]) -> list[Pod]:
@@ -70,9 +69,9 @@ def _placed(workload: Pod, pods: Iterable[Pod]) -> list[Pod]:
 
 def node_of(pod: Pod, pods: Iterable[Pod]) -> str:
     """The node of a pod, of a workload whose pods have all ended that of the newest; empty for others."""
-    mine = _placed(pod, pods) if pod.kind != "Pod" else []
-    ended = mine if all(one.is_terminal for one in mine) else []
-    return max(ended, key=lambda one: one.metadata.creation_timestamp or "", default=pod).node_name
+    placed = _placed(pod, pods) if pod.kind != "Pod" else []
+    ended = placed if all(replica.is_terminal for replica in placed) else []
+    return max(ended, key=lambda replica: replica.metadata.creation_timestamp or "", default=pod).node_name
 
 
 def with_priority(workload: Pod, pods: Iterable[Pod]) -> Pod:
@@ -80,8 +79,9 @@ def with_priority(workload: Pod, pods: Iterable[Pod]) -> Pod:
     spec, name = workload.spec, workload.spec.priority_class_name
     if not name or spec.priority is not None:
         return workload
-    same = (one.spec.priority for one in replicas_of(workload, pods) if one.spec.priority_class_name == name)
-    return structs.replace(workload, spec=structs.replace(spec, priority=next(same, None)))
+    specs = (pod.spec for pod in replicas_of(workload, pods) if pod.spec.priority_class_name == name)
+    priority = next((of_pod.priority for of_pod in specs), None)
+    return structs.replace(workload, spec=structs.replace(spec, priority=priority))
 
 
 def recreate_all(workload: Pod, edits: Sequence[Edit], snapshot: Snapshot) -> tuple[NodeReplicas, ...]:
@@ -89,8 +89,9 @@ def recreate_all(workload: Pod, edits: Sequence[Edit], snapshot: Snapshot) -> tu
     by_node: dict[str, list[Pod]] = {}
     for pod in replicas_of(workload, snapshot.pods):
         by_node.setdefault(pod.node_name, []).append(pod)
-    found = (_on_node(pods, edits, name, snapshot) for name, pods in by_node.items())
-    return tuple(sorted(found, key=lambda one: one.mine_before[0].distance_bytes if one.mine_before else inf))
+    nodes = [_on_node(pods, edits, name, snapshot) for name, pods in by_node.items()]
+    nodes.sort(key=lambda node: node.mine_before[0].distance_bytes if node.mine_before else inf)
+    return tuple(nodes)
 
 
 def to_pods(workload: Pod, scope: Scope) -> Scope:
@@ -101,9 +102,8 @@ def to_pods(workload: Pod, scope: Scope) -> Scope:
 
 def usage_of(pod: Pod, snapshot: Snapshot) -> PodUsage | None:
     """The usage of a pod, of a workload that of its pod that uses most; None where it is unknown."""
-    known = [snapshot.usage_now(one) for one in replicas_of(pod, snapshot.pods)]
-    found = [one for one in (snapshot.usage_now(pod), *known) if one is not None]
-    return max(found, key=lambda one: one.working_set_bytes, default=None)
+    usages = (snapshot.usage_now(pod) for pod in (pod, *replicas_of(pod, snapshot.pods)))
+    return max(filter(None, usages), key=lambda usage: usage.working_set_bytes, default=None)
 
 
 def _rank(effects: Effects) -> int:
@@ -111,11 +111,11 @@ def _rank(effects: Effects) -> int:
 
 
 def _on_node(pods: Sequence[Pod], edits: Sequence[Edit], name: str, snapshot: Snapshot) -> NodeReplicas:
-    setup, mine = snapshot.setup(name), {pod.name for pod in pods}
+    setup, names = snapshot.setup(name), {pod.name for pod in pods}
     others = [
         pod
         for pod in snapshot.by_node().get(name, ())
-        if pod.name not in mine or pod.namespace != pods[0].namespace
+        if pod.name not in names or pod.namespace != pods[0].namespace
     ]
     pairs = [
         (
@@ -124,7 +124,7 @@ def _on_node(pods: Sequence[Pod], edits: Sequence[Edit], name: str, snapshot: Sn
         )
         for pod in pods
     ]
-    running = [running_pod(one, setup.release) for one in others]
+    running = [running_pod(pod, setup.release) for pod in others]
     before, after = (
         rank_node([pair[side].pod for pair in pairs] + running, setup.node, setup.release, snapshot.usage)
         for side in (0, 1)
@@ -162,5 +162,5 @@ def _deaths(
 
 
 def _room(pod: Pod, others: Iterable[Pod], setup: NodeSetup) -> int | None:
-    fits = [max(one.free, 0) // one.needed for one in node_fit(pod, others, setup) if one.needed]
+    fits = [max(fit.free, 0) // fit.needed for fit in node_fit(pod, others, setup) if fit.needed]
     return min(fits, default=None)

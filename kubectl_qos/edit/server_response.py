@@ -65,7 +65,7 @@ def changed_object(preview: Preview, related: RelatedObjects, kind: StrategyKind
         for owner in related.owners:
             if owner.template is not None and owner.kind in WORKLOADS:
                 raw, old = owner.raw, owner.template
-    names = {POD_LEVEL, *(one.name for one in (*old.containers, *old.init_containers))}
+    names = {POD_LEVEL, *(container.name for container in (*old.containers, *old.init_containers))}
     edits = effective_edits(old, [edit for edit in preview.edits if edit.owner in names])
     return ChangedObject({"kind": old.kind, **raw} if raw else raw, old, apply_edits(old, edits), edits)
 
@@ -172,13 +172,16 @@ def server_checks(
         quotas = _creation_quota(target, quotas, release)
         invalid = pod_refusals(pod, release)
     claim = quota_pod(pod, target, release)
-    ranges = ((one.metadata.name, limit_range_refusals(pod, [one], release)) for one in related.limit_ranges)
+    ranges = {
+        limit_range.metadata.name: limit_range_refusals(pod, [limit_range], release)
+        for limit_range in related.limit_ranges
+    }
     return ServerChecks(
         pod,
         claim,
         "" if in_place or target.old.metadata.uid else _priority_refusal(target.new),
         tuple(invalid),
-        tuple((name, sentences) for name, sentences in ranges if sentences),
+        tuple((name, sentences) for name, sentences in ranges.items() if sentences),
         tuple(beyond_node(target.old, pod, release, setup.node)) if in_place else (),
         tuple(quota_refusals(claim, quotas, release, before)),
         tuple(charges(claim, quotas, release, before)),
@@ -259,9 +262,8 @@ def _change_template(target: ChangedObject, release: Release) -> ServerRefusal |
         sentence = f"Invalid value: {ELIDED}: field is immutable"
         return _invalid(target.old, [Refusal("spec.template", sentence)])
     where = ".".join(template_path(target.old.kind))
-    refusals = [
-        Refusal(f"{where}.{one.path}", one.message) for one in pod_refusals(target.new, release) if one.path
-    ]
+    of_pods = (refusal for refusal in pod_refusals(target.new, release) if refusal.path)
+    refusals = [Refusal(f"{where}.{refusal.path}", refusal.message) for refusal in of_pods]
     return _invalid(target.old, refusals) if refusals else None
 
 
@@ -271,7 +273,7 @@ def _is_stale(request: PatchRequest, target: ChangedObject) -> bool:
 
 
 def _invalid(pod: Pod, refusals: Sequence[Refusal]) -> ServerRefusal:
-    sentences = [f"{one.path or '[]'}: {one.message}" for one in refusals]
+    sentences = [f"{refusal.path or '[]'}: {refusal.message}" for refusal in refusals]
     return ServerRefusal(
         422, "Invalid", f'{with_group(pod.kind, pod.kind)} "{pod.name}" is invalid: {_aggregated(sentences)}'
     )

@@ -107,8 +107,9 @@ def revert_obstacle(preview: Preview, strategy: Strategy) -> str:
     release = preview.before.setup.release
     if strategy.kind is not StrategyKind.IN_PLACE or release.has(Change.RESIZE_OF_STARTING_CONTAINER):
         return ""
-    backwards = [replace(one, before=one.after, after=one.before) for one in preview.effects.files]
-    is_raised = any(not one.container and one.raises_memory_limit for one in backwards)
+    files = preview.effects.files
+    backwards = [replace(file, before=file.after, after=file.before) for file in files]
+    is_raised = any(not change.container and change.raises_memory_limit for change in backwards)
     return _raised_while_running(preview) if is_raised else ""
 
 
@@ -159,7 +160,7 @@ def _unread_owner(related: RelatedObjects, raw: Json) -> str:
     key = (controller.get("kind"), controller.get("name"))
     if any((owner.kind, owner.name) == key for owner in related.owners):
         return ""
-    why = next((one.why for one in related.missing if one.what.startswith(OWNER)), "")
+    why = next((missing.why for missing in related.missing if missing.what.startswith(OWNER)), "")
     name = f"{controller['kind'].lower()}/{controller.get('name')}"
     return f"its owner {name} could not be read{f': {why}' if why else ''}"
 
@@ -272,8 +273,8 @@ def quota_room(
 
     def fits(made: int, left: int) -> bool:
         return all(
-            charge.used.nano + (made + 1) * one.nano - (running - left) * gone.nano <= charge.hard.nano
-            for charge, gone, one in concerned
+            charge.used.nano + (made + 1) * new.nano - (running - left) * gone.nano <= charge.hard.nano
+            for charge, gone, new in concerned
         )
 
     return fits

@@ -54,8 +54,9 @@ class Fate:
         """The same after another look."""
         used = usage.of(self.name) if usage is not None and status.has_processes else None
         limit = _memory(status, pod, Side.LIMITS)
-        before = self.peak_bytes if limit == self.limit_bytes else None
-        seen = [one for one in (before, used and used.working_set_bytes) if one is not None]
+        seen = [used.working_set_bytes] if used is not None else []
+        if limit == self.limit_bytes and self.peak_bytes is not None:
+            seen.append(self.peak_bytes)
         killed = {
             run for run, reason in _ended_runs(status) if reason == "OOMKilled" and run >= self.first_run
         }
@@ -88,9 +89,9 @@ class Trial:
         if not in_place:
             return cls(old=frozenset(pod.metadata.uid for pod in pods))
         fates = {
-            (pod.metadata.uid, one.name): Fate(one.name, _next_run(one))
+            (pod.metadata.uid, status.name): Fate(status.name, _next_run(status))
             for pod in pods
-            for one in pod.status.every_container
+            for status in pod.status.every_container
         }
         return cls(fates, restarting=frozenset(restarting))
 
@@ -103,12 +104,12 @@ class Trial:
             used = usage.get((pod.namespace, pod.name))
             for status in pod.status.every_container:
                 key = pod.metadata.uid, status.name
-                known = fates.get(key, Fate(status.name))
-                fate = known.looked(status, pod, used)
+                earlier = fates.get(key, Fate(status.name))
+                fate = earlier.looked(status, pod, used)
                 if (
                     progress.is_reverted or progress.stage is Stage.OVERTAKEN
                 ):  # the memory is that of other values
-                    fate = replace(known, restarts=fate.restarts, oom_runs=fate.oom_runs)
+                    fate = replace(earlier, restarts=fate.restarts, oom_runs=fate.oom_runs)
                 is_done = progress.stage is Stage.DONE and status.has_processes
                 if is_done and status.name not in self.restarting:
                     fate = replace(fate, first_run=min(fate.first_run, status.restart_count))
@@ -120,12 +121,12 @@ class Trial:
     def seen(self) -> tuple[Condition, ...]:
         """What speaks against the change."""
         fates = self.fates.values()
-        found = {
+        is_met = {
             Condition.RESTARTS: any(fate.restarts for fate in fates),
             Condition.OOM: any(fate.oom_runs for fate in fates),
             Condition.INFEASIBLE: self.infeasible is not None,
         }
-        return tuple(condition for condition, is_seen in found.items() if is_seen)
+        return tuple(condition for condition, is_seen in is_met.items() if is_seen)
 
 
 NO_TRIAL: Final = Trial()
@@ -148,8 +149,8 @@ def _ended_runs(status: ContainerStatus) -> Iterator[tuple[int, str]]:
 
 def _memory(status: ContainerStatus, pod: Pod, side: Side) -> int:
     """What is in force, of limits the pod's too; that of the spec where a server does not tell."""
-    specs = (one.resources for one in all_containers(pod) if one.name == status.name)
+    specs = (container.resources for container in all_containers(pod) if container.name == status.name)
     resources = status.resources or next(specs, None)
     quantities = [(getattr(resources, side.value, None) or EMPTY_RESOURCES).get(MEMORY)]
     quantities += [other_pod_limit(pod)] if side is Side.LIMITS else []
-    return min([one.value() for one in quantities if one is not None], default=0)
+    return min([quantity.value() for quantity in quantities if quantity is not None], default=0)

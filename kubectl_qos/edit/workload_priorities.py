@@ -48,7 +48,7 @@ def plan_nodes(
     while True:
         values, plans = search.common_values()
         nodes = [_Node(model, plan, values) for model, plan in zip(models, plans, strict=True)]
-        too_much = {one for node in nodes for one in node.too_much()}
+        too_much = {workload for node in nodes for workload in node.too_much()}
         if not too_much:
             return tuple(node.plan() for node in nodes)
         for workload in too_much:
@@ -64,9 +64,9 @@ class _Search:
 
     def restrict(self, workload: Workload) -> None:
         """Let a workload request no more than its pods can share on each node; the second time nothing."""
-        mine = [key for key, one in self._workloads.items() if one == workload]
+        keys = [key for key, owner in self._workloads.items() if owner == workload]
         if workload in self._most or workload.kind not in ROLLED_OUT:
-            self._fixed |= dict.fromkeys(mine, ObstacleReason.REPLICAS)
+            self._fixed |= dict.fromkeys(keys, ObstacleReason.REPLICAS)
             return
         shares = [
             free // count
@@ -80,14 +80,14 @@ class _Search:
         """What the templates get, and the plans of the nodes with that."""
         values: _Values = {}
         for _ in range(_MOST_ROUNDS):
-            plans = [self._plan(*one, values) for one in zip(self._models, self._keys, strict=True)]
-            wanted = [(self._workloads[pod_key(one.pod)], one.edits) for plan in plans for one in plan.moves]
-            grown = [(one, edits) for one, edits in wanted if one.kind in ROLLED_OUT]
+            plans = [self._plan(*keys, values) for keys in zip(self._models, self._keys, strict=True)]
+            moves = [(self._workloads[pod_key(move.pod)], move) for plan in plans for move in plan.moves]
+            grown = [(workload, move.edits) for workload, move in moves if workload.kind in ROLLED_OUT]
             if not grown:
                 return values, plans
             for workload, edits in grown:
                 values[workload] = tuple(_largest(self._pods(workload), [*values.get(workload, ()), *edits]))
-        for workload in {one for one, _ in grown}:
+        for workload in {workload for workload, _ in grown}:
             self.restrict(workload)
         return self.common_values()
 
@@ -118,9 +118,9 @@ def _largest(pods: Sequence[Pod], edits: Iterable[Edit]) -> Iterator[Edit]:
     for target, some in wanted.items():
         now = [current_value(pod, *target) for pod in pods if _own(pod, some[:1])]
         sizes = [edit.quantity for edit in some]
-        known = [one for one in (*sizes, *now) if one is not None]
+        amounts = [amount for amount in (*sizes, *now) if amount is not None]
         is_unlimited = target[1] is Side.LIMITS and None in now
-        yield Edit(*target, None if is_unlimited or None in sizes else max(known))
+        yield Edit(*target, None if is_unlimited or None in sizes else max(amounts))
 
 
 def _own(pod: Pod, edits: Iterable[Edit]) -> list[Edit]:
@@ -135,12 +135,12 @@ def _edits(pod: Pod, values: Mapping[Workload, Sequence[Edit]]) -> tuple[Edit, .
 class _Node:
     """A node with the values of templates and the moves of its other pods."""
 
-    def __init__(self, model: NodeModel, found: PriorityPlan, values: _Values) -> None:
-        self._model, self._found, self._values = model, found, values
+    def __init__(self, model: NodeModel, plan: PriorityPlan, values: _Values) -> None:
+        self._model, self._found, self._values = model, plan, values
         pods = sorted(model.pods, key=lambda pod: (priority_of(pod), pod_key(pod)))
         self._pods = {pod_key(pod): pod for pod in pods if not pod.is_terminal}
         self._edits = {key: _edits(pod, values) for key, pod in self._pods.items()}
-        self._edits |= {pod_key(move.pod): move.edits for move in found.moves}
+        self._edits |= {pod_key(move.pod): move.edits for move in plan.moves}
         self._priorities = {key: priority_of(pod) for key, pod in self._pods.items()}
         self._before = self._exposures({})
         self._after = self._exposures(self._edits)
@@ -153,10 +153,11 @@ class _Node:
         before = set(inversions(self._priorities, self._before))
         after = set(inversions(self._priorities, self._after))
         changed = {key: find_workload(self._pods[key]) for key, edits in self._edits.items() if edits}
-        yield from (changed[one.lower] for one in after - before if changed.get(one.lower) in self._values)
+        overtaken = (changed.get(inversion.lower) for inversion in after - before)
+        yield from (workload for workload in overtaken if workload is not None and workload in self._values)
         release = self._model.setup.release
-        mine = {key: one for key, one in changed.items() if one in self._values}
-        for key, workload in mine.items():
+        templates = {key: workload for key, workload in changed.items() if workload in self._values}
+        for key, workload in templates.items():
             pod, edits = self._pods[key], self._edits[key]
             is_other = self._model.qos_class(pod, edits) is not self._model.qos_class(pod)
             if (
@@ -166,8 +167,8 @@ class _Node:
             ):
                 yield workload
         free = self._model.free_bytes
-        if mine and free is not None and sum(map(self._more_bytes, changed)) > free:
-            yield mine[min(mine, key=lambda key: (self._priorities[key], key))]
+        if templates and free is not None and sum(map(self._more_bytes, changed)) > free:
+            yield templates[min(templates, key=lambda key: (self._priorities[key], key))]
 
     def _more_bytes(self, key: PodKey) -> int:
         return self._model.more_bytes(self._pods[key], self._edits[key])
@@ -179,13 +180,13 @@ class _Node:
         return replace(self._found, moves=tuple(moves), free_bytes=self._model.free_bytes)
 
     def _move(self, key: PodKey) -> Move:
-        known = next((one for one in self._found.moves if pod_key(one.pod) == key), None)
-        if known is not None:
-            return known
+        move = next((move for move in self._found.moves if pod_key(move.pod) == key), None)
+        if move is not None:
+            return move
         pod, edits = self._pods[key], self._edits[key]
         left = set(inverted(key, self._priorities, self._after))
-        unmoved = {**self._after, key: self._before[key]}
-        solves = tuple(one for one in inverted(key, self._priorities, unmoved) if one not in left)
+        unmoved = inverted(key, self._priorities, {**self._after, key: self._before[key]})
+        solves = tuple(inversion for inversion in unmoved if inversion not in left)
         seen = preview(pod, edits, self._model.setup, (), self._model.usage)
         workload, more = find_workload(pod), self._more_bytes(key)
         return Move(pod, edits, solves, more, seen, StrategyKind.TEMPLATE, workload)
