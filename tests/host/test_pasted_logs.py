@@ -55,6 +55,19 @@ LINES = [f"[{8523.3 + number / 1e4:12.6f}] {message}" for number, message in enu
 AFTER = "[ 8523.400000] other invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=990"
 
 
+def test_a_slow_console_spreads_a_report_over_seconds() -> None:
+    trace = [
+        "Hardware name: Standard PC",
+        " <TASK>",
+        " dump_header+0x43/0x1aa",
+        " ? kthread+0xcf/0x100",
+        " </TASK>",
+    ]
+    messages = [*MESSAGES[:3], *trace, *MESSAGES[3:]]
+    report = report_of([f"[{8523 + number * 0.8:12.6f}] {text}" for number, text in enumerate(messages)])
+    assert (report.line, report.victims[0].pid, report.memory.limit_kb) == (1, 4711, 131072)
+
+
 def kills_of(lines: list[str], *pods: Pod) -> list[Kill]:
     return find_kills(Snapshot(pods=pods), EventList(), [read_log(lines, NOW)])
 

@@ -85,6 +85,7 @@ _FORMS: Final = tuple(
         "invoked": (_HEAD, r"(?P<comm>.{0,15}?) invoked oom-killer: (?P<rest>.*)"),
         "processor": (_HEAD, r"CPU: \d+ (?:UID: \d+ )?PID: (?P<pid>\d{1,10}) Comm: (?P<rest>.{0,400})"),
         "manual": (_HEAD, r"(?:Workqueue: events )?moom_callback"),
+        "trace": (_HEAD, r"Hardware name:|Call Trace:|</?TASK>|(?:\? )?[\w.]{1,100}\+0x[\da-f]+/0x"),
         "domain": (_MEMORY, r"Task in ?(?P<task>\S+) ?killed as a result of limit of ?(?P<domain>\S+)"),
         "counters": (
             _MEMORY,
@@ -253,6 +254,10 @@ class ReportBuilder:
     def _take_manual(self) -> bool:
         self._set(is_manual=True)
         return self._stage > 0
+
+    def _take_trace(self) -> bool:
+        """It says nothing, and how the time went on, which a slow console spreads over seconds."""
+        return self._stage > 0 and not self.has_gap
 
     def _take_domain(self, task: str, domain: str) -> bool:
         """Up to 4.20 the domain has its own line; some vendors print it for the node too, as `host`."""
