@@ -134,7 +134,7 @@ class ApplyShell(Driver):
     def run(self, work: Callable[[], Any], then: Callable[[Any], object], pause: float = 0.0) -> None:
         """Note what to do next, unless nobody waits for it any more."""
         is_followed = self.state.phase is Phase.FOLLOWING
-        waited = any(one.progress and one.progress.waits_for_usage for one in self.state.seen)
+        waited = any(attempt.progress and attempt.progress.waits_for_usage for attempt in self.state.seen)
         most = WAITING_SECONDS if waited else REVERT_SECONDS
         is_enough = self._is_revert and (self.state.error is not None or self.elapsed >= most)
         if not (is_followed and (is_enough or self.options.wait is False)):

@@ -378,7 +378,7 @@ def given_shared_flags(namespace: argparse.Namespace) -> tuple[str, ...]:
             continue
         value, flag = vars(namespace)[action.dest], action.option_strings[-1]
         if isinstance(action, Switch):
-            text = next(text for text, one in action.values.items() if one == value)
+            text = next(text for text, other in action.values.items() if other == value)
             words[action.dest] = [flag if text == action.bare else f"{flag}={text}"]
             continue
         if action.type is parse_past_seconds:
@@ -400,7 +400,7 @@ def _parse_conditions(text: str) -> tuple[str, ...]:
     from kubectl_qos.edit.trial import Condition
 
     conditions = tuple(text.split(","))
-    if not set(conditions) <= {one.value for one in Condition}:
+    if not set(conditions) <= {condition.value for condition in Condition}:
         raise argparse.ArgumentTypeError(f"{text!r}: write {', '.join(Condition)}, with commas between them")
     return conditions
 

@@ -93,7 +93,7 @@ def print_tables(
 
     `facts` are what documents have besides: where one is a list, those of all clusters.
     """
-    answers, errors = read_clusters(source, lambda one: _reduced(read(one), format_))
+    answers, errors = read_clusters(source, lambda cluster: _reduced(read(cluster), format_))
     for name, answer in answers.items():
         for error in answer.missing:
             errors.setdefault(name, error)
@@ -101,21 +101,21 @@ def print_tables(
     rows = [(order, name, content) for name, answer in answers.items() for order, content in answer.rows]
     rows.sort(key=lambda row: row[0])
     notes = merged_notes({name: answer.notes for name, answer in answers.items()})
-    found = [row[1:] for row in rows]
-    if format_.has_values or (format_.output == "name" and found and not isinstance(found[0][1], str)):
-        document = {"kind": f"{kind}List", "items": _items(found), "notes": list(notes), **facts}
+    contents = [row[1:] for row in rows]
+    if format_.has_values or (format_.output == "name" and contents and not isinstance(contents[0][1], str)):
+        document = {"kind": f"{kind}List", "items": _items(contents), "notes": list(notes), **facts}
         for key in (key for key, value in facts.items() if isinstance(value, list)):
             document[key] = _items(
-                (name, one) for name, answer in answers.items() for one in answer.facts[key]
+                (name, item) for name, answer in answers.items() for item in answer.facts[key]
             )
         document["clusters"] = clusters(answers, errors)
         output.print_document(document, str(format_.output), headers=format_.headers)
     elif format_.output == "csv":
-        _print_csv(found)
+        _print_csv(contents)
     elif format_.output == "name":
-        output.print_lines(dict.fromkeys(content for _, content in found))
-    elif found:
-        _print_cells(found, answers, format_)
+        output.print_lines(dict.fromkeys(content for _, content in contents))
+    elif contents:
+        _print_cells(contents, answers, format_)
     elif not errors:
         output.note(next(iter(answers.values())).nothing)
     if format_.output != "name":
@@ -123,39 +123,39 @@ def print_tables(
     return EXIT_ERROR if errors else 0
 
 
-def _items(found: Iterable[tuple[str, Any]]) -> list[dict[str, Any]]:
+def _items(named_values: Iterable[tuple[str, Any]]) -> list[dict[str, Any]]:
     """Values with their clusters."""
     import msgspec
 
-    return [{"cluster": name, **msgspec.to_builtins(values)} for name, values in found]
+    return [{"cluster": name, **msgspec.to_builtins(values)} for name, values in named_values]
 
 
-def _print_csv(found: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+def _print_csv(contents: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
     from kubectl_qos.present.output import Column, column, to_csv
 
     def of_row(field: str) -> Column[tuple[str, Mapping[str, Any]]]:
         return column(field, lambda row: row[1].get(field), field=field)
 
-    fields = dict.fromkeys(field for _, content in found for field in content)
-    output.print_text(to_csv(found, [column("cluster", lambda row: row[0]), *map(of_row, fields)]))
+    fields = dict.fromkeys(field for _, content in contents for field in content)
+    output.print_text(to_csv(contents, [column("cluster", lambda row: row[0]), *map(of_row, fields)]))
 
 
 def _print_cells(
-    found: Iterable[tuple[str, str]], answers: Mapping[str, _Answer], format_: TableFormat
+    contents: Iterable[tuple[str, str]], answers: Mapping[str, _Answer], format_: TableFormat
 ) -> None:
     """The table with the columns of any cluster, in the order of the one that has most."""
     from kubectl_qos.present.format import UNKNOWN, escape
     from kubectl_qos.present.output import SEPARATOR, Align, fit_columns, table, text_columns
 
     aligns: dict[str, Align] = {}
-    for answer in sorted(answers.values(), key=lambda one: -len(one.headers)):
+    for answer in sorted(answers.values(), key=lambda answer: -len(answer.headers)):
         aligns |= answer.headers
 
     def cells(name: str, content: str) -> list[str]:
-        known = dict(zip(answers[name].headers, content.split(SEPARATOR), strict=True))
-        return [escape(name), *(known.get(header, UNKNOWN) for header in aligns)]
+        by_header = dict(zip(answers[name].headers, content.split(SEPARATOR), strict=True))
+        return [escape(name), *(by_header.get(header, UNKNOWN) for header in aligns)]
 
-    rows, width = [cells(*row) for row in found], output.terminal_width()
+    rows, width = [cells(*row) for row in contents], output.terminal_width()
     columns = text_columns({"CLUSTER": Align.LEFT, **aligns})
     if width is not None and format_.output != "wide":
         hidden_first = [header for answer in answers.values() for header in answer.hidden_first]
@@ -181,12 +181,13 @@ def clusters(answered: Iterable[str], errors: Mapping[str, QosError]) -> tuple[C
     """The clusters that were asked, as a document has them."""
     from kubectl_qos.present.values import ClusterValues
 
-    known = [ClusterValues(cluster=name, error=None, hint=None) for name in answered if name not in errors]
+    names = (name for name in answered if name not in errors)
+    answering = [ClusterValues(cluster=name, error=None, hint=None) for name in names]
     failed = [
         ClusterValues(cluster=name, error=str(error), hint=error.hint or None)
         for name, error in errors.items()
     ]
-    return (*known, *failed)
+    return (*answering, *failed)
 
 
 def _reduced(view: TableView[Any], format_: TableFormat) -> _Answer:

@@ -67,7 +67,8 @@ class Parser(argparse.ArgumentParser):
         for group in self._action_groups:
             if group not in self.shared_groups:
                 _add_section(formatter, group)
-        operands = (formatter._format_args(one, str(one.metavar)) for one in self._get_positional_actions())  # noqa: SLF001
+        actions = self._get_positional_actions()
+        operands = (formatter._format_args(action, str(action.metavar)) for action in actions)  # noqa: SLF001
         formatter.add_text(f"usage:\n  {' '.join((self.prog, *operands))} [flags]")
         formatter.add_text(
             f'Use "{_program_name()} options" for the flags of every command (-n, -A, -f, --demo, …).'
@@ -100,15 +101,16 @@ class Parser(argparse.ArgumentParser):
         words = list(args)
         end = words.index("--") if "--" in words else len(words)
         self._last_word = words[-1] if words else ""
-        words[:end] = [one for word in words[:end] for one in self._with_switch_value(word)]
+        words[:end] = [part for word in words[:end] for part in self._with_switch_value(word)]
         return super().parse_known_args(words, namespace)
 
     def _with_switch_value(self, word: str) -> Iterator[str]:
         """The word with Go's boolean as ours; of several letters (`-wA=true`) it is the last one's."""
         flag, equals, text = word.partition("=")
         flags = [flag] if flag.startswith("--") else [f"-{letter}" for letter in flag[1:]]
-        actions = [self._option_string_actions.get(one) for one in flags]
-        last = actions[-1] if equals and flags and all(isinstance(one, Switch) for one in actions) else None
+        actions = [self._option_string_actions.get(name) for name in flags]
+        are_switches = flags and all(isinstance(action, Switch) for action in actions)
+        last = actions[-1] if equals and are_switches else None
         if isinstance(last, Switch):
             yield from flags[:-1]
             yield f"{flags[-1]}={last.parse(text)}"
@@ -127,13 +129,13 @@ class Parser(argparse.ArgumentParser):
             )
         super()._check_value(action, value)
 
-    def _suggestion(self, word: str, known: Iterable[str]) -> str:
+    def _suggestion(self, word: str, names: Iterable[str]) -> str:
         from difflib import get_close_matches
 
         name = word.lstrip("-")
         if word in _OF_KUBECTL:
             return f"did you mean {_OF_KUBECTL[word]}?"
-        near = get_close_matches(name, [one.lstrip("-") for one in known], n=1)
+        near = get_close_matches(name, [other.lstrip("-") for other in names], n=1)
         return f"did you mean {word.removesuffix(name)}{near[0]}?" if near else f"see '{self.prog} --help'"
 
     def take(self, words: Sequence[str], namespace: argparse.Namespace) -> None:
@@ -145,14 +147,15 @@ class Parser(argparse.ArgumentParser):
         for word in words[:end]:
             flag = word.partition("=")[0]
             if flag.startswith("--"):
-                known = [one for one in self._option_string_actions if "=" not in one]
-                others = [name for name, one in build_parsers().items() if flag in one._option_string_actions]  # noqa: SLF001
+                flags = [name for name in self._option_string_actions if "=" not in name]
+                parsers = build_parsers().items()
+                others = [name for name, parser in parsers if flag in parser._option_string_actions]  # noqa: SLF001
                 of_others = f"{flag} is a flag of {', '.join(filter(None, others))}" if others else ""
-                raise UsageError(f"unknown flag: {flag}", hint=of_others or self._suggestion(flag, known))
+                raise UsageError(f"unknown flag: {flag}", hint=of_others or self._suggestion(flag, flags))
             if flag.startswith("-") and flag != "-":
                 self.error(f"unknown shorthand flag: {flag[1]!r} in {word}")
         words = [*words[:end], *words[end + 1 :]]
-        operands = [one for one in self._get_positional_actions() if one.nargs in {"*", "+"}]
+        operands = [action for action in self._get_positional_actions() if action.nargs in {"*", "+"}]
         if words and not operands:
             self.error(f"unexpected arguments: {' '.join(words)}")
         for operand in operands:

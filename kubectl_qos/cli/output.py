@@ -100,8 +100,8 @@ def print_items(items: Sequence[Document], format_: str, *, at: str = "") -> Non
     """Print one document as it is, several as a list of kind List; `at` as in `print_document`."""
     from kubectl_qos.present.values import ListValues, as_document
 
-    one = items[0] if len(items) == 1 else ListValues(items=tuple(map(as_document, items)))
-    print_document(one, format_, at=at)
+    document = items[0] if len(items) == 1 else ListValues(items=tuple(map(as_document, items)))
+    print_document(document, format_, at=at)
 
 
 def print_yaml(values: object) -> None:

@@ -93,7 +93,7 @@ def parse_references_or_names(words: Sequence[str]) -> list[Reference]:
     if kind is None and not any("/" in word for word in words):
         return [Reference("Pod", name) for name in words]
     references = parse_references(words, nodes=True)
-    if len({one.kind == "Node" for one in references}) > 1:
+    if len({reference.kind == "Node" for reference in references}) > 1:
         raise UsageError("pods and nodes are two tables", hint="show one of them at a time")
     return references
 
@@ -137,8 +137,8 @@ def find_pod(reference: Reference, snapshot: Snapshot, resolved: ResolvedSource)
         return resolved.source.find(reference.kind, namespace, reference.name)
     except ApiError as error:
         if error.reason == "NotFound":
-            known = error.hint or f"kubectl qos top lists what there is in {resolved.source.title}"
-            error.hint = _node_hint(reference.name) if reference.name in snapshot.nodes else known
+            elsewhere = error.hint or f"kubectl qos top lists what there is in {resolved.source.title}"
+            error.hint = _node_hint(reference.name) if reference.name in snapshot.nodes else elsewhere
         raise
 
 
@@ -156,7 +156,8 @@ def find_members(
     killed = [
         pod
         for pod in placed
-        if pod.status.reason == "Evicted" or any(one.was_oom_killed for one in pod.status.every_container)
+        if pod.status.reason == "Evicted"
+        or any(status.was_oom_killed for status in pod.status.every_container)
     ]
     if ended and killed and not running:
         return [max(killed, key=lambda pod: pod.metadata.creation_timestamp or "")]
@@ -211,10 +212,12 @@ def with_limit_ranges(
         return snapshot, {}
     ranges, pods, names = convert_all([*source.raw_objects()], LIMIT_RANGES), [*snapshot.pods], {}
     for index, pod in enumerate(pods):
-        own = [one for one in ranges if one.metadata.namespace == pod.namespace and not pod.metadata.uid]
+        if pod.metadata.uid:
+            continue
+        own = [limits for limits in ranges if limits.metadata.namespace == pod.namespace]
         if own:
             pods[index] = as_created(pod, own, snapshot.setup(pod.node_name).release)
-            names[pod.kind, pod.namespace, pod.name] = ", ".join(one.metadata.name for one in own)
+            names[pod.kind, pod.namespace, pod.name] = ", ".join(limits.metadata.name for limits in own)
     return replace(snapshot, pods=tuple(pods)), names
 
 
@@ -242,9 +245,9 @@ def require_places(resolved: ResolvedSource, snapshot: Snapshot) -> None:
 
 def missing_workloads(workloads: Iterable[Reference], resolved: ResolvedSource) -> Iterator[QosError]:
     """Why a workload cannot be found, for each that is not there."""
-    for one in workloads:
+    for workload in workloads:
         try:
-            resolved.source.find(one.kind, resolved.scope.namespace, one.name)
+            resolved.source.find(workload.kind, resolved.scope.namespace, workload.name)
         except QosError as error:
             yield error
 
@@ -256,10 +259,10 @@ def require_cgroup(pod: Pod) -> None:
 
 
 def not_found(
-    kinds: str, names: Iterable[str], found: Iterable[str], nodes: Collection[str] = ()
+    kinds: str, names: Iterable[str], existing_names: Iterable[str], nodes: Collection[str] = ()
 ) -> tuple[ApiError, ...]:
     """An error for each name that was not found; `kinds` is a plural such as pods, `nodes` known nodes."""
-    existing = set(found)
+    existing = set(existing_names)
     return tuple(
         ApiError.not_found(kinds, name, hint=_node_hint(name) if name in nodes else "")
         for name in names

@@ -92,7 +92,7 @@ def parse_edit_request(options: Options) -> EditRequest:
         flag = "-c" if options.containers else "--pod-level"
         whole_pod = "a class" if options.target_class is not None else "a kill rank"
         raise UsageError(f"{flag} needs --requests or --limits: {whole_pod} is that of the whole pod")
-    target = next((one for one in QosClass if one.value.lower() == options.target_class), None)
+    target = next((qos for qos in QosClass if qos.value.lower() == options.target_class), None)
     kill_rank = None
     if options.outlive is not None:
         kill_rank = RankGoal(_parse_outlived(options.outlive))
@@ -152,9 +152,9 @@ def _find_goal(request: EditRequest, pod: Pod, setup: NodeSetup, snapshot: Snaps
 
 def _find_outlived(outlived: PodKey, pod: Pod, snapshot: Snapshot) -> Pod:
     namespace, name = outlived
-    pods = (one for one in snapshot.pods if one.kind == "Pod" and one.name == name)
-    named = [one for one in pods if namespace in {"", one.namespace}]
-    near = [one for one in named if one.namespace == pod.namespace] or named
+    pods = (other for other in snapshot.pods if other.kind == "Pod" and other.name == name)
+    named = [other for other in pods if namespace in {"", other.namespace}]
+    near = [other for other in named if other.namespace == pod.namespace] or named
     if not near:
         raise ApiError.not_found(
             "pods",
@@ -162,7 +162,7 @@ def _find_outlived(outlived: PodKey, pod: Pod, snapshot: Snapshot) -> Pod:
             hint="the kernel of a node chooses among its own pods: kubectl qos top --node lists them",
         )
     if len(near) > 1:
-        places = ", ".join(one.namespace for one in near)
+        places = ", ".join(other.namespace for other in near)
         raise InputError(
             f"there is a {reference(near[0])} in several namespaces: {places}",
             hint=f"name its namespace: --outlive {near[0].namespace}/{name}",
@@ -184,7 +184,8 @@ def _check_goal(goal: Goal, name: str, given: Sequence[Edit], pod: Pod) -> Seque
         if edit.target in requested:
             owner = edit.owner or SPEC_RESOURCES
             kept, needed = (
-                format_amounts([Amount(one.resource, one.quantity)]) for one in (requested[edit.target], edit)
+                format_amounts([Amount(edit.resource, quantity)])
+                for quantity in (requested[edit.target].quantity, edit.quantity)
             )
             raise InputError(
                 f"{reference(pod)}: {owner}: --{edit.side.value} {kept} keeps it from {name},"
@@ -288,7 +289,7 @@ def preview_notes(
         if edit.warning:
             owner = edit.owner or SPEC_RESOURCES
             yield f"Warning: {owner}: {edit.side.value}.{edit.resource}: {edit.warning}"
-    nodes = [one.setup.node for one in replicas] or [effects.after.setup.node]
+    nodes = [node.setup.node for node in replicas] or [effects.after.setup.node]
     unknown = [node.name for node in nodes if node.memory_capacity_bytes is None]
     if unknown:
         yield capacity_sentence(unknown)
@@ -300,10 +301,9 @@ def refusals_in_files(effects: Preview, resolved: ResolvedSource, snapshot: Snap
         return []
     pod = effects.before.pod
     findings = find_findings(effects, resolved.source.related(pod), effects.strategy_kind, None)
-    return [
-        *(finding_line(one) for one in findings if one.severity is Severity.REFUSAL and not one.in_preview),
-        *_beyond_every_node(effects, snapshot),
-    ]
+    refusals = (finding for finding in findings if finding.severity is Severity.REFUSAL)
+    lines = [finding_line(finding) for finding in refusals if not finding.in_preview]
+    return [*lines, *_beyond_every_node(effects, snapshot)]
 
 
 def _beyond_every_node(effects: Preview, snapshot: Snapshot) -> Iterator[str]:
@@ -311,7 +311,7 @@ def _beyond_every_node(effects: Preview, snapshot: Snapshot) -> Iterator[str]:
     allocatable = [snapshot.setup(name).node.status_allocatable for name in snapshot.nodes]
     requests = pod_requests(effects.after.pod, effects.after.setup.release)
     for resource, request in requests.items():
-        most = max((one[resource] for one in allocatable if resource in one), default=None)
+        most = max((amounts[resource] for amounts in allocatable if resource in amounts), default=None)
         if most is not None and request > most:
             yield f"no node can hold it: requests {resource} {request}, at most {most} is allocatable"
 

@@ -165,10 +165,11 @@ def open_store(options: SourceOptions, connection: Connection | None = None) -> 
     from kubectl_qos.transport.proxy import without_credentials
 
     context = connection.context if connection is not None else ""
-    known = read_settings(config_file()).for_context(context).prometheus or StoreOptions("auto")
+    configured = read_settings(config_file()).for_context(context).prometheus or StoreOptions("auto")
     # Credentials of the settings are for their own URL.
-    store = StoreOptions(options.prometheus) if options.prometheus not in {None, known.url} else known
-    matchers = parse_selector(options.prometheus_selector or known.selector)
+    url = options.prometheus
+    store = StoreOptions(url) if url not in {None, configured.url} else configured
+    matchers = parse_selector(options.prometheus_selector or configured.selector)
     if not is_service(store.url):
         name = without_credentials(store.url)
         return Prometheus(connect_store(store, options.connection.request_timeout), name, matchers)
@@ -257,12 +258,12 @@ class Past:
 
         options, (store, context, namespace) = self._options, self._opened
         usage, overrides = options.usage != "none", _parse_overrides(options)
-        keys = [one.key for one in flag_value(Selector.parse, options.selector).requirements]
+        keys = [requirement.key for requirement in flag_value(Selector.parse, options.selector).requirements]
 
         def read() -> Snapshot:
             over, stat = options.over_seconds, options.used_stat
-            found = read_snapshot(store, at, over, stat, usage=usage, keys=keys)
-            return replace(found, overrides=overrides)
+            snapshot = read_snapshot(store, at, over, stat, usage=usage, keys=keys)
+            return replace(snapshot, overrides=overrides)
 
         return PastSource(context, namespace, at, read, self.present)
 

@@ -41,7 +41,7 @@ class PodTable:
     def __init__(self, options: TableOptions, references: Collection[Reference], *, is_fleet: bool) -> None:
         self._options = options
         self._is_fleet = is_fleet
-        self._references = [one for one in references if one.name]
+        self._references = [reference for reference in references if reference.name]
         self._sort_column = _find_sort_column(options)
         self._before: PodRows | None = None
 
@@ -55,19 +55,19 @@ class PodTable:
 
     def view(self, snapshot: Snapshot, scope: Scope, now: datetime) -> TableView[PodRow]:
         """The ranking, sorted and filtered by the flags."""
-        found = build_rows(snapshot, scope, containers=self._options.containers, before=self._before)
+        table = build_rows(snapshot, scope, containers=self._options.containers, before=self._before)
         if self._options.watch:
-            self._before = found
-        rows: Sequence[PodRow] = [row for row in found.rows if self._is_named(row)]
-        order = self._sort_column.sort_key if self._sort_column is not None else by_node(snapshot, found)
+            self._before = table
+        rows: Sequence[PodRow] = [row for row in table.rows if self._is_named(row)]
+        order = self._sort_column.sort_key if self._sort_column is not None else by_node(snapshot, table)
         rows = sorted(rows, key=order)
         min_risk = self._options.min_risk
         if min_risk is not None:
             rows = [row for row in rows if row_risk(row) >= Risk[min_risk.upper()]]
-        sampled = found.sampled if any(row.memory is not None for row in rows) else None
+        sampled = table.sampled if any(row.memory is not None for row in rows) else None
         if sampled is not None and self._is_fleet:
             sampled = replace(sampled, oldest="", newest="")  # clusters differ by seconds: one note for all
-        keys = [] if self._options.format.has_every_column else self._keys(found, scope)
+        keys = [] if self._options.format.has_every_column else self._keys(table, scope)
         nothing = f"No resources of risk {min_risk} or higher found" if min_risk else "No resources found"
         return TableView(
             kind="PodRank",
@@ -76,33 +76,33 @@ class PodTable:
                 *([pod_columns.BY_KEY[key] for key in keys] or pod_columns.VALUE_COLUMNS),
                 *label_columns(self._options, lambda row: row.pod.metadata.labels),
             ],
-            notes=(*pod_table_notes(snapshot, found), *psi_notes(keys, rows, origin_of(snapshot.usage))),
+            notes=(*pod_table_notes(snapshot, table), *psi_notes(keys, rows, origin_of(snapshot.usage))),
             key=lambda row: row.key,
             reference=lambda row: escape(row.name if row.pod.kind != "Pod" else f"pod/{row.name}"),
             nothing=f"{nothing} in {scope.namespace} namespace." if scope.namespace else nothing,
             missing=not_found(
                 "pods",
-                (one.name for one in self._references if one.kind == "Pod"),
-                (row.pod.name for row in found.rows),
+                (reference.name for reference in self._references if reference.kind == "Pod"),
+                (row.pod.name for row in table.rows),
                 snapshot.nodes,
             ),
             ages=(usage_sentence(sampled, now, snapshot.history),) if sampled is not None else (),
             facts={"usage": usage_values(sampled) if sampled is not None else None},
             at=snapshot.at,
             order=order,
-            group=self._group(found, scope),
+            group=self._group(table, scope),
             hidden_first=_without_sorted(pod_columns.HIDDEN_FIRST, self._sort_column),
         )
 
-    def _group(self, found: PodRows, scope: Scope) -> Callable[[PodRow], str] | None:
+    def _group(self, table: PodRows, scope: Scope) -> Callable[[PodRow], str] | None:
         """The heading of each node, where rows of several nodes stand node by node."""
-        if self._sort_column is not None or self._is_fleet or len(found.nodes) < 2 or scope.node is not None:
+        if self._sort_column is not None or self._is_fleet or len(table.nodes) < 2 or scope.node is not None:
             return None
         return lambda row: f"node {escape(row.node)}" if row.node else "without a node"
 
     def _is_named(self, row: PodRow) -> bool:
         named = self._references
-        return not named or any(belongs_to(row.pod, one.kind, one.name) for one in named)
+        return not named or any(belongs_to(row.pod, reference.kind, reference.name) for reference in named)
 
     def _keys(self, rows: PodRows, scope: Scope) -> list[str]:
         """The columns: the node where there are several, RSS and swap where kubelets measured usage."""
@@ -207,8 +207,8 @@ class NodeTable:
     def view(self, snapshot: Snapshot, scope: Scope, now: datetime) -> TableView[NodeRow]:
         """The nodes of the flags, sorted."""
         del now
-        found = build_node_rows(snapshot, lambda name, node: self._is_shown(name, node, scope))
-        rows: Sequence[NodeRow] = found.rows
+        table = build_node_rows(snapshot, lambda name, node: self._is_shown(name, node, scope))
+        rows: Sequence[NodeRow] = table.rows
         if self._sort_column is not None:
             rows = sorted(rows, key=self._sort_column.sort_key)
         origin, keys = origin_of(snapshot.usage), self._keys
@@ -224,14 +224,14 @@ class NodeTable:
                 *label_columns(self._options, lambda row: _labels_of(snapshot.nodes.get(row.name))),
             ],
             notes=(
-                *node_table_notes(snapshot, found),
-                *(eviction_notes(found.rows) if self._has_eviction else ()),
+                *node_table_notes(snapshot, table),
+                *(eviction_notes(table.rows) if self._has_eviction else ()),
                 *(() if self._options.format.has_every_column else psi_notes(keys, rows, origin)),
             ),
             key=lambda row: row.name,
             reference=lambda row: escape(f"node/{row.name}"),
             nothing="No resources found",
-            missing=not_found("nodes", self._names, (row.name for row in found.rows)),
+            missing=not_found("nodes", self._names, (row.name for row in table.rows)),
             at=snapshot.at,
             order=self._sort_column.sort_key if self._sort_column is not None else trouble_first,
             hidden_first=_without_sorted(node_columns.HIDDEN_FIRST, self._sort_column),

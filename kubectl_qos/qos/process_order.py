@@ -153,15 +153,15 @@ def with_largest(
         cgroup, size = pod_cgroup(process.cgroup), counted_pages(process, 1)
         if cgroup is not None:
             largest[cgroup.container_id] = max(size, largest.get(cgroup.container_id, 0))
-    known = dict(usage)
+    amended = dict(usage)
     for pod in pods if largest else ():
         key = pod.metadata.namespace, pod.metadata.name
-        ids = {one.name: one.container_id.rpartition("://")[2] for one in pod.status.every_container}
-        if key in known:
-            amounts = [(known[key].of(name), largest.get(ids.get(name, ""))) for name in known[key].names]
+        ids = {status.name: status.container_id.rpartition("://")[2] for status in pod.status.every_container}
+        if key in amended:
+            amounts = [(amended[key].of(name), largest.get(ids.get(name, ""))) for name in amended[key].names]
             whole = (amount and amount._replace(largest_bytes=size) for amount, size in amounts)
-            known[key] = msgspec.structs.replace(known[key], amounts=tuple(filter(None, whole)))
-    return known
+            amended[key] = msgspec.structs.replace(amended[key], amounts=tuple(filter(None, whole)))
+    return amended
 
 
 def counted_pages(process: HostProcess, page: int) -> int:

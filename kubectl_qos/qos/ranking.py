@@ -199,11 +199,12 @@ def _ranking(scorer: _Scorer, rows: list[RankedPod]) -> Ranking:
 
 def with_adj(ranking: Ranking, pod: Pod, adj: Mapping[str, int | None]) -> Ranking:
     """The ranking with other oom_score_adj of containers of one of its pods; usage stays."""
-    mine = next(row for row in ranking.pods if row.pod is pod)
-    profile = copy(mine.profile)
-    profile.containers = tuple([one._replace(adj=adj.get(one.name, one.adj)) for one in profile.containers])
-    changed = _Scorer(ranking.node).pod(pod, profile, mine.usage)
-    rows = [changed if row is mine else row for row in ranking.pods]
+    pod_row = next(row for row in ranking.pods if row.pod is pod)
+    profile = copy(pod_row.profile)
+    containers = profile.containers
+    profile.containers = tuple([old._replace(adj=adj.get(old.name, old.adj)) for old in containers])
+    changed = _Scorer(ranking.node).pod(pod, profile, pod_row.usage)
+    rows = [changed if row is pod_row else row for row in ranking.pods]
     return ranking._replace(pods=tuple(_in_order(rows)))
 
 
@@ -264,11 +265,11 @@ class Profiles:
             other_pod_limit(pod),
             annotations and (annotations.config_source, annotations.config_mirror),
         )
-        held = self._by_spec.get(key)
-        if held is None:
+        pod_and_profile = self._by_spec.get(key)
+        if pod_and_profile is None:
             # The pod is kept, so that no other object gets one of these ids.
-            held = self._by_spec[key] = pod, self._build(pod)
-        return held[1]
+            pod_and_profile = self._by_spec[key] = pod, self._build(pod)
+        return pod_and_profile[1]
 
     def _build(self, pod: Pod) -> Profile:
         release = self._release
@@ -329,8 +330,8 @@ def _alive(pod: Pod, scores: Sequence[ContainerScore]) -> Sequence[ContainerScor
 
     Without a status (a manifest) everything that will keep running counts.
     """
-    known = {status.name: status.has_processes for status in pod.status.every_container}
-    return [score for score in scores if known.get(score.name, score.kind is not ContainerKind.INIT)]
+    has_processes = {status.name: status.has_processes for status in pod.status.every_container}
+    return [score for score in scores if has_processes.get(score.name, score.kind is not ContainerKind.INIT)]
 
 
 def _in_order(rows: list[RankedPod]) -> list[RankedPod]:

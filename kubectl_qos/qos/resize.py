@@ -300,7 +300,7 @@ def _infeasible_reason(old: Pod, new: Pod, setup: NodeSetup) -> str:
 def node_fit(pod: Pod, others: Iterable[Pod], setup: NodeSetup) -> Iterator[NodeFit]:
     """Whether a pod fits beside others, which count by spec and status (NodeInfo.AddPod of the scheduler)."""
     count = admission_count(setup.release)
-    used = [pod_requests(one, setup.release, count=count) for one in others if not one.is_terminal]
+    used = [pod_requests(other, setup.release, count=count) for other in others if not other.is_terminal]
     for name, needed, capacity in _against_node(pod, setup):
         yield NodeFit(name, capacity, sum(_amount(requests, name) for requests in used), needed)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kubectl_qos.check.findings import Context, Subject
     from kubectl_qos.check.settings import Settings
     from kubectl_qos.cli.options import SourceOptions
-    from kubectl_qos.cluster.documents import DocumentLocation, ReadObject
+    from kubectl_qos.cluster.documents import DocumentLocation
     from kubectl_qos.cluster.files import FileSource
     from kubectl_qos.cluster.source import Source
     from kubectl_qos.k8s.quota import LimitRange
@@ -118,15 +118,15 @@ def _run(options: Options) -> int:
     def settings_of(path: str) -> Settings:
         return read(file_of(path))
 
-    known = {file_of(path): settings_of(path) for path in paths or ["."]}
+    settings_by_file = {file_of(path): settings_of(path) for path in paths or ["."]}
     if options.to_policy:
         _refuse_with_policy(source, paths, options)
-        if len(known) > 1:
-            named = ", ".join(str(file or "none") for file in known)
+        if len(settings_by_file) > 1:
+            named = ", ".join(str(file or "none") for file in settings_by_file)
             raise UsageError(
                 f"policies have the settings of one file, not of {named}", hint="--config FILE names it"
             )
-        _print_policies(next(iter(known.values())), options.release)
+        _print_policies(next(iter(settings_by_file.values())), options.release)
         return 0
     if source.is_fleet:
         return _run_fleet(source, settings_of, options)
@@ -164,7 +164,7 @@ def _run_fleet(source: SourceOptions, settings_of: Callable[[str], Settings], op
     from kubectl_qos.present.check import Place, Report
 
     answers, errors = fleet.read_clusters(
-        source.without_usage(), lambda one: _check(sources.resolve_source(one), settings_of, options)
+        source.without_usage(), lambda cluster: _check(sources.resolve_source(cluster), settings_of, options)
     )
     reports = [report for report, _ in answers.values()]
     whole = Report(
@@ -195,10 +195,10 @@ def _check(
     scope, source = resolved.scope, resolved.source
     files, snapshot = _manifests(source), source.snapshot(scope)
     subjects, locations, every = _subjects(resolved, snapshot, settings_of, options)
-    scope_notes = [
-        line for one in every for line in scope_lines(one, subjects, is_whole=scope.namespace is None)
-    ]
-    subjects = [one for one in subjects if one.is_chosen]
+    notes = list[str]() if files is None else [*files.skipped]
+    for settings in every:
+        notes += scope_lines(settings, subjects, is_whole=scope.namespace is None)
+    subjects = [subject for subject in subjects if subject.is_chosen]
     lines: dict[str, list[str]] = {}
     origin = _kustomization(options.source.kustomize)
 
@@ -218,27 +218,22 @@ def _check(
     context, unknown = _context(resolved, snapshot, options)
     findings = check(subjects, context)
     today = source.now().date()
-    selection = select(
-        findings, chain.from_iterable(one.exceptions for one in every), today, _baseline(options.baseline)
-    )
+    exceptions = chain.from_iterable(settings.exceptions for settings in every)
+    selection = select(findings, exceptions, today, _baseline(options.baseline))
     rows = [(finding, place(finding.subject, finding.path)) for finding in selection.open]
     rows.sort(key=lambda row: (row[1].file, row[1].line or 0, row[1].column or 0, row[0].rule))
+    problems = files.problems if files is not None else ()
     report = Report(
         [(reference(subject), place(subject).file) for subject in subjects],
         rows,
         [(finding, place(finding.subject, finding.path), reason) for finding, reason in selection.waived],
         Level(options.fail_on),
-        [(str(one), Place(*one.place, origin=origin)) for one in (files.problems if files else ())],
+        [(str(problem), Place(*problem.place, origin=origin)) for problem in problems],
     )
-    notes = [
-        *(files.skipped if files else ()),
-        *scope_notes,
-        *(line for one in subjects for line in waiver_lines(one, place(one, one.mark_path(WAIVER_MARK)))),
-        *(idle_line(one, today) for one in selection.idle),
-        *map(missing_sentence, snapshot.missing),
-        *unknown,
-    ]
-    return report, tuple(dict.fromkeys(notes))
+    for subject in subjects:
+        notes += waiver_lines(subject, place(subject, subject.mark_path(WAIVER_MARK)))
+    notes += [idle_line(waiver, today) for waiver in selection.idle]
+    return report, tuple(dict.fromkeys([*notes, *map(missing_sentence, snapshot.missing), *unknown]))
 
 
 def _manifests(source: Source) -> FileSource | None:
@@ -261,18 +256,19 @@ def _subjects(
     anywhere, namespace = replace(scope, namespace=None), scope.namespace or "default"
     by_file = {name: settings_of(folder or name) for name in (files.texts if files else ())}
     whole = settings_of(next(iter((*options.source.files, *options.paths)), "."))
-    every = {id(one): one for one in by_file.values() or [whole]}
+    every = {id(settings): settings for settings in by_file.values() or [whole]}
     if files is None or not files.objects:
         pods = sorted(filter(scope.matches, snapshot.pods), key=lambda pod: (pod.namespace, pod.name))
         return [Subject(pod, settings=whole) for pod in pods], {}, [*every.values()]
     subjects: list[Subject] = []
     locations: dict[int, DocumentLocation] = {}
-    for one in files.objects:
-        for pod in one.pods:
+    for manifest in files.objects:
+        for pod in manifest.pods:
             if (scope if pod.namespace else anywhere).matches(pod):
-                settings = by_file[one.location.name]
-                subjects.append(Subject(pod, one.raw, tuple(_duplicates(one)), namespace, settings))
-                locations[id(subjects[-1])] = one.location
+                settings = by_file[manifest.location.name]
+                duplicates = tuple(_duplicates(manifest.location))
+                subjects.append(Subject(pod, manifest.raw, duplicates, namespace, settings))
+                locations[id(subjects[-1])] = manifest.location
     return subjects, locations, [*every.values()]
 
 
@@ -286,10 +282,10 @@ def _kustomization(folder: str | None) -> str:
     return next((str(path) for path in names if path.is_file()), "")
 
 
-def _duplicates(one: ReadObject) -> Iterator[str]:
+def _duplicates(location: DocumentLocation) -> Iterator[str]:
     """The paths of the fields that an object of a file has twice, below the object."""
-    prefix = f"{one.location.path}." if one.location.path else ""
-    for path, _ in one.location.yaml.duplicates() if one.location.yaml is not None else ():
+    prefix = f"{location.path}." if location.path else ""
+    for path, _ in location.yaml.duplicates() if location.yaml is not None else ():
         if path.startswith(prefix):
             yield path.removeprefix(prefix)
 
@@ -317,7 +313,7 @@ def _context(
         after = partial(apply_overrides, overrides=(), release=options.release)
     context = Context(snapshot, after=after)
     if isinstance(resolved.source, FileSource) and resolved.source.objects:
-        objects = [{**one.raw, "kind": one.kind} for one in resolved.source.objects]
+        objects = [{**manifest.raw, "kind": manifest.kind} for manifest in resolved.source.objects]
         namespaces = [nested(raw, "metadata") for raw in objects if raw.get("kind") == "Namespace"]
         classes = [raw for raw in objects if raw.get("kind") == "PriorityClass"]
         numbers = [(raw.get("value"), raw.get("globalDefault"), nested(raw, "metadata")) for raw in classes]
@@ -325,7 +321,7 @@ def _context(
             context,
             limit_ranges=convert_all(objects, LIMIT_RANGES),
             quotas=convert_all(objects, QUOTAS),
-            injecting={str(one.get("name")): injector([one]) for one in namespaces},
+            injecting={str(metadata.get("name")): injector([metadata]) for metadata in namespaces},
             priorities={
                 "" if is_default else str(metadata.get("name")): value
                 for value, is_default, metadata in numbers
@@ -342,7 +338,8 @@ def _context(
         try:
             related = resolved.source.related(pod)
             ranges += related.limit_ranges
-            unknown += [missing_sentence(one) for one in related.missing if "LimitRange" in one.what]
+            missing = (part for part in related.missing if "LimitRange" in part.what)
+            unknown += map(missing_sentence, missing)
         except QosError as error:
             unknown.append(f"the LimitRanges of namespace {namespace} are not known: {error}")
     return replace(context, limit_ranges=ranges), unknown
@@ -403,7 +400,7 @@ def _print_policies(settings: Settings, release: str | None) -> None:
     texts = rule_texts()
     messages = {rule: text.message for rule, text in texts.items()}
     made = policies(settings, sources.flag_value(Release.of, release or "1.36"), messages)
-    output.print_text("---\n".join(to_yaml(one) for one in made))
+    output.print_text("---\n".join(to_yaml(policy) for policy in made))
     output.notes(f"{rule} has no policy: {text.no_policy}" for rule, text in texts.items() if text.no_policy)
     if settings.exceptions:
         output.note("exceptions of the settings are not in the policies: annotate the objects instead")

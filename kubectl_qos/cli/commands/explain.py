@@ -56,7 +56,7 @@ def run(options: Options) -> int:
             hint="kubectl qos explain pod/web-0, or kubectl qos explain -f pod.yaml",
         )
     # Only the demo that lives has workloads.
-    resolved = resolve_source(options.source, lives=any(one.kind != "Pod" for one in references))
+    resolved = resolve_source(options.source, lives=any(target.kind != "Pod" for target in references))
     explanations, at, missing = _explain(resolved, references, options)
     if options.output is not None:
         from kubectl_qos.present.values.pods import explanation_values
@@ -83,13 +83,13 @@ def _explain(
     from kubectl_qos.present.explanation import explain_pod
 
     # The pods of a workload have other names than it has.
-    only_pods = references and all(one.kind == "Pod" for one in references)
-    scope = resolved.named(*(reference.name for reference in references)) if only_pods else resolved.scope
+    only_pods = references and all(target.kind == "Pod" for target in references)
+    scope = resolved.named(*(target.name for target in references)) if only_pods else resolved.scope
     snapshot, ranges = resources.with_limit_ranges(resolved, scope)
     pods, missing = [], list[QosError]()
-    for one in references:
+    for target in references:
         try:
-            pods.append(find_pod(one, snapshot, resolved))
+            pods.append(find_pod(target, snapshot, resolved))
         except QosError as error:
             missing.append(error)
     for other in missing[1:]:
@@ -108,10 +108,10 @@ def _explain(
         if names := ranges.get((pod.kind, pod.namespace, pod.name)):
             output.note(f"{reference(pod)} has the defaults of LimitRange {names}")
     now, none = resolved.source.now(), dict[str, dict[str, int]]()
-    found = [
+    explanations = [
         explain_pod(pod, snapshot, now, events=events.get((pod.namespace, pod.name), none)) for pod in pods
     ]
-    return found, snapshot.at, missing
+    return explanations, snapshot.at, missing
 
 
 def _with_parts(snapshot: Snapshot, pods: Sequence[Pod], source: SourceOptions) -> Snapshot:

@@ -100,7 +100,8 @@ def _parse_per_pod(text: str) -> int | None:
 
 
 def _parse_shard(text: str) -> tuple[int, int]:
-    numbers = [int(one) for one in text.split("/") if one.isascii() and one.isdecimal() and len(one) <= 9]
+    parts = text.split("/")
+    numbers = [int(part) for part in parts if part.isascii() and part.isdecimal() and len(part) <= 9]
     if text.count("/") == 1 and len(numbers) == 2 and numbers[0] < numbers[1]:
         return numbers[0], numbers[1]
     raise argparse.ArgumentTypeError(f"{text!r} is no part: write 0/3, 1/3 or 2/3 for three parts")

@@ -152,15 +152,15 @@ def run(options: Options) -> int:
         shell = ApplyShell(resolved, options.apply, settings, options.output)
     else:
         resolved = sources.resolve_source(like_set.source, lives=True)
-    found, snapshot = _find(reference, node, resolved, options)
-    if options.number is None and (options.output != "patch" or not isinstance(found, FixList)):
-        _print(found, snapshot, options)
+    answer, snapshot = _find(reference, node, resolved, options)
+    if options.number is None and (options.output != "patch" or not isinstance(answer, FixList)):
+        _print(answer, snapshot, options)
         return resolved.print_notes()
     number = options.number or 1
-    fixes = found.fixes if isinstance(found, FixList) else [row.move for row in found.rows]
+    fixes = answer.fixes if isinstance(answer, FixList) else [row.move for row in answer.rows]
     if number > len(fixes):
-        known = f"the last one is {len(fixes)}" if fixes else "there is none"
-        raise InputError(f"no fix has the number {number}: {known}", hint="without --apply they are listed")
+        numbers = f"the last one is {len(fixes)}" if fixes else "there is none"
+        raise InputError(f"no fix has the number {number}: {numbers}", hint="without --apply they are listed")
     fix = fixes[number - 1]
     pod = fix.pod
     if isinstance(fix, Fix) and fix.workload is not None:
@@ -197,18 +197,18 @@ def _run_fleet(
         from kubectl_qos.present.values.fixes import fix_values, unfixed_values
 
         resolved = sources.resolve_source(source.on_node(node))
-        found, snapshot = _find(reference, node, resolved, replace(options, source=source))
-        assert isinstance(found, FixList), "--priorities is refused"
-        rows = present.numbered(found)
+        fixes, snapshot = _find(reference, node, resolved, replace(options, source=source))
+        assert isinstance(fixes, FixList), "--priorities is refused"
+        rows = present.numbered(fixes)
         return TableView(
             kind="Fix",
             rows=rows if options.output not in {None, "wide"} else rows[: present.MOST_ROWS],
             columns=present.COLUMNS,
-            notes=(*map(missing_sentence, snapshot.missing), *present.notes(found)),
+            notes=(*map(missing_sentence, snapshot.missing), *present.notes(fixes)),
             key=lambda row: row.number,
             reference=lambda row: present.fix_object(row.fix),
-            nothing=present.nothing_sentence(found),
-            facts={"unfixed": list(map(unfixed_values, found.unfixed))},
+            nothing=present.nothing_sentence(fixes),
+            facts={"unfixed": list(map(unfixed_values, fixes.unfixed))},
             order=lambda row: order_of_fixes(row.fix),
             values=lambda row: fix_values(*row),
         )
@@ -257,25 +257,25 @@ def _find(
             plans = plans_of_nodes(snapshot, nodes, scope)
             return with_refusals(plans, lambda pod: _related(pod, resolved)), snapshot
         snapshot = resolved.source.with_autoscalers(snapshot, scope.namespace)
-        found = fixes_on_nodes(snapshot, nodes, scope, only_nearest=is_fleet and node is None)
+        fixes = fixes_on_nodes(snapshot, nodes, scope, only_nearest=is_fleet and node is None)
         if node is not None:
             from kubectl_qos.edit.kubelet_settings import fix_kubelet
             from kubectl_qos.qos.kills.analyze import find_kills
 
             growth = sources.parse_size(options.growth, "--growth", "20Mi") if options.growth else 0
             model = node_model(snapshot, node)
-            found = replace(found, kubelet=fix_kubelet(model, growth))
-            if options.output == KUBELET_CONFIG and found.kubelet is None:
+            fixes = replace(fixes, kubelet=fix_kubelet(model, growth))
+            if options.output == KUBELET_CONFIG and fixes.kubelet is None:
                 events, logs = resolved.source.event_list(None), resolved.source.kernel_logs()
                 kills = find_kills(snapshot, events, logs)
-                output.note(present.unmeasured(found) or present.no_kubelet_fix(model, growth, kills))
-        return found, snapshot
+                output.note(present.unmeasured(fixes) or present.no_kubelet_fix(model, growth, kills))
+        return fixes, snapshot
     members = resources.find_members(reference, snapshot, resolved, ended=True)
     keys = [(pod.namespace, pod.name) for pod in members]
     subject = resources.find_pod(reference, snapshot, resolved)
     workload, related = None if is_pod else reference, _related(subject, resolved)
-    found = fixes_for_pods(snapshot, keys, workload, related=related)
-    return found if is_pod else of_template(found, subject), snapshot
+    fixes = fixes_for_pods(snapshot, keys, workload, related=related)
+    return fixes if is_pod else of_template(fixes, subject), snapshot
 
 
 def _related(pod: Pod, resolved: sources.ResolvedSource) -> RelatedObjects | None:
@@ -287,27 +287,27 @@ def _related(pod: Pod, resolved: sources.ResolvedSource) -> RelatedObjects | Non
         return None
 
 
-def _print(found: FixList | Plans, snapshot: Snapshot, options: Options) -> None:
+def _print(answer: FixList | Plans, snapshot: Snapshot, options: Options) -> None:
     from kubectl_qos.analysis.fix_list import FixList
     from kubectl_qos.present import fixes as present
     from kubectl_qos.present import priorities
     from kubectl_qos.present.reasons import missing_sentence
 
-    if isinstance(found, FixList) and options.output == KUBELET_CONFIG:
-        if found.kubelet is None:
+    if isinstance(answer, FixList) and options.output == KUBELET_CONFIG:
+        if answer.kubelet is None:
             return
-        output.print_yaml(found.kubelet.configuration)
-        output.notes([*map(missing_sentence, snapshot.missing), *present.kubelet_notes(found.kubelet)])
+        output.print_yaml(answer.kubelet.configuration)
+        output.notes([*map(missing_sentence, snapshot.missing), *present.kubelet_notes(answer.kubelet)])
         return
     width = output.terminal_width() if options.output != "wide" else None
-    if isinstance(found, FixList):
-        printed = present.lines(found, headers=options.headers, width=width)
-        more = present.notes(found)
+    if isinstance(answer, FixList):
+        printed = present.lines(answer, headers=options.headers, width=width)
+        more = present.notes(answer)
     else:
-        printed = priorities.lines(found, headers=options.headers, width=width)
-        more = priorities.notes(found)
+        printed = priorities.lines(answer, headers=options.headers, width=width)
+        more = priorities.notes(answer)
         if options.output == "patch":
-            for how, patch in priorities.patches(found):
+            for how, patch in priorities.patches(answer):
                 output.print_text(f"---\n# {how}\n")
                 output.print_yaml(patch)
             printed = iter(())
@@ -317,5 +317,5 @@ def _print(found: FixList | Plans, snapshot: Snapshot, options: Options) -> None
         return
     from kubectl_qos.present.values.fixes import fix_list_values, priority_values
 
-    values = fix_list_values(found) if isinstance(found, FixList) else priority_values(found)
+    values = fix_list_values(answer) if isinstance(answer, FixList) else priority_values(answer)
     output.print_document(values, str(options.output))

@@ -190,7 +190,7 @@ def _named(options: Options) -> list[resources.Reference]:
     """The pods and workloads that are named."""
     if resources.parse_node(options.target) is not None:
         return []
-    return [one for one in resources.parse_references_or_names(options.target) if one.name]
+    return [reference for reference in resources.parse_references_or_names(options.target) if reference.name]
 
 
 def find_shown(
@@ -205,7 +205,7 @@ def find_shown(
     from kubectl_qos.present.reasons import missing_sentence
     from kubectl_qos.qos.kills.analyze import find_kills
 
-    found = find_kills(
+    kills = find_kills(
         facts.snapshot,
         facts.event_list,
         logs,
@@ -214,11 +214,11 @@ def find_shown(
     )
     if source.prometheus is not None or source.at is not None:
         try:
-            found = _with_store(found, source, references, facts, since_seconds or source.over_seconds)
+            kills = _with_store(kills, source, references, facts, since_seconds or source.over_seconds)
         except QosError as problem:
             why = missing_sentence(Missing("the list of older deaths", str(problem), problem.hint))
             facts = replace(facts, notes=(*facts.notes, why))
-    return [kill for kill in found if _is_shown(kill, facts, since_seconds)], facts
+    return [kill for kill in kills if _is_shown(kill, facts, since_seconds)], facts
 
 
 def read_logs(words: Sequence[str], source: SourceOptions, *, local: bool) -> list[KernelLog]:
@@ -310,7 +310,7 @@ def find_missing(references: Sequence[resources.Reference], facts: Facts) -> lis
 
 
 def _with_store(
-    found: Sequence[Kill],
+    kills: Sequence[Kill],
     source: SourceOptions,
     references: Sequence[resources.Reference],
     facts: Facts,
@@ -320,14 +320,14 @@ def _with_store(
     from kubectl_qos.metrics.deaths import read_kills, with_older
 
     pods = {pod.name for pod in facts.snapshot.pods if references and is_referenced(pod, references)}
-    names = pods | {one.name for one in references}
+    names = pods | {reference.name for reference in references}
     end = facts.now.timestamp()
     older = [
         kill
         for kill in read_kills(sources.open_store(source), end - seconds, end, facts.event_list.events)
         if facts.scope.namespace in {None, kill.namespace} and kill.pod in (names or {kill.pod})
     ]
-    return with_older(found, older, seconds)
+    return with_older(kills, older, seconds)
 
 
 def _is_shown(kill: Kill, facts: Facts, since_seconds: int | None) -> bool:

@@ -67,23 +67,24 @@ def run(options: Options) -> int:
         )
     from kubectl_qos.present import timeline
 
-    found, snapshot, resolved = _read(options)
+    deaths, snapshot, resolved = _read(options)
     if options.output not in {None, "wide"}:
         from kubectl_qos.present.values.incidents import death_list_values
 
-        output.print_document(death_list_values(found), str(options.output), at=snapshot.at)
+        output.print_document(death_list_values(deaths), str(options.output), at=snapshot.at)
     else:
         width = output.terminal_width()
         fits = width is not None and options.output != "wide"
-        output.print_lines(timeline.lines(found, width or WIDTH, headers=options.headers, fits=fits))
-        output.notes(_notes(found, snapshot))
+        output.print_lines(timeline.lines(deaths, width or WIDTH, headers=options.headers, fits=fits))
+        output.notes(_notes(deaths, snapshot))
     return resolved.print_notes()
 
 
 def _read(options: Options) -> tuple[Deaths, Snapshot, sources.ResolvedSource]:
     from kubectl_qos.analysis.deaths import deaths_of_pods, deaths_on_nodes
 
-    references = [one for one in resources.parse_references_or_names(options.target) if one.name]
+    references = resources.parse_references_or_names(options.target)
+    references = [reference for reference in references if reference.name]
     named_nodes = [reference.name for reference in references if reference.kind == "Node"]
     node = named_nodes[0] if len(named_nodes) == 1 else options.source.node
     resolved = sources.resolve_source(options.source.on_node(node))
@@ -103,11 +104,11 @@ def _read(options: Options) -> tuple[Deaths, Snapshot, sources.ResolvedSource]:
     for name in named_nodes:
         resources.require_node(name, snapshot)
     nodes = named_nodes or resources.find_nodes(node, snapshot, wanted, is_fleet=is_fleet)
-    found = deaths_on_nodes(snapshot, nodes, wanted, only_next=is_fleet and node is None)
-    return found, snapshot, resolved
+    deaths = deaths_on_nodes(snapshot, nodes, wanted, only_next=is_fleet and node is None)
+    return deaths, snapshot, resolved
 
 
-def _view(found: Deaths, snapshot: Snapshot) -> TableView[DeathRow]:
+def _view(deaths: Deaths, snapshot: Snapshot) -> TableView[DeathRow]:
     """The deaths of one of several clusters."""
     from kubectl_qos.cli.watch import TableView
     from kubectl_qos.present.next_death import columns, nothing
@@ -115,22 +116,22 @@ def _view(found: Deaths, snapshot: Snapshot) -> TableView[DeathRow]:
 
     return TableView(
         kind="Death",
-        rows=found.rows,
-        columns=columns(found.rows),
-        notes=_notes(found, snapshot),
+        rows=deaths.rows,
+        columns=columns(deaths.rows),
+        notes=_notes(deaths, snapshot),
         key=lambda row: row,
         reference=lambda row: row.node,
-        nothing=nothing(found),
+        nothing=nothing(deaths),
         order=lambda row: row.death.distance_bytes,
         values=death_values,
     )
 
 
-def _notes(found: Deaths, snapshot: Snapshot) -> tuple[str, ...]:
+def _notes(deaths: Deaths, snapshot: Snapshot) -> tuple[str, ...]:
     from kubectl_qos.present.next_death import BEFORE, notes
     from kubectl_qos.present.reasons import missing_sentence
 
-    before = [BEFORE] if any(row.death.before for row in found.rows) else []
-    of_deaths = tuple(notes(found))
-    shown = of_deaths if found.rows else of_deaths[1:]
+    before = [BEFORE] if any(row.death.before for row in deaths.rows) else []
+    of_deaths = tuple(notes(deaths))
+    shown = of_deaths if deaths.rows else of_deaths[1:]
     return (*map(missing_sentence, snapshot.missing), *before, *shown)

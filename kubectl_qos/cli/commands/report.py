@@ -106,8 +106,8 @@ def run(options: Options) -> int:
     logs += facts.kernel_logs
     kills, facts = kills_command.find_shown(facts, logs, references, source, seconds)
     if reference is not None and reference.kind != "Pod":
-        mine = {pod.name for pod in facts.snapshot.pods if kills_command.is_referenced(pod, references)}
-        facts = replace(facts, scope=replace(facts.scope, names=frozenset(mine or {reference.name})))
+        names = {pod.name for pod in facts.snapshot.pods if kills_command.is_referenced(pod, references)}
+        facts = replace(facts, scope=replace(facts.scope, names=frozenset(names or {reference.name})))
     missing = kills_command.find_missing(references, facts)
     if kills or not missing:
         from kubectl_qos.analysis.incident import Incident
@@ -151,8 +151,9 @@ def _about(facts: kills_command.Facts, node: str | None, reference: resources.Re
     if reference is None:
         return About("Namespace", "", facts.scope.namespace) if facts.scope.namespace else About("Cluster")
     # Files and the demo have no namespace of their own: that of the first such pod.
-    found = (pod.namespace for pod in facts.snapshot.pods if kills_command.is_referenced(pod, [reference]))
-    return About(reference.kind, facts.scope.namespace or next(found, ""), reference.name)
+    pods = (pod for pod in facts.snapshot.pods if kills_command.is_referenced(pod, [reference]))
+    namespace = facts.scope.namespace or next((pod.namespace for pod in pods), "")
+    return About(reference.kind, namespace, reference.name)
 
 
 def _past(source: SourceOptions) -> Callable[[datetime], Snapshot | None]:

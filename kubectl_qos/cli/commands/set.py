@@ -302,7 +302,7 @@ def _find_one(
         pod
         for pod in snapshot.pods
         if scope.namespace is None or pod.namespace in {scope.namespace, ""}
-        if (any(is_named(pod, *one) for one in references) if references else for_names.matches(pod))
+        if (any(is_named(pod, *name) for name in references) if references else for_names.matches(pod))
     ]
     if len(matching) > 1:
         places = resolved.source.locations(matching)

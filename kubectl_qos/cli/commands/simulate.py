@@ -284,6 +284,6 @@ def _print(now: _Outcome, then: _Outcome | None, format_: str | None, at: str) -
         lines = list(present.what_if_lines(now.simulation, then.simulation))
         output.print_lines([present.simulation_subject(now.state), *(["", *lines] if lines else []), ""])
         output.print_lines(
-            f"{name}: {present.simulation_summary(one.simulation)}"
-            for name, one in (("now", now), ("then", then))
+            f"{name}: {present.simulation_summary(result.simulation)}"
+            for name, result in (("now", now), ("then", then))
         )

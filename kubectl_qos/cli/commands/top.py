@@ -124,7 +124,7 @@ def _is_of_nodes(references: Sequence[resources.Reference]) -> bool:
 
 
 def _workloads(references: Iterable[resources.Reference]) -> list[resources.Reference]:
-    return [one for one in references if one.kind not in {"Pod", "Node"}]
+    return [reference for reference in references if reference.kind not in {"Pod", "Node"}]
 
 
 def _resolve(
@@ -132,7 +132,7 @@ def _resolve(
 ) -> tuple[PodTable | NodeTable, sources.ResolvedSource]:
     from kubectl_qos.cli.top_tables import NodeTable, PodTable
 
-    source, names = options.source, [one.name for one in references if one.name]
+    source, names = options.source, [reference.name for reference in references if reference.name]
     of_nodes = _is_of_nodes(references)
     if of_nodes and source.field_selector:
         raise UsageError("--field-selector selects among pods, not among nodes", hint="kubectl qos top pods")

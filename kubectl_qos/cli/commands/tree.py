@@ -59,16 +59,16 @@ def run(options: Options) -> int:
     if reference is None and options.source.namespace is None:
         # A node's tree is of all its pods; the context's own namespace restricts single pods only.
         resolved = resolved._replace(scope=replace(resolved.scope, namespace=None))
-    found = _pod_tree(reference, resolved) if reference else _node_trees(resolved)
+    trees = _pod_tree(reference, resolved) if reference else _node_trees(resolved)
     if options.output is None:
-        _print(found.trees, by_file=options.by_file)
-        notes = tree_notes(found.trees, found.snapshot.missing)
-        if found.unbound:
-            pods = "pod without a node is" if found.unbound == 1 else "pods without a node are"
-            notes.append(f"{found.unbound} {pods} in no tree")
+        _print(trees.trees, by_file=options.by_file)
+        notes = tree_notes(trees.trees, trees.snapshot.missing)
+        if trees.unbound:
+            pods = "pod without a node is" if trees.unbound == 1 else "pods without a node are"
+            notes.append(f"{trees.unbound} {pods} in no tree")
         output.notes(notes)
     else:
-        _print_values(found, options.output)
+        _print_values(trees, options.output)
     return resolved.print_notes()
 
 
@@ -123,13 +123,13 @@ def _print(trees: Sequence[CgroupTree], *, by_file: bool) -> None:
         output.print_lines(file_lines(tree))
 
 
-def _print_values(found: _Trees, format_: str) -> None:
+def _print_values(trees: _Trees, format_: str) -> None:
     from kubectl_qos.present.tree import tree_notes
     from kubectl_qos.present.values.pods import tree_values
 
-    missing = found.snapshot.missing
+    missing = trees.snapshot.missing
     output.print_items(
-        [tree_values(tree, tree_notes([tree], missing)) for tree in found.trees],
+        [tree_values(tree, tree_notes([tree], missing)) for tree in trees.trees],
         format_,
-        at=found.snapshot.at,
+        at=trees.snapshot.at,
     )

@@ -93,11 +93,12 @@ def _state_at_death(state: NodeState, scope: Scope, key: PodKey, more_bytes: int
     if rate <= 0:
         return state
     seconds, containers = max(more_bytes, 0) / rate, []
-    for one in state.containers:
-        grown = int(growth.containers.get((state.pod_for(one).key, one.name), 0.0) * seconds)
-        grown = min(grown, max(one.most_bytes - one.used_bytes, 0)) if one.limit_bytes else grown
-        used, working_set = one.used_bytes + grown, one.working_set_bytes + grown
-        containers.append(replace(one, used_bytes=used, working_set_bytes=working_set))
+    for container in state.containers:
+        grown = int(growth.containers.get((state.pod_for(container).key, container.name), 0.0) * seconds)
+        if container.limit_bytes:
+            grown = min(grown, max(container.most_bytes - container.used_bytes, 0))
+        used, working_set = container.used_bytes + grown, container.working_set_bytes + grown
+        containers.append(replace(container, used_bytes=used, working_set_bytes=working_set))
     return replace(state, containers=tuple(containers))
 
 
@@ -118,8 +119,8 @@ def times_on_node(snapshot: Snapshot, node: str) -> dict[object, float]:
     for death in next_deaths(state):
         seconds = seconds_until(death, growth)
         if seconds is not None:
-            one = death.mechanism, death.key, death.container
-            for key in ((death.key, ""), (death.key, death.container), one):
+            of_death = death.mechanism, death.key, death.container
+            for key in ((death.key, ""), (death.key, death.container), of_death):
                 times[key] = min(seconds, times.get(key, seconds))
     return times
 
@@ -217,10 +218,11 @@ def deaths_of(state: NodeState, keys: Collection[PodKey], *, contests: bool = Fa
     for first in nearest:
         if first.killer.picks_among_pods:
             deaths += in_turn(state, first, keys)
-        for one in [one for one in first.growing if one.key in keys][:1]:
-            itself = first._replace(key=one.key, container=one.container, qos=one.qos_class, rival=None)
-            frees = one.used_bytes + first.distance_bytes
-            deaths.append(itself._replace(grown_bytes=one.size_bytes, frees_bytes=frees, growing=()))
+        grows = next((growing for growing in first.growing if growing.key in keys), None)
+        if grows is not None:
+            itself = first._replace(key=grows.key, container=grows.container, qos=grows.qos_class, rival=None)
+            frees = grows.used_bytes + first.distance_bytes
+            deaths.append(itself._replace(grown_bytes=grows.size_bytes, frees_bytes=frees, growing=()))
     return sorted(deaths, key=lambda death: death.distance_bytes)
 
 
@@ -235,8 +237,8 @@ def _death(run: Run, state: NodeState, ceiling: Ceiling, choice: tuple[int | Nod
         level = run.held(run.timeline.pod_containers[victim])
         freed = level.available_bytes if killer.evicts else level.free_bytes
         grace = ceiling.grace_seconds
-        known = None if state.lacks_usage(pod.key) else freed
-        return NextDeath(mechanism, more_bytes, pod.key, "", pod.qos, known, grace_seconds=grace)
+        frees_bytes = None if state.lacks_usage(pod.key) else freed
+        return NextDeath(mechanism, more_bytes, pod.key, "", pod.qos, frees_bytes, grace_seconds=grace)
     container = state.containers[victim]
     pod = state.pods[container.pod_index]
     is_own, limit_bytes, used_bytes = ceiling.scope is Scope.CONTAINER, None, None

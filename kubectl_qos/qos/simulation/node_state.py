@@ -162,7 +162,7 @@ NO_GROWTH: Final = Growth()
 
 def growth_of(history: Mapping[ContainerKey, ContainerHistory]) -> Growth:
     """How fast the pods of one node grow, by what a store of metrics has of their containers."""
-    containers = {key: known.rate for key, known in history.items() if known.rate > 0}
+    containers = {key: seen.rate for key, seen in history.items() if seen.rate > 0}
     pods: dict[PodKey, float] = {}
     for (pod, _), rate in containers.items():
         pods[pod] = pods.get(pod, 0.0) + rate
@@ -233,7 +233,8 @@ class NodeState:
 
     def lacks_usage(self, key: PodKey) -> bool:
         """Whether the usage of any container of a pod is unknown."""
-        return any(not one.has_usage and self.pod_for(one).key == key for one in self.containers)
+        unknown = (container for container in self.containers if not container.has_usage)
+        return any(self.pod_for(container).key == key for container in unknown)
 
     def may_swap(self, containers: Iterable[SimulatedContainer]) -> int:
         """How much of the swap these can use."""
@@ -301,8 +302,8 @@ def state_of_node(
     running = [running_pod(pod, setup.release) for pod in pods]
     state = build_node_state(running, setup, snapshot.usage, rules, own_bytes=snapshot.own_bytes(node))
     # Where usage is a statistic of a time, nothing is reached from there at the growth of today.
-    known = {} if snapshot.history.stat else snapshot.history.of(snapshot.by_node().get(node, ()))
-    return replace(state, growth=growth_of(known))
+    history = {} if snapshot.history.stat else snapshot.history.of(snapshot.by_node().get(node, ()))
+    return replace(state, growth=growth_of(history))
 
 
 def ranked_node_state(
