@@ -55,6 +55,13 @@ OTHER_TYPES: Final[Mapping[str, Any]] = {
     "pressure": list[str] | None,
     "evictionConfigured": bool | None,
 }
+NAMES: Final = {
+    "FileChange": "File",
+    "ImportanceReason": "Important",
+    "MemoryLevel": "Level",
+    "MemoryUser": "User",
+}
+"""What a value is called in the schemas where its class has another name."""
 
 
 class Usage(msgspec.Struct, frozen=True, rename="camel"):
@@ -128,7 +135,7 @@ def _schema(kind: str, text: str, fields: list[Any]) -> dict[str, Any]:
 
 def _finished(kind: str, schema: dict[str, Any]) -> dict[str, Any]:
     """With names for readers, and apiVersion, which every document has."""
-    text = re.sub(r"(\w+)Values\b", r"\1", json.dumps(schema))
+    text = re.sub(r"\w+", lambda word: NAMES.get(word[0], word[0].removesuffix("Values")), json.dumps(schema))
     schema = json.loads(text, object_hook=_dedented)
     top = schema["$defs"][kind]
     top["properties"] = {"apiVersion": {"const": API_VERSION}} | {

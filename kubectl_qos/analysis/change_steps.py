@@ -130,7 +130,8 @@ def deaths_at_moments(effects: Effects, own_bytes: int | None) -> tuple[DeathsAt
 
 def _ranking_at(effects: Effects, at: When) -> Ranking:
     """The order in which containers that have not restarted yet keep their oom_score_adj."""
-    kept = {one.name: one.adj_before for one in effects.containers if not is_reached(one.when, at)}
+    waiting = (change for change in effects.containers if not is_reached(change.when, at))
+    kept = {change.name: change.oom_score_adj.before for change in waiting}
     return with_adj(effects.ranking_after, effects.after.pod, kept)
 
 

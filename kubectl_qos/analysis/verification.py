@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
+import msgspec
+
 from kubectl_qos.analysis.drift import SUMS, CauseFinder, DriftCause, DriftReason, cause_above
 from kubectl_qos.analysis.observed import Files, Observed, ObservedContainer, ObservedProcess, pod_directory
 from kubectl_qos.k8s.objects import Pod
@@ -41,13 +43,12 @@ class CheckedValue:
     processes: tuple[ObservedProcess, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Unread:
-    """A container, or with an empty name the pod, that could not be read, and why."""
+class Unread(msgspec.Struct, frozen=True):
+    """What could not be read: a container, or the whole pod."""
 
-    container: str
-    why: str
-    remedy: str = ""
+    container: str | None
+    message: str
+    remedy: str | None
 
 
 @dataclass(frozen=True, slots=True)

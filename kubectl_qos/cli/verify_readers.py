@@ -99,12 +99,12 @@ def read_by_exec(connection: Connection, pods: VerifiedPods) -> Readings:
             if isinstance(files, QosError):
                 _raise_if_final(files, only=len(containers) == 1)
                 failed = failed or isinstance(files, ApiError | ServerUnreachable)
-                unread.append(Unread(name, str(files), files.hint))
+                unread.append(Unread(name, str(files), files.hint or None))
                 continue
             try:
                 container, directories = observed_from_sections(files)
             except ValueError as error:
-                unread.append(Unread(name, f"its output cannot be read: {error}"))
+                unread.append(Unread(name, f"its output cannot be read: {error}", None))
             else:
                 observed[name] = container
                 levels |= directories
@@ -120,7 +120,7 @@ def _reading(
     failed: bool = False,
 ) -> PodReading:
     if not observed and not unread:
-        unread = [Unread("", "no container runs")]
+        unread = [Unread(None, "no container runs", None)]
     return PodReading(Observed(observed, levels), tuple(unread), failed)
 
 

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from kubectl_qos.edit.preview import Effects, FileChange, as_recreated, build_effects
+from kubectl_qos.edit.preview import Effects, FileChange, as_recreated, build_effects, file_changes
 from kubectl_qos.k8s.defaulting import with_system_priority
 from kubectl_qos.k8s.kinds import belongs_to
 from kubectl_qos.k8s.kubelet import NodeSetup
@@ -104,9 +104,7 @@ def _node_files(before: CgroupTree, after: CgroupTree) -> Iterable[FileChange]:
         files_before = old[key].files if key in old else {}
         files_after = new[key].files if key in new else {}
         path = (new.get(key) or old[key]).path
-        for name in {**files_before, **files_after}:
-            if files_before.get(name) != files_after.get(name):
-                yield FileChange(path, name, files_before.get(name), files_after.get(name))
+        yield from file_changes(path, files_before, files_after)
 
 
 def _above_pods(tree: CgroupTree) -> dict[tuple[object, ...], Directory]:

@@ -157,7 +157,7 @@ class Fix:
         """When the claim holds."""
         effects, is_killed = self.effects, not self.death.killer.evicts
         if self.kind in {FixKind.LIMIT, FixKind.NEIGHBOUR}:
-            moments = [file.when for file in effects.files if file.name.startswith("memory.")]
+            moments = [file.when for file in effects.files if file.file.startswith("memory.")]
             return max(moments, key=list(When).index, default=effects.when)
         if self.kind in {FixKind.REQUEST, FixKind.RECOMMENDED} and is_killed:
             return effects.scores_when

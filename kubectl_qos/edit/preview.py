@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Final
 
 import msgspec
+from msgspec import structs
 
 from kubectl_qos.edit.edits import Edit, apply_edits, effective_edits
 from kubectl_qos.k8s.allocation import desired_pod, is_resizing, resized_pod, running_pod
@@ -41,49 +42,55 @@ class When(StrEnum):
     """The kubelet does not carry out the resize on this node."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileChange:
-    """One cgroup file whose content changes; None where the file is not written.
+class FileChange(msgspec.Struct, frozen=True, rename="camel"):
+    """A cgroup file, null where it is not written; `sameEffect` is a change that the kernel ignores."""
 
-    `container` is empty for the pod's own files.
-    """
-
+    container: str | None
     path: str
-    name: str
+    file: str
     before: str | None
     after: str | None
-    container: str = ""
-    when: When = When.RECREATED
+    when: When
+    same_effect: bool
 
     @property
     def raises_memory_limit(self) -> bool:
         """Whether it is a memory limit that is higher or gone afterwards."""
         before, after = self.before or "", self.after or ""
-        is_limit = self.name.endswith(("memory.max", "memory.limit_in_bytes")) and before.isdigit()
+        is_limit = self.file.endswith(("memory.max", "memory.limit_in_bytes")) and before.isdigit()
         return is_limit and (not after.isdigit() or int(after) > int(before))
 
-    @property
-    def has_effect(self) -> bool:
-        """Whether it is more than writing, or no longer writing, what the kernel has by default."""
-        default = UNWRITTEN.get(self.name)
-        return (self.before or default) != (self.after or default)
+
+def file_changes(
+    path: str, before: Mapping[str, str], after: Mapping[str, str], container: str | None = None
+) -> Iterator[FileChange]:
+    """The files of a cgroup that differ, which is when they are written anew."""
+    for name in {**before, **after}:
+        old, new, default = before.get(name), after.get(name), UNWRITTEN.get(name)
+        if old != new:
+            is_same = (old or default) == (new or default)
+            yield FileChange(container, path, name, old, new, When.RECREATED, is_same)
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerChange:
-    """A container's oom_score_adj and oom_score before and after; None where unknown."""
+class NumberChange(msgspec.Struct, frozen=True):
+    """A number before and after."""
+
+    before: int | None
+    after: int | None
+
+
+class ContainerEffects(msgspec.Struct, frozen=True, rename="camel"):
+    """A container's numbers before and after, and when they change."""
 
     name: str
-    adj_before: int | None
-    adj_after: int | None
-    score_before: int | None
-    score_after: int | None
-    when: When = When.RECREATED
+    oom_score_adj: NumberChange
+    oom_score: NumberChange
+    when: When
 
     @property
     def changed(self) -> bool:
         """Whether one of the two numbers differs."""
-        return (self.adj_before, self.score_before) != (self.adj_after, self.score_after)
+        return any(number.before != number.after for number in (self.oom_score_adj, self.oom_score))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +104,7 @@ class Effects:
 
     before: Prediction
     after: Prediction
-    containers: tuple[ContainerChange, ...]
+    containers: tuple[ContainerEffects, ...]
     files: tuple[FileChange, ...]
     ranking_before: Ranking = field(compare=False, repr=False)
     ranking_after: Ranking = field(compare=False, repr=False)
@@ -211,37 +218,34 @@ def build_effects(
                 rank_before=mine_before.rank,
                 rank_now=mine_before.rank,
                 rank_after=mine_after.rank,
-                files=tuple(file for file in files if file.has_effect),
+                files=tuple(file for file in files if not file.same_effect),
                 ranking_before=ranking_before,
                 ranking_after=ranking_after,
                 mine_before=mine_before,
                 mine_after=mine_after,
-                same_effect=tuple(file for file in files if not file.has_effect),
+                same_effect=tuple(file for file in files if file.same_effect),
             )
         )
     return effects
 
 
-def _container_changes(before: RankedPod, after: RankedPod) -> Iterable[ContainerChange]:
+def _container_changes(before: RankedPod, after: RankedPod) -> Iterable[ContainerEffects]:
     old_scores = {score.name: score for score in before.containers}
     for new in after.containers:
         old = old_scores.get(new.name)
         adj, oom_score = (old.adj, old.oom_score) if old is not None else (None, None)
-        yield ContainerChange(new.name, adj, new.adj, oom_score, new.oom_score)
+        changes = NumberChange(adj, new.adj), NumberChange(oom_score, new.oom_score)
+        yield ContainerEffects(new.name, *changes, When.RECREATED)
 
 
 def _file_changes(before: Prediction, after: Prediction) -> Iterable[FileChange]:
     """The files of the pod's and the containers' cgroups that differ, at their new paths."""
-    pairs = [("", before.cgroup, after.cgroup)]
+    yield from file_changes(after.cgroup.path, before.cgroup.files, after.cgroup.files)
     for old, new in zip(before.containers, after.containers, strict=True):
-        pairs.append((new.name, old.cgroup, new.cgroup))
+        yield from file_changes(new.cgroup.path, old.cgroup.files, new.cgroup.files, new.name)
         if new.has_process_cgroup:
-            pairs.append((new.name, old.process_cgroup, new.process_cgroup))
-    for container, was, becomes in pairs:
-        for name in {**was.files, **becomes.files}:
-            old_value, new_value = was.files.get(name), becomes.files.get(name)
-            if old_value != new_value:
-                yield FileChange(becomes.path, name, old_value, new_value, container)
+            was, becomes = old.process_cgroup, new.process_cgroup
+            yield from file_changes(becomes.path, was.files, becomes.files, new.name)
 
 
 class StrategyKind(StrEnum):
@@ -283,8 +287,8 @@ class Preview:
         if kind is StrategyKind.IN_PLACE:
             return self.effects
         effects, when = self.effects, When.RECREATED
-        containers = tuple([replace(container, when=when) for container in effects.containers])
-        files = tuple([replace(file, when=when) for file in effects.files])
+        containers = tuple([structs.replace(container, when=when) for container in effects.containers])
+        files = tuple([structs.replace(file, when=when) for file in effects.files])
         return replace(effects, when=when, rank_now=effects.rank_before, containers=containers, files=files)
 
     @property
@@ -375,12 +379,14 @@ def _in_place(effects: Effects, restarts: Sequence[str], answer: resize.ResizeSt
         of_pod = When.RESTART if has_fix else When.RECREATED
     if when is When.NOW and restarts:
         restarted = (container for container in effects.containers if container.name in restarts)
-        adj = {container.name: container.adj_after for container in restarted}
+        adj = {container.name: container.oom_score_adj.after for container in restarted}
         rank = next(row.rank for row in with_adj(effects.ranking_before, pod, adj).pods if row.pod is pod)
     of_scores = dict.fromkeys(restarts, when)
-    changes = [replace(change, when=of_scores.get(change.name, later)) for change in effects.containers]
-    of_files = {"": of_pod, **dict.fromkeys(waiting, When.RESTART)}
-    files = [replace(file, when=of_files.get(file.container, when)) for file in effects.files]
+    changes = [
+        structs.replace(change, when=of_scores.get(change.name, later)) for change in effects.containers
+    ]
+    of_files: dict[str | None, When] = {None: of_pod, **dict.fromkeys(waiting, When.RESTART)}
+    files = [structs.replace(file, when=of_files.get(file.container, when)) for file in effects.files]
     return replace(effects, when=when, rank_now=rank, containers=tuple(changes), files=tuple(files))
 
 
@@ -402,4 +408,4 @@ def _strategy_kind(pod: Pod, before: Prediction, resize_refused: Sequence[Refusa
 def as_recreated(pod: Pod) -> Pod:
     """The pod as if created with its spec; the server computes its class again."""
     pod = resized_pod(pod)
-    return msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, qos_class=""))
+    return structs.replace(pod, status=structs.replace(pod.status, qos_class=""))

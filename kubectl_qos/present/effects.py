@@ -6,7 +6,7 @@ from typing import Final
 
 from kubectl_qos.edit.compare import Comparison
 from kubectl_qos.edit.edits import Edit, as_flags, current_value
-from kubectl_qos.edit.preview import Effects, FileChange, Preview, StrategyKind, When
+from kubectl_qos.edit.preview import Effects, FileChange, NumberChange, Preview, StrategyKind, When
 from kubectl_qos.edit.status import unchanged_pods_note
 from kubectl_qos.edit.strategy import loop_obstacles
 from kubectl_qos.k8s.kinds import STATIC, find_workload
@@ -122,8 +122,8 @@ def _oom(effects: Effects) -> Section:
     changes = []
     for one in effects.containers:
         name, when = escape(one.name), moment(one.when, [one.name], effects.when)
-        changes.append((_number_change(f"{name} oom_score_adj", one.adj_before, one.adj_after), when))
-        changes.append((_number_change(f"{name} oom_score", one.score_before, one.score_after), when))
+        changes.append((_number_change(f"{name} oom_score_adj", one.oom_score_adj), when))
+        changes.append((_number_change(f"{name} oom_score", one.oom_score), when))
     return _changes_section("OOM", "", changes)
 
 
@@ -138,7 +138,8 @@ def _changes_section(title: str, answer: str, changes: Iterable[tuple[ValueChang
     return Section(title, answer, changes=tuple(values), changed=bool(moments))
 
 
-def _number_change(label: str, before: int | None, after: int | None) -> ValueChange:
+def _number_change(label: str, change: NumberChange) -> ValueChange:
+    before, after = change.before, change.after
     delta = f"{after - before:+d}" if before is not None and after is not None and after != before else ""
     old, new = (UNKNOWN if value is None else str(value) for value in (before, after))
     return ValueChange(label, old, new, delta)
@@ -232,7 +233,7 @@ def cgroup_sections(effects: Effects) -> Iterator[Section]:
 
 def same_effect_sentence(files: Iterable[FileChange]) -> str:
     """Which files are now written, or not any more, with what the kernel has by default; empty for none."""
-    names = ", ".join(sorted({file.name for file in files if not file.has_effect}))
+    names = ", ".join(sorted({file.file for file in files if file.same_effect}))
     return f"written with the same effect: {names}" if names else ""
 
 
@@ -242,7 +243,7 @@ def _below(pod_path: str, path: str) -> str:
 
 def _file_change(file: FileChange) -> ValueChange:
     before, after = ("not written" if value is None else value for value in (file.before, file.after))
-    return ValueChange(file.name, before, after)
+    return ValueChange(file.file, before, after)
 
 
 def _room(preview: Preview) -> Iterator[Section]:
@@ -362,7 +363,7 @@ OOM_GROUP: Final = (
 def oom_group_notes(comparisons: Iterable[Comparison]) -> Iterator[str]:
     """Yield what a kubelet that sets memory.oom.group changes, and how to turn that off."""
     files = (file for comparison in comparisons for effects in comparison.pods for file in effects.files)
-    if any(file.name == "memory.oom.group" for file in files):
+    if any(file.file == "memory.oom.group" for file in files):
         yield OOM_GROUP
 
 
@@ -388,7 +389,7 @@ def node_sections(comparison: Comparison) -> Iterator[Section]:
     """The cgroups above the pods that change, a section for each directory."""
     files: dict[str, list[FileChange]] = {}
     for file in comparison.node_files:
-        if file.has_effect:
+        if not file.same_effect:
             files.setdefault(file.path, []).append(file)
     for path, changed in files.items():
         yield Section(f"cgroup {escape(path)}", changes=tuple(map(_file_change, changed)), changed=True)
@@ -437,8 +438,8 @@ def _worst_scores(effects: Effects) -> tuple[str, str]:
         other = others[0]
         name = escape(other.name)
         return (
-            f"{name}: {_moved(other.adj_before, other.adj_after)}",
-            f"{name}: {_moved(other.score_before, other.score_after)}",
+            f"{name}: {_moved(other.oom_score_adj.before, other.oom_score_adj.after)}",
+            f"{name}: {_moved(other.oom_score.before, other.oom_score.after)}",
         )
     old, new = (row.worst and row.worst.oom_score for row in (effects.mine_before, effects.mine_after))
     return _moved(before.adj, after.adj), _moved(old, new)

@@ -374,9 +374,9 @@ def _resize(prediction: Prediction, effects: Effects | None) -> Section:
     if condition is not None and condition.message:
         lines.append(Line(f"the kubelet says: {escape(condition.message)}"))
     then = [
-        f"{escape(one.name)} oom_score_adj {one.adj_before} {ARROW} {one.adj_after}"
+        f"{escape(one.name)} oom_score_adj {one.oom_score_adj.before} {ARROW} {one.oom_score_adj.after}"
         for one in effects.containers
-        if one.adj_before != one.adj_after
+        if one.oom_score_adj.before != one.oom_score_adj.after
     ]
     if effects.rank_before != effects.rank_after:
         then.append(f"kill rank {effects.rank_before} {ARROW} {effects.rank_after}")

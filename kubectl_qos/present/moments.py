@@ -73,8 +73,8 @@ def _rows(effects: Effects, when: Sequence[When]) -> Iterator[MomentRow]:
     yield MomentRow("kill rank", tuple(UNKNOWN if rank is None else f"{rank}{of}" for rank in ranks))
     for one in effects.containers:
         name = f"{escape(one.name)} " if len(effects.containers) > 1 else ""
-        yield row(f"{name}oom_score_adj", one.adj_before, one.adj_after, one.when)
-        yield row(f"{name}oom_score", one.score_before, one.score_after, one.when)
+        yield row(f"{name}oom_score_adj", one.oom_score_adj.before, one.oom_score_adj.after, one.when)
+        yield row(f"{name}oom_score", one.oom_score.before, one.oom_score.after, one.when)
     before, after = effects.eviction_ranks
     if before is not None or after is not None:
         yield row("eviction rank", before, after, effects.when)

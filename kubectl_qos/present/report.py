@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kubectl_qos.analysis.incident import (
     DEATHS,
@@ -34,6 +34,7 @@ from kubectl_qos.present.page import Block, Bullets, Grid, Heading, Paragraph
 from kubectl_qos.present.pod_columns import BY_KEY
 from kubectl_qos.present.reasons import assumption_sentence, usage_sentence
 from kubectl_qos.present.timeline import foremost
+from kubectl_qos.present.values import Values
 from kubectl_qos.qos.killers import OWN_LIMITS
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.prediction import assumptions
@@ -121,25 +122,26 @@ def summary(incident: Incident) -> Iterator[str]:
         yield f"Next to die{where} is {victim(death)}: {killed_by(death)}, {distance(death)}{away}."
 
 
-class TimelineLine(NamedTuple):
-    """A line of the timeline; `time` is RFC 3339 or empty, `times` how often it happened until then."""
+class TimelineEntry(Values, frozen=True):
+    """One line of the timeline; `times` is how often it happened until then."""
 
-    time: str
+    time: str | None
     what: str
     about: str
-    text: str
-    times: int = 1
+    message: str
+    times: int
 
 
-def timeline(incident: Incident) -> tuple[TimelineLine, ...]:
+def timeline(incident: Incident) -> tuple[TimelineEntry, ...]:
     """What happened, in order: entries that read the same are one line, but for deaths."""
-    merged: dict[object, TimelineLine] = {}
+    merged: dict[object, TimelineEntry] = {}
     for time, what, fact in incident.timeline:
         times = fact.times if isinstance(fact, Event) else 1
-        line = TimelineLine(time, escape(what), *_about_and_text(fact), times)
-        key = line if what in DEATHS else line[1:4]
+        about, message = _about_and_text(fact)
+        key = (time if what in DEATHS else "", what, about, message)
         before = merged.pop(key, None)
-        merged[key] = line._replace(times=times + (before.times if before is not None else 0))
+        times += before.times if before is not None else 0
+        merged[key] = TimelineEntry(time or None, escape(what), about, message, times)
     return tuple(merged.values())
 
 
@@ -168,11 +170,16 @@ def _about_and_text(fact: Kill | ContainerEnd | Rollout | ConditionChange | Even
     return of_kills.subject(fact), f"{of_kills.mechanism_sentence(fact)} ({sure})"
 
 
-def _timeline(lines: Sequence[TimelineLine]) -> Iterator[Block]:
+def _timeline(lines: Sequence[TimelineEntry]) -> Iterator[Block]:
     newest = sorted(range(len(lines)), key=lambda place: (lines[place].what not in DEATHS, -place))
     kept = [lines[place] for place in sorted(newest[:_MOST_LINES])]
     rows = [
-        (clock(one.time), one.what + (f" ({one.times} times)" if one.times > 1 else ""), one.about, one.text)
+        (
+            clock(one.time or ""),
+            one.what + (f" ({one.times} times)" if one.times > 1 else ""),
+            one.about,
+            one.message,
+        )
         for one in kept
     ]
     yield Grid(("Time", "What", "Where", "How"), rows)

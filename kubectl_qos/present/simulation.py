@@ -143,7 +143,7 @@ def simulation_notes(
         )
     elif any(_restarts(node_state, step) for step in steps):
         yield f"restarts of killed containers are not simulated: {restarts_by} simulates them"
-    if any(reason.why is Importance.BUDGET for step in steps for reason in step.important):
+    if any(reason.reason is Importance.BUDGET for step in steps for reason in step.important):
         yield "neither the kernel nor node-pressure eviction respects PodDisruptionBudgets"
 
 
@@ -270,12 +270,12 @@ def _step_notes(row: VictimRow) -> str:
 
 
 def _reason(reason: ImportanceReason) -> str:
-    what = escape(reason.what)
-    if reason.why is Importance.PRIORITY:
+    what = escape(reason.message)
+    if reason.reason is Importance.PRIORITY:
         return what if what in SYSTEM_PRIORITIES else f"priority {what}"
-    if reason.why is Importance.BUDGET:
+    if reason.reason is Importance.BUDGET:
         return f"PodDisruptionBudget {what} is violated"
-    return f"labels {what}" if reason.why is Importance.LABELS else reason.why.value
+    return f"labels {what}" if reason.reason is Importance.LABELS else reason.reason.value
 
 
 STEP_COLUMNS: Final[tuple[Column[VictimRow], ...]] = (

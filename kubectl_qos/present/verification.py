@@ -46,13 +46,13 @@ def summary(verified: Sequence[Verified]) -> str:
 
 def verification_notes(verified: Sequence[Verified], assumed: Iterable[Assumption]) -> Iterator[str]:
     """What could not be read, and the assumptions that a drift may depend on."""
-    reasons: dict[tuple[str, str], list[str]] = {}
+    reasons: dict[tuple[str, str | None], list[str]] = {}
     for one in verified:
         for unread in one.unread:
             name = f" container {unread.container}" if unread.container else ""
-            reasons.setdefault((unread.why, unread.remedy), []).append(f"{_owner(one)}{escape(name)}")
-    for (why, remedy), names in reasons.items():
-        yield f"{first_few(names)}: {escape(why)}" + (f" ({escape(remedy)})" if remedy else "")
+            reasons.setdefault((unread.message, unread.remedy), []).append(f"{_owner(one)}{escape(name)}")
+    for (message, remedy), names in reasons.items():
+        yield f"{first_few(names)}: {escape(message)}" + (f" ({escape(remedy)})" if remedy else "")
     yield from _crowded_notes(verified)
     reached = [
         f"{_owner(one)} container {escape(name)} ({', '.join(f'{event} {times}' for event, times in some)})"

@@ -13,7 +13,7 @@ from kubectl_qos.analysis.incident import About, Incident
 from kubectl_qos.k8s.events import Event, EventList
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.present.report import TimelineLine, timeline
+from kubectl_qos.present.report import TimelineEntry, timeline
 from kubectl_qos.qos.kills.analyze import Kill, find_kills
 from kubectl_qos.qos.kills.evidence import Diagnosis
 from kubectl_qos.qos.reason import Confidence, Mechanism
@@ -79,7 +79,7 @@ def incident_of(kills: Iterable[Kill] = (), **fields: Any) -> Incident:
 
 def entries(
     pod: Pod, events: tuple[Event, ...] = (), since: datetime | None = None, conditions: tuple[Any, ...] = ()
-) -> tuple[TimelineLine, ...]:
+) -> tuple[TimelineEntry, ...]:
     raw = node_object()
     raw["status"]["conditions"] = list(conditions)
     node, event_list = convert(raw, NodeObject), EventList(events)
@@ -120,10 +120,13 @@ def test_all_kinds_of_entries_in_order() -> None:
         (time(11), "ended", 1),
         (time(23), "Ready", 1),
     ]
-    assert found[0].text == "MemoryPressure is False: fine"
-    assert (found[4].about, found[4].text) == ("deployment shop/web", "replicaset web-7f begins, 1 pod here")
+    assert found[0].message == "MemoryPressure is False: fine"
+    assert (found[4].about, found[4].message) == (
+        "deployment shop/web",
+        "replicaset web-7f begins, 1 pod here",
+    )
     assert found[5].about == "pod shop/web-7f-x, container app on worker-1"
-    assert found[6].text == "it ended with exit code 3 and Error"
+    assert found[6].message == "it ended with exit code 3 and Error"
 
 
 def test_what_is_older_is_left_out_and_what_has_no_time_stands_last() -> None:

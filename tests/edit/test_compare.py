@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.edit.compare import Comparison, compare, with_manifests
+from kubectl_qos.edit.preview import NumberChange
 from kubectl_qos.k8s.node_overrides import NodeOverride, apply_overrides
 from kubectl_qos.k8s.objects import Pod, convert
 from kubectl_qos.k8s.snapshot import Scope
@@ -26,9 +27,11 @@ def compared(node: str, *assignments: str, to: str | None = None) -> Comparison:
     return compare(DEMO.by_node()[node], setup, after, DEMO.usage)
 
 
-def files_of(found: Comparison, name: str, container: str = "") -> dict[str, tuple[str | None, str | None]]:
+def files_of(
+    found: Comparison, name: str, container: str | None = None
+) -> dict[str, tuple[str | None, str | None]]:
     one = next(one for one in found.pods if one.before.pod.name == name)
-    return {file.name: (file.before, file.after) for file in one.files if file.container == container}
+    return {file.file: (file.before, file.after) for file in one.files if file.container == container}
 
 
 @pytest.mark.parametrize("node", ["control-1", "worker-1", "worker-2", "worker-3"])
@@ -42,7 +45,7 @@ def test_cgroup_v1_has_other_files() -> None:
     found = compared("worker-2", "cgroupVersion=1")
     assert files_of(found, API)["cpu.weight"] == ("10", None)
     assert files_of(found, API)["cpu/cpu.shares"] == (None, "256")
-    assert {file.name for file in found.node_files} >= {"cpu.weight", "cpu/cpu.shares"}
+    assert {file.file for file in found.node_files} >= {"cpu.weight", "cpu/cpu.shares"}
 
 
 def test_memory_qos_throttles_below_the_limit() -> None:
@@ -57,10 +60,10 @@ def test_a_default_that_is_now_written_is_no_change() -> None:
     """MemoryQoS is on in 1.37, and without a policy it writes zeros."""
     found = compared("worker-1", to="1.37")
     assert not any(one.changes_anything for one in found.pods)
-    written = {(file.name, file.before, file.after) for one in found.pods for file in one.same_effect}
+    written = {(file.file, file.before, file.after) for one in found.pods for file in one.same_effect}
     assert written == {("memory.min", None, "0"), ("memory.low", None, "0")}
-    assert {file.name for file in found.node_files} == {"memory.min", "memory.low"}
-    assert not any(file.has_effect for file in found.node_files)
+    assert {file.file for file in found.node_files} == {"memory.min", "memory.low"}
+    assert all(file.same_effect for file in found.node_files)
 
 
 def test_an_older_runtime_has_the_linear_curve() -> None:
@@ -122,7 +125,7 @@ def test_a_workload_is_distinguished_from_another_of_its_name() -> None:
 def test_twice_the_memory_halves_the_protection_of_a_request() -> None:
     found = compared("worker-2", "memory=32Gi")
     one = next(one for one in found.pods if one.before.pod.name == API)
-    assert (one.containers[0].adj_before, one.containers[0].adj_after) == (969, 985)
+    assert one.containers[0].oom_score_adj == NumberChange(969, 985)
 
 
 @settings(max_examples=20, deadline=None)
@@ -140,10 +143,10 @@ def test_before_and_after_are_the_predictions_of_both_setups(
             alone = predict(pod, setup.node, kubelet=setup.kubelet, release=setup.release)
             assert (alone.qos_class, alone.cgroup) == (side.qos_class, side.cgroup)
             assert [c.oom_score_adj for c in alone.containers] == [c.oom_score_adj for c in side.containers]
-        held = {(file.container, file.name) for file in (*one.files, *one.same_effect)}
+        held = {(file.container, file.file) for file in (*one.files, *one.same_effect)}
         for name in {**one.before.cgroup.files, **one.after.cgroup.files}:
             differs = one.before.cgroup.files.get(name) != one.after.cgroup.files.get(name)
-            assert (("", name) in held) is differs
+            assert ((None, name) in held) is differs
 
 
 def pod(name: str = "a", **fields: Any) -> Pod:

@@ -15,7 +15,7 @@ from kubectl_qos.edit.edits import (
     effective_edits,
     parse_quantity,
 )
-from kubectl_qos.edit.preview import StrategyKind, preview
+from kubectl_qos.edit.preview import NumberChange, StrategyKind, preview
 from kubectl_qos.errors import InputError, QuantityError
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup
 from kubectl_qos.k8s.objects import Pod, resource_list
@@ -61,10 +61,10 @@ def test_a_larger_request_moves_the_pod_behind_others() -> None:
     assert found.effects.overtaken_by == (("n", "high"),)
     assert found.effects.overtakes == ()
     container = found.effects.containers[0]
-    assert (container.adj_before, container.adj_after) == (938, 625)
-    assert container.score_before is not None
-    assert container.score_after is not None
-    assert container.score_after < container.score_before
+    assert container.oom_score_adj == NumberChange(938, 625)
+    assert container.oom_score.before is not None
+    assert container.oom_score.after is not None
+    assert container.oom_score.after < container.oom_score.before
 
 
 def test_a_smaller_request_moves_it_forward() -> None:
@@ -76,7 +76,7 @@ def test_a_smaller_request_moves_it_forward() -> None:
 def test_the_files_that_change_are_named_with_both_values() -> None:
     found = preview(MINE, [edit(Side.LIMITS, "memory", "2Gi")], SETUP)
     changes = {
-        (one.path.rpartition("/")[2], one.name): (one.before, one.after) for one in found.effects.files
+        (one.path.rpartition("/")[2], one.file): (one.before, one.after) for one in found.effects.files
     }
     assert changes == {
         ("kubepods-burstable-podu_mine.slice", "memory.max"): ("max", str(2 * GI)),
@@ -89,7 +89,7 @@ def test_a_change_of_class_needs_a_new_pod() -> None:
     found = preview(MINE, change, SETUP)
     assert (found.before.qos_class, found.after.qos_class) == (QosClass.BURSTABLE, QosClass.GUARANTEED)
     assert found.strategy_kind is StrategyKind.RECREATE
-    assert found.effects.containers[0].adj_after == -997
+    assert found.effects.containers[0].oom_score_adj.after == -997
 
 
 @pytest.mark.parametrize(

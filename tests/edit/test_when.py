@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
 import msgspec
@@ -16,7 +15,15 @@ from kubectl_qos.edit.compare import compare, with_manifests
 from kubectl_qos.edit.edits import Edit, Side, apply_edits
 from kubectl_qos.edit.findings import FindingCode, find_findings
 from kubectl_qos.edit.goals import RankGoal, outlive
-from kubectl_qos.edit.preview import ContainerChange, FileChange, Preview, StrategyKind, When, preview
+from kubectl_qos.edit.preview import (
+    ContainerEffects,
+    FileChange,
+    NumberChange,
+    Preview,
+    StrategyKind,
+    When,
+    preview,
+)
 from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.edit.strategy import find_strategies
 from kubectl_qos.k8s.kinds import pod_from_workload
@@ -69,11 +76,11 @@ def test_before_is_what_the_node_runs_and_after_what_the_spec_desires() -> None:
     """W1: 1Gi to 8Gi, Deferred: the kernel has 938, not 500."""
     found = of(PENDING, others=(LOW, HIGH))
     (change,) = found.effects.containers
-    assert (change.adj_before, change.adj_after) == (938, 500)
+    assert change.oom_score_adj == NumberChange(938, 500)
     assert (found.effects.rank_before, found.effects.rank_after) == (2, 3)
     edited = of(PENDING, request("4Gi"), others=(LOW, HIGH))
     (change,) = edited.effects.containers
-    assert (change.adj_before, change.adj_after) == (938, 750)
+    assert change.oom_score_adj == NumberChange(938, 750)
 
 
 def test_the_recorded_pending_resize() -> None:
@@ -131,7 +138,7 @@ def test_on_the_recorded_node_only_a_restart_changes_the_kernels_value(part: dic
         found = preview(convert(before["pod"], Pod), edits, RECORDED_SETUP)
         was, is_now = kernel_values(before), kernel_values(part["after"][name])
         for change in found.effects.containers:
-            now = {change.adj_after} if change.when is When.NOW else was.get(change.name)
+            now = {change.oom_score_adj.after} if change.when is When.NOW else was.get(change.name)
             assert not is_now.get(change.name) or is_now[change.name] == now, (name, change)
 
 
@@ -166,8 +173,8 @@ def test_the_rank_of_now_is_todays_unless_a_container_restarts(found: Preview) -
 @given(changes())
 def test_every_effect_has_its_moment_and_the_sentence_has_the_values(found: Preview) -> None:
     effects = found.effects
-    for type_ in (ContainerChange, FileChange):
-        assert "when" in {one.name for one in fields(type_)}
+    for type_ in (ContainerEffects, FileChange):
+        assert "when" in type_.__struct_fields__
     if found.strategy_kind is StrategyKind.IN_PLACE and found.is_carried_out:
         assert {one.when for one in effects.files} <= {When.NOW}
         expected = When.NOW if found.restarts else When.RESTART
@@ -228,8 +235,8 @@ def test_the_limit_of_a_pod_stays_while_its_container_waits(version: str, of_pod
     """W3, kubernetes#138760: the container starts with the new limit, the pod's cgroup keeps the old one."""
     setup = NodeSetup(SETUP.node, SETUP.kubelet, Release.of(version))
     found = of(FAILING, request("4Gi", Side.LIMITS), setup=setup)
-    moments = {(file.container, file.name): file.when for file in found.effects.files}
-    assert (moments["", "memory.max"], moments["c", "memory.max"]) == (of_pod, When.RESTART)
+    moments = {(file.container, file.file): file.when for file in found.effects.files}
+    assert (moments[None, "memory.max"], moments["c", "memory.max"]) == (of_pod, When.RESTART)
     related = RelatedObjects(raw={"kind": "Pod", "metadata": {"name": "mine"}})
     said = [
         finding_line(one)

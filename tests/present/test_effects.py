@@ -72,7 +72,7 @@ def test_scores_have_before_after_and_difference() -> None:
     change = found.effects.containers[0]
     assert part(found, "OOM").changes == (
         ValueChange("c oom_score_adj", "969", "938", "-31"),
-        ValueChange("c oom_score", str(change.score_before), str(change.score_after), "-20"),
+        ValueChange("c oom_score", str(change.oom_score.before), str(change.oom_score.after), "-20"),
     )
     assert part(found, "OOM").changed
 
@@ -98,7 +98,7 @@ def test_every_file_that_changes_is_there_under_its_owner() -> None:
     assert shown == {
         (
             f"cgroup of {f'container {file.container}' if file.container else 'pod'}",
-            file.name,
+            file.file,
             file.before or "not written",
             file.after or "not written",
         )

@@ -34,7 +34,7 @@ from kubectl_qos.qos.simulation.node_state import (
     Thresholds,
     build_node_state,
 )
-from kubectl_qos.qos.simulation.timeline import GROWN_PROCESS
+from kubectl_qos.qos.simulation.timeline import GROWN_PROCESS, MemoryLevel
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -537,7 +537,7 @@ def test_what_makes_a_pod_important() -> None:
     usage = {("x", one.name): PodUsage(("c",), (100 * MIB,)) for one in pods}
     rules = ImportanceRules(Selector.parse("app=db"), "app=db", [budget(1, app="web")])
     found = simulate(build_node_state(pods, NodeSetup.of(NODE), usage, rules), Scenario(free_bytes=1 << 50))
-    reasons = {step.key[1]: [reason.why for reason in step.important] for step in found.steps}
+    reasons = {step.key[1]: [reason.reason for reason in step.important] for step in found.steps}
     assert reasons == {
         "db": [Importance.LABELS],
         "high": [Importance.PRIORITY],
@@ -712,7 +712,7 @@ def test_static_pods_are_important() -> None:
     raw["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "1"}
     found = convert(raw, Pod)
     (one,) = build_node_state([found], NodeSetup.of(NODE), {}).pods
-    assert (one.critical, [reason.why for reason in one.important]) == (True, [Importance.STATIC])
+    assert (one.critical, [reason.reason for reason in one.important]) == (True, [Importance.STATIC])
 
 
 def test_the_two_counts_of_memory() -> None:
@@ -721,7 +721,7 @@ def test_the_two_counts_of_memory() -> None:
     (one,) = at.containers
     assert (one.used_bytes, one.working_set_bytes, at.by_working_set) == (105 * MIB, 100 * MIB, False)
     found = simulate(at, Scenario(free_bytes=1))
-    assert found.steps[0].freed == (105 * MIB, 100 * MIB)
+    assert found.steps[0].freed == MemoryLevel(105 * MIB, 100 * MIB)
 
 
 def test_the_limits_of_pods_and_swap_are_those_of_the_rules() -> None:

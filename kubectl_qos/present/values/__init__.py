@@ -7,7 +7,7 @@ tables, whose columns are their fields (output.py), and the dump of a node (qos/
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -24,15 +24,6 @@ def camel(name: str) -> str:
 
 class Values(msgspec.Struct, frozen=True, kw_only=True, rename=camel):
     """An object inside of a document."""
-
-    @classmethod
-    def of(cls, source: object, **others: Any) -> Self:
-        """From the attributes of these names but `others`, which are given; an empty text is null."""
-        for name in cls.__struct_fields__:
-            if name not in others and hasattr(source, name):
-                value = getattr(source, name)
-                others[name] = None if value == "" else value
-        return cls(**others)
 
 
 class Document(Values, frozen=True, kw_only=True, tag_field="kind"):
@@ -53,7 +44,7 @@ class ListValues(TimedDocument, frozen=True, kw_only=True, tag="List"):
     items: tuple[Any, ...]
 
 
-class ClusterValues(Values, frozen=True, kw_only=True):
+class ClusterValues(Values, frozen=True):
     """A cluster that was asked (--contexts, --all-contexts), and why it did not answer, if it did not."""
 
     cluster: str
@@ -67,14 +58,7 @@ class OfCluster(Values, frozen=True, kw_only=True):
     cluster: str | msgspec.UnsetType = msgspec.UNSET
 
 
-class NumberChange(Values, frozen=True, kw_only=True):
-    """A number before and after."""
-
-    before: int | None
-    after: int | None
-
-
-class TextChange(Values, frozen=True, kw_only=True):
+class TextChange(Values, frozen=True):
     """A text before and after."""
 
     before: str | None

@@ -11,8 +11,16 @@ from kubectl_qos.edit.edits import Edit, Side, current_value
 from kubectl_qos.edit.findings import Finding, Severity
 from kubectl_qos.edit.goals import RankGoal
 from kubectl_qos.edit.history import Entry, EntryState
-from kubectl_qos.edit.patch import CONTENT_TYPE, METHOD
-from kubectl_qos.edit.preview import Effects, FileChange, Preview, StrategyKind, When
+from kubectl_qos.edit.patch import CONTENT_TYPE, METHOD, PatchRequest
+from kubectl_qos.edit.preview import (
+    ContainerEffects,
+    Effects,
+    FileChange,
+    NumberChange,
+    Preview,
+    StrategyKind,
+    When,
+)
 from kubectl_qos.edit.replicas import NodeReplicas
 from kubectl_qos.edit.strategy import Strategy
 from kubectl_qos.k8s.kubelet import NodeSetup
@@ -23,13 +31,13 @@ from kubectl_qos.present.apply import strategy_effect, strategy_title
 from kubectl_qos.present.effects import goal_reached, kubelet_refusals
 from kubectl_qos.present.findings import finding_sentence
 from kubectl_qos.present.format import full_name
-from kubectl_qos.present.values import Document, NumberChange, TextChange, Values, camel
+from kubectl_qos.present.values import Document, TextChange, Values, camel
 from kubectl_qos.present.values.incidents import DeathValues, death_values
 from kubectl_qos.qos.killers import daemon_on
 from kubectl_qos.qos.simulation.next_death import NextDeath
 
 
-class ObjectValues(Values, frozen=True, kw_only=True):
+class ObjectValues(Values, frozen=True):
     """Which object, named by its own kind."""
 
     kind: str
@@ -38,7 +46,7 @@ class ObjectValues(Values, frozen=True, kw_only=True):
     uid: str | None
 
 
-class EditValues(Values, frozen=True, kw_only=True):
+class EditValues(Values, frozen=True):
     """One request or limit, as quantities; null is absent. Those of the whole pod have no container."""
 
     container: str | None
@@ -48,34 +56,13 @@ class EditValues(Values, frozen=True, kw_only=True):
     after: str | None
 
 
-class RankValues(Values, frozen=True, kw_only=True):
+class RankValues(Values, frozen=True):
     """A kill rank before the change, right after it, and once all effects have taken place: when that is."""
 
     before: int | None
     now: int | None
     after: int | None
     when: When
-
-
-class ContainerEffects(Values, frozen=True, kw_only=True):
-    """A container's numbers before and after, and when they change."""
-
-    name: str
-    oom_score_adj: NumberChange
-    oom_score: NumberChange
-    when: When
-
-
-class FileValues(Values, frozen=True, kw_only=True):
-    """A cgroup file, null where it is not written; `sameEffect` is a change that the kernel ignores."""
-
-    container: str | None
-    path: str
-    file: str
-    before: str | None
-    after: str | None
-    when: When
-    same_effect: bool
 
 
 class EffectsValues(Values, frozen=True, kw_only=True):
@@ -90,7 +77,7 @@ class EffectsValues(Values, frozen=True, kw_only=True):
     cgroup_path: TextChange
     when: When
     containers: tuple[ContainerEffects, ...]
-    files: tuple[FileValues, ...]
+    files: tuple[FileChange, ...]
 
 
 class SetupValues(Values, frozen=True, kw_only=True):
@@ -112,11 +99,11 @@ class ComparisonValues(Document, frozen=True, kw_only=True, tag="Comparison"):
     after: SetupValues
     settings: dict[str, str]
     kubelet_refusals: tuple[str, ...]
-    node_files: tuple[FileValues, ...]
+    node_files: tuple[FileChange, ...]
     pods: tuple[EffectsValues, ...]
 
 
-class FitValues(Values, frozen=True, kw_only=True):
+class FitValues(Values, frozen=True):
     """What the pod requests and what its node has free, as quantities."""
 
     resource: str
@@ -125,7 +112,7 @@ class FitValues(Values, frozen=True, kw_only=True):
     fits: bool
 
 
-class FindingValues(Values, frozen=True, kw_only=True):
+class FindingValues(Values, frozen=True):
     """What refuses the change, would revert it, or changes its effect; `subject` is whose finding it is."""
 
     severity: Severity
@@ -134,7 +121,7 @@ class FindingValues(Values, frozen=True, kw_only=True):
     message: str
 
 
-class RequestValues(Values, frozen=True, kw_only=True):
+class RequestValues(Values, frozen=True):
     """The exact request; its body is the patch with the uid and resourceVersion of the object."""
 
     method: str
@@ -158,7 +145,7 @@ class StrategyValues(Values, frozen=True, kw_only=True):
     request: RequestValues | None
 
 
-class KubeletAnswer(Values, frozen=True, kw_only=True):
+class KubeletAnswer(Values, frozen=True):
     """What the kubelet is expected to answer to the change in place: done, Deferred, Infeasible or Error."""
 
     status: str
@@ -176,7 +163,7 @@ class GoalValues(Values, frozen=True, kw_only=True):
     when: When
 
 
-class DeathChange(Values, frozen=True, kw_only=True):
+class DeathChange(Values, frozen=True):
     """The nearest death before and after, null where none waits."""
 
     before: DeathValues | None
@@ -256,7 +243,7 @@ def comparison_values(
         after=_setup_values(comparison.after),
         settings={override.key: override.text for override in overrides},
         kubelet_refusals=tuple(kubelet_refusals(comparison)),
-        node_files=tuple(map(_file_values, comparison.node_files)),
+        node_files=comparison.node_files,
         pods=tuple(map(effects_values, pods)),
     )
 
@@ -276,42 +263,23 @@ def _setup_values(setup: NodeSetup) -> SetupValues:
 def effects_values(effects: Effects) -> EffectsValues:
     """The effects on a pod."""
     pod, (eviction_before, eviction_after) = effects.before.pod, effects.eviction_ranks
-    return EffectsValues.of(
-        effects,
+    return EffectsValues(
         namespace=pod.namespace or None,
         pod=pod.title,
         changed=effects.changes_anything,
-        qos_class=TextChange(before=effects.before.qos_class.value, after=effects.after.qos_class.value),
+        qos_class=TextChange(effects.before.qos_class, effects.after.qos_class),
         rank=rank_values(effects),
-        eviction_rank=NumberChange(before=eviction_before, after=eviction_after),
-        cgroup_path=TextChange(before=effects.before.cgroup.path, after=effects.after.cgroup.path),
-        containers=container_effects(effects),
-        files=tuple(map(_file_values, (*effects.files, *effects.same_effect))),
+        eviction_rank=NumberChange(eviction_before, eviction_after),
+        cgroup_path=TextChange(effects.before.cgroup.path, effects.after.cgroup.path),
+        when=effects.when,
+        containers=effects.containers,
+        files=(*effects.files, *effects.same_effect),
     )
 
 
 def rank_values(effects: Effects) -> RankValues:
     """The kill ranks of a pod."""
-    before, now, after = effects.rank_before, effects.rank_now, effects.rank_after
-    return RankValues(before=before, now=now, after=after, when=effects.rank_when)
-
-
-def container_effects(effects: Effects) -> tuple[ContainerEffects, ...]:
-    """The numbers of every container."""
-    return tuple(
-        ContainerEffects.of(
-            one,
-            oom_score_adj=NumberChange(before=one.adj_before, after=one.adj_after),
-            oom_score=NumberChange(before=one.score_before, after=one.score_after),
-        )
-        for one in effects.containers
-    )
-
-
-def _file_values(file: FileChange) -> FileValues:
-    return FileValues.of(
-        file, file=file.name, before=file.before, after=file.after, same_effect=not file.has_effect
-    )
+    return RankValues(effects.rank_before, effects.rank_now, effects.rank_after, effects.rank_when)
 
 
 def preview_values(
@@ -327,7 +295,7 @@ def preview_values(
     preview = change.preview
     pod = preview.before.pod
     return ChangePreviewValues(
-        object=ObjectValues.of(pod, uid=pod.metadata.uid or None),
+        object=ObjectValues(pod.kind, pod.namespace or None, pod.name, pod.metadata.uid or None),
         changes=tuple(
             edit_values(edit, current_value(pod, *edit.target), edit.quantity) for edit in preview.edits
         ),
@@ -344,8 +312,8 @@ def preview_values(
         nodes=tuple(map(_replicas_values, replicas)),
         node_fit=fit_values(preview),
         findings=tuple(
-            FindingValues.of(one, reason=_reason(one), message=finding_sentence(one))
-            for one in change.findings
+            FindingValues(finding.severity, _reason(finding), finding.subject, finding_sentence(finding))
+            for finding in change.findings
         ),
         strategies=tuple(map(_strategy_values, change.strategies)),
         patch=None if patch is None else dict(patch),
@@ -357,28 +325,31 @@ def preview_values(
 def _replicas_values(node: NodeReplicas) -> ReplicasValues:
     def change(*sides: Sequence[NextDeath]) -> DeathChange:
         old, new = (death_values(DeathRow(node.setup.node.name, side[0])) if side else None for side in sides)
-        return DeathChange(before=old, after=new)
+        return DeathChange(old, new)
 
-    return ReplicasValues.of(
-        node,
+    return ReplicasValues(
         node=node.setup.node.name,
         pods=tuple(map(effects_values, node.effects)),
         next_death=change(node.deaths_before, node.deaths_after),
         next_own_death=change(node.mine_before, node.mine_after),
+        room=node.room,
+        room_later=node.room_later,
     )
 
 
 def _kubelet_answer(preview: Preview) -> KubeletAnswer | None:
     if preview.strategy_kind is not StrategyKind.IN_PLACE or preview.refusals or not preview.edits:
         return None
-    return KubeletAnswer(status=preview.outcome.answer.value, message=preview.outcome.message)
+    return KubeletAnswer(preview.outcome.answer, preview.outcome.message)
 
 
 def fit_values(preview: Preview) -> tuple[FitValues, ...]:
     """What the pod requests, and what its node has free."""
     return tuple(
-        FitValues.of(one, request=_quantity(one.resource, one.needed), free=_quantity(one.resource, one.free))
-        for one in preview.node_fit
+        FitValues(
+            fit.resource, _quantity(fit.resource, fit.needed), _quantity(fit.resource, fit.free), fit.fits
+        )
+        for fit in preview.node_fit
     )
 
 
@@ -394,28 +365,26 @@ def _reason(finding: Finding) -> str:
 
 def _strategy_values(strategy: Strategy) -> StrategyValues:
     request = strategy.request
-    return StrategyValues.of(
-        strategy,
+    return StrategyValues(
         strategy=strategy.kind,
         title=strategy_title(strategy),
         possible=strategy.is_possible,
         message=strategy_effect(strategy),
         restarted_containers=strategy.restarts,
         replaced_pods=strategy.pods,
-        request=request
-        and RequestValues(
-            method=METHOD,
-            path=f"{request.path}?{urlencode(request.query(dry_run=False))}",
-            content_type=CONTENT_TYPE,
-            body=request.body,
-        ),
+        request=_request_values(request) if request is not None else None,
     )
+
+
+def _request_values(request: PatchRequest) -> RequestValues:
+    path = f"{request.path}?{urlencode(request.query(dry_run=False))}"
+    return RequestValues(METHOD, path, CONTENT_TYPE, request.body)
 
 
 def edit_values(edit: Edit, before: Quantity | None, after: Quantity | None) -> EditValues:
     """A value before and after."""
     old, new = (None if quantity is None else str(quantity) for quantity in (before, after))
-    return EditValues.of(edit, container=edit.owner or None, before=old, after=new)
+    return EditValues(edit.owner or None, edit.side, edit.resource, old, new)
 
 
 def history_values(entries: Iterable[Entry], undone: Mapping[str, Entry]) -> ChangeListValues:
@@ -425,10 +394,16 @@ def history_values(entries: Iterable[Entry], undone: Mapping[str, Entry]) -> Cha
 
 def _entry_values(entry: Entry, undone: Mapping[str, Entry]) -> ChangeValues:
     before = {edit.target: edit.quantity for edit in entry.before}
-    return ChangeValues.of(
-        entry,
+    return ChangeValues(
+        id=entry.id,
         time=entry.at,
-        object=ObjectValues.of(entry),
+        context=entry.context or None,
+        server=entry.server or None,
+        object=ObjectValues(entry.kind, entry.namespace or None, entry.name, entry.uid or None),
+        subresource=entry.subresource or None,
+        state=entry.state,
+        message=entry.message or None,
         undone=entry.id in undone and undone[entry.id].state is EntryState.DONE,
+        undoes=entry.undoes or None,
         changes=tuple(edit_values(edit, before.get(edit.target), edit.quantity) for edit in entry.after),
     )

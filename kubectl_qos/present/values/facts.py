@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kubectl_qos.analysis.drift import DriftReason
-from kubectl_qos.analysis.verification import CheckedValue, Verified
+from kubectl_qos.analysis.verification import CheckedValue, Unread, Verified
 from kubectl_qos.k8s.rbac import TIERS, AccessReview, Permission
 from kubectl_qos.present.rbac import Reviews, permission_notes, permissions
 from kubectl_qos.present.values import Document, Values, camel
@@ -13,7 +13,7 @@ from kubectl_qos.qos.cgroup.tree import CgroupLevel
 from kubectl_qos.qos.reason import Confidence
 
 
-class ProcessValues(Values, frozen=True, kw_only=True):
+class ProcessValues(Values, frozen=True):
     """A process that was read."""
 
     pid: int
@@ -21,7 +21,7 @@ class ProcessValues(Values, frozen=True, kw_only=True):
     oom_score: int | None
 
 
-class CauseValues(Values, frozen=True, kw_only=True):
+class CauseValues(Values, frozen=True):
     """What may have caused a difference."""
 
     reason: DriftReason
@@ -42,14 +42,6 @@ class CheckValues(Values, frozen=True, kw_only=True):
     cause: CauseValues | None
 
 
-class UnreadValues(Values, frozen=True, kw_only=True):
-    """What could not be read: a container, or the whole pod."""
-
-    container: str | None
-    message: str
-    remedy: str | None
-
-
 class VerifiedValues(Values, frozen=True, kw_only=True):
     """The checks of one pod, without one of the levels above the pods.
 
@@ -59,7 +51,7 @@ class VerifiedValues(Values, frozen=True, kw_only=True):
     namespace: str | None
     pod: str | None
     checks: tuple[CheckValues, ...]
-    unread: tuple[UnreadValues, ...]
+    unread: tuple[Unread, ...]
     memory_events: Mapping[str, Mapping[str, int]]
 
 
@@ -71,7 +63,7 @@ class VerificationValues(Document, frozen=True, kw_only=True, tag="Verification"
     notes: tuple[str, ...]
 
 
-class PermissionValues(Values, frozen=True, kw_only=True):
+class PermissionValues(Values, frozen=True):
     """A permission and its review; no namespace is all of them, unknown is null."""
 
     verb: str
@@ -103,7 +95,7 @@ class TierListValues(Document, frozen=True, kw_only=True, tag="TierList"):
     notes: tuple[str, ...]
 
 
-class KubeletCount(Values, frozen=True, kw_only=True):
+class KubeletCount(Values, frozen=True):
     """How many nodes have a version of the kubelet."""
 
     version: str
@@ -136,7 +128,7 @@ def verification_values(verified: Sequence[Verified], notes: Iterable[str]) -> V
                 namespace=one.pod.namespace if one.pod is not None else None,
                 pod=one.pod.title if one.pod is not None else None,
                 checks=tuple(map(_check_values, one.checks)),
-                unread=tuple(UnreadValues.of(unread, message=unread.why) for unread in one.unread),
+                unread=one.unread,
                 memory_events=one.events,
             )
             for one in verified
@@ -147,13 +139,17 @@ def verification_values(verified: Sequence[Verified], notes: Iterable[str]) -> V
 
 def _check_values(check: CheckedValue) -> CheckValues:
     cause = check.cause
-    return CheckValues.of(
-        check,
+    return CheckValues(
+        level=check.level,
+        container=check.container or None,
+        file=check.file,
         computed=check.computed,
         measured=check.measured,
         drift=check.drift if check.measured is not None else None,
-        processes=tuple(map(ProcessValues.of, check.processes)),
-        cause=cause and CauseValues.of(cause, message=cause_sentence(cause)),
+        processes=tuple(
+            ProcessValues(process.pid, process.name or None, process.oom_score) for process in check.processes
+        ),
+        cause=CauseValues(cause.reason, cause.confidence, cause_sentence(cause)) if cause else None,
     )
 
 
@@ -162,10 +158,11 @@ def permission_values(reviews: Reviews, namespace: str | None) -> TierListValues
     return TierListValues(
         namespace=namespace,
         items=tuple(
-            TierValues.of(
-                tier,
+            TierValues(
                 tier=tier.name,
                 access=tier.level(reviews).value,
+                gives=tier.gives,
+                caution=tier.caution or None,
                 granted_by=tier.file,
                 permissions=tuple(
                     _permission_values(one, reviews[one], namespace) for one in permissions(tier, namespace)
@@ -180,11 +177,15 @@ def permission_values(reviews: Reviews, namespace: str | None) -> TierListValues
 def _permission_values(
     permission: Permission, review: AccessReview, namespace: str | None
 ) -> PermissionValues:
-    return PermissionValues.of(
-        permission,
-        namespace=permission.namespace(namespace),
-        allowed=review.allowed,
-        message=review.reason or None,
+    return PermissionValues(
+        permission.verb,
+        permission.group or None,
+        permission.resource,
+        permission.subresource or None,
+        permission.namespace(namespace),
+        permission.optional,
+        review.allowed,
+        review.reason or None,
     )
 
 

@@ -29,7 +29,7 @@ class FindingValues(OfCluster, frozen=True, kw_only=True):
     reason: str | None
 
 
-class ReadErrorValues(Values, frozen=True, kw_only=True):
+class ReadErrorValues(Values, frozen=True):
     """A document, or a cluster as a `file`, that could not be read."""
 
     file: str
@@ -56,7 +56,9 @@ def finding_list_values(
     return FindingListValues(
         items=tuple(_values(finding, place, None, of_fleet) for finding, place in report.findings),
         waived=tuple(_values(*waived, of_fleet) for waived in report.waived),
-        errors=tuple(ReadErrorValues.of(place, message=message) for message, place in report.errors),
+        errors=tuple(
+            ReadErrorValues(place.file, place.line, place.column, message) for message, place in report.errors
+        ),
         notes=notes,
         clusters=UNSET if clusters is None else clusters,
     )
@@ -69,7 +71,7 @@ def _values(finding: Finding, place: Place, reason: str | None, of_fleet: bool) 
         rule=finding.rule.value,
         title=rule_texts()[finding.rule].title,
         level=finding.level,
-        object=ObjectValues(kind=kind, namespace=pod.namespace or None, name=name, uid=None),
+        object=ObjectValues(kind, pod.namespace or None, name, None),
         container=finding.owner or None,
         path=finding.path,
         file=place.file,

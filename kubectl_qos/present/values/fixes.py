@@ -12,6 +12,7 @@ from kubectl_qos.analysis.priority_plans import Plans
 from kubectl_qos.edit.edits import Edit, current_value
 from kubectl_qos.edit.fixes import EvidenceKind, Fix, FixKind, NoFixReason, Unfixed
 from kubectl_qos.edit.goals import Obstacle, ObstacleReason
+from kubectl_qos.edit.kubelet_settings import KubeletFix
 from kubectl_qos.edit.preview import StrategyKind, When
 from kubectl_qos.edit.priorities import Inversion, Move, priority_of
 from kubectl_qos.k8s.objects import Pod
@@ -39,7 +40,7 @@ from kubectl_qos.present.values.incidents import DeathValues, death_values
 from kubectl_qos.qos.reason import Mechanism
 
 
-class FixEvidence(Values, frozen=True, kw_only=True):
+class FixEvidence(Values, frozen=True):
     """How the container's need is known, and the most memory that was seen or follows from that.
 
     Of a VerticalPodAutoscaler that is its target for the pod, with its lower and upper bound, else null.
@@ -133,38 +134,52 @@ def fix_list_values(found: FixList) -> FixListValues:
         items=tuple(fix_values(number, fix) for number, fix in enumerate(found.fixes, start=1)),
         unfixed=tuple(map(unfixed_values, found.unfixed)),
         notes=(*filter(None, [unmeasured(found)]), *ended_notes(found), *basis_notes(found)),
-        kubelet=None
-        if kubelet is None
-        else KubeletValues.of(kubelet, assumptions=tuple(kubelet_notes(kubelet))),
+        kubelet=_kubelet_values(kubelet) if kubelet is not None else None,
+    )
+
+
+def _kubelet_values(fix: KubeletFix) -> KubeletValues:
+    return KubeletValues(
+        configuration=fix.configuration,
+        growth_bytes=fix.growth_bytes,
+        own_bytes=fix.own_bytes,
+        reserved_bytes=fix.reserved_bytes,
+        threshold_bytes=fix.threshold_bytes,
+        least_bytes=fix.least_bytes,
+        cost_bytes=fix.cost_bytes,
+        missing_bytes=fix.missing_bytes,
+        assumptions=tuple(kubelet_notes(fix)),
     )
 
 
 def fix_values(number: int, fix: Fix) -> FixValues:
     """A fix with its number in a list."""
-    effects, pod = fix.effects, fix.pod
+    effects, pod, need = fix.effects, fix.pod, fix.evidence
     node = effects.after.setup.node.name
     kind, name = fix.workload or (pod.kind, pod.name)
-    return FixValues.of(
-        fix,
+    uid = (pod.metadata.uid or None) if fix.workload is None else None
+    return FixValues(
         number=number,
+        kind=fix.kind,
         node=node,
-        object=ObjectValues(
-            kind=kind,
-            namespace=pod.namespace or None,
-            name=name,
-            uid=(pod.metadata.uid or None) if fix.workload is None else None,
-        ),
+        object=ObjectValues(kind, pod.namespace or None, name, uid),
         pod=pod.name,
         changes=_edits(pod, fix.edits),
         minimum=_edits(pod, fix.minimal),
         death=death_values(DeathRow(node, fix.death)),
         after=death_values(DeathRow(node, fix.after)) if fix.after is not None else None,
         sooner=death_values(DeathRow(node, fix.sooner)) if fix.sooner is not None else None,
-        qos_class=TextChange(before=effects.before.qos_class.value, after=effects.after.qos_class.value),
+        qos_class=TextChange(effects.before.qos_class, effects.after.qos_class),
         rank=rank_values(effects),
+        when=fix.when,
+        strategy=fix.strategy,
         requested_bytes=fix.more_bytes,
+        node_pods=fix.node_pods,
+        node_bytes=fix.node_bytes,
+        free_bytes=fix.free_bytes,
+        fits=fix.fits,
         node_fit=fit_values(fix.preview),
-        evidence=FixEvidence.of(fix.evidence),
+        evidence=FixEvidence(need.kind, need.peak_bytes, need.lower_bytes, need.upper_bytes),
         message=fix_sentence(fix),
     )
 
@@ -246,8 +261,7 @@ def priority_values(found: Plans) -> PriorityPlanValues:
 
 def _move_values(number: int, move: Move) -> MoveValues:
     pod = move.pod
-    return MoveValues.of(
-        move,
+    return MoveValues(
         number=number,
         namespace=pod.namespace,
         pod=pod.name,
@@ -255,6 +269,8 @@ def _move_values(number: int, move: Move) -> MoveValues:
         changes=_edits(pod, move.edits),
         solves=tuple(map(_inversion, move.solves)),
         requested_bytes=move.more_bytes,
+        when=move.when,
+        strategy=move.strategy,
         message=move_sentence(move),
     )
 

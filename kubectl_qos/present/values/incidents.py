@@ -11,9 +11,11 @@ from kubectl_qos.present.kills import evidence_sentence, need_sentence
 from kubectl_qos.present.next_death import notes
 from kubectl_qos.present.simulation import simulation_notes, simulation_summary
 from kubectl_qos.present.values import ClusterValues, OfCluster, TimedDocument, Values, camel, plain
+from kubectl_qos.qos.killers.badness import Contender
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.report import (
     Constraint,
+    MemoryUser,
     OomReport,
     Unranked,
     VictimChoice,
@@ -23,10 +25,11 @@ from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Confidence, Mechanism
 from kubectl_qos.qos.restart import Restart
 from kubectl_qos.qos.simulation.engine import MechanismDistance, Simulation, SimulationStep
-from kubectl_qos.qos.simulation.node_state import Importance, NodeState
+from kubectl_qos.qos.simulation.node_state import ImportanceReason, NodeState
+from kubectl_qos.qos.simulation.timeline import MemoryLevel
 
 
-class EvidenceValues(Values, frozen=True, kw_only=True):
+class EvidenceValues(Values, frozen=True):
     """One fact about a death, with its details and as a sentence."""
 
     reason: str
@@ -35,7 +38,7 @@ class EvidenceValues(Values, frozen=True, kw_only=True):
     message: str
 
 
-class KilledProcess(Values, frozen=True, kw_only=True):
+class KilledProcess(Values, frozen=True):
     """A process that the kernel killed; `reaped` is whether its memory was freed at once."""
 
     pid: int
@@ -43,18 +46,6 @@ class KilledProcess(Values, frozen=True, kw_only=True):
     rss_bytes: int | None
     oom_score_adj: int | None
     reaped: bool
-
-
-class UserValues(Values, frozen=True, kw_only=True):
-    """A process of the report's table, those with the most resident memory first."""
-
-    name: str
-    pid: int
-    oom_score_adj: int
-    rss_bytes: int
-    shmem_bytes: int | None
-    swap_bytes: int
-    is_in_pod: bool
 
 
 class ReportValues(Values, frozen=True, kw_only=True):
@@ -77,14 +68,14 @@ class ReportValues(Values, frozen=True, kw_only=True):
     file_bytes: int | None
     shmem_bytes: int | None
     kernel_bytes: int | None
-    users: tuple[UserValues, ...]
+    users: tuple[MemoryUser, ...]
     daemon: Daemon | None
     group_kill: str | None
     killed: tuple[KilledProcess, ...]
     incomplete: bool
 
 
-class CandidateValues(Values, frozen=True, kw_only=True):
+class CandidateValues(Values, frozen=True):
     """A process of the report's table, by the kernel's points."""
 
     place: int
@@ -139,7 +130,7 @@ class KillListValues(TimedDocument, frozen=True, kw_only=True, tag="KillList"):
     clusters: tuple[ClusterValues, ...] | UnsetType = UNSET
 
 
-class GrowthValues(Values, frozen=True, kw_only=True):
+class GrowthValues(Values, frozen=True):
     """A container that grows, or the node's own processes where there is no pod."""
 
     namespace: str | None
@@ -157,20 +148,6 @@ class ScenarioValues(Values, frozen=True, kw_only=True):
     all_at_limit: bool
     eviction: bool
     restarting: bool
-
-
-class LevelValues(Values, frozen=True, kw_only=True):
-    """Memory that is free for the kernel, and memory.available of the kubelet."""
-
-    free_bytes: int
-    available_bytes: int
-
-
-class ImportantValues(Values, frozen=True, kw_only=True):
-    """Why a pod is important: by its priority, a selector or a budget, which `message` names."""
-
-    reason: Importance
-    message: str
 
 
 class StepValues(Values, frozen=True, kw_only=True):
@@ -192,14 +169,14 @@ class StepValues(Values, frozen=True, kw_only=True):
     tied: int
     freed_bytes: int
     freed_working_set_bytes: int
-    after: LevelValues
+    after: MemoryLevel
     restarted: bool
     pod_restarted: bool
-    important: tuple[ImportantValues, ...]
+    important: tuple[ImportanceReason, ...]
     refused: tuple[str, ...]
 
 
-class ReachValues(Values, frozen=True, kw_only=True):
+class ReachValues(Values, frozen=True):
     """How much more memory until a mechanism kills, and whom; `factor` is of what is used now."""
 
     mechanism: Mechanism
@@ -216,8 +193,8 @@ class SimulationValues(TimedDocument, frozen=True, kw_only=True, tag="Simulation
     node: str
     scenario: ScenarioValues
     total_bytes: int
-    before: LevelValues
-    after: LevelValues
+    before: MemoryLevel
+    after: MemoryLevel
     reached: bool
     first_important_step: int | None
     steps: tuple[StepValues, ...]
@@ -234,7 +211,7 @@ class SimulationComparisonValues(TimedDocument, frozen=True, kw_only=True, tag="
     then: SimulationValues
 
 
-class ContenderValues(Values, frozen=True, kw_only=True):
+class ContenderValues(Values, frozen=True):
     """A container, or a pod that is evicted, that may die in place of a victim, and the size that decides."""
 
     namespace: str
@@ -291,20 +268,33 @@ def death_list_values(deaths: Deaths) -> DeathListValues:
 
 def death_values(row: DeathRow) -> DeathValues:
     """A death to come on a node."""
-    (namespace, name), is_pod = row.death.key, row.death.qos is not None
-    return DeathValues.of(
-        row.death,
+    death, (namespace, name), is_pod = row.death, row.death.key, row.death.qos is not None
+    return DeathValues(
         node=row.node,
+        mechanism=death.mechanism,
+        distance_bytes=death.distance_bytes,
+        distance_is_upper_bound=death.is_upper_bound,
         namespace=namespace or None,
         pod=name if is_pod else None,
         process=None if is_pod else name,
-        qos_class=row.death.qos,
-        distance_is_upper_bound=row.death.is_upper_bound,
-        rival=row.death.rival and ContenderValues.of(row.death.rival),
-        growing=tuple(map(ContenderValues.of, row.death.growing)),
+        container=death.container or None,
+        qos_class=death.qos,
+        freed_bytes=death.frees_bytes,
+        limit_bytes=death.limit_bytes,
+        used_bytes=death.used_bytes,
+        grace_seconds=death.grace_seconds,
+        before=death.before,
+        tied=death.tied,
         eta_seconds=None if row.seconds is None else round(row.seconds),
-        freed_bytes=row.death.frees_bytes,
+        rival=_contender_values(death.rival) if death.rival is not None else None,
+        growing=tuple(map(_contender_values, death.growing)),
+        grown_bytes=death.grown_bytes,
     )
+
+
+def _contender_values(contender: Contender) -> ContenderValues:
+    pod = contender.namespace, contender.pod, contender.container or None
+    return ContenderValues(*pod, contender.qos_class, contender.size_bytes)
 
 
 def kill_list_values(kills: Sequence[Kill], notes: Sequence[str]) -> KillListValues:
@@ -315,19 +305,30 @@ def kill_list_values(kills: Sequence[Kill], notes: Sequence[str]) -> KillListVal
 def kill_values(kill: Kill) -> KillValues:
     """A kill with its evidence."""
     diagnosis = kill.diagnosis
-    return KillValues.of(
-        kill,
+    return KillValues(
+        time=kill.time or None,
+        time_is_estimated=kill.time_is_estimated,
+        namespace=kill.namespace or None,
+        pod=kill.pod or None,
+        pod_uid=kill.pod_uid or None,
+        container=kill.container or None,
+        container_id=kill.container_id or None,
+        node=kill.node or None,
+        cgroup=kill.cgroup or None,
         mechanism=diagnosis.mechanism,
         confidence=diagnosis.confidence,
+        exit_code=kill.exit_code,
+        reason=kill.reason or None,
         oom_score=kill.score,
+        freed_bytes=kill.freed_bytes,
         evidence=tuple(
-            EvidenceValues.of(
-                one,
-                reason=camel(f"_{one.fact.name.lower()}"),
-                details=plain(one.details),
-                message=evidence_sentence(one),
+            EvidenceValues(
+                camel(f"_{evidence.fact.name.lower()}"),
+                evidence.time or None,
+                plain(evidence.details),
+                evidence_sentence(evidence),
             )
-            for one in diagnosis.evidence
+            for evidence in diagnosis.evidence
         ),
         to_be_certain=need_sentence(diagnosis.needs, kill.node) if diagnosis.needs is not None else None,
         kernel=_report_values(kill.report) if kill.report is not None else None,
@@ -340,11 +341,13 @@ _MOST_USERS: Final = 10
 
 def _report_values(report: OomReport) -> ReportValues:
     full, memory = report.memory.full, report.memory
-    users = memory_users(report)[:_MOST_USERS]
-    return ReportValues.of(
-        report,
+    return ReportValues(
+        time=report.time or None,
         uptime_seconds=report.uptime,
         kernel_release=report.kernel or None,
+        constraint=report.constraint,
+        oom_memcg=report.oom_memcg or None,
+        task_memcg=report.task_memcg or None,
         invoker=report.invoker.comm if report.invoker is not None else None,
         usage_bytes=_bytes(full[1] if full is not None else memory.usage_kb),
         limit_bytes=_bytes(full[2] if full is not None else memory.limit_kb),
@@ -353,17 +356,16 @@ def _report_values(report: OomReport) -> ReportValues:
         file_bytes=_bytes(memory.file_kb),
         shmem_bytes=_bytes(memory.shmem_kb),
         kernel_bytes=_bytes(memory.of_kernel_kb),
-        users=tuple(UserValues.of(user, oom_score_adj=user.adj) for user in users),
+        users=tuple(memory_users(report)[:_MOST_USERS]),
+        daemon=report.daemon,
+        group_kill=report.group_kill or None,
         killed=tuple(
-            KilledProcess.of(
-                one,
-                command=one.comm,
-                rss_bytes=_bytes(one.rss_kb),
-                oom_score_adj=one.adj,
-                reaped=one.pid in report.reaped,
+            KilledProcess(
+                killed.pid, killed.comm, _bytes(killed.rss_kb), killed.adj, killed.pid in report.reaped
             )
-            for one in report.processes
+            for killed in report.processes
         ),
+        incomplete=report.incomplete,
     )
 
 
@@ -376,16 +378,22 @@ def _choice_values(choice: VictimChoice | Unranked | None) -> ChoiceValues | Non
         return None
     if isinstance(choice, Unranked):
         return ChoiceValues(unranked=choice.value)
-    return ChoiceValues.of(
-        choice,
-        unranked=None,
+    return ChoiceValues(
+        total_pages=choice.total_pages,
         place=choice.chosen.place,
+        immune=choice.immune,
         tied=len(choice.tied),
         candidates=tuple(
-            CandidateValues.of(
-                one, pid=one.task.pid, command=one.task.name, oom_score_adj=one.task.adj, oom_score=one.score
+            CandidateValues(
+                scored.place,
+                scored.task.pid,
+                scored.task.name,
+                scored.task.adj,
+                scored.used_pages,
+                scored.points,
+                scored.score,
             )
-            for one in choice.ranked
+            for scored in choice.ranked
         ),
     )
 
@@ -395,14 +403,17 @@ def simulation_values(node_state: NodeState, simulation: Simulation) -> Simulati
     scenario = simulation.scenario
     return SimulationValues(
         node=node_state.setup.node.name,
-        scenario=ScenarioValues.of(
-            scenario,
+        scenario=ScenarioValues(
+            free_bytes=scenario.free_bytes,
+            grow=tuple(_growth_values(node_state, *growth) for growth in scenario.growth),
+            until_oom=scenario.until_oom,
+            all_at_limit=scenario.all_at_limit,
+            eviction=scenario.eviction,
             restarting=scenario.restarts,
-            grow=tuple(_growth_values(node_state, one.container, one.to_bytes) for one in scenario.growth),
         ),
         total_bytes=node_state.total_bytes,
-        before=LevelValues.of(simulation.before),
-        after=LevelValues.of(simulation.after),
+        before=simulation.before,
+        after=simulation.after,
         reached=simulation.is_reached,
         first_important_step=simulation.first_important,
         steps=tuple(_step_values(number, step) for number, step in enumerate(simulation.steps, start=1)),
@@ -418,29 +429,33 @@ def _growth_values(node_state: NodeState, index: int | None, to_bytes: int) -> G
     if index is not None:
         growing = node_state.containers[index]
         (namespace, name), container = node_state.pod_for(growing).key, growing.name
-    return GrowthValues(namespace=namespace, pod=name, container=container, to_bytes=to_bytes)
+    return GrowthValues(namespace, name, container, to_bytes)
 
 
 def _step_values(number: int, step: SimulationStep) -> StepValues:
-    return StepValues.of(
-        step,
+    return StepValues(
         step=number,
+        mechanism=step.mechanism,
         namespace=step.key[0] or None,
         pod=step.key[1] if step.qos is not None else None,
         process=step.key[1] if step.qos is None else None,
+        container=step.container or None,
         qos_class=step.qos,
         oom_score_adj=step.adj,
         oom_score=step.score,
+        points=step.points,
+        tied=step.tied,
         freed_bytes=step.freed.free_bytes,
         freed_working_set_bytes=step.freed.available_bytes,
-        after=LevelValues.of(step.level),
+        after=step.level,
         restarted=step.restarts,
         pod_restarted=step.restart is Restart.POD,
-        important=tuple(ImportantValues(reason=one.why, message=one.what) for one in step.important),
+        important=step.important,
         refused=tuple("/".join(key) for key in step.refused),
     )
 
 
 def _reach_values(reach: MechanismDistance) -> ReachValues:
     namespace, pod = reach.key
-    return ReachValues.of(reach, factor=round(reach.factor, 4), namespace=namespace or None, pod=pod)
+    owner = namespace or None, pod, reach.container or None
+    return ReachValues(reach.mechanism, reach.more_bytes, round(reach.factor, 4), *owner)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kubectl_qos.edit.preview import Effects
+from kubectl_qos.edit.preview import ContainerEffects, Effects
 from kubectl_qos.k8s.allocation import RESIZE_IN_PROGRESS, resize_condition
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.usage import MemoryParts, Psi
@@ -13,10 +13,8 @@ from kubectl_qos.present.explanation import Explanation, desired_values
 from kubectl_qos.present.tree import MOUNT
 from kubectl_qos.present.values import TimedDocument, Values, camel, plain
 from kubectl_qos.present.values.changes import (
-    ContainerEffects,
     EditValues,
     RankValues,
-    container_effects,
     edit_values,
     rank_values,
 )
@@ -37,7 +35,7 @@ class ReasonValues(Values, frozen=True, kw_only=True):
     children: tuple[ReasonValues, ...]
 
 
-class ClassStepValues(Values, frozen=True, kw_only=True):
+class ClassStepValues(Values, frozen=True):
     """One change on the way to a class; the container is null for any of them."""
 
     action: ClassStepKind
@@ -46,7 +44,7 @@ class ClassStepValues(Values, frozen=True, kw_only=True):
     value: str | None
 
 
-class CgroupValues(Values, frozen=True, kw_only=True):
+class CgroupValues(Values, frozen=True):
     """A directory below the mount, and the contents of its files."""
 
     path: str
@@ -115,7 +113,7 @@ class PodExplanationValues(TimedDocument, frozen=True, kw_only=True, tag="PodExp
     assumed_from: dict[str, str]
 
 
-class DirectoryValues(Values, frozen=True, kw_only=True):
+class DirectoryValues(Values, frozen=True):
     """A directory of the tree, parents first, with what is its own; paths are below the mount."""
 
     path: str
@@ -143,20 +141,21 @@ def explanation_values(explanation: Explanation) -> PodExplanationValues:
     """An explanation without its sentences."""
     prediction, row = explanation.facts.prediction, explanation.facts.row
     pod, node = prediction.pod, prediction.setup.node
-    return PodExplanationValues.of(
-        prediction,
+    return PodExplanationValues(
         namespace=pod.namespace or None,
         pod=pod.title,
         node=node.name or None,
         release=str(prediction.setup.release),
+        qos_class=prediction.qos_class,
+        computed_class=prediction.computed_class,
         class_reason=_reason_values(prediction.class_reason),
         class_steps={
             target.value: tuple(
                 ClassStepValues(
-                    action=step.kind,
-                    container=step.owner or None,
-                    resource=step.resource or None,
-                    value=None if step.value is None else str(step.value),
+                    step.kind,
+                    step.owner or None,
+                    step.resource or None,
+                    None if step.value is None else str(step.value),
                 )
                 for step in steps_to(pod, target, prediction.setup.release)
             )
@@ -165,6 +164,8 @@ def explanation_values(explanation: Explanation) -> PodExplanationValues:
         rank=row.rank if row is not None else None,
         oom_score=row.score if row is not None else None,
         eviction_rank=row.eviction_rank if row is not None else None,
+        critical=prediction.critical,
+        node_critical=prediction.node_critical,
         static=prediction.static or prediction.mirror,
         containers=tuple(_container_values(one, explanation) for one in prediction.containers),
         cgroup=_cgroup_values(prediction.cgroup),
@@ -187,7 +188,7 @@ def _resize_values(pod: Pod, effects: Effects | None) -> ResizeValues | None:
         status=status,
         message=condition.message or None if condition is not None else None,
         changes=tuple(edit_values(edit, now, edit.quantity) for edit, now in desired_values(pod)),
-        containers=container_effects(effects),
+        containers=effects.containers,
         rank=rank_values(effects),
     )
 
@@ -205,9 +206,11 @@ def _reason_values(reason: Reason) -> ReasonValues:
 def _container_values(container: ContainerPrediction, explanation: Explanation) -> ContainerValues:
     reason, events = container.oom_score_adj_reason, explanation.facts.events.get(container.name)
     used = explanation.facts.usage.of(container.name) if explanation.facts.usage is not None else None
-    return ContainerValues.of(
-        container,
+    return ContainerValues(
+        name=container.name,
         type=container.kind,
+        oom_score_adj=container.oom_score_adj,
+        oom_score_adj_range=container.oom_score_adj_range,
         oom_score_adj_reason=None if reason is None else _reason_values(reason),
         cgroup=_cgroup_values(container.cgroup),
         process_cgroup=_cgroup_values(container.process_cgroup) if container.has_process_cgroup else None,
@@ -218,7 +221,7 @@ def _container_values(container: ContainerPrediction, explanation: Explanation) 
 
 
 def _cgroup_values(cgroup: CgroupPrediction) -> CgroupValues:
-    return CgroupValues(path=cgroup.path, files=dict(cgroup.files))
+    return CgroupValues(cgroup.path, dict(cgroup.files))
 
 
 def tree_values(tree: CgroupTree, notes: Sequence[str]) -> CgroupTreeValues:
@@ -237,11 +240,12 @@ def tree_values(tree: CgroupTree, notes: Sequence[str]) -> CgroupTreeValues:
 
 def _directory_values(directory: Directory) -> DirectoryValues:
     pod, container = directory.pod, directory.container
-    return DirectoryValues.of(
-        directory,
-        qos_class=directory.qos,
-        namespace=pod.namespace or None if pod is not None else None,
-        pod=pod.title if pod is not None else None,
-        container=container.name if container is not None else None,
-        files=dict(directory.files),
+    return DirectoryValues(
+        directory.path,
+        directory.level,
+        directory.qos,
+        pod.namespace or None if pod is not None else None,
+        pod.title if pod is not None else None,
+        container.name if container is not None else None,
+        dict(directory.files),
     )

@@ -8,21 +8,18 @@ from kubectl_qos.analysis.incident import Death, Incident
 from kubectl_qos.present.next_death import notes
 from kubectl_qos.present.output import row_values
 from kubectl_qos.present.pod_columns import VALUE_COLUMNS
-from kubectl_qos.present.report import clock, others_sentence, prevention_sentence, summary, timeline
+from kubectl_qos.present.report import (
+    TimelineEntry,
+    clock,
+    others_sentence,
+    prevention_sentence,
+    summary,
+    timeline,
+)
 from kubectl_qos.present.values import Document, Values
 from kubectl_qos.present.values.changes import ObjectValues
 from kubectl_qos.present.values.fixes import FixValues, UnfixedValues, fix_values, unfixed_values
 from kubectl_qos.present.values.incidents import DeathValues, KillValues, death_values, kill_values
-
-
-class TimelineEntryValues(Values, frozen=True, kw_only=True):
-    """One line of the timeline; `times` is how often it happened until then."""
-
-    time: str | None
-    what: str
-    about: str
-    message: str
-    times: int
 
 
 class IncidentDeath(Values, frozen=True, kw_only=True):
@@ -55,7 +52,7 @@ class IncidentReportValues(Document, frozen=True, kw_only=True, tag="IncidentRep
     time: str
     since_time: str | None
     summary: str
-    timeline: tuple[TimelineEntryValues, ...]
+    timeline: tuple[TimelineEntry, ...]
     kills: tuple[KillValues, ...]
     deaths: tuple[IncidentDeath, ...]
     next: tuple[DeathValues, ...]
@@ -68,12 +65,12 @@ def incident_values(incident: Incident) -> IncidentReportValues:
     """A report."""
     (kind, namespace, name), (coming, fixes) = incident.about, incident.coming
     return IncidentReportValues(
-        object=ObjectValues(kind=kind, namespace=namespace or None, name=name, uid=None) if name else None,
+        object=ObjectValues(kind, namespace or None, name, None) if name else None,
         cluster=incident.source,
         time=clock(incident.now),
         since_time=clock(incident.since) if incident.since is not None else None,
         summary=" ".join(summary(incident)),
-        timeline=tuple(TimelineEntryValues.of(one, message=one.text) for one in timeline(incident)),
+        timeline=timeline(incident),
         kills=tuple(map(kill_values, incident.kills)),
         deaths=tuple(_death(one, incident) for one in incident.deaths),
         next=tuple(map(death_values, coming.rows)),
@@ -85,13 +82,14 @@ def incident_values(incident: Incident) -> IncidentReportValues:
 
 def _death(death: Death, incident: Incident) -> IncidentDeath:
     before = row_values(death.row, VALUE_COLUMNS) if death.state_time and death.row is not None else None
-    return IncidentDeath.of(
-        death,
+    return IncidentDeath(
         kills=tuple(map(incident.kills.index, (death.kill, *death.earlier))),
         others=others_sentence(death) or None,
         rivals=tuple(row_values(row, VALUE_COLUMNS) for row in death.rivals),
+        state_time=death.state_time or None,
         before=before,
         fix=fix_values(1, death.fix) if death.fix is not None else None,
         unfixed=unfixed_values(death.unfixed) if death.unfixed is not None else None,
+        fix_time=death.fix_time or None,
         prevention=prevention_sentence(death) or None,
     )

@@ -9,7 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import Enum, StrEnum
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from kubectl_qos.k8s.kubelet import Daemon
 from kubectl_qos.k8s.quantity import parse_time
@@ -370,12 +372,12 @@ def _are_same(pair: tuple[OomReport, KernelLog], twin_pair: tuple[OomReport, Ker
     return apart is None or abs(apart) < (_SAME_SECONDS if report.daemon is None else 1)
 
 
-class MemoryUser(NamedTuple):
-    """A process with its memory; by its oom_score_adj, or the cgroup that ran out, it is in a pod or not."""
+class MemoryUser(msgspec.Struct, frozen=True, rename="camel"):
+    """A process of the report's table, those with the most resident memory first."""
 
     name: str
     pid: int
-    adj: int
+    oom_score_adj: int
     rss_bytes: int
     shmem_bytes: int | None
     swap_bytes: int
@@ -387,7 +389,7 @@ _LEAST_OF_PODS: Final = 2
 
 
 def memory_users(report: OomReport) -> list[MemoryUser]:
-    """The processes of the table, those with the most resident memory first."""
+    """The processes of the table: in a pod by their oom_score_adj or by the cgroup that ran out."""
     page, is_pod = report.page_bytes, pod_cgroup(report.oom_memcg) is not None
     users = []
     for task in sorted(report.tasks, key=lambda task: -task.rss):

@@ -10,6 +10,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+import msgspec
+
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.allocation import running_pod
 from kubectl_qos.k8s.kubelet import ENFORCE_PODS, MEMORY_AVAILABLE, NodeSetup
@@ -65,11 +67,11 @@ class Importance(StrEnum):
     BUDGET = "disruption budget"
 
 
-class ImportanceReason(NamedTuple):
-    """Why a pod is important; `what` is the priority, the selector or the budget."""
+class ImportanceReason(msgspec.Struct, frozen=True):
+    """Why a pod is important: by its priority, a selector or a budget, which `message` names."""
 
-    why: Importance
-    what: str
+    reason: Importance
+    message: str
 
 
 @dataclass(frozen=True, slots=True)

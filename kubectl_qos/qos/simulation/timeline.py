@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import inf
 from typing import Final, NamedTuple
 
+import msgspec
+
 from kubectl_qos.errors import InputError
 from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN
 from kubectl_qos.qos.reason import Mechanism
@@ -18,11 +20,8 @@ GROWN_PROCESS: Final = "a process that has grown"
 """The name of the process of the node that holds what the node itself has grown by."""
 
 
-class MemoryLevel(NamedTuple):
-    """How much is free on the node, below zero where more is used than there is.
-
-    `free_bytes` of RAM and swap by the kernel's count, `available_bytes` of RAM by the kubelet's.
-    """
+class MemoryLevel(msgspec.Struct, frozen=True, rename="camel"):
+    """Memory that is free for the kernel, and memory.available of the kubelet."""
 
     free_bytes: int
     available_bytes: int
