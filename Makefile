@@ -9,15 +9,15 @@ PIP = $(BIN)/python -m pip --quiet --disable-pip-version-check install --no-comp
 # Every worker and every process of a test would compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all check format lint types imports tests laws other-python monkey binary-tests binary-again programs \
-  golden bench binary wheel installed release-check site man reference pictures image lock clean
+.PHONY: demo test test-all check format lint types imports tests laws other-python monkey site-tests binary-tests \
+  binary-again programs golden bench binary wheel installed release-check site man reference pictures image lock clean
 
 demo: $(VENV)/.product  ## open the terminal UI on the embedded demo cluster
 	@$(BIN)/python -m kubectl_qos --demo
 
 test: check tests  ## every check, and every test on one Python: minutes
 
-test-all: test laws other-python monkey binary-tests binary-again  ## also what takes long: before a release, and each night
+test-all: test laws other-python monkey site-tests binary-tests binary-again  ## also what takes long: before a release, and each night
 
 check: format lint types imports
 
@@ -69,6 +69,9 @@ laws: $(VENV)/.installed  ## tests of laws, each with ten times as many examples
 
 monkey: $(VENV)/.installed  ## a minute of random keys in the terminal UI
 	QOS_MONKEY_SECONDS=60 $(BIN)/pytest -q tests/tui/test_monkey.py
+
+site-tests: site  ## the tests of the site
+	$(BIN)/pytest -q tests/distribution/test_docs.py
 
 binary-tests: binary  ## the tests of the binary
 	$(BIN)/pytest -q tests/distribution/test_binary.py tests/distribution/test_krew_install.py

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import shutil
-import subprocess
-import sysconfig
 from pathlib import Path
 
 import yaml
@@ -13,7 +10,7 @@ import yaml
 from kubectl_qos.cli.main import parse
 from tests.check.test_rules import EXAMPLES
 from tests.distribution.shell_examples import blocks
-from tests.distribution.test_workflows import PINNED
+from tests.distribution.test_workflows import PINNED, check_schema
 from tests.end_to_end.command import Run
 
 ROOT = Path(__file__).parents[2]
@@ -21,11 +18,7 @@ ACTION = ROOT / "action.yml"
 
 
 def test_the_action_is_one_and_is_pinned() -> None:
-    program = shutil.which("check-jsonschema", path=sysconfig.get_path("scripts"))
-    assert program is not None
-    command = [program, "--builtin-schema", "vendor.github-actions", str(ACTION)]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    check_schema("github-actions", ACTION)
     text = ACTION.read_text(encoding="utf-8")
     assert all(PINNED.fullmatch(line) for line in text.splitlines() if "uses:" in line)
     (script,) = (step["run"] for step in yaml.safe_load(text)["runs"]["steps"] if "run" in step)

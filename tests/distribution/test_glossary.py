@@ -13,7 +13,6 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import pytest
 import yaml
 
 ROOT = Path(__file__).parents[2]
@@ -42,8 +41,8 @@ MODULES: Final = frozenset(
     f"kubectl_qos/{folder}/{name}.py" for folder, names in WORDS["modules"].items() for name in names.split()
 )
 
-ANY_PROSE: Final = re.compile("|".join(PROSE).lower())
-"""Of a text in lower case: to ignore the case takes twice as long."""
+ANY_PROSE: Final = re.compile(r"\b(?:" + "|".join(word.lower().removeprefix(r"\b") for word in PROSE) + ")")
+"""Of a text in lower case, and with one boundary before all of them: each of that halves the time."""
 DEFINITION: Final = re.compile(
     rf"^ *(?:class (?P<class>{'|'.join(CLASSES)})|(?:async )?def (?P<function>{'|'.join(FUNCTIONS)}))\b",
     re.MULTILINE,
@@ -104,7 +103,7 @@ def prose(text: str) -> Iterator[tuple[int, str, str]]:
 
 
 def identifiers(text: str) -> Iterator[tuple[int, str, str]]:
-    if not any(part.lower() in PARTS for part in NAME.findall(text)):
+    if not {*map(str.lower, NAME.findall(text))} & PARTS.keys():
         return
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.NAME:
@@ -119,9 +118,8 @@ def definitions(text: str) -> Iterator[tuple[int, str, str]]:
         yield text.count("\n", 0, found.end()) + 1, name, (CLASSES if found["class"] else FUNCTIONS)[name]
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_the_fields_words(place: str) -> None:
-    assert not list(hits(place))
+def test_the_fields_words() -> None:
+    assert not [hit for place in PLACES for hit in hits(place)]
 
 
 def test_modules_have_the_fields_names() -> None:
