@@ -64,7 +64,7 @@ class FileChange(msgspec.Struct, frozen=True, rename="camel"):
 def file_changes(
     path: str, before: Mapping[str, str], after: Mapping[str, str], container: str | None = None
 ) -> Iterator[FileChange]:
-    """The files of a cgroup that differ, which is when they are written anew."""
+    """Yield the files of a cgroup that differ, which is when they are written again."""
     for name in {**before, **after}:
         old, new, default = before.get(name), after.get(name), UNWRITTEN.get(name)
         if old != new:

@@ -121,12 +121,12 @@ class Trial:
     def seen(self) -> tuple[Condition, ...]:
         """What speaks against the change."""
         fates = self.fates.values()
-        is_met = {
+        is_reached = {
             Condition.RESTARTS: any(fate.restarts for fate in fates),
             Condition.OOM: any(fate.oom_runs for fate in fates),
             Condition.INFEASIBLE: self.infeasible is not None,
         }
-        return tuple(condition for condition, is_seen in is_met.items() if is_seen)
+        return tuple(condition for condition, is_seen in is_reached.items() if is_seen)
 
 
 NO_TRIAL: Final = Trial()

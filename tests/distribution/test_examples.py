@@ -192,7 +192,9 @@ def test_an_unknown_kind_of_line_is_refused(on_stage: Stage) -> None:
 
 def test_a_shell_reads_every_example() -> None:
     commands = [one.command for page in PAGES for one in examples(page.read_text(encoding="utf-8"))]
-    done = subprocess.run(["sh", "-n"], input="\n".join(commands), capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["sh", "-n"], input="\n".join(commands), capture_output=True, text=True, check=False
+    )
     assert done.stderr == ""
 
 
