@@ -9,23 +9,26 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
+import time
 from typing import Any, Final
 
 SOON_SECONDS: Final = 0.035
 """A timer that runs within so long is waited for: the screen's own, which paints what has changed."""
-LONGEST_SECONDS: Final = 1.0
-"""An application that never rests is not waited for any longer."""
-BLOCKED_SECONDS: Final = 0.01
-"""A thread that waits in the same place for so long waits for something that does not come by itself."""
+LONGEST_CPU_SECONDS: Final = 1.0
+"""An application that never rests is not waited for any longer: by its own work, as others may work too."""
+LONGEST_SECONDS: Final = 60.0
+BLOCKED_TIMES: Final = 10
+"""A thread seen waiting in one place so often, 1 ms apart, waits for what does not come by itself."""
 WORKER: Final = "qos-worker"
 
 
 async def at_rest(*_: Any, **__: Any) -> bool:
     """Return once nothing happens unless a key is pressed, a source answers, or time passes."""
     loop: Any = asyncio.get_running_loop()
-    waiting, since = None, 0.0
-    end = loop.time() + LONGEST_SECONDS
-    while (now := loop.time()) < end:
+    waiting: list[tuple[int, int]] | None = None
+    times = 0
+    end, end_of_work = loop.time() + LONGEST_SECONDS, time.process_time() + LONGEST_CPU_SECONDS
+    while (now := loop.time()) < end and time.process_time() < end_of_work:
         await asyncio.sleep(0)
         if loop._ready:
             continue
@@ -37,9 +40,8 @@ async def at_rest(*_: Any, **__: Any) -> bool:
         if not workers:
             return True
         before, waiting = waiting, waits(workers)
-        if waiting is None or waiting != before:
-            since = now
-        elif now - since > BLOCKED_SECONDS:
+        times = times + 1 if waiting is not None and waiting == before else 0
+        if times > BLOCKED_TIMES:
             return True
         await asyncio.sleep(0.001)
     return True

@@ -1,11 +1,17 @@
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
 from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.cluster.source import LIVE, StaticStream, Update
 from kubectl_qos.errors import ApiError, InputError, QosError, ServerUnreachable
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.tui.follower import Updated, UpdateFailed, message_for_update
+from kubectl_qos.tui.follower import Follower, Updated, UpdateFailed, message_for_update
+from kubectl_qos.tui.view_model import Trends
 from tests.tui.sources import ScriptedSource, demo, pod_named
 
 FORBIDDEN = ApiError("Error from server (Forbidden): pods is forbidden", status=403, reason="Forbidden")
@@ -108,3 +114,48 @@ def test_what_is_the_same_as_before_is_taken_over() -> None:
     again = message_for_update(at, first.view_model, None)
     assert isinstance(again, Updated)
     assert again.view_model.rows.rows == first.view_model.rows.rows
+
+
+class Rests(threading.Event):
+    """What a follower waits for between updates: each wait does the next thing instead of taking time."""
+
+    def __init__(self, *actions: Callable[[], None]) -> None:
+        super().__init__()
+        self._actions = list(actions)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self._actions.pop(0)()
+        assert timeout is not None or self.is_set(), "it would wait for ever"
+        return self.is_set()
+
+
+def test_nothing_new_is_read_while_paused_unless_it_is_requested() -> None:
+    source = ScriptedSource(demo())
+    source.every_seconds = 0
+    posted: list[Any] = []
+    pump: Any = SimpleNamespace(post_message=posted.append)
+    counts: list[int] = []
+
+    def then(action: Callable[[], None] = lambda: None) -> Callable[[], None]:
+        def counted() -> None:
+            counts.append(len(posted))
+            action()
+
+        return counted
+
+    follower = Follower(pump, source, Scope(), Trends(), lambda _: None)
+    follower._requested = Rests(
+        then(),
+        then(lambda: follower.pause(paused=True)),
+        then(),
+        then(follower.refresh),
+        then(),
+        then(follower.refresh),
+        then(),
+        then(lambda: follower.pause(paused=False)),
+        then(),
+        then(follower.close),
+    )
+    follower._run()
+    assert counts == [1, 2, 3, 3, 4, 4, 5, 5, 6, 7]
+    assert all(isinstance(message, Updated) for message in posted)

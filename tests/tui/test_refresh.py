@@ -5,11 +5,8 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 
-import pytest
-
 from kubectl_qos.errors import ApiError, ServerUnreachable
 from kubectl_qos.k8s.snapshot import Missing, Scope, Snapshot
-from kubectl_qos.tui import follower
 from kubectl_qos.tui.screens.base import TitleLine
 from tests.tui.sources import Run, ScriptedSource, demo, running, with_usage, without
 
@@ -139,29 +136,6 @@ async def test_a_refresh_during_a_request_sends_one_more() -> None:
         source.hold.set()
         await pilot.until(lambda: len(pilot.names) == 59)
         assert len(source.requested) == 2
-
-
-async def test_nothing_new_is_shown_while_paused_unless_it_is_requested(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(follower, "BATCH_SECONDS", 0.001)
-    monkeypatch.setattr(follower, "_SHARE_OF_A_CORE", 0)
-    source = ScriptedSource(demo())
-    source.every_seconds = 0.001
-    async with running(source, size=(80, 24), ready=False) as pilot:
-        await pilot.until(lambda: len(source.requested) > 2)
-        await pilot.keys("p")
-        assert "paused" in title(pilot)
-        requested = []
-        for _ in range(4):
-            before = len(source.requested)
-            await pilot.refresh()
-            await pilot.until(lambda before=before: len(source.requested) > before)  # type: ignore[misc]
-            requested.append(len(source.requested))
-        assert requested == [*range(requested[0], requested[0] + 4)], "r requests all the same, once"
-        await pilot.keys("p")
-        assert "paused" not in title(pilot)
-        await pilot.until(lambda: len(source.requested) > requested[-1] + 2)
 
 
 async def test_the_narrower_request_is_remembered_and_shown() -> None:
