@@ -30,7 +30,7 @@ def _open_ui(options: EditOptions) -> int:
     from functools import cache, partial
 
     from kubectl_qos.cli.resources import find_pod, parse_references
-    from kubectl_qos.cli.sources import Past, list_contexts, resolve_source
+    from kubectl_qos.cli.sources import Past, SourceNeeds, list_contexts, resolve_source
     from kubectl_qos.errors import UsageError
 
     references = parse_references(options.target, any_kind=options.source.has_files, hinted="pod")
@@ -46,8 +46,7 @@ def _open_ui(options: EditOptions) -> int:
     from kubectl_qos.tui.start import start
 
     settings = read_settings()
-    resolve = partial(
-        resolve_source,
+    needs = SourceNeeds(
         write_settings=None if options.readonly else settings,
         progress=False,
         refresh_seconds=settings.refresh_seconds,
@@ -62,9 +61,9 @@ def _open_ui(options: EditOptions) -> int:
         return Past(in_context(name))
 
     def open_context(name: str | None) -> Source:
-        return resolve(in_context(name), has_terminal=False).source
+        return resolve_source(in_context(name), replace(needs, has_terminal=False)).source
 
-    resolved = resolve(options.source)
+    resolved = resolve_source(options.source, needs)
     scope, source = resolved.scope, options.source
     if not references and source.namespace is None:
         # The UI is there to browse: the context's own namespace restricts commands only.

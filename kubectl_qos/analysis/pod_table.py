@@ -148,7 +148,7 @@ class RankedNode(msgspec.Struct, frozen=True, gc=False):
     ranked: int
     without_usage: int
     rows: tuple[PodRow, ...]
-    made_from: tuple[object, ...]
+    made_from: tuple[object, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +188,8 @@ def build_rows(
             setup = node.setup if node is not None and same_setup else snapshot.setup(name)
             key = setup.node.memory_capacity_bytes, setup.release
             alike = profiles.setdefault(key, Profiles(*key))
-            new = _rank_node(pods, setup, snapshot.usage, scope, alike, made_from, containers=containers)
+            new = _rank_node(pods, setup, snapshot.usage, scope, alike, containers=containers)
+            new = msgspec.structs.replace(new, made_from=made_from)
             if snapshot.history.containers:
                 new = _with_history(new, snapshot, name)
             if provisional:
@@ -260,7 +261,6 @@ def _rank_node(
     usage: Mapping[PodKey, PodUsage],
     scope: Scope,
     alike: Profiles,
-    made_from: tuple[object, ...],
     *,
     containers: bool,
 ) -> RankedNode:
@@ -282,7 +282,7 @@ def _rank_node(
                 rows.append(pod_row)
     rows.sort(key=kill_order)
     ranked = sum(1 for row in ranking.pods if row.rank is not None)
-    return RankedNode(setup, ranking.basis, ranked, ranking.without_usage, tuple(rows), made_from)
+    return RankedNode(setup, ranking.basis, ranked, ranking.without_usage, tuple(rows))
 
 
 def to_own_limit(row: RankedPod) -> int | None:

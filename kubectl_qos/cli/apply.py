@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.resources import reference
-from kubectl_qos.cli.sources import ResolvedSource, resolve_source
+from kubectl_qos.cli.sources import ResolvedSource, SourceNeeds, resolve_source
 from kubectl_qos.cluster.driver import Driver
 from kubectl_qos.config.history_file import HistoryFile, history_path
 from kubectl_qos.edit.apply import Apply, ConflictError, DryRunResult, Phase, Step
@@ -67,7 +67,8 @@ def resolve_cluster(source: SourceOptions, options: ApplyOptions) -> tuple[Resol
             "confirmation needs a terminal: nothing is applied",
             hint="--yes applies without asking; --dry-run=client and --dry-run=server change nothing",
         )
-    return resolve_source(source, write_settings=None if options.readonly else settings, lives=True), settings
+    needs = SourceNeeds(write_settings=None if options.readonly else settings, lives=True)
+    return resolve_source(source, needs), settings
 
 
 def check_strategy(state: Apply, kind: StrategyKind | None) -> None:

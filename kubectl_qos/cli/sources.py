@@ -6,7 +6,7 @@ Every command imports this module, also for its --help, so it imports slow ones 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
@@ -58,27 +58,36 @@ class ResolvedSource(NamedTuple):
         return EXIT_ERROR if self.failed else 0
 
 
-def resolve_source(
-    options: SourceOptions,
-    names: Iterable[str] = (),
-    *,
-    write_settings: Settings | None = None,
-    progress: bool = True,
-    only_ranking: bool = False,
-    keep_ids: bool = True,
-    refresh_seconds: float | None = None,
-    lives: bool = False,
-    keep_objects: bool = False,
-    has_terminal: bool = True,
-) -> ResolvedSource:
-    """The source and scope of some options, of pods with these `names` alone if there are any.
+@dataclass(frozen=True, slots=True)
+class SourceNeeds:
+    """What a command needs of its source.
 
     Changes are allowed by the person's settings in `write_settings`, unless they forbid them for the context.
     With `only_ranking` there are neither uids nor kubelets' configurations; `keep_ids` are the uids of pods
     and the ids of containers, which kernel logs and cgroup paths have. What cannot be watched is read every
     `refresh_seconds`; a demo that `lives` goes on after its first moment, and can be changed; `keep_objects`
-    is for those of files as they are written. With `has_terminal` credential plugins may ask a person. Raises
-    QosError where the options contradict each other, or there is no such source.
+    is for those of files as they are written. With `has_terminal` credential plugins may ask a person.
+    """
+
+    write_settings: Settings | None = None
+    progress: bool = True
+    only_ranking: bool = False
+    keep_ids: bool = True
+    refresh_seconds: float | None = None
+    lives: bool = False
+    keep_objects: bool = False
+    has_terminal: bool = True
+
+
+PREDICTED: Final = SourceNeeds()
+
+
+def resolve_source(
+    options: SourceOptions, needs: SourceNeeds = PREDICTED, names: Iterable[str] = ()
+) -> ResolvedSource:
+    """The source and scope of some options, of pods with these `names` alone if there are any.
+
+    Raises QosError where the options contradict each other, or there is no such source.
     """
     _require_one_source(options)
     overrides, has_flag = _parse_overrides(options), options.namespace is not None
@@ -86,35 +95,33 @@ def resolve_source(
     if options.at is not None:
         source = _past(options)
     elif options.demo:
-        source = _demo(overrides, write_settings, lives=lives)
+        source = _demo(overrides, needs.write_settings, lives=needs.lives)
     elif options.has_files:
-        files = _files(options, overrides, only_ranking=only_ranking, keep_objects=keep_objects)
+        files = _files(options, overrides, needs)
         scope, failed = build_scope(options, files, names), bool(files.problems) or files.is_refused
         return ResolvedSource(files, scope, files.notes, bool(files.problems), failed, has_flag)
     else:
         from kubectl_qos.cluster.live import LiveSource
         from kubectl_qos.cluster.usage import UsageChoice
 
-        connection = open_connection(options, has_terminal=has_terminal)
-        own = write_settings.for_context(connection.context) if write_settings is not None else None
+        connection, settings = open_connection(options, has_terminal=needs.has_terminal), needs.write_settings
+        own = settings.for_context(connection.context) if settings is not None else None
         source = LiveSource(
             connection,
             may_write=own is not None and not own.readonly,
             usage=UsageChoice(options.usage),
             reader=_usage_reader(options, connection),
-            ids=keep_ids and not only_ranking,
-            configz=not only_ranking,
+            ids=needs.keep_ids and not needs.only_ranking,
+            configz=not needs.only_ranking,
             overrides=overrides,
-            refresh_seconds=refresh_seconds,
-            progress=output.progress() if progress and not options.is_fleet else None,
+            refresh_seconds=needs.refresh_seconds,
+            progress=output.progress() if needs.progress and not options.is_fleet else None,
         )
     scope = build_scope(options, source, names)
     return ResolvedSource(source, scope, has_namespace_flag=has_flag, lasts=not options.demo)
 
 
-def _files(
-    options: SourceOptions, overrides: NodeOverrides, *, only_ranking: bool, keep_objects: bool
-) -> FileSource:
+def _files(options: SourceOptions, overrides: NodeOverrides, needs: SourceNeeds) -> FileSource:
     from kubectl_qos.cluster.files import FileSource
     from kubectl_qos.cluster.inputs import is_bundle
 
@@ -124,16 +131,16 @@ def _files(
             kustomize=options.kustomize,
             recursive=options.recursive,
             overrides=overrides,
-            keep_objects=keep_objects,
+            keep_objects=needs.keep_objects,
         )
     from kubectl_qos.cluster.bundle import BundleSource
 
     return BundleSource(
         options.files[0],
         usage=options.usage != "none",
-        configz=not only_ranking,
+        configz=not needs.only_ranking,
         overrides=overrides,
-        keep_objects=keep_objects,
+        keep_objects=needs.keep_objects,
     )
 
 

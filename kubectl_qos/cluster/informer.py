@@ -35,7 +35,7 @@ PROBE_SECONDS: Final = 6.0
 class Informer:
     """The updates of a scope; where all pods are forbidden, those of the default namespace."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it reads, and how
         self,
         api: KubeApi,
         scope: Scope,

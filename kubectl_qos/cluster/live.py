@@ -52,7 +52,7 @@ class LiveSource(Source):
 
     is_live = True
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a cluster can be read and written with
         self,
         connection: Connection,
         *,

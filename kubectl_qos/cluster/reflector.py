@@ -85,7 +85,7 @@ class Reflector(Generic[T]):
     `time.monotonic`.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - as in client-go
         self,
         client: RestClient,
         path: str,

@@ -58,7 +58,7 @@ class ObjectApi:
     `revision` is the newest resourceVersion, `now` the time of changes (RFC 3339), empty without a clock.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the lists of a cluster
         self,
         *,
         pods: Iterable[Json] = (),

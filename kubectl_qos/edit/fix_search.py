@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
-from typing import Final
+from typing import Final, NamedTuple
 
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, effective_edits
 from kubectl_qos.edit.fixes import (
@@ -154,6 +154,16 @@ def _collect(
     return Fixes(tuple(sorted(collected, key=order_of_fixes)), tuple(unfixed))
 
 
+class _Change(NamedTuple):
+    """Edits of a pod and the least ones that keep the claim, with what is known of the need."""
+
+    pod: Pod
+    edits: Sequence[Edit]
+    minimal: Sequence[Edit]
+    claim: Claim
+    evidence: Evidence
+
+
 class _Search:
     """The search for fixes on one node; with a workload every edit is made to all of its pods, the group."""
 
@@ -269,7 +279,7 @@ class _Search:
                 upper += advice.upper_bound.get(MEMORY, ZERO).value()
         evidence = Evidence(EvidenceKind.RECOMMENDED, target, lower_bytes=lower, upper_bytes=upper)
         after = self._after(death, edits)
-        fix = self._build(FixKind.RECOMMENDED, death, pod, Claim(), (edits, edits), evidence, after)
+        fix = self._build(FixKind.RECOMMENDED, death, _Change(pod, edits, edits, Claim(), evidence), after)
         if fix is not None:
             yield fix
 
@@ -446,7 +456,7 @@ class _Search:
             is_kept = own is not None and claim.is_kept(own)
             if not is_kept or _ends(after, place, to_bytes, death.key, evicts=evicts):
                 continue
-            fix = self._build(FixKind.NEIGHBOUR, death, pod, claim, (edits, minimal), evidence, after)
+            fix = self._build(FixKind.NEIGHBOUR, death, _Change(pod, edits, minimal, claim, evidence), after)
             if fix is not None and fix.kind is FixKind.NEIGHBOUR:
                 yield replace(fix, after=own, sooner=None)
                 return
@@ -489,21 +499,14 @@ class _Search:
         later = same_death(after, death)
         if not claim.is_kept(later) or not self._is_safe(death.key, after):
             return None
-        fix = self._build(kind, death, pod, claim, (edits, minimal), self.evidence(death), after)
+        change = _Change(pod, edits, minimal, claim, self.evidence(death))
+        fix = self._build(kind, death, change, after)
         return None if fix is not None and kind is FixKind.LIMIT and fix.kind is not kind else fix
 
-    def _build(
-        self,
-        kind: FixKind,
-        death: NextDeath,
-        pod: Pod,
-        claim: Claim,
-        changes: tuple[Sequence[Edit], Sequence[Edit]],
-        evidence: Evidence,
-        state: NodeState,
-    ) -> Fix | None:
+    def _build(self, kind: FixKind, death: NextDeath, change: _Change, state: NodeState) -> Fix | None:
         """The fix, its edits and the least ones, unless a server would refuse it."""
-        edits, minimal = (effective_edits(pod, some) for some in changes)
+        pod, claim, evidence = change.pod, change.claim, change.evidence
+        edits, minimal = (effective_edits(pod, edits) for edits in (change.edits, change.minimal))
         seen = preview(pod, edits, self._real.setup, self._real.pods, self._real.usage)
         if seen.refusals or not edits:
             return None

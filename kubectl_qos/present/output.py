@@ -183,7 +183,7 @@ def largest_first(value: float | None) -> float:
     return math.inf if value is None else -value
 
 
-def column(
+def column(  # noqa: PLR0913 - the one declaration of a column
     key: str,
     value: Callable[[RowT], Any],
     help: str = "",  # noqa: A002 - the field's name

@@ -61,24 +61,32 @@ def lines(found: Deaths, width: int, *, headers: bool = True, fits: bool = False
     yield from table(found.rows, shown, headers=headers)
 
 
+class Focus(NamedTuple):
+    """What stands out: the deaths of the pod `mine`; of a node `in_trouble` the next one is a danger."""
+
+    mine: PodKey | None = None
+    in_trouble: bool = False
+
+
+NO_FOCUS: Final = Focus()
+
+
 def timeline(
     deaths: Sequence[NextDeath],
     width: int,
     *,
     head: str = "",
     growth: Growth = NO_GROWTH,
-    in_trouble: bool = False,
+    focus: Focus = NO_FOCUS,
     most: int = LISTED,
-    mine: PodKey | None = None,
 ) -> list[Line]:
     """The lines of the picture: axis, victims, killers, and times where memory is known to grow.
 
     Of the `deaths`, the nearest first, those that do not fit are counted; killers of the whole node come
     first. A `width` of fewer cells than LIST_BELOW gives a list, a line for each of `most` deaths. `head`
-    stands before the axis, with a line for each of the picture. Of a node `in_trouble` the next death is a
-    danger; `mine` is the pod asked about.
+    stands before the axis, with a line for each of the picture.
     """
-    looks = partial(_looks, nearest=deaths[0] if deaths else None, mine=mine, in_trouble=in_trouble)
+    looks = partial(_looks, nearest=deaths[0] if deaths else None, focus=focus)
     if width < LIST_BELOW:
         return list(_list(deaths, looks, width, head, growth, most))
     now = _now_cell(growth)
@@ -144,11 +152,11 @@ class _Looks(NamedTuple):
     name: str
 
 
-def _looks(death: NextDeath, nearest: NextDeath | None, mine: PodKey | None, *, in_trouble: bool) -> _Looks:
-    name = "mine" if mine == death.key else ""
+def _looks(death: NextDeath, nearest: NextDeath | None, focus: Focus) -> _Looks:
+    name = "mine" if focus.mine == death.key else ""
     if death is not nearest:
         return _Looks("mark", "far", name)
-    return _Looks("danger", "danger", "danger") if in_trouble else _Looks("near", "near", name)
+    return _Looks("danger", "danger", "danger") if focus.in_trouble else _Looks("near", "near", name)
 
 
 def _now_cell(growth: Growth) -> _Cell:

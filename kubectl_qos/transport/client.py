@@ -113,7 +113,7 @@ class Connection:
         """When a request that starts now must be over, on the clock of `time.monotonic`; None means never."""
         return None if self._request_seconds is None else time.monotonic() + self._request_seconds
 
-    def request(
+    def request(  # noqa: PLR0913 - an HTTP request
         self,
         method: str,
         path: str,

@@ -85,7 +85,7 @@ class Action:
         return f"{self.verb}({self.argument!r})" if self.argument else self.verb
 
 
-def _action(
+def _action(  # noqa: PLR0913 - the declaration of a key
     verb: str,
     keys: str,
     help: str,  # noqa: A002 - as the field is called

@@ -81,7 +81,7 @@ class QosApp(Shell):
     ALLOW_SELECT = False
     ENABLE_COMMAND_PALETTE = False
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what the shell is made of
         self,
         source: Source,
         scope: Scope,

@@ -21,7 +21,7 @@ from kubectl_qos.present.format import UNKNOWN, binary, count, full_name, mebiby
 from kubectl_qos.present.moments import heading, moment_table, replicas_section, rollout_section
 from kubectl_qos.present.output import ARROW, Section
 from kubectl_qos.present.reasons import CLASSES
-from kubectl_qos.present.timeline import timeline
+from kubectl_qos.present.timeline import Focus, timeline
 from kubectl_qos.present.tree import readable
 from kubectl_qos.tui.widgets.text_view import (
     TextLayout,
@@ -131,7 +131,7 @@ def deaths_layout(deaths: Sequence[DeathsAt], effects: Effects) -> TextLayout:
         if not deaths:
             yield TextLine("unknown: no node, or no memory capacity of it", "muted")
         for head, one in zip(headings, deaths, strict=True):
-            for line in timeline(one.deaths, width, head=head.ljust(column), mine=mine):
+            for line in timeline(one.deaths, width, head=head.ljust(column), focus=Focus(mine)):
                 yield TextLine.of(*((text, _LOOKS.get(look, look)) for text, look in line))
 
     return lambda width: list(layout(width))

@@ -41,7 +41,7 @@ def settings() -> Settings:
     return read_settings(config_file(), allowed)
 
 
-def start(
+def start(  # noqa: PLR0913 - those of the app
     source: Source,
     scope: Scope,
     settings: Settings,

@@ -115,7 +115,7 @@ _ORDERS: Final = {"RANK": "in kill order", "EVICTION": "in eviction order"}
 """How a title calls the order of a column, where it has a name."""
 
 
-def list_title(
+def list_title(  # noqa: PLR0913 - the parts of one line
     view: View,
     shown: int,
     total: int,

@@ -52,7 +52,7 @@ _HEADERS: Final = {
 }
 
 
-async def serve(
+async def serve(  # noqa: PLR0913 - the flags of a command
     arguments: Sequence[str],
     address: str,
     port: int,

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kubectl_qos.cli.options import SourceOptions
-from kubectl_qos.cli.sources import resolve_source
+from kubectl_qos.cli.sources import SourceNeeds, resolve_source
 from kubectl_qos.config.settings import ContextSettings, Settings
 from kubectl_qos.errors import QosError
 from kubectl_qos.transport import ConnectionOptions
@@ -32,7 +32,7 @@ PRODUCTION = Settings(contexts={"prod-*": ContextSettings(readonly=True)})
 def test_who_may_write(tmp_path: Path, settings: Settings | None, context: str, expected: bool) -> None:
     config = write(tmp_path / "config", kubeconfig("https://127.0.0.1:1", context=context))
     options = SourceOptions(ConnectionOptions(kubeconfig=str(config)))
-    source = resolve_source(options, write_settings=settings, progress=False).source
+    source = resolve_source(options, SourceNeeds(write_settings=settings, progress=False)).source
     if expected:
         assert source.writer().context == context
     else:
@@ -42,7 +42,7 @@ def test_who_may_write(tmp_path: Path, settings: Settings | None, context: str, 
 
 @pytest.mark.parametrize(("settings", "expected"), [(None, False), (ANY, True), (NONE, False)])
 def test_the_demo_is_changed_by_the_same_rule(settings: Settings | None, expected: bool) -> None:
-    source = resolve_source(SourceOptions(demo=True), write_settings=settings, lives=True).source
+    source = resolve_source(SourceOptions(demo=True), SourceNeeds(write_settings=settings, lives=True)).source
     if expected:
         assert source.writer().context == "demo"
     else:

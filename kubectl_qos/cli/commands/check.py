@@ -130,7 +130,7 @@ def _run(options: Options) -> int:
         return 0
     if source.is_fleet:
         return _run_fleet(source, settings_of, options)
-    resolved = sources.resolve_source(source.without_usage(), keep_objects=True)
+    resolved = sources.resolve_source(source.without_usage(), sources.SourceNeeds(keep_objects=True))
     report, notes = _check(resolved, settings_of, options)
     _print(report, options.output, notes)
     resolved.print_notes()

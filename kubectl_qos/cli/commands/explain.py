@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from kubectl_qos.cli import output, resources
 from kubectl_qos.cli.flags import add_at, add_output, add_target
 from kubectl_qos.cli.resources import Reference, find_pod, parse_references, reference, require_places
-from kubectl_qos.cli.sources import ResolvedSource, resolve_source
+from kubectl_qos.cli.sources import ResolvedSource, SourceNeeds, resolve_source
 from kubectl_qos.errors import InputError, QosError, UsageError
 
 if TYPE_CHECKING:
@@ -56,7 +56,8 @@ def run(options: Options) -> int:
             hint="kubectl qos explain pod/web-0, or kubectl qos explain -f pod.yaml",
         )
     # Only the demo that lives has workloads.
-    resolved = resolve_source(options.source, lives=any(target.kind != "Pod" for target in references))
+    needs = SourceNeeds(lives=any(target.kind != "Pod" for target in references))
+    resolved = resolve_source(options.source, needs)
     explanations, at, missing = _explain(resolved, references, options)
     if options.output is not None:
         from kubectl_qos.present.values.pods import explanation_values

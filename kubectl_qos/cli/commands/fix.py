@@ -151,7 +151,7 @@ def run(options: Options) -> int:
         resolved, settings = resolve_cluster(like_set.source, options.apply)
         shell = ApplyShell(resolved, options.apply, settings, options.output)
     else:
-        resolved = sources.resolve_source(like_set.source, lives=True)
+        resolved = sources.resolve_source(like_set.source, sources.SourceNeeds(lives=True))
     answer, snapshot = _find(reference, node, resolved, options)
     if options.number is None and (options.output != "patch" or not isinstance(answer, FixList)):
         _print(answer, snapshot, options)
@@ -173,7 +173,9 @@ def run(options: Options) -> int:
             StrategyKind.TEMPLATE: "template",
         }
         like_set = replace(like_set, by=by.get(fix.strategy))
-    set_command.change(pod, fix.edits, snapshot, resolved, shell, like_set, EditRequest((), (), False))
+    request = EditRequest((), (), False)
+    planned = set_command.PlannedEdits(pod, fix.edits, snapshot, resolved, request)
+    set_command.change(planned, shell, like_set)
     return resolved.print_notes()
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kubectl_qos.cli import output, resources, sources
 from kubectl_qos.cli.flags import (
@@ -168,7 +168,7 @@ def _set(options: Options) -> tuple[bool, bool]:
         snapshot = resolved.source.snapshot(_scope(references, resolved, options))
     else:
         try:
-            resolved = sources.resolve_source(options.source, lives=True)
+            resolved = sources.resolve_source(options.source, sources.SourceNeeds(lives=True))
             snapshot = resolved.source.snapshot(_scope(references, resolved, options))
         except QosError as error:
             if options.write and options.source.is_cluster and not isinstance(error, ApiError):
@@ -178,25 +178,28 @@ def _set(options: Options) -> tuple[bool, bool]:
             raise
     pod = _find_one(references, snapshot, resolved)
     edits = set_edits.build_edits(request, pod, snapshot)
-    changes = change(pod, edits, snapshot, resolved, shell, options, request)
+    changes = change(PlannedEdits(pod, edits, snapshot, resolved, request), shell, options)
     return changes, resolved.unreadable
 
 
-def change(
-    pod: Pod,
-    edits: Sequence[Edit],
-    snapshot: Snapshot,
-    resolved: sources.ResolvedSource,
-    shell: ApplyShell | None,
-    options: Options,
-    request: EditRequest,
-) -> bool:
+class PlannedEdits(NamedTuple):
+    """Edits of a pod or workload in a snapshot of its source, and the request that they are of."""
+
+    pod: Pod
+    edits: Sequence[Edit]
+    snapshot: Snapshot
+    resolved: sources.ResolvedSource
+    request: EditRequest
+
+
+def change(planned_edits: PlannedEdits, shell: ApplyShell | None, options: Options) -> bool:
     """Print what edits do, then apply them with a shell; whether something changes. Raises QosError."""
     from kubectl_qos.cli import set_edits
     from kubectl_qos.edit.apply import Apply
     from kubectl_qos.edit.preview import StrategyKind
     from kubectl_qos.edit.replicas import recreate_all
 
+    pod, edits, snapshot, resolved, request = planned_edits
     # In place unless --by says otherwise: a template has other pods too.
     planned = replace(Apply.of(pod, edits, snapshot), wanted=options.strategy or StrategyKind.IN_PLACE)
     effects = planned.preview

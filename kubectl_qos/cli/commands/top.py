@@ -145,9 +145,8 @@ def _resolve(
         source = source.on_node(names[0])
     # Pods of a workload have other names.
     pod_names = () if _workloads(references) and not source.selector else names
-    return command, sources.resolve_source(
-        source, pod_names, only_ranking=command.only_ranking, lives=options.table.watch
-    )
+    needs = sources.SourceNeeds(only_ranking=command.only_ranking, lives=options.table.watch)
+    return command, sources.resolve_source(source, needs, pod_names)
 
 
 def _read(

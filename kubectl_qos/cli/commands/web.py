@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_switch
-from kubectl_qos.cli.sources import resolve_source
+from kubectl_qos.cli.sources import SourceNeeds, resolve_source
 from kubectl_qos.errors import QosError, UsageError
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def run(options: Options) -> int:
     if find_spec("textual_serve") is None:
         raise QosError("kubectl qos web needs textual-serve; pip install 'kubectl-qos[web]' brings it")
     # Wrong flags are an error here, and a credential plugin may ask the person who starts the server.
-    output.notes(resolve_source(options.source, progress=False).notes)
+    output.notes(resolve_source(options.source, SourceNeeds(progress=False)).notes)
     if options.verbosity:
         from kubectl_qos.config import state_dir
 

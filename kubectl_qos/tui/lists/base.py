@@ -103,7 +103,7 @@ class ListDefinition(ABC, Generic[RowT]):
     def build(self, view_model: ViewModel, view: View, before: ListRows | None) -> ListRows:
         """The rows of a view; `before` are those of the same view from an older view model."""
 
-    def layout(
+    def layout(  # noqa: PLR0913 - what a table is laid out by
         self,
         view: View,
         chosen: Sequence[str] | None,

@@ -9,7 +9,7 @@ from textual.content import Content
 from textual.geometry import Size
 from textual.widget import Widget
 
-from kubectl_qos.present.timeline import LISTED, Line, timeline
+from kubectl_qos.present.timeline import LISTED, Focus, Line, timeline
 from kubectl_qos.qos.simulation.next_death import NextDeath
 from kubectl_qos.qos.simulation.node_state import NO_GROWTH, Growth
 
@@ -68,7 +68,8 @@ class Timeline(Widget):
         """The lines for a width."""
         if self._drawn[0] != width:
             deaths, head, growth, in_trouble = self._shown
-            drawn = timeline(deaths, width, head=head, growth=growth, in_trouble=in_trouble, most=self._most)
+            focus = Focus(in_trouble=in_trouble)
+            drawn = timeline(deaths, width, head=head, growth=growth, focus=focus, most=self._most)
             self._drawn = width, drawn if deaths else []
         return self._drawn[1]
 
