@@ -1,4 +1,4 @@
-"""Every action of the UI with its keys and words: the source of footer, help, palette and docs/ui.md.
+"""Every action of the UI with its keys and words: the source of footer, help, palette and docs/keys.md.
 
 An action `group.verb` is the method `action_verb` of the class that binds the group. What the methods do is
 in the screens and widgets.

@@ -23,7 +23,10 @@ DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 ALL_PAGES = [*PAGES, *sorted(ROOT.glob("*.md"))]
 BUILT_SITE = ROOT / "build" / "site"
-RULES = (ROOT / "docs" / "rules.md").read_text()
+RULE_PAGES = [DOCS / "rules.md", *sorted(DOCS.glob("rules-*.md"))]
+RULES = "\n".join(page.read_text(encoding="utf-8") for page in RULE_PAGES)
+LONG_BY_NATURE = {"keys.md"}
+MOST_WORDS = 2500
 LINK = re.compile(r"\]\((?P<target>[^)#\s]+)?(?:#(?P<anchor>[^)\s]+))?\)")
 URL = re.compile(r"https?://[^\s)>\]`'\"]+")
 REPOSITORY = "https://github.com/kubectl-qos/kubectl-qos"
@@ -59,6 +62,8 @@ def test_every_example_gives_what_it_shows() -> None:
     report: list[str] = []
     for page in PAGES:
         source = python_lines(page.read_text())
+        if page in RULE_PAGES[1:]:  # they use the node and functions of the first
+            source = python_lines(RULES.partition("## QoS class")[0]) + source
         example = doctest.DocTestParser().get_doctest(source, {}, page.name, str(page), 0)
         doctest.DocTestRunner(verbose=False).run(example, out=report.append)
     assert "".join(report) == ""
@@ -114,6 +119,19 @@ def anchors(text: str) -> set[str]:
     """The anchors that GitHub makes of a page's headings, and the site of those down to the fourth level."""
     headings = re.findall(r"^#{1,4} (.*)$", prose(text), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_no_page_is_too_long_to_read() -> None:
+    words = {page.name: len(page.read_text(encoding="utf-8").split()) for page in PAGES}
+    assert {name for name, count in words.items() if count > MOST_WORDS} <= LONG_BY_NATURE
+
+
+def test_every_page_with_commands_says_what_they_need() -> None:
+    navigation = (DOCS / "index.md").read_text(encoding="utf-8").partition(":caption: Commands\n\n")[2]
+    names = re.findall(r"^[^<`\n]+<([\w-]+)>$", navigation.partition("```")[0], re.MULTILINE)
+    assert len(names) > 20
+    for name in {"runbook", "start", *names} - {"keys", "reference", "output"}:
+        assert "\nNeeds: " in (DOCS / f"{name}.md").read_text(encoding="utf-8")[:200], name
 
 
 def test_every_link_leads_somewhere() -> None:

@@ -61,11 +61,13 @@ class Stage:
 
     def run(self, command: str) -> tuple[int, str]:
         """The exit code and all that is printed; of a command that cannot run, that the parser takes it."""
-        line, _, target = command.partition(" > ")
+        hides_errors = " 2> /dev/null" in command
+        line, _, target = command.replace(" 2> /dev/null", "").partition(" > ")
         *before, line = line.split(" | ")
-        tail = ""
-        if re.fullmatch(r"(head|tail) -n \d+|grep \S+", line):
-            tail, line = line, before.pop()
+        filters: list[str] = []
+        while re.fullmatch(r"(head|tail) -n [+]?\d+|grep \S+", line):
+            filters.insert(0, line)
+            line = before.pop()
         words = our_words(line)
         if words is None:
             check_that_it_is_known(command)
@@ -82,7 +84,9 @@ class Stage:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(out, encoding="utf-8")
             out = ""
-        return code, filtered(out, tail) + err
+        for program in filters:
+            out = filtered(out, program)
+        return code, out + ("" if hides_errors else err)
 
     def _placed(self, words: list[str]) -> list[str]:
         """With the demo in place of a cluster, and the recorded node in place of this machine."""
@@ -145,14 +149,14 @@ def check_that_it_is_known(command: str) -> None:
     assert any(re.fullmatch(pattern, command) for pattern in NOT_OURS), f"unknown kind of line: {command}"
 
 
-def filtered(text: str, tail: str) -> str:
+def filtered(text: str, command: str) -> str:
     """As head, tail or grep would let it through."""
-    if not tail:
-        return text
     lines = text.splitlines(keepends=True)
-    program, *_, last = tail.split()
+    program, *_, last = command.split()
     if program == "grep":
         return "".join(line for line in lines if last in line)
+    if last.startswith("+"):
+        return "".join(lines[int(last) - 1 :])
     return "".join(lines[: int(last)] if program == "head" else lines[-int(last) :])
 
 

@@ -109,7 +109,7 @@ spec:
           limits:
             memory: 2Gi   # as measured in May
 """
-PAGE = Path(__file__).parents[2] / "docs" / "fix.md"
+PAGE = Path(__file__).parents[2] / "docs" / "write-back.md"
 
 
 @pytest.fixture

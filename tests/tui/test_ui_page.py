@@ -1,4 +1,4 @@
-"""docs/ui.md says what the UI does."""
+"""docs/ui.md and docs/keys.md say what the UI does."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 def test_the_table_of_keys_is_the_one_of_the_program() -> None:
-    text = (DOCS / "ui.md").read_text(encoding="utf-8")
-    assert runpy.run_path(str(DOCS / "make_keys.py"))["page"](text) == text, "make pictures renews it"
+    text = (DOCS / "keys.md").read_text(encoding="utf-8")
+    assert runpy.run_path(str(DOCS / "make_keys.py"))["page"]() == text, "make pictures renews it"
 
 
 def test_the_filters_of_the_page_are_filters() -> None:
