@@ -327,10 +327,11 @@ class Reflector(Generic[T]):
             for line in self._lines(response):
                 event = decode_body(_event, line, self._path)
                 if event.type == "ERROR":
-                    if self._failures:
+                    error = status_error(bytes(event.object))
+                    if self._failures and error.status != HTTPStatus.GONE:
                         # The same error at the same revision: a list may get past it.
                         self._relist()
-                    raise status_error(bytes(event.object))
+                    raise error
                 if event.type not in _EVENT_TYPES:
                     raise decode_error(self._path, ValueError(f"got invalid watch event type: {event.type}"))
                 yield event.type, event.object

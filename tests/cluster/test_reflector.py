@@ -206,8 +206,8 @@ def test_retry_after_is_obeyed(follow: Follow) -> None:
 
 
 def test_a_refresh_retries_at_once(follow: Follow, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reflector, "FIRST_RETRY_SECONDS", 60.0)
-    monkeypatch.setattr(reflector, "MAX_RETRY_SECONDS", 60.0)
+    monkeypatch.setattr(reflector, "FIRST_RETRY_SECONDS", 600.0)
+    monkeypatch.setattr(reflector, "MAX_RETRY_SECONDS", 600.0)
     objects = cluster("a")
     followed, _ = follow(objects)
     followed.until(has("a"))
@@ -230,7 +230,7 @@ def test_what_may_not_be_watched_is_polled(follow: Follow, monkeypatch: pytest.M
     followed.until(has("a", "b"))
     del objects.faults[f"watch {PODS}"]
     followed.until(lambda update: has("a", "b")(update) and missing(update) == [])
-    monkeypatch.setattr("kubectl_qos.cluster.informer.POLL_SECONDS", 60.0)
+    monkeypatch.setattr("kubectl_qos.cluster.informer.POLL_SECONDS", 600.0)
     objects.put(pod("c"))
     followed.until(has("a", "b", "c"))
 
@@ -241,9 +241,9 @@ def test_what_is_polled_is_polled_every_refresh_seconds(follow: Follow) -> None:
     followed, _ = follow(objects, refresh_seconds=1.0)
     followed.until(has("a"))
     objects.put(pod("b"))
-    followed.until(has("a", "b"), seconds=8)
+    followed.until(has("a", "b"))
     objects.put(pod("c"))
-    found = held(followed.until(has("a", "b", "c"), seconds=8)).missing
+    found = held(followed.until(has("a", "b", "c"))).missing
     assert [one.remedy for one in found if one.what == "the watch of pods"] == [
         "grant watch on pods; until then they are listed every 1 s"
     ]
@@ -335,13 +335,37 @@ def test_what_is_too_old_is_listed_again_at_once(follow: Follow, monkeypatch: py
 
     objects.on_watch = expire
     followed, server = follow(objects)
-    monkeypatch.setattr(reflector, "FIRST_RETRY_SECONDS", 60.0)
-    monkeypatch.setattr(reflector, "MAX_RETRY_SECONDS", 60.0)
+    monkeypatch.setattr(reflector, "FIRST_RETRY_SECONDS", 600.0)
+    monkeypatch.setattr(reflector, "MAX_RETRY_SECONDS", 600.0)
     followed.until(has("a"))
     wait_for(lambda: len(queries(server, watch=False)) == 2)
     objects.put(pod("b"))
     followed.until(has("a", "b"))
     assert {update.health.error for update in followed.updates} == {None}
+
+
+def test_what_is_too_old_after_failed_connections_is_listed_again_at_once(
+    follow: Follow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    objects = cluster("a", streams=False)
+    followed, server = follow(objects)
+    followed.until(has("a"))
+    answers = iter([Answer(hangs_up=True), Answer(hangs_up=True), Answer(chunks=[TOO_OLD_EVENT])])
+
+    def fail_then_expire(_: Request) -> Answer | None:
+        answer = next(answers, None)
+        if answer is not None and answer.chunks is not None:
+            monkeypatch.setattr(reflector, "FIRST_RETRY_SECONDS", 600.0)
+            monkeypatch.setattr(reflector, "MAX_RETRY_SECONDS", 600.0)
+        return answer
+
+    objects.faults[f"watch {PODS}"] = fail_then_expire
+    objects.put(pod("b"))
+    objects.end_watches(abruptly=True)
+    followed.ever(fails())
+    wait_for(lambda: len(queries(server, watch=False)) == 2)
+    objects.put(pod("c"))
+    followed.until(has("a", "b", "c"))
 
 
 def test_lists_that_are_always_too_old_come_less_and_less(
@@ -368,7 +392,7 @@ def test_a_watch_is_live_with_its_first_event_and_not_before(
     objects = cluster("a", streams=False)
     followed, _ = follow(objects)
     followed.until(has("a"))
-    monkeypatch.setattr(reflector, "ACCEPTED_SECONDS", 60.0)
+    monkeypatch.setattr(reflector, "ACCEPTED_SECONDS", 600.0)
     objects.faults[f"watch {PODS}"] = Answer(hangs_up=True)
     objects.end_watches(abruptly=True)
     followed.until(fails())
@@ -393,8 +417,8 @@ def test_a_server_that_is_ready_again_is_requested_at_once(
     objects = cluster("a")
     followed, _ = follow(objects)
     followed.until(has("a"))
-    monkeypatch.setattr(reflector, "FIRST_RETRY_SECONDS", 60.0)
-    monkeypatch.setattr(reflector, "MAX_RETRY_SECONDS", 60.0)
+    monkeypatch.setattr(reflector, "FIRST_RETRY_SECONDS", 600.0)
+    monkeypatch.setattr(reflector, "MAX_RETRY_SECONDS", 600.0)
     monkeypatch.setattr(informer, "PROBE_SECONDS", 0.2)
     requested = threading.Event()
 
