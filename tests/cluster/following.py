@@ -43,11 +43,11 @@ class Followed:
         while (update := self.stream.next()) is not None:
             self.updates.append(update)
 
-    def until(self, condition: Callable[[Update], bool], seconds: float = 10) -> Update:
+    def until(self, condition: Callable[[Update], bool], seconds: float = 60) -> Update:
         """Wait for a last update that meets a condition."""
         return self._wait(lambda: self.updates[-1:], condition, seconds)
 
-    def ever(self, condition: Callable[[Update], bool], seconds: float = 10) -> Update:
+    def ever(self, condition: Callable[[Update], bool], seconds: float = 60) -> Update:
         """Wait until some update has met a condition."""
         return self._wait(lambda: list(self.updates), condition, seconds)
 
@@ -138,7 +138,7 @@ def fails(sentence: str = "") -> Callable[[Update], bool]:
     return lambda update: update.health.error is not None and sentence in {"", str(update.health.error)}
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 10, state: Callable[[], str] = str) -> None:
+def wait_for(condition: Callable[[], bool], seconds: float = 60, state: Callable[[], str] = str) -> None:
     """Wait until a condition is met; the failure shows the state."""
     end = time.monotonic() + seconds
     while not condition():

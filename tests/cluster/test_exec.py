@@ -215,12 +215,12 @@ def test_servers_that_break_the_rules(execute: Execute, frames: list[bytes], mes
 
 
 def test_a_server_that_hangs_is_left(execute: Execute, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exec_module, "SECONDS", 0.3)
+    monkeypatch.setattr(exec_module, "SECONDS", 1.0)
     done = threading.Event()
     started = time.monotonic()
-    with pytest.raises(KubeletUnreachable, match=r"no answer within 0\.3 s: the API server was reached"):
-        execute(lambda request: switched(request, lambda *_: done.wait(20)))
-    assert time.monotonic() - started < 5
+    with pytest.raises(KubeletUnreachable, match=r"no answer within 1 s: the API server was reached"):
+        execute(lambda request: switched(request, lambda *_: done.wait(60)))
+    assert time.monotonic() - started < 30
     done.set()
 
 
@@ -235,18 +235,18 @@ def test_a_server_that_trickles_is_left(execute: Execute, monkeypatch: pytest.Mo
     started = time.monotonic()
     with pytest.raises(KubeletUnreachable, match="no answer within"):
         execute(lambda request: switched(request, talk))
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 30
 
 
 def test_the_request_timeout_counts(serve: Serve, tmp_path: Path) -> None:
     done = threading.Event()
-    server = serve(lambda request: switched(request, lambda *_: done.wait(20)))
+    server = serve(lambda request: switched(request, lambda *_: done.wait(60)))
     config = write(tmp_path / "kubeconfig", kubeconfig(server))
-    connection = connect(ConnectionOptions(kubeconfig=str(config), request_timeout="500ms"))
+    connection = connect(ConnectionOptions(kubeconfig=str(config), request_timeout="1500ms"))
     started = time.monotonic()
-    with pytest.raises(KubeletUnreachable, match=r"no answer within 0\.5 s"):
+    with pytest.raises(KubeletUnreachable, match=r"no answer within 1\.5 s"):
         read_container(connection, "shop", "web-0", "app")
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 30
     done.set()
 
 
@@ -265,8 +265,8 @@ def test_an_api_server_that_waits_for_a_kubelet_was_reached(
     serve: Serve, connect_to: ConnectTo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It sends no headers before the kubelet has answered it."""
-    monkeypatch.setattr(exec_module, "SECONDS", 0.1)
-    server = serve(lambda request: replace(switched(request, ended(TEXT)), delay_seconds=0.5))
+    monkeypatch.setattr(exec_module, "SECONDS", 1.0)
+    server = serve(lambda request: replace(switched(request, ended(TEXT)), delay_seconds=20))
     with pytest.raises(KubeletUnreachable) as raised:
         read_container(connect_to(server), "shop", "web-0", "app")
     assert "Unable to connect to the server" not in str(raised.value)

@@ -88,14 +88,15 @@ def test_without_the_right_one_kubelet_is_tried_and_nothing_reported(
         Answer(200, b'{"kubeletconfig": {"cgroupDriver": "other"}}'),
         Answer(200, b'{"kubeletconfig": {"qosReserved": {"memory": "half"}}}'),
         Answer(200, b"no json"),
-        Answer(200, json.dumps(recorded_configz(cgroupDriver="cgroupfs")).encode(), delay_seconds=1.0),
+        Answer(200, json.dumps(recorded_configz(cgroupDriver="cgroupfs")).encode(), delay_seconds=20),
     ],
     ids=["unreachable", "unknown driver", "wrong number", "no json", "too late"],
 )
 def test_a_kubelet_that_does_not_answer_is_assumed(
     serve: Serve, connect_to: ConnectTo, answer: Answer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kubectl_qos.cluster.live.CONFIGZ_SECONDS", 0.3)
+    if answer.delay_seconds:
+        monkeypatch.setattr("kubectl_qos.cluster.live.CONFIGZ_SECONDS", 0.3)
     objects = cluster_of(2)
     objects.faults[path_of("worker-1")] = answer
     objects.others[path_of("worker-2")] = recorded_configz(cgroupDriver="cgroupfs")

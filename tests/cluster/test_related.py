@@ -232,7 +232,7 @@ def test_owners_that_own_each_other_end(around: Around) -> None:
 
 @pytest.mark.parametrize(
     "answer",
-    [Answer(200, b"<html>"), Answer(hangs_up=True), Answer(500), Answer(429, headers={"Retry-After": "9"})],
+    [Answer(200, b"<html>"), Answer(hangs_up=True), Answer(500), Answer(429, headers={"Retry-After": "99"})],
 )
 def test_odd_answers_are_missing(around: Around, answer: Answer) -> None:
     server = chain()
@@ -245,11 +245,11 @@ def test_odd_answers_are_missing(around: Around, answer: Answer) -> None:
         "the list of LimitRanges in the namespace shop",
     ]
     assert all(one.why for one in found.missing)
-    assert time.monotonic() - started < 4
+    assert time.monotonic() - started < 50
 
 
 def test_a_server_that_is_slow_holds_nothing_up(around: Around, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kubectl_qos.cluster.related.SECONDS", 0.5)
+    monkeypatch.setattr("kubectl_qos.cluster.related.SECONDS", 2.0)
     server = chain()
     slow = (
         f"{NAMESPACE}/limitranges",
@@ -261,13 +261,13 @@ def test_a_server_that_is_slow_holds_nothing_up(around: Around, monkeypatch: pyt
 
     def wait(_: Request) -> Answer:
         arrived.append(time.monotonic())
-        return Answer(200, delay_seconds=3)
+        return Answer(200, delay_seconds=30)
 
     for path in slow:
         server.faults[path] = wait
     started = time.monotonic()
     found = around(server)
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 20
     assert [owner.kind for owner in found.owners] == ["ReplicaSet"]
     assert [one.what for one in found.missing] == [
         "the owner deployment/web",
@@ -276,10 +276,10 @@ def test_a_server_that_is_slow_holds_nothing_up(around: Around, monkeypatch: pyt
         "the list of VerticalPodAutoscalers in the namespace shop",
     ]
     assert {one.why for one in found.missing} == {
-        "the server did not answer within 0.5 seconds",
+        "the server did not answer within 2 seconds",
         "the server did not answer in time",
     }
-    assert max(arrived) - min(arrived) < 0.5
+    assert max(arrived) - min(arrived) < 2, "they do not wait for one another"
 
 
 def test_files_have_what_is_in_them(tmp_path: Path) -> None:

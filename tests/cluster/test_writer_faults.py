@@ -272,10 +272,10 @@ def test_credentials_that_cannot_be_had_any_more(stage: Stage, monkeypatch: pyte
 def test_a_server_that_falls_silent(serve: Serve, tmp_path: Any) -> None:
     server = serving()
     path = write(tmp_path / "config", kubeconfig(serve(server)))
-    writer = Writer(connect(ConnectionOptions(kubeconfig=str(path), request_timeout="1s")))
+    writer = Writer(connect(ConnectionOptions(kubeconfig=str(path), request_timeout="2s")))
     dry_run_result = writer.dry_run(deployment_request(server))
     history = History()
-    server.fault = once(Fault(applies=False, answer=Answer(delay_seconds=2.5)))
+    server.fault = once(Fault(applies=False, answer=Answer(delay_seconds=20)))
     with pytest.raises(UnknownOutcome, match=r"Client.Timeout exceeded.*nothing has changed there so far"):
         writer.apply(dry_run_result, history)
     assert history.states == [EntryState.SENT, EntryState.UNKNOWN]
