@@ -22,7 +22,7 @@ from kubectl_qos.edit.fixes import (
     memory_value,
     order_of_fixes,
 )
-from kubectl_qos.edit.kubelet_settings import KubeletFix
+from kubectl_qos.edit.kubelet_settings import KubeletFix, evicts_first
 from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kinds import Workload, find_workload
@@ -32,6 +32,7 @@ from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage
 from kubectl_qos.qos.killers import KILLERS, Killer
+from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.evidence import kubelet_kill
 from kubectl_qos.qos.qos_class import QosClass
 
@@ -225,3 +226,21 @@ def of_template(found: FixList, template: Pod) -> FixList:
         return found
     absent = tuple(sorted(set().union(*owners)))
     return replace(found, fixes=kept, absent=absent, left_out=len(found.fixes) - len(kept))
+
+
+def missed_kill(model: NodeModel, growth_bytes: int, kills: Iterable[Kill]) -> Kill | None:
+    """The kill by the kernel that a node's kubelet was too late for, None where its threshold is enough.
+
+    Raises InputError where no threshold is.
+    """
+    name = model.setup.node.name
+    for kill in () if growth_bytes else kills:
+        killer = kill.diagnosis.killer
+        if kill.node == name and killer is not None and killer.is_kernel and killer.picks_among_pods:
+            return kill
+    if evicts_first(model, growth_bytes):
+        return None
+    raise InputError(
+        f"no threshold lets the kubelet of {name} evict before the kernel kills",
+        hint="nothing there can be evicted, or memory grows by more than the node has before it looks again",
+    )

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kubectl_qos.analysis.pod_table import PodRow, PodRows, build_rows
 from kubectl_qos.k8s.allocation import is_resizing
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import PodsByNode, Scope, Snapshot
 from kubectl_qos.k8s.usage import PodUsage, Pressure, Sampled
+from kubectl_qos.qos.oom_score import Kernel, kernel_formula
 from kubectl_qos.qos.prediction import Prediction, predict_running
 
 if TYPE_CHECKING:
@@ -26,7 +27,8 @@ class PodFacts:
 
     `rows` are all of these nodes, `pressure` that of the pod and of the node, as known. `resize` are the
     effects of its spec, which an unfinished resize has still to take, None without one. `tmpfs` is what its
-    volumes of medium Memory hold, `events` are memory.events of its containers.
+    volumes of medium Memory hold, `events` are memory.events of its containers, `score` are the parts of its
+    score, None where one of them is unknown.
     """
 
     prediction: Prediction
@@ -39,6 +41,7 @@ class PodFacts:
     tmpfs: Mapping[str, int]
     resize: Effects | None
     events: Mapping[str, Mapping[str, int]]
+    score: ScoreParts | None
 
 
 def pod_facts(
@@ -65,9 +68,10 @@ def pod_facts(
         (volume.name, volume.empty_dir.medium) for volume in pod.spec.volumes or () if volume.empty_dir
     )
     in_memory = [name for name, medium in with_medium if medium == "Memory" and name in volumes]
+    row = next((row for row in rows.rows if row.pod.metadata == pod.metadata), None)
     return PodFacts(
         prediction=_on_nodes(pod, nodes, snapshot),
-        row=next((row for row in rows.rows if row.pod.metadata == pod.metadata), None),
+        row=row,
         rows=rows,
         nodes=nodes,
         replicas=[row for row in rows.rows if row.key[:2] in keys and row.pod.kind == "Pod"],
@@ -76,6 +80,7 @@ def pod_facts(
         tmpfs={name: volumes[name] for name in in_memory},
         resize=_resize_effects(pod, neighbours[nodes[0]], snapshot),
         events=events,
+        score=score_parts(row, snapshot),
     )
 
 
@@ -111,3 +116,37 @@ def _resize_effects(pod: Pod, neighbours: Sequence[Pod], snapshot: Snapshot) -> 
     from kubectl_qos.edit.preview import preview
 
     return preview(pod, (), snapshot.setup(pod.node_name), neighbours, snapshot.usage).effects
+
+
+class ScoreParts(NamedTuple):
+    """The oom_score of the container that is killed first, in parts that add up to it.
+
+    `base` is what every process has, `adj` what class and request add or take, `usage` what its memory adds,
+    each in points of 2000, not in bytes.
+    """
+
+    container: str
+    base: int
+    adj: int
+    usage: int
+    score: int
+
+
+_BASE: Final = 667
+"""oom_score of a process that uses nothing and has oom_score_adj 0, of 2000 (`proc_oom_score`)."""
+MOST_SCORE: Final = 2000
+
+
+def score_parts(row: PodRow | None, snapshot: Snapshot) -> ScoreParts | None:
+    """The parts of a pod's score; None where one of them is unknown."""
+    if row is None or row.score is None or row.adj is None:
+        return None
+    node = snapshot.setup(row.node).node
+    usage = snapshot.usage.get(row.key[:2])
+    used = usage.of(row.worst) if usage is not None else None
+    if used is None or node.memory_capacity_bytes is None:
+        return None
+    base, adj = 0, row.adj
+    if kernel_formula(node.kernel) is Kernel.SIGNED:
+        base, adj = _BASE, round(row.adj * 2 / 3)
+    return ScoreParts(row.worst, base, adj, row.score - base - adj, row.score)

@@ -1,16 +1,15 @@
-"""Containers that restart at a memory limit in words: what their statuses and samples do not show."""
+"""Containers that restart at a memory limit in words; which those are is in analysis/crash_loops.py."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Final
 
-from kubectl_qos.edit.fixes import limit_in_force, was_killed_since_resize
+from kubectl_qos.analysis.crash_loops import limit_in_loop, limit_with_hidden_kill, missed_peak
 from kubectl_qos.k8s.objects import ContainerStatus, Pod
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.present.format import count, escape, first_few, full_name, in_mi
-from kubectl_qos.qos.kills.evidence import SIGKILLED
 from kubectl_qos.qos.restart import oom_loops, refused_start
 
 SUPERVISOR: Final = (
@@ -20,17 +19,13 @@ SUPERVISOR: Final = (
 )
 _MOST: Final = 5
 """A cluster may have hundreds of them."""
-_MISSED: Final = 0.9
-"""Samples below this part of a limit at which the container was killed have missed its peak."""
 
 
 def hidden_kill(pod: Pod, status: ContainerStatus, release: Release) -> str:
     """Say that the end of a container that restarts at a limit can hide an OOM kill, else return ""."""
-    limit, ends = limit_in_force(pod, status.name, release), status.ends
-    is_failing = bool(status.restart_count and limit and ends and ends[0].exit_code)
-    if not is_failing or status.was_oom_killed or ends[0].exit_code == SIGKILLED:
+    if not (limit := limit_with_hidden_kill(pod, status, release)):
         return ""
-    code = ends[0].exit_code
+    code = status.ends[0].exit_code
     return f"exit code {code} does not rule out an OOM kill at its limit of {in_mi(limit)}: {SUPERVISOR}"
 
 
@@ -40,20 +35,16 @@ def hidden_note(snapshot: Snapshot, pods: Iterable[Pod]) -> Iterator[str]:
         f"{full_name(pod.namespace, pod.name)}:{escape(status.name)}"
         for pod in pods
         for status in pod.status.every_container
-        if hidden_kill(pod, status, snapshot.setup(pod.node_name).release)
+        if limit_with_hidden_kill(pod, status, snapshot.setup(pod.node_name).release)
     ]
     if names:
         yield f"{first_few(names)} restart at a memory limit and show no OOM kill: {SUPERVISOR}"
 
 
-def missed_peak(pod: Pod, name: str, usage: PodUsage | None, release: Release) -> str:
+def peak_text(pod: Pod, status: ContainerStatus, usage: PodUsage | None, release: Release) -> str:
     """Say that samples of a running container miss a peak: it was OOMKilled at this limit; else return ""."""
-    limit, used = limit_in_force(pod, name, release), usage.of(name) if usage is not None else None
-    status = next((status for status in pod.status.every_container if status.name == name), None)
-    if status is None or used is None or not limit or not status.has_processes:
-        return ""
-    share = used.working_set_bytes / limit
-    if share >= _MISSED or not was_killed_since_resize(pod, name):
+    share = missed_peak(pod, status, usage, release)
+    if share is None:
         return ""
     times = count(status.restart_count, "restart")
     return (
@@ -79,10 +70,9 @@ def loop_notes(
 
 
 def _loop_text(pod: Pod, status: ContainerStatus, usage: Mapping[PodKey, PodUsage], release: Release) -> str:
-    waiting = status.state.waiting if status.state is not None else None
-    limit = limit_in_force(pod, status.name, release)
-    if not limit or waiting is None or not (status.restart_count or refused_start(status)):
-        peak = missed_peak(pod, status.name, usage.get((pod.namespace, pod.name)), release)
+    limit, waiting = limit_in_loop(pod, status, release), status.state and status.state.waiting
+    if not limit or not waiting:
+        peak = peak_text(pod, status, usage.get((pod.namespace, pod.name)), release)
         return f"used {peak}" if peak else ""
     restarts = count(status.restart_count, "restart")
     waits = f"waits in {escape(waiting.reason)} ({restarts}): no process to rank"

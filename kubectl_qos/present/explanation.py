@@ -41,7 +41,6 @@ from kubectl_qos.present.killers import WORDS, killer_sentence
 from kubectl_qos.present.next_death import conditions
 from kubectl_qos.present.output import ARROW, Line, Section, ValueChange, sentences, spaced_lines
 from kubectl_qos.present.pod_columns import WITH_PSI
-from kubectl_qos.present.score import ScoreParts, score_parts
 from kubectl_qos.present.tree import is_noise
 from kubectl_qos.qos.cgroup.memory import has_memory_qos
 from kubectl_qos.qos.killers import daemon_on
@@ -61,14 +60,14 @@ if TYPE_CHECKING:
 class Explanation:
     """A pod explained: `subject` is the first line, `summary` its class and rank in a sentence.
 
-    `score` are the parts of its score, None where they are unknown.
+    `formula` is its score with the numbers put in, empty where one of them is unknown.
     """
 
     subject: str
     facts: PodFacts
     sections: tuple[Section, ...]
     summary: str
-    score: ScoreParts | None
+    formula: str
 
 
 def explain_pod(
@@ -99,7 +98,10 @@ def explain_pod(
         subject += f", the template of {count(len(replicas), 'pod')} on {nodes}"
     summary = next(reasons.why_lines(prediction, row, rows)) if row is not None else ""
     shown = tuple(filter(None, sections))
-    return Explanation(subject, facts, shown, summary, score_parts(row, snapshot))
+    formula = ""
+    if row is not None and row.adj is not None and facts.score is not None and facts.usage is not None:
+        formula = reasons.score_formula(facts.usage.of(row.worst), row.adj, prediction.setup.node)
+    return Explanation(subject, facts, shown, summary, formula)
 
 
 def text_lines(explanation: Explanation) -> Iterable[str]:
@@ -410,7 +412,7 @@ def _history(prediction: Prediction, now: datetime, usage: PodUsage | None) -> S
     statuses, disruptions = pod.status.every_container, list(_disruptions(pod, now))
     if not statuses and not disruptions:
         return None
-    from kubectl_qos.present.crash_loops import hidden_kill, missed_peak
+    from kubectl_qos.present.crash_loops import hidden_kill, peak_text
     from kubectl_qos.qos.kills.evidence import SIGKILLED
 
     restarts = sum(status.restart_count for status in statuses)
@@ -421,7 +423,7 @@ def _history(prediction: Prediction, now: datetime, usage: PodUsage | None) -> S
         lines.append(Line(_NO_PROOF))
     release = prediction.setup.release
     for status in statuses:
-        texts = hidden_kill(pod, status, release), missed_peak(pod, status.name, usage, release)
+        texts = hidden_kill(pod, status, release), peak_text(pod, status, usage, release)
         lines += [Line(f"{escape(status.name)}: {text}") for text in texts if text]
     answer = f"restarted {count(restarts, 'time')}" if restarts else "never restarted"
     if pod.status.reason == "Evicted":

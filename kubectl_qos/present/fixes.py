@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -14,16 +14,14 @@ from kubectl_qos.edit.fixes import (
     Fix,
     Fixes,
     FixKind,
-    NodeModel,
     NoFixReason,
     Unfixed,
     friendly,
 )
-from kubectl_qos.edit.kubelet_settings import POLL_SECONDS, RESERVE_PERCENT, KubeletFix, evicts_first
+from kubectl_qos.edit.kubelet_settings import POLL_SECONDS, RESERVE_PERCENT, KubeletFix
 from kubectl_qos.edit.preview import StrategyKind
 from kubectl_qos.edit.status import LOW_POD_LIMIT
 from kubectl_qos.edit.strategy import loop_obstacles
-from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.allocation import is_resizing
 from kubectl_qos.k8s.kinds import find_workload
 from kubectl_qos.k8s.kubelet import MEMORY_AVAILABLE, Origin
@@ -354,21 +352,12 @@ def notes(found: FixList) -> Iterator[str]:
         yield f"{kubelet_sentence(found.kubelet)}: -o kubelet-config prints the settings"
 
 
-def no_kubelet_fix(model: NodeModel, growth_bytes: int, kills: Iterable[Kill]) -> str:
-    """Why there are no settings for a kubelet. Raises InputError where none help."""
-    name = escape(model.setup.node.name)
-    for kill in () if growth_bytes else kills:
-        killer = kill.diagnosis.killer
-        is_by_kernel = killer is not None and killer.is_kernel and killer.picks_among_pods
-        if kill.node == model.setup.node.name and is_by_kernel:
-            first = f"the kernel killed {subject(kill)} ({when(kill)}) before the kubelet evicted"
-            return f"{first}: memory grew too fast for its threshold; --growth SIZE finds a larger one"
-    if evicts_first(model, growth_bytes):
-        return f"nothing to change: the kubelet of {name} evicts before the kernel kills"
-    raise InputError(
-        f"no threshold lets the kubelet of {name} evict before the kernel kills",
-        hint="nothing there can be evicted, or memory grows by more than the node has before it looks again",
-    )
+def no_kubelet_fix(node: str, missed: Kill | None) -> str:
+    """Why there are no settings for a kubelet, which has `missed` this kill by the kernel."""
+    if missed is None:
+        return f"nothing to change: the kubelet of {escape(node)} evicts before the kernel kills"
+    first = f"the kernel killed {subject(missed)} ({when(missed)}) before the kubelet evicted"
+    return f"{first}: memory grew too fast for its threshold; --growth SIZE finds a larger one"
 
 
 def kubelet_sentence(fix: KubeletFix) -> str:

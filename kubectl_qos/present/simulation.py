@@ -1,13 +1,12 @@
 """A simulation in words: its steps as a table, its outcome as a sentence, and what was estimated."""
 
-from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Final
 
+from kubectl_qos.analysis.victims import VictimRow, identity, reach_rows, victim_rows
 from kubectl_qos.k8s.defaulting import SYSTEM_PRIORITIES
 from kubectl_qos.k8s.kubelet import Origin
-from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.format import binary, count, escape, full_name, in_mi, mebibytes
 from kubectl_qos.present.killers import WORDS, step_name
 from kubectl_qos.present.output import BYTES, NUMBER, Align, Column, cell_table, column, table
@@ -192,56 +191,6 @@ def _percent(reach: MechanismDistance) -> str:
     return f"{100 * reach.factor:.0f}%"
 
 
-@dataclass(frozen=True, slots=True)
-class VictimRow:
-    """A step, or the first victim of a mechanism: its pod, and what stays when values change.
-
-    `is_important` marks the first step that hits an important pod; `evicts` counts as the kubelet does.
-    `is_reached` is False for what would follow.
-    """
-
-    place: int
-    key: PodKey
-    identity: Hashable
-    step: SimulationStep | None = None
-    reach: MechanismDistance | None = None
-    evicts: bool = False
-    is_important: bool = False
-    is_reached: bool = True
-
-
-def victim_rows(simulation: Simulation, whole: Simulation | None = None) -> list[VictimRow]:
-    """The steps in order, then those that would follow in the `whole` simulation, which begins with them."""
-    shown, reached = whole or simulation, len(simulation.steps)
-    first, evicts = shown.first_important, simulation.scenario.eviction
-    return [
-        VictimRow(
-            place,
-            step.key,
-            _identity(step),
-            step,
-            evicts=evicts,
-            is_important=place == first,
-            is_reached=place <= reached,
-        )
-        for place, step in enumerate(shown.steps, start=1)
-    ]
-
-
-def begins_with(whole: Simulation, simulation: Simulation) -> bool:
-    """Whether a simulation of more memory hits the same victims first."""
-    steps = whole.steps[: len(simulation.steps)]
-    return list(map(_identity, steps)) == list(map(_identity, simulation.steps))
-
-
-def reach_rows(simulation: Simulation) -> list[VictimRow]:
-    """The first victim of each mechanism, the nearest first."""
-    return [
-        VictimRow(place, reach.key, reach.mechanism, reach=reach)
-        for place, reach in enumerate(simulation.distances, start=1)
-    ]
-
-
 def _step(row: VictimRow) -> SimulationStep:
     assert row.step is not None, "the row of a step"
     return row.step
@@ -304,7 +253,7 @@ def what_if_lines(now: Simulation, then: Simulation) -> Iterator[str]:
     """The victims now beside those then; `*` marks the steps that differ."""
     cells: list[Sequence[str]] = []
     for number, (old, new) in enumerate(zip_longest(now.steps, then.steps), start=1):
-        mark = "*" if _identity(old) != _identity(new) else ""
+        mark = "*" if identity(old) != identity(new) else ""
         cells.append((mark, str(number), *_what_if_cells(old), *_what_if_cells(new)))
     headers = ("", "STEP", "NOW", "BY", "FREED", "THEN", "BY", "FREED")
     return cell_table(cells, headers, right={"FREED"}) if cells else iter(())
@@ -316,7 +265,3 @@ def _what_if_cells(step: SimulationStep | None) -> tuple[str, str, str]:
     victim = f"{full_name(*step.key)}:{escape(step.container)}" if step.container else full_name(*step.key)
     mark = " !" if step.important else ""
     return f"{victim}{mark}", step_name(step.mechanism), mebibytes(step.freed.free_bytes)
-
-
-def _identity(step: SimulationStep | None) -> Hashable:
-    return step and (step.mechanism, step.key, step.container)

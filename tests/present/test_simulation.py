@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from kubectl_qos.analysis.victims import victim_rows
 from kubectl_qos.present.output import table
 from kubectl_qos.present.simulation import (
     STEP_COLUMNS,
@@ -9,7 +10,6 @@ from kubectl_qos.present.simulation import (
     simulation_notes,
     simulation_subject,
     simulation_summary,
-    victim_rows,
     what_if_lines,
 )
 from kubectl_qos.present.values import as_document

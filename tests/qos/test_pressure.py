@@ -5,7 +5,7 @@ from typing import Any, Final
 import pytest
 
 from kubectl_qos.analysis.deaths import deaths_on_node, deaths_on_nodes
-from kubectl_qos.analysis.fix_list import node_model
+from kubectl_qos.analysis.fix_list import missed_kill, node_model
 from kubectl_qos.analysis.node_table import build_node_rows
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.edit.fixes import NodeModel
@@ -125,12 +125,12 @@ def test_where_the_kernel_killed_first_there_is_something_to_change() -> None:
     source = DemoSource()
     found = source.snapshot(Scope())
     kills = find_kills(found, source.event_list(None), ())
-    said = no_kubelet_fix(node_model(found, "worker-2"), 0, kills)
+    said = no_kubelet_fix("worker-2", missed_kill(node_model(found, "worker-2"), 0, kills))
     assert said.startswith(
         "the kernel killed pod batch/crunch-x2k9f, container c on worker-2 (2026-11-20T09:36:00Z)"
     )
     for model, growth in ((node_model(found, "worker-1"), 0), (node_model(found, "worker-2"), 1)):
-        assert no_kubelet_fix(model, growth, kills).startswith("nothing to change")
+        assert missed_kill(model, growth, kills) is None
 
 
 def test_the_demo_never_reports_pressure_that_its_samples_deny() -> None:

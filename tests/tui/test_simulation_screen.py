@@ -12,16 +12,14 @@ import msgspec
 import pytest
 from textual.widgets import Static
 
+from kubectl_qos.analysis.victims import VictimRow, reach_rows, victim_rows
 from kubectl_qos.k8s.snapshot import Missing, Snapshot
 from kubectl_qos.present.killers import step_name
 from kubectl_qos.present.output import NO_AGES, Column
 from kubectl_qos.present.simulation import (
     REACH_COLUMNS,
     STEP_COLUMNS,
-    VictimRow,
-    reach_rows,
     simulation_summary,
-    victim_rows,
 )
 from kubectl_qos.qos.simulation.engine import simulate
 from kubectl_qos.qos.simulation.node_state import NodeState, Scenario, state_of_node

@@ -238,7 +238,13 @@ def _find(
     options: Options,
 ) -> tuple[FixList | Plans, Snapshot]:
     """The fixes of what is named, and what they are of. Raises QosError."""
-    from kubectl_qos.analysis.fix_list import fixes_for_pods, fixes_on_nodes, node_model, of_template
+    from kubectl_qos.analysis.fix_list import (
+        fixes_for_pods,
+        fixes_on_nodes,
+        missed_kill,
+        node_model,
+        of_template,
+    )
     from kubectl_qos.present import fixes as present
 
     # Who dies depends on all pods of a node: namespace and labels only say whose deaths count.
@@ -270,7 +276,8 @@ def _find(
             if options.output == KUBELET_CONFIG and fixes.kubelet is None:
                 events, logs = resolved.source.event_list(None), resolved.source.kernel_logs()
                 kills = find_kills(snapshot, events, logs)
-                output.note(present.unmeasured(fixes) or present.no_kubelet_fix(model, growth, kills))
+                unmeasured = present.unmeasured(fixes)
+                output.note(unmeasured or present.no_kubelet_fix(node, missed_kill(model, growth, kills)))
         return fixes, snapshot
     members = resources.find_members(reference, snapshot, resolved, ended=True)
     keys = [(pod.namespace, pod.name) for pod in members]

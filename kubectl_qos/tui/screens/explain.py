@@ -20,6 +20,7 @@ from textual.reactive import reactive
 from textual.widget import Widget
 from textual.widgets import Static
 
+from kubectl_qos.analysis.pod_facts import MOST_SCORE
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.events import Event
 from kubectl_qos.k8s.objects import Pod
@@ -27,7 +28,7 @@ from kubectl_qos.present.events import LOADING, error_section, events_section
 from kubectl_qos.present.explanation import Explanation, explain_pod, text_lines
 from kubectl_qos.present.format import escape
 from kubectl_qos.present.output import Section
-from kubectl_qos.present.score import MOST_SCORE, ScoreParts, cheapest_section
+from kubectl_qos.present.rank_changes import cheapest_section
 from kubectl_qos.tui.actions import BindingGroup, bindings
 from kubectl_qos.tui.background import attempt, run_in_background
 from kubectl_qos.tui.screens.base import BuiltScreen, QosScreen
@@ -221,7 +222,7 @@ class ExplainScreen(BuiltScreen[_Explained], group=BindingGroup.EXPLAIN):
                 self.query_one(f"#{place}").mount(self._new_fold(section), before=below.get(place))
             below[place] = self._folds[section.title]
         self._fill(sections)
-        summary = self._explanation.summary, self._explanation.score, self._cheapest
+        summary = self._explanation.summary, self._explanation.formula, self._cheapest
         if summary != self._shown_summary:
             self._shown_summary = summary
             self._show_summary()
@@ -239,7 +240,7 @@ class ExplainScreen(BuiltScreen[_Explained], group=BindingGroup.EXPLAIN):
     def _summary_layout(self, width: int) -> list[text_view.TextLine]:
         explanation = self._explanation
         lines = [text_view.TextLine(text, "answer") for text in text_view.wrapped(explanation.summary, width)]
-        return [*lines, *score_lines(explanation.score, width)] if explanation.summary else []
+        return [*lines, *score_lines(explanation, width)] if explanation.summary else []
 
     def _fill(self, sections: Sequence[Section]) -> None:
         """Show answers and texts; an equal text is not laid out again."""
@@ -258,8 +259,9 @@ def _place(section: Section) -> str:
     return "left" if section.title in _LEFT else "below" if section.title == LOADING.title else "right"
 
 
-def score_lines(score: ScoreParts | None, width: int) -> list[text_view.TextLine]:
+def score_lines(explanation: Explanation, width: int) -> list[text_view.TextLine]:
     """The parts of a score as a bar, in numbers, and as the formula."""
+    score = explanation.facts.score
     if score is None:
         return []
     cells = max(min(width, _BAR), 16)
@@ -278,7 +280,7 @@ def score_lines(score: ScoreParts | None, width: int) -> list[text_view.TextLine
         *(("█ ", "warning"), (f"{score.usage:+d} memory  ", "")),
         (f"= {score.score}", "answer"),
     )
-    formula = text_view.wrapped(f"{escape(score.container)}: {score.formula}", width)
+    formula = text_view.wrapped(f"{escape(score.container)}: {explanation.formula}", width)
     return [
         text_view.TextLine(""),
         text_view.TextLine.of(*bar),

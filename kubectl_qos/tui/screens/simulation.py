@@ -18,6 +18,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from kubectl_qos.analysis.pod_table import PodRow
+from kubectl_qos.analysis.victims import begins_with
 from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present import simulation as present
@@ -262,7 +263,7 @@ class SimulationScreen(BuiltScreen[NodeState | None], group=BindingGroup.SIMULAT
         if self._whole is None or self._whole[0] != made_from:
             self._whole = made_from, simulate_whole(node_state, options)
         whole = self._whole[1]
-        return whole if present.begins_with(whole.simulation, shown[1]) else None
+        return whole if begins_with(whole.simulation, shown[1]) else None
 
     def _simulate(self, node_state: NodeState, options: SimulationOptions) -> None:
         self._shown = self._error = None

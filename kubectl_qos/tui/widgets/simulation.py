@@ -14,10 +14,11 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.widget import Widget
 
+from kubectl_qos.analysis.victims import VictimRow, reach_rows, victim_rows
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.format import binary
 from kubectl_qos.present.reasons import CLASSES
-from kubectl_qos.present.simulation import REACH_COLUMNS, STEP_COLUMNS, VictimRow, reach_rows, victim_rows
+from kubectl_qos.present.simulation import REACH_COLUMNS, STEP_COLUMNS
 from kubectl_qos.qos.simulation.engine import Simulation
 from kubectl_qos.qos.simulation.node_state import NodeState, SimulatedContainer
 from kubectl_qos.tui.widgets.column_layout import fitting_columns

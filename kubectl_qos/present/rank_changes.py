@@ -1,58 +1,18 @@
-"""A pod's score in parts with its formula, and the cheapest changes of its rank.
-
-Not here: the proof of class, score and rank (explanation.py).
-"""
+"""The cheapest changes of a pod's rank in words; they are found in analysis/rank_changes.py."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING
 
 from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.present.format import full_name
 from kubectl_qos.present.output import Line, Section, sentences
-from kubectl_qos.present.reasons import score_formula
-from kubectl_qos.qos.oom_score import Kernel, is_mirror, is_static, kernel_formula
+from kubectl_qos.qos.oom_score import is_mirror, is_static
 
 if TYPE_CHECKING:
     from kubectl_qos.analysis.rank_changes import RankChange
-
-
-class ScoreParts(NamedTuple):
-    """The oom_score of the container that is killed first, in parts that add up to it.
-
-    `base` is what every process has, `adj` what class and request add or take, `usage` what its memory adds,
-    each in points of 2000, not in bytes; `formula` has the numbers.
-    """
-
-    container: str
-    base: int
-    adj: int
-    usage: int
-    score: int
-    formula: str
-
-
-_BASE: Final = 667
-"""oom_score of a process that uses nothing and has oom_score_adj 0, of 2000 (`proc_oom_score`)."""
-MOST_SCORE: Final = 2000
-
-
-def score_parts(row: PodRow | None, snapshot: Snapshot) -> ScoreParts | None:
-    """The parts of a pod's score; None where one of them is unknown."""
-    if row is None or row.score is None or row.adj is None:
-        return None
-    node = snapshot.setup(row.node).node
-    usage = snapshot.usage.get(row.key[:2])
-    used = usage.of(row.worst) if usage is not None else None
-    if used is None or node.memory_capacity_bytes is None:
-        return None
-    base, adj = 0, row.adj
-    if kernel_formula(node.kernel) is Kernel.SIGNED:
-        base, adj = _BASE, round(row.adj * 2 / 3)
-    formula = score_formula(used, row.adj, node)
-    return ScoreParts(row.worst, base, adj, row.score - base - adj, row.score, formula)
 
 
 def cheapest_section(pod: Pod, row: PodRow | None, snapshot: Snapshot) -> Section | None:

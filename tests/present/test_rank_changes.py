@@ -1,25 +1,13 @@
-import pytest
-
-from kubectl_qos.analysis.pod_table import PodRow, build_rows
+from kubectl_qos.analysis.pod_table import build_rows
 from kubectl_qos.edit.edits import Edit, Side, parse_quantity
 from kubectl_qos.edit.preview import preview
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.effects import OF_FILE
-from kubectl_qos.present.score import MOST_SCORE, cheapest_section, score_parts
+from kubectl_qos.present.rank_changes import cheapest_section
 from tests.tui.sources import API, demo, pod_named
 
 DEMO = demo()
 ROWS = [row for row in build_rows(DEMO, Scope()).rows if row.score is not None]
-
-
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_the_parts_are_the_score(row: PodRow) -> None:
-    parts = score_parts(row, DEMO)
-    if parts is None:
-        assert row.memory is None
-        return
-    assert parts.base + parts.adj + parts.usage == parts.score == row.score
-    assert parts.score <= MOST_SCORE
 
 
 def test_the_cheapest_change_does_what_it_says_and_one_step_less_does_not() -> None:

@@ -1,0 +1,37 @@
+"""Containers that restart at a memory limit: what their statuses and samples do not show."""
+
+from typing import Final
+
+from kubectl_qos.edit.fixes import limit_in_force, was_killed_since_resize
+from kubectl_qos.k8s.objects import ContainerStatus, Pod
+from kubectl_qos.k8s.releases import Release
+from kubectl_qos.k8s.usage import PodUsage
+from kubectl_qos.qos.kills.evidence import SIGKILLED
+from kubectl_qos.qos.restart import refused_start
+
+_MISSED: Final = 0.9
+"""Samples below this part of a limit at which the container was killed have missed its peak."""
+
+
+def limit_in_loop(pod: Pod, status: ContainerStatus, release: Release) -> int:
+    """Return the limit of a container that waits for its next start, 0 where it does not, or has none."""
+    waits = status.state is not None and status.state.waiting is not None
+    is_again = status.restart_count or refused_start(status)
+    return limit_in_force(pod, status.name, release) if waits and is_again else 0
+
+
+def limit_with_hidden_kill(pod: Pod, status: ContainerStatus, release: Release) -> int:
+    """Return the limit at which the end of a container that restarts can hide an OOM kill, else 0."""
+    code = status.ends[0].exit_code if status.restart_count and status.ends else 0
+    is_hidden = code not in {0, SIGKILLED} and not status.was_oom_killed
+    return limit_in_force(pod, status.name, release) if is_hidden else 0
+
+
+def missed_peak(pod: Pod, status: ContainerStatus, usage: PodUsage | None, release: Release) -> float | None:
+    """Return the share of a limit that samples show of a container which it killed: they miss the peak."""
+    used = usage.of(status.name) if usage is not None else None
+    limit = limit_in_force(pod, status.name, release)
+    if used is None or not limit or not status.has_processes:
+        return None
+    share = used.working_set_bytes / limit
+    return share if share < _MISSED and was_killed_since_resize(pod, status.name) else None
