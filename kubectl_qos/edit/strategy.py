@@ -7,7 +7,9 @@ Not here: the effects of a change (preview.py), what speaks against it (findings
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, effective_edits
 from kubectl_qos.edit.patch import PatchRequest, build_request
