@@ -103,6 +103,7 @@ bench: binary  ## speed as ratios against named yardsticks
 	$(BIN)/python benchmarks/watch.py
 	$(BIN)/python benchmarks/ui.py
 	$(BIN)/python benchmarks/exporter.py
+	$(BIN)/python -m benchmarks.deaths
 	$(BIN)/python benchmarks/binary.py
 
 # The same input gives the same bytes. The modules are not compressed one by one: the archive is, and start-up is

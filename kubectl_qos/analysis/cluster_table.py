@@ -64,7 +64,7 @@ def cluster_row(
 ) -> ClusterRow:
     """The row of a cluster: `now` by its own clock, `taken` by that which ages are counted to."""
     rows = build_node_rows(snapshot, lambda *_: True).rows
-    dying = [(row.death.distance_bytes, row.name, row) for row in rows if row.death is not None]
+    dying = [(row.death.urgency, row.name, row) for row in rows if row.death is not None]
     kills = find_kills(snapshot, events, logs, outside_pods=False)
     return ClusterRow(
         name,

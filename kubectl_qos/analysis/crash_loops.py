@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from kubectl_qos.edit.fixes import limit_in_force, was_killed_since_resize
+from kubectl_qos.edit.fixes import limit_in_force
 from kubectl_qos.k8s.objects import ContainerStatus, Pod
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.usage import PodUsage
 from kubectl_qos.qos.kills.evidence import SIGKILLED
-from kubectl_qos.qos.restart import refused_start
+from kubectl_qos.qos.restart import refused_start, was_killed_since_resize
 
 _MISSED: Final = 0.9
 """Samples below this part of a limit at which the container was killed have missed its peak."""

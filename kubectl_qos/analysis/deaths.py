@@ -1,4 +1,7 @@
-"""The deaths to come of nodes or pods, the nearest first: `next`. Not here: words (present/next_death.py)."""
+"""The deaths to come of nodes or pods, the most urgent first: `next`.
+
+Their order is `NextDeath.urgency` everywhere. Not here: words (present/next_death.py).
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -9,12 +12,14 @@ from kubectl_qos.analysis.pod_table import PodRow, PodRows, kill_order
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.qos.simulation.next_death import NextDeath, deaths_of, next_deaths, times_on_node
-from kubectl_qos.qos.simulation.node_state import Growth, NodeState, state_of_node
+from kubectl_qos.qos.simulation.next_death import NextDeath, Urgency, deaths_of, next_deaths, times_on_node
+from kubectl_qos.qos.simulation.node_state import NodeState, state_of_node
 
 EVERYWHERE: Final = Scope()
 FEW_NODES: Final = 40
 """Up to so many, the next deaths of all nodes are known at once; else of those that are looked at."""
+FAR_PERCENT: Final = 80
+"""A limit that is less full is far away, unless something says that it is reached."""
 
 
 class DeathRow(NamedTuple):
@@ -27,7 +32,7 @@ class DeathRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Deaths:
-    """Deaths to come, the nearest first; `state` is that of the node where all are of one.
+    """Deaths to come, the most urgent first; `state` is that of the node where all are of one.
 
     `pods` and `states` are the pods and nodes whose deaths these are; `problems` say why those of others, or
     all of them, are unknown.
@@ -42,16 +47,16 @@ class Deaths:
 
 
 class NodeDeaths(NamedTuple):
-    """All that wait on one node, the nearest first."""
+    """All that wait on one node, the most urgent first."""
 
     state: NodeState
     deaths: tuple[NextDeath, ...]
 
 
-def deaths_on_node(snapshot: Snapshot, node: str, growth: Growth | None = None) -> NodeDeaths:
+def deaths_on_node(snapshot: Snapshot, node: str) -> NodeDeaths:
     """Return what waits on one node. Raises InputError where nothing can be said of it."""
     state = state_of_node(snapshot, node)
-    return NodeDeaths(state, tuple(next_deaths(replace(state, growth=growth or state.growth))))
+    return NodeDeaths(state, tuple(next_deaths(state)))
 
 
 def deaths_on_nodes(
@@ -77,7 +82,7 @@ def deaths_on_nodes(
         deaths = [death for death in waiting if is_whole or death.key in of_scope]
         rows += _rows(snapshot, name, deaths[:1] if only_next else deaths)
     pods = [pod for name in states for pod in snapshot.by_node().get(name, ()) if scope.matches(pod)]
-    deaths_of_all = Deaths(_nearest_first(rows), snapshot, pods, states, tuple(problems))
+    deaths_of_all = Deaths(_in_order(rows), snapshot, pods, states, tuple(problems))
     return replace(deaths_of_all, state=states[nodes[0]]) if len(nodes) == 1 else deaths_of_all
 
 
@@ -88,11 +93,11 @@ def by_node(snapshot: Snapshot, rows: PodRows) -> Callable[[PodRow], tuple[objec
     they are many. Pods without a node come last.
     """
     names = [name for name in rows.nodes if name]
-    first: dict[str, int] = {}
+    first: dict[str, Urgency] = {}
     if len(names) <= FEW_NODES:
         with suppress(InputError):
             deaths = deaths_on_nodes(snapshot, names, only_next=True)
-            first = {row.node: row.death.distance_bytes for row in deaths.rows}
+            first = {row.node: row.death.urgency for row in deaths.rows}
     places = {
         name: (not name, name not in first, first[name] if name in first else kill_order(node.rows[0]), name)
         for name, node in rows.nodes.items()
@@ -107,7 +112,20 @@ def deaths_of_pods(snapshot: Snapshot, pods: Sequence[Pod]) -> Deaths:
     keys, rows = {(pod.namespace, pod.name) for pod in pods}, list[DeathRow]()
     for name, state in states.items():
         rows += _rows(snapshot, name, deaths_of(state, keys, contests=True))
-    return Deaths(_nearest_first(rows), snapshot, pods, states)
+    return Deaths(_in_order(rows), snapshot, pods, states)
+
+
+def without_far(deaths: Deaths) -> Deaths:
+    """Leave out own limits that are far away: not full, not approached, and never the end of a container."""
+    rows = tuple(
+        row
+        for row in deaths.rows
+        if row.death.killer.picks_among_pods
+        or row.death.precedent
+        or row.seconds is not None
+        or row.death.fullness * 100 >= FAR_PERCENT
+    )
+    return replace(deaths, rows=rows or deaths.rows[:1])
 
 
 def contested_deaths(snapshot: Snapshot, pod: Pod) -> Sequence[NextDeath]:
@@ -119,12 +137,14 @@ def contested_deaths(snapshot: Snapshot, pod: Pod) -> Sequence[NextDeath]:
     return tuple(deaths_of(state, {(pod.namespace, pod.name)}, contests=True))
 
 
-def _nearest_first(rows: Iterable[DeathRow]) -> tuple[DeathRow, ...]:
-    return tuple(sorted(rows, key=lambda row: row.death.distance_bytes))
+def _in_order(rows: Iterable[DeathRow]) -> tuple[DeathRow, ...]:
+    return tuple(sorted(rows, key=lambda row: row.death.urgency))
 
 
 def _rows(snapshot: Snapshot, node: str, deaths: Iterable[NextDeath]) -> list[DeathRow]:
-    """Deaths with their times: of the first victim of each killer, as growth says nothing of later ones."""
-    times = times_on_node(snapshot, node) if snapshot.history.containers else {}
+    """Deaths with their times, which count from the present usage even where the snapshot has peaks."""
+    times = times_on_node(snapshot, node) if snapshot.history.stat else {}
     keys = ((death, (death.mechanism, death.key, death.container)) for death in deaths)
-    return [DeathRow(node, death, None if death.before else times.get(key)) for death, key in keys]
+    return [
+        DeathRow(node, death, None if death.before else times.get(key, death.seconds)) for death, key in keys
+    ]

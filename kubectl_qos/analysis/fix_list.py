@@ -35,6 +35,7 @@ from kubectl_qos.qos.killers import KILLERS, Killer
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.evidence import kubelet_kill
 from kubectl_qos.qos.qos_class import QosClass
+from kubectl_qos.qos.simulation.node_state import growth_on
 
 
 class Throttled(NamedTuple):
@@ -194,7 +195,15 @@ def node_model(snapshot: Snapshot, node: str) -> NodeModel:
     }
     scalers = ((pod, targets.get(find_workload(pod))) for pod in pods if targets)
     recommending = {(pod.namespace, pod.name): scaler for pod, scaler in scalers if scaler is not None}
-    return NodeModel(snapshot.setup(node), pods, snapshot.usage, history, recommending, own_bytes=own)
+    return NodeModel(
+        snapshot.setup(node),
+        pods,
+        snapshot.usage,
+        history,
+        recommending,
+        growth=growth_on(snapshot, node),
+        own_bytes=own,
+    )
 
 
 def keys_in_scope(model: NodeModel, scope: Scope) -> set[PodKey] | None:

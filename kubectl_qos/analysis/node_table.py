@@ -1,7 +1,7 @@
 """A row for each node: its memory, eviction thresholds, troubles and next death."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import is_
 from typing import Final, NamedTuple
 
@@ -18,7 +18,7 @@ from kubectl_qos.qos.node_memory import NodeMemory, node_memory, schedulable_byt
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import Basis, Profiles, Ranking, rank_node
 from kubectl_qos.qos.simulation.next_death import NextDeath, next_deaths
-from kubectl_qos.qos.simulation.node_state import ranked_node_state
+from kubectl_qos.qos.simulation.node_state import growth_on, ranked_node_state
 
 _PRESSURES: Final = {"MemoryPressure": "memory", "DiskPressure": "disk", "PIDPressure": "pids"}
 
@@ -174,7 +174,7 @@ def _build_row(
         capacity=capacity,
         allocatable=schedulable_bytes(setup.node),
         victim=_victim(ranking),
-        death=_next_death(setup, ranking, own),
+        death=_next_death(setup, ranking, own, snapshot),
         troubles=troubles(node) if node is not None else None,
         eviction=memory_threshold(kubelet.eviction_hard.get(MEMORY_AVAILABLE), evictable),
         to_eviction=to_hard_eviction(setup, used, whole) if used is not None else None,
@@ -192,11 +192,14 @@ def _build_row(
     return CachedRow(row, order, made_from)
 
 
-def _next_death(setup: NodeSetup, ranking: Ranking, own_bytes: int | None) -> NextDeath | None:
+def _next_death(
+    setup: NodeSetup, ranking: Ranking, own_bytes: int | None, snapshot: Snapshot
+) -> NextDeath | None:
     try:
         state = ranked_node_state(ranking, setup, own_bytes=own_bytes)
     except InputError:
         return None
+    state = replace(state, growth=growth_on(snapshot, setup.node.name))
     return next(iter(next_deaths(state, 1)), None)
 
 

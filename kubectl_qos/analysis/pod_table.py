@@ -57,7 +57,7 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
     `limit_percent` refers to, empty for that of the pod; `oom_kills` how many containers last ended as
     OOMKilled; `eviction_rank` is None for critical pods too; `desired` the spec's request and limit while a
     resize is unfinished; `worst` is the container that decides the rank and that the kernel kills, `frees`
-    what its death gives back; `nearest` is whether no pod of its node is nearer to a limit of its own;
+    what its death gives back; `nearest` is whether no limit of a pod on its node is fuller than its own;
     `words` are what a filter matches, in lower case; `psi` is how much of the time some tasks waited for
     memory. A pod that has `ended` has a score but no processes. Without the other pods of its node a row is
     provisional: it has a score and no rank.
@@ -269,13 +269,13 @@ def _rank_node(
     evicted = node_eviction_ranks(ranking)
     container_ranks = _container_ranks(ranking) if containers else {}
     rows: list[PodRow] = []
-    lefts = list(map(to_own_limit, ranking.pods))
-    least = min((left for left in lefts if left is not None), default=None)
+    percents = [flags.limit_percent(row)[0] or 0 for row in ranking.pods]
+    fullest = max(percents, default=0)
     lowest = flags.lowest_priorities_after(ranking.pods)
-    for row, after, left in zip(ranking.pods, lowest, lefts, strict=True):
+    for row, after, percent in zip(ranking.pods, lowest, percents, strict=True):
         if scope.matches(row.pod):
             place = evicted.get((row.pod.namespace, row.pod.name))
-            pod_row = _pod_row(row, setup, after, place, nearest=left is not None and left == least)
+            pod_row = _pod_row(row, setup, after, place, nearest=percent > 0 and percent == fullest)
             if containers:
                 rows += [_container_row(pod_row, row, score, container_ranks) for score in row.containers]
             else:

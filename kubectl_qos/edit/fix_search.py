@@ -27,14 +27,12 @@ from kubectl_qos.edit.fixes import (
     Unfixed,
     as_started,
     friendly,
-    is_refused,
     least_units,
     memory_value,
     order_of_fixes,
     own_deaths,
     pod_key,
     same_death,
-    was_killed_since_resize,
 )
 from kubectl_qos.edit.goals import (
     UNIT_BYTES,
@@ -57,7 +55,7 @@ from kubectl_qos.qos.killers import KILLERS, Killer
 from kubectl_qos.qos.oom_score import is_critical, is_mirror, is_static
 from kubectl_qos.qos.qos_class import QosClass, computed_class, is_decided_at_pod_level
 from kubectl_qos.qos.resize import ResizeStatus
-from kubectl_qos.qos.restart import oom_loops
+from kubectl_qos.qos.restart import is_refused, oom_loops, was_killed_since_resize
 from kubectl_qos.qos.simulation.ceiling import Scope
 from kubectl_qos.qos.simulation.engine import Run, simulate
 from kubectl_qos.qos.simulation.next_death import NextDeath, deaths_of, next_deaths
@@ -78,7 +76,7 @@ def fixes_of_node(
     search = _Search(model)
     loops = list(_loops([model], search.pods.keys() if keys is None else keys))
     deaths = [(search, death) for death in next_deaths(search.before) if keys is None or death.key in keys]
-    return _collect([*loops, *deaths], [search], only_nearest=only_nearest)
+    return _collect([*deaths, *loops], [search], only_nearest=only_nearest)
 
 
 def fixes_of_pods(
@@ -128,7 +126,7 @@ def _loops(
             for key, names in loops.items():
                 for death in own_deaths(search.before, key):
                     if death.container in names or death.killer.scope is Scope.POD:
-                        yield search, death
+                        yield search, death._replace(waits=True)
 
 
 def _collect(

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from math import inf
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from msgspec import structs
@@ -31,10 +32,12 @@ from kubectl_qos.k8s.usage import ContainerKey, ContainerUsage, PodKey, PodUsage
 from kubectl_qos.qos.qos_class import QosClass, computed_class
 from kubectl_qos.qos.ranking import Ranking, rank_node, with_pods
 from kubectl_qos.qos.resize import node_fit
-from kubectl_qos.qos.restart import is_limit_too_low, refused_start
+from kubectl_qos.qos.restart import is_limit_too_low, is_refused, was_killed_since_resize
 from kubectl_qos.qos.simulation.ceiling import Scope
-from kubectl_qos.qos.simulation.next_death import NextDeath, in_turn, next_deaths
+from kubectl_qos.qos.simulation.next_death import NextDeath, Urgency, in_turn, next_deaths
 from kubectl_qos.qos.simulation.node_state import (
+    NO_GROWTH,
+    Growth,
     NodeProcess,
     NodeState,
     ranked_node_state,
@@ -221,8 +224,8 @@ class Fixes:
 class NodeModel:
     """A node to try edits on: its pods as stored with their usage, and what the node itself uses.
 
-    `history` is what is known of containers beside their present usage, `recommending` the
-    VerticalPodAutoscalers that recommend other values for pods.
+    `history` is what is known of containers beside their present usage, `growth` how that changes,
+    `recommending` the VerticalPodAutoscalers that recommend other values for pods.
     """
 
     setup: NodeSetup
@@ -230,6 +233,7 @@ class NodeModel:
     usage: Mapping[PodKey, PodUsage]
     history: Mapping[ContainerKey, Evidence] = field(default_factory=dict)
     recommending: Mapping[PodKey, VerticalAutoscaler] = field(default_factory=dict)
+    growth: Growth = NO_GROWTH
     own_bytes: int | None = None
     own_processes: tuple[NodeProcess, ...] = ()
 
@@ -268,9 +272,10 @@ class NodeModel:
         """
         changed = {pod_key(pod): self.recreated(pod, edits) for pod in self.pods if pod_key(pod) in keys}
         ranking = with_pods(self._ranking, changed, self.setup.release) if changed else self._ranking
-        return ranked_node_state(
+        state = ranked_node_state(
             ranking, self.setup, own_bytes=self.own_bytes, own_processes=self.own_processes
         )
+        return replace(state, growth=self.growth)
 
     def evidence(self, pod: Pod, container: str) -> Evidence:
         """What is known of a container's need: its history, unless it was killed above that, or its usage."""
@@ -291,25 +296,10 @@ class NodeModel:
         return Evidence(EvidenceKind.SAMPLE if used is not None else EvidenceKind.NONE, peak)
 
 
-def is_refused(pod: Pod, container: str) -> bool:
-    """Whether a runtime could not start the container within its memory limit."""
-    return any(status.name == container and refused_start(status) for status in pod.status.every_container)
-
-
-def was_killed_since_resize(pod: Pod, container: str) -> bool:
-    """Whether it was OOMKilled, and not before the last resize: that may have been at another limit."""
-    if is_refused(pod, container):
-        return True
-    ends = [end for status in pod.status.every_container if status.name == container for end in status.ends]
-    killed = [end.finished_at or "" for end in ends if end.reason == "OOMKilled"]
-    return bool(killed) and max(killed) >= pod.metadata.resized_at
-
-
-def order_of_fixes(fix: Fix) -> tuple[int, bool, bool, bool, int, int]:
-    """The nearest death first; then what puts it off, has room, keeps the class, is early, takes least."""
-    when = list(When).index(fix.when)
-    distance, more = max(fix.death.distance_bytes, 0), max(fix.more_bytes, 0)
-    return distance, not fix.puts_off, not fix.fits, fix.kind is FixKind.CLASS, when, more
+def order_of_fixes(fix: Fix) -> tuple[Urgency, bool, bool, bool, int, int]:
+    """The next death first; then what puts it off, has room, keeps the class, is early, takes least."""
+    when, more = list(When).index(fix.when), max(fix.more_bytes, 0)
+    return fix.death.urgency, not fix.puts_off, not fix.fits, fix.kind is FixKind.CLASS, when, more
 
 
 def memory_value(pod: Pod, owner: str, side: Side) -> int:
@@ -360,7 +350,9 @@ def pod_key(pod: Pod) -> PodKey:
 
 def own_deaths(state: NodeState, key: PodKey) -> list[NextDeath]:
     """The deaths of a pod by its own limits, the nearest first."""
-    return [death for death in next_deaths(state) if death.key == key and not death.killer.picks_among_pods]
+    deaths = (death for death in next_deaths(state) if death.key == key)
+    own = (death for death in deaths if not death.killer.picks_among_pods)
+    return sorted(own, key=attrgetter("distance_bytes"))
 
 
 def same_death(state: NodeState, death: NextDeath) -> NextDeath | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any, Final
 
 from kubectl_qos.edit.fixes import NodeModel, friendly, least_units
@@ -70,7 +71,8 @@ def late_state(state: NodeState, growth_bytes: int) -> NodeState:
 def evicts_first(model: NodeModel, growth_bytes: int) -> bool:
     """Whether the hard threshold is the nearest of what ends pods of the whole node."""
     deaths = next_deaths(late_state(model.state(), growth_bytes))
-    first = next((death for death in deaths if death.killer.picks_among_pods), None)
+    of_node = (death for death in deaths if death.killer.picks_among_pods)
+    first = min(of_node, key=attrgetter("distance_bytes"), default=None)
     return first is not None and first.killer.evicts
 
 

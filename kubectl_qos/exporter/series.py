@@ -6,6 +6,7 @@ Not here: keeping samples up to date (collector.py).
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from kubectl_qos.analysis.node_table import is_in_trouble, troubles
@@ -21,7 +22,7 @@ from kubectl_qos.qos.node_memory import node_memory
 from kubectl_qos.qos.ranking import Profiles, RankedPod, Ranking, rank_node
 from kubectl_qos.qos.simulation.ceiling import MemoryUse
 from kubectl_qos.qos.simulation.next_death import next_deaths
-from kubectl_qos.qos.simulation.node_state import ranked_node_state
+from kubectl_qos.qos.simulation.node_state import growth_on, ranked_node_state
 
 Value = tuple[str, str, float | int | None]
 """A family's name, the labels after those of the node, and the value; None where it is not known."""
@@ -151,6 +152,7 @@ def _death_values(snapshot: Snapshot, setup: NodeSetup, ranking: Ranking) -> Ite
     """Nothing where nobody kills, or nothing is known: Windows, no capacity, no usage at all."""
     try:
         state = ranked_node_state(ranking, setup, own_bytes=snapshot.own_bytes(setup.node.name))
+        state = replace(state, growth=growth_on(snapshot, setup.node.name))
     except InputError:
         return
     if state.is_unmeasured:

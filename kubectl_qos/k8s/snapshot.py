@@ -6,7 +6,7 @@ Not here: reading it (cluster/), and what follows from it (qos/).
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -17,7 +17,15 @@ from kubectl_qos.k8s.node_overrides import KUBELET_VERSION, NodeOverride, apply_
 from kubectl_qos.k8s.objects import NO_NODE_INFO, NodeObject, Pod
 from kubectl_qos.k8s.releases import DEFAULT_RELEASE, NEWEST_MINOR, OLDEST_MINOR, Release
 from kubectl_qos.k8s.selectors import FieldSelector, Selector
-from kubectl_qos.k8s.usage import NO_HISTORY, ContainerHistory, History, PodKey, PodUsage, Pressure
+from kubectl_qos.k8s.usage import (
+    NO_HISTORY,
+    ContainerHistory,
+    ContainerKey,
+    History,
+    PodKey,
+    PodUsage,
+    Pressure,
+)
 
 if TYPE_CHECKING:
     from kubectl_qos.k8s.managers import VerticalAutoscaler
@@ -110,7 +118,8 @@ class Snapshot:
 
     `pressure` is that of nodes by name, where kubelets report it, `node_usage` the working set of the whole
     node, its own processes included, in bytes. `at` is the time of one of the past, RFC 3339, else empty.
-    `autoscalers` are known where `Source.with_autoscalers` has read them.
+    `autoscalers` are known where `Source.with_autoscalers` has read them. `rates` says by how many bytes a
+    second the containers of some pods grow, where samples of them were seen since the program was started.
     """
 
     pods: Sequence[Pod] = ()
@@ -125,6 +134,9 @@ class Snapshot:
     history: History = NO_HISTORY
     at: str = ""
     autoscalers: tuple[VerticalAutoscaler, ...] = ()
+    rates: Callable[[Iterable[PodKey]], Mapping[ContainerKey, float]] = field(
+        default=lambda _: {}, repr=False, compare=False
+    )
     _index: dict[str, list[Pod]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def own_bytes(self, node_name: str) -> int | None:

@@ -214,6 +214,8 @@ class History:
 
     def of(self, pods: Iterable[Pod]) -> dict[ContainerKey, ContainerHistory]:
         """What is known of the containers of these pods."""
+        if not self.containers:
+            return {}
         keys = (((pod.namespace, pod.name), item.name) for pod in pods for item in all_containers(pod))
         return {key: self.containers[key] for key in keys if key in self.containers}
 

@@ -39,7 +39,7 @@ from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.evidence import Fact, kubelet_kill
 from kubectl_qos.qos.oom_score import burstable_adj
 from kubectl_qos.qos.restart import oom_loops
-from kubectl_qos.qos.simulation.next_death import NextDeath
+from kubectl_qos.qos.simulation.next_death import NextDeath, Urgency
 
 MOST_ROWS: Final = 10
 """Of the table: those that follow are for deaths that are further away."""
@@ -273,22 +273,22 @@ def unfixed_sentence(unfixed: Unfixed) -> str:
 
 
 def nearer(found: Fixes | FixList) -> list[str]:
-    """Why the first fix is not against the nearest death; empty where it is."""
-    nearest = min(found.unfixed, key=_distance, default=None)
-    if nearest is None or not found.fixes or _distance(nearest) >= found.fixes[0].death.distance_bytes:
+    """Explain why the first fix is not against the next death, or return nothing if it is."""
+    first = min(found.unfixed, key=_urgency, default=None)
+    if first is None or not found.fixes or _urgency(first) >= found.fixes[0].death.urgency:
         return []
-    return [unfixed_sentence(nearest)]
+    return [unfixed_sentence(first)]
 
 
-def _distance(unfixed: Unfixed) -> int:
-    return unfixed.death.distance_bytes
+def _urgency(unfixed: Unfixed) -> Urgency:
+    return unfixed.death.urgency
 
 
 def unfixed_lines(found: FixList) -> Iterator[str]:
     """The deaths without a fix, those whose limits have room last, and how many are left out."""
-    listed = sorted(found.unfixed, key=lambda one: (one.reason is NoFixReason.HAS_ROOM, _distance(one)))
+    listed = sorted(found.unfixed, key=lambda one: (one.reason is NoFixReason.HAS_ROOM, _urgency(one)))
     first = nearer(found)
-    yield from (f"nearer than the first change: {line}" for line in first)
+    yield from (f"sooner than the first change: {line}" for line in first)
     yield from (line for line in map(unfixed_sentence, listed[:MOST_ROWS]) if line not in first)
     if len(found.unfixed) > MOST_ROWS:
         more = count(len(found.unfixed) - MOST_ROWS, "more death")

@@ -51,6 +51,10 @@ def notes(deaths: Deaths) -> Iterator[str]:
         yield from filter(None, (condition(row.death) for row in deaths.rows))
         if snapshot.history.containers:
             yield history_note(snapshot.history)
+        starting = {key for state in states.values() for key in state.growth.starting}
+        if starting:
+            names = [f"{full_name(*pod)}:{escape(name)}" for pod, name in sorted(starting)]
+            yield f"{first_few(names)}: growth in the first minutes is that of a start, not a trend"
 
 
 def nothing(deaths: Deaths) -> str:
@@ -139,6 +143,11 @@ def killed_by(death: NextDeath) -> str:
     return f"{whose} {100 * death.used_bytes / death.limit_bytes:.0f}%{grown}"
 
 
+def _by(death: NextDeath) -> str:
+    """By whom, and what says that it comes to that."""
+    return f"{killed_by(death)}{f', {death.precedent.value}' if death.precedent else ''}"
+
+
 def turn(death: NextDeath) -> str:
     """Whether others die before it by the same killer: `, after 2 other deaths`."""
     return f", after {count(death.before, 'other death')}" if death.before else ""
@@ -165,7 +174,15 @@ COLUMNS: Final[tuple[Column[DeathRow], ...]] = (
     column(
         "victim", lambda row: victim(row.death), "the container that is killed, or the pod that is evicted"
     ),
-    column("by", lambda row: killed_by(row.death), "which limit or which killer"),
+    column(
+        "full",
+        lambda row: round(100 * row.death.fullness),
+        "how much of the ceiling is in use, at which the killer acts",
+        NUMBER,
+        field="fullnessPercent",
+        cell=lambda row: f"{100 * row.death.fullness:.0f}%",
+    ),
+    column("by", lambda row: _by(row.death), "which limit or which killer"),
     column("frees", lambda row: row.death.frees_bytes, "what the node gets back", BYTES),
     column(
         "before", lambda row: row.death.before, "how many are killed before it by the same killer", NUMBER

@@ -257,7 +257,7 @@ _COLUMNS: Final[tuple[NodeColumn, ...]] = (
         "who dies next on the node, by whom, and how much more memory that takes",
         width=24,
         cell=_death_text,
-        sort_key=lambda row: (row.death is None, row.death and row.death.distance_bytes, row.name),
+        sort_key=lambda row: (row.death is None, row.death and row.death.urgency, row.name),
         names=("death",),
     ),
 )

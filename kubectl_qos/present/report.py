@@ -297,13 +297,12 @@ def _next(incident: Incident) -> Iterator[Block]:
     what = escape(what + (f" -n {namespace}" if namespace else ""))
     yield Paragraph("Who dies next, by whom, and how much more memory until then:")
     yield _grid([one for one in columns(shown_rows) if has_nodes or one.key != "node"], shown_rows)
-    between = sum(row.death.distance_bytes < shown_rows[-1].death.distance_bytes for row in rows)
-    nearer = between + 1 - len(shown_rows)
-    among = f", {nearer} of them between these" if nearer > 0 else ""
+    between = rows.index(shown_rows[-1]) + 1 - len(shown_rows)
+    among = f", {between} of them between these" if between > 0 else ""
     yield from _more(len(rows) - len(shown_rows), f"{among}: kubectl qos next{what}")
     for fix in fixes.fixes[:1]:
         yield Paragraph(f"{of_fixes.fix_sentence(fix)}; {of_fixes.fix_effect(fix)}.", "The first change:")
-        yield from (Paragraph(f"{line}.", "But nearer:") for line in of_fixes.nearer(fixes))
+        yield from (Paragraph(f"{line}.", "But sooner:") for line in of_fixes.nearer(fixes))
     yield from _more(len(fixes.fixes) - 1, f": kubectl qos fix{what}")
     for line in [] if fixes.fixes else list(of_fixes.unfixed_lines(fixes))[:1]:
         yield Paragraph(f"{line}.", "No change:")

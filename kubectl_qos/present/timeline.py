@@ -16,7 +16,7 @@ from kubectl_qos.present.next_death import columns, distance, killed_by, nothing
 from kubectl_qos.present.output import fit_columns, table
 from kubectl_qos.qos.killers import PRECEDENCE
 from kubectl_qos.qos.simulation.ceiling import Scope
-from kubectl_qos.qos.simulation.next_death import NextDeath, seconds_until
+from kubectl_qos.qos.simulation.next_death import NextDeath
 from kubectl_qos.qos.simulation.node_state import NO_GROWTH, Growth
 
 LIST_BELOW: Final = 62
@@ -82,22 +82,25 @@ def timeline(
 ) -> list[Line]:
     """The lines of the picture: axis, victims, killers, and times where memory is known to grow.
 
-    Of the `deaths`, the nearest first, those that do not fit are counted; killers of the whole node come
-    first. A `width` of fewer cells than LIST_BELOW gives a list, a line for each of `most` deaths. `head`
+    Of the `deaths`, the next one first, those that do not fit are counted; killers of the whole node come
+    after it. A `width` of fewer cells than LIST_BELOW gives a list, a line for each of `most` deaths. `head`
     stands before the axis, with a line for each of the picture.
     """
-    looks = partial(_looks, nearest=deaths[0] if deaths else None, focus=focus)
+    nearest = deaths[0] if deaths else None
+    looks = partial(_looks, nearest=nearest, focus=focus)
     if width < LIST_BELOW:
         return list(_list(deaths, looks, width, head, growth, most))
     now = _now_cell(growth)
     heads = head.split("\n")
     room = width - len(heads[0]) - _length(now[0])
+    deaths = sorted(deaths, key=lambda death: death.distance_bytes)
+    next_place = [place for place, death in enumerate(deaths) if death is nearest]
     of_node = [place for place, death in enumerate(deaths) if death.killer.picks_among_pods]
     of_node.sort(key=lambda place: _importance(deaths[place]))
-    candidates = list(dict.fromkeys([*range(len(deaths))[:1], *of_node, *range(len(deaths))[:_MOST]]))
+    candidates = list(dict.fromkeys([*next_place, *of_node, *range(len(deaths))[:_MOST]]))
     for_names = []
     for name in _NAMES:
-        cells = {place: _cell(deaths[place], looks(deaths[place]), name, growth) for place in candidates}
+        cells = {place: _cell(deaths[place], looks(deaths[place]), name) for place in candidates}
         for_names.append((_chosen(candidates, cells, room), cells))
     shown, cells = max(for_names, key=lambda one: len({*of_node} & {*one[0]}))
     gaps = _gaps(shown)
@@ -122,10 +125,10 @@ def _importance(death: NextDeath) -> tuple[bool, int]:
 
 
 def foremost(deaths: Sequence[NextDeath], most: int) -> list[NextDeath]:
-    """So many deaths, the nearest first: the next one, the killers of the whole node, then nearer ones."""
+    """So many deaths in their order: the next one, the killers of the whole node, then earlier ones."""
     of_node = [death for death in deaths if death.killer.picks_among_pods]
     chosen = list(dict.fromkeys([*deaths[:1], *of_node, *deaths[1:most]]))[:most]
-    return sorted(chosen, key=lambda death: death.distance_bytes)
+    return sorted(chosen, key=deaths.index)
 
 
 def text(line: Line) -> str:
@@ -170,12 +173,12 @@ def _now_cell(growth: Growth) -> _Cell:
     )
 
 
-def _cell(death: NextDeath, looks: _Looks, name: int, growth: Growth) -> _Cell:
+def _cell(death: NextDeath, looks: _Looks, name: int) -> _Cell:
     return (
         (Span("◆ ", looks.mark), Span(distance(death), looks.far), Span(" ", "axis")),
         (Span(shortened(escape(death.key[1]), name), looks.name),),
         (Span(killed_by(death), "muted"),),
-        (Span(eta(seconds_until(death, growth)), "time"),),
+        (Span(eta(death.seconds), "time"),),
     )
 
 
@@ -219,7 +222,7 @@ def _list(
         shown = [*shown[: max(most - len(missing), 1)], *missing][:most]
     far = max((len(distance(death)) for death in shown), default=0)
     by = max((len(killed_by(death)) for death in shown), default=0)
-    times = max((len(eta(seconds_until(death, growth))) for death in shown), default=0)
+    times = max((len(eta(death.seconds)) for death in shown), default=0)
     room = max(width - 2 - far - by - 4 - (times + 2 if times else 0), 8)
     for death in shown:
         look = looks(death)
@@ -230,7 +233,7 @@ def _list(
                 Span(distance(death).rjust(far), look.far),
                 Span(f"  {name.ljust(min(room, 32))}", look.name),
                 Span(f"  {killed_by(death).ljust(by)}", "muted"),
-                Span(f"  {eta(seconds_until(death, growth))}", "time"),
+                Span(f"  {eta(death.seconds)}", "time"),
             ]
         )
     if len(deaths) > len(shown):

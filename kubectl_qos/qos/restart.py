@@ -89,6 +89,40 @@ def oom_loops(pod: Pod) -> tuple[OomLoop, ...]:
     )
 
 
+def is_refused(pod: Pod, container: str) -> bool:
+    """Whether a runtime could not start the container within its memory limit."""
+    return any(status.name == container and refused_start(status) for status in pod.status.every_container)
+
+
+def was_killed_since_resize(pod: Pod, container: str) -> bool:
+    """Whether it was OOMKilled, and not before the last resize: that may have been at another limit."""
+    if is_refused(pod, container):
+        return True
+    statuses = [status for status in pod.status.every_container if status.name == container]
+    ends = [end for status in statuses for end in status.ends]
+    killed = [end.finished_at or "" for end in ends if end.reason == "OOMKilled"]
+    return bool(killed) and max(killed) >= pod.metadata.resized_at
+
+
+def may_be_killed_again(pod: Pod, container: str, sampled_at: str) -> bool:
+    """Whether it was OOMKilled since its last resize, and has not run for longer since then than before."""
+    if not was_killed_since_resize(pod, container):
+        return False
+    killed = [
+        end
+        for status in pod.status.every_container
+        if status.name == container
+        for end in status.ends[:1]
+        if end.reason == "OOMKilled"
+    ]
+    times = [(parse_time(end.started_at), parse_time(end.finished_at)) for end in killed]
+    sampled = parse_time(sampled_at)
+    return not times or any(
+        started is None or finished is None or sampled is None or sampled - finished <= finished - started
+        for started, finished in times
+    )
+
+
 _LEAVES_LOOP_SECONDS: Final = 600
 """The kubelet forgets a crash loop after a run of twice its longest back-off (pkg/kubelet/kubelet.go)."""
 

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -135,11 +135,12 @@ class Follower:
             self._requested.clear()
             if update.snapshot is not None:
                 self._trends.add(update.snapshot.usage, update.snapshot.history)
+                update = replace(update, snapshot=replace(update.snapshot, rates=self._trends.rates()))
             message = message_for_update(update, self._view_model, self._find)
             if isinstance(message, Updated):
                 is_first = self._view_model is None or self._view_model.arrived is not None
                 if message.view_model.arrived is None:
-                    message.view_model.know_deaths(self._trends)
+                    message.view_model.know_deaths()
                     message.built, self._find = self._build_list(message.view_model), None
                 if is_first and message.view_model.arrived is None:
                     # A full collection visits everything that is held, and delays keys by up to 100 ms.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import accumulate, chain
 from operator import gt, is_
 from typing import Final
@@ -21,11 +21,10 @@ from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import Arrived, Scope, Snapshot
-from kubectl_qos.k8s.usage import NO_HISTORY, History, PodKey, PodUsage
+from kubectl_qos.k8s.usage import NO_HISTORY, ContainerKey, History, PodKey, PodUsage
 from kubectl_qos.qos.eviction import to_hard_eviction
 from kubectl_qos.qos.qos_class import QosClass
-from kubectl_qos.qos.simulation.next_death import NextDeath, seconds_until
-from kubectl_qos.qos.simulation.node_state import NO_GROWTH, Growth, growth_of
+from kubectl_qos.qos.simulation.next_death import NextDeath
 
 BARS: Final = "▁▂▃▄▅▆▇█"
 MOST: Final = 32
@@ -34,6 +33,9 @@ WINDOW_SECONDS: Final = 1800
 """How far growth looks back."""
 STEADY: Final = 0.02
 """By which part of itself memory may vary without growing."""
+LEVEL: Final = 0.25
+_FEW: Final = 6
+"""Growth has stopped where the later half of so many samples has less than this part of the earlier one's."""
 _KIB: Final = 1024
 
 
@@ -112,31 +114,38 @@ class Trends:
             sum([samples[max(len(samples) - back, 0)] for samples in known]) for back in range(most, 0, -1)
         ]
 
-    def growth(self, keys: Iterable[PodKey]) -> Growth:
-        """How fast pods of one node grow; what varies by less than STEADY of itself does not grow.
+    def rates(self) -> Callable[[Iterable[PodKey]], Mapping[ContainerKey, float]]:
+        """Return what says by how many bytes a second the containers of pods grow until the last sample.
 
-        Where usage is a statistic, nothing is reached from there at the growth of today.
+        What varies by less than STEADY of itself does not grow, nor what has stopped growing.
         """
-        if self._history.stat:
-            return NO_GROWTH
-        if self._history.containers:
-            names = ((key, name) for key in keys if key in self._last for name in self._last[key].names)
-            past = self._history.containers
-            return growth_of({name: past[name] for name in names if name in past})
-        containers: dict[tuple[PodKey, str], float] = {}
-        pods: dict[PodKey, float] = {}
-        for key in keys:
-            since, usage = self._since.get(key), self._last.get(key)
-            if since is None or usage is None or len(since) != len(usage.names) + 1:
-                continue
-            now = _amounts(usage)
-            seconds = now[0] - since[0]
-            for name, before, after in zip(usage.names, since[1:], now[1:], strict=True):
-                grown = after - before
-                if seconds > 0 and grown > max(after * STEADY, _KIB):
-                    containers[key, name] = grown * _KIB / seconds
-                    pods[key] = pods.get(key, 0.0) + containers[key, name]
-        return Growth(sum(pods.values()), pods, containers) if pods else NO_GROWTH
+        return partial(_rates, self._last, self._since, self._samples)
+
+
+def _rates(
+    last: Mapping[PodKey, PodUsage],
+    begins: Mapping[PodKey, array[int]],
+    samples: Mapping[PodKey, array[int]],
+    keys: Iterable[PodKey],
+) -> dict[ContainerKey, float]:
+    containers: dict[ContainerKey, float] = {}
+    for key in keys:
+        since, usage = begins.get(key), last.get(key)
+        if since is None or usage is None or len(since) != len(usage.names) + 1 or _is_level(samples[key]):
+            continue
+        now = _amounts(usage)
+        seconds = now[0] - since[0]
+        for name, before, after in zip(usage.names, since[1:], now[1:], strict=True):
+            grown = after - before
+            if seconds > 0 and grown > max(after * STEADY, _KIB):
+                containers[key, name] = grown * _KIB / seconds
+    return containers
+
+
+def _is_level(samples: Sequence[int]) -> bool:
+    """Whether memory has nearly stopped growing in the later half of the samples."""
+    first, middle, newest = samples[0], samples[len(samples) // 2], samples[-1]
+    return len(samples) >= _FEW and newest - middle < (middle - first) * LEVEL
 
 
 def _amounts(usage: PodUsage) -> array[int]:
@@ -229,14 +238,13 @@ class ViewModel:
     cached_times: dict[str, Mapping[PodKey, float]] = field(default_factory=dict)
     cached_deaths: dict[str, tuple[tuple[object, ...], NodeDeaths | None]] = field(default_factory=dict)
 
-    def deaths(self, node: str, trends: Trends | None = None) -> NodeDeaths | None:
+    def deaths(self, node: str) -> NodeDeaths | None:
         """What waits on a node, None where nothing can be said; computed when it is first asked for."""
         inputs = self.by_node[node].inputs if node in self.by_node else ()
         known = self.cached_deaths.get(node)
         if known is None or len(known[0]) != len(inputs) or not all(map(is_, known[0], inputs)):
             try:
-                growth = trends.growth(self.pod_keys(node)) if trends is not None else None
-                found = deaths_on_node(self.snapshot, node, growth) if node else None
+                found = deaths_on_node(self.snapshot, node) if node else None
             except InputError:
                 found = None
             known = self.cached_deaths[node] = inputs, found
@@ -248,10 +256,10 @@ class ViewModel:
         inputs = self.by_node[node].inputs if node in self.by_node else ()
         return known[1] if known is not None and all(map(is_, known[0], inputs)) else None
 
-    def know_deaths(self, trends: Trends | None = None) -> None:
+    def know_deaths(self) -> None:
         """Compute those of nodes that have changed, of all where they are few; for a thread."""
         for node in self.by_node if len(self.by_node) <= FEW_NODES else ():
-            self.deaths(node, trends)
+            self.deaths(node)
 
     @property
     def nearest(self) -> tuple[str, NextDeath] | None:
@@ -260,7 +268,7 @@ class ViewModel:
         nodes = sorted(self.by_node) if is_known else ()
         each = ((node, self.known_deaths(node)) for node in nodes)
         first = [(node, found.deaths[0]) for node, found in each if found is not None and found.deaths]
-        return min(first, key=lambda one: one[1].distance_bytes, default=None)
+        return min(first, key=lambda one: one[1].urgency, default=None)
 
     def is_under_pressure(self, node: str) -> bool:
         """Whether the kubelet's order decides now: the node says so, or a hard threshold is crossed."""
@@ -273,16 +281,13 @@ class ViewModel:
             if death.killer.evicts
         )
 
-    def times(self, node: str, trends: Trends) -> Mapping[PodKey, float]:
+    def times(self, node: str) -> Mapping[PodKey, float]:
         """In how many seconds pods die at the growth of today, of those whose time is known."""
         known = self.cached_times.get(node)
         found = self.known_deaths(node)
         if known is None and found is not None:
-            growth, known = trends.growth(self.pod_keys(node)), {}
-            for death in found.deaths if growth is not NO_GROWTH else ():
-                time = seconds_until(death, growth)
-                if time is not None:
-                    known[death.key] = min(time, known.get(death.key, time))
+            times = [(death.seconds, death.key) for death in found.deaths if death.seconds is not None]
+            known = {key: time for time, key in sorted(times, reverse=True)}
             self.cached_times[node] = known
         return known or {}
 

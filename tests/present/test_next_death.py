@@ -147,7 +147,10 @@ def test_what_the_nodes_own_processes_use_makes_distances_shorter(snapshot: Snap
     assert SOURCE in list(next_death.notes(known))
     shorter = {
         (before.death.mechanism, before.death.distance_bytes - after.death.distance_bytes)
-        for before, after in zip(bare.rows, known.rows, strict=True)
+        for before in bare.rows
+        for after in known.rows
+        if (after.death.mechanism, after.death.key, after.death.container)
+        == (before.death.mechanism, before.death.key, before.death.container)
         if before.death.mechanism in {Mechanism.NODE, Mechanism.CONTAINER_LIMIT}
     }
     assert shorter == {(Mechanism.NODE, 300 * MIB), (Mechanism.CONTAINER_LIMIT, 0)}

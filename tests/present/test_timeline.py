@@ -25,8 +25,8 @@ def drawn(deaths: list[NextDeath], width: int, growth: Growth = NO_GROWTH, head:
 
 
 def test_each_mark_stands_above_its_victim_its_killer_and_its_time() -> None:
-    growth = Growth(MIB, containers={(("x", "p1"), "c"): MIB / 60})
-    lines = drawn([own(1), own(2), FULL], 90, growth, "n 5Mi \nused")
+    deaths = [own(1)._replace(seconds=60.0), own(2), FULL._replace(seconds=100.0)]
+    lines = drawn(deaths, 90, Growth(MIB), "n 5Mi \nused")
     axis, victims, killers, times = lines
     assert max(map(len, lines)) <= 90
     for mark, victim, killer, time in (

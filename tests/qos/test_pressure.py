@@ -55,7 +55,7 @@ def test_with_memory_pressure_eviction_is_due_and_the_sentence_is_true_when_it_h
 
 
 def test_what_samples_show_needs_no_report() -> None:
-    death = first(snapshot(SHORT, used="16300Mi"))
+    death = first(snapshot(SHORT, used="16200Mi"))
     assert (distance(death), killed_by(death)) == ("now", "kubelet evicts")
 
 

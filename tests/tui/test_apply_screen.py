@@ -427,7 +427,7 @@ async def test_the_fields_do_not_wait_for_related_objects_and_apply_waits_itself
         source.hold_around.set()
         await pilot.seen("> in place")
         await pilot.keys("escape")
-        assert "Strategies: in place" in pilot.words
+        await pilot.seen("Strategies: in place")
 
 
 async def test_what_cannot_be_read_is_said_in_the_preview_and_on_the_way() -> None:

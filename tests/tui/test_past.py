@@ -14,6 +14,7 @@ from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.cluster.source import PastSource, PastTime, Source
 from kubectl_qos.edit.related import pod_reference
 from kubectl_qos.errors import QosError
+from kubectl_qos.k8s.objects import Pod, convert
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerHistory, ContainerUsage, History, PodUsage
 from kubectl_qos.metrics.deaths import Track
@@ -21,7 +22,7 @@ from kubectl_qos.metrics.series import rfc3339
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.evidence import Diagnosis
 from kubectl_qos.qos.reason import Confidence, Mechanism
-from kubectl_qos.qos.simulation.node_state import NO_GROWTH
+from kubectl_qos.qos.simulation.node_state import NO_GROWTH, growth_on
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.edit_target import EditTarget
 from kubectl_qos.tui.lists.pods import PodList
@@ -150,9 +151,12 @@ def test_what_the_store_has_seen_comes_before_the_samples_since_the_start() -> N
     for one in used:
         trends.add({key: one}, past)
     assert list(trends.of(key)) == list(trends.total([key])) == [7, 8, 9]
-    assert trends.growth([key]).containers == {(key, "c"): SEEN.rate}
-    trends.add({key: used[0]}, replace(past, stat="max"))
-    assert trends.growth([key]) is NO_GROWTH, "peaks are no place from which growth begins"
+    spec = {"nodeName": "w", "containers": [{"name": "c"}]}
+    pod = convert({"metadata": {"name": "a", "namespace": "n"}, "spec": spec}, Pod)
+    snapshot = Snapshot([pod], history=past, rates=trends.rates())
+    assert growth_on(snapshot, "w").containers == {(key, "c"): SEEN.rate}
+    peaks = replace(snapshot, history=replace(past, stat="max"))
+    assert growth_on(peaks, "w") is NO_GROWTH, "peaks are no place from which growth begins"
     trends.add({key: used[0]})
     assert list(trends.of(key)) == [1, 2, 1], "they are kept for when the store is gone"
 

@@ -17,7 +17,6 @@ from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import NextDeath
-from kubectl_qos.qos.simulation.node_state import NO_GROWTH, Growth
 from kubectl_qos.tui.lists.pods import TREND, PodList
 from kubectl_qos.tui.view_model import BARS, MOST, Trends, build_view_model, sparkline
 from tests.tui.sources import demo, with_usage
@@ -130,30 +129,38 @@ def test_the_axis_names_the_victim_at_the_moment_of_death() -> None:
     now = {**snapshot.usage, notebook: usage(1105 * KIB, 10)}
     model = build_view_model(replace(snapshot, usage=now), Scope(), DEMO_TIME)
 
-    def full(trends: Trends | None) -> NextDeath:
-        found = replace(model, cached_deaths={}).deaths("worker-2", trends)
+    def full(trends: Trends) -> NextDeath:
+        grows = replace(model.snapshot, rates=trends.rates())
+        found = replace(model, snapshot=grows, cached_deaths={}).deaths("worker-2")
         assert found is not None
         return next(one for one in found.deaths if one.mechanism is Mechanism.NODE)
 
-    assert full(None).key[1].startswith("api-7d9c")
+    assert full(Trends()).key[1].startswith("api-7d9c")
     assert full(after(before, now)).key == notebook
-    assert full(after(before, now)).distance_bytes == full(None).distance_bytes
+    assert full(after(before, now)).distance_bytes == full(Trends()).distance_bytes
 
 
 def test_growth_is_of_what_grows_by_more_than_it_varies() -> None:
     """In bytes a second since memory last shrank; a fiftieth of itself, or a mebibyte, is no growth."""
     before = {A: usage(10_000, 0), B: usage(500_000, 0)}
     trends = after(before, {A: usage(16_000, 10), B: usage(505_000, 10)})
-    rate = 600 * KIB
-    assert trends.growth([A, B]) == Growth(rate, {A: rate}, {(A, "c"): rate})
-    both = after(before, {A: usage(16_000, 10), B: usage(590_000, 10)})
-    assert both.growth([A, B]).node == 9600 * KIB
-    assert both.growth([B]).node == 9000 * KIB
+    assert trends.rates()([A, B]) == {(A, "c"): 600 * KIB}
+    both = after(before, {A: usage(16_000, 10), B: usage(590_000, 10)}).rates()
+    assert sum(both([A, B]).values()) == 9600 * KIB
+    assert both([B]) == {(B, "c"): 9000 * KIB}
     shrunk = after({A: usage(99_000, 0)}, {A: usage(10_000, 10)}, {A: usage(14_000, 20)})
-    assert shrunk.growth([A]).node == 400 * KIB
+    assert shrunk.rates()([A]) == {(A, "c"): 400 * KIB}
     small = after({A: usage(100, 0)}, {A: usage(1100, 10)})
     for none in (after(), after({A: usage(5, 1)}), after({A: usage(9000, 1)}, {A: usage(9, 2)}), small):
-        assert none.growth([A]) == NO_GROWTH
+        assert not none.rates()([A])
+
+
+def test_what_has_reached_a_plateau_does_not_grow() -> None:
+    """A start-up that has ended is no trend, however steep it was."""
+    starting = [usage(10_000 * second, second) for second in range(1, 8)]
+    level = [usage(70_000 + second, second) for second in range(8, 16)]
+    assert after(*({A: sample} for sample in starting)).rates()([A])
+    assert not after(*({A: sample} for sample in (*starting, *level))).rates()([A])
 
 
 @pytest.mark.parametrize(

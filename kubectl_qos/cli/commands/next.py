@@ -18,18 +18,19 @@ if TYPE_CHECKING:
 WIDTH: Final = 100
 """Of the picture, where stdout is no terminal."""
 DESCRIPTION: Final = (
-    "The coming deaths over all killers, the nearest first: by each limit of a container, a pod or all pods,"
-    " by the kubelet's eviction, and by the kernel on a full node. Without a name, the next one of each node."
+    "The coming deaths over all killers: by each limit of a container, a pod or all pods, by the kubelet's"
+    " eviction, and by the kernel on a full node. What is due comes first, then the soonest where memory is"
+    " known to grow, then the fullest. Without a name, the next one of each node."
 )
 EXAMPLES: Final = """\
 examples:
-  kubectl qos next                       # the next death of each node, the nearest first
+  kubectl qos next                       # the next death of each node, the most urgent first
   kubectl qos next node/worker-2         # all that wait on one node
   kubectl qos next pod/db-0 -n data      # what kills this pod, and after which others
   kubectl qos next deploy/api -n shop    # what kills its pods
   kubectl qos next db-0 cache-0 -n data  # which of two pods dies first
   kubectl qos next -n shop               # the next deaths that hit a namespace
-  kubectl qos next --all-contexts        # the next deaths of every cluster, the nearest first
+  kubectl qos next --all-contexts        # the next deaths of every cluster, the most urgent first
 """
 
 
@@ -39,6 +40,7 @@ class Options:
 
     source: SourceOptions
     target: tuple[str, ...]
+    all: bool
     headers: bool
     output: str | None
 
@@ -46,6 +48,9 @@ class Options:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `next`."""
     flags.add_target(parser, "web-0, deployment/api or node/worker-1, also several; every node without it")
+    flags.add_switch(
+        parser, "--all", help="of a node also limits that are far from full and that nothing approaches"
+    )
     flags.add_no_headers(parser)
     flags.add_output(parser, "wide", "json", "yaml")
     flags.add_contexts(parser)
@@ -65,7 +70,9 @@ def run(options: Options) -> int:
             "Death",
             lambda source: _view(*_read(replace(options, source=source))[:2]),
         )
+    from kubectl_qos.analysis.deaths import FAR_PERCENT, without_far
     from kubectl_qos.present import timeline
+    from kubectl_qos.present.format import count
 
     deaths, snapshot, resolved = _read(options)
     if options.output not in {None, "wide"}:
@@ -75,8 +82,11 @@ def run(options: Options) -> int:
     else:
         width = output.terminal_width()
         fits = width is not None and options.output != "wide"
-        output.print_lines(timeline.lines(deaths, width or WIDTH, headers=options.headers, fits=fits))
-        output.notes(_notes(deaths, snapshot))
+        near = deaths if options.all or deaths.state is None else without_far(deaths)
+        output.print_lines(timeline.lines(near, width or WIDTH, headers=options.headers, fits=fits))
+        hidden = len(deaths.rows) - len(near.rows)
+        more = [f"and {count(hidden, 'limit')} below {FAR_PERCENT} %: --all"] if hidden else []
+        output.notes((*more, *_notes(near, snapshot)))
     return resolved.print_notes()
 
 
@@ -122,7 +132,7 @@ def _view(deaths: Deaths, snapshot: Snapshot) -> TableView[DeathRow]:
         key=lambda row: row,
         reference=lambda row: row.node,
         nothing=nothing(deaths),
-        order=lambda row: row.death.distance_bytes,
+        order=lambda row: row.death.urgency,
         values=death_values,
     )
 

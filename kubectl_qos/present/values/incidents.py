@@ -227,6 +227,7 @@ class DeathValues(OfCluster, frozen=True, kw_only=True):
     With `distanceIsUpperBound` it may be less: what the node itself or some of its pods use is unknown.
     `limitBytes` is the container's or pod's own limit (memory.max), `usedBytes` how much of it is in use
     (working set), `before` how many this mechanism ends before;
+    `fullnessPercent` is the part of the ceiling that is in use, at which the killer acts;
     `etaSeconds` is known where a store of metrics has seen memory grow in a straight line. `rival` dies
     instead unless one process of the victim holds so much, each of `growing` once it alone has grown to so
     much, which is `grownBytes` of a victim; only `next` has these.
@@ -247,6 +248,7 @@ class DeathValues(OfCluster, frozen=True, kw_only=True):
     grace_seconds: int | None
     before: int
     tied: int | None
+    fullness_percent: int
     eta_seconds: int | None
     rival: ContenderValues | None
     growing: tuple[ContenderValues, ...]
@@ -254,7 +256,7 @@ class DeathValues(OfCluster, frozen=True, kw_only=True):
 
 
 class DeathListValues(TimedDocument, frozen=True, kw_only=True, tag="DeathList"):
-    """Who dies next, the nearest first: `next`."""
+    """Who dies next, the most urgent first: `next`."""
 
     items: tuple[DeathValues, ...]
     notes: tuple[str, ...]
@@ -285,6 +287,7 @@ def death_values(row: DeathRow) -> DeathValues:
         grace_seconds=death.grace_seconds,
         before=death.before,
         tied=death.tied,
+        fullness_percent=round(100 * death.fullness),
         eta_seconds=None if row.seconds is None else round(row.seconds),
         rival=_contender_values(death.rival) if death.rival is not None else None,
         growing=tuple(map(_contender_values, death.growing)),

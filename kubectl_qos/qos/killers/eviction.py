@@ -83,6 +83,8 @@ class Eviction(Killer):
     measures = frozenset({Scope.PODS, Scope.NODE})
     ends_pods = True
     evicts = True
+    delay_seconds = 10
+    """pkg/kubelet/kubelet.go (evictionMonitoringPeriod)."""
 
     def ceilings(self, state: NodeState, use: MemoryUse) -> Iterator[Ceiling]:
         """memory.available, allocatableMemory.available and the soft threshold, those that are set.

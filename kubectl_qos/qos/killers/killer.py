@@ -52,7 +52,8 @@ class Killer(Protocol):
 
     `id` is its name in JSON, `scope` whose memory has to run out. `measures` is whose use has to be known for
     its distance: else that is an upper bound. `ends_pods` is whether it ends whole pods, `evicts` whether
-    those come back on another node only. `daemon` is the program of the node, None for kernel and kubelet.
+    those come back on another node only. `delay_seconds` is how long it takes at most to notice. `daemon` is
+    the program of the node, None for kernel and kubelet.
     """
 
     id: ClassVar[Mechanism]
@@ -60,6 +61,7 @@ class Killer(Protocol):
     measures: ClassVar[frozenset[Scope]] = frozenset()
     ends_pods: ClassVar[bool] = False
     evicts: ClassVar[bool] = False
+    delay_seconds: ClassVar[int] = 0
     daemon: ClassVar[Daemon | None] = None
 
     def applies(self, setup: NodeSetup) -> bool:

@@ -1,4 +1,4 @@
-"""The next deaths on a node: which limit or threshold is near, whom it hits, and how far away that is.
+"""The next deaths on a node: which limit or threshold is near, whom it hits, how far away that is, and when.
 
 The killers of qos/killers/ race. Distances are bytes of growth from now on, of those whom the limit holds: a
 container, a pod, all pods, the whole node. Victims are those of the simulation (engine.py), so that the
@@ -8,13 +8,16 @@ thresholdsMetGracePeriod). Not here: what comes after a death.
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
+from enum import StrEnum
 from itertools import chain, count
-from typing import NamedTuple
+from math import inf
+from operator import attrgetter
+from typing import Final, NamedTuple
 
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey
-from kubectl_qos.qos.killers import BY_ID, Killer
+from kubectl_qos.qos.killers import BY_ID, PRECEDENCE, Killer
 from kubectl_qos.qos.killers.badness import BadnessOrder, Contender
 from kubectl_qos.qos.killers.eviction import EvictionOrder
 from kubectl_qos.qos.qos_class import QosClass
@@ -22,15 +25,40 @@ from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.ceiling import Ceiling, Scope
 from kubectl_qos.qos.simulation.engine import Run
 from kubectl_qos.qos.simulation.node_state import (
-    NO_GROWTH,
     Growth,
     NodeProcess,
     NodeState,
     Scenario,
-    growth_of,
     state_of_node,
 )
 from kubectl_qos.qos.simulation.timeline import LimitHit
+
+
+class Precedent(StrEnum):
+    """What says that a container does reach its limit."""
+
+    KILLED = "killed there before"
+    PEAK = "its peak reached it"
+
+
+class Urgency(NamedTuple):
+    """A sort key: which death comes first.
+
+    `seconds` is until a death that is due or foreseeable, infinite for others. Of those the fullest ceiling
+    comes first; where the past says that it is reached it counts as PRECEDENT_POINTS fuller.
+    """
+
+    seconds: float
+    emptiness: float
+    distance_bytes: int
+    turn: int
+
+
+HORIZON_SECONDS: Final = 1800
+"""How far ahead growth says anything: later deaths are ranked by fullness."""
+PRECEDENT_POINTS: Final = 0.10
+PEAK_SHARE: Final = 0.95
+"""The part of a ceiling that a sampled peak has when it reached it."""
 
 
 class NextDeath(NamedTuple):
@@ -44,6 +72,9 @@ class NextDeath(NamedTuple):
     whether the limit is the container's, or that of its pod, which is the same with one container.
     `is_upper_bound` is whether the distance is one. `rival` dies instead unless one process of the victim
     holds so much, each of `growing` once it alone has grown to so much: `grown_bytes` where it is the victim.
+    `ceiling_bytes` is at how many bytes in use the killer acts, `seconds` when, if memory goes on growing in
+    a straight line, None where it is not known to grow. `waits` is whether the container has to be started
+    again before that.
     """
 
     mechanism: Mechanism
@@ -63,6 +94,30 @@ class NextDeath(NamedTuple):
     rival: Contender | None = None
     growing: tuple[Contender, ...] = ()
     grown_bytes: int | None = None
+    ceiling_bytes: int = 0
+    seconds: float | None = None
+    precedent: Precedent | None = None
+    waits: bool = False
+
+    @property
+    def fullness(self) -> float:
+        """The part of the ceiling that is in use."""
+        return 1 - self.distance_bytes / self.ceiling_bytes if self.ceiling_bytes > 0 else 1.0
+
+    @property
+    def urgency(self) -> Urgency:
+        """What is due comes first, by the killer's own delay; then by time, else by fullness.
+
+        What does not run yet comes last.
+        """
+        if self.waits:
+            return Urgency(inf, 1.0, self.distance_bytes, 0)
+        seconds = self.seconds if self.seconds is not None and self.seconds < HORIZON_SECONDS else inf
+        if self.distance_bytes <= 0 and not self.before:
+            seconds = self.killer.delay_seconds if self.grace_seconds is None else self.grace_seconds
+        fullness = self.fullness + (PRECEDENT_POINTS if self.precedent else 0)
+        turn = 2 * PRECEDENCE[self.mechanism] + (self.grown_bytes is not None)
+        return Urgency(seconds, -fullness, self.distance_bytes, turn)
 
     @property
     def killer(self) -> Killer:
@@ -108,25 +163,25 @@ def times_on_node(snapshot: Snapshot, node: str) -> dict[object, float]:
     By mechanism, pod and container; by pod and container, which is empty for the earliest time of the pod.
     They count from the present usage, also where the snapshot has the peaks.
     """
-    growth = growth_of(snapshot.history.of(snapshot.by_node().get(node, ())))
     times: dict[object, float] = {}
-    if growth is NO_GROWTH:
-        return times
+    history = snapshot.history
+    now = (
+        replace(snapshot, usage=history.now, history=replace(history, stat="")) if history.stat else snapshot
+    )
     try:
-        state = state_of_node(replace(snapshot, usage=snapshot.history.now), node)
+        state = state_of_node(now, node)
     except InputError:
         return times
-    for death in next_deaths(state):
-        seconds = seconds_until(death, growth)
-        if seconds is not None:
+    for death in next_deaths(state) if state.growth.containers else ():
+        if death.seconds is not None:
             of_death = death.mechanism, death.key, death.container
             for key in ((death.key, ""), (death.key, death.container), of_death):
-                times[key] = min(seconds, times.get(key, seconds))
+                times[key] = min(death.seconds, times.get(key, death.seconds))
     return times
 
 
 def next_deaths(state: NodeState, most: int | None = None, *, contests: bool = False) -> list[NextDeath]:
-    """The nearest death by each limit and each threshold, the nearest first, at `most` so many.
+    """The nearest death by each limit and each threshold, the most urgent first, at `most` so many.
 
     Of the limits of one container's own only the nearer counts. Without usage there is no distance. Where
     growth is known, victims are those at the moment of death; else those if the others or the node grow. With
@@ -142,8 +197,6 @@ def next_deaths(state: NodeState, most: int | None = None, *, contests: bool = F
     for more_bytes, ceiling in sorted(
         [(ceiling.distance_bytes, ceiling) for ceiling in ceilings], key=_distance
     ):
-        if len(deaths) == most:
-            break
         scope, owner = ceiling.scope, ceiling.owner
         if scope is Scope.CONTAINER and (owner in deaths or owner in unknown):
             continue
@@ -173,8 +226,26 @@ def next_deaths(state: NodeState, most: int | None = None, *, contests: bool = F
                 or death.killer.is_upper_bound(state.own_bytes, is_measured=not unknown)
             )
             is_reported = state.reports_pressure and not more_bytes
-            deaths[kind] = death._replace(is_upper_bound=is_bound, is_reported=is_reported)
-    return list(deaths.values())
+            deaths[kind] = death._replace(
+                is_upper_bound=is_bound,
+                is_reported=is_reported,
+                ceiling_bytes=ceiling.latest_bytes,
+                seconds=seconds_until(death, state.growth),
+                precedent=_precedent(state, death, ceiling, choice[0]),
+            )
+    return sorted(deaths.values(), key=attrgetter("urgency"))[:most]
+
+
+def _precedent(
+    state: NodeState, death: NextDeath, ceiling: Ceiling, victim: int | NodeProcess
+) -> Precedent | None:
+    """What says of an own limit that it is reached: a kill since it was set, or the peak that was seen."""
+    if ceiling.scope.is_wide:
+        return None
+    if isinstance(victim, int) and state.containers[victim].was_killed:
+        return Precedent.KILLED
+    peak = state.growth.peaks.get((death.key, death.container), 0)
+    return Precedent.PEAK if death.is_own and peak >= PEAK_SHARE * ceiling.latest_bytes else None
 
 
 def _ended_before(run: Run, room_bytes: int) -> set[int]:
@@ -210,6 +281,7 @@ def _victim(run: Run, ceiling: Ceiling) -> tuple[int | NodeProcess, int] | None:
 def deaths_of(state: NodeState, keys: Collection[PodKey], *, contests: bool = False) -> list[NextDeath]:
     """The deaths that wait for one pod or the first of some: by own limits, and by each killer of the node.
 
+    The nearest comes first: an edit of the pod is about how far each is, not about which one comes first.
     Those come when all before it have ended and what they freed has been used again; with `contests` also
     sooner, if it alone grows.
     """
@@ -223,7 +295,7 @@ def deaths_of(state: NodeState, keys: Collection[PodKey], *, contests: bool = Fa
             itself = first._replace(key=grows.key, container=grows.container, qos=grows.qos_class, rival=None)
             frees = grows.used_bytes + first.distance_bytes
             deaths.append(itself._replace(grown_bytes=grows.size_bytes, frees_bytes=frees, growing=()))
-    return sorted(deaths, key=lambda death: death.distance_bytes)
+    return sorted(deaths, key=attrgetter("distance_bytes"))
 
 
 def _death(run: Run, state: NodeState, ceiling: Ceiling, choice: tuple[int | NodeProcess, int]) -> NextDeath:
@@ -285,6 +357,7 @@ def in_turn(state: NodeState, first: NextDeath, keys: Collection[PodKey]) -> Ite
                 frees_bytes=None if state.lacks_usage(step.key) else freed,
                 before=before,
                 tied=step.tied,
+                seconds=None if before else first.seconds,
                 rival=None if before else first.rival,
                 growing=() if before else first.growing,
             )

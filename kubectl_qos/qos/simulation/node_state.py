@@ -4,7 +4,7 @@ Building a NodeState evaluates every rule for every pod; simulating on it (engin
 follow a slider. Bytes throughout.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
@@ -16,17 +16,17 @@ from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.allocation import running_pod
 from kubectl_qos.k8s.kubelet import ENFORCE_PODS, MEMORY_AVAILABLE, NodeSetup
 from kubectl_qos.k8s.objects import DISRUPTION_TARGET, Container, Pod
-from kubectl_qos.k8s.quantity import Quantity, parse_duration
+from kubectl_qos.k8s.quantity import Quantity, parse_duration, parse_time
 from kubectl_qos.k8s.selectors import DisruptionBudget, Selector
 from kubectl_qos.k8s.snapshot import Snapshot
-from kubectl_qos.k8s.usage import ContainerHistory, ContainerKey, ContainerUsage, PodKey, PodUsage
+from kubectl_qos.k8s.usage import ContainerKey, ContainerUsage, PodKey, PodUsage
 from kubectl_qos.qos.cgroup.memory import container_swap
 from kubectl_qos.qos.cgroup.pod import sets_oom_group
 from kubectl_qos.qos.eviction import evictable_capacity, memory_threshold
 from kubectl_qos.qos.oom_score import Kernel, is_critical, kernel_formula
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import RankedPod, Ranking, container_kinds, rank_node
-from kubectl_qos.qos.restart import Restart, restart_after_kill
+from kubectl_qos.qos.restart import Restart, may_be_killed_again, restart_after_kill, was_killed_since_resize
 
 IMPORTANT_PRIORITY: Final = 1_000_000_000
 """The highest that a person can give (HighestUserDefinablePriority); above are those of the system."""
@@ -110,7 +110,8 @@ class SimulatedContainer:
     `processes` is how many it has, 0 if unknown, `beside_bytes` what is not in the largest one, where known.
     `used_bytes` is what badness counts, `working_set_bytes` what the kubelet counts, both 0 where usage is
     unknown (`has_usage`). `limit_bytes` is its memory.max, 0 without one, `swap_bytes` what it may swap on
-    top. `pod_index` is into `NodeState.pods`.
+    top. `was_killed` is whether it was OOMKilled there, and may be again. `pod_index` is into
+    `NodeState.pods`.
     """
 
     pod_index: int
@@ -124,6 +125,7 @@ class SimulatedContainer:
     has_usage: bool = True
     processes: int = 1
     beside_bytes: int = 0
+    was_killed: bool = False
 
     def least_bytes(self, used_bytes: int) -> int:
         """What its largest process holds at least, of so much."""
@@ -152,23 +154,67 @@ class AllowedDisruptions(NamedTuple):
 
 
 class Growth(NamedTuple):
-    """How many bytes a second memory grows by: of the node, and of each pod and container that grows."""
+    """How many bytes a second memory grows by: of the node, and of each pod and container that grows.
+
+    `starting` are the containers that grow as they start, which is no trend. `peaks` is the most that a store
+    of metrics has seen containers use, in bytes.
+    """
 
     node: float = 0.0
     pods: Mapping[PodKey, float] = MappingProxyType({})
-    containers: Mapping[tuple[PodKey, str], float] = MappingProxyType({})
+    containers: Mapping[ContainerKey, float] = MappingProxyType({})
+    starting: frozenset[ContainerKey] = frozenset()
+    peaks: Mapping[ContainerKey, int] = MappingProxyType({})
 
 
 NO_GROWTH: Final = Growth()
+START_SECONDS: Final = 300
+"""For how long growth may be that of a start, unless the container was OOMKilled at this limit before."""
 
 
-def growth_of(history: Mapping[ContainerKey, ContainerHistory]) -> Growth:
-    """How fast the pods of one node grow, by what a store of metrics has of their containers."""
-    containers = {key: seen.rate for key, seen in history.items() if seen.rate > 0}
+def growth_on(snapshot: Snapshot, node: str) -> Growth:
+    """How fast the pods of a node grow, by a store of metrics, or by samples since the program was started.
+
+    Where usage is a statistic of a time, nothing is reached from there at the growth of today.
+    """
+    pods = [pod for pod in snapshot.by_node().get(node, ()) if not pod.is_terminal]
+    seen = snapshot.history.of(pods)
+    if snapshot.history.stat:
+        return NO_GROWTH
+    if seen:
+        rates = {key: past.rate for key, past in seen.items() if past.rate > 0}
+    else:
+        rates = dict(snapshot.rates([(pod.namespace, pod.name) for pod in pods]))
+    peaks = {key: past.peak_bytes for key, past in seen.items()}
+    if not rates and not peaks:
+        return NO_GROWTH
+    starting = {key for pod in pods for key in _starting(pod, snapshot.usage_of(pod)) if key in rates}
+    return growth_of({key: rate for key, rate in rates.items() if key not in starting})._replace(
+        starting=frozenset(starting), peaks=peaks
+    )
+
+
+def growth_of(rates: Mapping[ContainerKey, float]) -> Growth:
+    """How fast the pods of one node grow, by the rates of their containers."""
     pods: dict[PodKey, float] = {}
-    for (pod, _), rate in containers.items():
+    for (pod, _), rate in rates.items():
         pods[pod] = pods.get(pod, 0.0) + rate
-    return Growth(sum(pods.values()), pods, containers) if pods else NO_GROWTH
+    return Growth(sum(pods.values()), pods, rates) if pods else NO_GROWTH
+
+
+def _starting(pod: Pod, usage: PodUsage | None) -> Iterator[ContainerKey]:
+    """The containers that had just been started as they were sampled, and were not OOMKilled before.
+
+    A container is as old as its pod, or as the end of the run before it.
+    """
+    sampled = parse_time(usage.timestamp) if usage is not None else None
+    for status in pod.status.every_container if sampled is not None else ():
+        ends = [end.finished_at for end in status.ends if end.finished_at]
+        started = parse_time(ends[0] if ends else pod.metadata.creation_timestamp)
+        if started is None or sampled is None or (sampled - started).total_seconds() >= START_SECONDS:
+            continue
+        if not was_killed_since_resize(pod, status.name):
+            yield (pod.namespace, pod.name), status.name
 
 
 class Thresholds(NamedTuple):
@@ -303,9 +349,7 @@ def state_of_node(
     pods = snapshot.by_node().get(node, ()) if pods is None else pods
     running = [running_pod(pod, setup.release) for pod in pods]
     state = build_node_state(running, setup, snapshot.usage, rules, own_bytes=snapshot.own_bytes(node))
-    # Where usage is a statistic of a time, nothing is reached from there at the growth of today.
-    history = {} if snapshot.history.stat else snapshot.history.of(snapshot.by_node().get(node, ()))
-    return replace(state, growth=growth_of(history))
+    return replace(state, growth=growth_on(snapshot, node))
 
 
 def ranked_node_state(
@@ -394,6 +438,7 @@ def _build_containers(row: RankedPod, pod_index: int, setup: NodeSetup) -> list[
                 has_usage=usage is not None,
                 processes=_count_processes(row, usage),
                 beside_bytes=usage.kernel_bytes - usage.scored_bytes if usage is not None else 0,
+                was_killed=row.usage is not None and may_be_killed_again(row.pod, name, row.usage.timestamp),
             )
         )
     return containers

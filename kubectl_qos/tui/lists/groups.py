@@ -34,7 +34,6 @@ from kubectl_qos.present.pod_columns import PSI_COLUMNS
 from kubectl_qos.present.reasons import CLASSES, no_usage_reason, node_table_notes, pod_table_notes
 from kubectl_qos.present.timeline import foremost
 from kubectl_qos.qos.qos_class import QosClass
-from kubectl_qos.qos.simulation.next_death import seconds_until
 from kubectl_qos.tui.filters import Fields
 from kubectl_qos.tui.lists.base import ListDefinition, ListRows, newest_row
 from kubectl_qos.tui.lists.pods import PodList
@@ -241,10 +240,9 @@ class NodeList(ListDefinition[NodeRow]):
         deaths = deaths[begin:end]
         before = (GUTTER if is_narrow else column) - sum(cell_len(text) for text, _ in spans)
         room = width // _ON_A_LINE if is_narrow else width - column
-        growth = self._trends.growth(keys)
         for death in deaths:
             far, name = f"{distance(death)} ", escape(death.key[1]) if is_narrow else victim(death)
-            ends_by = f", {killed_by(death)}  {eta(seconds_until(death, growth))}".rstrip()
+            ends_by = f", {killed_by(death)}  {eta(death.seconds)}".rstrip()
             who = shortened(name, max(room - GAP - len(far + ends_by), GAP))
             spans += ((" " * before, ""), (far + who, ""), (ends_by, "muted"))
             before = GAP

@@ -25,7 +25,7 @@ from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.simulation.node_state import NO_GROWTH
 from kubectl_qos.tui.background import run_in_background
 from kubectl_qos.tui.view import View, bar, group_name
-from kubectl_qos.tui.view_model import PodGroup, Trends, ViewModel, namespaces_on
+from kubectl_qos.tui.view_model import PodGroup, ViewModel, namespaces_on
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.table import GAP, GUTTER, Layout, measured
 from kubectl_qos.tui.widgets.text_view import TextLine, TextView, wrapped
@@ -275,9 +275,7 @@ class NodePanel(Vertical):
         yield TextView(id="fix")
         yield Static(id="nearest", markup=False)
 
-    def show(
-        self, view_model: ViewModel | None, node: str, trends: Trends, fix_key: str, nearest: str
-    ) -> None:
+    def show(self, view_model: ViewModel | None, node: str, fix_key: str, nearest: str) -> None:
         """Show a node; without one, nothing. `nearest` names a nearer death on another one."""
         line = self.query_one("#nearest", Static)
         line.display = bool(nearest)
@@ -292,8 +290,8 @@ class NodePanel(Vertical):
         elif self._shown is None or self._shown[0] is not view_model or self._shown[1] != node:
             self._shown = view_model, node
             self.query_one(MemoryLine).show(build_node_row(view_model.snapshot, node))
-            found = view_model.deaths(node, trends)
-            growth = trends.growth(view_model.pod_keys(node)) if found is not None else NO_GROWTH
+            found = view_model.deaths(node)
+            growth = found.state.growth if found is not None else NO_GROWTH
             deaths = found.deaths if found is not None else ()
             in_trouble = view_model.is_in_trouble(node)
             self.query_one(Timeline).show(deaths, growth=growth, in_trouble=in_trouble)

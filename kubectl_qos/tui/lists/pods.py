@@ -224,8 +224,9 @@ class _RankedList(ListDefinition[PodRow]):
             return True
         view_model = self._newest()
         found = view_model.known_deaths(row.node) if view_model is not None else None
-        named = found.deaths if found is not None else ()
-        return any(death.key == row.key[:2] for death in named if death.killer.picks_among_pods)
+        deaths = found.deaths if found is not None else ()
+        named = [*deaths[:1], *(death for death in deaths if death.killer.picks_among_pods)]
+        return any(death.key == row.key[:2] for death in named)
 
     def opened(self, view: View, row: PodRow) -> View | None:
         del view, row
@@ -269,7 +270,7 @@ class PodList(_RankedList):
     def __init__(self, trends: Trends, newest: Callable[[], ViewModel | None] = lambda: None) -> None:
         super().__init__(newest)
         columns = {key: column for key, column in BY_KEY.items() if key not in {"container", "eta"}}
-        self.columns = {**columns, "trend": _trend_column(trends), "eta": _eta_column(trends, newest)}
+        self.columns = {**columns, "trend": _trend_column(trends), "eta": _eta_column(newest)}
 
     def default_columns(self, view: View) -> Sequence[str]:
         """In eviction order its rank comes first."""
@@ -320,12 +321,12 @@ def _in_order(rows: Sequence[PodRow], view: View) -> Sequence[PodRow]:
     return sorted(rows, key=BY_KEY["eviction"].sort_key) if view.by_eviction else rows
 
 
-def _eta_column(trends: Trends, newest: Callable[[], ViewModel | None]) -> PodColumn:
+def _eta_column(newest: Callable[[], ViewModel | None]) -> PodColumn:
     def seconds(row: PodRow) -> float | None:
         if row.past.growth is not None:
             return row.past.eta
         view_model = newest()
-        return None if view_model is None else view_model.times(row.node, trends).get(row.key[:2])
+        return None if view_model is None else view_model.times(row.node).get(row.key[:2])
 
     return column(
         "eta",

@@ -351,7 +351,7 @@ class BrowseScreen(QosScreen):
             beside = layout if pod is None else stacked(layout, self._explained[2])
             self.query_one("#explained", TextView).show(beside)
         node, key = "" if arriving else self._node_in_focus(), self.qos.keys.first("main.fix")
-        self.query_one(NodePanel).show(view_model, node, self._trends, key, self._nearer(node))
+        self.query_one(NodePanel).show(view_model, node, key, self._nearer(node))
 
     def _nearer(self, node: str) -> str:
         """Where another node of the list has a nearer death than that in focus, and which key goes there."""

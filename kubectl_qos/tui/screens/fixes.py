@@ -68,10 +68,10 @@ def suggested_line(snapshot: Snapshot, node: str) -> str:
     """The suggestion for a node in words, or why there is none; empty without deaths. Raises InputError."""
     found = suggestion(snapshot, node)
     if not found.fixes:
-        nearest = min(found.unfixed, key=attrgetter("death.distance_bytes"), default=None)
+        nearest = min(found.unfixed, key=attrgetter("death.urgency"), default=None)
         unknown = unmeasured_notes(snapshot, {node: state_of_node(snapshot, node)})
         return f"none: {unfixed_sentence(nearest)}" if nearest is not None else "".join(unknown)
-    return "; but nearer: ".join([*map(fix_sentence, found.fixes[:1]), *nearer(found)])
+    return "; but sooner: ".join([*map(fix_sentence, found.fixes[:1]), *nearer(found)])
 
 
 def find_fixes(

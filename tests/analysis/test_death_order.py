@@ -1,0 +1,243 @@
+"""Whoever is asked names the same next death: every surface takes the order of deaths from one place."""
+
+import random
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+import pytest
+
+from kubectl_qos.analysis.cluster_table import cluster_row
+from kubectl_qos.analysis.deaths import FAR_PERCENT, deaths_on_node, deaths_on_nodes, without_far
+from kubectl_qos.analysis.fix_list import fixes_on_nodes
+from kubectl_qos.analysis.incident import About, Incident
+from kubectl_qos.analysis.node_table import build_node_rows
+from kubectl_qos.cluster.files import DEMO_TIME
+from kubectl_qos.exporter.series import FAMILIES, node_samples
+from kubectl_qos.k8s.events import EventList
+from kubectl_qos.k8s.objects import NodeObject, Pod, convert
+from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.k8s.usage import ContainerHistory, ContainerKey, ContainerUsage, History, PodKey, PodUsage
+from kubectl_qos.qos.reason import Mechanism
+from kubectl_qos.qos.simulation.next_death import NextDeath, Precedent, next_deaths
+from kubectl_qos.qos.simulation.node_state import state_of_node
+from kubectl_qos.tui.view_model import Trends, build_view_model
+from tests.demo.living import Stepped
+
+MIB: Final = 1 << 20
+SAMPLED: Final = "2026-11-20T12:00:00Z"
+FAMILY: Final = next(place for place, family in enumerate(FAMILIES) if family.name == "node_next_death")
+
+
+class Named(NamedTuple):
+    """Who dies, by whom."""
+
+    key: PodKey
+    container: str
+    mechanism: Mechanism
+
+
+def named(death: NextDeath | None) -> Named | None:
+    return None if death is None else Named(death.key, death.container, death.mechanism)
+
+
+def a_pod(
+    name: str,
+    node: str,
+    limit: int = 0,
+    *,
+    created: str = "2026-11-01T00:00:00Z",
+    killed: str = "",
+) -> Pod:
+    ended = {"terminated": {"reason": "OOMKilled", "exitCode": 137, "finishedAt": killed}} if killed else {}
+    status = {"name": "c", "restartCount": len(killed), "state": {"running": {}}, "lastState": ended}
+    limits = {"memory": str(limit)} if limit else {}
+    raw: dict[str, Any] = {
+        "kind": "Pod",
+        "metadata": {"namespace": "x", "name": name, "creationTimestamp": created},
+        "spec": {"nodeName": node, "containers": [{"name": "c", "resources": {"limits": limits}}]},
+        "status": {"phase": "Running", "containerStatuses": [status]},
+    }
+    return convert(raw, Pod)
+
+
+def a_node(name: str, capacity: int, conditions: Iterable[Mapping[str, str]] = ()) -> NodeObject:
+    memory = {"memory": str(capacity), "cpu": "8", "pods": "110"}
+    info = {"kubeletVersion": "v1.36.0"}
+    status = {"capacity": memory, "allocatable": memory, "nodeInfo": info, "conditions": list(conditions)}
+    return convert({"metadata": {"name": name}, "status": status}, NodeObject)
+
+
+def used(size: int) -> PodUsage:
+    return PodUsage.of_containers({"c": ContainerUsage(size)}, timestamp=SAMPLED)
+
+
+def a_cluster(
+    used_of: Mapping[str, int],
+    pods: Iterable[Pod],
+    rates: Mapping[str, float] | None = None,
+    capacity: int = 4096 * MIB,
+    **more: Any,
+) -> Snapshot:
+    by_key: dict[ContainerKey, float] = {(("x", name), "c"): rate for name, rate in (rates or {}).items()}
+    pods = tuple(pods)
+    nodes = {pod.node_name: a_node(pod.node_name, capacity) for pod in pods}
+    usage = {("x", name): used(size) for name, size in used_of.items()}
+    return Snapshot(pods, nodes, usage, rates=lambda _: by_key, **more)
+
+
+def some_cluster(seed: int) -> Snapshot:
+    chance = random.Random(seed)
+    pods, amounts, rates = [], {}, {}
+    capacity = int(MIB * 2 ** chance.uniform(9, 13))
+    for node in range(chance.randint(1, 4)):
+        for place in range(chance.randint(1, 7)):
+            name = f"p{node}-{place}"
+            limit = chance.choice([0, int(MIB * 2 ** chance.uniform(4, 11))])
+            killed = chance.choice(["", "", "2026-11-20T10:00:00Z"])
+            created = chance.choice(["2026-11-01T00:00:00Z", "2026-11-20T11:58:00Z"])
+            pods.append(a_pod(name, f"n{node}", limit, created=created, killed=killed))
+            amounts[name] = int((limit or capacity / 4) * chance.uniform(0.05, 1.0))
+            if chance.random() < 0.3:
+                rates[name] = MIB * 2 ** chance.uniform(-8, 4)
+    return a_cluster(amounts, pods, rates, capacity)
+
+
+def named_in_metrics(snapshot: Snapshot, node: str) -> Named | None:
+    text = node_samples(snapshot, node, Scope(), None, {})[FAMILY].decode()
+    if not text:
+        return None
+    labels = dict(part.split("=", 1) for part in text.partition("{")[2].rpartition("}")[0].split(","))
+    values = {name: value.strip('"') for name, value in labels.items()}
+    key = values["namespace"], values["pod"]
+    return Named(key, values["container"], Mechanism(values["mechanism"]))
+
+
+def assert_one_answer(snapshot: Snapshot, *, with_fixes: bool = True) -> None:
+    """Compare what each surface says of the nodes, and of all of them together."""
+    nodes = sorted(snapshot.nodes)
+    listed = deaths_on_nodes(snapshot, nodes, only_next=True).rows
+    by_node = {row.node: named(row.death) for row in listed}
+    view_model = build_view_model(snapshot, Scope(), DEMO_TIME)
+    view_model.know_deaths()
+    rows = {row.name: row for row in build_node_rows(snapshot, lambda *_: True).rows}
+    for node in nodes:
+        said = by_node.get(node)
+        assert named(next(iter(deaths_on_node(snapshot, node).deaths), None)) == said
+        assert named(rows[node].death) == said
+        assert named_in_metrics(snapshot, node) == said
+        found = view_model.deaths(node)
+        assert found is not None
+        assert named(next(iter(found.deaths), None)) == said
+        if with_fixes:
+            fixes = fixes_on_nodes(snapshot, [node], Scope(), only_nearest=True)
+            answered = [fix.death for fix in fixes.fixes] + [one.death for one in fixes.unfixed]
+            assert named(min(answered, key=lambda death: death.urgency, default=None)) == said
+    first = named(listed[0].death) if listed else None
+    nearest = view_model.nearest
+    assert named(nearest[1] if nearest is not None else None) == first
+    dying = cluster_row("c", snapshot, EventList(), now=DEMO_TIME, taken=DEMO_TIME).dying
+    assert named(dying.death if dying is not None else None) == first
+    incident = Incident(
+        about=About("Cluster"),
+        source="",
+        now=DEMO_TIME,
+        since=None,
+        scope=Scope(),
+        snapshot=snapshot,
+        event_list=EventList(),
+        kills=(),
+    )
+    if with_fixes:
+        listed_fixes = [fix.death.urgency for fix in fixes_on_nodes(snapshot, nodes, Scope()).fixes]
+        assert listed_fixes == sorted(listed_fixes)
+        assert named(next(iter(incident.coming[0].rows)).death if listed else None) == first
+
+
+@pytest.mark.parametrize("of_ten", range(10))
+def test_all_surfaces_name_the_same_first_death(of_ten: int) -> None:
+    for seed in range(20 * of_ten, 20 * of_ten + 20):
+        assert_one_answer(some_cluster(seed), with_fixes=seed % 5 == 0)
+
+
+def test_all_surfaces_name_the_same_first_death_at_every_second_of_the_demo() -> None:
+    demo, trends, last, firsts = Stepped(), Trends(), None, set()
+    for second in range(330):
+        snapshot = demo.later(int(second > 0))
+        if snapshot is last:
+            continue
+        last = snapshot
+        trends.add(snapshot.usage)
+        known = replace(snapshot, rates=trends.rates())
+        assert_one_answer(known, with_fixes=second % 45 == 0)
+        firsts.add(deaths_on_nodes(known, sorted(known.nodes), only_next=True).rows[0].death.key)
+    assert len(firsts) > 2, "the headline moves on"
+
+
+def order(snapshot: Snapshot, node: str = "n") -> list[str]:
+    return [death.key[1] for death in deaths_on_node(snapshot, node).deaths if death.is_own]
+
+
+def test_fullness_comes_before_bytes_and_time_before_fullness() -> None:
+    """98 % of a large limit is nearer than 81 % of a small one, and what grows comes before both."""
+    pods = [a_pod("large", "n", 1000 * MIB), a_pod("small", "n", 40 * MIB), a_pod("grows", "n", 400 * MIB)]
+    amounts = {"large": 980 * MIB, "small": 33 * MIB, "grows": 100 * MIB}
+    assert order(a_cluster(amounts, pods)) == ["large", "small", "grows"]
+    assert order(a_cluster(amounts, pods, {"grows": MIB})) == ["grows", "large", "small"]
+    assert order(a_cluster(amounts, pods, {"grows": MIB / 60})) == ["large", "small", "grows"], "in 5 hours"
+
+
+def test_what_is_due_comes_first_by_the_delay_of_its_killer() -> None:
+    """The kubelet looks every ten seconds: what is reached in five comes before."""
+    pods = [a_pod("own", "n", 400 * MIB), a_pod("other", "n")]
+    pressed = [{"type": "MemoryPressure", "status": "True"}]
+    for rate, first in ((20, Mechanism.POD_LIMIT), (5, Mechanism.EVICTION)):
+        snapshot = a_cluster({"own": 300 * MIB, "other": 3000 * MIB}, pods, {"own": rate * MIB})
+        snapshot = replace(snapshot, nodes={"n": a_node("n", 4096 * MIB, pressed)})
+        assert deaths_on_node(snapshot, "n").deaths[0].mechanism is first
+
+
+@pytest.mark.parametrize(("used_percent", "first"), [(92, "killed"), (85, "calm")])
+def test_a_limit_that_killed_before_comes_first_within_ten_points(used_percent: int, first: str) -> None:
+    pods = [a_pod("calm", "n", 100 * MIB), a_pod("killed", "n", 100 * MIB, killed="2026-11-20T09:00:00Z")]
+    snapshot = a_cluster({"calm": 96 * MIB, "killed": used_percent * MIB}, pods)
+    assert order(snapshot)[0] == first
+    found = {death.key[1]: death.precedent for death in deaths_on_node(snapshot, "n").deaths if death.is_own}
+    assert found == {"calm": None, "killed": Precedent.KILLED}
+
+
+def test_a_peak_that_reached_the_limit_comes_first_within_ten_points() -> None:
+    pods = [a_pod("calm", "n", 100 * MIB), a_pod("peaked", "n", 100 * MIB)]
+    keys = {name: (("x", name), "c") for name in ("calm", "peaked")}
+    past = {keys["calm"]: ContainerHistory(96 * MIB - 1), keys["peaked"]: ContainerHistory(99 * MIB)}
+    snapshot = a_cluster({"calm": 94 * MIB, "peaked": 90 * MIB}, pods)
+    assert order(snapshot)[0] == "calm"
+    past[keys["calm"]] = ContainerHistory(94 * MIB)
+    assert order(replace(snapshot, history=History(past, {}, "7d")))[0] == "peaked"
+
+
+@pytest.mark.parametrize(
+    ("created", "killed", "is_trend"),
+    [
+        ("2026-11-20T11:57:00Z", "", False),
+        ("2026-11-20T11:50:00Z", "", True),
+        ("2026-11-20T11:57:00Z", "2026-11-20T11:58:00Z", True),
+    ],
+)
+def test_growth_of_a_start_is_no_trend_unless_it_was_killed_so(
+    created: str, killed: str, is_trend: bool
+) -> None:
+    """A container that was OOMKilled grows towards the same end again."""
+    pods = [a_pod("new", "n", 400 * MIB, created=created, killed=killed)]
+    state = state_of_node(a_cluster({"new": 100 * MIB}, pods, {"new": MIB}), "n")
+    assert (next_deaths(state)[0].seconds is not None) is is_trend
+    assert state.growth.starting == (frozenset() if is_trend else {(("x", "new"), "c")})
+
+
+def test_limits_that_nothing_approaches_are_left_out() -> None:
+    pods = [a_pod("low", "n", 100 * MIB), a_pod("full", "n", 100 * MIB), a_pod("grows", "n", 500 * MIB)]
+    pods.append(a_pod("killed", "n", 100 * MIB, killed="2026-11-20T09:00:00Z"))
+    amounts = dict.fromkeys(("low", "grows", "killed"), FAR_PERCENT * MIB - 1) | {"full": FAR_PERCENT * MIB}
+    listed = deaths_on_nodes(a_cluster(amounts, pods, {"grows": MIB}), ["n"])
+    hidden = [row.death.key[1] for row in listed.rows if row not in without_far(listed).rows]
+    assert hidden == ["low"]
