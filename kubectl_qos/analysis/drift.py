@@ -105,8 +105,8 @@ class CauseFinder:
         for other in self._alternatives:
             files = other.prediction.cgroup.files
             if level is CgroupLevel.CONTAINER:
-                found = other.prediction.container(container)
-                files = (found.process_cgroup if inner else found.cgroup).files
+                predicted = other.prediction.container(container)
+                files = (predicted.process_cgroup if inner else predicted.cgroup).files
             is_older = other.cause.reason is DriftReason.OLDER_RELEASE
             if is_older and self._was_changed and name in UPDATED_IN_PLACE:
                 return DriftCause(DriftReason.RESIZED, Confidence.POSSIBLE)
@@ -190,7 +190,7 @@ class CauseFinder:
         runtime_class = pod.spec.runtime_class_name
         key = f"ociRuntime.{runtime_class}=" if runtime_class else "ociRuntime="
         unlikely = "runc" if setup.node.oci_runtime.name == "crun" else "crun"
-        for settings in sorted(_SETTINGS, key=lambda one: unlikely in one[0]):
+        for settings in sorted(_SETTINGS, key=lambda alternative: unlikely in alternative[0]):
             texts = tuple(text.replace("ociRuntime=", key) for text in settings)
             other = _with_settings(setup, texts)
             if other is not None:

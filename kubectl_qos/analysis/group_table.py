@@ -77,5 +77,5 @@ def rank_order(row: PodRow) -> tuple[object, ...]:
 
 def known_sum(amounts: Iterable[int | None]) -> int | None:
     """The sum of the known amounts, None without any."""
-    known = [amount for amount in amounts if amount is not None]
-    return sum(known) if known else None
+    present = [amount for amount in amounts if amount is not None]
+    return sum(present) if present else None

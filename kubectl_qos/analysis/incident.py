@@ -179,7 +179,7 @@ class Incident:
             who = (kill.namespace, kill.pod or kill.pod_uid or kill.node, kill.container or kill.cgroup)
             groups.setdefault((who, kill.diagnosis.mechanism, kill.diagnosis.confidence), []).append(kill)
         newest = list(groups.values())[:MOST_DEATHS]
-        return tuple(self._death(each, reads_past=place < MOST_STATES) for place, each in enumerate(newest))
+        return tuple(self._death(kills, reads_past=place < MOST_STATES) for place, kills in enumerate(newest))
 
     def _death(self, kills: Sequence[Kill], *, reads_past: bool) -> Death:
         kill, snapshot, killer = kills[0], self.snapshot, kills[0].diagnosis.killer
@@ -187,8 +187,12 @@ class Incident:
         then = self.past(moment - BEFORE) if moment is not None and reads_past else None
         # The status of today says that it was OOMKilled; a choice among pods depends on those of then.
         states = (snapshot, then) if killer in OWN_LIMITS else (then, snapshot)
-        tried = ((one, *_prevention(kill, one)) for one in states if one is not None)
-        at, fix, unfixed = next((one for one in tried if one[1] or one[2]), (snapshot, None, None))
+        at, fix, unfixed = snapshot, None, None
+        for state in filter(None, states):
+            fix, unfixed = _prevention(kill, state)
+            if fix is not None or unfixed is not None:
+                at = state
+                break
         rows, time = (_rows(kill.node, then), then.at) if then is not None else ((), "")
         if not rows and killer is not None and killer.picks_among_pods:
             rows, time = _rows(kill.node, snapshot), ""
@@ -226,12 +230,14 @@ def _prevention(kill: Kill, snapshot: Snapshot) -> tuple[Fix | None, Unfixed | N
         return None, None
     by = OWN_LIMITS if is_own else (killer,)
     try:
-        found = fixes_for_pods(snapshot, [(pod.namespace, pod.name)], by=by)
+        fixes = fixes_for_pods(snapshot, [(pod.namespace, pod.name)], by=by)
     except InputError:
         return None, None
-    names = {"", kill.container} if is_own else {"", *(one.name for one in all_containers(pod))}
-    fix = next((one for one in found.fixes if one.death.container in names), None)
-    return fix, next((one for one in found.unfixed if fix is None and one.death.container in names), None)
+    names = {"", kill.container} if is_own else {"", *(container.name for container in all_containers(pod))}
+    for fix in fixes.fixes:
+        if fix.death.container in names:
+            return fix, None
+    return None, next((unfixed for unfixed in fixes.unfixed if unfixed.death.container in names), None)
 
 
 def _killed(kill: Kill) -> TimelineEntry:

@@ -60,13 +60,12 @@ class Observed:
     @property
     def memory_events(self) -> dict[str, dict[str, int]]:
         """How often each container reached its bounds since it started, where it has memory.events."""
-        counts = {
-            name: re.findall(_EVENTS, one.files.get("memory.events", ""))
-            for name, one in self.containers.items()
-        }
-        return {
-            name: {event: int(times) for event, times in found} for name, found in counts.items() if found
-        }
+        counts = {}
+        for name, observed in self.containers.items():
+            events = re.findall(_EVENTS, observed.files.get("memory.events", ""))
+            if events:
+                counts[name] = {event: int(times) for event, times in events}
+        return counts
 
 
 def pod_directory(container_path: str) -> str:
@@ -157,10 +156,10 @@ def _is_in_container(text: str | None, own: str) -> bool:
     """
     if text is None:
         return True
-    mine, theirs = (memory_path(lines).strip() or "/" for lines in (own, text))
+    ours, theirs = (memory_path(lines).strip() or "/" for lines in (own, text))
     if theirs.startswith("/.."):
         return False
-    return mine in {theirs, "/"} or theirs.startswith(f"{mine}/") or mine.startswith(f"{theirs}/")
+    return ours in {theirs, "/"} or theirs.startswith(f"{ours}/") or ours.startswith(f"{theirs}/")
 
 
 _V1: Final = frozenset({"cpu", "memory", "pids", "cpuset", "hugetlb"})

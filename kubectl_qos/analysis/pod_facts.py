@@ -47,7 +47,7 @@ class PodFacts:
 def pod_facts(
     pod: Pod,
     snapshot: Snapshot,
-    known: Sampled | None = None,
+    sampled: Sampled | None = None,
     events: Mapping[str, Mapping[str, int]] = NO_COUNTS,
 ) -> PodFacts:
     """Return what is known of a pod of a snapshot.
@@ -58,7 +58,7 @@ def pod_facts(
     pods = _replicas(pod, snapshot) or [pod]
     nodes = sorted({other.node_name for other in pods})
     neighbours = {name: snapshot.by_node().get(name, ()) for name in nodes}
-    before = PodRows((), sampled=known)
+    before = PodRows((), sampled=sampled)
     rows = build_rows(replace(snapshot, pods=PodsByNode(neighbours)), Scope(), before=before)
     keys = {(other.namespace, other.name) for other in pods if other is not pod}
     usage = snapshot.usage.get((pod.namespace, pod.name))
@@ -94,20 +94,20 @@ def _replicas(pod: Pod, snapshot: Snapshot) -> Sequence[Pod]:
 
 def _on_nodes(pod: Pod, places: Sequence[str], snapshot: Snapshot) -> Prediction:
     """On the first of these nodes, with an oom_score_adj that is a range where those of the nodes differ."""
-    found = [predict_running(pod, snapshot.setup(name)) for name in places]
+    predictions = [predict_running(pod, snapshot.setup(name)) for name in places]
     if pod.kind == "Pod":
-        return found[0]
+        return predictions[0]
     containers = []
-    for alike in zip(*(one.containers for one in found), strict=True):
-        bounds = [bound for one in alike for bound in one.oom_score_adj_range or ()]
+    for alike in zip(*(prediction.containers for prediction in predictions), strict=True):
+        bounds = [bound for container in alike for bound in container.oom_score_adj_range or ()]
         if len(set(bounds)) > 1:
             changed = replace(alike[0], oom_score_adj=None, oom_score_adj_reason=None)
             containers.append(replace(changed, oom_score_adj_range=(min(bounds), max(bounds))))
         else:
             containers.append(alike[0])
-    setup = found[0].setup
+    setup = predictions[0].setup
     nowhere = replace(setup, node=replace(setup.node, name=""))
-    return replace(found[0], setup=nowhere, containers=tuple(containers))
+    return replace(predictions[0], setup=nowhere, containers=tuple(containers))
 
 
 def _resize_effects(pod: Pod, neighbours: Sequence[Pod], snapshot: Snapshot) -> Effects | None:

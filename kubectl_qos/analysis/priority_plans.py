@@ -42,17 +42,22 @@ class MoveRow(NamedTuple):
     @property
     def solves(self) -> list[Inversion]:
         """All inversions that end."""
-        return [one for _, move in self.moves for one in move.solves]
+        return [inversion for _, move in self.moves for inversion in move.solves]
 
     def on_node(self, plan: PriorityPlan) -> list[Move]:
         """The moves of pods on one node."""
-        return [one.move for one in self.moves if one.plan is plan]
+        return [row.move for row in self.moves if row.plan is plan]
 
     @property
     def tightest(self) -> tuple[PriorityPlan, int]:
         """The node that has least left for its pods' requests, and how many bytes more those are."""
-        nodes = [(one.plan, sum(move.more_bytes for move in self.on_node(one.plan))) for one in self.moves]
-        return min(nodes, key=lambda one: (one[0].free_bytes or 0) - one[1])
+
+        def requested(plan: PriorityPlan) -> int:
+            return sum(move.more_bytes for move in self.on_node(plan))
+
+        plans = (plan for plan, _ in self.moves)
+        tightest = min(plans, key=lambda plan: (plan.free_bytes or 0) - requested(plan))
+        return tightest, requested(tightest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +121,10 @@ _REFUSE: Final = {
 }
 
 
-def with_refusals(found: Plans, read: Callable[[Pod], RelatedObjects | None]) -> Plans:
+def with_refusals(plans: Plans, read: Callable[[Pod], RelatedObjects | None]) -> Plans:
     """The plans with what LimitRanges and quotas say of each row, once those before it are applied."""
     refusals, spent = [], dict[str, int]()
-    for row in found.rows:
+    for row in plans.rows:
         pod, related = row.move.pod, read(row.move.pod)
         if related is None:
             continue
@@ -130,4 +135,4 @@ def with_refusals(found: Plans, read: Callable[[Pod], RelatedObjects | None]) ->
         findings = find_findings(row.move.preview, related, row.move.strategy, None)
         refusals += [(row.number, finding) for finding in findings if finding.code in _REFUSE]
         spent[pod.namespace] = before + sum(planned.move.more_bytes for planned in row.moves)
-    return replace(found, refusals=tuple(refusals))
+    return replace(plans, refusals=tuple(refusals))

@@ -35,7 +35,7 @@ def build_process_rows(
 ) -> list[ProcessRow]:
     """A row for each process; `names` are by pod UID, `oom_groups` the cgroups that are killed as a whole."""
     processes = list(order)
-    groups = [oom_group(one.process.cgroup, oom_groups) if one.spared is None else None for one in processes]
+    groups = [oom_group(row.process.cgroup, oom_groups) if row.spared is None else None for row in processes]
     rows = []
     for ranked, group in zip(processes, groups, strict=True):
         pod = pod_cgroup(ranked.process.cgroup)

@@ -79,7 +79,7 @@ class Verified:
         processes: dict[str, tuple[ObservedProcess, ...]] = {}
         for check in self.checks:
             processes[check.container] = (*processes.get(check.container, ()), *check.processes)
-        return {name: found for name, found in processes.items() if len(found) > 1}
+        return {name: checks for name, checks in processes.items() if len(checks) > 1}
 
 
 def verify_pod(prediction: Prediction, measured: Observed) -> tuple[CheckedValue, ...]:

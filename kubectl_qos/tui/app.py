@@ -411,17 +411,18 @@ class QosApp(Shell):
     def fix_workload_of(self, view_model: ViewModel, key: PodKey) -> None:
         """The same for the pods of a pod's workload that run now, else for the pod, if it was OOMKilled."""
         pods = [(find_workload(pod), pod) for pod in view_model.snapshot.pods if pod.namespace == key[0]]
-        alive = [(mine, pod) for mine, pod in pods if pod.node_name and not pod.is_terminal]
-        same = [mine for mine, pod in pods if pod.name == key[1]]
-        akin = [mine for mine, _ in alive if key[1].startswith(f"{mine.name}-")]
-        workload = max(same or akin, key=lambda one: len(one.name), default=None)
-        keys = [(key[0], pod.name) for mine, pod in alive if mine == workload]
+        alive = [(workload, pod) for workload, pod in pods if pod.node_name and not pod.is_terminal]
+        same = [workload for workload, pod in pods if pod.name == key[1]]
+        by_name = [workload for workload, _ in alive if key[1].startswith(f"{workload.name}-")]
+        workload = max(same or by_name, key=lambda candidate: len(candidate.name), default=None)
+        keys = [(key[0], pod.name) for owner, pod in alive if owner == workload]
         ended = pod_named(view_model, key)
-        if ended is not None and not keys and any(one.was_oom_killed for one in ended.status.every_container):
-            keys = [key]
+        if ended is not None and not keys:
+            was_killed = any(status.was_oom_killed for status in ended.status.every_container)
+            keys = [key] if was_killed else []
         if key not in keys:
-            known = f"{workload.kind.lower()}/{workload.name}" if workload is not None else "its workload"
-            runs = f"{count(len(keys), 'pod')} of {known} {'runs' if len(keys) == 1 else 'run'}"
+            name = f"{workload.kind.lower()}/{workload.name}" if workload is not None else "its workload"
+            runs = f"{count(len(keys), 'pod')} of {name} {'runs' if len(keys) == 1 else 'run'}"
             self.notify(f"{key[1]} {'has ended' if same else 'is gone'}; {runs}", severity="warning")
         if workload is not None and keys:
             self._list_fixes(view_model, "", keys, workload if workload.kind in WORKLOADS else None)
@@ -502,12 +503,12 @@ class QosApp(Shell):
         """The keys that are active now first."""
         screen = self.screen
         if isinstance(screen, QosScreen):
-            bound = (BY_NAME.get(one.binding.id or "") for one in screen.active_bindings.values())
+            bound = (BY_NAME.get(active.binding.id or "") for active in screen.active_bindings.values())
             active = {action.group for action in bound if action is not None}
             here = [group for group in BindingGroup if group in active]
             here.sort(key=lambda group: (group is not screen.group, group is BindingGroup.APP))
-            each = (action for group in here for action in actions_in_group(group))
-            idle = {action.name for action in each if screen.check_action(action.verb, ()) is False}
+            actions = (action for group in here for action in actions_in_group(group))
+            idle = {action.name for action in actions if screen.check_action(action.verb, ()) is False}
             self.push_screen(HelpScreen(help_sections(self.keys, here, idle)))
 
     def action_refresh(self) -> None:

@@ -126,7 +126,8 @@ def _expected_lines(state: Apply) -> list[TextLine]:
 
 def state_findings(state: Apply) -> tuple[Section, ...]:
     """The findings on the chosen strategy; the refusals not once the server itself has refused."""
-    return tuple(one for one in finding_sections(state) if state.error is None or one.title != REFUSED)
+    left_out = {REFUSED} if state.error is not None else set()
+    return tuple(section for section in finding_sections(state) if section.title not in left_out)
 
 
 def request_lines(state: Apply, keys: Keys) -> list[TextLine]:
@@ -149,13 +150,13 @@ def progress_lines(
     if state.seen:
         yield TextLine("")
     effects = state.preview.effects_of(state.strategy.kind) if state.strategy is not None else None
-    for one in state.seen:
+    for status in state.seen:
         line = "accepted by the server"
-        if one.progress is not None:
-            line = words.progress_line(one.progress, effects, undoes=state.undoes)
-        is_newest = one is state.seen[-1]
+        if status.progress is not None:
+            line = words.progress_line(status.progress, effects, undoes=state.undoes)
+        is_newest = status is state.seen[-1]
         mark, token = (">", "title") if is_newest else (" ", "muted")
-        yield TextLine(f"{mark} {duration(one.seconds):>4}  {line}", token)
+        yield TextLine(f"{mark} {duration(status.seconds):>4}  {line}", token)
     if state.phase is Phase.FOLLOWING and state.error is not None:
         yield TextLine(f"! cannot check it now: {escape(str(state.error))}", "wrong")
     yield TextLine("")
@@ -188,23 +189,24 @@ def killed_lines(
     if now.is_terminal and not then.is_terminal:
         reason = escape(now.status.reason or now.status.phase)
         yield TextLine(f"! the pod has ended meanwhile: {reason}", "wrong")
-    before = {one.name: one.ends[:1] for one in then.status.every_container}
-    for one in now.status.every_container:
-        if one.ends and one.ends[0].reason == "OOMKilled" and one.ends[:1] != before.get(one.name):
-            when, ended = "meanwhile", parse_time(one.ends[0].finished_at)
+    before = {status.name: status.ends[:1] for status in then.status.every_container}
+    for status in now.status.every_container:
+        last = status.ends[:1]
+        if last and last[0].reason == "OOMKilled" and last != before.get(status.name):
+            when, ended = "meanwhile", parse_time(last[0].finished_at)
             if sent_at is not None and ended is not None:
                 seconds = int((ended - sent_at).total_seconds())
                 side = "before" if seconds < 0 else "after"
                 when = f"{duration(abs(seconds))} {side} the change was sent"
-            yield TextLine(f"! {escape(one.name)} was OOMKilled {when}", "wrong")
+            yield TextLine(f"! {escape(status.name)} was OOMKilled {when}", "wrong")
 
 
 def death_lines(target: EditTarget, view_model: ViewModel) -> Iterator[TextLine]:
     """The next death of a pod before its change was made, and as it is now; nothing of a workload."""
     node = target.pod.node_name
-    states = [found.state for one in (target.view_model, view_model) if (found := one.deaths(node))]
-    if _same(target.pod, view_model) is not None and len(states) == 2:
-        before, now = (nearest_death(state, target.pod) for state in states)
+    then, later = target.view_model.deaths(node), view_model.deaths(node)
+    if _same(target.pod, view_model) is not None and then is not None and later is not None:
+        before, now = nearest_death(then.state, target.pod), nearest_death(later.state, target.pod)
         yield TextLine(f"  next death of it {before}{', as before' if before == now else f' {ARROW} {now}'}")
 
 

@@ -125,13 +125,13 @@ def deaths_layout(deaths: Sequence[DeathsAt], effects: Effects) -> TextLayout:
     used = f"{binary(deaths[0].state.used_bytes)}  \nused" if deaths else ""
     headings = [heading(effects, at.when) for at in deaths] if len(deaths) > 1 else [used] * len(deaths)
     column, pod = max(map(len, headings), default=0) + 2, effects.before.pod
-    mine = pod.namespace, pod.name
+    key = pod.namespace, pod.name
 
     def layout(width: int) -> Iterator[TextLine]:
         if not deaths:
             yield TextLine("unknown: no node, or no memory capacity of it", "muted")
-        for head, one in zip(headings, deaths, strict=True):
-            for line in timeline(one.deaths, width, head=head.ljust(column), focus=Focus(mine)):
+        for head, moment in zip(headings, deaths, strict=True):
+            for line in timeline(moment.deaths, width, head=head.ljust(column), focus=Focus(key)):
                 yield TextLine.of(*((text, _LOOKS.get(look, look)) for text, look in line))
 
     return lambda width: list(layout(width))
@@ -140,10 +140,10 @@ def deaths_layout(deaths: Sequence[DeathsAt], effects: Effects) -> TextLayout:
 def with_units(section: Section) -> Section:
     """With the values for people behind the raw ones."""
     changes = []
-    for one in section.changes:
-        old, new = readable(one.label, one.before), readable(one.label, one.after)
-        units = f"{old or one.before} {ARROW} {new or one.after}" if old or new else ""
-        changes.append(replace(one, delta=", ".join(filter(None, (units, one.delta)))))
+    for change in section.changes:
+        old, new = readable(change.label, change.before), readable(change.label, change.after)
+        units = f"{old or change.before} {ARROW} {new or change.after}" if old or new else ""
+        changes.append(replace(change, delta=", ".join(filter(None, (units, change.delta)))))
     return replace(section, changes=tuple(changes))
 
 

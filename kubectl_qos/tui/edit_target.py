@@ -55,12 +55,12 @@ class EditTarget:
         self.setup = snapshot.setup(node)
         self.usage, self.seen = usage_of(pod, snapshot), snapshot.seen_of(pod)
         self.missing = [missing_sentence(missing) for missing in snapshot.missing]
-        self._neighbours = [one for one in snapshot.pods if one.node_name == node]
-        mine = find_workload(pod) if pod.kind in WORKLOADS else None
-        rows = view_model.rows.rows if mine is not None else ()
-        found = (view_model.pod_of(row) for row in rows if row.node and find_workload(row.pod) == mine)
-        self.pods = [EditTarget(one, view_model, source) for one in found if one.kind == "Pod"]
-        self._nodes = tuple(dict.fromkeys(one.pod.node_name for one in self.pods))[:MOST_NODES]
+        self._neighbours = [other for other in snapshot.pods if other.node_name == node]
+        workload = find_workload(pod) if pod.kind in WORKLOADS else None
+        rows = view_model.rows.rows if workload is not None else ()
+        replicas = (view_model.pod_of(row) for row in rows if row.node and find_workload(row.pod) == workload)
+        self.pods = [EditTarget(replica, view_model, source) for replica in replicas if replica.kind == "Pod"]
+        self._nodes = tuple(dict.fromkeys(target.pod.node_name for target in self.pods))[:MOST_NODES]
 
     @property
     def name(self) -> str:
@@ -74,8 +74,8 @@ class EditTarget:
         if self.pods:
             of_pods = [pod.uses(trends) for pod in self.pods]
             names = dict.fromkeys(name for uses in of_pods for name in uses)
-            each = {name: [uses[name] for uses in of_pods if name in uses] for name in names}
-            most = {name: max(uses, key=attrgetter("used")) for name, uses in each.items()}
+            by_name = {name: [uses[name] for uses in of_pods if name in uses] for name in names}
+            most = {name: max(uses, key=attrgetter("used")) for name, uses in by_name.items()}
         else:
             most = self._sampled(trends)
         return {name: use._replace(seen=self.seen.get(name)) for name, use in most.items()}
@@ -90,15 +90,15 @@ class EditTarget:
             return {POD_LEVEL: whole, self.usage.names[0]: whole}
         amounts, peaks = {name: self.usage.of(name) for name in self.usage.names}, trends.peaks(key)
         uses = {
-            name: MemoryUse(one.working_set_bytes, peaks.get(name))
-            for name, one in amounts.items()
-            if one is not None
+            name: MemoryUse(amount.working_set_bytes, peaks.get(name))
+            for name, amount in amounts.items()
+            if amount is not None
         }
         return {POD_LEVEL: whole, **uses}
 
     def preview(self, edits: Iterable[Edit]) -> Preview:
         snapshot = self.view_model.snapshot
-        pod = with_priority(self.pod, [one.pod for one in self.pods])
+        pod = with_priority(self.pod, [target.pod for target in self.pods])
         return preview(pod, edits, self.setup, self._neighbours, snapshot.usage)
 
     def change(self, edits: tuple[Edit, ...], preview: Preview) -> Apply:
@@ -114,7 +114,7 @@ class EditTarget:
     @property
     def others_of_workload(self) -> int:
         """How many pods of a workload are on further nodes."""
-        return sum(one.pod.node_name not in self._nodes for one in self.pods)
+        return sum(target.pod.node_name not in self._nodes for target in self.pods)
 
     def others(self) -> list[PodRow]:
         ranked = self.view_model.rows.nodes.get(self.pod.node_name)
@@ -170,10 +170,10 @@ REFUSED: Final = "Refused"
 _TITLES: Final = {Severity.REFUSAL: REFUSED, Severity.WARNING: "Warning", Severity.NOTE: "Note"}
 
 
-def _strategies(found: tuple[Strategy, ...], *, is_refused: bool) -> Section:
-    possible = [strategy for strategy in found if strategy.is_possible]
+def _strategies(strategies: tuple[Strategy, ...], *, is_refused: bool) -> Section:
+    possible = [strategy for strategy in strategies if strategy.is_possible]
     answer = strategy_title(possible[0]) if possible else "none is possible"
     if possible and is_refused:
         answer += ", and would be refused"
-    lines = tuple(Line(strategy_title(one), strategy_effect(one)) for one in found)
+    lines = tuple(Line(strategy_title(strategy), strategy_effect(strategy)) for strategy in strategies)
     return Section("Strategies", answer, lines, warns=not possible)

@@ -91,8 +91,8 @@ class Texts:
 
     def implies(self, other: Texts) -> bool:
         """Whether the other ones surely select every row that these do: `web` those of `web-1`."""
-        return all(any(text in mine for mine in self.required) for text in other.required) and all(
-            any(mine in text for mine in self.excluded) for text in other.excluded
+        return all(any(text in own for own in self.required) for text in other.required) and all(
+            any(own in text for own in self.excluded) for text in other.excluded
         )
 
 
@@ -142,17 +142,17 @@ def split_negation(word: str) -> tuple[bool, str]:
 
 def _split(typed: str, fields: Fields) -> tuple[list[Term], str]:
     """The label selector at the end of a filter, if there is one, and what comes before it."""
-    found = _SELECTOR.search(typed)
-    if found is None:
+    match = _SELECTOR.search(typed)
+    if match is None:
         return [], typed
     labels = fields.labels
     if labels is None:
         raise InputError("-l selects pods by their labels; these are not pods", hint="list pods for that")
-    words, text = typed[: found.start()], typed[found.end() :].strip()
+    words, text = typed[: match.start()], typed[match.end() :].strip()
     selector = Selector.parse(text)
     if not selector.requirements:
         return [], words
-    return [Term(f"-l {text}", 1, lambda row, _: selector.matches(labels(row)), bool(found[1]))], words
+    return [Term(f"-l {text}", 1, lambda row, _: selector.matches(labels(row)), bool(match[1]))], words
 
 
 def _terms(typed: str, fields: Fields) -> tuple[Texts, list[Term]]:

@@ -127,9 +127,9 @@ def parse_go_to(text: str, view_model: ViewModel | None) -> GoTo:
     name = name.strip().removeprefix("-n ").strip()
     command = _BY_WORD.get(word.lower())
     if command is None:
-        known = ", ".join(command.words[0] for command in _COMMANDS)
+        names = ", ".join(command.words[0] for command in _COMMANDS)
         raise InputError(
-            f'unknown command "{word}"', hint=_near(word.lower(), _BY_WORD) or f"commands: {known}"
+            f'unknown command "{word}"', hint=_near(word.lower(), _BY_WORD) or f"commands: {names}"
         )
     if name and not command.argument:
         raise InputError(f"nothing can follow {word}")
@@ -157,14 +157,15 @@ def _pod(command: _Command, name: str, view_model: ViewModel | None) -> GoTo:
     if name in _ALL:
         return GoTo(Destination.LIST, View()) if is_list else GoTo(command.destination)
     rows = view_model.rows.rows if view_model is not None else ()
-    found = next((row for row in rows if name in {row.name, f"{row.pod.namespace}/{row.name}"}), None)
-    if found is None and is_list and view_model is not None and name in view_model.namespaces:
+    named = (row for row in rows if name in {row.name, f"{row.pod.namespace}/{row.name}"})
+    pod_row = next(named, None)
+    if pod_row is None and is_list and view_model is not None and name in view_model.namespaces:
         return GoTo(Destination.LIST, View(namespace=name))
-    if found is None:
-        found = next((row for row in rows if row.name.startswith(name)), None)
-    if found is None:
+    if pod_row is None:
+        pod_row = next((row for row in rows if row.name.startswith(name)), None)
+    if pod_row is None:
         raise InputError(f'pod "{name}" not found', hint=_near(name, (row.name for row in rows)))
-    return GoTo(command.destination, pod=found)
+    return GoTo(command.destination, pod=pod_row)
 
 
 def _check_node(name: str, view_model: ViewModel | None) -> None:
@@ -190,10 +191,9 @@ def go_to_completions(text: str, view_model: ViewModel | None) -> Iterator[str]:
     word, space, begin = text.partition(" ")
     if not space:
         first = [command.words[0] for command in _COMMANDS]
-        found = [one for one in first if one.startswith(word)] or [
-            one for one in _BY_WORD if one.startswith(word)
-        ]
-        yield from (one for one in found if one != text)
+        first = [name for name in first if name.startswith(word)]
+        other = [name for name in _BY_WORD if name.startswith(word)]
+        yield from (name for name in first or other if name != text)
     elif word in _BY_WORD:
         names = dict.fromkeys(
             name for name in _names(_BY_WORD[word].argument, view_model) if name.startswith(begin)

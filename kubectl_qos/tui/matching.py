@@ -113,19 +113,19 @@ class _Reader:
 
     def alternatives(self) -> list[_Branch]:
         """The branches between `|`, up to the end or a `)`."""
-        found = self._sequence()
+        branches = self._sequence()
         while self.rest.startswith("|"):
             self.rest = self.rest[1:]
-            found = self._bounded(found + self._sequence())
-        return found
+            branches = self._bounded(branches + self._sequence())
+        return branches
 
     def _sequence(self) -> list[_Branch]:
-        found: list[_Branch] = [()]
+        branches: list[_Branch] = [()]
         while self.rest and self.rest[0] not in "|)":
             is_group = self.rest[0] == "("
             following = self._group() if is_group else [self._repeated(self._atom())]
-            found = self._bounded([before + after for before in found for after in following])
-        return found
+            branches = self._bounded([before + after for before in branches for after in following])
+        return branches
 
     def _bounded(self, branches: list[_Branch]) -> list[_Branch]:
         if len(branches) > MOST_BRANCHES:
@@ -136,16 +136,16 @@ class _Reader:
         self.rest = self.rest[1:].removeprefix("?:")
         if self.rest.startswith("?"):
             raise InputError(f"{self._text}: only ( ) and (?: ) are supported")
-        found = self.alternatives()
+        branches = self.alternatives()
         if not self.rest.startswith(")"):
             raise InputError(f"{self._text}: a ) is missing")
         self.rest = self.rest[1:]
         least, most = self._times()
         if (least, most) == (0, 1):
-            return [(), *found]
+            return [(), *branches]
         if (least, most) != (1, 1):
             raise InputError(f"{self._text}: groups cannot be repeated, only characters and classes")
-        return found
+        return branches
 
     def _atom(self) -> str:
         first = self.rest[0]
@@ -181,7 +181,7 @@ class _Reader:
     def _times(self) -> tuple[int, int | None]:
         """How often the atom before is repeated; a lazy repeat matches the same words."""
         ends: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
-        found = ends.get(self.rest[:1])
+        times = ends.get(self.rest[:1])
         match = _COUNT.match(self.rest)
         if match is not None:
             least = int(match[1])
@@ -189,15 +189,15 @@ class _Reader:
             if max(least, most or 0) > MOST_TIMES or (most is not None and most < least):
                 raise InputError(f"{self._text}: {match[0]} is no number of times up to {MOST_TIMES}")
             self.rest = self.rest[match.end() :]
-            found = least, most
-        elif found is not None:
+            times = least, most
+        elif times is not None:
             self.rest = self.rest[1:]
         else:
             return 1, 1
         self.rest = self.rest.removeprefix("?")
         if self.rest[:1] in {"*", "+", "?"} or _COUNT.match(self.rest):
             raise InputError(f"{self._text}: a repeat cannot be repeated")
-        return found
+        return times
 
 
 def _pieces(branch: _Branch) -> list[list[_Item]]:
@@ -306,17 +306,17 @@ def _with_words(words: list[str], rows: Sequence[PodRow], most: int) -> tuple[li
 def _scattered(words: list[str], rows: Sequence[PodRow], most: int) -> list[PodRow]:
     """The rows with the letters of each word, but not with each word."""
     first, *others = [_expression(word).search for word in words]
-    found: list[tuple[int, PodRow]] = []
+    matches: list[tuple[int, PodRow]] = []
     for row in rows:
         if first(row.words) and all(search(row.words) for search in others):
             name = _name(row)
             distances = [_distance(word, name) for word in words]
             if None not in distances and not all(word in name for word in words):
-                found.append((sum([distance or 0 for distance in distances]), row))
-                if len(found) == _MANY_SCATTERED:
+                matches.append((sum([distance or 0 for distance in distances]), row))
+                if len(matches) == _MANY_SCATTERED:
                     break
-    found.sort(key=itemgetter(0))
-    return [row for _, row in found[:most]]
+    matches.sort(key=itemgetter(0))
+    return [row for _, row in matches[:most]]
 
 
 def _expression(word: str) -> re.Pattern[str]:

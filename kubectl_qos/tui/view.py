@@ -157,10 +157,10 @@ def list_title(  # noqa: PLR0913 - the parts of one line
             f"{order}; eviction decides: {pressure_key}",
             f"{order}; {pressure_key}: eviction",
         ]
-    titles = [f"{' / '.join(path)}  {rows}  {one}" for one in orders]
+    titles = [f"{' / '.join(path)}  {rows}  {order}" for order in orders]
     chosen = [part for part in path if not part.startswith("all ")]
     titles.append("  ".join(filter(None, (" / ".join(chosen), rows, orders[-1]))))
-    return next((one for one in titles if cell_len(one) <= width), titles[-1])
+    return next((title for title in titles if cell_len(title) <= width), titles[-1])
 
 
 def breadcrumbs(view: View) -> list[str]:
@@ -186,13 +186,13 @@ def empty_sentence(view: View, view_model: ViewModel, title: str, total: int, ke
         if view.kind in {ListKind.NODES, ListKind.NAMESPACES}:
             return _none(view.kind, title)
         return f"There are no {view.kind}{_where(view)}. {keys.first('main.next_pane')} goes to other panes."
-    one = view.kind.removesuffix("s")
+    kind = view.kind.removesuffix("s")
     back = keys.first("main.back")
     if view.filter and view.at_risk:
-        return f"No {one} at risk matches {view.filter.text}. {back} clears the filter."
+        return f"No {kind} at risk matches {view.filter.text}. {back} clears the filter."
     if view.filter:
-        return f"No {one} matches {view.filter.text}. {back} shows all {total:,} again."
-    return f"No {one} here is at risk. {keys.first('main.at_risk')} shows all {total:,}."
+        return f"No {kind} matches {view.filter.text}. {back} shows all {total:,} again."
+    return f"No {kind} here is at risk. {keys.first('main.at_risk')} shows all {total:,}."
 
 
 def _none(what: str, title: str) -> str:

@@ -105,4 +105,4 @@ class WriteService:
 
     def updated(self, change: RunningChange) -> None:
         """Remember what is pending."""
-        self._pending = [one for one in dict.fromkeys((*self._pending, change)) if one.pending]
+        self._pending = [pending for pending in dict.fromkeys((*self._pending, change)) if pending.pending]

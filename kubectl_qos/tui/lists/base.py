@@ -142,9 +142,9 @@ class ListDefinition(ABC, Generic[RowT]):
     ) -> Layout[RowT]:
         """The most important columns that fit."""
         some = rows[:_MANY]
-        columns = [
-            one for one in columns if one.key not in self.only_known or any(one.value(row) for row in some)
-        ]
+        optional = [column for column in columns if column.key in self.only_known]
+        empty = [column.key for column in optional if not any(column.value(row) for row in some)]
+        columns = [column for column in columns if column.key not in empty]
         return fitting_columns(columns, importance, rows, now, available, self.squeezed)
 
     @abstractmethod

@@ -66,10 +66,11 @@ class ClusterPoller:
         title = self._app.source.title
         if not self._is_reading:
             names = self._names()
-            known = names if title in names else (title,)
-            self._rows = {name: self._rows.get(name) or ClusterRow(name) for name in known}
+            if title not in names:
+                names = (title,)
+            self._rows = {name: self._rows.get(name) or ClusterRow(name) for name in names}
             self._is_reading = True
-            others = [name for name in known if name != title]
+            others = [name for name in names if name != title]
             run_in_background(self._app, partial(self._read_others, others), self._all_read)
         self.read_open()
 

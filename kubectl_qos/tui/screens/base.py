@@ -69,13 +69,14 @@ class KeyFooter(Footer):
         """Show other keys; most signals that bindings changed come with the same ones."""
         if not self.is_attached:
             return
-        active = self.screen.active_bindings.values()
-        by_name = {one.binding.id: one for one in reversed(active) if one.binding.show}
-        known = [by_name[name] for name in BY_NAME if name in by_name]
+        bindings = reversed(self.screen.active_bindings.values())
+        by_name = {active.binding.id: active for active in bindings if active.binding.show}
+        keys = [by_name[name] for name in BY_NAME if name in by_name]
         width = self.content_size.width
-        roomy = fitting_keys(known, self.app.get_key_display, width, WIDE_GAP)
-        is_roomy = not any(one not in roomy and BY_NAME[one.binding.id or ""].footer < MINOR for one in known)
-        shown = roomy if is_roomy else fitting_keys(known, self.app.get_key_display, width)
+        roomy = fitting_keys(keys, self.app.get_key_display, width, WIDE_GAP)
+        dropped = [active for active in keys if active not in roomy]
+        is_roomy = all(BY_NAME[active.binding.id or ""].footer >= MINOR for active in dropped)
+        shown = roomy if is_roomy else fitting_keys(keys, self.app.get_key_display, width)
         self.set_class(is_roomy, "-roomy")
         if shown and shown != self._shown:
             self._shown = shown
@@ -110,8 +111,8 @@ def fitting_keys(
     def width() -> int:
         sections = [_SECTIONS[active.binding.id or ""] for active in shown]
         gaps = sum((before != after) + 1 for before, after in pairwise(sections))
-        words = sum(cell_len(f"{display(one.binding)} {one.binding.description}") for one in shown)
-        return words + gaps * gap
+        words = (f"{display(active.binding)} {active.binding.description}" for active in shown)
+        return sum(map(cell_len, words)) + gaps * gap
 
     while shown and width() > available:
         importance = [BY_NAME[active.binding.id or ""].footer for active in shown]
@@ -232,9 +233,9 @@ class QosScreen(SingleDismissScreen[None]):
     @property
     def active_bindings(self) -> dict[str, ActiveBinding]:
         active, hidden = super().active_bindings, self.not_in_footer
-        for key, one in active.items():
-            if one.binding.action in hidden:
-                active[key] = one._replace(binding=replace(one.binding, show=False))
+        for key, (_, binding, *_) in active.items():
+            if binding.action in hidden:
+                active[key] = active[key]._replace(binding=replace(binding, show=False))
         return active
 
     @property

@@ -252,10 +252,11 @@ class HelpSection:
     def found(self, words: Sequence[str]) -> HelpSection:
         """The entries that have all words, or all of them if the heading has; one character is a key."""
         if len(words) == 1 and len(words[0]) == 1:
-            return replace(self, entries=tuple([one for one in self.entries if words[0] in one[0].split()]))
+            entries = [entry for entry in self.entries if words[0] in entry[0].split()]
+            return replace(self, entries=tuple(entries))
         if _has(self.title, words):
             return self
-        return replace(self, entries=tuple([one for one in self.entries if _has(" ".join(one), words)]))
+        return replace(self, entries=tuple([entry for entry in self.entries if _has(" ".join(entry), words)]))
 
 
 def _has(text: str, words: Sequence[str]) -> bool:
@@ -295,7 +296,7 @@ class HelpScreen(Dialog[None], group=BindingGroup.GUIDE):
     def _layout(self, width: int) -> list[TextLine]:
         words = self._query.split()
         lines: list[TextLine] = []
-        for section in (one.found(words) for one in self._sections):
+        for section in (whole.found(words) for whole in self._sections):
             if section.entries:
                 lines += [*([TextLine("")] if lines else []), TextLine(section.title, "title")]
             for key, meaning in section.entries:
@@ -354,9 +355,10 @@ def help_sections(
         return HelpSection(group.value + note, tuple([entry for entry in entries if entry[0]]))
 
     for group in here:
-        yield section(group, " (here)", [one for one in actions_in_group(group) if one.name not in idle])
+        active = [action for action in actions_in_group(group) if action.name not in idle]
+        yield section(group, " (here)", active)
     for group in BindingGroup:
-        others = [one for one in actions_in_group(group) if group not in here or one.name in idle]
+        others = [action for action in actions_in_group(group) if group not in here or action.name in idle]
         if others:
             yield section(group, " (not here)" if group in here else "", others)
     yield HelpSection("Commands after :", COMMAND_HELP)

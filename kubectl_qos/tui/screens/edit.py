@@ -126,8 +126,8 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
     def on_resize(self) -> None:
         self._show_preview()
 
-    def _take_cheapest(self, found: Section | QosError | None) -> None:
-        self._cheapest = None if isinstance(found, QosError) else found
+    def _take_cheapest(self, section: Section | QosError | None) -> None:
+        self._cheapest = None if isinstance(section, QosError) else section
         self._show_preview()
 
     def _load_related(self) -> None:
@@ -192,13 +192,13 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
             before = stacked(before, heading, section_layout(self._cheapest, "    "))
         own = self._view_model.snapshot.own_bytes(effects.before.pod.node_name)
         # The picture has nothing of what comes after others have died.
-        by_picture = groupby(deaths_at_moments(effects, own), key=lambda one: one.deaths)
+        by_picture = groupby(deaths_at_moments(effects, own), key=lambda moment: moment.deaths)
         deaths = [next(same) for _, same in by_picture]
         key = self.qos.keys.first("edit.files")
         width = self.app.size.width
         is_narrow = width < _WIDE
         # What stands in the way is in sight where its reasons are further down.
-        warnings = [(f"! {one.heading}", "wrong") for one in sections if one.warns and is_narrow]
+        warnings = [(f"! {section.heading}", "wrong") for section in sections if section.warns and is_narrow]
         workload = self._related.raw if isinstance(self._related, RelatedObjects) else None
         pods = pods_layout(replicas, self._subject.others_of_workload, workload)
         values = pods, values_layout(effects)

@@ -108,8 +108,8 @@ class ExplainScreen(BuiltScreen[_Explained], group=BindingGroup.EXPLAIN):
         pod = newest(view_model, self._pod)
         if pod is None:
             return None
-        known = view_model.rows.sampled
-        explanation = explain_pod(pod, view_model.snapshot, view_model.taken, known)
+        sampled = view_model.rows.sampled
+        explanation = explain_pod(pod, view_model.snapshot, view_model.taken, sampled)
         return pod, explanation, cheapest_section(pod, explanation.facts.row, view_model.snapshot)
 
     def show_built(self, built: _Explained | QosError) -> None:

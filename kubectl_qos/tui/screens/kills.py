@@ -98,12 +98,12 @@ def _read(
             older, seconds = past.older_deaths(source.now(), is_past=source.past is not None)
     except QosError as error:
         missing.append(Missing("the list of older deaths", str(error), error.hint))
-    mine = [
+    shown = [
         kill
         for kill in older
         if scope.namespace in {None, kill.namespace} and scope.node in {None, kill.node}
     ]
-    return events, mine, seconds, tuple(missing)
+    return events, shown, seconds, tuple(missing)
 
 
 class KillsScreen(QosScreen, group=BindingGroup.KILLS):

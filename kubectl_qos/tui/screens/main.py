@@ -158,8 +158,9 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
         if row is None or pod is None or not pod.node or self.view.kind is ListKind.NODES:
             self.qos.fix(view_model, node)
         elif self.view.kind is ListKind.WORKLOADS:
-            mine = [one for one in view_model.rows.rows if one.node and find_workload(one.pod) == row.key]
-            keys = [(one.pod.metadata.namespace, one.name) for one in mine if not one.pod.is_terminal]
+            placed = (other for other in view_model.rows.rows if other.node and not other.pod.is_terminal)
+            replicas = [other for other in placed if find_workload(other.pod) == row.key]
+            keys = [(replica.pod.metadata.namespace, replica.name) for replica in replicas]
             self.qos.fix(view_model, node, keys, row.key)
         else:
             self.qos.fix(view_model, node, [(pod.pod.metadata.namespace, pod.name)])
@@ -175,13 +176,13 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
         work = partial(deaths_on_nodes, view_model.snapshot, nodes, only_next=True)
         run_in_background(self, work, self._nearest_found)
 
-    def _nearest_found(self, found: Deaths | QosError) -> None:
+    def _nearest_found(self, deaths: Deaths | QosError) -> None:
         view_model = self.qos.view_model
-        if isinstance(found, QosError) or not found.rows or view_model is None:
-            why = str(found) if isinstance(found, QosError) else nothing(found)
+        if isinstance(deaths, QosError) or not deaths.rows or view_model is None:
+            why = str(deaths) if isinstance(deaths, QosError) else nothing(deaths)
             self.qos.notify(why, severity="warning")
             return
-        first = found.rows[0]
+        first = deaths.rows[0]
         pods = view_model.rows.nodes[first.node].rows if first.node in view_model.rows.nodes else ()
         row = next((row for row in pods if row.key[:2] == first.death.key), None)
         if row is not None:
@@ -278,12 +279,12 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
 
     def _pod_row(self) -> PodRow | None:
         view_model, row = self.qos.view_model, self.table.row
-        found = (
-            self.definition.pod_of(row, view_model) if view_model is not None and row is not None else None
-        )
-        if found is None:
-            self.qos.notify("there is no pod to open", severity="warning")
-        return found
+        if view_model is not None and row is not None:
+            pod_row = self.definition.pod_of(row, view_model)
+            if pod_row is not None:
+                return pod_row
+        self.qos.notify("there is no pod to open", severity="warning")
+        return None
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """While something is typed, the keys of the screen are letters; panes are beside some lists only.
@@ -374,19 +375,19 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
         every = list(self.definition.columns)
         shown = {column.key for column in self.table.columns.columns}
         after = every.index(key) + 1 if key in every else 0
-        found = [one for one in (*every[after:], *every[:after]) if one in shown]
-        if found:
-            self.table.sort_by(found[0])
+        next_columns = [column for column in (*every[after:], *every[:after]) if column in shown]
+        if next_columns:
+            self.table.sort_by(next_columns[0])
 
     def action_sort_by(self, what: str) -> None:
         """Sort by what a key is for, the second time in the reverse order."""
         columns = {"name": (self.definition.name,), "rank": (self.definition.natural,)} | _SORTED_BY
-        found = [key for key in columns.get(what, (what,)) if key in self.definition.columns]
-        if not found:
+        keys = [key for key in columns.get(what, (what,)) if key in self.definition.columns]
+        if not keys:
             self.qos.notify(f"{self.view.kind} have no {what} to sort by", severity="warning")
             return
         key, is_reversed = self.table.sorted_by
-        self.table.sort_by(found[0], is_reversed=key == found[0] and not is_reversed)
+        self.table.sort_by(keys[0], is_reversed=key == keys[0] and not is_reversed)
 
     def action_reverse(self) -> None:
         key, is_reversed = self.table.sorted_by

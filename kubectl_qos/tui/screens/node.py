@@ -55,7 +55,8 @@ class TreeScreen(QosScreen, group=BindingGroup.TREE):
         self._view_model = view_model
         snapshot, node = view_model.snapshot, pod.node_name
         self._tree = cgroup_tree(snapshot.by_node().get(node, []), snapshot.setup(node))
-        self._folded = {one.path for one in self._tree.walk() if one.pod and not self._is_mine(one)}
+        pods = (directory for directory in self._tree.walk() if directory.pod)
+        self._folded = {directory.path for directory in pods if not self._is_mine(directory)}
         self._with_noise = False
         self._searched = ""
 
@@ -71,9 +72,9 @@ class TreeScreen(QosScreen, group=BindingGroup.TREE):
     def on_mount(self) -> None:
         self.query_one("#search").display = False
         self._show()
-        mine = next((one for one in self._tree.walk() if self._is_mine(one)), None)
-        if mine is not None:
-            self.call_after_refresh(self._go_to, mine)
+        directory = next((directory for directory in self._tree.walk() if self._is_mine(directory)), None)
+        if directory is not None:
+            self.call_after_refresh(self._go_to, directory)
 
     def _go_to(self, directory: Directory) -> None:
         """With its files in sight."""
@@ -144,7 +145,7 @@ class TreeScreen(QosScreen, group=BindingGroup.TREE):
 
     def action_fold_all(self) -> None:
         """Unfold everything, or fold every pod."""
-        pods = {one.path for one in self._tree.walk() if one.pod is not None}
+        pods = {directory.path for directory in self._tree.walk() if directory.pod is not None}
         self._folded = set() if self._folded else pods
         self._show()
 
@@ -218,7 +219,7 @@ def _found(rows: Sequence[TreeRow], text: str) -> Iterator[TreeRow]:
     hits = {
         row.key
         for row in rows
-        if any(wanted in one.casefold() for one in (row.names[0], row.content, row.meaning))
+        if any(wanted in text.casefold() for text in (row.names[0], row.content, row.meaning))
     }
     above = {
         str(parent) for path, _ in hits for parent in (PurePosixPath(path), *PurePosixPath(path).parents)

@@ -60,8 +60,8 @@ class Times:
     @cached_property
     def deaths(self) -> tuple[tuple[int, Kill], ...]:
         """Those whose time is known, with it."""
-        known = ((parse_time(kill.time), kill) for kill in self.track.kills)
-        return tuple((round(at.timestamp() - self.track.begin), kill) for at, kill in known if at is not None)
+        timed = ((parse_time(kill.time), kill) for kill in self.track.kills)
+        return tuple((round(at.timestamp() - self.track.begin), kill) for at, kill in timed if at is not None)
 
     def moment(self, seconds: int) -> datetime:
         """So many seconds from the begin."""
@@ -83,7 +83,7 @@ class Times:
 
     def ticks(self, cells: int) -> str:
         """The hours below a track of so many cells, in UTC."""
-        hours = next((one for one in (1, 2, 3, 4, 6) if cells * one * _HOUR >= _LABEL * self.top), 12)
+        hours = next((hours for hours in (1, 2, 3, 4, 6) if cells * hours * _HOUR >= _LABEL * self.top), 12)
         line, step, end = "", hours * _HOUR, self.top - self.top * _LABEL // cells
         for at in range(-int(self.track.begin) % step, end, step):
             line = f"{line:<{round((cells - 1) * at / self.top)}}{self.moment(at):%H:%M}"
@@ -121,7 +121,7 @@ class TimeSlider(InputDialog[datetime | Literal["present"] | None], group=Bindin
             yield Label("reading the last day from Prometheus …", id="finding", markup=False)
             yield Slider("", "now")
             yield TextView(id="deaths")
-            shown = [f"{keys(one.name)} {one.label}" for one in actions_in_group(BindingGroup.PAST)]
+            shown = [f"{keys(action.name)} {action.label}" for action in actions_in_group(BindingGroup.PAST)]
             yield Static("   ".join(shown), id="keys", markup=False)
 
     def on_mount(self) -> None:

@@ -112,8 +112,8 @@ def next_deaths_screen(snapshot: Snapshot, node: str, width: int) -> ReadScreen:
     """Every death that waits on a node, as `kubectl qos next` prints them."""
 
     def read() -> str:
-        found = deaths_on_nodes(snapshot, [node])
-        return "\n".join([*lines(found, width - _FRAME), "", *(notes(found) if found.rows else ())])
+        deaths = deaths_on_nodes(snapshot, [node])
+        return "\n".join([*lines(deaths, width - _FRAME), "", *(notes(deaths) if deaths.rows else ())])
 
     return ReadScreen(f"who dies next on {escape(node)}", f"{node}-next.txt", read)
 

@@ -158,7 +158,7 @@ class Palette(SearchDialog[Command]):
         scores = {command: search.match(query, command.name)[0] for command in self._commands}
         words = query.casefold().split()
         return [
-            *sorted((command for command in scores if scores[command] > 0), key=lambda one: -scores[one]),
+            *sorted(filter(scores.__getitem__, scores), key=scores.__getitem__, reverse=True),
             *(
                 command
                 for command in scores

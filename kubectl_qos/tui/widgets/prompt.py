@@ -157,8 +157,8 @@ class Prompt(Vertical):
     def _show_choices(self, text: str) -> None:
         """The completions of a command in whole words; those of a filter are shown in the line alone."""
         label = self.query_one("#choices", Label)
-        found = islice(self._completions[self._sign](text), _CHOICES) if self._sign == ":" else ()
-        names = [one.rpartition(" ")[2] for one in found]
+        completions = islice(self._completions[self._sign](text), _CHOICES) if self._sign == ":" else ()
+        names = [completion.rpartition(" ")[2] for completion in completions]
         label.display = bool(names)
         lines = list(wrapped("  ".join(names), self.app.size.width - 6, hanging=""))
         more = " …" if len(lines) > _CHOICE_LINES or len(names) == _CHOICES else ""

@@ -56,8 +56,8 @@ class Layout(Generic[RowT]):
     def column_at(self, x: int) -> Column[RowT] | None:
         """The column at a cell of the whole line, None beside them."""
         ends = accumulate((width + GAP for width in self.widths), initial=GUTTER)
-        found = (column for column, end in zip(self.columns, list(ends)[1:], strict=True) if x < end)
-        return next(found, None) if x >= GUTTER else None
+        columns = (column for column, end in zip(self.columns, list(ends)[1:], strict=True) if x < end)
+        return next(columns, None) if x >= GUTTER else None
 
 
 Fitting = Callable[[int], Layout[RowT]]
@@ -164,8 +164,8 @@ def cell_segments(
         return
     begin = max(width - cell_len(text), 0) if column.align is Align.RIGHT else 0
     yield Segment(shown[:begin], look.base + flash)
-    for length, one in token:
-        yield Segment(shown[begin : begin + length], look.part(one) + flash)
+    for length, part in token:
+        yield Segment(shown[begin : begin + length], look.part(part) + flash)
         begin += length
     yield Segment(shown[begin:], look.base + flash)
     yield Segment(gap, look.base)
@@ -343,8 +343,8 @@ class RowLines:
 
 def group_starts(groups: Iterable[Hashable]) -> list[int]:
     """The indices at which a group begins, of the group of each row."""
-    each = tuple(groups)
-    return [0, *compress(count(1), map(ne, each, islice(each, 1, None)))] if each else []
+    keys = tuple(groups)
+    return [0, *compress(count(1), map(ne, keys, islice(keys, 1, None)))] if keys else []
 
 
 def row_index(row: RowT, rows: Sequence[RowT], near: int) -> int | None:

@@ -77,14 +77,14 @@ def layout_lines(lines: Iterable[TextLine]) -> TextLayout:
     kept = list(lines)
 
     def layout(width: int) -> list[TextLine]:
-        found = []
+        lines = []
         for line in kept:
             indent = line.text[: len(line.text) - len(line.text.lstrip(" "))]
             if len(line.text) <= width:
-                found.append(line)
+                lines.append(line)
                 continue
-            found += [TextLine(part, line.token) for part in wrapped(line.text.strip(), width, indent)]
-        return found
+            lines += [TextLine(part, line.token) for part in wrapped(line.text.strip(), width, indent)]
+        return lines
 
     return layout
 
@@ -100,10 +100,10 @@ _YAML_KEY: Final = re.compile(r"""(\s*(?:- )*)([^\s#'":][^:]*|"[^"]*"|'[^']*')(:
 
 def yaml_line(line: str) -> TextLine:
     """One line of YAML, with its key in colour."""
-    found = _YAML_KEY.match(line)
-    if found is None:
+    match = _YAML_KEY.match(line)
+    if match is None:
         return TextLine(line, "muted" if line.lstrip().startswith("#") else "")
-    indent, key, colon, value = found.groups()
+    indent, key, colon, value = match.groups()
     return TextLine.of((indent, "muted"), (key, "key"), (colon, "muted"), (value, ""))
 
 
