@@ -130,7 +130,8 @@ def alternative(state: Apply, *, in_set: bool = False) -> str:
     """What to do where a change of a pod in place is impossible; `in_set` has flags of `set`."""
     where = f" -n {state.pod.namespace}" if state.pod.namespace else ""
     delete = f"kubectl delete pod {state.pod.name}{where}"
-    template = next((one for one in state.strategies if one.kind is StrategyKind.TEMPLATE), None)
+    templates = (strategy for strategy in state.strategies if strategy.kind is StrategyKind.TEMPLATE)
+    template = next(templates, None)
     request = template.request if template is not None else None
     flags = as_flags(request.edits if request is not None else state.edits)
     values = flags[0] if len(flags) == 1 else "…"
@@ -151,7 +152,7 @@ def unreverted_line(state: Apply) -> str:
     if state.plan is None or Condition.OOM not in state.plan.undo_if or state.strategy is None:
         return ""
     why = revert_obstacle(state.preview, state.strategy)
-    owned = any(one.kind is StrategyKind.TEMPLATE for one in state.strategies)
+    owned = any(strategy.kind is StrategyKind.TEMPLATE for strategy in state.strategies)
     then = "delete the pod, its owner makes a new one" if owned else "delete the pod and recreate it"
     return f"! not reverted while a container waits after an OOM kill: {why}; then {then}" if why else ""
 
@@ -203,7 +204,7 @@ def trial_words(trial: Trial) -> str:
     """What speaks against a change on trial: `app restarted 2 times, app was OOMKilled 3 times`."""
     words = []
     for name, fates in _by_container(trial):
-        restarts, kills = sum(one.restarts for one in fates), sum(len(one.oom_runs) for one in fates)
+        restarts, kills = sum(fate.restarts for fate in fates), sum(len(fate.oom_runs) for fate in fates)
         words += [f"{escape(name)} restarted {count(restarts, 'time')}"] if restarts else []
         words += [f"{escape(name)} was OOMKilled {count(kills, 'time')}"] if kills else []
     if trial.infeasible is not None:
@@ -215,7 +216,7 @@ def trial_lines(trial: Trial) -> list[str]:
     """Each container's most memory against the new values: `app used at most 1Gi: 50% of its limit 2Gi`."""
     lines = []
     for name, fates in _by_container(trial):
-        most = max(fates, key=lambda one: -1 if one.peak_bytes is None else one.peak_bytes)
+        most = max(fates, key=lambda fate: -1 if fate.peak_bytes is None else fate.peak_bytes)
         if most.peak_bytes is None:
             lines.append(f"{escape(name)}: memory usage is unknown")
             continue
@@ -253,16 +254,16 @@ def unreverted(entry: Entry, error: Exception) -> Entry:
 
 def _by_container(trial: Trial) -> Iterator[tuple[str, list[Fate]]]:
     fates = list(trial.fates.values())
-    for name in dict.fromkeys(one.name for one in fates):
-        yield name, [one for one in fates if one.name == name]
+    for name in dict.fromkeys(fate.name for fate in fates):
+        yield name, [fate for fate in fates if fate.name == name]
 
 
 def conflict_lines(conflicts: Iterable[ValueConflict]) -> list[str]:
     """Values that someone else changed as a three-way diff: before, ours, theirs."""
     rows = []
-    for one in conflicts:
-        values = map(quantity_text, (one.before, one.ours, one.theirs))
-        rows.append((value_name(one.owner, one.side, one.resource), *values))
+    for conflict in conflicts:
+        values = map(quantity_text, (conflict.before, conflict.ours, conflict.theirs))
+        rows.append((value_name(conflict.owner, conflict.side, conflict.resource), *values))
     return aligned([("", "before", "ours", "theirs"), *rows]) if rows else []
 
 

@@ -15,7 +15,7 @@ def is_utf8(encoding: str | None) -> bool:
 
 
 def _signs() -> dict[int, str]:
-    found = {0x2500 + number: "+" for number in range(128)}
+    replacements = {0x2500 + number: "+" for number in range(128)}
     pairs = (
         # Lines: light and double ones, heavy ones, and their halves.
         ("─┄┈╌╴╶", "-"),
@@ -63,10 +63,10 @@ def _signs() -> dict[int, str]:
         ("\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}\N{THIN SPACE}\N{FIGURE SPACE}", " "),
     )
     for signs, plain_sign in pairs:
-        found.update((ord(sign), plain_sign) for sign in signs)
+        replacements.update((ord(sign), plain_sign) for sign in signs)
     # Textual's palette begins with it, and it is two cells wide.
-    found[ord("🔎")] = "> "
-    return found
+    replacements[ord("🔎")] = "> "
+    return replacements
 
 
 ASCII: Final = _signs()

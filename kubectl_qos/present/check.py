@@ -116,21 +116,21 @@ def scope_lines(settings: Settings, subjects: Sequence[Subject], *, is_whole: bo
 
     Where the objects are not the whole, a pattern may match others.
     """
-    mine = [one for one in subjects if one.settings is settings]
-    if left_out := sum(not one.is_chosen for one in mine):
+    own_subjects = [subject for subject in subjects if subject.settings is settings]
+    if left_out := sum(not subject.is_chosen for subject in own_subjects):
         yield escape(f"{settings.place}: {count(left_out, 'object')} left out by namespaces")
     for pattern in settings.namespaces if is_whole else ():
-        if not any(matches([pattern], one.namespace) for one in mine):
+        if not any(matches([pattern], subject.namespace) for subject in own_subjects):
             yield escape(f"{settings.place}: no object is in a namespace {pattern}")
 
 
 def summary(report: Report) -> str:
     """How many findings of each level there are, in how many objects."""
     levels = [finding.level for finding, *_ in grouped(report.findings)]
-    found = ", ".join(count(levels.count(one), one.value) for one in Level if one in levels)
+    counts = ", ".join(count(levels.count(level), level.value) for level in Level if level in levels)
     waived = f", {len(report.waived)} waived" if report.waived else ""
     errors = f"; {len(report.errors)} could not be read" if report.errors else ""
-    return f"{found or 'nothing found'} in {count(len(report.subjects), 'object')}{waived}{errors}"
+    return f"{counts or 'nothing found'} in {count(len(report.subjects), 'object')}{waived}{errors}"
 
 
 def github_lines(report: Report) -> Iterator[str]:
@@ -160,10 +160,10 @@ def _property(text: str) -> str:
 
 def sarif(report: Report, version: str) -> dict[str, Any]:
     """One run of SARIF 2.1.0, with every rule and its help; waived findings are suppressed ones."""
-    found = [_result(finding, place) for finding, place in report.findings]
+    results = [_result(finding, place) for finding, place in report.findings]
     for finding, place, reason in report.waived:
         suppression = {"kind": "external", "justification": reason}
-        found.append({**_result(finding, place), "suppressions": [suppression]})
+        results.append({**_result(finding, place), "suppressions": [suppression]})
     driver = {
         "name": "kubectl-qos",
         "version": version,
@@ -175,7 +175,7 @@ def sarif(report: Report, version: str) -> dict[str, Any]:
         for text, place in report.errors
     ]
     invocation = {"executionSuccessful": not errors, "toolExecutionNotifications": errors}
-    run: dict[str, Any] = {"tool": {"driver": driver}, "invocations": [invocation], "results": found}
+    run: dict[str, Any] = {"tool": {"driver": driver}, "invocations": [invocation], "results": results}
     run["columnKind"] = "unicodeCodePoints"
     return {"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
 
@@ -223,27 +223,26 @@ def junit(report: Report) -> str:
     from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
     suite, failed = Element("testsuite", name="kubectl qos check"), 0
-    found: dict[tuple[str, str], list[tuple[Finding, Place]]] = {subject: [] for subject in report.subjects}
+    cases: dict[tuple[str, str], list[tuple[Finding, Place]]] = {subject: [] for subject in report.subjects}
     for finding, place in report.findings:
-        found.setdefault((reference(finding.subject), place.file), []).append((finding, place))
-    for (name, file), mine in found.items():
+        cases.setdefault((reference(finding.subject), place.file), []).append((finding, place))
+    for (name, file), findings in cases.items():
         case = SubElement(suite, "testcase", classname=_xml(file), name=_xml(name))
-        failures = [(finding, place) for finding, place in mine if report.is_failure(finding)]
+        failures = [(finding, place) for finding, place in findings if report.is_failure(finding)]
         failed += bool(failures)
         for finding, place in failures:
             message = _xml(f"{finding.rule}: {sentence(finding)}")
             failure = SubElement(case, "failure", type=finding.rule.value, message=message)
             failure.text = _xml(f"{place}: {place.text.strip()}")
-        others = [
-            f"{place}: {one.level}: {sentence(one)}" for one, place in mine if not report.is_failure(one)
-        ]
-        if others:
-            SubElement(case, "system-out").text = _xml("\n".join(others))
+        others = [(finding, place) for finding, place in findings if not report.is_failure(finding)]
+        lines = [f"{place}: {finding.level}: {sentence(finding)}" for finding, place in others]
+        if lines:
+            SubElement(case, "system-out").text = _xml("\n".join(lines))
     for message, place in report.errors:
         case = SubElement(suite, "testcase", classname=_xml(place.file), name=str(place))
         SubElement(case, "error", type="InputError", message=_xml(message))
     errors = len(report.errors)
-    suite.attrib.update(tests=str(len(found) + errors), failures=str(failed), errors=str(errors))
+    suite.attrib.update(tests=str(len(cases) + errors), failures=str(failed), errors=str(errors))
     indent(suite)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(suite, encoding="unicode")}'
 

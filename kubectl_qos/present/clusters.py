@@ -95,4 +95,4 @@ _COLUMNS: Final[tuple[Column[ClusterRow], ...]] = (
         sort_key=lambda row: (row.dying is None, row.dying and _DEATH.sort_key(row.dying)),
     ),
 )
-CLUSTER_COLUMNS: Final = {one.key: one for one in _COLUMNS}
+CLUSTER_COLUMNS: Final = {field.key: field for field in _COLUMNS}

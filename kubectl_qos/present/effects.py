@@ -56,7 +56,7 @@ def edits_text(pod: Pod, edits: Sequence[Edit], minimal: Sequence[Edit] = ()) ->
         values = f"{quantity_text(old)} {ARROW} {quantity_text(edit.quantity)}"
         values += "" if some == edit.quantity else f" (at least {quantity_text(some)})"
         names.setdefault(values, []).append(value_name(*edit.target))
-    return ", ".join(f"{' and '.join(each)} {values}" for values, each in names.items())
+    return ", ".join(f"{' and '.join(changed)} {values}" for values, changed in names.items())
 
 
 def preview_sections(preview: Preview, effects: Effects | None = None) -> tuple[Section, ...]:
@@ -120,10 +120,10 @@ def class_change(effects: Effects) -> str:
 
 def _oom(effects: Effects) -> Section:
     changes = []
-    for one in effects.containers:
-        name, when = escape(one.name), moment(one.when, [one.name], effects.when)
-        changes.append((_number_change(f"{name} oom_score_adj", one.oom_score_adj), when))
-        changes.append((_number_change(f"{name} oom_score", one.oom_score), when))
+    for container in effects.containers:
+        name, when = escape(container.name), moment(container.when, [container.name], effects.when)
+        changes.append((_number_change(f"{name} oom_score_adj", container.oom_score_adj), when))
+        changes.append((_number_change(f"{name} oom_score", container.oom_score), when))
     return _changes_section("OOM", "", changes)
 
 
@@ -133,7 +133,8 @@ def _changes_section(title: str, answer: str, changes: Iterable[tuple[ValueChang
     moments = {when for change, when in changes if change.changed}
     values = [change for change, _ in changes]
     if len(moments) > 1:
-        values = [replace(one, delta=", ".join(filter(None, [one.delta, when]))) for one, when in changes]
+        deltas = [", ".join(filter(None, [change.delta, when])) for change, when in changes]
+        values = [replace(change, delta=delta) for (change, _), delta in zip(changes, deltas, strict=True)]
     answer = " ".join(filter(None, [answer, *(moments if len(moments) == 1 else ())]))
     return Section(title, answer, changes=tuple(values), changed=bool(moments))
 
@@ -276,7 +277,8 @@ def _how_to_apply(preview: Preview) -> Section:
     if kind is StrategyKind.IN_PLACE:
         lines += _in_place(preview)
     elif kind is StrategyKind.RECREATE:
-        lines += [f"in place, the server would answer: {escape(str(one))}" for one in preview.resize_refusals]
+        refusals = (escape(str(refusal)) for refusal in preview.resize_refusals)
+        lines += [f"in place, the server would answer: {refusal}" for refusal in refusals]
         lines += [f"not in place: {escape(obstacle)}" for obstacle in loop_obstacles(preview)]
     elif kind is StrategyKind.TEMPLATE and preview.before.pod.kind == "Job":
         lines.append(unchanged_pods_note("Job", {}))
@@ -400,10 +402,14 @@ def node_sections(comparison: Comparison) -> Iterator[Section]:
 
 def changed_pods(comparisons: Iterable[Comparison]) -> list[Effects]:
     """The pods with any effect, node by node in today's kill order."""
+
+    def rank(effects: Effects) -> tuple[bool, int]:
+        return effects.rank_before is None, effects.rank_before or 0
+
     return [
         effects
         for comparison in comparisons
-        for effects in sorted(comparison.pods, key=lambda one: (one.rank_before is None, one.rank_before))
+        for effects in sorted(comparison.pods, key=rank)
         if effects.changes_anything
     ]
 
@@ -433,7 +439,7 @@ def _cells(effects: Effects) -> list[str]:
 def _worst_scores(effects: Effects) -> tuple[str, str]:
     """Of the container that is killed first; where both stay, of another one that changes, with its name."""
     before, after = _worst(effects.mine_before), _worst(effects.mine_after)
-    others = [one for one in effects.containers if one.changed]
+    others = [container for container in effects.containers if container.changed]
     if (before.adj, before.oom_score) == (after.adj, after.oom_score) and others:
         other = others[0]
         name = escape(other.name)

@@ -71,13 +71,13 @@ def event_text(event: Event) -> str:
 
 def _table(events: Sequence[_MergedEvent], now: datetime) -> Iterator[Line]:
     rows = [("LAST SEEN", "TYPE", "REASON", "COUNT")]
-    for one in events:
+    for event in events:
         # As in kubectl describe: since the first time.
-        times = "1" if one.times == 1 else f"x{one.times} over {age(one.first, now)}"
-        rows.append((age(one.last, now), escape(one.type), escape(one.reason), times))
+        times = "1" if event.times == 1 else f"x{event.times} over {age(event.first, now)}"
+        rows.append((age(event.last, now), escape(event.type), escape(event.reason), times))
     texts = aligned(rows)
     width = max(map(len, texts))
-    for text, message in zip(texts, ["MESSAGE", *(one.message or NONE for one in events)], strict=True):
+    for text, message in zip(texts, ["MESSAGE", *(event.message or NONE for event in events)], strict=True):
         yield Line(text.ljust(width), message)
 
 

@@ -74,11 +74,11 @@ def explain_pod(
     pod: Pod,
     snapshot: Snapshot,
     now: datetime,
-    known: Sampled | None = None,
+    sampled: Sampled | None = None,
     events: Mapping[str, Mapping[str, int]] = NO_COUNTS,
 ) -> Explanation:
     """A pod of a snapshot, with its rank on its node; see pod_facts."""
-    facts = pod_facts(pod, snapshot, known, events)
+    facts = pod_facts(pod, snapshot, sampled, events)
     prediction, row, rows, replicas = facts.prediction, facts.row, facts.rows, facts.replicas
     sections = (
         _class(prediction),
@@ -133,7 +133,7 @@ def _oom(
     row: PodRow | None,
     rows: PodRows,
     usage: PodUsage | None,
-    mine: Sequence[PodRow],
+    pod_rows: Sequence[PodRow],
     more: Iterable[str],
 ) -> Section:
     killed_by = sentences(*filter(None, [killer_sentence(prediction.setup)]))
@@ -144,7 +144,7 @@ def _oom(
     if prediction.node_critical:
         lines.append(Line("system-node-critical is the only priority class that affects the kernel's order"))
     if row is None:
-        answer = _ranks(mine, rows, "rank") if mine else reasons.NOT_SCHEDULED
+        answer = _ranks(pod_rows, rows, "rank") if pod_rows else reasons.NOT_SCHEDULED
         return Section("OOM", answer, (*lines, *killed_by))
     node = rows.nodes[row.node]
     if row.score is not None and row.adj is not None:
@@ -154,7 +154,8 @@ def _oom(
     if row.rank is not None:
         if row.is_next_victim:
             lines.append(Line(reasons.next_victim(tied=row.tied)))
-        named = [(one.rank, f"{_name(one)} ({one.score})") for one in node.rows if one.rank is not None]
+        ranked = ((other.rank, f"{_name(other)} ({other.score})") for other in node.rows)
+        named = [(rank, name) for rank, name in ranked if rank is not None]
         lines += _neighbours("killed", row.rank, named)
         if node.basis is Basis.ADJ:
             lines.append(Line("memory usage is unknown: the rank is by oom_score_adj alone"))
@@ -165,12 +166,12 @@ def _oom(
     return Section("OOM", reasons.rank_sentence(row, node), (*lines, *killed_by))
 
 
-def _ranks(mine: Sequence[PodRow], rows: PodRows, order: str) -> str:
+def _ranks(pod_rows: Sequence[PodRow], rows: PodRows, order: str) -> str:
     """Those of a workload's pods in the order `rank` or `eviction_rank`: `ranks 1, 5 of 17 on worker-2`."""
     texts = []
-    for name in sorted({one.node for one in mine}):
-        ranks = sorted(filter(None, (getattr(one, order) for one in mine if one.node == name)))
-        total = sum(1 for one in rows.nodes[name].rows if getattr(one, order) is not None)
+    for name in sorted({row.node for row in pod_rows}):
+        ranks = sorted(filter(None, (getattr(row, order) for row in pod_rows if row.node == name)))
+        total = sum(1 for row in rows.nodes[name].rows if getattr(row, order) is not None)
         if ranks:
             label = "rank" if len(ranks) == 1 else "ranks"
             texts.append(f"{label} {', '.join(map(str, ranks))} of {total} on {escape(name)}")
@@ -192,12 +193,13 @@ def _daemon_lines(row: PodRow, rows: PodRows, setup: NodeSetup) -> Iterable[Line
 
 def _restarts(prediction: Prediction) -> Iterable[Line]:
     """What restarts after a kill, where that is not just the container."""
-    for one in prediction.containers:
-        restart = restart_after_kill(prediction.pod, one.container, one.kind, prediction.setup.release)
-        rules = one.container.restart_policy_rules
+    pod, release = prediction.pod, prediction.setup.release
+    for container in prediction.containers:
+        restart = restart_after_kill(pod, container.container, container.kind, release)
+        rules = container.container.restart_policy_rules
         if rules or restart is not Restart.CONTAINER:
             why = "restartPolicyRules, exit code 137" if rules else ""
-            yield Line(f"killed, {escape(one.name)} {restart.value}", why)
+            yield Line(f"killed, {escape(container.name)} {restart.value}", why)
 
 
 def _container_line(container: ContainerPrediction) -> Line:
@@ -249,11 +251,11 @@ def _cgroup(prediction: Prediction) -> Section | None:
 
 def _cgroup_lines(title: str, cgroup: CgroupPrediction, depth: int) -> Iterable[Line]:
     yield Line(f"{short_path(cgroup.path)}/", title, depth)
-    found = cgroup.reasons
+    reasons_by_file = cgroup.reasons
     for name, value in cgroup.files.items():
         if is_noise(name, value):
             continue
-        reason = found.get(name)
+        reason = reasons_by_file.get(name)
         yield Line(f"{name} = {value}", reasons.sentence(reason) if reason is not None else "", depth + 1)
 
 
@@ -273,24 +275,26 @@ def _swap(prediction: Prediction) -> Section | None:
     return Section("Swap", f"{behavior}, node has {binary(swap)}", tuple(lines))
 
 
-def _eviction(prediction: Prediction, row: PodRow | None, rows: PodRows, mine: Sequence[PodRow]) -> Section:
+def _eviction(
+    prediction: Prediction, row: PodRow | None, rows: PodRows, pod_rows: Sequence[PodRow]
+) -> Section:
     pod, release = prediction.pod, prediction.setup.release
     request = eviction_request(pod, release, MEMORY).value()
     # Only pods have the number of a priority class.
-    priority = (mine[0].pod if mine else pod).spec.priority or 0
+    priority = (pod_rows[0].pod if pod_rows else pod).spec.priority or 0
     lines = [Line(f"counted request {binary(request)}, priority {priority}")]
     if row is not None and row.memory is not None:
         over = row.memory - request
         lines.append(Line(f"uses {binary(abs(over))} {'more' if over > 0 else 'less'} than that"))
     if prediction.critical:
         answer = "never: critical pods are not evicted"
-    elif mine:
-        answer = f"{_ranks(mine, rows, 'eviction_rank')} under memory pressure"
+    elif pod_rows:
+        answer = f"{_ranks(pod_rows, rows, 'eviction_rank')} under memory pressure"
     elif row is None or (not row.node and row.rank is None):
         answer = reasons.NOT_SCHEDULED
     elif row.eviction_rank is not None:
         others = rows.nodes[row.node].rows
-        named = [(one.eviction_rank, _name(one)) for one in others if one.eviction_rank is not None]
+        named = [(other.eviction_rank, _name(other)) for other in others if other.eviction_rank is not None]
         shared = " (shared)" if [rank for rank, _ in named].count(row.eviction_rank) > 1 else ""
         answer = f"rank {row.eviction_rank}{shared} of {len(named)} under memory pressure"
         lines += _neighbours("evicted", row.eviction_rank, named)
@@ -309,9 +313,9 @@ def _memory(pod: Pod, facts: PodFacts, events: Mapping[str, Mapping[str, int]]) 
             lines.append(Line(f"{escape(name)}  {_parts_text(used.parts)}"))
     for volume in pod.spec.volumes or ():
         if volume.empty_dir is not None and volume.empty_dir.medium == "Memory":
-            size, held = volume.empty_dir.size_limit, facts.tmpfs.get(volume.name)
+            size, in_use = volume.empty_dir.size_limit, facts.tmpfs.get(volume.name)
             bound = f"up to {escape(str(size))}" if size else "no sizeLimit"
-            now = f", {binary(held)} now" if held is not None else ""
+            now = f", {binary(in_use)} now" if in_use is not None else ""
             lines.append(Line(f"volume {escape(volume.name)}  in memory, {bound}{now}"))
             lines.append(Line("counts to the container that writes it, and outlives its restart", depth=1))
     for name, counts in events.items():
@@ -323,8 +327,8 @@ def _memory(pod: Pod, facts: PodFacts, events: Mapping[str, Mapping[str, int]]) 
 
 def _parts_text(parts: MemoryParts) -> str:
     kinds = ("anon", "file", "shmem", "kernel", "swap")
-    known = {kind: getattr(parts, f"{kind}_bytes") for kind in kinds}
-    words = ", ".join(f"{kind} {binary(size) if size is not None else NONE}" for kind, size in known.items())
+    sizes = {kind: getattr(parts, f"{kind}_bytes") for kind in kinds}
+    words = ", ".join(f"{kind} {binary(size) if size is not None else NONE}" for kind, size in sizes.items())
     other = parts.other_bytes
     return words if other is None else f"{words}; {binary(other)} are file, shmem and kernel together"
 
@@ -337,10 +341,10 @@ def _pressure(pressure: Mapping[str, Pressure], usage: PodUsage | None) -> Secti
         return Section("Pressure", NONE, sentences(f"{usage.origin} has no pressure (PSI); {WITH_PSI}"))
     is_stored = usage.origin is UsageOrigin.PROMETHEUS
     over = "2 minutes, by Prometheus" if is_stored else "minute"
-    lines = [Line(f"{name}  {_waits(one)}") for name, one in pressure.items()]
+    lines = [Line(f"{resource}  {_waits(waits)}") for resource, waits in pressure.items()]
     if len(usage.names) > 1:
-        of_each = {name: one.pressure for name in usage.names if (one := usage.of(name)) is not None}
-        lines[1:1] = [Line(f"{escape(name)}  {_waits(one)}", depth=1) for name, one in of_each.items() if one]
+        of_each = {name: used.pressure for name in usage.names if (used := usage.of(name)) is not None}
+        lines[1:1] = [Line(f"{escape(name)}  {_waits(own)}", depth=1) for name, own in of_each.items() if own]
     return Section("Pressure", f"tasks waited, in the last {over} (PSI)", tuple(lines))
 
 
@@ -376,9 +380,9 @@ def _resize(prediction: Prediction, effects: Effects | None) -> Section:
     if condition is not None and condition.message:
         lines.append(Line(f"the kubelet says: {escape(condition.message)}"))
     then = [
-        f"{escape(one.name)} oom_score_adj {one.oom_score_adj.before} {ARROW} {one.oom_score_adj.after}"
-        for one in effects.containers
-        if one.oom_score_adj.before != one.oom_score_adj.after
+        f"{escape(container.name)} oom_score_adj {adj.before} {ARROW} {adj.after}"
+        for container in effects.containers
+        if (adj := container.oom_score_adj).before != adj.after
     ]
     if effects.rank_before != effects.rank_after:
         then.append(f"kill rank {effects.rank_before} {ARROW} {effects.rank_after}")
@@ -508,7 +512,7 @@ def _meaning(end: ContainerStateTerminated) -> str:
 
 
 def _assumed(prediction: Prediction, rows: PodRows, snapshot: Snapshot) -> Section | None:
-    assumed = [reasons.assumption_sentence(one) for one in prediction.assumptions]
+    assumed = [reasons.assumption_sentence(assumption) for assumption in prediction.assumptions]
     shown = set(reasons.killer_notes({name: node.setup for name, node in rows.nodes.items()}))
     notes = [note for note in reasons.pod_table_notes(snapshot, rows) if note not in shown]
     notes += [f"not measured, assumed: {', '.join(assumed)}"] if assumed else []

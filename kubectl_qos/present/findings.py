@@ -52,8 +52,8 @@ def _new_pods_refused(text: str, facts: Facts) -> str:
 def _rollout_stalls(_: str, facts: Facts) -> str:
     charges: tuple[QuotaCharge, ...] = facts["charges"]
     why = ", ".join(
-        f"each adds {escape(one.resource)} {one.added}, {one.used} of {one.hard} are used now"
-        for one in charges
+        f"each adds {escape(charge.resource)} {charge.added}, {charge.used} of {charge.hard} are used now"
+        for charge in charges
     )
     what = "the next job" if facts["kind"] in {"CronJob", "Job"} else "the rollout"
     old = f", with {count(facts['left'], 'old pod')} left" if facts["left"] else ""
@@ -210,13 +210,13 @@ def _utilization(_: str, facts: Facts) -> str:
 
 def _budget(_: str, facts: Facts) -> str:
     allowed = facts["allowed"]
-    known = "its count is not known" if allowed is None else f"allows {count(allowed, 'disruption')} now"
+    allows = "its count is not known" if allowed is None else f"allows {count(allowed, 'disruption')} now"
     others = "kubectl drain and other evictions do"
     if not facts["rollout"]:
-        return f"{known}: kubectl delete pod does not respect it, {others}"
+        return f"{allows}: kubectl delete pod does not respect it, {others}"
     missing = facts["missing"]
     away = f", and takes up to {count(missing, 'pod')} away at a time" if missing else ""
-    return f"{known}: the rollout does not respect it{away}; {others}, and wait meanwhile"
+    return f"{allows}: the rollout does not respect it{away}; {others}, and wait meanwhile"
 
 
 _SENTENCES: Final[Mapping[FindingCode, str | Callable[[str, Facts], str]]] = {

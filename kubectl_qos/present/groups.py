@@ -77,5 +77,5 @@ _WORKLOAD: Final[tuple[GroupColumn, ...]] = (
 _NAMESPACE: Final[GroupColumn] = column(
     "namespace", lambda row: row.key, "the namespace's name", width=11, names=("ns", "name")
 )
-WORKLOAD_COLUMNS: Final = {one.key: one for one in (*_WORKLOAD, *_OF_PODS)}
-NAMESPACE_COLUMNS: Final = {one.key: one for one in (_NAMESPACE, *_OF_PODS)}
+WORKLOAD_COLUMNS: Final = {table_column.key: table_column for table_column in (*_WORKLOAD, *_OF_PODS)}
+NAMESPACE_COLUMNS: Final = {table_column.key: table_column for table_column in (_NAMESPACE, *_OF_PODS)}

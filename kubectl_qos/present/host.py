@@ -103,7 +103,7 @@ _COLUMNS: Final[tuple[Column[ProcessRow], ...]] = (
 
 def host_columns(*, every: bool) -> list[Column[ProcessRow]]:
     """The columns of the table, or `every` one."""
-    return [one for one in _COLUMNS if every or one.is_default]
+    return [column for column in _COLUMNS if every or column.is_default]
 
 
 def host_notes(view: HostView, rows: Iterable[ProcessRow], kernel: Kernel, *, all_shown: bool) -> list[str]:

@@ -55,8 +55,8 @@ def _render(block: Sequence[Any], node: Any) -> Iterator[str]:
             continue
         action, body = part
         if body is not None:
-            for found in _find(action, node):
-                yield from _render(body, found)
+            for item in _find(action, node):
+                yield from _render(body, item)
         elif action[:1] in {'"', "'"}:
             yield str(ast.literal_eval(action))
         else:
@@ -71,9 +71,8 @@ def _find(path: str, node: Any) -> list[Any]:
     union = _UNION.search(rest)
     if union is not None:  # of the first key in all nodes, then of the next one
         keys = union[1].split(",")
-        return [
-            one for key in keys for one in _find(f"{rest[: union.start()]}[{key}]{rest[union.end() :]}", node)
-        ]
+        paths = (f"{rest[: union.start()]}[{key}]{rest[union.end() :]}" for key in keys)
+        return [match for path in paths for match in _find(path, node)]
     rest = _ESCAPED.sub(lambda name: f"['{name[1]}']", rest).replace("\\.", ".")
     rest = _UNEQUAL.sub(r"\1 && \1!=", rest)
     for index in _SLICE.finditer(rest):
@@ -115,9 +114,9 @@ def _text(value: Any) -> str:
 def _numbers(value: Any) -> Any:
     """Floats without a fraction as whole numbers, as Go prints them."""
     if isinstance(value, dict):
-        return {name: _numbers(one) for name, one in value.items()}
+        return {name: _numbers(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [_numbers(one) for one in value]
+        return [_numbers(item) for item in value]
     return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1e21 else value
 
 
@@ -152,7 +151,7 @@ def render_columns(spec: str, document: Any, *, headers: bool = True) -> str:
 def _cell(value: Any) -> str:
     """A value as Go's fmt prints it; null is none, as absent fields are in Kubernetes."""
     if isinstance(value, dict):
-        return f"map[{' '.join(f'{name}:{_cell(one)}' for name, one in sorted(value.items()))}]"
+        return f"map[{' '.join(f'{name}:{_cell(item)}' for name, item in sorted(value.items()))}]"
     if isinstance(value, list):
         return f"[{' '.join(map(_cell, value))}]"
     return NONE if value is None else _text(value)

@@ -349,7 +349,7 @@ def candidates(kill: Kill) -> tuple[list[tuple[str, ...]], int]:
         return [], 0
     chosen = choice.chosen
     shown = [chosen, *choice.runners_up[:_RUNNERS_UP]]
-    shown.sort(key=lambda one: (one.place, one is not chosen))
+    shown.sort(key=lambda task: (task.place, task is not chosen))
     return list(map(_task_cells, shown)), len(choice.ranked) - len(shown)
 
 
@@ -357,9 +357,9 @@ TASK_HEADERS: Final = ("PLACE", "PROCESS", "PID", "ADJ", "MEMORY_PAGES", "POINTS
 RIGHT: Final = frozenset(TASK_HEADERS) - {"PROCESS"}
 
 
-def _task_cells(one: ScoredTask) -> tuple[str, ...]:
-    task = one.task
-    numbers = (one.place, task.pid, task.adj, one.used_pages, one.points, one.score)
+def _task_cells(scored: ScoredTask) -> tuple[str, ...]:
+    task = scored.task
+    numbers = (scored.place, task.pid, task.adj, scored.used_pages, scored.points, scored.score)
     place, *others = (UNKNOWN if number is None else str(number) for number in numbers)
     return (place, escape(task.name) or NONE, *others)
 
@@ -515,7 +515,7 @@ _USERS: Final = 3
 
 def columns(*, wide: bool) -> tuple[Column[Kill], ...]:
     """The columns of the table; `wide` are all of them."""
-    return tuple(one for one in _COLUMNS if wide or one.is_default)
+    return tuple(column for column in _COLUMNS if wide or column.is_default)
 
 
 def aged_columns() -> tuple[Column[Kill], ...]:
@@ -524,9 +524,8 @@ def aged_columns() -> tuple[Column[Kill], ...]:
     def ago(kill: Kill, now: datetime) -> str:
         return f"{'~' if kill.time_is_estimated else ''}{age(kill.time, now)}" if kill.time else UNKNOWN
 
-    return tuple(
-        replace(one, header="AGE", width=0, cell=ago) if one.key == "time" else one for one in _COLUMNS
-    )
+    time, *others = _COLUMNS
+    return (replace(time, header="AGE", width=0, cell=ago), *others)
 
 
 def _time_text(kill: Kill) -> str:

@@ -71,10 +71,11 @@ def _rows(effects: Effects, when: Sequence[When]) -> Iterator[MomentRow]:
         ranks.append(effects.rank_after if is_last else effects.rank_now)
     of = f" of {effects.ranked}"
     yield MomentRow("kill rank", tuple(UNKNOWN if rank is None else f"{rank}{of}" for rank in ranks))
-    for one in effects.containers:
-        name = f"{escape(one.name)} " if len(effects.containers) > 1 else ""
-        yield row(f"{name}oom_score_adj", one.oom_score_adj.before, one.oom_score_adj.after, one.when)
-        yield row(f"{name}oom_score", one.oom_score.before, one.oom_score.after, one.when)
+    for container in effects.containers:
+        name = f"{escape(container.name)} " if len(effects.containers) > 1 else ""
+        adj, score = container.oom_score_adj, container.oom_score
+        yield row(f"{name}oom_score_adj", adj.before, adj.after, container.when)
+        yield row(f"{name}oom_score", score.before, score.after, container.when)
     before, after = effects.eviction_ranks
     if before is not None or after is not None:
         yield row("eviction rank", before, after, effects.when)
@@ -85,11 +86,11 @@ def deaths_section(effects: Effects, own_bytes: int | None) -> Section | None:
 
     None where nothing is known of them.
     """
-    found = deaths_at_moments(effects, own_bytes)
-    if not found:
+    moments = deaths_at_moments(effects, own_bytes)
+    if not moments:
         return None
     steps: dict[str, str] = {}
-    for at in found:
+    for at in moments:
         steps.setdefault(nearest_death(at.state, effects.before.pod), heading(effects, at.when))
     change, *_, since = (f" {ARROW} ".join(steps), *steps.values())
     answer = f"of this pod {change}{', stays' if len(steps) == 1 else f' {since}'}"
@@ -98,16 +99,17 @@ def deaths_section(effects: Effects, own_bytes: int | None) -> Section | None:
         f"{escape(loop.container)} uses nothing while it waits, and {ends[loop.never_ran]}"
         for loop in oom_loops(effects.before.pod)
     ]
-    known = set[NextDeath]()
-    for at in found:
+    shown = set[NextDeath]()
+    for at in moments:
         since_then = heading(effects, at.when)
-        new = [_death(one) for one in at.deaths if one not in known]
+        new = [_death(death) for death in at.deaths if death not in shown]
         rest = ["the others as before"] if len(new) < len(at.deaths) else []
         lines += [f"{since_then}: {'; '.join([*new, *rest])}"] if at.deaths else []
-        later = [f"{_nearest([one])}{turn(one)}" for one in at.mine if one.before and one not in known]
+        in_turn = (death for death in at.mine if death.before and death not in shown)
+        later = [f"{_nearest([death])}{turn(death)}" for death in in_turn]
         lines += [f"of this pod {since_then}: {'; '.join(later)}"] if later else []
-        known = {*at.deaths, *at.mine}
-    return Section("Next death", answer, sentences(*lines), changed=len(found) > 1)
+        shown = {*at.deaths, *at.mine}
+    return Section("Next death", answer, sentences(*lines), changed=len(moments) > 1)
 
 
 def nearest_death(state: NodeState, pod: Pod) -> str:
@@ -122,16 +124,17 @@ def _death(death: NextDeath) -> str:
 
 def _nearest(deaths: Sequence[NextDeath], nothing: str = "none") -> str:
     """How far away the first of them is, and by whom: `+118Mi own limit 94%`, or `nothing`."""
-    return next((f"{distance(one)} {killed_by(one)}" for one in deaths), nothing)
+    return next((f"{distance(death)} {killed_by(death)}" for death in deaths), nothing)
 
 
 def _turns(deaths: Sequence[NextDeath]) -> dict[str, str]:
     """How far away the first by each killer is, and its turn: `+118Mi, after 2 other deaths`."""
-    found: dict[str, str] = {}
-    for one in deaths:
-        of = "" if one.killer.picks_among_pods else f" of {escape(one.container)}"
-        found.setdefault(f"{killed_by(one._replace(limit_bytes=None))}{of}", f"{distance(one)}{turn(one)}")
-    return found
+    turns: dict[str, str] = {}
+    for death in deaths:
+        of = "" if death.killer.picks_among_pods else f" of {escape(death.container)}"
+        killer = killed_by(death._replace(limit_bytes=None))
+        turns.setdefault(f"{killer}{of}", f"{distance(death)}{turn(death)}")
+    return turns
 
 
 MOST_NODES: Final = 10
@@ -144,8 +147,8 @@ def replicas_section(nodes: Sequence[NodeReplicas]) -> Section:
     shown = tuple(
         change for node in nodes[:MOST_NODES] for change in _node_changes(node, is_first=node is nodes[0])
     )
-    mine = nodes[0].first.before.pod
-    lines = [f"below: {full_name(mine.namespace, mine.name)}, whose next death is the nearest"]
+    first = nodes[0].first.before.pod
+    lines = [f"below: {full_name(first.namespace, first.name)}, whose next death is the nearest"]
     if len(nodes) > MOST_NODES:
         lines.insert(0, f"{count(len(nodes) - MOST_NODES, 'more node')}: -o json has them")
     answer = f"{count(pods, 'pod')} on {count(len(nodes), 'node')}, once all are recreated"
@@ -154,7 +157,8 @@ def replicas_section(nodes: Sequence[NodeReplicas]) -> Section:
 
 def _ranks(node: NodeReplicas) -> tuple[list[int], list[int]]:
     """Those of the workload's pods on a node, before and after."""
-    before, after = ([getattr(one, side) for one in node.effects] for side in ("rank_before", "rank_after"))
+    before = [effects.rank_before for effects in node.effects]
+    after = [effects.rank_after for effects in node.effects]
     return sorted(filter(None, before)), sorted(filter(None, after))
 
 
@@ -164,10 +168,10 @@ def _node_changes(node: NodeReplicas, *, is_first: bool) -> Iterator[ValueChange
         label = "kill rank" if len(new) == 1 else "kill ranks"
         before, after = (", ".join(map(str, ranks)) for ranks in (old, new))
         yield ValueChange(f"{name}: {label} of {node.effects[0].ranked}", before, after)
-    deaths, mine = (node.deaths_before, node.deaths_after), (node.mine_before, node.mine_after)
-    if any(mine):
-        yield ValueChange(f"{name}: next death of these", *map(_nearest, mine))
-        old_turns, new_turns = map(_turns, mine)
+    deaths, own_deaths = (node.deaths_before, node.deaths_after), (node.mine_before, node.mine_after)
+    if any(own_deaths):
+        yield ValueChange(f"{name}: next death of these", *map(_nearest, own_deaths))
+        old_turns, new_turns = map(_turns, own_deaths)
         for killer, turn_before in list(old_turns.items())[1:]:
             turn_after = new_turns.get(killer, "none")
             if is_first or turn_before != turn_after:
@@ -180,14 +184,14 @@ def rollout_section(nodes: Sequence[NodeReplicas], plan: RolloutPlan) -> Section
     """How many pods more and fewer a rollout has for a while, against the room on the nodes that run them."""
     if not plan.running:
         return None
-    known = [(node, node.room) for node in nodes if node.room is not None]
+    rooms = [(node, node.room) for node in nodes if node.room is not None]
     answer = f"up to {count(plan.surge, 'pod')} more and {plan.missing} fewer at a time"
     lines = [
         f"{escape(node.setup.node.name)}: requests of {count(room, 'such pod')} fit now, "
         f"of {node.room_later} without the old ones"
-        for node, room in known[:MOST_NODES]
+        for node, room in rooms[:MOST_NODES]
     ]
-    needs_other = bool(known) and plan.surge > 0 and not plan.missing and not any(room for _, room in known)
+    needs_other = bool(rooms) and plan.surge > 0 and not plan.missing and not any(room for _, room in rooms)
     if needs_other:
         lines.append("none of these nodes has room for one more: it waits until another node has")
     return Section("Rollout", answer, sentences(*lines), warns=needs_other)

@@ -115,14 +115,16 @@ def node_settings() -> Iterator[NodeSetting]:
         type_ = "|".join(field.begins)
         if key in gates:
             gate = gates[key]
-            known = {minor: one.enabled(gate) for minor, one in releases.items() if minor >= gate.since}
-            yield NodeSetting(key, type_, _by_release(known), _GATES[gate])
+            since = {minor: release for minor, release in releases.items() if minor >= gate.since}
+            enabled = {minor: release.enabled(gate) for minor, release in since.items()}
+            yield NodeSetting(key, type_, _by_release(enabled), _GATES[gate])
             continue
         words, default = _WORDS[key], _WORDS[key].default
         if not default and hasattr(node, field.name):
             default = _format(getattr(node, field.name))
         elif not default:
-            default = _by_release({minor: getattr(one, field.name) for minor, one in kubelets.items()})
+            values = {minor: getattr(kubelet, field.name) for minor, kubelet in kubelets.items()}
+            default = _by_release(values)
         yield NodeSetting(key, words.type or type_, default, words.effect)
 
 

@@ -261,8 +261,12 @@ _SHOW: Final[Mapping[ColumnType, Callable[[Any], str]]] = {
 def find_column(name: str, columns: Mapping[str, Column[RowT]]) -> Column[RowT]:
     """The column of a key, a header, a field or another name. Raises UsageError with those that exist."""
     key = name.lower().replace("-", "_")
-    named = {other: one for one in columns.values() for other in (one.header.lower(), one.field.lower())}
-    named |= {other: one for one in columns.values() for other in one.names} | dict(columns)
+    named = dict[str, Column[RowT]]()
+    for option in columns.values():
+        named |= {option.header.lower(): option, option.field.lower(): option}
+    for option in columns.values():
+        named |= dict.fromkeys(option.names, option)
+    named |= columns
     if key not in named:
         raise UsageError(f"there is no column {name!r} to sort by", hint=f"columns are: {', '.join(columns)}")
     return named[key]
@@ -467,7 +471,8 @@ _FORMULAS: Final = tuple("=+-@＝＋－＠")  # noqa: RUF001 - the wide forms of
 
 def row_values(row: RowT, columns: Iterable[Column[RowT]]) -> dict[str, Any]:
     """A row for JSON and YAML; an empty text is null."""
-    return {one.field: None if (value := one.value(row)) == "" else value for one in columns}
+    values = {shown.field: shown.value(row) for shown in columns}
+    return {field: None if value == "" else value for field, value in values.items()}
 
 
 def table_values(

@@ -65,7 +65,7 @@ PSI_COLUMNS: Final[tuple[Column[Any], ...]] = tuple(
 
 def psi_notes(shown: Iterable[str], rows: Iterable[Any], origin: UsageOrigin) -> Iterator[str]:
     """What PSI columns that are shown are, and why they have no values."""
-    if {one.key for one in PSI_COLUMNS}.isdisjoint(shown):
+    if all(psi.key not in shown for psi in PSI_COLUMNS):
         return
     if origin is UsageOrigin.METRICS_API:
         yield "PSI10 and PSI60: the metrics API has no pressure; --usage=summary and --usage=prometheus have"

@@ -29,19 +29,19 @@ MANY_TIMES: Final = 10
 """A request that grows to as many times what it was is worth a look."""
 
 
-def problem_sentences(found: Plans) -> Iterator[str]:
+def problem_sentences(plans: Plans) -> Iterator[str]:
     """Why there is no plan for some nodes."""
-    for problem in found.problems:
+    for problem in plans.problems:
         if isinstance(problem, str):
             yield problem
         else:
-            yield from unmeasured_notes(found.snapshot, {problem.setup.node.name: problem})
+            yield from unmeasured_notes(plans.snapshot, {problem.setup.node.name: problem})
 
 
-def _by_killer(found: Sequence[Inversion]) -> str:
+def _by_killer(inversions: Sequence[Inversion]) -> str:
     texts = []
     for killer in (FULL_NODE, EVICTION):
-        pods = [full_name(*one.lower) for one in found if one.killer is killer]
+        pods = [full_name(*inversion.lower) for inversion in inversions if inversion.killer is killer]
         texts += [f"{actor(killer)}: {first_few(pods, most=1)}"] if pods else []
     return "; ".join(texts)
 
@@ -79,7 +79,7 @@ COLUMNS: Final[tuple[Column[MoveRow], ...]] = (
     column("number", lambda row: row.number, "the number for --apply", NUMBER, header="N"),
     column(
         "node",
-        lambda row: first_few([*dict.fromkeys(one.plan.node for one in row.moves)]),
+        lambda row: first_few([*dict.fromkeys(move.plan.node for move in row.moves)]),
         "the nodes' names",
     ),
     column("object", _object, "the pod to change, or the workload with so many pods"),
@@ -92,26 +92,26 @@ COLUMNS: Final[tuple[Column[MoveRow], ...]] = (
 )
 
 
-def lines(found: Plans, *, headers: bool = True, width: int | None = None) -> Iterator[str]:
+def lines(plans: Plans, *, headers: bool = True, width: int | None = None) -> Iterator[str]:
     """The table, or that there is nothing to change."""
-    if not found.plans:
-        yield from islice(problem_sentences(found), 1)
-    elif not found.rows:
-        is_fine = not any(plan.unsolved for plan in found.plans)
+    if not plans.plans:
+        yield from islice(problem_sentences(plans), 1)
+    elif not plans.rows:
+        is_fine = not any(plan.unsolved for plan in plans.plans)
         yield "nothing to change: no pod dies before one of lower priority" if is_fine else "no change helps"
     else:
         below, hidden_first = ("change", "outlives"), ("how", "requests", "when")
-        yield from fitted_table(found.rows, COLUMNS, width, below, hidden_first, headers=headers)
+        yield from fitted_table(plans.rows, COLUMNS, width, below, hidden_first, headers=headers)
 
 
 def unsolved_sentences(plan: PriorityPlan) -> Iterator[str]:
     """The inversions of a plan that stay, one line for a pod and its obstacle."""
     grouped = dict[tuple[object, ...], list[Unsolved]]()
-    for one in plan.unsolved:
-        grouped.setdefault((one.inversion.higher, one.obstacle), []).append(one)
+    for unsolved in plan.unsolved:
+        grouped.setdefault((unsolved.inversion.higher, unsolved.obstacle), []).append(unsolved)
     for some in grouped.values():
         first = some[0]
-        before = _by_killer([one.inversion for one in some])
+        before = _by_killer([unsolved.inversion for unsolved in some])
         name = full_name(*first.inversion.higher)
         yield f"{name} still dies before others ({before}): {obstacle_sentence(first.obstacle)}"
 
@@ -132,27 +132,27 @@ def _much(rows: Sequence[MoveRow]) -> Iterator[str]:
             yield f"{row.number}: {_object(row)} {' and '.join(texts)}"
 
 
-def notes(found: Plans) -> Iterator[str]:
+def notes(plans: Plans) -> Iterator[str]:
     """What stays and why, and what the plan is based on."""
-    yield from problem_sentences(found)
-    solved = sum(len(row.solves) for row in found.rows)
-    inversions = solved + sum(len(plan.unsolved) for plan in found.plans)
+    yield from problem_sentences(plans)
+    solved = sum(len(row.solves) for row in plans.rows)
+    inversions = solved + sum(len(plan.unsolved) for plan in plans.plans)
     if inversions:
         yield f"solves {solved} of {count(inversions, 'inversion')}"
-    yield from _much(found.rows)
-    yield from (f"{number}: {finding_line(finding)}" for number, finding in found.refusals)
-    unsolved = [text for plan in found.plans for text in unsolved_sentences(plan)]
+    yield from _much(plans.rows)
+    yield from (f"{number}: {finding_line(finding)}" for number, finding in plans.refusals)
+    unsolved = [text for plan in plans.plans for text in unsolved_sentences(plan)]
     yield from unsolved[:MOST_UNSOLVED]
     if len(unsolved) > MOST_UNSOLVED:
         yield f"{count(len(unsolved) - MOST_UNSOLVED, 'more pod')} like that: -o json lists them"
-    without = sum(plan.without_usage for plan in found.plans)
+    without = sum(plan.without_usage for plan in plans.plans)
     if without:
         yield f"{count(without, 'pod')} without usage: the kernel's order is by oom_score_adj alone for them"
 
 
-def patches(found: Plans) -> Iterator[tuple[str, dict[str, Any]]]:
+def patches(plans: Plans) -> Iterator[tuple[str, dict[str, Any]]]:
     """How each change is applied, and its strategic merge patch."""
-    for row in found.rows:
+    for row in plans.rows:
         pod, strategy = row.move.pod, row.move.strategy
         if strategy is StrategyKind.TEMPLATE:
             kind, _, name = find_workload(pod)

@@ -24,21 +24,21 @@ def permission_lines(reviews: Reviews, namespace: str | None) -> Iterator[str]:
     cells = [
         (
             tier.name,
-            f"{one.verb} {one.target}",
-            _where(one, namespace),
-            _WORDS[reviews[one].allowed],
+            f"{permission.verb} {permission.target}",
+            _where(permission, namespace),
+            _WORDS[reviews[permission].allowed],
             gives(tier),
-            escape(reviews[one].reason) or NONE,
+            escape(reviews[permission].reason) or NONE,
         )
         for tier in TIERS
-        for one in permissions(tier, namespace)
+        for permission in permissions(tier, namespace)
     ]
     return cell_table(cells, ("TIER", "RIGHT", "WHERE", "ALLOWED", "GIVES", "REASON"))
 
 
 def permission_notes(reviews: Reviews, namespace: str | None) -> Iterator[str]:
     """Why a permission is unknown, and what grants the first tier that is missing."""
-    for reason in dict.fromkeys(one.reason for one in reviews.values() if one.allowed is None):
+    for reason in dict.fromkeys(review.reason for review in reviews.values() if review.allowed is None):
         yield f"some permissions are {UNKNOWN}: {reason}"
     # For all namespaces the first two tiers are the same.
     for tier in TIERS if namespace is not None else TIERS[1:]:
@@ -57,14 +57,17 @@ def gives(tier: Tier) -> str:
 def phrases(permissions: Iterable[Permission]) -> list[str]:
     """Permissions in short: `get,list pods`, one phrase for each resource."""
     verbs: dict[str, dict[str, None]] = {}
-    for one in permissions:
-        verbs.setdefault(one.target, {})[one.verb] = None
+    for permission in permissions:
+        verbs.setdefault(permission.target, {})[permission.verb] = None
     return [f"{','.join(some)} {target}" for target, some in verbs.items()]
 
 
 def permissions(tier: Tier, namespace: str | None) -> Iterable[Permission]:
     """Those of a tier; for all namespaces, those of one namespace and of all are the same."""
-    return {(one.verb, one.target, one.namespace(namespace)): one for one in tier.permissions}.values()
+    distinct = {}
+    for permission in tier.permissions:
+        distinct[permission.verb, permission.target, permission.namespace(namespace)] = permission
+    return distinct.values()
 
 
 def _missing(tier: Tier, reviews: Reviews) -> str:

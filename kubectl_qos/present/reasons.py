@@ -86,7 +86,7 @@ def class_rule(qos: QosClass) -> str:
 
 def class_sentence(prediction: Prediction) -> str:
     """A pod's class with its own oom_score_adj, where it has one: `Burstable, oom_score_adj 938`."""
-    bounds = [bound for one in prediction.containers for bound in one.oom_score_adj_range or ()]
+    bounds = [bound for container in prediction.containers for bound in container.oom_score_adj_range or ()]
     if not bounds:
         return prediction.qos_class.value
     low, high = min(bounds), max(bounds)
@@ -126,8 +126,8 @@ def score_formula(used: ContainerUsage | None, adj: int, node: Node) -> str:
     memory = used.scored_bytes if used is not None else 0
     points = badness(memory // page, adj, total, kernel)
     share = truncating_div(points * 1000, total)
-    known = f"{memory // page} pages" if used is not None else "unknown"
-    text = f"memory {in_mi(memory)} ({known}) {'-' if adj < 0 else '+'} {abs(adj)} × {total // 1000}"
+    pages = f"{memory // page} pages" if used is not None else "unknown"
+    text = f"memory {in_mi(memory)} ({pages}) {'-' if adj < 0 else '+'} {abs(adj)} × {total // 1000}"
     text += f" = {points}, {share}/1000 of {total} pages"
     if kernel is not Kernel.SIGNED:
         return text
@@ -305,7 +305,7 @@ def _amounts(reserved: Mapping[str, object]) -> str:
 
 def profile_notes(assumed: Iterable[Assumption]) -> Iterator[str]:
     """Where the values of a profile were published, and when they were read there."""
-    for name in dict.fromkeys(one.basis.removeprefix("profile ") for one in assumed):
+    for name in dict.fromkeys(assumption.basis.removeprefix("profile ") for assumption in assumed):
         profile = PROFILES.get(name)
         if profile is not None:
             yield f"profile {name}: as published on {profile.date} by {profile.source}"
@@ -395,7 +395,7 @@ NO_PROCESS: Final = "not ranked: no running process"
 
 def _numbers(prediction: Prediction, row: PodRow) -> str:
     containers = prediction.containers
-    container = next((one for one in containers if one.name == row.worst), containers[0])
+    container = next((container for container in containers if container.name == row.worst), containers[0])
     text = escape(container.name)
     reason = container.oom_score_adj_reason
     if container.oom_score_adj_range is None:

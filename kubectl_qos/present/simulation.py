@@ -54,7 +54,7 @@ def scenario_sentence(node_state: NodeState, scenario: Scenario) -> str:
     if scenario.free_bytes is not None:
         return f"free {binary(scenario.free_bytes)}"
     if scenario.growth:
-        return "; ".join(_growth(node_state, one) for one in scenario.growth)
+        return "; ".join(_growth(node_state, growth) for growth in scenario.growth)
     if scenario.all_at_limit:
         return "each container that has a limit grows to it"
     if scenario.until_oom:
@@ -176,10 +176,10 @@ def _eviction_notes(node_state: NodeState, simulation: Simulation) -> Iterator[s
 
 def _restarts(node_state: NodeState, step: SimulationStep) -> bool:
     return not step.evicts and any(
-        one.restart is not Restart.NONE
-        and step.container in {"", one.name}
-        and node_state.pod_for(one).key == step.key
-        for one in node_state.containers
+        container.restart is not Restart.NONE
+        and step.container in {"", container.name}
+        and node_state.pod_for(container).key == step.key
+        for container in node_state.containers
     )
 
 

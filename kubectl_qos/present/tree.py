@@ -164,7 +164,7 @@ def file_lines(tree: CgroupTree) -> Iterator[str]:
 
 def tree_notes(trees: Sequence[CgroupTree], missing: Sequence[Missing]) -> list[str]:
     """What is missing, left out or assumed; a note that does not hold for all trees names the nodes."""
-    others = [one for one in missing if one.what != OTHER_PODS]
+    others = [part for part in missing if part.what != OTHER_PODS]
     nodes: dict[str, list[str]] = {}
     for tree in trees:
         for note in _notes(tree, pods_are_missing=len(others) < len(missing)):

@@ -15,11 +15,11 @@ from kubectl_qos.qos.reason import Confidence
 
 def check_lines(verified: Sequence[Verified], *, everything: bool) -> Iterator[str]:
     """A row for each value that drifted, or for every value; with the pod where there are several."""
-    many = sum(one.pod is not None for one in verified) > 1
+    many = sum(result.pod is not None for result in verified) > 1
     cells = [
-        (*((_owner(one),) if many else ()), *_cells(check))
-        for one in verified
-        for check in one.checks
+        (*((_owner(result),) if many else ()), *_cells(check))
+        for result in verified
+        for check in result.checks
         if check.drift or everything
     ]
     headers = (*(("POD",) if many else ()), "LEVEL", "FILE", "COMPUTED", "MEASURED", "DRIFT", "CAUSE")
@@ -28,13 +28,13 @@ def check_lines(verified: Sequence[Verified], *, everything: bool) -> Iterator[s
 
 def summary(verified: Sequence[Verified]) -> str:
     """`43 values of 5 containers match, 1 drift`; without any value, that nothing was measured."""
-    unread = sum(bool(one.container) for pod in verified for one in pod.unread)
-    compared = [check for one in verified for check in one.compared]
+    unread = sum(bool(unread.container) for result in verified for unread in result.unread)
+    compared = [check for result in verified for check in result.compared]
     drift = sum(check.drift for check in compared)
     containers = {
-        (id(one), check.container)
-        for one in verified
-        for check in one.compared
+        (id(result), check.container)
+        for result in verified
+        for check in result.compared
         if check.level is CgroupLevel.CONTAINER
     }
     if not compared:
@@ -47,41 +47,47 @@ def summary(verified: Sequence[Verified]) -> str:
 def verification_notes(verified: Sequence[Verified], assumed: Iterable[Assumption]) -> Iterator[str]:
     """What could not be read, and the assumptions that a drift may depend on."""
     reasons: dict[tuple[str, str | None], list[str]] = {}
-    for one in verified:
-        for unread in one.unread:
+    for result in verified:
+        for unread in result.unread:
             name = f" container {unread.container}" if unread.container else ""
-            reasons.setdefault((unread.message, unread.remedy), []).append(f"{_owner(one)}{escape(name)}")
+            owners = reasons.setdefault((unread.message, unread.remedy), [])
+            owners.append(f"{_owner(result)}{escape(name)}")
     for (message, remedy), names in reasons.items():
         yield f"{first_few(names)}: {escape(message)}" + (f" ({escape(remedy)})" if remedy else "")
     yield from _crowded_notes(verified)
-    reached = [
-        f"{_owner(one)} container {escape(name)} ({', '.join(f'{event} {times}' for event, times in some)})"
-        for one in verified
-        for name, counts in one.events.items()
-        if (some := [(event, times) for event, times in counts.items() if times])
-    ]
-    if reached:
-        yield f"reached a bound of memory since they started, by memory.events: {first_few(reached)}"
-    for one in verified:
-        runtime = one.pod.spec.runtime_class_name if one.pod is not None else None
-        if one.drift and runtime:
+    yield from _reached_notes(verified)
+    for result in verified:
+        runtime = result.pod.spec.runtime_class_name if result.pod is not None else None
+        if result.drift and runtime:
             yield (
-                f"{_owner(one)} has the RuntimeClass {escape(runtime)}: in a sandbox such as Kata or gVisor a"
-                " container shows values of the sandbox, not of the node"
+                f"{_owner(result)} has the RuntimeClass {escape(runtime)}: in a sandbox such as Kata or"
+                " gVisor a container shows values of the sandbox, not of the node"
             )
     assumptions = ", ".join(map(assumption_sentence, assumed))
-    if assumptions and any(one.drift for one in verified):
+    if assumptions and any(result.drift for result in verified):
         yield f"not measured, assumed: {assumptions}"
+
+
+def _reached_notes(verified: Iterable[Verified]) -> Iterator[str]:
+    """The containers that have reached a bound of their memory."""
+    names = []
+    for result in verified:
+        for name, counts in result.events.items():
+            events = [f"{event} {times}" for event, times in counts.items() if times]
+            if events:
+                names.append(f"{_owner(result)} container {escape(name)} ({', '.join(events)})")
+    if names:
+        yield f"reached a bound of memory since they started, by memory.events: {first_few(names)}"
 
 
 def _crowded_notes(verified: Iterable[Verified]) -> Iterator[str]:
     """Containers with several processes, of which a ranking knows nothing."""
     names = []
-    for one in verified:
-        for container, processes in one.crowded.items():
+    for result in verified:
+        for container, processes in result.crowded.items():
             scores = [process.oom_score for process in processes if process.oom_score is not None]
             highest = f", the highest oom_score {max(scores)}" if scores else ""
-            names.append(f"{_owner(one)} container {escape(container)} ({len(processes)}{highest})")
+            names.append(f"{_owner(result)} container {escape(container)} ({len(processes)}{highest})")
     if names:
         yield f"several processes, which the kernel scores one by one and rankings as one: {first_few(names)}"
 
@@ -95,7 +101,7 @@ def cause_sentence(cause: DriftCause) -> str:
 
 def _cells(check: CheckedValue) -> tuple[str, ...]:
     no_cause = "none known" if check.drift else NONE
-    processes = [escape(f"{one.pid} {one.name}".strip()) for one in check.processes]
+    processes = [escape(f"{process.pid} {process.name}".strip()) for process in check.processes]
     return (
         f"{check.level.value} {escape(check.container)}".strip(),
         f"{escape(check.file)} of {first_few(processes)}" if processes else escape(check.file),

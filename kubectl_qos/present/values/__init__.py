@@ -79,5 +79,5 @@ def plain(value: object) -> Any:
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, Mapping):
-        return {camel(str(name)): plain(one) for name, one in value.items()}
+        return {camel(str(name)): plain(item) for name, item in value.items()}
     return str(value)

@@ -122,16 +122,16 @@ class BugReportValues(Document, frozen=True, kw_only=True, tag="BugReport"):
 def verification_values(verified: Sequence[Verified], notes: Iterable[str]) -> VerificationValues:
     """All values, drift or not."""
     return VerificationValues(
-        drift_count=sum(len(one.drift) for one in verified),
+        drift_count=sum(len(result.drift) for result in verified),
         items=tuple(
             VerifiedValues(
-                namespace=one.pod.namespace if one.pod is not None else None,
-                pod=one.pod.title if one.pod is not None else None,
-                checks=tuple(map(_check_values, one.checks)),
-                unread=one.unread,
-                memory_events=one.events,
+                namespace=result.pod.namespace if result.pod is not None else None,
+                pod=result.pod.title if result.pod is not None else None,
+                checks=tuple(map(_check_values, result.checks)),
+                unread=result.unread,
+                memory_events=result.events,
             )
-            for one in verified
+            for result in verified
         ),
         notes=tuple(notes),
     )
@@ -165,7 +165,8 @@ def permission_values(reviews: Reviews, namespace: str | None) -> TierListValues
                 caution=tier.caution or None,
                 granted_by=tier.file,
                 permissions=tuple(
-                    _permission_values(one, reviews[one], namespace) for one in permissions(tier, namespace)
+                    _permission_values(right, reviews[right], namespace)
+                    for right in permissions(tier, namespace)
                 ),
             )
             for tier in TIERS

@@ -127,13 +127,13 @@ class FixListValues(Document, frozen=True, kw_only=True, tag="FixList"):
     clusters: tuple[ClusterValues, ...] | UnsetType = UNSET
 
 
-def fix_list_values(found: FixList) -> FixListValues:
+def fix_list_values(fixes: FixList) -> FixListValues:
     """Fixes with their effects."""
-    kubelet = found.kubelet
+    kubelet = fixes.kubelet
     return FixListValues(
-        items=tuple(fix_values(number, fix) for number, fix in enumerate(found.fixes, start=1)),
-        unfixed=tuple(map(unfixed_values, found.unfixed)),
-        notes=(*filter(None, [unmeasured(found)]), *ended_notes(found), *basis_notes(found)),
+        items=tuple(fix_values(number, fix) for number, fix in enumerate(fixes.fixes, start=1)),
+        unfixed=tuple(map(unfixed_values, fixes.unfixed)),
+        notes=(*filter(None, [unmeasured(fixes)]), *ended_notes(fixes), *basis_notes(fixes)),
         kubelet=_kubelet_values(kubelet) if kubelet is not None else None,
     )
 
@@ -237,25 +237,25 @@ class PriorityPlanValues(Document, frozen=True, kw_only=True, tag="PriorityPlan"
     notes: tuple[str, ...]
 
 
-def priority_values(found: Plans) -> PriorityPlanValues:
+def priority_values(plans: Plans) -> PriorityPlanValues:
     """Plans with what they leave."""
-    rows = found.rows
+    rows = plans.rows
     return PriorityPlanValues(
         items=tuple(
             NodePriorities(
                 node=plan.node,
                 free_bytes=plan.free_bytes,
                 changes=tuple(
-                    _move_values(row.number, one.move)
+                    _move_values(row.number, move.move)
                     for row in rows
-                    for one in row.moves
-                    if one.plan is plan
+                    for move in row.moves
+                    if move.plan is plan
                 ),
-                unsolved=tuple(_inversion(one.inversion, one.obstacle) for one in plan.unsolved),
+                unsolved=tuple(_inversion(inversion, obstacle) for inversion, obstacle in plan.unsolved),
             )
-            for plan in found.plans
+            for plan in plans.plans
         ),
-        notes=tuple(notes(found)),
+        notes=tuple(notes(plans)),
     )
 
 

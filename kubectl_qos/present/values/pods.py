@@ -167,13 +167,13 @@ def explanation_values(explanation: Explanation) -> PodExplanationValues:
         critical=prediction.critical,
         node_critical=prediction.node_critical,
         static=prediction.static or prediction.mirror,
-        containers=tuple(_container_values(one, explanation) for one in prediction.containers),
+        containers=tuple(_container_values(container, explanation) for container in prediction.containers),
         cgroup=_cgroup_values(prediction.cgroup),
         resize=_resize_values(pod, explanation.facts.resize),
-        pressure={name: one._asdict() for name, one in explanation.facts.pressure.items()},
+        pressure={resource: waits._asdict() for resource, waits in explanation.facts.pressure.items()},
         tmpfs_volume_bytes=dict(explanation.facts.tmpfs),
-        assumed={camel(one.name): plain(one.value) for one in prediction.assumptions},
-        assumed_from={camel(one.name): one.basis for one in prediction.assumptions if one.basis},
+        assumed={camel(assumption.name): plain(assumption.value) for assumption in prediction.assumptions},
+        assumed_from={camel(used.name): used.basis for used in prediction.assumptions if used.basis},
     )
 
 

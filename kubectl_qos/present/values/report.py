@@ -72,7 +72,7 @@ def incident_values(incident: Incident) -> IncidentReportValues:
         summary=" ".join(summary(incident)),
         timeline=timeline(incident),
         kills=tuple(map(kill_values, incident.kills)),
-        deaths=tuple(_death(one, incident) for one in incident.deaths),
+        deaths=tuple(_death(death, incident) for death in incident.deaths),
         next=tuple(map(death_values, coming.rows)),
         fixes=tuple(fix_values(number, fix) for number, fix in enumerate(fixes.fixes, start=1)),
         unfixed=tuple(map(unfixed_values, fixes.unfixed)),
