@@ -100,6 +100,7 @@ bench: binary  ## speed as ratios against named yardsticks
 	$(BIN)/python benchmarks/check.py
 	$(BIN)/python benchmarks/predict.py
 	$(BIN)/python benchmarks/large.py
+	$(BIN)/python benchmarks/commands.py
 	$(BIN)/python benchmarks/watch.py
 	$(BIN)/python benchmarks/ui.py
 	$(BIN)/python benchmarks/exporter.py

@@ -37,6 +37,7 @@ from kubectl_qos.qos.simulation.ceiling import Scope
 from kubectl_qos.qos.simulation.next_death import NextDeath, Urgency, in_turn, next_deaths
 from kubectl_qos.qos.simulation.node_state import (
     NO_GROWTH,
+    BuiltPods,
     Growth,
     NodeProcess,
     NodeState,
@@ -244,6 +245,10 @@ class NodeModel:
         return rank_node(running, self.setup.node, release, self.usage)
 
     @cached_property
+    def _built(self) -> BuiltPods:
+        return {}
+
+    @cached_property
     def free_bytes(self) -> int | None:
         """What the node has for further memory requests; None where that is unknown."""
         pods = [default_pod(desired_pod(pod), self.setup.release) for pod in self.pods]
@@ -273,7 +278,11 @@ class NodeModel:
         changed = {pod_key(pod): self.recreated(pod, edits) for pod in self.pods if pod_key(pod) in keys}
         ranking = with_pods(self._ranking, changed, self.setup.release) if changed else self._ranking
         state = ranked_node_state(
-            ranking, self.setup, own_bytes=self.own_bytes, own_processes=self.own_processes
+            ranking,
+            self.setup,
+            own_bytes=self.own_bytes,
+            own_processes=self.own_processes,
+            built=self._built,
         )
         return replace(state, growth=self.growth)
 

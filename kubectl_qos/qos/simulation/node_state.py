@@ -25,7 +25,7 @@ from kubectl_qos.qos.cgroup.pod import sets_oom_group
 from kubectl_qos.qos.eviction import evictable_capacity, memory_threshold
 from kubectl_qos.qos.oom_score import Kernel, is_critical, kernel_formula
 from kubectl_qos.qos.qos_class import QosClass
-from kubectl_qos.qos.ranking import RankedPod, Ranking, container_kinds, rank_node
+from kubectl_qos.qos.ranking import ContainerScore, RankedPod, Ranking, container_kinds, rank_node
 from kubectl_qos.qos.restart import Restart, may_be_killed_again, restart_after_kill, was_killed_since_resize
 
 IMPORTANT_PRIORITY: Final = 1_000_000_000
@@ -352,6 +352,10 @@ def state_of_node(
     return replace(state, growth=growth_on(snapshot, node))
 
 
+BuiltPods = dict[tuple[int, int], tuple[tuple[ContainerScore, ...], SimulatedPod, list[SimulatedContainer]]]
+"""Parts of states of one node under the same rules, by the id of a pod's scores and by its place."""
+
+
 def ranked_node_state(
     ranking: Ranking,
     setup: NodeSetup,
@@ -359,8 +363,9 @@ def ranked_node_state(
     *,
     own_bytes: int | None = None,
     own_processes: Sequence[NodeProcess] = (),
+    built: BuiltPods | None = None,
 ) -> NodeState:
-    """As `build_node_state`, of pods that are ranked already.
+    """As `build_node_state`, of pods that are ranked already; `built` keeps parts for the next such state.
 
     Raises InputError without the node's memory capacity, and for a node that runs Windows.
     """
@@ -378,10 +383,18 @@ def ranked_node_state(
         )
     simulated: list[SimulatedPod] = []
     containers: list[SimulatedContainer] = []
+    built = {} if built is None else built
     for row in ranking.pods:
-        if row.alive():
-            containers += _build_containers(row, len(simulated), setup)
-            simulated.append(_build_pod(row, setup, rules))
+        if row.worst is None:
+            continue
+        place = id(row.containers), len(simulated)
+        if place not in built:
+            of_pod = _build_containers(row, len(simulated), setup)
+            # The scores are kept, so that no others get their id.
+            built[place] = row.containers, _build_pod(row, setup, rules), of_pod
+        _, pod, of_pod = built[place]
+        simulated.append(pod)
+        containers += of_pod
     is_enforced = ENFORCE_PODS in kubelet.enforce_node_allocatable and kubelet.cgroups_per_qos
     kubepods = node.allocatable_memory_bytes if is_enforced else None
     return NodeState(
