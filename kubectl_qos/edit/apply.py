@@ -366,6 +366,9 @@ class Apply:
             state = replace(state, error=answer, failed_checks=self.failed_checks + 1)
         else:
             seen = self.seen if answer == self.progress else (*self.seen, Seen(int(seconds), answer))
+            if self.progress is not None and self.progress.waits_for_usage and answer.waits_for_usage:
+                # The kubelet tries every few seconds, and each refusal has another usage.
+                seen = (*self.seen[:-1], Seen(self.seen[-1].seconds, answer))
             state = replace(state, error=None, failed_checks=0, seen=seen)
             if self.plan is not None:
                 state = replace(state, trial=self.trial.looked(changed.pods, changed.usage, answer))

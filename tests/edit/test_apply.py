@@ -260,6 +260,15 @@ def test_it_is_checked_until_it_has_settled() -> None:
     assert state.checked(WAITING) == state.sent(REFUSED) == state.apply() == (state, None)
 
 
+def test_a_limit_that_waits_for_usage_is_one_line_however_often_the_kubelet_tries() -> None:
+    state = following()
+    for seconds, usage in ((4, 127395840), (8, 127754240), (14, 128112640)):
+        why = f"cannot decrease memory limits: [below current usage ({usage})]"
+        newest = Progress(Stage.ERROR, settled=False, message=why)
+        state, _ = state.checked(newest, seconds)
+    assert state.seen == (Seen(1, None), Seen(4, newest))
+
+
 def killed(restarts: int) -> Snapshot:
     """The pod as it runs on after so many restarts."""
     status = {"containerStatuses": [{"name": "app", "restartCount": restarts, "state": {"running": {}}}]}
