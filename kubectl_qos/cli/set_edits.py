@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from textwrap import indent
 from typing import TYPE_CHECKING
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.resources import parse_kind, reference
+from kubectl_qos.cli.set_options import KUSTOMIZE
 from kubectl_qos.cli.sources import ResolvedSource
 from kubectl_qos.edit.apply import Apply
 from kubectl_qos.edit.edits import (
@@ -22,7 +24,7 @@ from kubectl_qos.edit.edits import (
 )
 from kubectl_qos.edit.findings import Severity, find_findings
 from kubectl_qos.edit.goals import Goal, RankGoal, outlive, rank_at_least, reach_class
-from kubectl_qos.edit.patch import build_manifest, build_patch, kubectl_command
+from kubectl_qos.edit.patch import build_manifest, build_patch, kubectl_command, kustomize_patch
 from kubectl_qos.edit.preview import Preview, StrategyKind
 from kubectl_qos.edit.replicas import NodeReplicas
 from kubectl_qos.edit.strategy import rollout_plan
@@ -36,7 +38,7 @@ from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.effects import change_section, goal_section, never_sentence, preview_sections
 from kubectl_qos.present.findings import answer_sentence, finding_line, obstacle_remedy, obstacle_sentence
 from kubectl_qos.present.moments import deaths_section, replicas_section, rollout_section
-from kubectl_qos.present.output import marked_lines
+from kubectl_qos.present.output import marked_lines, to_yaml
 from kubectl_qos.present.reasons import capacity_sentence, missing_sentence, pod_subject, step_sentence
 from kubectl_qos.qos.qos_class import SPEC_RESOURCES, QosClass
 from kubectl_qos.qos.resize import ResizeStatus
@@ -212,11 +214,9 @@ def print_preview(
     """Print the preview, or with -o the patch, the manifest or a document with all of them."""
     effects, pod = change.preview, change.pod
     goal = [goal_section(effects)] if request.kill_rank is not None and effects.edits else []
-    if options.output == "patch":
-        output.print_yaml(build_patch(pod, effects.edits) if effects.edits else {})
-        if not options.writes:
-            output.notes(_how_to_apply(effects, pod))
-            output.notes(marked_lines(goal))
+    if options.output in {"patch", KUSTOMIZE}:
+        _print_patch(effects, pod, resolved, options)
+        output.notes(marked_lines(goal) if not options.writes else ())
     elif options.output == "manifest":
         output.print_yaml(build_manifest(resolved.source.raw(pod), pod, effects.edits))
     elif options.output is not None:
@@ -238,6 +238,20 @@ def print_preview(
                 output.note(line)
         else:
             output.print_lines(lines)
+
+
+def _print_patch(effects: Preview, pod: Pod, resolved: ResolvedSource, options: Options) -> None:
+    if options.output == KUSTOMIZE and effects.edits:
+        from kubectl_qos.cli.write_back import declared
+
+        entry, patch = kustomize_patch(declared(pod, resolved)[1], effects.edits)
+        listed = to_yaml({"patches": [entry]}, ascii_only=True)
+        output.print_text(indent(f"{entry['path']}, and in kustomization.yaml:\n{listed}", "# "))
+        output.print_yaml(patch)
+        return
+    output.print_yaml(build_patch(pod, effects.edits) if effects.edits else {})
+    if not options.writes:
+        output.notes(_how_to_apply(effects, pod))
 
 
 def _preview_values(
@@ -322,7 +336,8 @@ def check_possible(effects: Preview, others: Sequence[str], options: Options) ->
     A manifest may be written whose object cannot be changed: it can be recreated from it. `others` are the
     refusals that the preview does not show.
     """
-    name, writes = reference(effects.before.pod), options.writes
+    name = reference(effects.before.pod)
+    writes = options.writes or options.output == KUSTOMIZE
     if others:
         raise InputError(f"{name}: {others[0]}", hint="nothing is written" if writes else "")
     if effects.refusals:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from kubectl_qos.cli.options import ApplyOptions, SourceOptions
+from kubectl_qos.errors import UsageError
 
 if TYPE_CHECKING:
     from kubectl_qos.edit.preview import StrategyKind
+
+KUSTOMIZE: Final = "kustomize"
+"""The format of -o that prints a patch file for Kustomize."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,13 @@ class Options:
     def has_text_for_git(self) -> bool:
         """Whether stdout is a commit message or a diff, and nothing else."""
         return self.output is None and (self.tree is not None or self.is_dry_write)
+
+    def check_output(self) -> None:
+        """Raise UsageError where something is done beside printing a patch file."""
+        if self.output == KUSTOMIZE and (self.applies or self.writes):
+            raise UsageError(
+                "-o kustomize only prints a patch file", hint="--write DIR --into overlay adds it"
+            )
 
     @property
     def strategy(self) -> StrategyKind | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from kubectl_qos.cli import output, resources, sources
 from kubectl_qos.cluster.working_tree import WorkingTree
@@ -22,16 +22,7 @@ def write_to_tree(
     pod: Pod, edits: Sequence[Edit], resolved: sources.ResolvedSource, options: Options
 ) -> None:
     """Write edits to where the object, or the workload that owns the pod, comes from. Raises QosError."""
-    related = resolved.source.related(pod)
-    owner = topmost_workload(related)
-    if related.owners and owner is None:
-        above = f"{related.owners[-1].kind.lower()}/{related.owners[-1].name}"
-        raise InputError(
-            f"{resources.reference(pod)} belongs to {above}, which has no template that could be read",
-            hint="name the workload whose manifest it is",
-        )
-    raw = {"kind": pod.kind, **related.raw} if owner is None else owner.raw
-    template = pod if owner is None or owner.template is None else owner.template
+    raw, template = declared(pod, resolved)
     managers = find_managers(raw, [ManagedValue(*edit.target) for edit in edits])
     assert options.tree is not None
     dry_run = options.is_dry_write
@@ -41,3 +32,21 @@ def write_to_tree(
         output.print_lines(diff_lines(done.files))
     elif done.edits and not dry_run:
         (output.print_lines if options.output is None else output.notes)(commit_message(done))
+
+
+def declared(pod: Pod, resolved: sources.ResolvedSource) -> tuple[Mapping[str, Any], Pod]:
+    """What a manifest declares: the object itself, or the workload that owns the pod, and its template.
+
+    Raises QosError.
+    """
+    related = resolved.source.related(pod)
+    owner = topmost_workload(related)
+    if related.owners and owner is None:
+        above = f"{related.owners[-1].kind.lower()}/{related.owners[-1].name}"
+        raise InputError(
+            f"{resources.reference(pod)} belongs to {above}, which has no template that could be read",
+            hint="name the workload whose manifest it is",
+        )
+    if owner is None or owner.template is None:
+        return {"kind": pod.kind, **related.raw}, pod
+    return owner.raw, owner.template

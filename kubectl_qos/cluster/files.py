@@ -17,7 +17,14 @@ import msgspec
 
 from kubectl_qos.atomic_file import replace_file
 from kubectl_qos.cluster.documents import Document, ParsedObjects, ReadObject, metadata_text, plain_documents
-from kubectl_qos.cluster.inputs import KUSTOMIZATIONS, STANDARD_INPUT, is_utf16, read_kustomization, read_path
+from kubectl_qos.cluster.inputs import (
+    GZIP,
+    KUSTOMIZATIONS,
+    STANDARD_INPUT,
+    is_utf16,
+    read_kustomization,
+    read_path,
+)
 from kubectl_qos.cluster.source import Source, StaticStream, UpdateStream
 from kubectl_qos.errors import ApiError, InputError, QosError, without_secrets
 from kubectl_qos.k8s.events import Event, EventList, in_order, is_about, is_of_node_memory
@@ -351,8 +358,8 @@ def replace_manifest(path: Path, content: bytes, name: str) -> None:
     """Write a manifest that was read. Raises InputError with its `name` for one that is not written."""
     file = path.resolve()
     try:
-        if is_utf16(file.read_bytes()):
-            raise InputError(f"{name}: only UTF-8 is written", hint="save the file as UTF-8")
+        if is_utf16(before := file.read_bytes()) or before.startswith(GZIP):
+            raise InputError(f"{name}: only plain UTF-8 is written", hint="save the file as UTF-8")
         if not file.stat().st_mode & _WRITABLE or not os.access(file, os.W_OK):
             raise InputError(f"{name}: the file is read-only", hint="allow writing to it: chmod u+w")
         replace_file(file, content, keep_rights=True)

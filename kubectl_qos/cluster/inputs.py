@@ -12,6 +12,8 @@ from kubectl_qos.check.settings import FILE_NAME
 from kubectl_qos.errors import InputError, UsageError, without_secrets
 
 EXTENSIONS: Final = (".json", ".yaml", ".yml")
+GZIP: Final = b"\x1f\x8b"
+MAX_UNPACKED_BYTES: Final = 1 << 30
 BUNDLES: Final = (".tar.gz", ".tgz")
 KUSTOMIZATIONS: Final = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 STANDARD_INPUT: Final = "-"
@@ -105,21 +107,37 @@ def is_utf16(content: bytes) -> bool:
 
 
 def _read_bytes(path: Path) -> bytes:
-    """The bytes of a file, those of UTF-16 as UTF-8."""
+    """The bytes of a file, those of UTF-16 as UTF-8, unpacked if gzip has packed them."""
     try:
         content = path.read_bytes()
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
+    if content.startswith(GZIP) and not path.name.endswith(BUNDLES):
+        import gzip
+        import zlib
+
+        try:
+            with gzip.open(path) as packed:
+                content = packed.read(MAX_UNPACKED_BYTES + 1)
+        except (OSError, EOFError, zlib.error):
+            raise InputError(f"{path}: damaged: gzip cannot unpack it") from None
+        if len(content) > MAX_UNPACKED_BYTES:
+            raise InputError(f"{path}: more than {MAX_UNPACKED_BYTES >> 30} GiB unpacked")
     with suppress(UnicodeDecodeError):
         return content.decode("utf-16").encode() if is_utf16(content) else content
     return content
 
 
 def _read_url(url: str) -> bytes:
-    """The body behind an https URL; redirects may not leave https. Raises InputError."""
+    """The body behind an https URL, read as the user in it if it has one. Raises InputError.
+
+    Redirects may not leave https, and the user is not sent there.
+    """
+    import base64
     from http.client import HTTPException
     from urllib.error import HTTPError
-    from urllib.request import HTTPRedirectHandler, HTTPSHandler, build_opener
+    from urllib.parse import unquote, urlsplit
+    from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
     from kubectl_qos.transport.tls import system_context
 
@@ -136,8 +154,14 @@ def _read_url(url: str) -> bytes:
     end = time.monotonic() + URL_SECONDS
     content = bytearray()
     try:
+        parts = urlsplit(url)
+        user, _, host = parts.netloc.rpartition("@")
+        request = Request(parts._replace(netloc=host).geturl())  # noqa: S310 - only https is left
+        if user:
+            basic = base64.b64encode(unquote(user).encode()).decode()
+            request.add_unredirected_header("Authorization", f"Basic {basic}")
         with build_opener(HTTPSHandler(context=system_context()), Redirects).open(
-            url, timeout=URL_SECONDS
+            request, timeout=URL_SECONDS
         ) as response:
             while chunk := response.read1(_CHUNK):
                 content += chunk
@@ -157,7 +181,6 @@ def _read_url(url: str) -> bytes:
 
 
 def _require_https(url: str) -> None:
-    address = url.partition("?")[0]
-    if not url.startswith("https://") or without_secrets(address) != address:
-        why = "only https without a password is read"
+    if not url.startswith("https://"):
+        why = "only https is read"
         raise InputError(f'unable to read URL "{url}": {why}', hint="fetch it, and give the file with -f")

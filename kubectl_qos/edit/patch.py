@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, current_value
 from kubectl_qos.errors import InputError
-from kubectl_qos.k8s.kinds import CustomWorkload, api_path, spec_path, template_path
+from kubectl_qos.k8s.kinds import KINDS, CustomWorkload, api_path, spec_path, template_path
 from kubectl_qos.k8s.managers import Manager
 from kubectl_qos.k8s.objects import Pod, nested
 
@@ -135,6 +135,27 @@ def build_patch(pod: Pod, edits: Iterable[Edit]) -> dict[str, Any]:
     for key in reversed(template_path(pod.kind)):
         patch = {key: patch}
     return patch
+
+
+def kustomize_patch(pod: Pod, edits: Iterable[Edit]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A patch file for Kustomize, and before it its entry in the `patches` of a kustomization.
+
+    The entry's target finds the object whatever its namespace. A merge puts the containers of a patch first,
+    so the patch names all of them. Errors are those of `build_patch`.
+    """
+    edits = tuple(edits)
+    patch = build_patch(pod, edits)
+    spec: Any = patch
+    for key in spec_path(pod):
+        spec = spec[key]
+    for key, containers in (("initContainers", pod.init_containers), ("containers", pod.containers)):
+        changed = {entry["name"]: entry for entry in spec.get(key, ())}
+        if changed:
+            spec[key] = [changed.get(name, {"name": name}) for name in (one.name for one in containers)]
+    version = KINDS[pod.kind].group.removeprefix("/apis/").removeprefix("/api/")
+    identity = {"apiVersion": version, "kind": pod.kind, "metadata": {"name": pod.name}}
+    file = f"qos-{pod.kind.lower()}-{pod.name}.yaml"
+    return {"path": file, "target": {"kind": pod.kind, "name": pod.name}}, identity | patch
 
 
 def build_manifest(raw: Mapping[str, Any], pod: Pod, edits: Iterable[Edit]) -> dict[str, Any]:

@@ -301,6 +301,16 @@ def test_the_exit_code_follows_the_level(fail_on: str, code: int, run: Run) -> N
     assert run("check", "-f", "x.yaml", "--fail-on", fail_on).code == code
 
 
+def test_a_rule_has_the_level_of_the_command_line(run: Run) -> None:
+    (run.home / "x.yaml").write_text(BARE)
+    (run.home / ".kubectl-qos.yaml").write_text("rules: {QOS006: off}\n")
+    assert run("check", "x.yaml").code == 0
+    done = run("check", "x.yaml", "--rule", "QOS006=error")
+    assert (done.code, "error: " in done.out) == (1, True)
+    assert "there is no rule 'QOS99'" in run("check", "x.yaml", "--rule", "QOS99=error").err
+    assert run("check", "x.yaml", "--rule", "QOS006").code == 2
+
+
 @pytest.mark.parametrize("fail_on", ["error", "warning"])
 def test_what_cannot_be_read_is_trouble_whatever_is_found(fail_on: str, run: Run) -> None:
     (run.home / "x.yaml").write_text(f"{BARE}---\n- a list\n")

@@ -1,5 +1,6 @@
 """What -f and -k name: URLs within limits and only over https, and what kubectl kustomize builds."""
 
+import gzip
 from collections.abc import Callable, Iterator
 from itertools import repeat
 from pathlib import Path
@@ -71,10 +72,28 @@ def test_redirects_never_leave_https(serve: Serve, target: str) -> None:
     assert server.paths() == ["/x"]
 
 
+def test_the_user_of_a_url_is_not_sent_where_it_redirects(serve: Serve) -> None:
+    moved = Answer(status=302, headers={"Location": "/new"})
+    server = serve(lambda request: Answer(body=POD) if request.path == "/new" else moved)
+    assert names(server.url.replace("https://", "https://me:p%40ss@") + "/old") == ["far"]
+    sent, redirected = server.requests
+    assert sent.headers["authorization"] == "Basic bWU6cEBzcw=="
+    assert "authorization" not in redirected.headers
+
+
+def test_what_gzip_has_packed_is_unpacked(run: Run) -> None:
+    (run.home / "pod.json.gz").write_bytes(gzip.compress(POD))
+    (run.home / "cut.gz").write_bytes(gzip.compress(POD)[:40])
+    assert run("top", "-f", "pod.json.gz", "-o", "name").out == "pod/far\n"
+    assert run("top", "-f", "cut.gz").err == "error: cut.gz: damaged: gzip cannot unpack it\n"
+    written = run("set", "-f", "pod.json.gz", "--limits", "memory=1Gi", "--write")
+    assert "only plain UTF-8 is written" in written.err
+
+
 def test_plain_http_is_refused_before_anything_is_sent() -> None:
     assert (
         refusal("http://127.0.0.1/x.yaml")
-        == 'unable to read URL "http://127.0.0.1/x.yaml": only https without a password is read'
+        == 'unable to read URL "http://127.0.0.1/x.yaml": only https is read'
     )
 
 

@@ -100,8 +100,8 @@ class Stage:
             given = [word for word in given if word not in {"--proc-root", "--cgroup-root"}]
             return [*given, "--proc-root", str(self.node.proc), "--cgroup-root", str(self.node.cgroup)]
         source = parse_options(SourceOptions, options)
-        reads_files = not source.is_cluster and getattr(options, "what_if", None) != ""
-        return words if source.demo or reads_files or getattr(options, "paths", None) else [*words, "--demo"]
+        reads_files = not source.is_cluster or getattr(options, "paths", None)
+        return words if reads_files else [*words, "--demo"]
 
 
 @pytest.fixture(scope="module")

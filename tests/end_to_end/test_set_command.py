@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kubectl_qos.cluster.inputs import read_kustomization
 from tests.cluster.https_server import Answer, Request
 from tests.cluster.kubectl import needs_kubectl
 from tests.cluster.replay import Replay
@@ -126,6 +127,29 @@ def tree(run: Run) -> Path:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
     return root
+
+
+@needs_kubectl
+def test_a_patch_for_kustomize_is_built_by_kubectl(run: Run, tree: Path) -> None:
+    for words in (("set", "deploy/api", "--limits", "memory=3Gi"), ("fix", "deploy/api")):
+        printed = run(*words, "--demo", "-o", "kustomize")
+        assert printed.code == 0, printed.err
+        first, *entry = [line[2:] for line in printed.out.splitlines() if line.startswith("# ")]
+        assert first == "qos-deployment-api.yaml, and in kustomization.yaml:"
+        (tree / "prod" / "qos-deployment-api.yaml").write_text(printed.out)
+        listed = "\n".join(entry)
+        (tree / "prod" / "kustomization.yaml").write_text(
+            f"namespace: shop\nresources: [../base]\n{listed}\n"
+        )
+        built = yaml.safe_load(read_kustomization(str(tree / "prod")))
+        patch = yaml.safe_load(printed.out)
+        change, container = (one["spec"]["template"]["spec"]["containers"][0] for one in (patch, built))
+        assert change["resources"].items() <= container["resources"].items()
+        assert (container["name"], container["image"]) == ("c", "api")
+    owned = run("set", "pod/api-7d9c5b6f8-x2mzq", "--limits", "memory=3Gi", "--demo", "-o", "kustomize")
+    assert owned.out == run("set", "deploy/api", "--limits", "memory=3Gi", "--demo", "-o", "kustomize").out
+    both = run("set", "deploy/api", "--limits", "memory=3Gi", "--demo", "--yes", "-o", "kustomize")
+    assert both.err.startswith("error: -o kustomize only prints a patch file\n")
 
 
 @needs_kubectl

@@ -15,7 +15,7 @@ from kubectl_qos.version import __version__
 
 if TYPE_CHECKING:
     from kubectl_qos.check.findings import Context, Subject
-    from kubectl_qos.check.settings import Settings
+    from kubectl_qos.check.settings import Level, RuleId, Settings
     from kubectl_qos.cli.options import SourceOptions
     from kubectl_qos.cluster.documents import DocumentLocation
     from kubectl_qos.cluster.files import FileSource
@@ -38,6 +38,7 @@ examples:
   kubectl qos check manifests/ -R                        # every manifest below a folder
   kubectl qos check -k overlays/prod --fail-on warning   # what kustomize builds
   kubectl qos check web.yaml --node-memory 16Gi          # and who is killed before whom
+  kubectl qos check manifests/ --rule QOS007=error       # fail where a limit has no request
   kubectl qos check -n shop                              # the pods of a cluster
   kubectl qos check -A --contexts 'prod-*'               # the pods of several clusters
   kubectl qos check manifests/ -o json > baseline.json   # accept what is there
@@ -58,6 +59,7 @@ class Options:
     config: str | None
     baseline: str | None
     fail_on: str
+    rule: tuple[str, ...]
     to_policy: bool
     output: str | None
 
@@ -78,6 +80,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="error",
         metavar="error|warning|note",
         help="the exit code is 1 from findings of this level on (default: error)",
+    )
+    parser.add_argument(
+        "--rule",
+        action="append",
+        default=[],
+        metavar="ID=LEVEL",
+        help="another level of a rule than in the settings: QOS007=error, QOS006=off; may repeat",
     )
     add_switch(
         parser,
@@ -104,12 +113,17 @@ def _run(options: Options) -> int:
 
     source = replace(options.source, files=(*options.source.files, *options.paths))
     paths = [*source.files, *([source.kustomize] if source.kustomize is not None else [])]
+    levels = dict(map(_parse_rule, options.rule))
     size = source.node_memory and sources.parse_size(source.node_memory, "--node-memory", "16Gi")
 
     @cache
     def read(file: Path | None) -> Settings:
         settings = read_check_settings(file) if file is not None else Settings()
-        return replace(settings, node_memory_bytes=size or settings.node_memory_bytes)
+        return replace(
+            settings,
+            levels={**settings.levels, **levels},
+            node_memory_bytes=size or settings.node_memory_bytes,
+        )
 
     @cache
     def file_of(path: str) -> Path | None:
@@ -138,6 +152,18 @@ def _run(options: Options) -> int:
     if resolved.failed:
         return EXIT_TROUBLE
     return EXIT_FAILED if report.has_failed else 0
+
+
+def _parse_rule(text: str) -> tuple[RuleId, Level | None]:
+    from kubectl_qos.check.settings import Level, RuleId
+
+    name, _, level = text.partition("=")
+    rules = {rule.value: rule for rule in RuleId}
+    if name not in rules:
+        raise UsageError(f"--rule {text!r}: there is no rule {name!r}", hint=", ".join(rules))
+    if level not in {*Level, "off"}:
+        raise UsageError(f"--rule {text!r}: no level", hint=f"write {name}=error, warning, note or off")
+    return rules[name], None if level == "off" else Level(level)
 
 
 def _refuse_with_policy(source: SourceOptions, paths: Iterable[str], options: Options) -> None:

@@ -22,6 +22,7 @@ from kubectl_qos.cli.flags import (
     add_trial_flags,
     add_write_flags,
 )
+from kubectl_qos.cli.set_options import KUSTOMIZE
 from kubectl_qos.cli.set_options import Options as SetOptions
 from kubectl_qos.errors import InputError, QosError, UsageError
 
@@ -100,10 +101,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_no_headers(parser)
     add_contexts(parser)
     help_ = (
-        "every column, every fix with its proof, the strategic merge patch of one, or a KubeletConfiguration;"
+        "every column, every fix with its proof, the strategic merge patch of one, a patch file of its"
+        " workload for Kustomize, or a KubeletConfiguration;"
         " nothing is sent without --yes"
     )
-    add_output(parser, "wide", "json", "yaml", "patch", KUBELET_CONFIG, help_=help_)
+    add_output(parser, "wide", "json", "yaml", "patch", KUSTOMIZE, KUBELET_CONFIG, help_=help_)
     add_write_flags(parser)
     add_trial_flags(add_apply_flags(parser))
 
@@ -153,7 +155,8 @@ def run(options: Options) -> int:
     else:
         resolved = sources.resolve_source(like_set.source, sources.SourceNeeds(lives=True))
     answer, snapshot = _find(reference, node, resolved, options)
-    if options.number is None and (options.output != "patch" or not isinstance(answer, FixList)):
+    prints_patch = options.output in {"patch", KUSTOMIZE} and isinstance(answer, FixList)
+    if options.number is None and not prints_patch:
         _print(answer, snapshot, options)
         return resolved.print_notes()
     number = options.number or 1
@@ -187,7 +190,7 @@ def _run_fleet(
     from kubectl_qos.cli.options import TableFormat
 
     of_one = {"--apply": options.number, "--priorities": options.priorities, "--growth": options.growth}
-    of_one |= {f"-o {name}": options.output == name for name in ("patch", KUBELET_CONFIG)}
+    of_one |= {f"-o {name}": options.output == name for name in ("patch", KUSTOMIZE, KUBELET_CONFIG)}
     fleet.refuse(options.source, {**of_one, **dict.fromkeys(given, True)})
 
     def read(source: SourceOptions) -> TableView[FixRow]:
@@ -225,6 +228,8 @@ def _check_flags(options: Options, node: str | None, reference: resources.Refere
         raise UsageError(
             "--priorities takes a node, not a pod or workload", hint="it compares the pods of one node"
         )
+    if options.priorities and options.output == KUSTOMIZE and options.number is None:
+        raise UsageError("--priorities -o kustomize needs --apply N", hint="-o patch prints all patches")
     of_kubelet = ["--growth"] if options.growth is not None else []
     of_kubelet += [f"-o {KUBELET_CONFIG}"] if options.output == KUBELET_CONFIG else []
     if of_kubelet and (node is None or options.priorities or options.number is not None):

@@ -19,7 +19,7 @@ from kubectl_qos.cli.flags import (
     add_trial_flags,
     add_write_flags,
 )
-from kubectl_qos.cli.set_options import Options
+from kubectl_qos.cli.set_options import KUSTOMIZE, Options
 from kubectl_qos.errors import EXIT_ERROR, EXIT_TROUBLE, ApiError, InputError, QosError, UsageError, trouble
 
 if TYPE_CHECKING:
@@ -122,10 +122,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_output_flags(group: argparse._ArgumentGroup) -> None:
     add_output(
         group,
-        *("json", "yaml", "patch", "manifest"),
-        help_="the preview with all that speaks for and against it, only the strategic merge patch, or the"
-        " whole changed manifest; nothing is sent. With --yes or --dry-run=server the manifest is the object"
-        " in the server's answer",
+        *("json", "yaml", "patch", KUSTOMIZE, "manifest"),
+        help_="the preview with all that speaks for and against it, only the strategic merge patch, a patch"
+        " file of the workload for Kustomize, or the whole changed manifest; nothing is sent. With --yes or"
+        " --dry-run=server the manifest is the object in the server's answer",
     )
     add_switch(
         group,
@@ -264,6 +264,7 @@ def check_flags(options: Options) -> None:
     from kubectl_qos.cluster.inputs import is_url
 
     options.apply.check_trial()
+    options.check_output()
     if options.into is not None and options.tree is None:
         raise UsageError("--into needs --write DIR", hint="DIR is the working tree with the manifests")
     if options.writes and options.apply.dry_run == "server":

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from kubectl_qos.qos.simulation.engine import Simulation
     from kubectl_qos.qos.simulation.node_state import ImportanceRules, NodeState, Scenario
 
-SAME_FILES: Final = ""
-"""The value of --what-if without a file: the files of -f."""
 DESCRIPTION: Final = (
     "Kill after kill by the kernel, eviction after eviction by the kubelet: who is hit, what that frees, and"
     " when an important pod is among them. Nothing is changed anywhere."
@@ -33,14 +31,14 @@ examples:
   kubectl qos simulate node/worker-2 --all-at-limit             # each container uses its limit
   kubectl qos simulate node/worker-2 --all-at-limit --eviction  # with the kubelet evicting before that
   kubectl qos simulate node/worker-2 --free 4Gi --important app=db  # mark where these pods are hit
-  kubectl qos simulate node/worker-2 --free 4Gi --what-if -f change.yaml  # who dies now, and who then
+  kubectl qos simulate node/worker-2 --free 4Gi --what-if change.yaml  # who dies now, and who then
   kubectl qos simulate node/worker-2 -f dump.json --free 4Gi --what-if change.yaml
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What happens on which node; `what_if` is a file of changed manifests, or `SAME_FILES`."""
+    """What happens on which node; `what_if` is a file of changed manifests."""
 
     source: SourceOptions
     target: tuple[str, ...]
@@ -91,11 +89,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--what-if",
-        nargs="?",
-        const=SAME_FILES,
         metavar="FILE",
-        help="the same with the pods and workloads of these manifests changed, side by side; without FILE,"
-        " those of -f, and the node is that of the cluster or --demo",
+        help="the same with the pods and workloads of these manifests changed, side by side",
     )
     add_output(parser, "json", "yaml")
     add_at(parser)
@@ -136,8 +131,6 @@ def run(options: Options) -> int:
     question = _parse_question(options)
     source = options.source.on_node(name)
     changes, problems = _read_changes(options)
-    if options.what_if == SAME_FILES:
-        source = replace(source, files=())
     resolved = sources.resolve_source(source)
     # All pods of the node: a namespace only restricts them where the others may not be listed.
     snapshot, _ = resources.with_limit_ranges(resolved, Scope(namespace=resolved.scope.namespace, node=name))
@@ -223,13 +216,10 @@ def _read_changes(options: Options) -> tuple[list[Pod] | None, tuple[str, ...]]:
     """The manifests of --what-if, None without it, and the problems of documents beside them."""
     if options.what_if is None:
         return None, ()
-    files = options.source.files if options.what_if == SAME_FILES else (options.what_if,)
-    if not files:
-        raise UsageError("--what-if needs changed manifests", hint="--what-if -f change.yaml")
     from kubectl_qos.cluster.files import FileSource
     from kubectl_qos.k8s.snapshot import Scope
 
-    source = FileSource(files, recursive=options.source.recursive)
+    source = FileSource((options.what_if,), recursive=options.source.recursive)
     pods = list(source.snapshot(Scope()).pods)
     if not pods:
         raise InputError(f"{source.title}: no pods or workloads that could be changed")
