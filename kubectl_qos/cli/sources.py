@@ -66,7 +66,8 @@ class SourceNeeds:
     With `only_ranking` there are neither uids nor kubelets' configurations; `keep_ids` are the uids of pods
     and the ids of containers, which kernel logs and cgroup paths have. What cannot be watched is read every
     `refresh_seconds`; a demo that `lives` goes on after its first moment, and can be changed; `keep_objects`
-    is for those of files as they are written. With `has_terminal` credential plugins may ask a person.
+    is for those of files as they are written, of which `any_files` need be no objects. With `has_terminal`
+    credential plugins may ask a person.
     """
 
     write_settings: Settings | None = None
@@ -76,6 +77,7 @@ class SourceNeeds:
     refresh_seconds: float | None = None
     lives: bool = False
     keep_objects: bool = False
+    any_files: Sequence[str] = ()
     has_terminal: bool = True
 
 
@@ -132,6 +134,7 @@ def _files(options: SourceOptions, overrides: NodeOverrides, needs: SourceNeeds)
             recursive=options.recursive,
             overrides=overrides,
             keep_objects=needs.keep_objects,
+            any_files=needs.any_files,
         )
     from kubectl_qos.cluster.bundle import BundleSource
 

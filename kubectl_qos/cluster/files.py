@@ -64,6 +64,7 @@ class FileSource(Source):
         recursive: bool = False,
         overrides: NodeOverrides = NO_OVERRIDES,
         keep_objects: bool = False,
+        any_files: Sequence[str] = (),
     ) -> None:
         self.objects: list[ReadObject] = []
         """Every object with its location, if they are kept."""
@@ -71,7 +72,9 @@ class FileSource(Source):
         """The files that were read, if objects are kept."""
         self.skipped: dict[str, None] = {}
         """What is not read of folders, and how it is checked: sentences."""
-        self._walked: set[str] = set()
+        self._any_files = any_files
+        """Paths that need be no objects, as files in a folder."""
+        self._walked: set[Path] = set()
         self._keeps = keep_objects
         self._paths = tuple(paths)
         self._kustomize = kustomize
@@ -245,7 +248,9 @@ class FileSource(Source):
     def _contents(self, problems: list[InputError] | None = None) -> Iterator[tuple[str, bytes]]:
         """Every file. Raises InputError for a path that cannot be read, unless `problems` collect it."""
         built = [(self._built_name, self._kustomize)] if self._kustomize is not None else []
-        for name, folder in (*((path, None) for path in self._paths), *built):
+        named = [Path(path) for path in self._any_files if Path(path).is_file()]
+        left_out = self._left_out(named)
+        for name, folder in (*((path, None) for path in self._paths if Path(path) not in left_out), *built):
             try:
                 if folder is not None:
                     yield name, read_kustomization(folder)
@@ -262,9 +267,12 @@ class FileSource(Source):
         """Templates of Helm and patches of kustomizations; other files of a folder may be no objects."""
         names: set[Path] = set()
         folders: dict[str, dict[str, None]] = {}
-        kustomizations = [file for file in files if file.name in KUSTOMIZATIONS]
+        above = {folder for file in files for folder in file.parents}
         patches = {
-            os.path.normpath(file.parent / patch) for file in kustomizations for patch in _patches(file)
+            os.path.normpath(folder / patch)
+            for folder in above
+            for name in KUSTOMIZATIONS
+            for patch in _patches(folder / name)
         }
         for file in files:
             charts = (folder for folder in reversed(file.parents) if (folder / "Chart.yaml").is_file())
@@ -275,7 +283,7 @@ class FileSource(Source):
             elif os.path.normpath(file) in patches:
                 folders.setdefault(_PATCHES, {})[str(file.parent)] = None
             else:
-                self._walked.add(str(file))
+                self._walked.add(file)
                 continue
             names.add(file)
         self.skipped |= {f"{text}: {', '.join(paths)}": None for text, paths in folders.items()}
@@ -303,7 +311,7 @@ class FileSource(Source):
         parsed = ParsedObjects(objects=self.objects if self._keeps else None)
         names = []
         for name, content in self._contents(parsed.problems if self._keeps else None):
-            parsed.is_walked = name in self._walked
+            parsed.is_walked = Path(name) in self._walked
             names.append(name)
             if self._keeps:
                 self.texts[name] = content

@@ -8,6 +8,7 @@ from pathlib import Path
 import yaml
 
 from kubectl_qos.cli.main import parse
+from tests.check import normal_repository
 from tests.check.test_rules import EXAMPLES
 from tests.distribution.shell_examples import blocks
 from tests.distribution.test_workflows import PINNED, check_schema
@@ -32,6 +33,17 @@ def test_the_hook_is_given_files(run: Run) -> None:
         (run.home / f"{name}.yaml").write_text(EXAMPLES["QOS005"][name], encoding="utf-8")
     assert run(*words, "passes.yaml").code == 0
     assert run(*words, "passes.yaml", "fails.yaml").code == 1
+
+
+def test_the_hook_is_quiet_on_files_that_are_no_objects(run: Run) -> None:
+    names = normal_repository.write(run.home)
+    whole = run("check", *names)
+    assert (whole.code, whole.out) == (0, "")
+    assert whole.err.splitlines()[-1] == "nothing found in 1 object"
+    for name in names:
+        assert run("check", name).code == 0, name
+    strict = run("check", "-f", "chart/values-prod.yaml")
+    assert strict.code == 2, "what -f names is an object"
 
 
 def test_the_recipes_are_command_lines_of_ours() -> None:

@@ -66,7 +66,13 @@ class Options:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `check`."""
-    parser.add_argument("paths", nargs="*", metavar="FILE", help="as -f: a file, a folder, a URL or -")
+    parser.add_argument(
+        "paths",
+        nargs="*",
+        metavar="FILE",
+        help="as -f: a file, a folder, a URL or -. Files that are no objects are skipped, as in a folder:"
+        " values, Chart.yaml, templates of Helm, patches of kustomizations, workflows",
+    )
     parser.add_argument(
         "--to", dest="release", metavar="RELEASE", help="also what another release changes, such as 1.37"
     )
@@ -144,7 +150,9 @@ def _run(options: Options) -> int:
         return 0
     if source.is_fleet:
         return _run_fleet(source, settings_of, options)
-    resolved = sources.resolve_source(source.without_usage(), sources.SourceNeeds(keep_objects=True))
+    resolved = sources.resolve_source(
+        source.without_usage(), sources.SourceNeeds(keep_objects=True, any_files=options.paths)
+    )
     report, notes = _check(resolved, settings_of, options)
     _print(report, options.output, notes)
     resolved.print_notes()
