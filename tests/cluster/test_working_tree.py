@@ -3,8 +3,10 @@
 import json
 import os
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from difflib import unified_diff
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -47,7 +49,11 @@ pytestmark = needs_kubectl
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    root = tmp_path / "tree"
+    return new_tree(tmp_path)
+
+
+def new_tree(folder: Path) -> Path:
+    root = folder / "tree"
     (root / ".git").mkdir(parents=True)
     write(
         root,
@@ -102,6 +108,13 @@ def built(folder: Path) -> Built:
     }
 
 
+@pytest.fixture(scope="module")
+def before(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Built]:
+    """Return what kustomize makes of a folder of the tree that nothing has changed."""
+    root = new_tree(tmp_path_factory.mktemp("before"))
+    return cache(lambda folder: built(root / folder))
+
+
 def with_edits(found: Any, wanted: list[Edit]) -> Any:
     """An object as kustomize builds it, with edits made here, and empty maps left out."""
     result = json.loads(json.dumps(found))
@@ -142,24 +155,25 @@ def test_what_cannot_be_done_is_said_and_nothing_is_written(case: dict[str, Any]
 
 
 @pytest.mark.parametrize("case", [case for case in TABLE["cases"] if "error" not in case], ids=why)
-def test_only_the_lines_of_the_values_change(case: dict[str, Any], tree: Path) -> None:
+def test_only_the_lines_of_the_values_change(
+    case: dict[str, Any], tree: Path, before: Callable[[str], Built]
+) -> None:
     """What kustomize builds before and after differs in the edits of the object alone."""
-    before = contents(tree)
+    files = contents(tree)
     done = write_back(case, tree)
-    assert difference(before, contents(tree)) == case.get("lines", [])
+    assert difference(files, contents(tree)) == case.get("lines", [])
     assert [list(other) for other in done.others] == case.get("others", [])
     if not done.is_built or done.by is not None:
         return
-    write(tree.parent / "old", before)
     wanted, (kind, name, namespace) = edits(case["edits"]), case["object"]
     key = kind, namespace, name
-    old, new = (built(root / done.source) for root in (tree.parent / "old", tree))
+    old, new = dict(before(done.source)), built(tree / done.source)
     assert set(wanted) == set(values_of(new[key], wanted))
     old[key], new[key] = with_edits(old[key], wanted), with_edits(new[key], wanted)
     assert old == new
     for folder in {"shop/prod", "shop/staging", "parts/one", "parts/two"} - {done.source}:
         if folder.partition("/")[0] == done.source.partition("/")[0]:
-            is_changed = built(tree.parent / "old" / folder) != built(tree / folder)
+            is_changed = before(folder) != built(tree / folder)
             assert is_changed == (folder in {place for place, _ in done.others})
 
 

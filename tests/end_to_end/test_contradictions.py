@@ -400,7 +400,7 @@ def test_a_recorded_node(read: Callable[[], Snapshot]) -> None:
 
 @pytest.mark.parametrize("chunk", range(10))
 def test_random_clusters(chunk: int) -> None:
-    each = settings().max_examples // 3
+    each = settings().max_examples // 6
     for number in range(chunk * each, chunk * each + each):
         assert contradictions(statements(random_cluster(number), DEMO_TIME)) == [], number
 
