@@ -1,6 +1,7 @@
 """A change step by step: when values change, the ladder of kill ranks, and the next deaths from then on."""
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from kubectl_qos.edit.preview import Effects, When
@@ -14,16 +15,16 @@ from kubectl_qos.qos.simulation.node_state import NodeState, ranked_node_state
 
 def moments(effects: Effects) -> tuple[When, ...]:
     """The moments at which something changes, from the first to the last."""
-    found = {one.when for one in effects.containers if one.changed}
-    found |= {file.when for file in effects.files}
+    moments = {container.when for container in effects.containers if container.changed}
+    moments |= {file.when for file in effects.files}
     ranks_before, ranks_after = effects.eviction_ranks
     if effects.before.qos_class is not effects.after.qos_class or ranks_before != ranks_after:
-        found.add(effects.when)
+        moments.add(effects.when)
     if effects.rank_now != effects.rank_before:
-        found.add(When.NOW)
+        moments.add(When.NOW)
     if effects.rank_after != effects.rank_now:
-        found.add(effects.rank_when)
-    return tuple(sorted(found, key=list(When).index))
+        moments.add(effects.rank_when)
+    return tuple(sorted(moments, key=list(When).index))
 
 
 def is_reached(when: When, at: When) -> bool:
@@ -33,7 +34,7 @@ def is_reached(when: When, at: When) -> bool:
 
 
 class LadderRow(NamedTuple):
-    """A pod in kill order. Of the changed pod (`mine`) one row for each of its ranks, and when it has that.
+    """A pod in kill order; the changed pod has a row for each of its ranks, with the moment of that rank.
 
     `is_last` is the rank that it has in the end, `skipped` how many pods are left out above it, `used` the
     bytes of memory that it uses, None where that is unknown.
@@ -43,7 +44,7 @@ class LadderRow(NamedTuple):
     pod: Pod
     qos: QosClass
     score: int | None
-    mine: bool = False
+    is_changed: bool = False
     when: When | None = None
     is_last: bool = True
     skipped: int = 0
@@ -62,13 +63,13 @@ def ladder(effects: Effects, most: int) -> tuple[LadderRow, ...]:
     end = ranked.index(effects.mine_after)
     later = effects.rank_when if before != after else None
     rows = [_rung(row) for row in ranked]
-    rows[end] = rows[end]._replace(mine=True, when=later)
+    rows[end] = rows[end]._replace(is_changed=True, when=later)
     focus = {end}
     if before != after:
         rows_before = [row for row in effects.ranking_before.pods if row.rank is not None]
         start = rows_before.index(effects.mine_before)
         start += start > end
-        today = _rung(effects.mine_before)._replace(mine=True, is_last=False)
+        today = _rung(effects.mine_before)._replace(is_changed=True, is_last=False)
         rows.insert(start, today)
         focus = {start, end + (start <= end)}
     return tuple(_window(rows, focus, most))
@@ -83,7 +84,7 @@ def _rung(row: RankedPod) -> LadderRow:
 
 def _window(rows: Sequence[LadderRow], focus: set[int], most: int) -> Iterator[LadderRow]:
     """The rows nearest to those in focus, in their order."""
-    nearest = sorted(range(len(rows)), key=lambda index: min(abs(index - one) for one in focus))
+    nearest = sorted(range(len(rows)), key=lambda index: min(abs(index - place) for place in focus))
     last = -1
     for index in sorted(nearest[:most]):
         yield rows[index]._replace(skipped=index - last - 1)
@@ -93,13 +94,13 @@ def _window(rows: Sequence[LadderRow], focus: set[int], most: int) -> Iterator[L
 class DeathsAt(NamedTuple):
     """The next deaths by a changed pod's own limits and by its node's killers, from a moment on; None is now.
 
-    `mine` are all that wait for the pod itself, also those of killers that end others before it.
+    `of_pod` are all deaths that wait for the pod itself, also those by killers that end others before it.
     """
 
     when: When | None
     state: NodeState
     deaths: tuple[NextDeath, ...]
-    mine: tuple[NextDeath, ...]
+    of_pod: tuple[NextDeath, ...]
 
 
 def deaths_at_moments(effects: Effects, own_bytes: int | None) -> tuple[DeathsAt, ...]:
@@ -113,19 +114,16 @@ def deaths_at_moments(effects: Effects, own_bytes: int | None) -> tuple[DeathsAt
         return ()
     try:
         before = ranked_node_state(effects.ranking_before, setup, own_bytes=own_bytes)
-        found = [_deaths(None, before, effects)]
+        deaths = [_deaths(None, before, effects)]
+        last = max([effects.when, *(file.when for file in effects.files)], key=list(When).index)
         for at in moments(effects):
-            if at is not When.NEVER and all(
-                is_reached(one, at) for one in (effects.when, *(file.when for file in effects.files))
-            ):
+            if at is not When.NEVER and is_reached(last, at):
                 after = ranked_node_state(_ranking_at(effects, at), setup, own_bytes=own_bytes)
-                found.append(_deaths(at, after, effects))
+                deaths.append(_deaths(at, after, effects))
     except InputError:
         return ()
-    pairs = zip([None, *found], found, strict=False)
-    return tuple(
-        one for last, one in pairs if last is None or (one.deaths, one.mine) != (last.deaths, last.mine)
-    )
+    changed = [new for old, new in pairwise(deaths) if (new.deaths, new.of_pod) != (old.deaths, old.of_pod)]
+    return (deaths[0], *changed)
 
 
 def _ranking_at(effects: Effects, at: When) -> Ranking:

@@ -178,7 +178,8 @@ def _as_running(snapshot: Snapshot, pod: Pod) -> Snapshot:
     limits = {name: ContainerUsage(memory_value(pod, name, Side.LIMITS)) for name in failed}
     runs = structs.replace(pod, status=status)
     usage = {**snapshot.usage, (pod.namespace, pod.name): PodUsage.of_containers(limits)}
-    return replace(snapshot, pods=tuple(runs if one is pod else one for one in snapshot.pods), usage=usage)
+    pods = tuple(runs if other is pod else other for other in snapshot.pods)
+    return replace(snapshot, pods=pods, usage=usage)
 
 
 def node_model(snapshot: Snapshot, node: str) -> NodeModel:
@@ -226,15 +227,15 @@ def _throttled(
                 yield Throttled(key, name, past.throttled, limit, edits, before, after)
 
 
-def of_template(found: FixList, template: Pod) -> FixList:
+def of_template(fixes: FixList, template: Pod) -> FixList:
     """Leave out the changes of containers that only the pods have: what injects those decides about them."""
     names = {POD_LEVEL, *(container.name for container in all_containers(template))}
-    owners = [{edit.owner for edit in fix.edits} - names if fix.workload else set() for fix in found.fixes]
-    kept = tuple(fix for fix, absent in zip(found.fixes, owners, strict=True) if not absent)
-    if len(kept) == len(found.fixes):
-        return found
+    owners = [{edit.owner for edit in fix.edits} - names if fix.workload else set() for fix in fixes.fixes]
+    kept = tuple(fix for fix, absent in zip(fixes.fixes, owners, strict=True) if not absent)
+    if len(kept) == len(fixes.fixes):
+        return fixes
     absent = tuple(sorted(set().union(*owners)))
-    return replace(found, fixes=kept, absent=absent, left_out=len(found.fixes) - len(kept))
+    return replace(fixes, fixes=kept, absent=absent, left_out=len(fixes.fixes) - len(kept))
 
 
 def missed_kill(model: NodeModel, growth_bytes: int, kills: Iterable[Kill]) -> Kill | None:

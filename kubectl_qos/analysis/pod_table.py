@@ -177,8 +177,8 @@ def build_rows(
     cached = before.nodes if before is not None else {}
     profiles: dict[tuple[int | None, Release], Profiles] = {}
     for name, pods in snapshot.by_node().items():
-        known = snapshot.nodes.get(name), snapshot.kubelets.get(name)
-        setup_from = (*known, snapshot.overrides, snapshot.server_version)
+        node_and_kubelet = snapshot.nodes.get(name), snapshot.kubelets.get(name)
+        setup_from = (*node_and_kubelet, snapshot.overrides, snapshot.server_version)
         made_from = (*setup_from, pods, snapshot.usage, snapshot.history, provisional)
         node = cached.get(name)
         if node is None or not all(map(is_, node.made_from, made_from)):
@@ -207,14 +207,14 @@ def _with_history(node: RankedNode, snapshot: Snapshot, name: str) -> RankedNode
     for row in node.rows:
         key = row.pod.namespace, row.pod.name
         of_pod = snapshot.history.of([row.pod])
-        known = [one for (_, name), one in of_pod.items() if row.container in {"", name}]
+        histories = [history for (_, name), history in of_pod.items() if row.container in {"", name}]
         past = PastUsage(
-            peak=sum(one.peak_bytes for one in known),
-            p99=sum(one.p99_bytes or 0 for one in known),
-            growth=sum(one.rate for one in known),
+            peak=sum(history.peak_bytes for history in histories),
+            p99=sum(history.p99_bytes or 0 for history in histories),
+            growth=sum(history.rate for history in histories),
             eta=times.get((key, row.container)),
         )
-        rows.append(msgspec.structs.replace(row, past=past if known else NO_PAST))
+        rows.append(msgspec.structs.replace(row, past=past if histories else NO_PAST))
     return msgspec.structs.replace(node, rows=tuple(rows))
 
 
@@ -288,11 +288,11 @@ def _rank_node(
 def to_own_limit(row: RankedPod) -> int | None:
     """How many more bytes until a limit of its own, of a container or the pod; None without one, or usage."""
     limits = {container.name: container.limit_bytes for container in row.profile.containers}
-    used = {score.name: _frees(score) for score in row.alive()}
-    known = {name: amount for name, amount in used.items() if amount is not None}
-    left = [limits[name] - amount for name, amount in known.items() if limits.get(name)]
-    if known and len(known) == len(used) and row.profile.limit_bytes:
-        left.append(row.profile.limit_bytes - sum(known.values()))
+    alive = row.alive()
+    used = {score.name: size for score in alive if (size := _frees(score)) is not None}
+    left = [limits[name] - size for name, size in used.items() if limits.get(name)]
+    if used and len(used) == len(alive) and row.profile.limit_bytes:
+        left.append(row.profile.limit_bytes - sum(used.values()))
     return min(left, default=None)
 
 
@@ -302,7 +302,8 @@ def _pod_row(
     pod = row.pod
     percent, limited = flags.limit_percent(row)
     scores = row.containers
-    worst = row.worst or max(scores, key=lambda one: one.adj if one.adj is not None else 999, default=None)
+    by_adj = sorted(scores, key=lambda score: -(score.adj if score.adj is not None else 999))
+    worst = row.worst or next(iter(by_adj), None)
     statuses = pod.status.every_container
     usage = row.usage
     pod_flags = _interned(tuple(flags.flags(row, percent, lowest_after)))
@@ -325,7 +326,7 @@ def _pod_row(
         limit_percent=percent,
         limit_container=limited,
         restarts=sum([status.restart_count for status in statuses]),
-        oom_kills=sum([one.was_oom_killed for one in statuses]),
+        oom_kills=sum([status.was_oom_killed for status in statuses]),
         flags=pod_flags,
         eviction_rank=evicted,
         desired=desired,
@@ -375,7 +376,7 @@ def _container_row(
         limit_container="",
         desired=desired,
         restarts=sum([status.restart_count for status in statuses]),
-        oom_kills=sum([one.was_oom_killed for one in statuses]),
+        oom_kills=sum([status.was_oom_killed for status in statuses]),
         worst=score.name,
         frees=_frees(score) if rank is not None else None,
         container=score.name,
@@ -389,7 +390,7 @@ def _frees(score: ContainerScore) -> int | None:
 
 
 def _amounts(pod: Pod, name: str) -> tuple[int | None, int | None]:
-    container = next(one for one in all_containers(pod) if one.name == name)
+    container = next(container for container in all_containers(pod) if container.name == name)
     request, limit = container.requests.get(MEMORY, ZERO), container.limits.get(MEMORY, ZERO)
     return request.value() or None, limit.value() or None
 

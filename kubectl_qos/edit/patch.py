@@ -151,7 +151,8 @@ def kustomize_patch(pod: Pod, edits: Iterable[Edit]) -> tuple[dict[str, Any], di
     for key, containers in (("initContainers", pod.init_containers), ("containers", pod.containers)):
         changed = {entry["name"]: entry for entry in spec.get(key, ())}
         if changed:
-            spec[key] = [changed.get(name, {"name": name}) for name in (one.name for one in containers)]
+            names = [container.name for container in containers]
+            spec[key] = [changed.get(name, {"name": name}) for name in names]
     version = KINDS[pod.kind].group.removeprefix("/apis/").removeprefix("/api/")
     identity = {"apiVersion": version, "kind": pod.kind, "metadata": {"name": pod.name}}
     file = f"qos-{pod.kind.lower()}-{pod.name}.yaml"

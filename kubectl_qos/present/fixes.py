@@ -58,21 +58,21 @@ PRIORITY: Final = (
 )
 
 
-def unmeasured(found: FixList) -> str:
+def unmeasured(fixes: FixList) -> str:
     """Why nothing is known of nodes without usage, and what would help; empty where all have some."""
-    states = {model.setup.node.name: model.state() for model in found.models}
-    text = "".join(unmeasured_notes(found.snapshot, states))
+    states = {model.setup.node.name: model.state() for model in fixes.models}
+    text = "".join(unmeasured_notes(fixes.snapshot, states))
     if text and len(states) == 1:
         (capacity,) = (state.capacity_bytes for state in states.values())
         text += f"; a memory request of 1Gi lowers it by {1000 - burstable_adj(1 << 30, capacity)}"
     return text
 
 
-def ended_notes(found: FixList) -> Iterator[str]:
+def ended_notes(fixes: FixList) -> Iterator[str]:
     """Yield why pods have ended, and what would have kept them."""
-    yield from map(ended_text, found.ended[:MOST_ROWS])
-    if len(found.ended) > MOST_ROWS:
-        yield f"{count(len(found.ended) - MOST_ROWS, 'more pod')} ended so: kubectl qos kills has them"
+    yield from map(ended_text, fixes.ended[:MOST_ROWS])
+    if len(fixes.ended) > MOST_ROWS:
+        yield f"{count(len(fixes.ended) - MOST_ROWS, 'more pod')} ended so: kubectl qos kills has them"
 
 
 def ended_text(pod: Pod) -> str:
@@ -95,11 +95,11 @@ def ended_text(pod: Pod) -> str:
     return f"{name} was evicted above its requests: {request}. Within them its priority decides"
 
 
-def basis_notes(found: FixList) -> Iterator[str]:
+def basis_notes(fix_list: FixList) -> Iterator[str]:
     """What the fixes rest on, and what stands against them."""
-    fixes = found.fixes
-    yield from found.problems
-    yield from dict.fromkeys(map(manager_line, found.managers))
+    fixes = fix_list.fixes
+    yield from fix_list.problems
+    yield from dict.fromkeys(map(manager_line, fix_list.managers))
     obstacles = (
         f"{full_name(fix.pod.namespace, fix.pod.name)} is not fixed in place: {escape(obstacle)}"
         for fix in fixes
@@ -115,11 +115,11 @@ def basis_notes(found: FixList) -> Iterator[str]:
     yield from mechanism_notes(
         death for fix in fixes for death in (fix.death, fix.sooner) if death is not None
     )
-    states = {model.setup.node.name: replace(model).state() for model in found.models}
-    yield from state_notes(states, found.snapshot.usage)
-    yield from map(_throttled_note, found.throttled)
-    if found.left_out:
-        changes, absent = count(found.left_out, "change"), escape(", ".join(found.absent))
+    states = {model.setup.node.name: replace(model).state() for model in fix_list.models}
+    yield from state_notes(states, fix_list.snapshot.usage)
+    yield from map(_throttled_note, fix_list.throttled)
+    if fix_list.left_out:
+        changes, absent = count(fix_list.left_out, "change"), escape(", ".join(fix_list.absent))
         yield f"not offered: {changes} of containers that the template lacks ({absent})"
 
 
@@ -140,9 +140,9 @@ class FixRow(NamedTuple):
     fix: Fix
 
 
-def numbered(found: FixList) -> list[FixRow]:
+def numbered(fixes: FixList) -> list[FixRow]:
     """The fixes with their numbers."""
-    return [FixRow(number, fix) for number, fix in enumerate(found.fixes, start=1)]
+    return [FixRow(number, fix) for number, fix in enumerate(fixes.fixes, start=1)]
 
 
 def fix_object(fix: Fix) -> str:
@@ -161,9 +161,8 @@ def fix_change(fix: Fix) -> str:
 def fix_effect(fix: Fix) -> str:
     """What becomes of the death, who kills before it all the same, and of the class where that changes."""
     death, after = fix.death, fix.after
-    loops = not death.killer.picks_among_pods and any(
-        one.container == death.container for one in oom_loops(fix.pod)
-    )
+    looping = [loop.container for loop in oom_loops(fix.pod)]
+    loops = not death.killer.picks_among_pods and death.container in looping
     words = f"{killed_by(death)}{' at its next start' if loops else ''}: "
     if fix.kind is FixKind.NEIGHBOUR:
         assert after is not None, "a limit that was set can be hit"
@@ -272,10 +271,10 @@ def unfixed_sentence(unfixed: Unfixed) -> str:
     return f"{victim(death)}: {killed_by(death)}, {distance(death)}: {no_fix_sentence(unfixed)}"
 
 
-def nearer(found: Fixes | FixList) -> list[str]:
+def nearer(fixes: Fixes | FixList) -> list[str]:
     """Explain why the first fix is not against the next death, or return nothing if it is."""
-    first = min(found.unfixed, key=_urgency, default=None)
-    if first is None or not found.fixes or _urgency(first) >= found.fixes[0].death.urgency:
+    first = min(fixes.unfixed, key=_urgency, default=None)
+    if first is None or not fixes.fixes or _urgency(first) >= fixes.fixes[0].death.urgency:
         return []
     return [unfixed_sentence(first)]
 
@@ -284,14 +283,15 @@ def _urgency(unfixed: Unfixed) -> Urgency:
     return unfixed.death.urgency
 
 
-def unfixed_lines(found: FixList) -> Iterator[str]:
+def unfixed_lines(fixes: FixList) -> Iterator[str]:
     """The deaths without a fix, those whose limits have room last, and how many are left out."""
-    listed = sorted(found.unfixed, key=lambda one: (one.reason is NoFixReason.HAS_ROOM, _urgency(one)))
-    first = nearer(found)
+    listed = sorted(fixes.unfixed, key=_urgency)
+    listed.sort(key=lambda unfixed: unfixed.reason is NoFixReason.HAS_ROOM)
+    first = nearer(fixes)
     yield from (f"sooner than the first change: {line}" for line in first)
     yield from (line for line in map(unfixed_sentence, listed[:MOST_ROWS]) if line not in first)
-    if len(found.unfixed) > MOST_ROWS:
-        more = count(len(found.unfixed) - MOST_ROWS, "more death")
+    if len(fixes.unfixed) > MOST_ROWS:
+        more = count(len(fixes.unfixed) - MOST_ROWS, "more death")
         yield f"{more} without a fix: -o json lists them"
 
 
@@ -314,42 +314,42 @@ COLUMNS: Final[tuple[Column[FixRow], ...]] = (
 _HIDDEN_FIRST: Final = ("evidence", "how", "requests", "when")
 
 
-def lines(found: FixList, *, headers: bool = True, width: int | None = None) -> Iterator[str]:
+def lines(fixes: FixList, *, headers: bool = True, width: int | None = None) -> Iterator[str]:
     """The table, or that there is nothing to fix; in a narrow terminal a paragraph for each fix."""
-    if not found.fixes:
-        yield from ended_notes(found) if is_of_ended(found) else [nothing_sentence(found)]
+    if not fixes.fixes:
+        yield from ended_notes(fixes) if is_of_ended(fixes) else [nothing_sentence(fixes)]
         return
-    rows = numbered(found)[:MOST_ROWS]
+    rows = numbered(fixes)[:MOST_ROWS]
     is_of_one = len({_NODE.value(row) for row in rows}) == 1
     columns = [column for column in COLUMNS if not is_of_one or column is not _NODE]
     yield from fitted_table(rows, columns, width, ("change", "effect"), _HIDDEN_FIRST, headers=headers)
 
 
-def is_of_ended(found: FixList) -> bool:
+def is_of_ended(fixes: FixList) -> bool:
     """Whether nothing is to be said but of pods that have ended."""
-    return bool(found.ended) and not found.fixes and not found.unfixed and not unmeasured(found)
+    return bool(fixes.ended) and not fixes.fixes and not fixes.unfixed and not unmeasured(fixes)
 
 
-def nothing_sentence(found: FixList) -> str:
+def nothing_sentence(fixes: FixList) -> str:
     """That there is no fix."""
-    if found.unfixed:
-        is_static = any(one.reason is NoFixReason.STATIC for one in found.unfixed)
+    if fixes.unfixed:
+        is_static = any(unfixed.reason is NoFixReason.STATIC for unfixed in fixes.unfixed)
         return "no fix that the server could apply" if is_static else "no fix"
-    return unmeasured(found) or "nothing to fix: no limit is near, and no killer waits"
+    return unmeasured(fixes) or "nothing to fix: no limit is near, and no killer waits"
 
 
-def notes(found: FixList) -> Iterator[str]:
+def notes(fixes: FixList) -> Iterator[str]:
     """What the table leaves out, and the deaths without a fix."""
-    more = len(found.fixes) - MOST_ROWS
+    more = len(fixes.fixes) - MOST_ROWS
     if more > 0:
         yield f"{count(more, 'more fix', 'more fixes')} for deaths that are further away: -o json lists them"
-    yield from unfixed_lines(found)
-    unknown = unmeasured(found) if found.fixes or found.unfixed else ""
+    yield from unfixed_lines(fixes)
+    unknown = unmeasured(fixes) if fixes.fixes or fixes.unfixed else ""
     yield from filter(None, [unknown])
-    yield from () if is_of_ended(found) else ended_notes(found)
-    yield from basis_notes(found)
-    if found.kubelet is not None:
-        yield f"{kubelet_sentence(found.kubelet)}: -o kubelet-config prints the settings"
+    yield from () if is_of_ended(fixes) else ended_notes(fixes)
+    yield from basis_notes(fixes)
+    if fixes.kubelet is not None:
+        yield f"{kubelet_sentence(fixes.kubelet)}: -o kubelet-config prints the settings"
 
 
 def no_kubelet_fix(node: str, missed: Kill | None) -> str:
@@ -369,7 +369,7 @@ def kubelet_sentence(fix: KubeletFix) -> str:
         was -= fix.before.node.allocatable_memory_bytes or was
         changes.append(f"{binary(was)} {ARROW} {binary(fix.reserved_bytes)} reserved")
     if "evictionHard" in fix.fields:
-        values = (one.eviction_hard.get(MEMORY_AVAILABLE, NONE) for one in (old, new))
+        values = (kubelet.eviction_hard.get(MEMORY_AVAILABLE, NONE) for kubelet in (old, new))
         least = "" if fix.least_bytes == fix.threshold_bytes else f" (at least {binary(fix.least_bytes)})"
         changes.append(f"evictionHard {f' {ARROW} '.join(values)}{least}")
     missing = f", {binary(fix.missing_bytes)} less than is requested" if fix.missing_bytes else ""

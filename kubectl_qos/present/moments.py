@@ -105,10 +105,10 @@ def deaths_section(effects: Effects, own_bytes: int | None) -> Section | None:
         new = [_death(death) for death in at.deaths if death not in shown]
         rest = ["the others as before"] if len(new) < len(at.deaths) else []
         lines += [f"{since_then}: {'; '.join([*new, *rest])}"] if at.deaths else []
-        in_turn = (death for death in at.mine if death.before and death not in shown)
+        in_turn = (death for death in at.of_pod if death.before and death not in shown)
         later = [f"{_nearest([death])}{turn(death)}" for death in in_turn]
         lines += [f"of this pod {since_then}: {'; '.join(later)}"] if later else []
-        shown = {*at.deaths, *at.mine}
+        shown = {*at.deaths, *at.of_pod}
     return Section("Next death", answer, sentences(*lines), changed=len(moments) > 1)
 
 

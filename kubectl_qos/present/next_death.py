@@ -193,4 +193,4 @@ COLUMNS: Final[tuple[Column[DeathRow], ...]] = (
 def columns(rows: Sequence[DeathRow]) -> list[Column[DeathRow]]:
     """Those of the table: when, only where growth is known; how many before it, only where there are some."""
     shown = {"eta": any(row.seconds for row in rows), "before": any(row.death.before for row in rows)}
-    return [one for one in COLUMNS if shown.get(one.key, True)]
+    return [column for column in COLUMNS if shown.get(column.key, True)]

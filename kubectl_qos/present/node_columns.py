@@ -262,12 +262,13 @@ _COLUMNS: Final[tuple[NodeColumn, ...]] = (
     ),
 )
 
-_DISTANCES: Final = {"to_eviction", "to_soft_eviction"}
-NODE_COLUMNS: Final = {one.key: _bounded(one) if one.key in _DISTANCES else one for one in _COLUMNS}
-
-DEFAULT_KEYS: Final = tuple(key for key, one in NODE_COLUMNS.items() if one.is_default)
+NODE_COLUMNS: Final = {node_column.key: node_column for node_column in _COLUMNS}
+NODE_COLUMNS.update({key: _bounded(NODE_COLUMNS[key]) for key in ("to_eviction", "to_soft_eviction")})
+DEFAULT_KEYS: Final = tuple(key for key, node_column in NODE_COLUMNS.items() if node_column.is_default)
 WIDE_KEYS: Final = tuple(
-    key for key, one in NODE_COLUMNS.items() if one.is_default or one.wide or one.needs is Needs.PSI
+    key
+    for key, node_column in NODE_COLUMNS.items()
+    if node_column.is_default or node_column.wide or node_column.needs is Needs.PSI
 )
 _HIDDEN: Final = "guaranteed burstable best_effort pods limits_percent requests_percent pressure"
 HIDDEN_FIRST: Final = tuple(_HIDDEN.split())

@@ -105,17 +105,18 @@ def summary(incident: Incident) -> Iterator[str]:
         ways = f", {by[0][0]}" if len(by) == 1 else f": {', '.join(f'{number} {way}' for way, number in by)}"
         yield f"{count(len(kills), 'death')} that memory may explain{ways}."
         names = Counter(
-            full_name(one.namespace, one.pod) if one.pod else of_kills.subject(one) for one in kills
+            full_name(kill.namespace, kill.pod) if kill.pod else of_kills.subject(kill) for kill in kills
         )
         hits = [f"{name} {number} times" if number > 1 else name for name, number in names.most_common()]
         yield f"It hit {first_few(hits, _MOST)}."
         sure = Counter(kill.diagnosis.confidence for kill in kills)
-        yield f"Confidence: {', '.join(f'{sure[one]} {one.value}' for one in Confidence if sure[one])}."
+        levels = [f"{sure[level]} {level.value}" for level in Confidence if sure[level]]
+        yield f"Confidence: {', '.join(levels)}."
     others = Counter(line.what for line in timeline(incident) for _ in range(line.times))
     texts = [count(others[what], *words) for what, words in _OTHERS.items() if others[what]]
     if texts:
         yield f"Also in that time: {', '.join(texts)}."
-    yield from (f"{one}." for one in incident.doubts)
+    yield from (f"{doubt}." for doubt in incident.doubts)
     for node, death, _ in incident.coming[0].rows[:1]:
         where = f" on {escape(node)}" if len(incident.nodes) > 1 else ""
         away = " away" if death.distance_bytes > 0 else ""
@@ -175,12 +176,12 @@ def _timeline(lines: Sequence[TimelineEntry]) -> Iterator[Block]:
     kept = [lines[place] for place in sorted(newest[:_MOST_LINES])]
     rows = [
         (
-            clock(one.time or ""),
-            one.what + (f" ({one.times} times)" if one.times > 1 else ""),
-            one.about,
-            one.message,
+            clock(entry.time or ""),
+            entry.what + (f" ({entry.times} times)" if entry.times > 1 else ""),
+            entry.about,
+            entry.message,
         )
-        for one in kept
+        for entry in kept
     ]
     yield Grid(("Time", "What", "Where", "How"), rows)
     yield from _more(len(lines) - len(kept), ": -o json has them all")
@@ -230,9 +231,9 @@ def _more(rest: int, where: str = "") -> Iterator[Block]:
 
 
 def _grid(columns: Sequence[Column[Any]], rows: Iterable[Any]) -> Grid:
-    right = frozenset(number for number, one in enumerate(columns) if one.align is Align.RIGHT)
-    cells = [[one.cell(row, NO_AGES) for one in columns] for row in rows]
-    return Grid([one.header for one in columns], cells, right)
+    right = frozenset(number for number, column in enumerate(columns) if column.align is Align.RIGHT)
+    cells = [[column.cell(row, NO_AGES) for column in columns] for row in rows]
+    return Grid([column.header for column in columns], cells, right)
 
 
 def others_sentence(death: Death) -> str:
@@ -260,7 +261,7 @@ def state_sentence(death: Death) -> str:
     used = f"it used {binary(row.memory)}" if row.memory is not None else "its usage is not known"
     limit = f"a limit of {binary(row.limit)}" if row.limit else "no limit"
     request = f"a request of {binary(row.request)}" if row.request else "no request"
-    whole = f"the pods of {escape(row.node)} used {binary(sum(one.memory or 0 for one in death.rows))}"
+    whole = f"the pods of {escape(row.node)} used {binary(sum(row.memory or 0 for row in death.rows))}"
     place = f", where it was number {row.rank} in the kill order" if row.rank is not None else ""
     return f"{used}, with {request} and {limit}; {whole}{place}"
 
@@ -296,7 +297,7 @@ def _next(incident: Incident) -> Iterator[Block]:
     what = f" {about.kind.lower()}/{about.name}" if about.kind not in {"Namespace", "Cluster"} else ""
     what = escape(what + (f" -n {namespace}" if namespace else ""))
     yield Paragraph("Who dies next, by whom, and how much more memory until then:")
-    yield _grid([one for one in columns(shown_rows) if has_nodes or one.key != "node"], shown_rows)
+    yield _grid([column for column in columns(shown_rows) if has_nodes or column.key != "node"], shown_rows)
     between = rows.index(shown_rows[-1]) + 1 - len(shown_rows)
     among = f", {between} of them between these" if between > 0 else ""
     yield from _more(len(rows) - len(shown_rows), f"{among}: kubectl qos next{what}")
@@ -319,9 +320,9 @@ def _facts(incident: Incident) -> Iterator[str]:
             info = raw.status.node_info
             parts = {"kubelet ": info.kubelet_version, "": info.container_runtime_version}
             parts |= {"kernel ": info.kernel_version, "OS ": info.os_image}
-            known = ", ".join(what + escape(value) for what, value in parts.items() if value)
-            by_text.setdefault(known or "versions unknown", []).append(escape(name))
-        texts = [assumption_sentence(one) for one in assumptions(snapshot.setup(name))]
+            versions = ", ".join(what + escape(value) for what, value in parts.items() if value)
+            by_text.setdefault(versions or "versions unknown", []).append(escape(name))
+        texts = [assumption_sentence(assumption) for assumption in assumptions(snapshot.setup(name))]
         if texts:
             by_text.setdefault(f"not measured, assumed: {', '.join(texts)}", []).append(escape(name))
     yield from (f"{first_few(names)}: {text}" for text, names in by_text.items())

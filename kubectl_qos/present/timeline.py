@@ -44,27 +44,26 @@ Line = tuple[Span, ...]
 _Cell = tuple[Line, ...]
 
 
-def lines(found: Deaths, width: int, *, headers: bool = True, fits: bool = False) -> Iterator[str]:
+def lines(on_nodes: Deaths, width: int, *, headers: bool = True, fits: bool = False) -> Iterator[str]:
     """The picture of one node and a table, or the table alone, which `fits` into the width as well."""
-    if not found.rows:
-        yield nothing(found)
+    rows, state = on_nodes.rows, on_nodes.state
+    if not rows:
+        yield nothing(on_nodes)
         return
-    shown = [column for column in columns(found.rows) if found.state is None or column.key != "node"]
+    shown = [column for column in columns(rows) if state is None or column.key != "node"]
     if fits:
-        shown = fit_columns(found.rows, shown, ("frees", "before"), width)
-    if found.state is not None:
-        used = found.state.used_bytes + (found.state.own_bytes or 0)
-        head = f"{escape(found.rows[0].node)}  {binary(used)}  "
-        deaths = [row.death for row in found.rows]
-        yield from map(text, timeline(deaths, width, head=head))
+        shown = fit_columns(rows, shown, ("frees", "before"), width)
+    if state is not None:
+        head = f"{escape(rows[0].node)}  {binary(state.used_bytes + (state.own_bytes or 0))}  "
+        yield from map(text, timeline([row.death for row in rows], width, head=head))
         yield ""
-    yield from table(found.rows, shown, headers=headers)
+    yield from table(rows, shown, headers=headers)
 
 
 class Focus(NamedTuple):
-    """What stands out: the deaths of the pod `mine`; of a node `in_trouble` the next one is a danger."""
+    """What stands out: the deaths of `pod`; of a node `in_trouble` the next one is a danger."""
 
-    mine: PodKey | None = None
+    pod: PodKey | None = None
     in_trouble: bool = False
 
 
@@ -102,12 +101,12 @@ def timeline(
     for name in _NAMES:
         cells = {place: _cell(deaths[place], looks(deaths[place]), name) for place in candidates}
         for_names.append((_chosen(candidates, cells, room), cells))
-    shown, cells = max(for_names, key=lambda one: len({*of_node} & {*one[0]}))
+    shown, cells = max(for_names, key=lambda choice: len({*of_node} & {*choice[0]}))
     gaps = _gaps(shown)
     wide = [max(map(_length, cells[place])) + _GAP for place in shown]
     spare = (room - sum(wide) - sum(_length(_folded(gap)[0]) for gap in gaps)) // max(len(shown), 1)
     stretch = max(min(spare, 8), 0)
-    beside = (Span(one.ljust(len(heads[0])), "now") for one in chain(heads, repeat("")))
+    beside = (Span(heading.ljust(len(heads[0])), "now") for heading in chain(heads, repeat("")))
     drawn = [[before, *part] for before, part in zip(beside, now, strict=False)]
     for place, gap, cells_wide in zip(shown, gaps, wide, strict=True):
         folded = _folded(gap)
@@ -156,7 +155,7 @@ class _Looks(NamedTuple):
 
 
 def _looks(death: NextDeath, nearest: NextDeath | None, focus: Focus) -> _Looks:
-    name = "mine" if focus.mine == death.key else ""
+    name = "mine" if focus.pod == death.key else ""
     if death is not nearest:
         return _Looks("mark", "far", name)
     return _Looks("danger", "danger", "danger") if focus.in_trouble else _Looks("near", "near", name)
@@ -187,7 +186,7 @@ def _chosen(candidates: Iterable[int], cells: Mapping[int, _Cell], room: int) ->
     chosen: list[int] = []
     for place in candidates:
         wanted = sorted([*chosen, place])
-        needed = sum(max(map(_length, cells[one])) + _GAP for one in wanted) - _GAP
+        needed = sum(max(map(_length, cells[place])) + _GAP for place in wanted) - _GAP
         if needed + sum(_length(_folded(gap)[0]) for gap in _gaps(wanted)) <= room or not chosen:
             chosen = wanted
     return chosen
@@ -217,7 +216,9 @@ def _list(
         yield Span(head.strip().replace("  \n", " "), "now"), Span(f"  {rate(growth)}".rstrip(), "time")
     shown = list(deaths[:most])
     lasts = {death.mechanism for death in shown}
-    missing = [one for one in deaths[most:] if one.killer.picks_among_pods and one.mechanism not in lasts]
+    missing = [
+        death for death in deaths[most:] if death.killer.picks_among_pods and death.mechanism not in lasts
+    ]
     if missing:
         shown = [*shown[: max(most - len(missing), 1)], *missing][:most]
     far = max((len(distance(death)) for death in shown), default=0)

@@ -89,9 +89,9 @@ def ladder_layout(effects: Effects, most: int) -> TextLayout:
         for row, name, step in zip(rows, names, steps, strict=True):
             if row.skipped and row is not rows[0]:
                 yield TextLine(f"  {'⋮':>{rank}}  {count(row.skipped, 'pod')}", "muted")
-            token = ("mine" if row.is_last else "muted") if row.mine else ""
+            token = ("mine" if row.is_last else "muted") if row.is_changed else ""
             yield TextLine.of(
-                (f"{'▸' if row.mine else ' '} {row.rank:>{rank}}  ", token),
+                (f"{'▸' if row.is_changed else ' '} {row.rank:>{rank}}  ", token),
                 (f"{CLASSES[row.qos].letter} ", token or CLASSES[row.qos].token),
                 (f"{shortened(name, room):<{room}}  {_score(row):>{score}}", token),
                 (f"  {step or _used(row).rjust(used)}", token or "muted"),

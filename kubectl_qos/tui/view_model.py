@@ -108,11 +108,9 @@ class Trends:
 
     def total(self, keys: Iterable[PodKey]) -> Sequence[int]:
         """What pods used together, in KiB, the newest last."""
-        known = [samples for key in keys if (samples := self.of(key))]
-        most = max(map(len, known), default=0)
-        return [
-            sum([samples[max(len(samples) - back, 0)] for samples in known]) for back in range(most, 0, -1)
-        ]
+        by_pod = list(filter(None, map(self.of, keys)))
+        most = max(map(len, by_pod), default=0)
+        return [sum([kib[max(len(kib) - back, 0)] for kib in by_pod]) for back in range(most, 0, -1)]
 
     def rates(self) -> Callable[[Iterable[PodKey]], Mapping[ContainerKey, float]]:
         """Return what says by how many bytes a second the containers of pods grow until the last sample.
@@ -150,7 +148,7 @@ def _is_level(samples: Sequence[int]) -> bool:
 
 def _amounts(usage: PodUsage) -> array[int]:
     """When it was sampled, in seconds, and what each container used, in KiB."""
-    amounts = (one if isinstance(one, int) else one.working_set_bytes for one in usage.amounts)
+    amounts = (amount if isinstance(amount, int) else amount.working_set_bytes for amount in usage.amounts)
     return array("Q", [_seconds(usage.timestamp), *(max(amount, 0) // _KIB for amount in amounts)])
 
 
@@ -241,20 +239,20 @@ class ViewModel:
     def deaths(self, node: str) -> NodeDeaths | None:
         """What waits on a node, None where nothing can be said; computed when it is first asked for."""
         inputs = self.by_node[node].inputs if node in self.by_node else ()
-        known = self.cached_deaths.get(node)
-        if known is None or len(known[0]) != len(inputs) or not all(map(is_, known[0], inputs)):
+        cached = self.cached_deaths.get(node)
+        if cached is None or len(cached[0]) != len(inputs) or not all(map(is_, cached[0], inputs)):
             try:
-                found = deaths_on_node(self.snapshot, node) if node else None
+                deaths = deaths_on_node(self.snapshot, node) if node else None
             except InputError:
-                found = None
-            known = self.cached_deaths[node] = inputs, found
-        return known[1]
+                deaths = None
+            cached = self.cached_deaths[node] = inputs, deaths
+        return cached[1]
 
     def known_deaths(self, node: str) -> NodeDeaths | None:
         """The same, but only what has been computed for this node as it is now."""
-        known = self.cached_deaths.get(node)
+        cached = self.cached_deaths.get(node)
         inputs = self.by_node[node].inputs if node in self.by_node else ()
-        return known[1] if known is not None and all(map(is_, known[0], inputs)) else None
+        return cached[1] if cached is not None and all(map(is_, cached[0], inputs)) else None
 
     def know_deaths(self) -> None:
         """Compute those of nodes that have changed, of all where they are few; for a thread."""
@@ -266,30 +264,31 @@ class ViewModel:
         """The next death of all, and its node; None without usage, and where the nodes are many."""
         is_known = self.snapshot.usage and len(self.by_node) <= FEW_NODES
         nodes = sorted(self.by_node) if is_known else ()
-        each = ((node, self.known_deaths(node)) for node in nodes)
-        first = [(node, found.deaths[0]) for node, found in each if found is not None and found.deaths]
-        return min(first, key=lambda one: one[1].urgency, default=None)
+        first = list[tuple[str, NextDeath]]()
+        for node in nodes:
+            node_deaths = self.known_deaths(node)
+            if node_deaths is not None and node_deaths.deaths:
+                first.append((node, node_deaths.deaths[0]))
+        return min(first, key=lambda on_node: on_node[1].urgency, default=None)
 
     def is_under_pressure(self, node: str) -> bool:
         """Whether the kubelet's order decides now: the node says so, or a hard threshold is crossed."""
         if node in self.by_node and "memory" in self.by_node[node].group.troubles:
             return True
-        found = self.known_deaths(node)
-        return found is not None and any(
+        node_deaths = self.known_deaths(node)
+        return node_deaths is not None and any(
             death.distance_bytes <= 0 and death.grace_seconds is None
-            for death in found.deaths
+            for death in node_deaths.deaths
             if death.killer.evicts
         )
 
     def times(self, node: str) -> Mapping[PodKey, float]:
         """In how many seconds pods die at the growth of today, of those whose time is known."""
-        known = self.cached_times.get(node)
-        found = self.known_deaths(node)
-        if known is None and found is not None:
-            times = [(death.seconds, death.key) for death in found.deaths if death.seconds is not None]
-            known = {key: time for time, key in sorted(times, reverse=True)}
-            self.cached_times[node] = known
-        return known or {}
+        node_deaths = self.known_deaths(node)
+        if node not in self.cached_times and node_deaths is not None:
+            times = [(death.seconds, death.key) for death in node_deaths.deaths if death.seconds is not None]
+            self.cached_times[node] = {key: time for time, key in sorted(times, reverse=True)}
+        return self.cached_times.get(node, {})
 
     def is_in_trouble(self, node: str) -> bool:
         """Whether a node's memory is nearly full, or the node says so."""

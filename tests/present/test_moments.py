@@ -45,7 +45,7 @@ def test_the_ladder_is_the_kill_order_around_both_ranks(requests: str, most: int
     found = effects(requests=requests)
     rungs = ladder(found, most)
     assert len(rungs) == min(most, found.ranked + (found.rank_before != found.rank_after))
-    last = [rung for rung in rungs if rung.mine and rung.is_last]
+    last = [rung for rung in rungs if rung.is_changed and rung.is_last]
     assert [rung.rank for rung in last] == [found.rank_after] or most == 1
     others = [rung.rank for rung in rungs if rung.is_last]
     assert others == sorted(others)
@@ -53,7 +53,7 @@ def test_the_ladder_is_the_kill_order_around_both_ranks(requests: str, most: int
         order = [row.pod for row in found.ranking_after.pods if row.rank is not None]
         assert [rung.pod for rung in rungs if rung.is_last] == order
         before = [row.pod.name for row in found.ranking_before.pods if row.rank is not None]
-        today = [rung.pod.name for rung in rungs if not (rung.mine and rung.is_last and rung.when)]
+        today = [rung.pod.name for rung in rungs if not (rung.is_changed and rung.is_last and rung.when)]
         assert today == before, "without the later rung it is the order of today"
     elif most > 1:
         assert sum(rung.skipped for rung in rungs) + len(rungs) <= found.ranked + 1

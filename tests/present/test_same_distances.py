@@ -60,11 +60,11 @@ def test_a_fix_names_the_next_death_that_its_preview_names() -> None:
         found = deaths_at_moments(fix.effects, snapshot.own_bytes(fix.pod.node_name))
         first = fix.sooner or fix.after
         assert first is not None
-        assert places(found[-1].mine)[0] == places((first,))[0]
+        assert places(found[-1].of_pod)[0] == places((first,))[0]
         section = deaths_section(fix.effects, snapshot.own_bytes(fix.pod.node_name))
         assert section is not None
         assert f"{distance(first)} {killed_by(first)}" in section.answer
-        assert fix.after is None or fix.after in found[-1].mine
+        assert fix.after is None or fix.after in found[-1].of_pod
         for one in filter(None, (fix.after, fix.sooner)):
             assert distance(one) in fix_effect(fix)
             assert any(distance(one) in line.text for line in section.lines)

@@ -207,7 +207,7 @@ class NodeList(ListDefinition[NodeRow]):
     )
     squeezed: Mapping[str, int] = MappingProxyType({"node": 20, "next_death": 26})
 
-    only_known = frozenset(one.key for one in PSI_COLUMNS)
+    only_known = frozenset(psi.key for psi in PSI_COLUMNS)
     most_height = 4
 
     def __init__(self, trends: Trends, newest: Callable[[], ViewModel | None] = lambda: None) -> None:
@@ -226,8 +226,8 @@ class NodeList(ListDefinition[NodeRow]):
         ends = accumulate((cells + GAP for cells in layout.widths), initial=GUTTER)
         starts = dict(zip(layout.by_key, ends, strict=False))
         column, keys = starts.get("next_death", width), view_model.pod_keys(row.name)
-        found = view_model.deaths(row.name)
-        deaths = foremost(found.deaths, self.most_height - 1) if found is not None else []
+        node_deaths = view_model.deaths(row.name)
+        deaths = foremost(node_deaths.deaths, self.most_height - 1) if node_deaths is not None else []
         is_narrow = width - column < _MIN_DEATH
         spans: Spans = ()
         if number == 1 + is_narrow and "memory" in starts:
@@ -268,8 +268,8 @@ class NodeList(ListDefinition[NodeRow]):
             return layout
         room = max(available - layout.line_width - GAP, 0)
         shown, widths = list(layout.columns), list(layout.widths)
-        for index, one in enumerate(shown):
-            if one.key == "memory":
+        for index, node_column in enumerate(layout.columns):
+            if node_column.key == "memory":
                 widths[index] = max(widths[index], min(widths[index] + room, _MAX_BAR))
                 shown[index] = _bar_column(widths[index])
         return Layout(shown, widths)

@@ -290,9 +290,9 @@ class NodePanel(Vertical):
         elif self._shown is None or self._shown[0] is not view_model or self._shown[1] != node:
             self._shown = view_model, node
             self.query_one(MemoryLine).show(build_node_row(view_model.snapshot, node))
-            found = view_model.deaths(node)
-            growth = found.state.growth if found is not None else NO_GROWTH
-            deaths = found.deaths if found is not None else ()
+            node_deaths = view_model.deaths(node)
+            growth = node_deaths.state.growth if node_deaths is not None else NO_GROWTH
+            deaths = node_deaths.deaths if node_deaths is not None else ()
             in_trouble = view_model.is_in_trouble(node)
             self.query_one(Timeline).show(deaths, growth=growth, in_trouble=in_trouble)
 
@@ -302,12 +302,12 @@ class NodePanel(Vertical):
         """What would help the node, as it was known last; found in a thread when that has changed."""
         view_model, node = self._shown or (None, "")
         deaths = view_model.deaths(node) if view_model is not None else None
-        known = self._suggested.get(node) if deaths is not None else None
+        of_deaths, suggestion = (None, "") if deaths is None else self._suggested.get(node, (None, ""))
         line = self.query_one("#fix", TextView)
-        line.display = known is not None and bool(known[1])
-        words = f"{fix_key} fix  {known[1]}" if known is not None else ""
+        line.display = bool(suggestion)
+        words = f"{fix_key} fix  {suggestion}"
         line.show(lambda width: first_lines(words, width, 2 if self.screen.has_class("-roomy") else 1))
-        if view_model is None or deaths is None or self._is_suggesting or (known and known[0] is deaths):
+        if view_model is None or deaths is None or self._is_suggesting or of_deaths is deaths:
             return
         self._is_suggesting = True
         snapshot, suggested = view_model.snapshot, self._suggested
@@ -317,9 +317,9 @@ class NodePanel(Vertical):
 
             return suggested_line(snapshot, node)
 
-        def take(found: str | QosError) -> None:
+        def take(line: str | QosError) -> None:
             self._is_suggesting = False
-            suggested[node] = deaths, "" if isinstance(found, QosError) else found
+            suggested[node] = deaths, "" if isinstance(line, QosError) else line
             self._show_suggestion(fix_key)
 
         # The search and the paint would wait for each other.

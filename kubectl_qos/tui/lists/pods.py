@@ -70,7 +70,7 @@ BARS_FROM: Final = 80
 _FIRST: Final = ("rank", "namespace", "pod", "node")
 _OTHERS: Final = tuple(key for key in WIDE_KEYS if key not in {*_FIRST, "dies", "frees", "eviction", "risk"})
 _AFTER_MEMORY: Final = _OTHERS.index("memory") + 1
-_PSI: Final = tuple(one.key for one in PSI_COLUMNS)
+_PSI: Final = tuple(psi.key for psi in PSI_COLUMNS)
 _DEATH: Final = (*_PSI, "frees", "eta", "dies")
 _ORDER: Final = (
     *(*_FIRST, *_OTHERS[:_AFTER_MEMORY], "trend", "peak", "p99", "growth"),
@@ -153,7 +153,7 @@ class _RankedList(ListDefinition[PodRow]):
         """Not those that say the same in every row, or that only a store of metrics knows."""
         view_model = self._newest()
         has_history = view_model is not None and view_model.snapshot.history.containers
-        of_store = [one.key for one in HISTORY_COLUMNS if self.columns.get(one.key) is one]
+        of_store = [column.key for column in HISTORY_COLUMNS if self.columns.get(column.key) is column]
         same: dict[str, Any] = dict.fromkeys(of_store, None if has_history else "unknown") | {
             "node": view.node,
             "namespace": view.namespace or view.workload or view.pod,
@@ -208,9 +208,9 @@ class _RankedList(ListDefinition[PodRow]):
         in_trouble = view.group.in_trouble
         spans = [("── ", "faint"), (group_name(row.node, "node"), "error" if in_trouble else "accent")]
         spans.append((f"{percent} ", "error" if in_trouble else "muted"))
-        found = view_model.known_deaths(row.node)
-        if found is not None and found.deaths:
-            death = found.deaths[0]
+        node_deaths = view_model.known_deaths(row.node)
+        if node_deaths is not None and node_deaths.deaths:
+            death = node_deaths.deaths[0]
             spans.append((f"─ next {distance(death)} ", "muted"))
             spans.append((f"{victim(death)} ", "victim" if in_trouble else ""))
             spans.append((f"{killed_by(death)} ", "muted"))
@@ -223,8 +223,8 @@ class _RankedList(ListDefinition[PodRow]):
         if is_at_risk(row):
             return True
         view_model = self._newest()
-        found = view_model.known_deaths(row.node) if view_model is not None else None
-        deaths = found.deaths if found is not None else ()
+        node_deaths = view_model.known_deaths(row.node) if view_model is not None else None
+        deaths = node_deaths.deaths if node_deaths is not None else ()
         named = [*deaths[:1], *(death for death in deaths if death.killer.picks_among_pods)]
         return any(death.key == row.key[:2] for death in named)
 
@@ -243,8 +243,8 @@ def pod_token(row: PodRow, key: str, view_model: ViewModel | None = None) -> Tok
             return ""
         if key == "rank":
             return "warning" if row.is_next_victim else ""
-        found = view_model.deaths(row.node)
-        first = found.deaths[0] if found is not None and found.deaths else None
+        node_deaths = view_model.deaths(row.node)
+        first = node_deaths.deaths[0] if node_deaths is not None and node_deaths.deaths else None
         is_next = first is not None and first.key == row.key[:2] and row.container in {"", first.container}
         return "victim" if is_next else ""
     if key == "qos":
@@ -292,8 +292,8 @@ class PodList(_RankedList):
             return ListRows(view_model.in_order, notes, starts=view_model.starts)
         else:
             nodes = [group.key for group in view_model.nodes if group.key in view_model.rows.nodes]
-            each = (_in_order(replace(view, node=node).pod_rows(view_model), view) for node in nodes)
-            rows = tuple(chain.from_iterable(each))
+            by_node = (_in_order(replace(view, node=node).pod_rows(view_model), view) for node in nodes)
+            rows = tuple(chain.from_iterable(by_node))
         return ListRows(rows, notes)
 
     def panel(self, row: PodRow, view_model: ViewModel) -> TextLayout:
@@ -303,9 +303,10 @@ class PodList(_RankedList):
         setup = view_model.rows.nodes[row.node].setup
         prediction = predict_running(row.pod, setup)
         answer, *others = why_lines(prediction, row, view_model.rows)
-        found = view_model.known_deaths(row.node)
-        deaths = [death for death in found.deaths if death.key == row.key[:2]] if found is not None else []
-        is_next = bool(deaths) and found is not None and deaths[0] is found.deaths[0]
+        node_deaths = view_model.known_deaths(row.node)
+        on_node = node_deaths.deaths if node_deaths is not None else ()
+        deaths = [death for death in on_node if death.key == row.key[:2]]
+        is_next = bool(deaths) and deaths[0] is on_node[0]
         token = "wrong" if is_next and view_model.is_in_trouble(row.node) else "answer"
         dies = ", ".join(f"{distance(death)} ({killed_by(death)})" for death in deaths)
         named = [(f"dies at {dies}", "changed" if is_next else "")] if deaths else []

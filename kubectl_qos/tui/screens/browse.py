@@ -83,10 +83,10 @@ _FOLDED: Final = frozenset({"cgroup", "Assumed"})
 
 def explained(row: PodRow, view_model: ViewModel) -> TextLayout:
     """The explanation of a pod for a column beside the list."""
-    pod, known = view_model.pod_of(row), view_model.rows.sampled
-    sections = explain_pod(pod, view_model.snapshot, view_model.taken, known).sections
+    pod, sampled = view_model.pod_of(row), view_model.rows.sampled
+    sections = explain_pod(pod, view_model.snapshot, view_model.taken, sampled).sections
     shown = [section for section in sections if section.title not in _FOLDED]
-    titles = (paragraphs(("", ""), (f"{one.title}: {one.answer}", "title")) for one in shown)
+    titles = (paragraphs(("", ""), (f"{section.title}: {section.answer}", "title")) for section in shown)
     return stacked(*chain.from_iterable(zip(titles, map(section_layout, shown), strict=True)))
 
 

@@ -66,12 +66,12 @@ def suggestion(snapshot: Snapshot, node: str) -> Fixes:
 
 def suggested_line(snapshot: Snapshot, node: str) -> str:
     """The suggestion for a node in words, or why there is none; empty without deaths. Raises InputError."""
-    found = suggestion(snapshot, node)
-    if not found.fixes:
-        nearest = min(found.unfixed, key=attrgetter("death.urgency"), default=None)
+    fixes = suggestion(snapshot, node)
+    if not fixes.fixes:
+        nearest = min(fixes.unfixed, key=attrgetter("death.urgency"), default=None)
         unknown = unmeasured_notes(snapshot, {node: state_of_node(snapshot, node)})
         return f"none: {unfixed_sentence(nearest)}" if nearest is not None else "".join(unknown)
-    return "; but sooner: ".join([*map(fix_sentence, found.fixes[:1]), *nearer(found)])
+    return "; but sooner: ".join([*map(fix_sentence, fixes.fixes[:1]), *nearer(fixes)])
 
 
 def find_fixes(
@@ -84,13 +84,13 @@ def find_fixes(
     snapshot = source.with_autoscalers(snapshot, keys[0][0] if keys else None)
     if not keys:
         return fixes_on_nodes(snapshot, [node], Scope())
-    found = fixes_for_pods(snapshot, keys, workload)
+    fixes = fixes_for_pods(snapshot, keys, workload)
     of_node = suggestion(snapshot, node) if node else Fixes()
     if not of_node.fixes:
-        return found
+        return fixes
     first = of_node.fixes[0]
-    others = [fix for fix in found.fixes if _key(fix) != _key(first)]
-    return replace(found, fixes=(first, *others), unfixed=(*found.unfixed, *of_node.unfixed))
+    others = [fix for fix in fixes.fixes if _key(fix) != _key(first)]
+    return replace(fixes, fixes=(first, *others), unfixed=(*fixes.unfixed, *of_node.unfixed))
 
 
 class FixDialog(Dialog[Fix | None], group=BindingGroup.SELECT):
@@ -114,22 +114,22 @@ class FixDialog(Dialog[Fix | None], group=BindingGroup.SELECT):
         self.query_one(".dialog-table").styles.max_width = "100%"
         run_in_background(self, self._find, self._show)
 
-    def _show(self, found: FixList | QosError) -> None:
-        if isinstance(found, QosError):
-            self.query_one(Label).update(str(found))
+    def _show(self, fix_list: FixList | QosError) -> None:
+        if isinstance(fix_list, QosError):
+            self.query_one(Label).update(str(fix_list))
             return
-        fixes, self._nearer = found.fixes, nearer(found)
+        fixes, self._nearer = fix_list.fixes, nearer(fix_list)
         table = self.query_one(LineTable)
         longest = max((len(fix_effect(fix)) for fix in fixes), default=0)
         table.most_height, table.further = _LINES, partial(_effect, longest)
-        nothing = f"{nothing_sentence(found).capitalize()}."
+        nothing = f"{nothing_sentence(fix_list).capitalize()}."
         table.load(fixes, partial(_fitting, fixes), datetime.now(UTC), empty=nothing)
-        mine = next((fix for fix in fixes if pod_key(fix.pod) in self._keys), None)
-        if mine is not None:  # the first may be of another pod, whose death is the node's nearest
-            table.move_to(_key(mine))
+        own = next((fix for fix in fixes if pod_key(fix.pod) in self._keys), None)
+        if own is not None:  # the first may be of another pod, whose death is the node's nearest
+            table.move_to(_key(own))
         table.styles.height = _LINES * max(len(fixes), 1) + HEADER
         if not fixes:
-            self.query_one(Label).update("\n".join(unfixed_lines(found)))
+            self.query_one(Label).update("\n".join(unfixed_lines(fix_list)))
 
     @on(LineTable.Highlighted)
     def _describe(self, event: LineTable.Highlighted) -> None:
