@@ -385,6 +385,13 @@ def cell_table(
     return _Cells(aligns, headers if shown else None).lines(cells)
 
 
+def fitted_cells(
+    cells: Sequence[Sequence[str]], headers: Sequence[str], width: int | None, below: Collection[str]
+) -> Iterator[str]:
+    """A table of ready cells that fits into a terminal, if need be with `below` under each row."""
+    return fitted_table(cells, text_columns(dict.fromkeys(headers, Align.LEFT)), width, below, ())
+
+
 def aligned(cells: Sequence[Sequence[str]]) -> list[str]:
     """Labels and texts in columns, without headers and closer together."""
     return list(_Cells([Align.LEFT] * len(cells[0]), None, "  ").lines(cells)) if cells else []

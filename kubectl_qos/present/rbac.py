@@ -5,18 +5,18 @@ from typing import Final
 
 from kubectl_qos.k8s.rbac import TIERS, AccessLevel, AccessReview, Permission, PermissionScope, Tier
 from kubectl_qos.present.format import NONE, UNKNOWN, escape
-from kubectl_qos.present.output import cell_table
+from kubectl_qos.present.output import cell_table, fitted_cells
 
 _WORDS: Final = {True: "yes", False: "no", None: UNKNOWN}
 
 Reviews = Mapping[Permission, AccessReview]
 
 
-def tier_lines(reviews: Reviews) -> Iterator[str]:
-    """One row a tier, narrow enough for 80 columns where every answer is known."""
+def tier_lines(reviews: Reviews, width: int | None = None) -> Iterator[str]:
+    """One row a tier, that fits into a terminal."""
     words = {level: level.value for level in AccessLevel} | {AccessLevel.UNKNOWN: UNKNOWN}
     cells = [(tier.name, words[tier.level(reviews)], gives(tier), _missing(tier, reviews)) for tier in TIERS]
-    return cell_table(cells, ("TIER", "ALLOWED", "GIVES", "MISSING"))
+    return fitted_cells(cells, ("TIER", "ALLOWED", "GIVES", "MISSING"), width, ("GIVES", "MISSING"))
 
 
 def permission_lines(reviews: Reviews, namespace: str | None) -> Iterator[str]:

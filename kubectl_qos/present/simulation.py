@@ -9,7 +9,7 @@ from kubectl_qos.k8s.defaulting import SYSTEM_PRIORITIES
 from kubectl_qos.k8s.kubelet import Origin
 from kubectl_qos.present.format import binary, count, escape, full_name, in_mi, mebibytes
 from kubectl_qos.present.killers import WORDS, step_name
-from kubectl_qos.present.output import BYTES, NUMBER, Align, Column, cell_table, column, table
+from kubectl_qos.present.output import BYTES, NUMBER, Align, Column, cell_table, column, fitted_table
 from kubectl_qos.present.reasons import killer_notes
 from kubectl_qos.qos.restart import Restart
 from kubectl_qos.qos.simulation.engine import MechanismDistance, Simulation, SimulationStep
@@ -26,13 +26,15 @@ NO_USAGE: Final = "without memory usage nothing can be freed and nothing grows"
 BUDGETS_NOT_READ: Final = "PodDisruptionBudgets are only taken from manifests (-f FILE.yaml)"
 
 
-def simulation_lines(node_state: NodeState, simulation: Simulation) -> Iterator[str]:
-    """The node, what happens there, and the outcome."""
+def simulation_lines(
+    node_state: NodeState, simulation: Simulation, width: int | None = None
+) -> Iterator[str]:
+    """The node, what happens there, and the outcome, with tables that fit into a terminal."""
     yield simulation_subject(node_state)
     for rows, columns in ((victim_rows(simulation), STEP_COLUMNS), (reach_rows(simulation), REACH_COLUMNS)):
         if rows:
             yield ""
-            yield from table(rows, columns)
+            yield from fitted_table(rows, columns, width, ("note",), ("qos", "free_after", "score"))
     yield ""
     yield simulation_summary(simulation)
 

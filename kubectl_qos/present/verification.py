@@ -6,14 +6,14 @@ from typing import Any, Final
 from kubectl_qos.analysis.drift import DriftCause, DriftReason
 from kubectl_qos.analysis.verification import CheckedValue, Verified
 from kubectl_qos.present.format import NONE, UNKNOWN, binary, count, escape, first_few
-from kubectl_qos.present.output import cell_table
+from kubectl_qos.present.output import fitted_cells
 from kubectl_qos.present.reasons import assumption_sentence
 from kubectl_qos.qos.cgroup.tree import CgroupLevel
 from kubectl_qos.qos.prediction import Assumption
 from kubectl_qos.qos.reason import Confidence
 
 
-def check_lines(verified: Sequence[Verified], *, everything: bool) -> Iterator[str]:
+def check_lines(verified: Sequence[Verified], *, everything: bool, width: int | None = None) -> Iterator[str]:
     """A row for each value that drifted, or for every value; with the pod where there are several."""
     many = sum(result.pod is not None for result in verified) > 1
     cells = [
@@ -23,7 +23,7 @@ def check_lines(verified: Sequence[Verified], *, everything: bool) -> Iterator[s
         if check.drift or everything
     ]
     headers = (*(("POD",) if many else ()), "LEVEL", "FILE", "COMPUTED", "MEASURED", "DRIFT", "CAUSE")
-    return cell_table(cells, headers) if cells else iter(())
+    return fitted_cells(cells, headers, width, ("DRIFT", "CAUSE")) if cells else iter(())
 
 
 def summary(verified: Sequence[Verified]) -> str:

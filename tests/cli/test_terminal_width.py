@@ -4,6 +4,8 @@ import pytest
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.main import run
+from kubectl_qos.k8s.rbac import PERMISSIONS, AccessReview
+from kubectl_qos.present.rbac import tier_lines
 
 TABLES = [
     "top -A",
@@ -15,6 +17,8 @@ TABLES = [
     "fix",
     "fix --priorities",
     "kills -A",
+    "simulate node/worker-2 --free 4Gi",
+    "simulate node/worker-2 --until-oom --eviction",
 ]
 
 
@@ -28,7 +32,17 @@ def printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 def test_a_table_is_as_wide_as_the_terminal_at_most(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], line: str
 ) -> None:
-    assert max(map(len, printed(monkeypatch, capsys, line))) <= 80
+    lines = printed(monkeypatch, capsys, line)
+    prose = lines[-1:] if line.startswith("simulate") else []
+    assert max(len(text) for text in lines if text not in prose) <= 80
+
+
+def test_permissions_fit_with_what_is_missing_below_them() -> None:
+    reviews = {permission: AccessReview(None, "no answer") for permission in PERMISSIONS}
+    lines = [*tier_lines(reviews, 60)]
+    assert max(map(len, lines)) <= 60
+    assert lines[0].split() == ["TIER", "ALLOWED"]
+    assert any(line.startswith("    ") for line in lines)
 
 
 @pytest.mark.parametrize("line", ["top -A", "fix", "kills -A"])

@@ -46,7 +46,7 @@ def run(options: Options) -> int:
     namespace = None if source.all_namespaces else source.namespace or connection.namespace
     reviews = review_access(connection, PERMISSIONS, namespace)
     if options.output is None:
-        output.print_lines(tier_lines(reviews))
+        output.print_lines(tier_lines(reviews, output.terminal_width()))
     elif options.output == "wide":
         output.print_lines(permission_lines(reviews, namespace))
     else:

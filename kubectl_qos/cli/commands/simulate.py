@@ -269,7 +269,7 @@ def _print(now: _Outcome, then: _Outcome | None, format_: str | None, at: str) -
             at=at,
         )
     elif then is None:
-        output.print_lines(present.simulation_lines(*now))
+        output.print_lines(present.simulation_lines(*now, width=output.terminal_width()))
     else:
         lines = list(present.what_if_lines(now.simulation, then.simulation))
         output.print_lines([present.simulation_subject(now.state), *(["", *lines] if lines else []), ""])

@@ -104,7 +104,7 @@ def _list(entries: Sequence[Entry], options: Options) -> None:
 
     from kubectl_qos.edit.history import undos
     from kubectl_qos.present.apply import entry_change, entry_object, entry_state
-    from kubectl_qos.present.output import cell_table
+    from kubectl_qos.present.output import fitted_cells
 
     context = options.source.connection.context
     undone = undos(entries)
@@ -129,7 +129,7 @@ def _list(entries: Sequence[Entry], options: Options) -> None:
         )
         for entry in shown
     ]
-    output.print_lines(cell_table(rows, _TITLES))
+    output.print_lines(fitted_cells(rows, _TITLES, output.terminal_width(), ("CHANGE", "STATE")))
 
 
 def _find_entry(entries: Sequence[Entry], id_: str | None, context: str) -> Entry:

@@ -206,7 +206,8 @@ def _print(pods: VerifiedPods, verified: Sequence[Verified], format_: str | None
 
         output.print_document(verification_values(verified, notes), str(format_))
     else:
-        output.print_lines(check_lines(verified, everything=format_ == "wide"))
+        width = output.terminal_width() if format_ is None else None
+        output.print_lines(check_lines(verified, everything=format_ == "wide", width=width))
         output.notes(notes)
 
 
