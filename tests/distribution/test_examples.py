@@ -96,9 +96,7 @@ class Stage:
         if options.command == "host" and options.from_dump:
             return [*words, "-f", "dump.json"]
         if options.command == "host":
-            given = [word for word in words if word not in {"/host/proc", "/host/sys/fs/cgroup"}]
-            given = [word for word in given if word not in {"--proc-root", "--cgroup-root"}]
-            return [*given, "--proc-root", str(self.node.proc), "--cgroup-root", str(self.node.cgroup)]
+            return [*words, "--proc-root", str(self.node.proc), "--cgroup-root", str(self.node.cgroup)]
         source = parse_options(SourceOptions, options)
         reads_files = not source.is_cluster or getattr(options, "paths", None)
         return words if reads_files else [*words, "--demo"]

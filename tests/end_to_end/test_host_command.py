@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from kubectl_qos.cli.commands import host
 from tests.cluster.cluster_objects import pod
 from tests.cluster.object_server import ObjectServer
 from tests.end_to_end.command import TIMEOUT_SECONDS, Done, Run, command, environment
@@ -149,3 +150,12 @@ def test_what_changes_follows(run: Run, node: FakeNode) -> None:
     assert rest == ""
     assert process.returncode == 130
     assert said.count("RANK is for the node running out") == 1
+
+
+def test_the_node_is_found_where_a_debug_pod_has_it(tmp_path: Path) -> None:
+    (tmp_path / "proc").mkdir()
+    here = (Path("/proc"), Path("/sys/fs/cgroup"))
+    assert host.roots(None, None, mounted=str(tmp_path)) == here, "an empty folder is no node"
+    (tmp_path / "proc" / "meminfo").touch()
+    assert host.roots(None, None, mounted=str(tmp_path)) == (tmp_path / "proc", tmp_path / "sys/fs/cgroup")
+    assert host.roots("/p", None, mounted=str(tmp_path)) == (Path("/p"), tmp_path / "sys/fs/cgroup")

@@ -30,7 +30,6 @@ EXAMPLES: Final = """\
 examples:
   kubectl qos host                                # on a node, as root
   kubectl qos host -w                             # and again and again
-  kubectl qos host --proc-root /host/proc --cgroup-root /host/sys/fs/cgroup  # in a debug pod
   kubectl qos host -o json > node.json            # what it reads, to be looked at elsewhere:
   kubectl qos host --from-dump node.json --names  # on a laptop, with the names of pods
 """
@@ -59,8 +58,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the names of pods and containers, from a cluster (with --node only of that node) or from the"
         " files of -f",
     )
-    parser.add_argument("--proc-root", metavar="DIR", help="where the node's /proc is, as /host/proc")
-    parser.add_argument("--cgroup-root", metavar="DIR", help="where its /sys/fs/cgroup is")
+    parser.add_argument(
+        "--proc-root",
+        metavar="DIR",
+        help="where the node's /proc is (default: below /host in a debug pod)",
+    )
+    parser.add_argument("--cgroup-root", metavar="DIR", help="where its /sys/fs/cgroup is; the same default")
     parser.add_argument(
         "--from-dump", metavar="FILE|-", help="read what -o json has written, instead of a node"
     )
@@ -177,13 +180,14 @@ def pod_names_by_uid(pods: Iterable[Pod]) -> dict[str, PodNames]:
     }
 
 
-def roots(proc: str | None, cgroup: str | None) -> tuple[Path, Path]:
-    """Where /proc and /sys/fs/cgroup of a node are."""
+def roots(proc: str | None, cgroup: str | None, mounted: str = "/host") -> tuple[Path, Path]:
+    """Where /proc and /sys/fs/cgroup of a node are: `mounted` if it has them, as in a debug pod."""
     from pathlib import Path
 
     from kubectl_qos.host.procfs import CGROUP, PROC
 
-    return Path(proc) if proc is not None else PROC, Path(cgroup) if cgroup is not None else CGROUP
+    node = Path(mounted) if Path(mounted, "proc", "meminfo").is_file() else Path("/")
+    return Path(proc or node / PROC.relative_to("/")), Path(cgroup or node / CGROUP.relative_to("/"))
 
 
 def read_dump(path: str) -> HostView:
