@@ -15,6 +15,7 @@ from kubectl_qos.cli import output
 from kubectl_qos.cli.resources import reference
 from kubectl_qos.cli.sources import ResolvedSource, SourceNeeds, resolve_source
 from kubectl_qos.cluster.driver import Driver
+from kubectl_qos.cluster.source import writer_of
 from kubectl_qos.config.history_file import HistoryFile, history_path
 from kubectl_qos.edit.apply import Apply, ConflictError, DryRunResult, Phase, Step
 from kubectl_qos.edit.findings import Severity
@@ -108,7 +109,7 @@ class ApplyShell(Driver):
     ) -> None:
         self._lasts = resolved.lasts
         history = HistoryFile(history_path()) if self._lasts else HistoryFile(None, problem="")
-        writer = None if options.dry_run == "client" else resolved.source.writer()
+        writer = None if options.dry_run == "client" else writer_of(resolved.source)
         super().__init__(resolved.source, writer, history)
         self.options = options
         self._resolved = resolved

@@ -218,14 +218,14 @@ def print_preview(
         _print_patch(effects, pod, resolved, options)
         output.notes(marked_lines(goal) if not options.writes else ())
     elif options.output == "manifest":
-        output.print_yaml(build_manifest(resolved.source.raw(pod), pod, effects.edits))
+        output.print_yaml(build_manifest(resolved.objects.raw(pod), pod, effects.edits))
     elif options.output is not None:
         values = _preview_values(change, resolved, request, snapshot, replicas)
         output.print_document(values, options.output)
     else:
         sections = [change_section(pod, effects.edits, with_flags=request.has_goal), *goal]
         if effects.edits and replicas:
-            plan = rollout_plan(resolved.source.raw(pod))
+            plan = rollout_plan(resolved.objects.raw(pod))
             sections += [replicas_section(replicas), *filter(None, [rollout_section(replicas, plan)])]
             sections += preview_sections(effects, replicas[0].first)
         elif effects.edits:
@@ -268,7 +268,7 @@ def _preview_values(
     notes = [*preview_notes(effects, snapshot, replicas)]
     if effects.edits:
         try:
-            related = resolved.source.related(pod)
+            related = resolved.objects.related(pod)
         except QosError as error:
             notes.append(str(error))
         else:
@@ -280,7 +280,7 @@ def _preview_values(
         change,
         goal=request.kill_rank,
         patch=build_patch(pod, effects.edits) if effects.edits else None,
-        manifest=build_manifest(resolved.source.raw(pod), pod, effects.edits),
+        manifest=build_manifest(resolved.objects.raw(pod), pod, effects.edits),
         notes=notes,
         replicas=replicas,
     )
@@ -314,7 +314,7 @@ def refusals_in_files(effects: Preview, resolved: ResolvedSource, snapshot: Snap
     if (resolved.source.is_live and resolved.lasts) or not effects.edits:
         return []
     pod = effects.before.pod
-    findings = find_findings(effects, resolved.source.related(pod), effects.strategy_kind, None)
+    findings = find_findings(effects, resolved.objects.related(pod), effects.strategy_kind, None)
     refusals = (finding for finding in findings if finding.severity is Severity.REFUSAL)
     lines = [finding_line(finding) for finding in refusals if not finding.in_preview]
     return [*lines, *_beyond_every_node(effects, snapshot)]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from kubectl_qos.cli.options import SourceOptions
     from kubectl_qos.cluster.files import FileSource
-    from kubectl_qos.cluster.source import PastSource, Source
+    from kubectl_qos.cluster.source import Bundled, PastSource, Source, StoredObjects
     from kubectl_qos.cluster.usage import UsageReader
     from kubectl_qos.config.settings import Settings
     from kubectl_qos.k8s.node_overrides import NodeOverride
@@ -51,6 +51,20 @@ class ResolvedSource(NamedTuple):
     def named(self, *names: str) -> Scope:
         """The scope with some names."""
         return replace(self.scope, names=frozenset(names))
+
+    @property
+    def objects(self) -> StoredObjects:
+        """What has the objects of the source. Raises QosError where it has none."""
+        from kubectl_qos.cluster.source import objects_of
+
+        return objects_of(self.source)
+
+    @property
+    def bundled(self) -> Bundled | None:
+        """What a bundle knows of the source that it was made of; None of another source."""
+        from kubectl_qos.cluster.source import Bundled
+
+        return self.source if isinstance(self.source, Bundled) else None
 
     def print_notes(self) -> int:
         """Print what is wrong with the files; returns the exit code."""

@@ -39,7 +39,7 @@ def declared(pod: Pod, resolved: sources.ResolvedSource) -> tuple[Mapping[str, A
 
     Raises QosError.
     """
-    related = resolved.source.related(pod)
+    related = resolved.objects.related(pod)
     owner = topmost_workload(related)
     if related.owners and owner is None:
         above = f"{related.owners[-1].kind.lower()}/{related.owners[-1].name}"

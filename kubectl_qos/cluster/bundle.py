@@ -17,7 +17,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Final, NamedTuple, Never
+from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
 
@@ -25,7 +25,7 @@ from kubectl_qos.atomic_file import replace_file
 from kubectl_qos.cluster.files import FileSource
 from kubectl_qos.cluster.inputs import existing, is_url, read_path
 from kubectl_qos.cluster.redaction import Redactor
-from kubectl_qos.cluster.source import ReportScope, Source
+from kubectl_qos.cluster.source import ReportScope, Source, has_budgets, origin_of, related_to
 from kubectl_qos.edit.related import AUTOSCALERS, LIMIT_RANGES, QUOTAS, SCALERS, RelatedKind
 from kubectl_qos.errors import InputError, QosError, without_secrets
 from kubectl_qos.k8s.events import NODE_EVENTS_NAMESPACE, Event, EventList
@@ -188,12 +188,12 @@ def collect(
     facts = Facts(
         version=VERSION,
         written_by=f"kubectl-qos {__version__}",
-        title=source.origin,
+        title=origin_of(source),
         report=ReportScope(
             about[1], scope.namespace, scope.node, scope.selector_text, since_seconds, about[0]
         ),
         taken=taken,
-        from_files=source.has_budgets,
+        from_files=has_budgets(source),
         namespace=scope.namespace or source.default_namespace,
         server_version=snapshot.server_version,
         at=snapshot.at,
@@ -231,7 +231,7 @@ def _around(source: Source, snapshot: Snapshot, scope: Scope) -> Iterator[Json]:
         if time.monotonic() > end:
             return
         with suppress(QosError):
-            related = source.related(pods[workload])
+            related = related_to(source, pods[workload])
             yield from (owner.raw for owner in related.owners)
             lists = related.limit_ranges, related.quotas, related.autoscalers, related.scalers
             for kind, objects in zip(_AROUND, lists, strict=True):
@@ -273,8 +273,7 @@ class BundleSource(FileSource):
     Without `usage` or `configz` nothing is missing where a cluster would not have been asked for it.
     """
 
-    locations = Source.locations
-    change_file = Source.change_file
+    has_manifests = False
     _may_be_empty = True
 
     def __init__(self, path: str, *, usage: bool = True, configz: bool = True, **options: Any) -> None:
@@ -282,6 +281,8 @@ class BundleSource(FileSource):
         self._members = _read_members(path)
         self._facts = _read_facts(self._members[_FACTS], path)
         self.default_namespace = self._facts.namespace
+        self.origin, self.report = self._facts.title, self._facts.report
+        self.has_budgets = self._facts.from_files
         super().__init__([path], **options)
         own, stored = self._overrides, self._facts.overrides
         memory_bytes = own.memory_bytes or stored.memory_bytes
@@ -291,21 +292,6 @@ class BundleSource(FileSource):
     def title(self) -> str:
         """The file, and of when it is."""
         return f"{without_secrets(self._path)} at {self._facts.taken:%Y-%m-%d %H:%M:%S %Z}"
-
-    @property
-    def origin(self) -> str:
-        """The title of the source that it was made of."""
-        return self._facts.title
-
-    @property
-    def report(self) -> ReportScope:
-        """The report that it was written with."""
-        return self._facts.report
-
-    @property
-    def has_budgets(self) -> bool:
-        """As of the source that it was made of."""
-        return self._facts.from_files
 
     def now(self) -> datetime:
         """When it was made."""
@@ -355,10 +341,6 @@ class BundleSource(FileSource):
     def kernel_logs(self) -> Sequence[KernelLog]:
         """The kernels' reports in it."""
         return self._facts.kernel_logs
-
-    def writer(self) -> Never:
-        """Nothing. Raises QosError."""
-        raise QosError(f"nothing is sent: {self.title} is the past")
 
     def _contents(self, problems: list[InputError] | None = None) -> Iterator[tuple[str, bytes]]:
         del problems

@@ -12,7 +12,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from kubectl_qos.cluster.source import Source, changed_pods
+from kubectl_qos.cluster.source import Source, changed_pods, related_to
 from kubectl_qos.cluster.writer import Writer
 from kubectl_qos.edit.apply import Apply, ApplyResult, Check, Confirm, DryRun, DryRunResult, Load, Send, Step
 from kubectl_qos.edit.history import EntryState, HistoryStore
@@ -86,7 +86,7 @@ class Driver(ABC):
 
     def read_related(self) -> tuple[RelatedObjects, Pod, Preview]:
         """Read the related objects, for the object and its preview. Raises QosError."""
-        return self.source.related(self.state.pod), self.state.pod, self.state.preview
+        return related_to(self.source, self.state.pod), self.state.pod, self.state.preview
 
     def _loaded(self, answer: tuple[RelatedObjects, Pod, Preview] | QosError) -> None:
         self.take(self.state.loaded(*answer) if isinstance(answer, tuple) else self.state.loaded(answer))

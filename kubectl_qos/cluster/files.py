@@ -26,7 +26,7 @@ from kubectl_qos.cluster.inputs import (
     read_path,
 )
 from kubectl_qos.cluster.source import Source, StaticStream, UpdateStream
-from kubectl_qos.errors import ApiError, InputError, QosError, without_secrets
+from kubectl_qos.errors import ApiError, InputError, without_secrets
 from kubectl_qos.k8s.events import Event, EventList, in_order, is_about, is_of_node_memory
 from kubectl_qos.k8s.kinds import is_named, object_name
 from kubectl_qos.k8s.kubelet import Kubelet, Node, node_from_object
@@ -36,7 +36,6 @@ from kubectl_qos.k8s.snapshot import NO_OVERRIDES, NodeOverrides, Scope, Snapsho
 from kubectl_qos.qos.process_order import with_largest
 
 if TYPE_CHECKING:
-    from kubectl_qos.cluster.writer import Writer
     from kubectl_qos.edit.edits import Edit
     from kubectl_qos.edit.patch import FileEdit
     from kubectl_qos.edit.related import RelatedObjects
@@ -54,6 +53,7 @@ class FileSource(Source):
 
     is_live = False
     default_namespace: str | None = None
+    has_manifests = True
     _may_be_empty = False
 
     def __init__(
@@ -238,13 +238,6 @@ class FileSource(Source):
             replace_manifest(Path(name), changed, name)
         return FileEdit(name, content, changed)
 
-    def writer(self) -> Writer:
-        """Raise QosError: not supported for files."""
-        raise QosError(
-            f"nothing is sent: {self.title} is no cluster",
-            hint="kubectl qos set -f FILE --write changes the file itself",
-        )
-
     def _contents(self, problems: list[InputError] | None = None) -> Iterator[tuple[str, bytes]]:
         """Every file. Raises InputError for a path that cannot be read, unless `problems` collect it."""
         built = [(self._built_name, self._kustomize)] if self._kustomize is not None else []
@@ -362,6 +355,11 @@ def _is_object_of(raw: Mapping[str, Any], pod: Pod) -> bool:
     return key == (pod.kind, object_name(pod), pod.namespace)
 
 
+def manifests_of(source: Source) -> FileSource | None:
+    """Return a source of manifests that can be changed, None for a cluster, the demo or a bundle."""
+    return source if isinstance(source, FileSource) and source.has_manifests else None
+
+
 def replace_manifest(path: Path, content: bytes, name: str) -> None:
     """Write a manifest that was read. Raises InputError with its `name` for one that is not written."""
     file = path.resolve()
@@ -422,8 +420,7 @@ class DemoSource(FileSource):
     """The first moment of the demo: four nodes and some sixty pods (tests/recordings/make_demo.py)."""
 
     title = "demo"
-    locations = Source.locations
-    change_file = Source.change_file
+    has_manifests = False
 
     def __init__(self, overrides: NodeOverrides = NO_OVERRIDES) -> None:
         super().__init__([str(DEMO_FILE)], overrides=overrides)
@@ -431,7 +428,3 @@ class DemoSource(FileSource):
     def now(self) -> datetime:
         """The demo's frozen time."""
         return DEMO_TIME
-
-    def writer(self) -> Writer:
-        """Raise QosError: there is no cluster."""
-        raise QosError("nothing is sent: the demo is no cluster", hint="name a context of your kubeconfig")

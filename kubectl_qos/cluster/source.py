@@ -1,13 +1,13 @@
-"""What every source of cluster facts offers: a live cluster, files, the demo."""
+"""What every source of cluster facts offers: a live cluster, files, the demo; and what only some offer."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, runtime_checkable
 
 from kubectl_qos.errors import ApiError, InputError, QosError
 from kubectl_qos.k8s.events import Event, EventList
@@ -17,8 +17,7 @@ from kubectl_qos.k8s.snapshot import Arrived, Missing, Scope, Snapshot
 
 if TYPE_CHECKING:
     from kubectl_qos.cluster.writer import Writer
-    from kubectl_qos.edit.edits import Edit
-    from kubectl_qos.edit.patch import FileEdit, PatchRequest
+    from kubectl_qos.edit.patch import PatchRequest
     from kubectl_qos.edit.related import RelatedObjects
     from kubectl_qos.k8s.selectors import DisruptionBudget
     from kubectl_qos.qos.kills.report import KernelLog
@@ -119,16 +118,6 @@ class Source(Protocol):
         """Its name for people: a context, a file, `demo`."""
 
     @property
-    def origin(self) -> str:
-        """What its facts came from: not a bundle, but what that was made of."""
-        return self.title
-
-    @property
-    def report(self) -> ReportScope | None:
-        """The report that it was written with, if it is a bundle."""
-        return None
-
-    @property
     def is_live(self) -> bool:
         """Whether its facts change."""
 
@@ -140,11 +129,6 @@ class Source(Protocol):
     @property
     def default_namespace(self) -> str | None:
         """The namespace of commands that name none; None for all of them."""
-
-    @property
-    def has_budgets(self) -> bool:
-        """Whether its PodDisruptionBudgets are known, and not only those of files."""
-        return not self.is_live
 
     def now(self) -> datetime:
         """The time that ages are counted from."""
@@ -168,55 +152,106 @@ class Source(Protocol):
         del resource, name
         return True
 
-    def raw(self, pod: Pod) -> dict[str, Any]:
-        """The whole object behind a pod, for a template the workload. Raises QosError if it is gone."""
-
-    def raw_node(self, name: str) -> dict[str, Any]:
-        """The whole node. Raises QosError if there is none, or where that may not be read."""
-        raise QosError(f"{self.title} has no node {name}")
-
     def events(self, pod: Pod) -> tuple[Event, ...]:
         """The events about a pod and its node's memory, the newest last. Raises QosError without access."""
-
-    def log(self, pod: Pod, container: str, *, is_previous: bool) -> str:
-        """The last lines of a container, of its previous run or of this. Raises QosError without any."""
-        del pod, container, is_previous
-        raise QosError(f"{self.title} has no logs of containers")
 
     def event_list(self, namespace: str | None) -> EventList:
         """All events of a namespace, or of all, with those of nodes; the result names what is missing."""
 
-    def partial_pods(self) -> Sequence[Pod]:
-        """Pods of which only the status is known: for deaths, not for predictions."""
-        return ()
-
     def kernel_logs(self) -> Sequence[KernelLog]:
         """What kernels have printed, where that is known without files."""
         return ()
-
-    def related(self, pod: Pod) -> RelatedObjects:
-        """An object, its owners and limits, and what is missing. Raises QosError without the object."""
-
-    def writer(self) -> Writer:
-        """What changes this cluster. Raises QosError where that is impossible or forbidden."""
 
     def with_autoscalers(self, snapshot: Snapshot, namespace: str | None) -> Snapshot:
         """The snapshot with the VerticalPodAutoscalers of a namespace, or of all, that can be read."""
         del namespace
         return snapshot
 
+
+@runtime_checkable
+class StoredObjects(Protocol):
+    """What a cluster and files have, and metrics have not: whole objects."""
+
+    def raw(self, pod: Pod) -> dict[str, Any]:
+        """The whole object behind a pod, for a template the workload. Raises QosError if it is gone."""
+
+    def raw_node(self, name: str) -> dict[str, Any]:
+        """The whole node. Raises QosError if there is none, or where that may not be read."""
+
+    def related(self, pod: Pod) -> RelatedObjects:
+        """An object, its owners and limits, and what is missing. Raises QosError without the object."""
+
+
+@runtime_checkable
+class FileFacts(Protocol):
+    """What files have, and is not read of a cluster."""
+
+    def partial_pods(self) -> Sequence[Pod]:
+        """Pods of which only the status is known: for deaths, not for predictions."""
+
     def disruption_budgets(self) -> Sequence[DisruptionBudget]:
-        """The PodDisruptionBudgets in files; a cluster's are not read."""
-        return ()
+        """The PodDisruptionBudgets."""
 
-    def locations(self, pods: Collection[Pod]) -> list[str]:
-        """Where the objects behind pods are: `shop/web`, or file, document and item."""
-        return [f"{pod.namespace}/{pod.name}" for pod in pods]
 
-    def change_file(self, pod: Pod, edits: Sequence[Edit], *, dry_run: bool = False) -> FileEdit:
-        """Make edits in the manifest of an object. Raises QosError without such a file."""
-        del pod, edits, dry_run
-        raise QosError(f"{self.title} has no manifest to change")
+@runtime_checkable
+class ContainerLogs(Protocol):
+    """What a cluster has."""
+
+    def log(self, pod: Pod, container: str, *, is_previous: bool) -> str:
+        """The last lines of a container, of its previous run or of this. Raises QosError without any."""
+
+
+@runtime_checkable
+class Writable(Protocol):
+    """What can be changed: a cluster."""
+
+    def writer(self) -> Writer:
+        """What changes it. Raises QosError where that is impossible or forbidden."""
+
+
+@runtime_checkable
+class Bundled(Protocol):
+    """What a bundle knows of the source that it was made of."""
+
+    origin: str
+    """The title of that source."""
+    report: ReportScope
+    """The report that it was written with."""
+    has_budgets: bool
+
+
+def objects_of(source: Source) -> StoredObjects:
+    """Return what has the objects of a source. Raises QosError where it has none."""
+    if isinstance(source, StoredObjects):
+        return source
+    raise QosError(f"the store has no objects, owners or limits: {source.title} is rebuilt from metrics")
+
+
+def related_to(source: Source, pod: Pod) -> RelatedObjects:
+    """Return an object of a source, its owners and limits. Raises QosError where it has none."""
+    return objects_of(source).related(pod)
+
+
+def writer_of(source: Source) -> Writer:
+    """Return what changes a cluster. Raises QosError where that is impossible or forbidden."""
+    if isinstance(source, Writable):
+        return source.writer()
+    if source.past is not None or isinstance(source, Bundled):
+        raise QosError(f"nothing is sent: {source.title} is the past")
+    raise QosError(
+        f"nothing is sent: {source.title} is no cluster",
+        hint="name a context of your kubeconfig; kubectl qos set -f FILE --write changes a file itself",
+    )
+
+
+def origin_of(source: Source) -> str:
+    """Return what the facts of a source came from: not a bundle, but what that was made of."""
+    return source.origin if isinstance(source, Bundled) else source.title
+
+
+def has_budgets(source: Source) -> bool:
+    """Return whether the PodDisruptionBudgets of a source are known, and not only those of files."""
+    return source.has_budgets if isinstance(source, Bundled) else not source.is_live
 
 
 def changed_pods(source: Source, request: PatchRequest) -> Snapshot:
@@ -234,6 +269,8 @@ class PastSource(Source):
     """
 
     is_live = False
+    title = ""
+    default_namespace: str | None = None
 
     def __init__(
         self,
@@ -244,23 +281,14 @@ class PastSource(Source):
         present: Callable[[], datetime],
     ) -> None:
         self._context, self._at, self._read, self._present = context, at, read, present
-        self._default_namespace = default_namespace
-
-    @property
-    def title(self) -> str:
-        """The context, and which time."""
-        return f"{self._context or 'the store'} at {self._at:%Y-%m-%d %H:%M:%S %Z}"
+        self.title = f"{context or 'the store'} at {at:%Y-%m-%d %H:%M:%S %Z}"
+        self.default_namespace = default_namespace
 
     @property
     def past(self) -> PastTime:
         """That time."""
         ago = int((self._present() - self._at).total_seconds())
         return PastTime(self._context or "the store", self._at, max(ago, 0))
-
-    @property
-    def default_namespace(self) -> str | None:
-        """The context's namespace, or that of --namespace."""
-        return self._default_namespace
 
     def now(self) -> datetime:
         """That time: ages are counted until then."""
@@ -296,10 +324,6 @@ class PastSource(Source):
             return name in self._known.nodes
         return any(pod.namespace == name for pod in self._known.pods)
 
-    def raw(self, pod: Pod) -> dict[str, Any]:
-        """Nothing. Raises QosError."""
-        raise QosError(f"the store has no object of {pod.title}: {self.title} is rebuilt from metrics")
-
     def events(self, pod: Pod) -> tuple[Event, ...]:
         """None: no metric has them."""
         del pod
@@ -309,11 +333,3 @@ class PastSource(Source):
         """None, and that they are missing."""
         del namespace
         return EventList(of_nodes=False, missing=Missing("the list of events", "a store of metrics has none"))
-
-    def related(self, pod: Pod) -> RelatedObjects:
-        """Nothing. Raises QosError."""
-        raise QosError(f"owners and limits of {pod.title} are not in the store")
-
-    def writer(self) -> Writer:
-        """Nothing. Raises QosError."""
-        raise QosError(f"nothing is written: {self.title} is the past")

@@ -6,6 +6,7 @@ import pytest
 
 from kubectl_qos.cli.options import SourceOptions
 from kubectl_qos.cli.sources import SourceNeeds, resolve_source
+from kubectl_qos.cluster.source import writer_of
 from kubectl_qos.config.settings import ContextSettings, Settings
 from kubectl_qos.errors import QosError
 from kubectl_qos.transport import ConnectionOptions
@@ -34,24 +35,24 @@ def test_who_may_write(tmp_path: Path, settings: Settings | None, context: str, 
     options = SourceOptions(ConnectionOptions(kubeconfig=str(config)))
     source = resolve_source(options, SourceNeeds(write_settings=settings, progress=False)).source
     if expected:
-        assert source.writer().context == context
+        assert writer_of(source).context == context
     else:
         with pytest.raises(QosError, match="read-only"):
-            source.writer()
+            writer_of(source)
 
 
 @pytest.mark.parametrize(("settings", "expected"), [(None, False), (ANY, True), (NONE, False)])
 def test_the_demo_is_changed_by_the_same_rule(settings: Settings | None, expected: bool) -> None:
     source = resolve_source(SourceOptions(demo=True), SourceNeeds(write_settings=settings, lives=True)).source
     if expected:
-        assert source.writer().context == "demo"
+        assert writer_of(source).context == "demo"
     else:
         with pytest.raises(QosError, match="demo is read-only"):
-            source.writer()
+            writer_of(source)
 
 
 def test_commands_see_the_first_moment_of_the_demo() -> None:
     resolved = resolve_source(SourceOptions(demo=True))
     assert (resolved.source.is_live, resolved.lasts) == (False, False)
-    with pytest.raises(QosError, match="the demo is no cluster"):
-        resolved.source.writer()
+    with pytest.raises(QosError, match="demo is no cluster"):
+        writer_of(resolved.source)

@@ -2,9 +2,8 @@
 
 import pytest
 
-from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.cluster.live import LiveSource
-from kubectl_qos.errors import ApiError, QosError
+from kubectl_qos.errors import ApiError
 from kubectl_qos.k8s.objects import ObjectMeta, Pod
 from tests.cluster.conftest import ConnectTo
 from tests.cluster.https_server import Answer, Request
@@ -35,8 +34,3 @@ def test_without_the_right_it_is_named(connect_to: ConnectTo) -> None:
     with pytest.raises(ApiError, match="no logs for you") as raised:
         source.log(POD, "app", is_previous=True)
     assert raised.value.hint == "grant get on pods/log in the namespace shop, as docs/rbac/logs.yaml does"
-
-
-def test_files_and_the_demo_have_none() -> None:
-    with pytest.raises(QosError, match="demo has no logs of containers"):
-        DemoSource().log(POD, "app", is_previous=True)

@@ -152,6 +152,10 @@ class ScriptedSource(Source):
         """The object as the demo has it."""
         return DemoSource().raw(pod)
 
+    def raw_node(self, name: str) -> dict[str, Any]:
+        """The node as the demo has it."""
+        return DemoSource().raw_node(name)
+
     def events(self, pod: Pod) -> tuple[Event, ...]:
         """What the test says; with `hold_events` cleared, not before it is set."""
         self.event_requests.append(pod)

@@ -271,11 +271,9 @@ async def test_read_only_nothing_is_sent_and_the_key_says_why() -> None:
 async def test_a_source_that_cannot_be_written_to_says_what_to_do_instead() -> None:
     async with strategies(DemoSource()) as pilot:
         assert "apply" not in footer(pilot)
-        assert "! cannot be applied: nothing is sent: the demo is no cluster" in pilot.words
+        assert "! cannot be applied: nothing is sent: demo is no cluster" in pilot.words
         await pilot.keys("a")
-        assert pilot.notifications == [
-            "nothing is sent: the demo is no cluster; m shows the patch, to save it"
-        ]
+        assert pilot.notifications == ["nothing is sent: demo is no cluster; m shows the patch, to save it"]
 
 
 async def test_every_stage_is_shown_until_it_settles() -> None:

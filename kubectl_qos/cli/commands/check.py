@@ -223,6 +223,7 @@ def _check(
     from kubectl_qos.check.findings import WAIVER_MARK, select
     from kubectl_qos.check.rules import check
     from kubectl_qos.check.settings import Level
+    from kubectl_qos.cluster.source import origin_of
     from kubectl_qos.present.check import Place, Report, idle_line, reference, scope_lines, waiver_lines
     from kubectl_qos.present.reasons import missing_sentence
 
@@ -239,7 +240,7 @@ def _check(
     def place(subject: Subject, path: str = "") -> Place:
         location = locations.get(id(subject))
         if location is None or files is None:
-            return Place(source.origin)
+            return Place(origin_of(source))
         position = location.position(path)
         if position is None:
             return Place(str(location), origin=origin)
@@ -273,8 +274,9 @@ def _check(
 def _manifests(source: Source) -> FileSource | None:
     """The manifests that are checked; None of a cluster or a bundle."""
     from kubectl_qos.cluster.files import FileSource
+    from kubectl_qos.cluster.source import Bundled
 
-    return source if isinstance(source, FileSource) and source.report is None else None
+    return source if isinstance(source, FileSource) and not isinstance(source, Bundled) else None
 
 
 def _subjects(
@@ -370,7 +372,7 @@ def _context(
     unknown: list[str] = []
     for namespace, pod in first.items():
         try:
-            related = resolved.source.related(pod)
+            related = resolved.objects.related(pod)
             ranges += related.limit_ranges
             missing = (part for part in related.missing if "LimitRange" in part.what)
             unknown += map(missing_sentence, missing)

@@ -295,7 +295,7 @@ def _find(
 def _related(pod: Pod, resolved: sources.ResolvedSource) -> RelatedObjects | None:
     """What is around a pod or workload, None where the object itself cannot be read."""
     try:
-        return resolved.source.related(pod)
+        return resolved.objects.related(pod)
     except QosError as error:
         output.note(str(error))
         return None

@@ -74,7 +74,8 @@ def _question(options: Options) -> _Question:
     )
     source = options.source.on_node(node)
     resolved = sources.resolve_source(source)
-    seconds, bundled = None if source.has_files else DAY_SECONDS, resolved.source.report
+    seconds = None if source.has_files else DAY_SECONDS
+    bundled = resolved.bundled.report if resolved.bundled is not None else None
     if bundled is not None:
         seconds = bundled.since_seconds
     if bundled is not None and not (reference or source.selects):
@@ -111,10 +112,11 @@ def run(options: Options) -> int:
     missing = kills_command.find_missing(references, facts)
     if kills or not missing:
         from kubectl_qos.analysis.incident import Incident
+        from kubectl_qos.cluster.source import origin_of
 
         incident = Incident(
             about=_about(facts, source.node, reference),
-            source=resolved.source.origin,
+            source=origin_of(resolved.source),
             now=facts.now,
             since=facts.now - timedelta(seconds=seconds) if seconds is not None else None,
             scope=facts.scope,

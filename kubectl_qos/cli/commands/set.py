@@ -224,7 +224,7 @@ def change(planned_edits: PlannedEdits, shell: ApplyShell | None, options: Optio
     elif effects.edits and shell is None and options.output is None:
         if options.source.demo:
             output.note("nothing is changed: --yes applies it to the demo")
-        elif resolved.source.report is not None:
+        elif resolved.bundled is not None:
             output.note(f"nothing is changed: {resolved.source.title} is the past")
     return bool(effects.edits)
 
@@ -309,7 +309,10 @@ def _find_one(
         if (any(is_named(pod, *name) for name in references) if references else for_names.matches(pod))
     ]
     if len(matching) > 1:
-        places = resolved.source.locations(matching)
+        from kubectl_qos.cluster.files import manifests_of
+
+        files, names = manifests_of(resolved.source), [f"{pod.namespace}/{pod.name}" for pod in matching]
+        places = files.locations(matching) if files is not None else names
         if references:
             raise InputError(
                 f"{resources.reference(matching[0])} is in {len(places)} places: {', '.join(places)}",
@@ -336,7 +339,12 @@ def _write(effects: Preview, pod: Pod, resolved: sources.ResolvedSource, options
         output.note(f"nothing is written: {name} has these values already in {resolved.source.title}")
         return
     dry_run = options.is_dry_write
-    done = resolved.source.change_file(pod, effects.edits, dry_run=dry_run)
+    from kubectl_qos.cluster.files import manifests_of
+
+    files = manifests_of(resolved.source)
+    if files is None:
+        raise QosError(f"{resolved.source.title} has no manifest to change")
+    done = files.change_file(pod, effects.edits, dry_run=dry_run)
     output.note(f"{name} {'would be' if dry_run else 'is'} changed in {done.name}")
     if dry_run and options.output is None:
         output.print_lines(diff_lines([done]))

@@ -120,6 +120,7 @@ class _Outcome(NamedTuple):
 
 def run(options: Options) -> int:
     """Print what happens; exit code 1 if a document could not be read. Raises QosError."""
+    from kubectl_qos.cluster.source import FileFacts
     from kubectl_qos.edit.compare import with_manifests
     from kubectl_qos.k8s.selectors import Selector
     from kubectl_qos.k8s.snapshot import Scope
@@ -139,7 +140,7 @@ def run(options: Options) -> int:
     rules = ImportanceRules(
         sources.flag_value(Selector.parse, options.important) if options.important else None,
         options.important,
-        tuple(resolved.source.disruption_budgets()),
+        tuple(resolved.source.disruption_budgets()) if isinstance(resolved.source, FileFacts) else (),
     )
     now = _simulate(question, pods, snapshot, name, rules)
     then = None
@@ -249,11 +250,12 @@ def _simulate(
 
 
 def _notes(now: _Outcome, snapshot: Snapshot, resolved: sources.ResolvedSource) -> list[str]:
+    from kubectl_qos.cluster.source import has_budgets
     from kubectl_qos.present.reasons import missing_sentence
     from kubectl_qos.present.simulation import BUDGETS_NOT_READ, simulation_notes
 
     notes = [*map(missing_sentence, snapshot.missing), *simulation_notes(*now)]
-    return notes if resolved.source.has_budgets else [*notes, BUDGETS_NOT_READ]
+    return notes if has_budgets(resolved.source) else [*notes, BUDGETS_NOT_READ]
 
 
 def _print(now: _Outcome, then: _Outcome | None, format_: str | None, at: str) -> None:

@@ -164,6 +164,7 @@ def _find_entry(entries: Sequence[Entry], id_: str | None, context: str) -> Entr
 
 
 def _undo(entry: Entry, shell: ApplyShell, *, is_requested: bool = True) -> None:
+    from kubectl_qos.cluster.source import related_to
     from kubectl_qos.edit.apply import Apply
     from kubectl_qos.edit.history import find_conflicts, undo_edits
     from kubectl_qos.edit.related import pod_from_raw, pod_reference
@@ -179,7 +180,7 @@ def _undo(entry: Entry, shell: ApplyShell, *, is_requested: bool = True) -> None
             f"{entry.context} is another server now: the change was on {entry.server}, this is"
             f" {shell.writer.server}"
         )
-    related = shell.source.related(pod_reference(entry.kind, entry.namespace, entry.name))
+    related = related_to(shell.source, pod_reference(entry.kind, entry.namespace, entry.name))
     pod = pod_from_raw(entry.kind, related.raw)
     edits = undo_edits(entry, pod, uid=str(nested(related.raw, "metadata").get("uid", "")))
     _check_conflicts(entry, find_conflicts(entry, pod), shell.options)

@@ -15,6 +15,7 @@ from textual.widgets import Static
 
 from kubectl_qos.analysis.change_steps import deaths_at_moments
 from kubectl_qos.analysis.pod_table import PodRow
+from kubectl_qos.cluster.source import related_to
 from kubectl_qos.edit.edits import Edit, apply_edits
 from kubectl_qos.edit.goals import Goal, edits_for_step
 from kubectl_qos.edit.preview import Preview
@@ -132,7 +133,7 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
 
     def _load_related(self) -> None:
         target = self._subject
-        work = partial(target.source.related, target.pod)
+        work = partial(related_to, target.source, target.pod)
         run_in_background(self, work, partial(self._related_loaded, target))
 
     async def _related_loaded(self, target: EditTarget, related: RelatedObjects | QosError) -> None:

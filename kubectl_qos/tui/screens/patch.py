@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Static
 
-from kubectl_qos.cluster.source import Source
+from kubectl_qos.cluster.source import Source, objects_of
 from kubectl_qos.edit.patch import build_manifest, build_patch, kubectl_command
 from kubectl_qos.edit.preview import Preview, StrategyKind
 from kubectl_qos.errors import QosError
@@ -102,6 +102,6 @@ class PatchScreen(QosScreen, group=BindingGroup.PATCH):
 def _read_manifest(source: Source, pod: Pod, preview: Preview) -> str:
     """The whole object with the change. Raises QosError."""
     try:
-        return to_yaml(build_manifest(source.raw(pod), pod, preview.edits))
+        return to_yaml(build_manifest(objects_of(source).raw(pod), pod, preview.edits))
     except KeyError as error:
         raise QosError(str(error)) from None

@@ -11,7 +11,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from kubectl_qos.analysis.deaths import deaths_on_nodes
-from kubectl_qos.cluster.source import Source
+from kubectl_qos.cluster.source import ContainerLogs, Source, objects_of
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.kinds import WORKLOADS, Workload
 from kubectl_qos.k8s.objects import Pod
@@ -105,7 +105,9 @@ def workload_screen(source: Source, workload: Workload, pod: Pod) -> ReadScreen:
 
 def node_screen(source: Source, name: str) -> ReadScreen:
     """A node, as the source has it now."""
-    return ReadScreen(f"YAML of node {escape(name)}", f"{name}.yaml", lambda: _text(source.raw_node(name)))
+    return ReadScreen(
+        f"YAML of node {escape(name)}", f"{name}.yaml", lambda: _text(objects_of(source).raw_node(name))
+    )
 
 
 def next_deaths_screen(snapshot: Snapshot, node: str, width: int) -> ReadScreen:
@@ -119,7 +121,7 @@ def next_deaths_screen(snapshot: Snapshot, node: str, width: int) -> ReadScreen:
 
 
 def _object_text(source: Source, pod: Pod) -> str:
-    return _text(source.raw(pod))
+    return _text(objects_of(source).raw(pod))
 
 
 def _text(raw: Mapping[str, Any]) -> str:
@@ -150,5 +152,10 @@ def log_screen(source: Source, pod: Pod, container: str = "") -> ReadScreen:
         f"last lines of container {escape(status.name)} of {pod_name(pod)}, "
         f"{escape(end.reason or 'ended')} {age(end.finished_at, source.now())} ago"
     )
-    read = partial(source.log, pod, status.name, is_previous=is_previous)
+
+    def read() -> str:
+        if isinstance(source, ContainerLogs):
+            return source.log(pod, status.name, is_previous=is_previous)
+        raise QosError(f"{source.title} has no logs of containers")
+
     return ReadScreen(subject, f"{pod.name}-{status.name}.log", read, at_end=True)

@@ -19,6 +19,7 @@ from textual.widgets import Static
 
 from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.analysis.victims import begins_with
+from kubectl_qos.cluster.source import has_budgets
 from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present import simulation as present
@@ -299,7 +300,7 @@ class SimulationScreen(BuiltScreen[NodeState | None], group=BindingGroup.SIMULAT
         if self._node_state is not None and self._shown is not None:
             key = self.qos.keys.first("simulation.restarts")
             notes += present.simulation_notes(self._node_state, self._shown[1], key)
-            notes += [] if self.qos.source.has_budgets else [present.BUDGETS_NOT_READ]
+            notes += [] if has_budgets(self.qos.source) else [present.BUDGETS_NOT_READ]
         return [escape_lines(note) for note in notes]
 
     def _notes_layout(self, width: int) -> list[TextLine]:

@@ -12,7 +12,7 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Static
 
-from kubectl_qos.cluster.source import Source
+from kubectl_qos.cluster.source import Source, related_to
 from kubectl_qos.edit.history import Entry, EntryState, undos
 from kubectl_qos.edit.related import RelatedObjects, pod_reference
 from kubectl_qos.errors import QosError
@@ -122,7 +122,9 @@ class UndoScreen(QosScreen, group=BindingGroup.UNDO):
         else:
             self._loading, self._error = entry, None
             pod = pod_reference(entry.kind, entry.namespace, entry.name)
-            run_in_background(self, partial(self._source.related, pod), partial(self._related_loaded, entry))
+            run_in_background(
+                self, partial(related_to, self._source, pod), partial(self._related_loaded, entry)
+            )
         self._show()
 
     def _why_not(self, entry: Entry) -> str:
