@@ -326,6 +326,7 @@ def test_the_image_needs_no_more_of_its_base_than_glibc_and_zlib(binary: Path, t
     container = said("buildah", "from", image)
     config = json.loads(said("buildah", "inspect", container))["OCIv1"]["config"]
     assert (config["User"], config["Cmd"]) == ("65532:65532", ["exporter", "--listen", ":9857"])
+    assert config["Labels"]["org.opencontainers.image.licenses"] == "Apache-2.0"
     words = ["buildah", "run", container, "--", *config["Entrypoint"], "exporter", "--demo", "--listen"]
     with subprocess.Popen(
         [*words, "127.0.0.1:0"], env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True
