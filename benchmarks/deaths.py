@@ -13,13 +13,13 @@ from datetime import UTC, datetime, timedelta
 from statistics import median
 from typing import Any, Final
 
+from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import NextDeath, next_deaths
 from kubectl_qos.qos.simulation.node_state import state_of_node
-from kubectl_qos.tui.view_model import Trends
 
 STEP: Final = 15
 WARM_UP, WATCHED, FORESEEN = 7200, 600, 600

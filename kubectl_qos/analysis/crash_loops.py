@@ -14,14 +14,14 @@ _MISSED: Final = 0.9
 
 
 def limit_in_loop(pod: Pod, status: ContainerStatus, release: Release) -> int:
-    """Return the limit of a container that waits for its next start, 0 where it does not, or has none."""
+    """Return the limit in bytes of a container that waits for its next start, else 0."""
     waits = status.state is not None and status.state.waiting is not None
     is_again = status.restart_count or refused_start(status)
     return limit_in_force(pod, status.name, release) if waits and is_again else 0
 
 
 def limit_with_hidden_kill(pod: Pod, status: ContainerStatus, release: Release) -> int:
-    """Return the limit at which the end of a container that restarts can hide an OOM kill, else 0."""
+    """Return the limit in bytes at which the end of a container that restarts can hide an OOM kill."""
     code = status.ends[0].exit_code if status.restart_count and status.ends else 0
     is_hidden = code not in {0, SIGKILLED} and not status.was_oom_killed
     return limit_in_force(pod, status.name, release) if is_hidden else 0

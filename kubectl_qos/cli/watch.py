@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import groupby, islice
 from typing import Any, Final, Generic, Protocol
 
+from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cli import output
 from kubectl_qos.cli.options import TableFormat
 from kubectl_qos.cli.sources import ResolvedSource
@@ -150,12 +151,13 @@ def _follow(
     resolved: ResolvedSource,
     printer: _Redrawn | _Appended,
 ) -> None:
+    trends = Trends()
     while (update := stream.next()) is not None:
         if update.snapshot is None:
             if update.health.error is not None:
                 raise update.health.error
             continue
-        view = command.view(update.snapshot, update.scope, resolved.source.now())
+        view = command.view(trends.taken(update.snapshot), update.scope, resolved.source.now())
         if view.missing and not view.rows:
             raise view.missing[0]
         is_stale = update.health.error is not None

@@ -14,6 +14,7 @@ from textual.filter import LineFilter
 from textual.screen import Screen
 from textual.widgets import Input
 
+from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cluster.source import Source
 from kubectl_qos.config.history_file import HistoryFile
 from kubectl_qos.config.settings import Settings
@@ -57,7 +58,7 @@ from kubectl_qos.tui.view import (
     view_from_values,
     view_values,
 )
-from kubectl_qos.tui.view_model import Trends, ViewModel, newest, pod_named
+from kubectl_qos.tui.view_model import ViewModel, newest, pod_named
 from kubectl_qos.tui.write_service import WriteService
 
 if TYPE_CHECKING:

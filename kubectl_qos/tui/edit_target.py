@@ -11,6 +11,7 @@ from operator import attrgetter
 from typing import Any, Final
 
 from kubectl_qos.analysis.pod_table import PodRow
+from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cluster.source import Source
 from kubectl_qos.edit.apply import Apply
 from kubectl_qos.edit.edits import POD_LEVEL, Edit
@@ -28,7 +29,7 @@ from kubectl_qos.present.findings import finding_line
 from kubectl_qos.present.output import Line, Section, sentences
 from kubectl_qos.present.reasons import missing_sentence
 from kubectl_qos.tui.view import pod_name
-from kubectl_qos.tui.view_model import Trends, ViewModel
+from kubectl_qos.tui.view_model import ViewModel
 from kubectl_qos.tui.widgets.resource_form import MemoryUse
 from kubectl_qos.tui.widgets.text_view import escape_lines
 

@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from textual.message import Message
 from textual.message_pump import MessagePump
 
+from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cluster.source import Health, Source, Update, UpdateStream
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.tui.background import attempt
-from kubectl_qos.tui.view_model import Trends, ViewModel, build_view_model
+from kubectl_qos.tui.view_model import ViewModel, build_view_model
 
 if TYPE_CHECKING:
     from kubectl_qos.tui.lists.base import BuiltList
@@ -134,8 +135,7 @@ class Follower:
             began = time.monotonic()
             self._requested.clear()
             if update.snapshot is not None:
-                self._trends.add(update.snapshot.usage, update.snapshot.history)
-                update = replace(update, snapshot=replace(update.snapshot, rates=self._trends.rates()))
+                update = replace(update, snapshot=self._trends.taken(update.snapshot))
             message = message_for_update(update, self._view_model, self._find)
             if isinstance(message, Updated):
                 is_first = self._view_model is None or self._view_model.arrived is not None

@@ -13,6 +13,7 @@ from textual.app import App
 from textual.notifications import SeverityLevel
 from textual.reactive import reactive
 
+from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cluster.source import Source
 from kubectl_qos.config.settings import Settings
 from kubectl_qos.config.state import UiState
@@ -24,7 +25,7 @@ from kubectl_qos.present.format import arrived_text
 from kubectl_qos.tui.actions import Keys
 from kubectl_qos.tui.lists.base import ListCache, ListRows
 from kubectl_qos.tui.view import Detail, FollowStatus, ListKind, Navigation, View, past_words
-from kubectl_qos.tui.view_model import Trends, ViewModel
+from kubectl_qos.tui.view_model import ViewModel
 from kubectl_qos.tui.widgets.text_view import escape_lines
 from kubectl_qos.tui.write_service import WriteService
 

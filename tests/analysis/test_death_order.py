@@ -12,6 +12,7 @@ from kubectl_qos.analysis.deaths import FAR_PERCENT, deaths_on_node, deaths_on_n
 from kubectl_qos.analysis.fix_list import fixes_on_nodes
 from kubectl_qos.analysis.incident import About, Incident
 from kubectl_qos.analysis.node_table import build_node_rows
+from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.exporter.series import FAMILIES, node_samples
 from kubectl_qos.k8s.events import EventList
@@ -21,7 +22,7 @@ from kubectl_qos.k8s.usage import ContainerHistory, ContainerKey, ContainerUsage
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import NextDeath, Precedent, next_deaths
 from kubectl_qos.qos.simulation.node_state import state_of_node
-from kubectl_qos.tui.view_model import Trends, build_view_model
+from kubectl_qos.tui.view_model import build_view_model
 from tests.demo.living import Stepped
 
 MIB: Final = 1 << 20
@@ -167,8 +168,7 @@ def test_all_surfaces_name_the_same_first_death_at_every_second_of_the_demo() ->
         if snapshot is last:
             continue
         last = snapshot
-        trends.add(snapshot.usage)
-        known = replace(snapshot, rates=trends.rates())
+        known = trends.taken(snapshot)
         assert_one_answer(known, with_fixes=second % 45 == 0)
         firsts.add(deaths_on_nodes(known, sorted(known.nodes), only_next=True).rows[0].death.key)
     assert len(firsts) > 2, "the headline moves on"

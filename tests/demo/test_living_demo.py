@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from kubectl_qos.analysis.node_table import troubles
+from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.demo.controllers import RESIZE_SECONDS
 from kubectl_qos.demo.script import (
@@ -35,7 +36,6 @@ from kubectl_qos.qos.reason import Confidence, Mechanism
 from kubectl_qos.qos.restart import oom_loops
 from kubectl_qos.qos.simulation.next_death import next_deaths
 from kubectl_qos.qos.simulation.node_state import state_of_node
-from kubectl_qos.tui.view_model import Trends
 from tests.demo.living import FULL_AT, IMPORTER, NODE_FULL_AT, THUMBS_EVICTED_AT, Stepped, limit, request
 
 PLACE = attrgetter("namespace", "name")

@@ -22,6 +22,7 @@ from hypothesis import settings
 from kubectl_qos.analysis.deaths import deaths_on_nodes
 from kubectl_qos.analysis.node_table import build_node_row, build_node_rows
 from kubectl_qos.analysis.pod_table import build_rows
+from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.edit.compare import compare
 from kubectl_qos.edit.edits import Edit, Side
@@ -51,7 +52,7 @@ from kubectl_qos.tui.screens.browse import list_definitions
 from kubectl_qos.tui.screens.dialogs import help_sections
 from kubectl_qos.tui.screens.main import NO_NOTES
 from kubectl_qos.tui.view import ListKind, View, ended_pods, list_title, title_words
-from kubectl_qos.tui.view_model import Trends, ViewModel, build_view_model
+from kubectl_qos.tui.view_model import ViewModel, build_view_model
 from tests.end_to_end.claims import (
     UNREAD,
     About,

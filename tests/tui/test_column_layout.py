@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from kubectl_qos.analysis.pod_table import PodRow, build_rows
+from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.format import shortened
@@ -22,7 +23,7 @@ from kubectl_qos.tui.lists.pods import (
 )
 from kubectl_qos.tui.screens.browse import list_definitions
 from kubectl_qos.tui.view import ListKind, View
-from kubectl_qos.tui.view_model import Trends, build_view_model
+from kubectl_qos.tui.view_model import build_view_model
 from kubectl_qos.tui.widgets.column_layout import fitting_columns
 from kubectl_qos.tui.widgets.table import TOKENS, fitted
 from tests.tui.sources import demo, one_cluster, renamed

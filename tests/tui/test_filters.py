@@ -13,6 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kubectl_qos.analysis.pod_table import PodRow, build_rows
+from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.quantity import parse_time
@@ -23,7 +24,7 @@ from kubectl_qos.tui.filters import RowFilter, filter_completions
 from kubectl_qos.tui.lists.base import RowSelection
 from kubectl_qos.tui.lists.pods import PodList
 from kubectl_qos.tui.matching import LONGEST_WORD, SafePattern, is_plain
-from kubectl_qos.tui.view_model import Trends, build_view_model
+from kubectl_qos.tui.view_model import build_view_model
 from kubectl_qos.tui.widgets.prompt import InputHistory
 from kubectl_qos.tui.widgets.table import RowOrder
 from tests.tui.sources import demo, with_usage

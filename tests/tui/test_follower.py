@@ -5,13 +5,13 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.cluster.source import LIVE, StaticStream, Update
 from kubectl_qos.errors import ApiError, InputError, QosError, ServerUnreachable
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.tui.follower import Follower, Updated, UpdateFailed, message_for_update
-from kubectl_qos.tui.view_model import Trends
 from tests.tui.sources import ScriptedSource, demo, pod_named
 
 FORBIDDEN = ApiError("Error from server (Forbidden): pods is forbidden", status=403, reason="Forbidden")

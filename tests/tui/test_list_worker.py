@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.snapshot import Scope
@@ -18,7 +19,7 @@ from kubectl_qos.tui.lists.base import ListCache, ListQuery, ListRows
 from kubectl_qos.tui.lists.groups import NamespaceList, NodeList, WorkloadList
 from kubectl_qos.tui.screens.browse import list_definitions
 from kubectl_qos.tui.view import ListKind, View
-from kubectl_qos.tui.view_model import Trends, ViewModel, build_view_model
+from kubectl_qos.tui.view_model import ViewModel, build_view_model
 from tests.tui.sources import Run, ScriptedSource, demo, running, without
 
 SLOW = (NodeList, NamespaceList, WorkloadList)

@@ -13,6 +13,7 @@ from textual.widgets import Label
 from kubectl_qos.analysis.deaths import deaths_on_node
 from kubectl_qos.analysis.node_table import build_node_rows
 from kubectl_qos.analysis.pod_table import build_rows
+from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.k8s.kinds import Workload, find_workload
 from kubectl_qos.k8s.selectors import Selector
@@ -27,7 +28,7 @@ from kubectl_qos.tui.screens.explain import ExplainScreen
 from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.screens.node import CompareScreen, TreeScreen
 from kubectl_qos.tui.view import ListKind, View, ended_pods
-from kubectl_qos.tui.view_model import Trends, ViewModel, build_view_model
+from kubectl_qos.tui.view_model import ViewModel, build_view_model
 from tests.tui.sources import Run, ScriptedSource, demo, node_after_node, running, with_usage, without
 
 GIB = 1 << 30

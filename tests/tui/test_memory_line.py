@@ -9,6 +9,7 @@ import msgspec
 from textual.app import App, ComposeResult
 
 from kubectl_qos.analysis.node_table import build_node_row, build_node_rows
+from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.k8s.objects import Condition
 from kubectl_qos.k8s.snapshot import Snapshot
@@ -18,7 +19,6 @@ from kubectl_qos.present.pod_columns import PSI_COLUMNS
 from kubectl_qos.tui.lists.groups import NodeList
 from kubectl_qos.tui.lists.panes import MemoryLine
 from kubectl_qos.tui.themes import THEMES
-from kubectl_qos.tui.view_model import Trends
 from tests.end_to_end.command import Run as Command
 from tests.tui.sources import ScriptedSource, demo, running, with_usage
 

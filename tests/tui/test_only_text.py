@@ -13,13 +13,14 @@ import pytest
 import yaml
 from textual.widgets import Input
 
+from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.k8s.objects import OwnerReference
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.tui.lists.base import export_rows
 from kubectl_qos.tui.screens.browse import list_definitions
 from kubectl_qos.tui.view import ListKind, View
-from kubectl_qos.tui.view_model import Trends, build_view_model
+from kubectl_qos.tui.view_model import build_view_model
 from kubectl_qos.tui.widgets.line_table import LineTable
 from tests.contract import check_document
 from tests.tui.sources import Run, ScriptedSource, demo, one_cluster, pod_named, running

@@ -10,6 +10,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.cluster.source import PastSource, PastTime, Source
 from kubectl_qos.edit.related import pod_reference
@@ -30,7 +31,7 @@ from kubectl_qos.tui.screens.base import TitleLine
 from kubectl_qos.tui.screens.past import BEFORE, FAR, NO_DEATHS, STEP, Times
 from kubectl_qos.tui.shell import ContextSwitch
 from kubectl_qos.tui.view import View, past_words
-from kubectl_qos.tui.view_model import Trends, build_view_model
+from kubectl_qos.tui.view_model import build_view_model
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.simulation import Slider
 from tests.tui.conftest import Look

@@ -12,13 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_qos.analysis.pod_table import build_rows
+from kubectl_qos.analysis.trends import MOST, Trends
 from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import NextDeath
 from kubectl_qos.tui.lists.pods import TREND, PodList
-from kubectl_qos.tui.view_model import BARS, MOST, Trends, build_view_model, sparkline
+from kubectl_qos.tui.view_model import BARS, build_view_model, sparkline
 from tests.tui.sources import demo, with_usage
 
 KIB = 1024

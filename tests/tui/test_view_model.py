@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from kubectl_qos.analysis.pod_table import build_rows, is_at_risk
+from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.cluster.source import Health
 from kubectl_qos.errors import QosError
@@ -28,14 +29,7 @@ from kubectl_qos.tui.view import (
     list_title,
     title_words,
 )
-from kubectl_qos.tui.view_model import (
-    PodGroup,
-    Trends,
-    ViewModel,
-    build_view_model,
-    namespaces_on,
-    oldest_usage,
-)
+from kubectl_qos.tui.view_model import PodGroup, ViewModel, build_view_model, namespaces_on, oldest_usage
 from kubectl_qos.tui.widgets.table import group_starts
 from tests.tui.sources import demo
 

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Final
 from kubectl_qos.cli import flags, output, resources, sources
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from kubectl_qos.analysis.deaths import DeathRow, Deaths
     from kubectl_qos.cli.options import SourceOptions
     from kubectl_qos.cli.watch import TableView
-    from kubectl_qos.k8s.snapshot import Snapshot
+    from kubectl_qos.k8s.snapshot import Scope, Snapshot
 
 WIDTH: Final = 100
 """Of the picture, where stdout is no terminal."""
@@ -25,6 +27,7 @@ DESCRIPTION: Final = (
 EXAMPLES: Final = """\
 examples:
   kubectl qos next                       # the next death of each node, the most urgent first
+  kubectl qos next -w                    # the same, followed, and when at the growth that was seen
   kubectl qos next node/worker-2         # all that wait on one node
   kubectl qos next pod/db-0 -n data      # what kills this pod, and after which others
   kubectl qos next deploy/api -n shop    # what kills its pods
@@ -41,6 +44,7 @@ class Options:
     source: SourceOptions
     target: tuple[str, ...]
     all: bool
+    watch: bool
     headers: bool
     output: str | None
 
@@ -51,6 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     flags.add_switch(
         parser, "--all", help="of a node also limits that are far from full and that nothing approaches"
     )
+    flags.add_switch(parser, "-w", "--watch", help="follow the cluster, with what grows; ctrl-c ends it")
     flags.add_no_headers(parser)
     flags.add_output(parser, "wide", "json", "yaml")
     flags.add_contexts(parser)
@@ -59,63 +64,101 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: Options) -> int:
     """Print the deaths; exit code 1 if a document could not be read. Raises QosError."""
+    from kubectl_qos.cli.options import TableFormat
+
+    format_ = TableFormat(options.output, options.headers)
     if options.source.is_fleet:
         from kubectl_qos.cli import fleet
-        from kubectl_qos.cli.options import TableFormat
 
-        format_ = TableFormat(options.output, options.headers)
+        fleet.refuse(options.source, {"-w": options.watch})
         return fleet.print_tables(
             options.source,
             format_,
             "Death",
-            lambda source: _view(*_read(replace(options, source=source))[:2]),
+            lambda source: _view(*NextTable(replace(options, source=source)).read()),
         )
-    from kubectl_qos.analysis.deaths import FAR_PERCENT, without_far
-    from kubectl_qos.present import timeline
-    from kubectl_qos.present.format import count
+    command = NextTable(options)
+    if options.watch:
+        from kubectl_qos.cli.watch import watch
 
-    deaths, snapshot, resolved = _read(options)
+        return watch(command, command.resolved, format_)
+    deaths, snapshot = command.read()
     if options.output not in {None, "wide"}:
         from kubectl_qos.present.values.incidents import death_list_values
 
         output.print_document(death_list_values(deaths), str(options.output), at=snapshot.at)
     else:
+        from kubectl_qos.present import timeline
+
         width = output.terminal_width()
         fits = width is not None and options.output != "wide"
-        near = deaths if options.all or deaths.state is None else without_far(deaths)
+        near, far = command.near(deaths)
         output.print_lines(timeline.lines(near, width or WIDTH, headers=options.headers, fits=fits))
+        output.notes((*far, *_notes(near, snapshot)))
+    return command.resolved.print_notes()
+
+
+class NextTable:
+    """The deaths that options ask for: those of pods or of nodes."""
+
+    def __init__(self, options: Options) -> None:
+        references = resources.parse_references_or_names(options.target)
+        references = [reference for reference in references if reference.name]
+        self._named_nodes = [reference.name for reference in references if reference.kind == "Node"]
+        node = self._named_nodes[0] if len(self._named_nodes) == 1 else options.source.node
+        needs = sources.SourceNeeds(lives=options.watch)
+        resolved = sources.resolve_source(options.source.on_node(node), needs)
+        # Who dies depends on all pods of a node: namespace and labels only say whose deaths are shown.
+        self._of_pods = references if references and not self._named_nodes else []
+        namespace = resolved.scope.namespace if self._of_pods else options.source.namespace
+        self._wanted = replace(resolved.scope, namespace=namespace, node=node, names=frozenset())
+        self._options, self.resolved = options, resolved
+
+    def scope(self, resolved: sources.ResolvedSource) -> Scope:
+        """What is read."""
+        only_pods = self._of_pods and all(reference.kind == "Pod" for reference in self._of_pods)
+        names = (reference.name for reference in self._of_pods)
+        return resolved.named(*names) if only_pods else self._wanted
+
+    def read(self) -> tuple[Deaths, Snapshot]:
+        """The deaths, and what they were deaths in. Raises QosError."""
+        snapshot, _ = resources.with_limit_ranges(self.resolved, self.scope(self.resolved))
+        resources.require_places(self.resolved, snapshot)
+        return self._deaths(snapshot), snapshot
+
+    def view(self, snapshot: Snapshot, scope: Scope, now: datetime) -> TableView[DeathRow]:
+        """The table of what is followed, its columns always the same."""
+        from kubectl_qos.present.next_death import COLUMNS
+
+        del scope, now
+        near, far = self.near(self._deaths(snapshot))
+        # Who else may die changes with every sample, as a sentence for each.
+        rows = [row._replace(death=row.death._replace(rival=None, growing=())) for row in near.rows]
+        view = _view(replace(near, rows=tuple(rows)), snapshot)
+        columns = [column for column in COLUMNS if column.key != "before"]
+        return replace(view, columns=columns, notes=(*far, *view.notes))
+
+    def near(self, deaths: Deaths) -> tuple[Deaths, list[str]]:
+        """Those of one node without limits that are far away, and how many these are."""
+        from kubectl_qos.analysis.deaths import FAR_PERCENT, without_far
+        from kubectl_qos.present.format import count
+
+        near = deaths if self._options.all or deaths.state is None else without_far(deaths)
         hidden = len(deaths.rows) - len(near.rows)
-        more = [f"and {count(hidden, 'limit')} below {FAR_PERCENT} %: --all"] if hidden else []
-        output.notes((*more, *_notes(near, snapshot)))
-    return resolved.print_notes()
+        return near, [f"and {count(hidden, 'limit')} below {FAR_PERCENT} %: --all"] if hidden else []
 
+    def _deaths(self, snapshot: Snapshot) -> Deaths:
+        from kubectl_qos.analysis.deaths import deaths_of_pods, deaths_on_nodes
 
-def _read(options: Options) -> tuple[Deaths, Snapshot, sources.ResolvedSource]:
-    from kubectl_qos.analysis.deaths import deaths_of_pods, deaths_on_nodes
-
-    references = resources.parse_references_or_names(options.target)
-    references = [reference for reference in references if reference.name]
-    named_nodes = [reference.name for reference in references if reference.kind == "Node"]
-    node = named_nodes[0] if len(named_nodes) == 1 else options.source.node
-    resolved = sources.resolve_source(options.source.on_node(node))
-    # Who dies depends on all pods of a node: namespace and labels only say whose deaths are shown.
-    is_of_pods = bool(references) and not named_nodes
-    namespace = resolved.scope.namespace if is_of_pods else options.source.namespace
-    wanted = replace(resolved.scope, namespace=namespace, node=node, names=frozenset())
-    only_pods = is_of_pods and all(reference.kind == "Pod" for reference in references)
-    scope = resolved.named(*(reference.name for reference in references)) if only_pods else wanted
-    snapshot, _ = resources.with_limit_ranges(resolved, scope)
-    resources.require_places(resolved, snapshot)
-    if is_of_pods:
-        members = (resources.find_members(reference, snapshot, resolved) for reference in references)
-        pods = {(pod.namespace, pod.name): pod for pod in chain.from_iterable(members)}
-        return deaths_of_pods(snapshot, [*pods.values()]), snapshot, resolved
-    is_fleet = options.source.is_fleet
-    for name in named_nodes:
-        resources.require_node(name, snapshot)
-    nodes = named_nodes or resources.find_nodes(node, snapshot, wanted, is_fleet=is_fleet)
-    deaths = deaths_on_nodes(snapshot, nodes, wanted, only_next=is_fleet and node is None)
-    return deaths, snapshot, resolved
+        if self._of_pods:
+            groups = (resources.find_members(named, snapshot, self.resolved) for named in self._of_pods)
+            pods = {(pod.namespace, pod.name): pod for pod in chain.from_iterable(groups)}
+            return deaths_of_pods(snapshot, [*pods.values()])
+        wanted, is_fleet = self._wanted, self._options.source.is_fleet
+        for name in self._named_nodes:
+            resources.require_node(name, snapshot)
+        nodes = self._named_nodes or resources.find_nodes(wanted.node, snapshot, wanted, is_fleet=is_fleet)
+        return deaths_on_nodes(snapshot, nodes, wanted, only_next=is_fleet and wanted.node is None)
 
 
 def _view(deaths: Deaths, snapshot: Snapshot) -> TableView[DeathRow]:
@@ -129,7 +172,7 @@ def _view(deaths: Deaths, snapshot: Snapshot) -> TableView[DeathRow]:
         rows=deaths.rows,
         columns=columns(deaths.rows),
         notes=_notes(deaths, snapshot),
-        key=lambda row: row,
+        key=lambda row: (row.node, row.death.mechanism, row.death.key, row.death.container),
         reference=lambda row: row.node,
         nothing=nothing(deaths),
         order=lambda row: row.death.urgency,

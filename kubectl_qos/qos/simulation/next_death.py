@@ -193,15 +193,16 @@ def next_deaths(state: NodeState, most: int | None = None, *, contests: bool = F
     members = run.timeline.pod_containers
     unknown = {index for index, container in enumerate(state.containers) if not container.has_usage}
     deaths: dict[object, NextDeath] = {}
+    far = _too_empty(run, unknown) if most == 1 and not state.growth.containers else set[int]()
     ceilings = chain.from_iterable(run.ceilings.values())
     for more_bytes, ceiling in sorted(
         [(ceiling.distance_bytes, ceiling) for ceiling in ceilings], key=_distance
     ):
         scope, owner = ceiling.scope, ceiling.owner
-        if scope is Scope.CONTAINER and (owner in deaths or owner in unknown):
+        if scope is Scope.CONTAINER and (owner in deaths or owner in unknown or owner in far):
             continue
         if scope is Scope.POD and (
-            deaths.keys() >= set(members[owner]) or not unknown.isdisjoint(members[owner])
+            deaths.keys() | far >= set(members[owner]) or not unknown.isdisjoint(members[owner])
         ):
             continue
         chooses = owner < 0 or (scope is Scope.POD and len(members[owner]) > 1)
@@ -212,7 +213,7 @@ def next_deaths(state: NodeState, most: int | None = None, *, contests: bool = F
         if choice is None:
             continue
         kind = choice[0] if owner >= 0 else (ceiling.killer, ceiling.is_soft)
-        if kind not in deaths:
+        if kind not in deaths and kind not in far:
             death = _death(then, at_death, ceiling, choice)
             if scope is Scope.POD:
                 death = death._replace(used_bytes=run.timeline.pod_working_set(owner))
@@ -234,6 +235,18 @@ def next_deaths(state: NodeState, most: int | None = None, *, contests: bool = F
                 precedent=_precedent(state, death, ceiling, choice[0]),
             )
     return sorted(deaths.values(), key=attrgetter("urgency"))[:most]
+
+
+def _too_empty(run: Run, unknown: Collection[int]) -> set[int]:
+    """Return the containers whose own limit is too empty to come first, whatever the past says of it."""
+    fullness = {
+        ceiling.owner: ceiling.used_bytes / ceiling.latest_bytes
+        for ceiling in chain.from_iterable(run.ceilings.values())
+        if ceiling.scope is Scope.CONTAINER and ceiling.owner not in unknown and ceiling.latest_bytes
+    }
+    able = [full for owner, full in fullness.items() if owner not in run.timeline.immune]
+    least = max(able, default=0.0) - PRECEDENT_POINTS
+    return {owner for owner, full in fullness.items() if full < least}
 
 
 def _precedent(

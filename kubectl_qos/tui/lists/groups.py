@@ -15,6 +15,7 @@ from rich.cells import cell_len
 from kubectl_qos.analysis.group_table import GroupRow, group_row, grouped, rank_order
 from kubectl_qos.analysis.node_table import NodeRow, NodeRows, build_node_rows, trouble_first
 from kubectl_qos.analysis.pod_table import PodRow
+from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.k8s.kinds import Workload, find_workload
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey
@@ -38,7 +39,7 @@ from kubectl_qos.tui.filters import Fields
 from kubectl_qos.tui.lists.base import ListDefinition, ListRows, newest_row
 from kubectl_qos.tui.lists.pods import PodList
 from kubectl_qos.tui.view import ListKind, View, count
-from kubectl_qos.tui.view_model import Trends, ViewModel, sparkline
+from kubectl_qos.tui.view_model import ViewModel, sparkline
 from kubectl_qos.tui.widgets.line_table import Spans
 from kubectl_qos.tui.widgets.table import GAP, GUTTER, Layout, Token
 from kubectl_qos.tui.widgets.text_view import TextLayout, paragraphs, stacked

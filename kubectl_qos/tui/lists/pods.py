@@ -12,6 +12,7 @@ from typing import Any, Final, cast
 from rich.cells import cell_len
 
 from kubectl_qos.analysis.pod_table import PodRow, PodRows, build_rows, is_at_risk
+from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.format import NONE, UNKNOWN, escape, eta
 from kubectl_qos.present.next_death import distance, killed_by, victim
@@ -30,7 +31,7 @@ from kubectl_qos.qos.prediction import predict_running
 from kubectl_qos.tui.filters import PODS
 from kubectl_qos.tui.lists.base import ListDefinition, ListRows, newest_row
 from kubectl_qos.tui.view import ListKind, View, group_name
-from kubectl_qos.tui.view_model import Trends, ViewModel, sparkline
+from kubectl_qos.tui.view_model import ViewModel, sparkline
 from kubectl_qos.tui.widgets.column_layout import moved
 from kubectl_qos.tui.widgets.line_table import Spans
 from kubectl_qos.tui.widgets.table import Layout, Token

@@ -14,6 +14,7 @@ from textual.reactive import var
 from textual.widgets import ContentSwitcher, Static
 
 from kubectl_qos.analysis.pod_table import PodRow
+from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.config.state import UiState
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
@@ -38,7 +39,7 @@ from kubectl_qos.tui.view import (
     ended_pods,
     list_title,
 )
-from kubectl_qos.tui.view_model import Trends, ViewModel, build_view_model
+from kubectl_qos.tui.view_model import ViewModel, build_view_model
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.prompt import Prompt
 from kubectl_qos.tui.widgets.text_view import (

@@ -1,0 +1,163 @@
+"""How the memory of pods has changed since the program was started, and how fast it grows."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache, partial
+from operator import gt
+from typing import Final
+
+from kubectl_qos.k8s.quantity import parse_time
+from kubectl_qos.k8s.snapshot import Snapshot
+from kubectl_qos.k8s.usage import NO_HISTORY, ContainerKey, History, PodKey, PodUsage
+
+MOST: Final = 32
+"""The samples that are kept of a pod."""
+WINDOW_SECONDS: Final = 1800
+"""How far growth looks back."""
+STEADY: Final = 0.02
+"""By which part of itself memory may vary without growing."""
+LEVEL: Final = 0.25
+_FEW: Final = 6
+"""Growth has stopped where the later half of so many samples has less than this part of the earlier one's."""
+_KIB: Final = 1024
+
+
+class Trends:
+    """The samples of each pod, the newest last, and how fast it grows. A thread adds, widgets read.
+
+    What a store of metrics has of the last hours comes before the samples since the program was started.
+    """
+
+    def __init__(self) -> None:
+        self._history = NO_HISTORY
+        self._last: Mapping[PodKey, PodUsage] = {}
+        self._samples: dict[PodKey, array[int]] = {}
+        self._since: dict[PodKey, array[int]] = {}
+        """A time in seconds and what each container used then, in KiB: where the line to now begins."""
+        self._peaks: dict[PodKey, array[int]] = {}
+        """The same, with the most that each of several containers has used."""
+
+    def add(self, usage: Mapping[PodKey, PodUsage], history: History = NO_HISTORY) -> None:
+        """Add the new samples of pods; pods without usage are forgotten.
+
+        The first call costs nothing: a pod's first sample is kept when its second one comes.
+        """
+        self._history = history
+        last, old_samples, old_since, old_peaks = self._last, self._samples, self._since, self._peaks
+        if usage is last:
+            return
+        new_samples: dict[PodKey, array[int]] = {}
+        new_since: dict[PodKey, array[int]] = {}
+        new_peaks: dict[PodKey, array[int]] = {}
+        for key, sample in usage.items():
+            before, samples, since = last.get(key), old_samples.get(key), old_since.get(key)
+            peaks = old_peaks.get(key)
+            if before is None:
+                continue
+            if before is not sample and (before.timestamp, before) != (sample.timestamp, sample):
+                samples = samples if samples is not None else array("Q", [_kibibytes(before)])
+                samples = array("Q", [*samples[1 - MOST :], _kibibytes(sample)])
+                was, now = _amounts(before), _amounts(sample)
+                since = _since(since if since is not None else was, now)
+                if before.names == sample.names and len(sample.names) > 1:
+                    peaks = array("Q", map(max, peaks if peaks is not None else was, now))
+                else:
+                    peaks = None
+            if samples is not None:
+                new_samples[key] = samples
+            if since is not None:
+                new_since[key] = since
+            if peaks is not None:
+                new_peaks[key] = peaks
+        self._last, self._samples, self._since, self._peaks = usage, new_samples, new_since, new_peaks
+
+    def taken(self, snapshot: Snapshot) -> Snapshot:
+        """Add the samples of a snapshot, and return it with how fast containers grow."""
+        self.add(snapshot.usage, snapshot.history)
+        return replace(snapshot, rates=self.rates())
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._last, self._samples, self._since, self._peaks = {}, {}, {}, {}
+        self._history = NO_HISTORY
+
+    def of(self, key: PodKey) -> Sequence[int]:
+        """What a pod used, in KiB, the newest last; without a history nothing before its second sample."""
+        lines = self._history.lines
+        return lines[key] if key in lines else self._samples.get(key, ())
+
+    def peaks(self, key: PodKey) -> Mapping[str, int]:
+        """The most that each of several containers of a pod has used, in bytes, from its second sample on."""
+        peaks, usage = self._peaks.get(key, ()), self._last.get(key)
+        return (
+            {}
+            if usage is None
+            else {name: kib * _KIB for name, kib in zip(usage.names, peaks[1:], strict=False)}
+        )
+
+    def total(self, keys: Iterable[PodKey]) -> Sequence[int]:
+        """What pods used together, in KiB, the newest last."""
+        by_pod = list(filter(None, map(self.of, keys)))
+        most = max(map(len, by_pod), default=0)
+        return [sum([kib[max(len(kib) - back, 0)] for kib in by_pod]) for back in range(most, 0, -1)]
+
+    def rates(self) -> Callable[[Iterable[PodKey]], Mapping[ContainerKey, float]]:
+        """Return what says by how many bytes a second the containers of pods grow until the last sample.
+
+        What varies by less than STEADY of itself does not grow, nor what has stopped growing.
+        """
+        return partial(_rates, self._last, self._since, self._samples)
+
+
+def _rates(
+    last: Mapping[PodKey, PodUsage],
+    begins: Mapping[PodKey, array[int]],
+    samples: Mapping[PodKey, array[int]],
+    keys: Iterable[PodKey],
+) -> dict[ContainerKey, float]:
+    containers: dict[ContainerKey, float] = {}
+    for key in keys:
+        since, usage = begins.get(key), last.get(key)
+        if since is None or usage is None or len(since) != len(usage.names) + 1 or _is_level(samples[key]):
+            continue
+        now = _amounts(usage)
+        seconds = now[0] - since[0]
+        for name, before, after in zip(usage.names, since[1:], now[1:], strict=True):
+            grown = after - before
+            if seconds > 0 and grown > max(after * STEADY, _KIB):
+                containers[key, name] = grown * _KIB / seconds
+    return containers
+
+
+def _is_level(samples: Sequence[int]) -> bool:
+    """Whether memory has nearly stopped growing in the later half of the samples."""
+    first, middle, newest = samples[0], samples[len(samples) // 2], samples[-1]
+    return len(samples) >= _FEW and newest - middle < (middle - first) * LEVEL
+
+
+def _amounts(usage: PodUsage) -> array[int]:
+    """When it was sampled, in seconds, and what each container used, in KiB."""
+    amounts = (amount if isinstance(amount, int) else amount.working_set_bytes for amount in usage.amounts)
+    return array("Q", [_seconds(usage.timestamp), *(max(amount, 0) // _KIB for amount in amounts)])
+
+
+@lru_cache(1024)
+def _seconds(timestamp: str) -> int:
+    moment = parse_time(timestamp)
+    return max(int(moment.timestamp()), 0) if moment is not None else 0
+
+
+def _since(since: array[int], now: array[int]) -> array[int]:
+    """Where the straight line to now begins: again here for what shrank, else at most WINDOW ago."""
+    if len(since) != len(now) or any(map(gt, since[1:], now[1:])):
+        return now
+    if now[0] - since[0] > WINDOW_SECONDS:
+        return array("Q", [(before + after) // 2 for before, after in zip(since, now, strict=True)])
+    return since
+
+
+def _kibibytes(usage: PodUsage) -> int:
+    return max(usage.working_set_bytes, 0) // _KIB

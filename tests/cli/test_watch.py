@@ -1,0 +1,57 @@
+"""Tables that are followed: what they know that one sample does not say."""
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import pytest
+
+from kubectl_qos.cli import sources, watch
+from kubectl_qos.cli.commands import next as next_command
+from kubectl_qos.cli.options import SourceOptions
+from kubectl_qos.cluster.source import LIVE, Update
+from kubectl_qos.k8s.snapshot import Scope
+from tests.demo.living import Stepped
+
+PROMO = "shop/promo-7c4b-l9dk2:c"
+
+
+@dataclass
+class Stream:
+    """The updates of the demo at some seconds."""
+
+    demo: Stepped
+    seconds: deque[int] = field(default_factory=deque)
+
+    def next(self) -> Update | None:
+        if not self.seconds:
+            return None
+        self.demo.seconds = self.seconds.popleft()
+        return Update(self.demo.snapshot(Scope()), Scope(), LIVE, self.demo.now())
+
+    def close(self) -> None:
+        self.seconds.clear()
+
+
+def rows_of(name: str, lines: Iterable[str]) -> list[list[str]]:
+    return [line.split() for line in lines if name in line]
+
+
+def test_followed_deaths_have_times_once_growth_was_seen(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    demo = Stepped()
+    stream = Stream(demo, deque([0, 30, 60]))
+    monkeypatch.setattr(demo, "follow", lambda _: stream)
+    monkeypatch.setattr(watch, "REDRAW_SECONDS", 0)
+    monkeypatch.setattr(sources, "resolve_source", lambda *_: sources.ResolvedSource(demo, Scope()))
+    options = next_command.Options(
+        SourceOptions(demo=True), target=(), all=False, watch=True, headers=True, output=None
+    )
+    assert next_command.run(options) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["NODE", "IN", "ETA", "VICTIM", "FULL", "BY", "FREES"]
+    assert not any(line.startswith("NODE") for line in lines[1:])
+    first, *_, last = rows_of(PROMO, lines)
+    assert first[2:4] == ["-", PROMO]
+    assert last[2].startswith("~"), last
