@@ -62,6 +62,7 @@ def test_deep_texts_are_found(text: str) -> None:
         "a: [" + "{" * 3,
         "[" * (MAX_DEPTH - 1) + "]" * (MAX_DEPTH - 1),
     ],
+    ids=lambda text: text[:30],
 )
 def test_others_are_not(text: str) -> None:
     assert not is_too_deep(text)

@@ -22,20 +22,18 @@ def refused(*words: str) -> UsageError:
     return caught.value
 
 
-@pytest.mark.parametrize(("command", "name"), SWITCHES)
-def test_every_switch_takes_what_its_sign_is_followed_by(command: str, name: str) -> None:
-    words = [command, *NEEDED.get(command, ())] if command else ["top"]
-    if name == "--dry-run":
-        assert [parse([*words, name + end]).dry_run for end in ("", "=none", "=server")] == [
-            "client",
-            "none",
-            "server",
-        ]
-        return
-    where = [] if name in {"--version", "--readonly"} and not command else words
-    alone, true, false = (vars(parse([*where, name + end])) for end in ("", "=true", "=false"))
-    assert alone == true
-    assert [key for key in alone if alone[key] is not false[key] and alone[key] != false[key]]
+def test_every_switch_takes_what_its_sign_is_followed_by() -> None:
+    for command, name in SWITCHES:
+        words = [command, *NEEDED.get(command, ())] if command else ["top"]
+        if name == "--dry-run":
+            values = [parse([*words, name + end]).dry_run for end in ("", "=none", "=server")]
+            assert values == ["client", "none", "server"], command
+            continue
+        where = [] if name in {"--version", "--readonly"} and not command else words
+        alone, true, false = (vars(parse([*where, name + end])) for end in ("", "=true", "=false"))
+        assert alone == true, (command, name)
+        changed = [key for key in alone if alone[key] is not false[key] and alone[key] != false[key]]
+        assert changed, (command, name)
 
 
 @pytest.mark.parametrize("text", ["1", "t", "T", "TRUE", "true", "True"])

@@ -60,23 +60,23 @@ def parsed(sequence: str) -> list[str]:
     return [event.key for event in found if isinstance(event, events.Key)]
 
 
-@pytest.mark.parametrize(("shown", "sequence"), SENT.items())
-def test_a_key_has_the_name_that_textual_gives_to_what_terminals_send(shown: str, sequence: str) -> None:
-    assert parsed(sequence) == [textual_key(shown)]
+def test_a_key_has_the_name_that_textual_gives_to_what_terminals_send() -> None:
+    for shown, sequence in SENT.items():
+        assert parsed(sequence) == [textual_key(shown)], shown
 
 
 def test_the_escape_key() -> None:
     assert textual_key("esc") == textual_key("escape") == textual_key("Esc") == "escape"
 
 
-@pytest.mark.parametrize("sign", string.punctuation)
-def test_signs_have_textuals_names(sign: str) -> None:
-    assert textual_key(sign) == _character_to_key(sign)
+def test_signs_have_textuals_names() -> None:
+    for sign in string.punctuation:
+        assert textual_key(sign) == _character_to_key(sign), sign
 
 
-@pytest.mark.parametrize("key", sorted({key for action in ACTIONS for key in action.keys}))
-def test_what_the_help_screen_shows_can_be_written(key: str) -> None:
-    assert textual_key(shown_key(key)) == key
+def test_what_the_help_screen_shows_can_be_written() -> None:
+    for key in sorted({key for action in ACTIONS for key in action.keys}):
+        assert textual_key(shown_key(key)) == key, key
 
 
 @pytest.mark.parametrize(

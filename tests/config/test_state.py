@@ -69,6 +69,7 @@ def test_only_the_owner_may_read_it(tmp_path: Path) -> None:
         b'{"version": 1, "wide": ' + b"9" * 10_000 + b"}",
         b'{"version": 1, "theme": "' + b"x" * (1 << 20) + b'"}',
     ],
+    ids=lambda content: content[:30].decode(errors="replace"),
 )
 def test_what_is_no_state_of_ours_is_left_out(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "state.json"

@@ -11,7 +11,6 @@ from kubectl_qos.qos.flags import Flag
 from kubectl_qos.tui.actions import (
     ACTIONS,
     BY_NAME,
-    Action,
     BindingGroup,
     Keys,
     actions_in_group,
@@ -81,25 +80,29 @@ def test_every_room_belongs_to_a_class() -> None:
     assert set(CLASSES) == set(BindingGroup)
 
 
-@pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.name)
-def test_every_action_is_a_method_and_bound(action: Action) -> None:
-    for owner in CLASSES[action.group]:
-        method = getattr(owner, f"action_{action.verb}")
-        assert len(inspect.signature(method).parameters) == (2 if action.argument else 1)
-        bound = [one for one in owner.BINDINGS if isinstance(one, Binding) and one.action == action.call]
-        assert [one.key.split(",") for one in bound] == [list(action.keys)]
+def test_every_action_is_a_method_and_bound() -> None:
+    for action in ACTIONS:
+        for owner in CLASSES[action.group]:
+            method = getattr(owner, f"action_{action.verb}")
+            assert len(inspect.signature(method).parameters) == (2 if action.argument else 1), action.name
+            bindings_of_it = [
+                binding
+                for binding in owner.BINDINGS
+                if isinstance(binding, Binding) and binding.action == action.call
+            ]
+            assert [binding.key.split(",") for binding in bindings_of_it] == [list(action.keys)], action.name
 
 
-@pytest.mark.parametrize("room", BindingGroup, ids=lambda room: room.name)
-def test_classes_bind_nothing_that_is_not_in_the_registry(room: BindingGroup) -> None:
-    for owner in CLASSES[room]:
-        assert bindings(room) == owner.BINDINGS
+def test_classes_bind_nothing_that_is_not_in_the_registry() -> None:
+    for room in BindingGroup:
+        for owner in CLASSES[room]:
+            assert bindings(room) == owner.BINDINGS, room
 
 
-@pytest.mark.parametrize("room", BindingGroup, ids=lambda room: room.name)
-def test_no_key_has_two_meanings_in_a_room(room: BindingGroup) -> None:
-    keys = [key for action in actions_in_group(room) for key in action.keys]
-    assert len(keys) == len(set(keys))
+def test_no_key_has_two_meanings_in_a_room() -> None:
+    for room in BindingGroup:
+        keys = [key for action in actions_in_group(room) for key in action.keys]
+        assert len(keys) == len(set(keys)), room
 
 
 def test_keys_that_delete_and_kill_in_k9s_are_unbound() -> None:
