@@ -313,7 +313,7 @@ class Run(Pilot[Any]):
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Wait until something is so."""
-        for _ in range(500):
+        for _ in range(3_000):
             if condition():
                 break
             await self.pause(0.01)
@@ -388,6 +388,7 @@ async def running(
         app = QosApp(source or DemoSource(), scope or Scope(), **options)
     async with app.run_test(size=size, notifications=notifications):
         pilot = Run(app)
+        await pilot.until(lambda: app.screen.focused is not None)
         if ready:
             await pilot.settled()
         await pilot.keys(*pressed)
