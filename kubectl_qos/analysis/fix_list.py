@@ -12,7 +12,7 @@ from typing import NamedTuple
 from msgspec import structs
 
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, current_value
-from kubectl_qos.edit.fix_search import fixes_of_node, fixes_of_pods, strategy_for
+from kubectl_qos.edit.fix_search import fixes_of_node, fixes_of_pods, next_urgency, strategy_for
 from kubectl_qos.edit.fixes import (
     Evidence,
     EvidenceKind,
@@ -35,6 +35,7 @@ from kubectl_qos.qos.killers import KILLERS, Killer
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.evidence import kubelet_kill
 from kubectl_qos.qos.qos_class import QosClass
+from kubectl_qos.qos.simulation.next_death import Urgency
 from kubectl_qos.qos.simulation.node_state import growth_on
 
 
@@ -59,7 +60,8 @@ class FixList:
 
     `models` are the nodes whose deaths these are, `problems` why nothing is known of others; `managers`
     recommend other values. `ended` are pods that were evicted, OOMKilled or never admitted. `absent` are the
-    containers that a template lacks, `left_out` how many changes were only of those.
+    containers that a template lacks, `left_out` how many changes were only of those. `further` is on how many
+    more nodes deaths wait that come later, against which nothing was looked for.
     """
 
     fixes: tuple[Fix, ...]
@@ -73,33 +75,58 @@ class FixList:
     kubelet: KubeletFix | None = None
     absent: tuple[str, ...] = ()
     left_out: int = 0
+    further: int = 0
+
+
+class _Waiting(NamedTuple):
+    """A node, the requested pods, None if all are, and how urgent its first death is, where that is known."""
+
+    urgency: Urgency | None
+    model: NodeModel
+    keys: set[PodKey] | None
 
 
 def fixes_on_nodes(
-    snapshot: Snapshot, nodes: Sequence[str], scope: Scope, *, only_nearest: bool = False
+    snapshot: Snapshot,
+    nodes: Sequence[str],
+    scope: Scope,
+    *,
+    only_nearest: bool = False,
+    most: int | None = None,
 ) -> FixList:
     """Find fixes against all deaths on one node, or the nearest on each of several, of the pods of a scope.
 
-    With `only_nearest` also of one node. Raises InputError where nothing can be said of a single node.
+    With `only_nearest` also of one node, with `most` of several nodes no more than so many: those against the
+    deaths that come first. Raises InputError where nothing can be said of a single node.
     """
-    fixes, unfixed, problems = list[Fix](), list[Unfixed](), list[str]()
+    fixes, unfixed = list[Fix](), list[Unfixed]()
     models, throttled = list[NodeModel](), list[Throttled]()
-    for name in nodes:
-        model = node_model(snapshot, name)
-        keys = keys_in_scope(model, scope)
+    is_one = len(nodes) == 1
+    waiting, problems = _waiting(snapshot, nodes, scope, by_urgency=most is not None and not is_one)
+    while waiting:
+        urgency, model, keys = waiting[0]
+        # Those that surely come first: what this node has may come between the others.
+        if most and urgency is not None and sum(fix.death.urgency < urgency for fix in fixes) >= most:
+            break
+        del waiting[0]
         try:
-            of_node = fixes_of_node(model, keys, only_nearest=only_nearest or len(nodes) > 1)
+            of_node = fixes_of_node(model, keys, only_nearest=only_nearest or not is_one)
         except InputError as error:
-            if len(nodes) == 1:
+            if is_one:
                 raise
             problems.append(str(error))
             continue
         models.append(model)
         fixes += of_node.fixes
         unfixed += of_node.unfixed
-        if len(nodes) == 1:
+        if is_one:
             throttled += _throttled([model], keys, snapshot)
     in_order = tuple(sorted(fixes, key=order_of_fixes))
+    further = {node.model.setup.node.name for node in waiting}
+    if further:
+        in_order, rest = in_order[:most], in_order[most:]
+        further.update(fix.pod.node_name for fix in rest)
+        further.difference_update(fix.pod.node_name for fix in in_order)
     return FixList(
         in_order,
         tuple(unfixed),
@@ -109,7 +136,23 @@ def fixes_on_nodes(
         _managers_of(in_order, models),
         tuple(throttled),
         tuple(pod for model in models for pod in model.pods if scope.matches(pod) and _was_ended(pod)),
+        further=len(further),
     )
+
+
+def _waiting(
+    snapshot: Snapshot, nodes: Iterable[str], scope: Scope, *, by_urgency: bool
+) -> tuple[list[_Waiting], list[str]]:
+    """The nodes, those without a death first if by urgency, and why nothing can be said of others."""
+    waiting, problems = list[_Waiting](), list[str]()
+    for name in nodes:
+        model = node_model(snapshot, name)
+        keys = keys_in_scope(model, scope)
+        try:
+            waiting.append(_Waiting(next_urgency(model, keys) if by_urgency else None, model, keys))
+        except InputError as error:
+            problems.append(str(error))
+    return sorted(waiting, key=lambda node: (node.urgency is not None, node.urgency)), problems
 
 
 def fixes_for_pods(

@@ -117,7 +117,7 @@ class Incident:
     """A report; `since` is None for all that is known, `kills` are all deaths, the newest first.
 
     `past` is the cluster of a time, None where no store has it. `doubts` say what would make deaths certain,
-    `notes` what is missing or assumed.
+    `notes` what is missing or assumed. Of many nodes `most_fixes` are looked for, None are all.
     """
 
     about: About
@@ -131,6 +131,7 @@ class Incident:
     past: Callable[[datetime], Snapshot | None] = lambda _: None
     doubts: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    most_fixes: int | None = None
 
     @cached_property
     def _pods(self) -> list[Pod]:
@@ -158,7 +159,7 @@ class Incident:
         keys = [(pod.namespace, pod.name) for pod in running]
         try:
             if kind in {"Node", "Namespace", "Cluster"}:
-                fixes = fixes_on_nodes(snapshot, nodes, self.scope)
+                fixes = fixes_on_nodes(snapshot, nodes, self.scope, most=self.most_fixes)
                 if kind == "Node":
                     fixes = replace(fixes, kubelet=fix_kubelet(node_model(snapshot, name), 0))
                 return deaths_on_nodes(snapshot, nodes, self.scope), fixes

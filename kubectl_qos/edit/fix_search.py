@@ -58,7 +58,7 @@ from kubectl_qos.qos.resize import ResizeStatus
 from kubectl_qos.qos.restart import is_refused, oom_loops, was_killed_since_resize
 from kubectl_qos.qos.simulation.ceiling import Scope
 from kubectl_qos.qos.simulation.engine import Run, simulate
-from kubectl_qos.qos.simulation.next_death import NextDeath, deaths_of, next_deaths
+from kubectl_qos.qos.simulation.next_death import NextDeath, Urgency, deaths_of, next_deaths
 from kubectl_qos.qos.simulation.node_state import ContainerGrowth, NodeState, Scenario, SimulatedContainer
 from kubectl_qos.qos.simulation.timeline import LimitHit
 
@@ -73,10 +73,25 @@ def fixes_of_node(
 
     Raises InputError where the node's memory is unknown.
     """
+    search, deaths = _deaths_of_node(model, keys)
+    return _collect(deaths, [search], only_nearest=only_nearest)
+
+
+def next_urgency(model: NodeModel, keys: Collection[PodKey] | None = None) -> Urgency | None:
+    """How urgent the first death is against which `fixes_of_node` looks for something, None without any.
+
+    Raises InputError where the node's memory is unknown.
+    """
+    return min((death.urgency for _, death in _deaths_of_node(model, keys)[1]), default=None)
+
+
+def _deaths_of_node(
+    model: NodeModel, keys: Collection[PodKey] | None
+) -> tuple[_Search, list[tuple[_Search, NextDeath]]]:
     search = _Search(model)
     loops = list(_loops([model], search.pods.keys() if keys is None else keys))
     deaths = [(search, death) for death in next_deaths(search.before) if keys is None or death.key in keys]
-    return _collect([*deaths, *loops], [search], only_nearest=only_nearest)
+    return search, [*deaths, *loops]
 
 
 def fixes_of_pods(

@@ -314,12 +314,14 @@ COLUMNS: Final[tuple[Column[FixRow], ...]] = (
 _HIDDEN_FIRST: Final = ("evidence", "how", "requests", "when")
 
 
-def lines(fixes: FixList, *, headers: bool = True, width: int | None = None) -> Iterator[str]:
+def lines(
+    fixes: FixList, *, headers: bool = True, width: int | None = None, most: int | None = None
+) -> Iterator[str]:
     """The table, or that there is nothing to fix; in a narrow terminal a paragraph for each fix."""
     if not fixes.fixes:
         yield from ended_notes(fixes) if is_of_ended(fixes) else [nothing_sentence(fixes)]
         return
-    rows = numbered(fixes)[:MOST_ROWS]
+    rows = numbered(fixes)[:most]
     is_of_one = len({_NODE.value(row) for row in rows}) == 1
     columns = [column for column in COLUMNS if not is_of_one or column is not _NODE]
     yield from fitted_table(rows, columns, width, ("change", "effect"), _HIDDEN_FIRST, headers=headers)
@@ -338,11 +340,13 @@ def nothing_sentence(fixes: FixList) -> str:
     return unmeasured(fixes) or "nothing to fix: no limit is near, and no killer waits"
 
 
-def notes(fixes: FixList) -> Iterator[str]:
-    """What the table leaves out, and the deaths without a fix."""
-    more = len(fixes.fixes) - MOST_ROWS
-    if more > 0:
-        yield f"{count(more, 'more fix', 'more fixes')} for deaths that are further away: -o json lists them"
+def notes(fixes: FixList, most: int | None = None) -> Iterator[str]:
+    """What a table of at most so many rows leaves out, and the deaths without a fix."""
+    more = len(fixes.fixes) - (most or len(fixes.fixes))
+    left_out = [count(more, "more fix", "more fixes")] if more > 0 else []
+    left_out += [f"those of {count(fixes.further, 'more node')}"] if fixes.further else []
+    if left_out:
+        yield f"and {' and '.join(left_out)}, for deaths that come later: --all"
     yield from unfixed_lines(fixes)
     unknown = unmeasured(fixes) if fixes.fixes or fixes.unfixed else ""
     yield from filter(None, [unknown])

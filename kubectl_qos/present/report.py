@@ -304,7 +304,8 @@ def _next(incident: Incident) -> Iterator[Block]:
     for fix in fixes.fixes[:1]:
         yield Paragraph(f"{of_fixes.fix_sentence(fix)}; {of_fixes.fix_effect(fix)}.", "The first change:")
         yield from (Paragraph(f"{line}.", "But sooner:") for line in of_fixes.nearer(fixes))
-    yield from _more(len(fixes.fixes) - 1, f": kubectl qos fix{what}")
+    later = f", and those of {count(fixes.further, 'more node')}" if fixes.further else ""
+    yield from _more(len(fixes.fixes) - 1, f"{later}: kubectl qos fix{what}")
     for line in [] if fixes.fixes else list(of_fixes.unfixed_lines(fixes))[:1]:
         yield Paragraph(f"{line}.", "No change:")
     if fixes.kubelet is not None:

@@ -16,6 +16,7 @@ from kubectl_qos.analysis.cluster_table import server_version
 from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.cluster.source import LIVE, Health, PastTime
 from kubectl_qos.edit.edits import Edit
+from kubectl_qos.errors import ApiError
 from kubectl_qos.k8s.kinds import Workload, find_workload
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Arrived, Scope
@@ -262,7 +263,10 @@ def freshness(view_model: ViewModel | None, status: FollowStatus) -> str:
         seconds = math.ceil(health.retry_at - time.monotonic())
         retry = f", retry in {seconds} s" if seconds > 0 else ""
         since = health.since
-        return f"! stale since {since:%H:%M:%S %Z}{retry}" if view_model and since else f"! no answer{retry}"
+        if view_model and since:
+            return f"! stale since {since:%H:%M:%S %Z}{retry}"
+        is_refusal = isinstance(health.error, ApiError) and health.error.status in {401, 403}
+        return f"! {'refused' if is_refusal else 'no answer'}{retry}"
     if view_model is None or status.loading or view_model.arrived is not None:
         return "loading …"
     if not status.is_live:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kubectl_qos.cli import output
 from kubectl_qos.cli.commands import COMMANDS
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.qos.simulation import node_state
@@ -112,7 +113,9 @@ def cluster(path: Path, nodes: int) -> Path:
     ]
     for died in pods[::PODS_OF_NODE]:
         died["status"]["containerStatuses"] = [{"name": "app", "lastState": {"terminated": OOM_KILLED}}]
-    usage = [metrics(one["metadata"]["name"], "900Mi") for one in pods]
+    usage = [
+        metrics(one["metadata"]["name"], f"{900 + place // PODS_OF_NODE}Mi") for place, one in enumerate(pods)
+    ]
     of_kind = {
         "Pod": ("v1", pods),
         "Node": ("v1", [node(name, memory="4Gi") for name in names]),
@@ -144,6 +147,22 @@ def test_visits_grow_as_the_cluster(run: Run, tmp_path: Path, visits: Visits, wo
 def test_every_command_is_here() -> None:
     words = {of_all[0] for of_all in OF_ALL}
     assert words | OF_ONE_OBJECT | WITHOUT_A_CLUSTER | SERVE == set(COMMANDS)
+
+
+@pytest.mark.parametrize("command", ["next", "fix"])
+def test_a_terminal_shows_the_ten_that_come_first(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    path = cluster(tmp_path / "many.json", NODES)
+    whole = run(command, "-A", "-f", path)
+    monkeypatch.setattr(output, "terminal_width", lambda: 400)
+    words = [command, "-A", "-o", "wide", "-f", path]
+    first, every = run(*words), run(*words, "--all")
+    assert len(whole.lines) - 1 == NODES
+    assert [line.split() for line in every.lines] == [line.split() for line in whole.lines]
+    assert [line.split() for line in first.lines] == [line.split() for line in whole.lines[:11]]
+    assert first.err.startswith("and 2 more: --all" if command == "next" else "and those of 2 more nodes")
+    assert "--all" not in whole.err + every.err
 
 
 def test_values_that_are_tried_for_one_pod_do_not_build_its_neighbours_again(

@@ -229,9 +229,14 @@ def test_what_is_left_out_and_what_has_no_fix(found: FixList) -> None:
         found.snapshot,
         problems=(PRIORITY,),
     )
-    assert len(list(lines(many))) == MOST_ROWS + 1
-    assert list(notes(many)) == [
-        "2 more fixes for deaths that are further away: -o json lists them",
+    assert len(list(lines(many))) == MOST_ROWS + 3
+    assert len(list(lines(many, most=MOST_ROWS))) == MOST_ROWS + 1
+    assert next(notes(many)).endswith(LEAK)
+    assert next(notes(replace(many, further=3), MOST_ROWS)) == (
+        "and 2 more fixes and those of 3 more nodes, for deaths that come later: --all"
+    )
+    assert list(notes(many, MOST_ROWS)) == [
+        "and 2 more fixes, for deaths that come later: --all",
         f"{IMPORTER}:c: own limit 98%, +2Mi: {LEAK}",
         PRIORITY,
     ]

@@ -10,7 +10,7 @@ from kubectl_qos.analysis.pod_table import build_rows, is_at_risk
 from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.cluster.source import Health
-from kubectl_qos.errors import QosError
+from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.objects import Condition
 from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
@@ -258,6 +258,8 @@ def test_freshness(view_model: ViewModel) -> None:
     stale = Health(QosError("x"), DEMO_TIME)
     assert freshness(view_model, FollowStatus(is_live=True, health=stale)) == "! stale since 12:00:00 UTC"
     assert freshness(None, FollowStatus(is_live=True, health=stale)) == "! no answer"
+    forbidden = Health(ApiError("pods is forbidden", status=403))
+    assert freshness(None, FollowStatus(is_live=True, health=forbidden)) == "! refused"
     retried = replace(stale, retry_at=time.monotonic() + 7.5)
     assert (
         freshness(view_model, FollowStatus(is_live=True, health=retried))

@@ -40,7 +40,8 @@ DESCRIPTION: Final = """\
 What to change about the next deaths: a limit with room above what is used, a request
 with which others die first, a limit for a neighbour without one. Each change is tried
 in the simulation before it is offered. Without a name, the nearest death of each node;
-of a node, pod or workload all that wait.
+of a node, pod or workload all that wait. On a terminal the first ten, with --all and
+in a pipe all of them.
 
 --priorities is another question: the fewest requests with which neither the kernel nor
 the kubelet ends a pod before one of lower priority on its node. No value is lowered, no
@@ -82,6 +83,7 @@ class Options:
     number: int | None
     priorities: bool
     growth: str | None
+    all: bool
     headers: bool
     output: str | None
     write: str | None
@@ -98,6 +100,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--growth", metavar="SIZE", help="of one node: how much its memory grows each second, such as 20Mi"
     )
+    add_switch(parser, "--all", help="every fix on a terminal too, not only the first ten")
     add_no_headers(parser)
     add_contexts(parser)
     help_ = (
@@ -207,9 +210,9 @@ def _run_fleet(
         rows = present.numbered(fixes)
         return TableView(
             kind="Fix",
-            rows=rows if options.output not in {None, "wide"} else rows[: present.MOST_ROWS],
+            rows=rows[: _most(options)],
             columns=present.COLUMNS,
-            notes=(*map(missing_sentence, snapshot.missing), *present.notes(fixes)),
+            notes=(*map(missing_sentence, snapshot.missing), *present.notes(fixes, _most(options))),
             key=lambda row: row.number,
             reference=lambda row: present.fix_object(row.fix),
             nothing=present.nothing_sentence(fixes),
@@ -270,7 +273,8 @@ def _find(
             plans = plans_of_nodes(snapshot, nodes, scope)
             return with_refusals(plans, lambda pod: _related(pod, resolved)), snapshot
         snapshot = resolved.source.with_autoscalers(snapshot, scope.namespace)
-        fixes = fixes_on_nodes(snapshot, nodes, scope, only_nearest=is_fleet and node is None)
+        most = options.number or _most(options) or (1 if options.output == "patch" else None)
+        fixes = fixes_on_nodes(snapshot, nodes, scope, only_nearest=is_fleet and node is None, most=most)
         if node is not None:
             from kubectl_qos.edit.kubelet_settings import fix_kubelet
             from kubectl_qos.qos.kills.analyze import find_kills
@@ -290,6 +294,14 @@ def _find(
     workload, related = None if is_pod else reference, _related(subject, resolved)
     fixes = fixes_for_pods(snapshot, keys, workload, related=related)
     return fixes if is_pod else of_template(fixes, subject), snapshot
+
+
+def _most(options: Options) -> int | None:
+    """How many fixes are shown: a person on a terminal is shown the first ones."""
+    from kubectl_qos.present.fixes import MOST_ROWS
+
+    is_table = options.output in {None, "wide"} and output.terminal_width() is not None
+    return MOST_ROWS if is_table and not options.all else None
 
 
 def _related(pod: Pod, resolved: sources.ResolvedSource) -> RelatedObjects | None:
@@ -315,8 +327,9 @@ def _print(answer: FixList | Plans, snapshot: Snapshot, options: Options) -> Non
         return
     width = output.terminal_width() if options.output != "wide" else None
     if isinstance(answer, FixList):
-        printed = present.lines(answer, headers=options.headers, width=width)
-        more = present.notes(answer)
+        most = _most(options)
+        printed = present.lines(answer, headers=options.headers, width=width, most=most)
+        more = present.notes(answer, most)
     else:
         printed = priorities.lines(answer, headers=options.headers, width=width)
         more = priorities.notes(answer)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 WIDTH: Final = 100
 """Of the picture, where stdout is no terminal."""
+MOST_ROWS: Final = 10
 DESCRIPTION: Final = (
     "The coming deaths over all killers: by each limit of a container, a pod or all pods, by the kubelet's"
     " eviction, and by the kernel on a full node. What is due comes first, then the soonest where memory is"
@@ -53,7 +54,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `next`."""
     flags.add_target(parser, "web-0, deployment/api or node/worker-1, also several; every node without it")
     flags.add_switch(
-        parser, "--all", help="of a node also limits that are far from full and that nothing approaches"
+        parser,
+        "--all",
+        help="of a node also limits that are far from full and that nothing approaches, of all on a terminal"
+        " not only the first ten",
     )
     flags.add_switch(parser, "-w", "--watch", help="follow the cluster, with what grows; ctrl-c ends it")
     flags.add_no_headers(parser)
@@ -93,6 +97,9 @@ def run(options: Options) -> int:
         width = output.terminal_width()
         fits = width is not None and options.output != "wide"
         near, far = command.near(deaths)
+        left_out = len(near.rows) - MOST_ROWS
+        if left_out > 0 and width is not None and near.state is None and not options.all:
+            near, far = replace(near, rows=near.rows[:MOST_ROWS]), [f"and {left_out} more: --all"]
         output.print_lines(timeline.lines(near, width or WIDTH, headers=options.headers, fits=fits))
         output.notes((*far, *_notes(near, snapshot)))
     return command.resolved.print_notes()

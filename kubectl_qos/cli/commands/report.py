@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from kubectl_qos.k8s.snapshot import Snapshot
 
 DAY_SECONDS: Final = 86_400
+MOST_FIXES: Final = 10
+"""A page shows the first change, and says how many more there are."""
 DESCRIPTION: Final = """\
 One page about an incident, to file or to send: what died, by which mechanism and how
 sure that is, what happened around it, who else could have died and why not, what would
@@ -126,6 +128,7 @@ def run(options: Options) -> int:
             past=_past(source),
             doubts=tuple(kills_command.doubt_notes(kills)),
             notes=tuple(kills_command.source_notes(facts, logs)),
+            most_fixes=MOST_FIXES if options.output in {None, "markdown", "html"} else None,
         )
         _print(incident, options.output)
         if options.bundle is not None:
