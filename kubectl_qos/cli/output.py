@@ -58,15 +58,17 @@ def print_document(
 
     Raises InputError for a template that does not fit it.
     """
-    from kubectl_qos.present.output import references, to_json, to_yaml
+    from kubectl_qos.present.output import json_parts, references, to_yaml
     from kubectl_qos.present.values import as_document
 
     document = as_document(values, at)
     name, _, template = format_.partition("=")
     if name == "name":
         print_lines(dict.fromkeys(references(document)))
-    elif name in {"json", "yaml"}:
-        print_text((to_json if name == "json" else to_yaml)(document, ascii_only=_is_ascii_only()))
+    elif name == "json":
+        _write(json_parts(document, ascii_only=_is_ascii_only()))
+    elif name == "yaml":
+        print_text(to_yaml(document, ascii_only=_is_ascii_only()))
     else:
         from kubectl_qos.present.jsonpath import render_columns, render_jsonpath
 

@@ -27,6 +27,7 @@ from kubectl_qos.qos.simulation.node_state import NodeState
 AT_MOST: Final = "at most "
 _NEAR: Final = 0.9
 """The part of a limit from which on it matters what a working set consists of."""
+_MOST: Final = 5
 BEFORE: Final = "BEFORE: how many others the same killer ends first; IN counts what they have freed"
 
 
@@ -48,7 +49,10 @@ def notes(deaths: Deaths) -> Iterator[str]:
         ]
         if near:
             yield f"{first_few(near)}: {PAGE_CACHE}"
-        yield from filter(None, (condition(row.death) for row in deaths.rows))
+        conditions = list(filter(None, (condition(row.death) for row in deaths.rows)))
+        yield from conditions[:_MOST]
+        if len(conditions) > _MOST:
+            yield f"{len(conditions) - _MOST} more deaths may hit another victim: -o json has whom"
         if snapshot.history.containers:
             yield history_note(snapshot.history)
         starting = {key for state in states.values() for key in state.growth.starting}

@@ -424,16 +424,24 @@ class _Cells:
             yield form.format(*joined.split(SEPARATOR)).rstrip()
 
 
+_PIECES: Final = 10_000
 _CONTROLS: Final = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """What JSON and YAML leave as it is: controls of terminals, lines and writing direction; lone surrogates."""
 
 
 def to_json(values: Any, *, ascii_only: bool = False) -> str:
     """Indented JSON with a newline at the end, without characters that a terminal would act on."""
+    return "".join(json_parts(values, ascii_only=ascii_only))
+
+
+def json_parts(values: Any, *, ascii_only: bool = False) -> Iterator[str]:
+    """Yield the same piece by piece: the whole text of a large cluster takes several times its size."""
     import json
 
-    text = json.dumps(values, indent=4, ensure_ascii=ascii_only)
-    return _CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"
+    pieces = json.JSONEncoder(indent=4, ensure_ascii=ascii_only).iterencode(values)
+    while part := "".join(islice(pieces, _PIECES)):
+        yield _CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", part)
+    yield "\n"
 
 
 def to_yaml(values: Any, *, ascii_only: bool = False) -> str:

@@ -14,7 +14,9 @@ from kubectl_qos.cli.commands import COMMANDS
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.qos.simulation import node_state
 from tests.cluster.cluster_objects import metrics, node, pod
+from tests.cluster.object_server import ObjectServer, status
 from tests.end_to_end.command import Run
+from tests.end_to_end.conftest import Live
 
 NODES = 12
 PODS_OF_NODE = 4
@@ -156,13 +158,30 @@ def test_a_terminal_shows_the_ten_that_come_first(
     path = cluster(tmp_path / "many.json", NODES)
     whole = run(command, "-A", "-f", path)
     monkeypatch.setattr(output, "terminal_width", lambda: 400)
-    words = [command, "-A", "-o", "wide", "-f", path]
+    words = [command, "-A", "-o", "wide", "-f", str(path)]
     first, every = run(*words), run(*words, "--all")
     assert len(whole.lines) - 1 == NODES
     assert [line.split() for line in every.lines] == [line.split() for line in whole.lines]
     assert [line.split() for line in first.lines] == [line.split() for line in whole.lines[:11]]
     assert first.err.startswith("and 2 more: --all" if command == "next" else "and those of 2 more nodes")
     assert "--all" not in whole.err + every.err
+
+
+def test_few_notes_are_printed_of_many_nodes(run: Run, tmp_path: Path) -> None:
+    said = run("next", "-A", "-f", cluster(tmp_path / "many.json", NODES)).err.splitlines()
+    assert sum("that alone grows" in line or "one of its processes" in line for line in said) == 5
+    assert "7 more deaths may hit another victim: -o json has whom" in said
+
+
+def test_namespaces_that_refuse_alike_are_one_line(run: Run, live: Live) -> None:
+    names = ("a", "b", "c", "d")
+    server = ObjectServer(pods=[pod("web", namespace=name) for name in names], nodes=[node()])
+    for name in names:
+        server.faults[f"/api/v1/namespaces/{name}/pods/web"] = status(403, "Forbidden", "no")
+    live(server)
+    why = "Error from server (Forbidden): no"
+    line = f"the LimitRanges of 4 namespaces are not known: {why} (a, b, c and 1 more)"
+    assert line in run("check", "-A").err.splitlines()
 
 
 def test_values_that_are_tried_for_one_pod_do_not_build_its_neighbours_again(

@@ -1,10 +1,20 @@
 """Data for other programs: what a cell of CSV may begin with; and tables in narrow terminals."""
 
 import csv
+import json
 
 import pytest
 
-from kubectl_qos.present.output import NUMBER, Column, column, fit_columns, fitted_table, table, to_csv
+from kubectl_qos.present.output import (
+    NUMBER,
+    Column,
+    column,
+    fit_columns,
+    fitted_table,
+    json_parts,
+    table,
+    to_csv,
+)
 
 
 @pytest.mark.parametrize(
@@ -63,3 +73,11 @@ def test_what_matters_stands_below_its_row_rather_than_being_cut() -> None:
         "db-0",
     ]
     assert list(fitted_table(PODS, COLUMNS, None, ["change"], ["rank"])) == list(table(PODS, COLUMNS))
+
+
+def test_json_of_a_large_cluster_is_written_in_parts() -> None:
+    values = {"items": [{"pod": f"p{number}\u2066"} for number in range(10_000)]}
+    parts = list(json_parts(values))
+    assert json.loads("".join(parts)) == values
+    assert len(parts) > 2
+    assert "\u2066" not in "".join(parts)

@@ -341,6 +341,7 @@ def _context(
     from kubectl_qos.k8s.node_overrides import apply_overrides
     from kubectl_qos.k8s.objects import nested
     from kubectl_qos.k8s.releases import Release
+    from kubectl_qos.present.format import count, first_few
     from kubectl_qos.present.reasons import missing_sentence
 
     after = None
@@ -370,6 +371,7 @@ def _context(
     first = {pod.namespace: pod for pod in snapshot.pods if resolved.scope.matches(pod)}
     ranges: list[LimitRange] = []
     unknown: list[str] = []
+    refused: dict[str, list[str]] = {}
     for namespace, pod in first.items():
         try:
             related = resolved.objects.related(pod)
@@ -377,7 +379,10 @@ def _context(
             missing = (part for part in related.missing if "LimitRange" in part.what)
             unknown += map(missing_sentence, missing)
         except QosError as error:
-            unknown.append(f"the LimitRanges of namespace {namespace} are not known: {error}")
+            refused.setdefault(str(error), []).append(namespace)
+    for why, places in refused.items():
+        of_all = count(len(places), "namespace")
+        unknown.append(f"the LimitRanges of {of_all} are not known: {why} ({first_few(places)})")
     return replace(context, limit_ranges=ranges), unknown
 
 

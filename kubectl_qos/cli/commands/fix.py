@@ -273,7 +273,7 @@ def _find(
             plans = plans_of_nodes(snapshot, nodes, scope)
             return with_refusals(plans, lambda pod: _related(pod, resolved)), snapshot
         snapshot = resolved.source.with_autoscalers(snapshot, scope.namespace)
-        most = options.number or _most(options) or (1 if options.output == "patch" else None)
+        most = options.number or _most(options) or (1 if options.output in {"patch", KUSTOMIZE} else None)
         fixes = fixes_on_nodes(snapshot, nodes, scope, only_nearest=is_fleet and node is None, most=most)
         if node is not None:
             from kubectl_qos.edit.kubelet_settings import fix_kubelet
