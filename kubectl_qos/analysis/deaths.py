@@ -128,6 +128,13 @@ def without_far(deaths: Deaths) -> Deaths:
     return replace(deaths, rows=rows or deaths.rows[:1])
 
 
+def foremost(deaths: Sequence[NextDeath], most: int) -> list[NextDeath]:
+    """So many deaths in their order: the next one, the killers of the whole node, then earlier ones."""
+    of_node = [death for death in deaths if death.killer.picks_among_pods]
+    chosen = list(dict.fromkeys([*deaths[:1], *of_node, *deaths[1:most]]))[:most]
+    return sorted(chosen, key=deaths.index)
+
+
 def contested_deaths(snapshot: Snapshot, pod: Pod) -> Sequence[NextDeath]:
     """Return what kills a pod, with its rivals; nothing where its node is not known."""
     try:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from kubectl_qos.analysis.deaths import foremost
 from kubectl_qos.analysis.incident import (
     DEATHS,
     About,
@@ -33,7 +34,6 @@ from kubectl_qos.present.output import NO_AGES, Align, Column
 from kubectl_qos.present.page import Block, Bullets, Grid, Heading, Paragraph
 from kubectl_qos.present.pod_columns import BY_KEY
 from kubectl_qos.present.reasons import assumption_sentence, usage_sentence
-from kubectl_qos.present.timeline import foremost
 from kubectl_qos.present.values import Values
 from kubectl_qos.qos.killers import OWN_LIMITS
 from kubectl_qos.qos.kills.analyze import Kill

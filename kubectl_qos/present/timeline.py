@@ -123,13 +123,6 @@ def _importance(death: NextDeath) -> tuple[bool, int]:
     return death.killer.scope is Scope.PODS, PRECEDENCE[death.mechanism]
 
 
-def foremost(deaths: Sequence[NextDeath], most: int) -> list[NextDeath]:
-    """So many deaths in their order: the next one, the killers of the whole node, then earlier ones."""
-    of_node = [death for death in deaths if death.killer.picks_among_pods]
-    chosen = list(dict.fromkeys([*deaths[:1], *of_node, *deaths[1:most]]))[:most]
-    return sorted(chosen, key=deaths.index)
-
-
 def text(line: Line) -> str:
     """A line without its tokens."""
     return "".join(span.text for span in line)

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar, cast
 
 from rich.cells import cell_len
 
+from kubectl_qos.analysis.deaths import foremost
 from kubectl_qos.analysis.group_table import GroupRow, group_row, grouped, rank_order
 from kubectl_qos.analysis.node_table import NodeRow, NodeRows, build_node_rows, trouble_first
 from kubectl_qos.analysis.pod_table import PodRow
@@ -33,7 +34,6 @@ from kubectl_qos.present.node_columns import (
 from kubectl_qos.present.output import column
 from kubectl_qos.present.pod_columns import PSI_COLUMNS
 from kubectl_qos.present.reasons import CLASSES, no_usage_reason, node_table_notes, pod_table_notes
-from kubectl_qos.present.timeline import foremost
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.tui.filters import Fields
 from kubectl_qos.tui.lists.base import ListDefinition, ListRows, newest_row

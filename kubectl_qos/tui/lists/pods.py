@@ -360,12 +360,10 @@ def _trend_column(trends: Trends) -> PodColumn:
     )
 
 
-_CONTAINER_KEYS: Final = (
-    "rank namespace pod container node qos oom_score_adj oom_score memory peak p99 growth eta psi10 psi60"
-    " request limit"
-    " limit_percent restarts age"
-)
 _OF_PODS: Final = {"flags", "eviction", "risk", "limit_container"}
+_IN_CONTAINERS: Final = [
+    key for key in _ORDER if key not in {*_OF_PODS, "trend", "frees", "dies", "priority"}
+]
 
 
 class ContainerList(_RankedList):
@@ -377,7 +375,7 @@ class ContainerList(_RankedList):
         "rank container pod qos oom_score node oom_score_adj memory container pod namespace eta limit_percent"
         " peak growth request limit p99 node namespace restarts psi60 psi10 trend priority eviction age"
     )
-    order = _CONTAINER_KEYS.split()
+    order = (*_IN_CONTAINERS[:3], "container", *_IN_CONTAINERS[3:])
     columns: Mapping[str, PodColumn] = {
         column.key: column for column in (*ALL_COLUMNS, *HISTORY_COLUMNS) if column.key not in _OF_PODS
     }
