@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from operator import gt
@@ -22,6 +22,8 @@ STEADY: Final = 0.02
 LEVEL: Final = 0.25
 _FEW: Final = 6
 """Growth has stopped where the later half of so many samples has less than this part of the earlier one's."""
+_LASTING: Final = 3
+"""In so many samples a node has to have grown."""
 _KIB: Final = 1024
 
 
@@ -39,6 +41,8 @@ class Trends:
         """A time in seconds and what each container used then, in KiB: where the line to now begins."""
         self._peaks: dict[PodKey, array[int]] = {}
         """The same, with the most that each of several containers has used."""
+        self._nodes: dict[str, list[array[int]]] = {}
+        """Of each node when and how many KiB it used beside its pods, lately, since that last shrank."""
 
     def add(self, usage: Mapping[PodKey, PodUsage], history: History = NO_HISTORY) -> None:
         """Add the new samples of pods; pods without usage are forgotten.
@@ -75,13 +79,35 @@ class Trends:
         self._last, self._samples, self._since, self._peaks = usage, new_samples, new_since, new_peaks
 
     def taken(self, snapshot: Snapshot) -> Snapshot:
-        """Add the samples of a snapshot, and return it with how fast containers grow."""
+        """Add the samples of a snapshot, and return it with how fast containers and nodes grow."""
+        if snapshot.usage is not self._last:
+            self._nodes = dict(self._grown(snapshot))
         self.add(snapshot.usage, snapshot.history)
-        return replace(snapshot, rates=self.rates())
+        return replace(snapshot, rates=self.rates(), node_rates=self.node_rates(snapshot))
+
+    def _grown(self, snapshot: Snapshot) -> Iterator[tuple[str, list[array[int]]]]:
+        for name, pods in snapshot.by_node().items() if snapshot.node_usage else ():
+            own = snapshot.own_bytes(name)
+            usage = next(filter(None, map(snapshot.usage_of, pods)), None)
+            if own is None or usage is None:
+                continue
+            line = self._nodes.get(name, [])[-_LASTING:]
+            now = array("Q", [_seconds(usage.timestamp), max(own, 0) // _KIB])
+            yield name, [*line, now] if line and line[-1][1] <= now[1] else [now]
+
+    def node_rates(self, snapshot: Snapshot) -> dict[str, float]:
+        """By how many bytes a second nodes grow beside their pods, those that do so for some samples."""
+        rates = {}
+        for name, line in self._nodes.items():
+            seconds, grown = (after - before for before, after in zip(line[0], line[-1], strict=True))
+            if len(line) >= _LASTING and seconds > 0 and grown * _KIB > snapshot.node_usage[name] * STEADY:
+                rates[name] = grown * _KIB / seconds
+        return rates
 
     def clear(self) -> None:
         """Forget everything."""
         self._last, self._samples, self._since, self._peaks = {}, {}, {}, {}
+        self._nodes = {}
         self._history = NO_HISTORY
 
     def of(self, key: PodKey) -> Sequence[int]:

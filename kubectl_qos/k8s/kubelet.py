@@ -170,7 +170,8 @@ class Node(_WithOrigins):
     `runtime_oom_score_adj` is containerd's own where its `restrict_oom_score_adj` is on, else None.
     `oci_runtimes` are those of RuntimeClasses, by name; `userspace_oom_killer` is a stated one, such as
     `systemd-oomd`, `talos` or `talos-1.12`, or `none`; empty is unknown. `reports_pressure` is the condition
-    MemoryPressure, which outlasts the pressure (evictionPressureTransitionPeriod, by default 5 minutes).
+    MemoryPressure, which outlasts the pressure (evictionPressureTransitionPeriod, by default 5 minutes);
+    `pressure_since` is when it began, RFC 3339, empty for unknown.
     """
 
     name: str = ""
@@ -195,6 +196,7 @@ class Node(_WithOrigins):
     operating_system: str = LINUX
     userspace_oom_killer: str = ""
     reports_pressure: bool = False
+    pressure_since: str = ""
 
     @property
     def is_windows(self) -> bool:
@@ -258,8 +260,10 @@ def node_from_object(raw: NodeObject, kubelet: Kubelet) -> Node:
         "hugepage_sizes": tuple(map(hugepage_size_name, page_sizes)),
     }
     conditions = raw.status.conditions or ()
+    pressures = [item for item in conditions if item.type == "MemoryPressure" and item.status == "True"]
     node = Node(
-        reports_pressure=any(item.type == "MemoryPressure" and item.status == "True" for item in conditions),
+        reports_pressure=bool(pressures),
+        pressure_since=next(((item.last_transition_time or "") for item in pressures), ""),
         allocatable_memory_bytes=_kubepods_memory(capacity, allocatable, kubelet),
         allocatable_cpu_milli=allocatable[CPU].milli_value() if CPU in allocatable else None,
         status_allocatable=allocatable,

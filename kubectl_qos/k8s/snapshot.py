@@ -119,7 +119,8 @@ class Snapshot:
     `pressure` is that of nodes by name, where kubelets report it, `node_usage` the working set of the whole
     node, its own processes included, in bytes. `at` is the time of one of the past, RFC 3339, else empty.
     `autoscalers` are known where `Source.with_autoscalers` has read them. `rates` says by how many bytes a
-    second the containers of some pods grow, where samples of them were seen since the program was started.
+    second the containers of some pods grow, where samples of them were seen since the program was started;
+    `node_rates` the same of what nodes use beside their pods.
     """
 
     pods: Sequence[Pod] = ()
@@ -137,6 +138,7 @@ class Snapshot:
     rates: Callable[[Iterable[PodKey]], Mapping[ContainerKey, float]] = field(
         default=lambda _: {}, repr=False, compare=False
     )
+    node_rates: Mapping[str, float] = field(default_factory=dict, repr=False, compare=False)
     _index: dict[str, list[Pod]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def own_bytes(self, node_name: str) -> int | None:

@@ -5,13 +5,14 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import pairwise
 from operator import attrgetter
 from typing import Any
 
 import pytest
 
+from kubectl_qos.analysis.deaths import deaths_on_nodes
 from kubectl_qos.analysis.node_table import troubles
 from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
@@ -31,6 +32,7 @@ from kubectl_qos.edit.status import Stage
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.allocation import is_resizing
 from kubectl_qos.k8s.snapshot import Scope
+from kubectl_qos.qos.kills.analyze import find_kills
 from kubectl_qos.qos.kills.evidence import memory_limits
 from kubectl_qos.qos.reason import Confidence, Mechanism
 from kubectl_qos.qos.restart import oom_loops
@@ -76,6 +78,27 @@ def test_memory_creeps_and_makes_a_trend() -> None:
     assert len(seen) == 6
     steps = {after - before for before, after in pairwise(seen)}
     assert steps == {70 * SAMPLE_SECONDS}
+
+
+def test_the_headline_foretells_each_death_for_twenty_seconds() -> None:
+    """Whoever dies was named first of all nodes for so long, within the minute and a half before."""
+    demo, trends, last = Stepped(), Trends(), None
+    named: dict[str, list[int]] = {}
+    for second in range(NODE_FULL_AT):
+        snapshot = demo.later(int(second > 0))
+        if snapshot is not last:
+            last, seen = snapshot, trends.taken(snapshot)
+            (first, *_) = deaths_on_nodes(seen, sorted(seen.nodes), only_next=True).rows
+        named.setdefault(first.death.key[1], []).append(second)
+    demo.later(1)
+    kills = find_kills(demo.later(0), demo.event_list(None), demo.kernel_logs(), outside_pods=False)
+    began = f"{DEMO_TIME:%Y-%m-%dT%H:%M:%S}"
+    deaths = [kill for kill in kills if kill.time >= began]
+    assert len(deaths) == 5
+    for kill in deaths:
+        died = (datetime.fromisoformat(kill.time) - DEMO_TIME).total_seconds()
+        before = [second for second in named[kill.pod] if died - 90 <= second < died]
+        assert len(before) >= 20, (kill.pod, died)
 
 
 def test_between_two_samples_nothing_is_another_object() -> None:

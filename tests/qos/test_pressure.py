@@ -1,5 +1,6 @@
 """Where the kubelet itself reports that memory is short, eviction is due, whatever older samples say."""
 
+from dataclasses import replace
 from typing import Any, Final
 
 import pytest
@@ -52,6 +53,15 @@ def test_with_memory_pressure_eviction_is_due_and_the_sentence_is_true_when_it_h
     assert (death.mechanism, distance(death), killed_by(death)) == (Mechanism.EVICTION, "now", REPORTED)
     assert death.key[1] == "near", "by the kubelet's order"
     assert first(snapshot({**SHORT, "status": "False"})).mechanism is Mechanism.POD_LIMIT
+
+
+def test_a_sample_of_the_whole_node_since_the_report_says_how_much_is_left() -> None:
+    """The condition outlasts the pressure by minutes, and names nobody then."""
+    whole = replace(snapshot(SHORT), node_usage={"worker-1": 400 << 20})
+    assert first(whole).mechanism is Mechanism.POD_LIMIT
+    later = {**SHORT, "lastTransitionTime": "2026-11-20T12:30:00Z"}
+    unseen = replace(snapshot(later), node_usage={"worker-1": 400 << 20})
+    assert killed_by(first(unseen)) == REPORTED
 
 
 def test_what_samples_show_needs_no_report() -> None:

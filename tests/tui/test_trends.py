@@ -10,7 +10,9 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
+from kubectl_qos.analysis.deaths import deaths_on_node
 from kubectl_qos.analysis.pod_table import build_rows
 from kubectl_qos.analysis.trends import MOST, Trends
 from kubectl_qos.cluster.files import DEMO_TIME
@@ -154,6 +156,21 @@ def test_growth_is_of_what_grows_by_more_than_it_varies() -> None:
     small = after({A: usage(100, 0)}, {A: usage(1100, 10)})
     for none in (after(), after({A: usage(5, 1)}), after({A: usage(9000, 1)}, {A: usage(9, 2)}), small):
         assert not none.rates()([A])
+
+
+def test_a_node_grows_by_what_its_own_processes_use_too() -> None:
+    """A backup on the node fills it: killers of the whole node get a time, and no pod's limit does."""
+    trends, first = Trends(), demo()
+    seen = trends.taken(first)
+    for minute in (1, 2):
+        assert not seen.node_rates
+        stamp = f"2026-11-20T12:{minute:02}:00Z"
+        later = {key: structs.replace(sample, timestamp=stamp) for key, sample in first.usage.items()}
+        whole = {**first.node_usage, "worker-3": first.node_usage["worker-3"] + minute * (6 << 30)}
+        seen = trends.taken(replace(first, usage=later, node_usage=whole))
+    assert seen.node_rates == {"worker-3": pytest.approx(100 << 20, rel=0.2)}
+    timed = [death for death in deaths_on_node(seen, "worker-3").deaths if death.seconds is not None]
+    assert {death.killer.scope.is_wide for death in timed} == {True}
 
 
 def test_what_has_reached_a_plateau_does_not_grow() -> None:

@@ -14,7 +14,7 @@ import msgspec
 
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.allocation import running_pod
-from kubectl_qos.k8s.kubelet import ENFORCE_PODS, MEMORY_AVAILABLE, NodeSetup
+from kubectl_qos.k8s.kubelet import ENFORCE_PODS, MEMORY_AVAILABLE, Node, NodeSetup
 from kubectl_qos.k8s.objects import DISRUPTION_TARGET, Container, Pod
 from kubectl_qos.k8s.quantity import Quantity, parse_duration, parse_time
 from kubectl_qos.k8s.selectors import DisruptionBudget, Selector
@@ -186,12 +186,12 @@ def growth_on(snapshot: Snapshot, node: str) -> Growth:
     else:
         rates = dict(snapshot.rates([(pod.namespace, pod.name) for pod in pods]))
     peaks = {key: past.peak_bytes for key, past in seen.items()}
-    if not rates and not peaks:
+    of_node = snapshot.node_rates.get(node, 0.0)
+    if not rates and not peaks and not of_node:
         return NO_GROWTH
     starting = {key for pod in pods for key in _starting(pod, snapshot.usage_of(pod)) if key in rates}
-    return growth_of({key: rate for key, rate in rates.items() if key not in starting})._replace(
-        starting=frozenset(starting), peaks=peaks
-    )
+    growth = growth_of({key: rate for key, rate in rates.items() if key not in starting})
+    return growth._replace(node=growth.node + of_node, starting=frozenset(starting), peaks=peaks)
 
 
 def growth_of(rates: Mapping[ContainerKey, float]) -> Growth:
@@ -414,14 +414,24 @@ def ranked_node_state(
         ),
         own_bytes=own_bytes,
         own_processes=tuple(own_processes),
-        reports_pressure=node.reports_pressure or _has_evicted_since_sample(ranking),
+        reports_pressure=_is_pressed(ranking, node, own_bytes) or _has_evicted_since_sample(ranking),
         budgets=tuple(_allowed_disruptions(budget, simulated) for budget in rules.budgets),
     )
 
 
+def _newest_sample(ranking: Ranking) -> str:
+    return max((row.usage.timestamp for row in ranking.pods if row.usage is not None), default="")
+
+
+def _is_pressed(ranking: Ranking, node: Node, own_bytes: int | None) -> bool:
+    """Whether the node says that memory is short, and no sample since then says how much is left."""
+    is_sampled_since = own_bytes is not None and "" < node.pressure_since < _newest_sample(ranking)
+    return node.reports_pressure and not is_sampled_since
+
+
 def _has_evicted_since_sample(ranking: Ranking) -> bool:
     """Whether a pod was evicted for memory since: pkg/kubelet/eviction/helpers.go (evictionMessage)."""
-    newest = max((row.usage.timestamp for row in ranking.pods if row.usage is not None), default="")
+    newest = _newest_sample(ranking)
     return bool(newest) and any(
         condition.type == DISRUPTION_TARGET
         and "low on resource: memory" in condition.message
