@@ -9,13 +9,16 @@ PIP = $(BIN)/python -m pip --quiet --disable-pip-version-check install --no-comp
 # Every worker and every process of a test would compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all check format lint types imports tests laws other-python monkey site-tests binary-tests \
+.PHONY: demo test test-all check format lint types imports tests compiled laws other-python monkey site-tests binary-tests \
   binary-again programs golden bench binary wheel installed release-check site man reference pictures image lock clean
 
 demo: $(VENV)/.product  ## open the terminal UI on the embedded demo cluster
 	@$(BIN)/python -m kubectl_qos --demo
 
-test: check tests  ## every check, and every test on one Python: minutes
+# The checks take one core: meanwhile another one compiles the tests for all workers.
+test:  ## every check, and every test on one Python: minutes
+	@$(MAKE) --no-print-directory -j check compiled
+	@$(MAKE) --no-print-directory tests
 
 test-all: test laws other-python monkey site-tests binary-tests binary-again  ## also what takes long: before a release, and each night
 
@@ -51,6 +54,9 @@ imports: $(VENV)/.installed
 WORKERS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 tests: $(VENV)/.installed
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -q
+
+compiled: $(VENV)/.installed
+	@$(BIN)/pytest --collect-only -q > /dev/null || true  # the tests say why
 
 # The other supported interpreters, where they are installed; the matrix of the workflows has them all.
 other-python: $(VENV)/.installed  ## every test on each other Python that is installed

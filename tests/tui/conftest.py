@@ -19,10 +19,11 @@ from pytest_textual_snapshot import PseudoApp, PseudoConsole, node_to_report_pat
 from textual import constants
 from textual.css.stylesheet import Stylesheet
 from textual.pilot import Pilot
+from textual.screen import Screen
 from textual.widgets import Input
 
 from kubectl_qos.tui import follower
-from tests.tui.idle import at_rest
+from tests.tui.idle import at_rest, paint_at_rest
 from tests.tui.screen_texts import ScreenTexts
 
 SNAPSHOTS = Path(__file__).resolve().parents[2] / "snapshots" / "tui"
@@ -109,6 +110,7 @@ def _one_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     for owner, wait in ((textual.app, "wait_for_idle"), (textual.pilot, "wait_for_idle")):
         monkeypatch.setattr(owner, wait, at_rest)
     monkeypatch.setattr(Pilot, "_wait_for_screen", at_rest)
+    monkeypatch.setattr(Screen, "_compositor_refresh", paint_at_rest)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -1,7 +1,8 @@
 """When an application of a test is at rest: Textual guesses it from the time that the process takes.
 
 Such a guess takes 20 ms for each key, and is wrong on a machine with something else to do. Here it is known:
-nothing is ready in the event loop, no timer is about to run, and no thread of the UI works.
+nothing is ready in the event loop, no timer is about to run, and no thread of the UI works. Only then the
+screen is painted, once for all that has changed: what is painted before is what nobody looks at.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import threading
 import time
 from typing import Any, Final
 
+from textual.screen import Screen
+
 SOON_SECONDS: Final = 0.035
 """A timer that runs within so long is waited for: the screen's own, which paints what has changed."""
 LONGEST_CPU_SECONDS: Final = 1.0
@@ -20,6 +23,24 @@ LONGEST_SECONDS: Final = 60.0
 BLOCKED_TIMES: Final = 10
 """A thread seen waiting in one place so often, 1 ms apart, waits for what does not come by itself."""
 WORKER: Final = "qos-worker"
+CHANGED: Final[set[Screen[Any]]] = set()
+"""Screens that are still to be painted."""
+paint_now: Final = Screen._compositor_refresh
+
+
+def paint_at_rest(screen: Screen[Any]) -> None:
+    """Stand in for `Screen._compositor_refresh`."""
+    CHANGED.add(screen)
+
+
+def paint() -> bool:
+    """Paint what has changed; return whether that was anything."""
+    screens = [*CHANGED]
+    CHANGED.clear()
+    for screen in screens:
+        if screen.is_running:
+            paint_now(screen)
+    return bool(screens)
 
 
 async def at_rest(*_: Any, **__: Any) -> bool:
@@ -37,11 +58,11 @@ async def at_rest(*_: Any, **__: Any) -> bool:
             await asyncio.sleep(max(due - now, 0))
             continue
         workers = [thread.ident for thread in threading.enumerate() if thread.name == WORKER]
-        if not workers:
-            return True
         before, waiting = waiting, waits(workers)
         times = times + 1 if waiting is not None and waiting == before else 0
-        if times > BLOCKED_TIMES:
+        if not workers or times > BLOCKED_TIMES:
+            if paint():
+                continue
             return True
         await asyncio.sleep(0.001)
     return True

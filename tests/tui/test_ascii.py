@@ -1,9 +1,8 @@
-"""With the filter nothing but ASCII is painted, on any screen, and everything stays where it was."""
+"""With the filter nothing but ASCII is painted, and all stays where it was. The screens: test_screens.py."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
 from pathlib import Path
 from unicodedata import east_asian_width
 
@@ -13,49 +12,13 @@ from rich.segment import ControlType, Segment
 from rich.style import Style
 from textual._border import BORDER_CHARS
 from textual.color import Color
-from textual.filter import LineFilter
 from textual.scrollbar import ScrollBarRender
 
 import kubectl_qos
-from kubectl_qos.tui.app import QosApp
-from kubectl_qos.tui.screens.dialogs import ConfirmDialog
-from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.themes import AsciiFilter, needs_ascii, plain
-from tests.tui.sources import Run, running
 
 BARS = "█▓▒░"
 SPARKLINE = "▁▂▃▄▅▆▇█"
-
-
-@pytest.fixture
-def _in_ascii(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = QosApp.get_line_filters
-    ascii_filter = AsciiFilter()
-
-    def with_ascii(app: QosApp) -> Sequence[LineFilter]:
-        return [*found(app), ascii_filter]
-
-    monkeypatch.setattr(QosApp, "get_line_filters", with_ascii)
-
-
-def painted(pilot: Run) -> list[str]:
-    """The lines of the whole terminal."""
-    strips = pilot.app.screen._compositor.render_strips()
-    return ["".join(strip.text for strip in line) for line in strips]
-
-
-ROADS = [
-    (),
-    *((key,) for key in "devuxtwn12345"),
-    *((key,) for key in ("question_mark", "slash", "colon", "tab", "enter", "ctrl+p")),
-    ("e", "tab", "9", "ctrl+s"),
-    ("e", "tab", "9", "escape"),
-    ("slash", *"web", "enter"),
-    ("colon", *"nodes", "tab"),
-    ("u", *"release=1.37"),
-    ("v", "x"),
-    ("d", "z"),
-]
 
 
 def test_every_sign_of_the_product_is_known() -> None:
@@ -65,24 +28,6 @@ def test_every_sign_of_the_product_is_known() -> None:
         sign for sign in signs if east_asian_width(sign) == "F"
     }  # Written in names, and in nothing else.
     assert [sign for sign in signs - {"?"} if "?" in plain(sign) and not sign.isalpha()] == []
-
-
-@pytest.mark.usefixtures("_in_ascii")
-async def test_every_screen_is_painted_in_ascii() -> None:
-    async with running() as pilot:
-        for keys in ROADS:
-            await pilot.keys(*keys)
-            lines = painted(pilot)
-            assert {sign for line in lines for sign in line if not sign.isascii()} == set(), keys
-            assert {len(line) for line in lines} == {120}, keys
-            while not isinstance(pilot.app.screen, MainScreen):
-                await pilot.keys("y" if isinstance(pilot.app.screen, ConfirmDialog) else "escape")
-            await pilot.keys("escape", "escape", "4")
-
-
-async def test_without_the_filter_it_is_not() -> None:
-    async with running(size=(80, 24)) as pilot:
-        assert not "".join(painted(pilot)).isascii()
 
 
 def test_every_sign_that_textual_paints_has_a_plain_one() -> None:
