@@ -151,10 +151,16 @@ def _read_url(url: str) -> bytes:
             return super().redirect_request(req, fp, code, msg, headers, newurl)
 
     _require_https(url)
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        # What the library says of it repeats a part of the password.
+        hint = "write / as %2F and @ as %40 in a password"
+        raise InputError(f'unable to read URL "{url}": it is no valid URL', hint=hint) from None
     end = time.monotonic() + URL_SECONDS
     content = bytearray()
     try:
-        parts = urlsplit(url)
         user, _, host = parts.netloc.rpartition("@")
         request = Request(parts._replace(netloc=host).geturl())  # noqa: S310 - only https is left
         if user:

@@ -116,7 +116,7 @@ def test_one_template_of_any_kind_is_changed(tmp_path: Path) -> None:
 def test_a_file_in_utf_16_is_read_and_not_written(tmp_path: Path) -> None:
     path = tmp_path / "x.yaml"
     path.write_text(POD.replace("NAME", "web"), encoding="utf-16")
-    with pytest.raises(InputError, match="only UTF-8 is written"):
+    with pytest.raises(InputError, match="only plain UTF-8 is written"):
         changed(path)
     assert path.read_text(encoding="utf-16") == POD.replace("NAME", "web")
 

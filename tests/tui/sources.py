@@ -388,7 +388,7 @@ async def running(
         app = QosApp(source or DemoSource(), scope or Scope(), **options)
     async with app.run_test(size=size, notifications=notifications):
         pilot = Run(app)
-        await pilot.until(lambda: app.screen.focused is not None)
+        await pilot.until(lambda: app.screen.focused is not None or not app.screen.focus_chain)
         if ready:
             await pilot.settled()
         await pilot.keys(*pressed)

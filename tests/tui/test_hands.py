@@ -175,8 +175,11 @@ def died(exit_code: int, *, is_over: bool) -> Pod:
 
 @pytest.mark.parametrize("is_over", [True, False])
 def test_the_log_is_of_the_previous_run_once_there_is_another(*, is_over: bool) -> None:
-    screen = log_screen(DemoSource(), died(137, is_over=is_over))
-    assert getattr(screen._read, "keywords", None) == {"is_previous": not is_over}
+    class Logs(DemoSource):
+        def log(self, pod: Pod, container: str, *, is_previous: bool) -> str:
+            return f"{pod.name} {container} {is_previous}"
+
+    assert log_screen(Logs(), died(137, is_over=is_over))._read() == f"web app {not is_over}"
     with pytest.raises(QosError, match="no container of pod web has died"):
         log_screen(DemoSource(), died(0, is_over=is_over))
 

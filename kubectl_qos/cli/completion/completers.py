@@ -395,6 +395,7 @@ OF_COMMAND: Final[Mapping[str, Mapping[str, Completer]]] = {
         "label_columns": label_keys,
     },
     "check": {
+        "rule": free,
         "paths": files_ending_in("yaml", "yml", "json"),
         "release": releases,
         "config": files_ending_in("yaml"),
