@@ -371,12 +371,12 @@ def same_death(state: NodeState, death: NextDeath) -> NextDeath | None:
         firsts = [first for first in next_deaths(state) if (first.mechanism, first.grace_seconds) == kind]
         same = [turn for first in firsts for turn in in_turn(state, first, {death.key})]
     else:
-        of_pod = death.killer.scope is Scope.POD
+        own, of_pod = own_deaths(state, death.key), death.killer.scope is Scope.POD
         same = [
-            own
-            for own in own_deaths(state, death.key)
-            if own.container == death.container or (of_pod and own.killer is death.killer)
-        ]
+            other
+            for other in own
+            if other.killer is death.killer and (of_pod or other.container == death.container)
+        ] or [other for other in own if other.container == death.container or other.killer.scope is Scope.POD]
     return same[0] if same else None
 
 

@@ -27,6 +27,7 @@ from kubectl_qos.edit.fixes import (
     NoFixReason,
     friendly,
     least_units,
+    own_deaths,
     pod_key,
     same_death,
 )
@@ -51,12 +52,14 @@ from kubectl_qos.qos.simulation.engine import simulate
 from kubectl_qos.qos.simulation.node_state import (
     ContainerGrowth,
     NodeProcess,
+    NodeState,
     Scenario,
     build_node_state,
 )
 from tests.edit.test_edit_laws import Cluster, clusters, edits_of
 from tests.edit.test_rank_goals import pod, using
 from tests.qos import test_recorded_kills as recorded
+from tests.qos import test_simulation as simulated
 from tests.recordings.files import read_json
 
 MIB = 1 << 20
@@ -713,3 +716,15 @@ def test_what_autoscalers_recommend_is_among_the_fixes_of_a_node_and_a_namespace
         }
     without = fixes_on_nodes(snapshot, [mine.node_name], Scope())
     assert FixKind.RECOMMENDED not in {fix.kind for fix in without.fixes}
+
+
+def test_a_container_whose_limit_is_above_its_pods_dies_at_the_pods() -> None:
+    def state_with(limit: int) -> NodeState:
+        containers = simulated.container(500, 60, limit, "a"), simulated.container(500, 10, 0, "b")
+        return simulated.node_state([("p", part) for part in containers], limits={"p": 150 * MIB})
+
+    first = own_deaths(state_with(100), ("x", "p"))[0]
+    later = same_death(state_with(200), first)
+    assert (first.mechanism, first.container) == (Mechanism.CONTAINER_LIMIT, "a")
+    assert later is not None
+    assert (later.mechanism, later.distance_bytes) == (Mechanism.POD_LIMIT, 80 * MIB)

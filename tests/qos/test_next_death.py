@@ -173,6 +173,76 @@ def test_the_rival_dies_where_the_victims_memory_is_in_several_processes(
             assert (then.key, then.container) == (dies.key, dies.container) or then.tied
 
 
+@st.composite
+def limited_pods(draw: st.DrawFn) -> NodeState:
+    """One pod with a limit, whose containers have limits of their own or none."""
+    containers = []
+    for name in draw(st.sampled_from(["a", "ab", "abc"])):
+        used, room = draw(st.integers(0, 40)), draw(st.integers(1, 60))
+        limit = draw(st.sampled_from([0, used + room]))
+        containers.append(("p", container(draw(st.sampled_from([500, 500, 990])), used, limit, name)))
+    used = sum(grows.used_bytes for _, grows in containers) // MIB
+    return node_state(
+        containers,
+        limits={"p": (used + draw(st.integers(1, 100))) * MIB},
+        kubepods_bytes=None,
+        thresholds=Thresholds(None, None, 0),
+    )
+
+
+@given(limited_pods())
+def test_the_limit_of_a_pod_hits_whom_it_hits_in_the_simulation(state: NodeState) -> None:
+    """Whichever container grows alone: the victim of the death, or itself where that names it."""
+    (pod,) = state.pods
+    deaths = next_deaths(state, contests=True)
+    assert next_deaths(state, 1, contests=True) == deaths[:1]
+    at_limit = [death for death in deaths if death.mechanism is Mechanism.POD_LIMIT]
+    distance = pod.limit_bytes - state.used_bytes
+    for index, grows in enumerate(state.containers):
+        growth = ContainerGrowth(index, grows.used_bytes + distance + 4096)
+        step = simulate(state, Scenario(growth=(growth,))).steps[0]
+        if step.mechanism is not Mechanism.POD_LIMIT:
+            assert 0 < grows.limit_bytes - grows.used_bytes < distance
+            continue
+        (of_pod,) = at_limit
+        assert of_pod.distance_bytes == distance
+        itself = {contender.container for contender in of_pod.growing}
+        assert step.container == (grows.name if grows.name in itself else of_pod.container) or step.tied
+
+
+@pytest.mark.parametrize(
+    ("pod_limit", "containers", "deaths"),
+    [
+        (150, {"a": (60, 100), "b": (10, 0)}, [("a", 40, False), ("b", 80, True)]),
+        (150, {"a": (100, 130), "b": (10, 0)}, [("a", 30, False), ("a", 40, True)]),
+        (
+            200,
+            {"a": (40, 60), "b": (20, 50), "c": (10, 0)},
+            [("a", 20, False), ("b", 30, False), ("c", 130, True)],
+        ),
+        (180, {"a": (70, 100), "b": (70, 100)}, [("a", 30, False), ("b", 30, False), ("a", 40, True)]),
+        (200, {"a": (70, 100), "b": (70, 100)}, [("a", 30, False), ("b", 30, False)]),
+        (150, {"a": (60, 100), "b": (60, 100)}, [("a", 30, True)]),
+        (100, {"a": (60, 100)}, [("a", 40, True)]),
+    ],
+)
+def test_which_limits_of_a_pod_can_be_reached(
+    pod_limit: int, containers: dict[str, tuple[int, int]], deaths: list[tuple[str, int, bool]]
+) -> None:
+    """Not one that a nearer limit always ends before; the last part says whether it is that of the pod."""
+    state = node_state(
+        [("p", container(500, used, limit, name)) for name, (used, limit) in containers.items()],
+        limits={"p": pod_limit * MIB},
+        kubepods_bytes=None,
+        thresholds=Thresholds(None, None, 0),
+    )
+    own = (death for death in next_deaths(state) if not death.killer.picks_among_pods)
+    assert sorted(deaths) == sorted(
+        (death.container, death.distance_bytes // MIB, death.mechanism is Mechanism.POD_LIMIT)
+        for death in own
+    )
+
+
 # Examples
 
 

@@ -137,6 +137,11 @@ class Run:
         """Where each killer acts, with eviction or without."""
         return {killer.id: tuple(killer.ceilings(self._state, self._use)) for killer in self._on_node}
 
+    @cached_property
+    def unmeasured(self) -> set[int]:
+        """The containers whose usage is unknown."""
+        return {index for index, container in enumerate(self._state.containers) if not container.has_usage}
+
     def _next_hits(self) -> Iterator[LimitHit]:
         if not self._is_watching:
             self._is_watching = True

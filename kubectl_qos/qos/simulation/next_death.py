@@ -6,7 +6,7 @@ kernel's is rank 1. A soft threshold must be crossed for its grace period (pkg/k
 thresholdsMetGracePeriod). Not here: what comes after a death.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from itertools import chain, count
@@ -147,13 +147,20 @@ def _state_at_death(state: NodeState, scope: Scope, key: PodKey, more_bytes: int
     growth, rate = state.growth, _rate(state.growth, scope, key)
     if rate <= 0:
         return state
-    seconds, containers = max(more_bytes, 0) / rate, []
-    for container in state.containers:
-        grown = int(growth.containers.get((state.pod_for(container).key, container.name), 0.0) * seconds)
-        if container.limit_bytes:
-            grown = min(grown, max(container.most_bytes - container.used_bytes, 0))
-        used, working_set = container.used_bytes + grown, container.working_set_bytes + grown
-        containers.append(replace(container, used_bytes=used, working_set_bytes=working_set))
+    seconds, grown = max(more_bytes, 0) / rate, {}
+    for index, container in enumerate(state.containers):
+        more = int(growth.containers.get((state.pod_for(container).key, container.name), 0.0) * seconds)
+        room = max(container.most_bytes - container.used_bytes, 0) if container.limit_bytes else more
+        grown[index] = min(more, room)
+    return _grown(state, grown)
+
+
+def _grown(state: NodeState, grown: Mapping[int, int]) -> NodeState:
+    """The node once containers use so much more, by their index."""
+    containers = list(state.containers)
+    for index, more in grown.items():
+        used, working_set = containers[index].used_bytes + more, containers[index].working_set_bytes + more
+        containers[index] = replace(containers[index], used_bytes=used, working_set_bytes=working_set)
     return replace(state, containers=tuple(containers))
 
 
@@ -183,70 +190,108 @@ def times_on_node(snapshot: Snapshot, node: str) -> dict[object, float]:
 def next_deaths(state: NodeState, most: int | None = None, *, contests: bool = False) -> list[NextDeath]:
     """The nearest death by each limit and each threshold, the most urgent first, at `most` so many.
 
-    Of the limits of one container's own only the nearer counts. Without usage there is no distance. Where
-    growth is known, victims are those at the moment of death; else those if the others or the node grow. With
-    `contests` they also say who else may die in their place.
+    Without usage there is no distance. Where growth is known, victims are those at the moment of death; else
+    those if the others or the node grow. With `contests` they also say who else may die in their place.
     """
     if state.is_unmeasured:
         return []
     run = Run(state, Scenario())
-    members = run.timeline.pod_containers
-    unknown = {index for index, container in enumerate(state.containers) if not container.has_usage}
-    deaths: dict[object, NextDeath] = {}
-    far = _too_empty(run, unknown) if most == 1 and not state.growth.containers else set[int]()
-    ceilings = chain.from_iterable(run.ceilings.values())
-    for more_bytes, ceiling in sorted(
-        [(ceiling.distance_bytes, ceiling) for ceiling in ceilings], key=_distance
-    ):
-        scope, owner = ceiling.scope, ceiling.owner
-        if scope is Scope.CONTAINER and (owner in deaths or owner in unknown or owner in far):
+    reached = list(_reached(run))
+    if most == 1 and not state.growth.containers:
+        reached = _full_enough(run, reached)
+    deaths = (_death_at(run, ceiling, alone, contests=contests) for ceiling, alone in reached)
+    return sorted(filter(None, deaths), key=attrgetter("urgency"))[:most]
+
+
+def _reached(run: Run) -> Iterator[tuple[Ceiling, Sequence[int]]]:
+    """The ceilings that memory can reach, the nearest first, each with the containers that reach it alone.
+
+    A container does not reach its limit where that of its pod is as near, and a pod not its own where those
+    of its containers always end them before.
+    """
+    containers, members = run.timeline.state.containers, run.timeline.pod_containers
+    ceilings = sorted(chain.from_iterable(run.ceilings.values()), key=attrgetter("distance_bytes"))
+    room: dict[Scope, dict[int, int]] = {scope: {} for scope in Scope}
+    for ceiling in ceilings:
+        if run.unmeasured.isdisjoint(_bounded(run, ceiling)):
+            room[ceiling.scope][ceiling.owner] = ceiling.distance_bytes
+    own, of_pod, of_node = room[Scope.CONTAINER], room[Scope.POD], set[object]()
+    for ceiling in ceilings:
+        owner, distance, alone = ceiling.owner, ceiling.distance_bytes, list[int]()
+        if ceiling.scope.is_wide:
+            kind = ceiling.killer, ceiling.is_soft
+            is_reached = kind not in of_node
+            of_node.add(kind)
+        elif owner not in room[ceiling.scope]:
             continue
-        if scope is Scope.POD and (
-            deaths.keys() | far >= set(members[owner]) or not unknown.isdisjoint(members[owner])
-        ):
-            continue
-        chooses = owner < 0 or (scope is Scope.POD and len(members[owner]) > 1)
+        elif ceiling.scope is Scope.CONTAINER:
+            is_reached = distance < of_pod.get(containers[owner].pod_index, inf)
+        else:
+            alone = [index for index in members[owner] if own.get(index, inf) >= distance]
+            is_reached = bool(alone) or sum(max(own[index], 0) for index in members[owner]) > distance
+        if is_reached:
+            yield ceiling, alone
+
+
+def _full_enough(
+    run: Run, reached: Sequence[tuple[Ceiling, Sequence[int]]]
+) -> list[tuple[Ceiling, Sequence[int]]]:
+    """Leave out the limits that are too empty to come first, whatever the past says of them."""
+    most = max(
+        (
+            ceiling.used_bytes / ceiling.latest_bytes
+            for ceiling, _ in reached
+            if ceiling.scope is Scope.CONTAINER and ceiling.owner not in run.timeline.immune
+        ),
+        default=0.0,
+    )
+    return [
+        (ceiling, alone)
+        for ceiling, alone in reached
+        if ceiling.scope.is_wide or ceiling.used_bytes >= (most - PRECEDENT_POINTS) * ceiling.latest_bytes
+    ]
+
+
+def _bounded(run: Run, ceiling: Ceiling) -> Sequence[int]:
+    """The containers that a limit of their own, or of their pod, bounds."""
+    if ceiling.scope.is_wide:
+        return ()
+    return run.timeline.pod_containers[ceiling.owner] if ceiling.scope is Scope.POD else [ceiling.owner]
+
+
+def _death_at(run: Run, ceiling: Ceiling, alone: Sequence[int], *, contests: bool) -> NextDeath | None:
+    """The death at a ceiling, None if nobody dies there."""
+    state, scope, owner = run.timeline.state, ceiling.scope, ceiling.owner
+    more_bytes, at_death = max(ceiling.distance_bytes, 0), state
+    chooses = scope.is_wide or len(_bounded(run, ceiling)) > 1
+    if chooses:
         key = state.pods[owner].key if scope is Scope.POD else ("", "")
-        at_death = _state_at_death(state, scope, key, more_bytes) if chooses else state
-        then = run if at_death is state else Run(at_death, Scenario())
-        choice = _victim(then, ceiling)
-        if choice is None:
-            continue
-        kind = choice[0] if owner >= 0 else (ceiling.killer, ceiling.is_soft)
-        if kind not in deaths and kind not in far:
-            death = _death(then, at_death, ceiling, choice)
-            if scope is Scope.POD:
-                death = death._replace(used_bytes=run.timeline.pod_working_set(owner))
-            order = then.order(ceiling.killer) if contests and chooses else None
-            if isinstance(order, BadnessOrder | EvictionOrder):
-                room = max(more_bytes, 0) if at_death is state else 0
-                rival, growing = order.contest(owner, room, _ended_before(run, room))
-                death = death._replace(rival=rival, growing=growing)
-            is_bound = scope.is_wide and (
-                ceiling.at_bytes is None
-                or death.killer.is_upper_bound(state.own_bytes, is_measured=not unknown)
-            )
-            is_reported = state.reports_pressure and not more_bytes
-            deaths[kind] = death._replace(
-                is_upper_bound=is_bound,
-                is_reported=is_reported,
-                ceiling_bytes=ceiling.latest_bytes,
-                seconds=seconds_until(death, state.growth),
-                precedent=_precedent(state, death, ceiling, choice[0]),
-            )
-    return sorted(deaths.values(), key=attrgetter("urgency"))[:most]
-
-
-def _too_empty(run: Run, unknown: Collection[int]) -> set[int]:
-    """Return the containers whose own limit is too empty to come first, whatever the past says of it."""
-    fullness = {
-        ceiling.owner: ceiling.used_bytes / ceiling.latest_bytes
-        for ceiling in chain.from_iterable(run.ceilings.values())
-        if ceiling.scope is Scope.CONTAINER and ceiling.owner not in unknown and ceiling.latest_bytes
-    }
-    able = [full for owner, full in fullness.items() if owner not in run.timeline.immune]
-    least = max(able, default=0.0) - PRECEDENT_POINTS
-    return {owner for owner, full in fullness.items() if full < least}
+        at_death = _state_at_death(state, scope, key, more_bytes)
+        if at_death is state and len(alone) == 1:
+            at_death = _grown(state, {alone[0]: more_bytes})
+    then = run if at_death is state else Run(at_death, Scenario())
+    choice = _victim(then, ceiling)
+    if choice is None:
+        return None
+    death = _death(then, at_death, ceiling, choice)
+    if scope is Scope.POD:
+        death = death._replace(used_bytes=run.timeline.pod_working_set(owner))
+    order = then.order(ceiling.killer) if contests and chooses else None
+    if isinstance(order, BadnessOrder | EvictionOrder):
+        room = more_bytes if at_death is state else 0
+        rival, growing = order.contest(owner, room, _ended_before(run, room))
+        death = death._replace(rival=rival, growing=growing)
+    is_bound = scope.is_wide and (
+        ceiling.at_bytes is None
+        or death.killer.is_upper_bound(state.own_bytes, is_measured=not run.unmeasured)
+    )
+    return death._replace(
+        is_upper_bound=is_bound,
+        is_reported=state.reports_pressure and not ceiling.distance_bytes,
+        ceiling_bytes=ceiling.latest_bytes,
+        seconds=seconds_until(death, state.growth),
+        precedent=_precedent(state, death, ceiling, choice[0]),
+    )
 
 
 def _precedent(
@@ -268,16 +313,7 @@ def _ended_before(run: Run, room_bytes: int) -> set[int]:
         for ceiling in chain.from_iterable(run.ceilings.values())
         if not ceiling.scope.is_wide and max(ceiling.distance_bytes, 0) < room_bytes
     )
-    members = run.timeline.pod_containers
-    return {
-        container
-        for ceiling in near
-        for container in (members[ceiling.owner] if ceiling.scope is Scope.POD else [ceiling.owner])
-    }
-
-
-def _distance(pair: tuple[int, Ceiling]) -> int:
-    return pair[0]
+    return set(chain.from_iterable(_bounded(run, ceiling) for ceiling in near))
 
 
 def _victim(run: Run, ceiling: Ceiling) -> tuple[int | NodeProcess, int] | None:
