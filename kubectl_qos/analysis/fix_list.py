@@ -27,7 +27,7 @@ from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kinds import Workload, find_workload
 from kubectl_qos.k8s.managers import Manager, as_manager, find_recommending, matching_autoscalers
-from kubectl_qos.k8s.objects import CPU, ContainerState, Pod, all_containers
+from kubectl_qos.k8s.objects import CPU, ContainerState, ContainerStateTerminated, Pod, all_containers
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage
@@ -35,6 +35,7 @@ from kubectl_qos.qos.killers import KILLERS, Killer
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.evidence import kubelet_kill
 from kubectl_qos.qos.qos_class import QosClass
+from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import Urgency
 from kubectl_qos.qos.simulation.node_state import growth_on
 
@@ -282,18 +283,30 @@ def of_template(fixes: FixList, template: Pod) -> FixList:
 
 
 def missed_kill(model: NodeModel, growth_bytes: int, kills: Iterable[Kill]) -> Kill | None:
-    """The kill by the kernel that a node's kubelet was too late for, None where its threshold is enough.
+    """Return the kernel kill that a kubelet was too late for, or may have been if nobody knows who killed.
 
-    Raises InputError where no threshold is.
+    None if the kubelet's threshold is enough. Raises InputError if no threshold is.
     """
     name = model.setup.node.name
-    for kill in () if growth_bytes else kills:
-        killer = kill.diagnosis.killer
-        if kill.node == name and killer is not None and killer.is_kernel and killer.picks_among_pods:
-            return kill
+    kills = [] if growth_bytes else [kill for kill in kills if kill.node == name]
+    missed = list(filter(_is_by_kernel, kills)) or list(filter(_is_unexplained, kills))
+    if missed:
+        return missed[0]
     if evicts_first(model, growth_bytes):
         return None
     raise InputError(
         f"no threshold lets the kubelet of {name} evict before the kernel kills",
         hint="nothing there can be evicted, or memory grows by more than the node has before it looks again",
     )
+
+
+def _is_by_kernel(kill: Kill) -> bool:
+    """Whether the kernel killed because the node, or what all its pods may use, was full."""
+    killer = kill.diagnosis.killer
+    return killer is not None and killer.is_kernel and killer.picks_among_pods
+
+
+def _is_unexplained(kill: Kill) -> bool:
+    """Whether a container without a limit was killed and only its status says so."""
+    is_lost = ContainerStateTerminated(reason=kill.reason).is_made_up
+    return kill.diagnosis.mechanism in {Mechanism.UNKNOWN, Mechanism.KERNEL} and not is_lost

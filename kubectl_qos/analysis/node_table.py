@@ -12,7 +12,13 @@ from kubectl_qos.k8s.objects import NodeObject, Pod
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey, memory_psi
-from kubectl_qos.qos.eviction import evictable_capacity, memory_threshold, to_hard_eviction, to_soft_eviction
+from kubectl_qos.qos.eviction import (
+    evictable_capacity,
+    eviction_due,
+    memory_threshold,
+    to_hard_eviction,
+    to_soft_eviction,
+)
 from kubectl_qos.qos.killers.eviction import EVICTION
 from kubectl_qos.qos.node_memory import NodeMemory, node_memory, schedulable_bytes
 from kubectl_qos.qos.qos_class import QosClass
@@ -166,6 +172,7 @@ def _build_row(
     memory = node_memory(ranking, setup.release)
     node, kubelet, capacity = snapshot.nodes.get(name), setup.kubelet, setup.node.memory_capacity_bytes
     whole, own = snapshot.node_usage.get(name), snapshot.own_bytes(name)
+    due = eviction_due(setup.node, ((row.pod, row.usage) for row in ranking.pods), own)
     used, evictable = memory.used_bytes, evictable_capacity(setup) or 0
     psi = memory_psi(snapshot.pressure.get(name))
     row = NodeRow(
@@ -177,9 +184,9 @@ def _build_row(
         death=_next_death(setup, ranking, own, snapshot),
         troubles=troubles(node) if node is not None else None,
         eviction=memory_threshold(kubelet.eviction_hard.get(MEMORY_AVAILABLE), evictable),
-        to_eviction=to_hard_eviction(setup, used, whole) if used is not None else None,
+        to_eviction=to_hard_eviction(setup, used, whole, due) if used is not None else None,
         soft_eviction=memory_threshold(kubelet.eviction_soft.get(MEMORY_AVAILABLE), evictable),
-        to_soft_eviction=to_soft_eviction(setup, used, whole) if used is not None else None,
+        to_soft_eviction=to_soft_eviction(setup, used, whole, due) if used is not None else None,
         configured=kubelet.origin("eviction_hard") is not Origin.ASSUMED,
         windows=setup.node.is_windows,
         psi10=psi.avg10,

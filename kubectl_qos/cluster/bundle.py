@@ -133,6 +133,7 @@ class Facts(_Written, frozen=True, kw_only=True):
     pods: tuple[_PodFacts, ...]
     pressure: Mapping[str, Pressure]
     node_usage: Mapping[str, int]
+    shortages: Mapping[str, str]
     kubelets: Mapping[str, Kubelet]
     overrides: NodeOverrides
     missing: tuple[Missing, ...]
@@ -202,6 +203,7 @@ def collect(
         pods=tuple(_pod_facts(snapshot, pods)),
         pressure=snapshot.pressure,
         node_usage=snapshot.node_usage,
+        shortages=snapshot.shortages,
         kubelets=snapshot.kubelets,
         overrides=snapshot.overrides,
         missing=plain.missing,
@@ -317,6 +319,7 @@ class BundleSource(FileSource):
             server_version=facts.server_version,
             pressure=facts.pressure,
             node_usage=facts.node_usage,
+            shortages=facts.shortages,
             history=history,
             at=facts.at,
         )

@@ -27,7 +27,7 @@ from kubectl_qos.cluster.inputs import (
 )
 from kubectl_qos.cluster.source import Source, StaticStream, UpdateStream
 from kubectl_qos.errors import ApiError, InputError, without_secrets
-from kubectl_qos.k8s.events import Event, EventList, in_order, is_about, is_of_node_memory
+from kubectl_qos.k8s.events import Event, EventList, in_order, is_about, is_of_node_memory, last_shortages
 from kubectl_qos.k8s.kinds import is_named, object_name
 from kubectl_qos.k8s.kubelet import Kubelet, Node, node_from_object
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
@@ -136,6 +136,7 @@ class FileSource(Source):
             nodes=parsed.nodes,
             usage=with_largest(parsed.usage, parsed.pods, parsed.processes),
             node_usage=parsed.node_usage,
+            shortages=last_shortages(parsed.events),
             overrides=self._overrides,
         ).with_missing_releases()
 

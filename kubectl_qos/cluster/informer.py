@@ -14,7 +14,7 @@ from kubectl_qos.cluster.kube_api import KubeApi, KubeletConfigs, list_path
 from kubectl_qos.cluster.reflector import EventHandler, Reflector
 from kubectl_qos.cluster.source import Health, Update
 from kubectl_qos.cluster.store import NODES, PODS, Store
-from kubectl_qos.cluster.usage import UsageChoice, UsageReader, read_usage
+from kubectl_qos.cluster.usage import UsageChoice, UsageReader, read_usage, with_shortages
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.interning import Interner
 from kubectl_qos.k8s.objects import NodeObject, Pod
@@ -234,7 +234,8 @@ class Informer:
         try:
             nodes = self._store.nodes()
             of = self._store.pod_keys() if self._scope.shard is not None else None
-            return read_usage(self._api, self._usage, self._scope.namespace, nodes, self._reader, of)
+            usage = read_usage(self._api, self._usage, self._scope.namespace, nodes, self._reader, of)
+            return usage if self._configs is None else with_shortages(self._api, usage)
         except Exception as error:  # noqa: BLE001 - nothing else catches what a thread raises
             return Usage({}, Missing("memory usage", f"unexpected {type(error).__name__}: {error}"))
 

@@ -19,6 +19,7 @@ from kubectl_qos.k8s.events import (
     EventList,
     in_order,
     is_of_node_memory,
+    last_shortages,
     reported_uid,
 )
 from kubectl_qos.k8s.interning import Interner
@@ -323,6 +324,12 @@ def read_events(client: RestClient, namespace: str | None) -> EventList:
         missing = _missing_events("the nodes' events", error, NODE_EVENTS_NAMESPACE)
         return EventList(in_order(events), of_nodes=False, missing=missing)
     return EventList(in_order((*events, *of_nodes)))
+
+
+def read_shortages(client: RestClient) -> dict[str, str]:
+    """When memory was last short on each node by its events. Raises QosError."""
+    fields = {"involvedObject.kind": "Node", "type": "Warning"}
+    return last_shortages(_list_events(client, NODE_EVENTS_NAMESPACE, fields))
 
 
 def _missing_events(what: str, error: QosError, namespace: str | None) -> Missing:

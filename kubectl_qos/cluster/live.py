@@ -19,7 +19,7 @@ from kubectl_qos.cluster.kube_api import (
 )
 from kubectl_qos.cluster.pager import Progress
 from kubectl_qos.cluster.source import Source, UpdateStream
-from kubectl_qos.cluster.usage import UsageChoice, UsageReader, read_usage
+from kubectl_qos.cluster.usage import UsageChoice, UsageReader, read_usage, with_shortages
 from kubectl_qos.errors import ApiError, InputError, QosError
 from kubectl_qos.k8s.events import Event, EventList
 from kubectl_qos.k8s.kinds import WORKLOADS, path_segment, pod_from_workload
@@ -108,6 +108,7 @@ class LiveSource(Source):
             usage=usage.by_pod,
             pressure=usage.pressure,
             node_usage=usage.by_node,
+            shortages=usage.shortages,
             history=usage.history,
             kubelets=kubelets,
             missing=tuple(missing),
@@ -279,4 +280,5 @@ class LiveSource(Source):
         return configs.by_node
 
     def _read_usage(self, scope: Scope, nodes: Collection[str]) -> Usage:
-        return read_usage(self._api, self._usage, scope.namespace, nodes, self._reader)
+        usage = read_usage(self._api, self._usage, scope.namespace, nodes, self._reader)
+        return usage if self._configs is None else with_shortages(self._api, usage)

@@ -28,7 +28,7 @@ _NAMES: Final = frozenset(
     | {"title", "comm", "values", "container", "volumes", *_LABELS}
 )
 """Keys of names."""
-_BY_NAME: Final = frozenset({"pressure", "node_usage", "kubelets", "history"})
+_BY_NAME: Final = frozenset({"pressure", "node_usage", "shortages", "kubelets", "history"})
 """Keys of objects whose keys are names."""
 _NAMED_IN: Final = frozenset(
     {"what", "fieldPath", "uid", "group_kill", "oom_memcg", "task_memcg", "selector"}

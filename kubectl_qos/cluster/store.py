@@ -42,6 +42,7 @@ class Store:
         self._usage: Mapping[PodKey, PodUsage] = {}
         self._pressure: Mapping[str, Pressure] = {}
         self._node_usage: Mapping[str, int] = {}
+        self._shortages: Mapping[str, str] = {}
         self._history = NO_HISTORY
         self._kubelets: Mapping[str, Kubelet] = {}
         self._missing: dict[str, Missing] = {}
@@ -72,6 +73,7 @@ class Store:
                 usage=self._usage,
                 pressure=self._pressure,
                 node_usage=self._node_usage,
+                shortages=self._shortages,
                 history=self._history,
                 kubelets=self._kubelets,
                 missing=tuple(self._missing.values()),
@@ -128,7 +130,7 @@ class Store:
             shared = {key: usage[key] for pods in self._pods.values() for key in pods if key in usage}
             self._usage = {**shared, **usage}
             self._pressure = new.pressure
-            self._node_usage, self._history = new.by_node, new.history
+            self._node_usage, self._shortages, self._history = new.by_node, new.shortages, new.history
             self.note("usage", missing)
 
     def set_kubelets(self, kubelets: Mapping[str, Kubelet]) -> None:

@@ -11,7 +11,7 @@ from http import HTTPStatus
 from typing import Final
 
 from kubectl_qos.cluster.background import run_all
-from kubectl_qos.cluster.kube_api import KubeApi
+from kubectl_qos.cluster.kube_api import KubeApi, read_shortages
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.snapshot import NO_USAGE, Missing, Usage
 from kubectl_qos.k8s.usage import PodKey, PodUsage, Pressure, usage_by_node, usage_by_pod, usage_from_summary
@@ -63,6 +63,17 @@ def read_usage(
     why = f", and not known: {usage.missing.what}: {usage.missing.why}" if usage.missing is not None else ""
     log.log(log.DECISIONS, f"usage from {choice}: of {len(usage.by_pod)} pods{why}")
     return usage
+
+
+def with_shortages(api: KubeApi, usage: Usage) -> Usage:
+    """Usage, if any is known, with when memory was last short on nodes, which only distances need."""
+    try:
+        if not usage.by_pod:
+            return usage
+        return usage._replace(shortages=read_shortages(api.client))
+    except QosError as error:
+        log.log(log.DECISIONS, f"the events of nodes are not known: {error}")
+        return usage
 
 
 def _from_metrics(api: KubeApi, namespace: str | None, of: Container[PodKey] | None) -> Usage:

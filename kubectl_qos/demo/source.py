@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kubectl_qos.cluster.files import DEMO_FILE, DEMO_TIME, FIRST_REVISION, DemoSource
 from kubectl_qos.cluster.source import LIVE, Source, Update, UpdateStream
-from kubectl_qos.k8s.events import Event, EventList
+from kubectl_qos.k8s.events import Event, EventList, last_shortages
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.snapshot import NO_OVERRIDES, NodeOverrides, Scope, Snapshot
 
@@ -64,6 +64,7 @@ class LivingDemo(Source):
         self._version: object = None
         self._metrics: object = None
         self._nodes: object = None
+        self._events: object = None
         self._decoded = {(pod.namespace, pod.name): (FIRST_REVISION, pod) for pod in self._first.pods}
         self._now = now or running_clock()
         self.tick_seconds = tick_seconds
@@ -105,8 +106,14 @@ class LivingDemo(Source):
         if api.nodes is not self._nodes:
             self._nodes = api.nodes
             nodes = {node.name: node for node in (convert(raw, NodeObject) for raw in api.nodes)}
+        shortages = self._last.shortages
+        if api.events is not self._events:
+            self._events = api.events
+            shortages = last_shortages(convert(raw, Event) for raw in api.events)
         pods = tuple(pod for _, pod in self._decoded.values())
-        return replace(self._last, pods=pods, nodes=nodes, usage=usage, node_usage=node_usage)
+        return replace(
+            self._last, pods=pods, nodes=nodes, usage=usage, node_usage=node_usage, shortages=shortages
+        )
 
     def follow(self, scope: Scope) -> UpdateStream:
         """The first moment at once, then what changes."""
@@ -189,7 +196,7 @@ class LivingDemo(Source):
             if self._script is None:
                 self._script = Script(json.loads(DEMO_FILE.read_bytes())["items"], DEMO_TIME)
                 api = self._script.world.api
-                self._metrics, self._nodes = api.metrics, api.nodes
+                self._metrics, self._nodes, self._events = api.metrics, api.nodes, api.events
             self._script.advance(self.now())
             return self._script
 

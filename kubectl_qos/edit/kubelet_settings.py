@@ -19,7 +19,7 @@ from kubectl_qos.k8s.node_overrides import NodeOverride, apply_overrides
 from kubectl_qos.k8s.objects import MEMORY
 from kubectl_qos.k8s.quantity import ZERO
 from kubectl_qos.k8s.resources import pod_requests
-from kubectl_qos.qos.eviction import memory_threshold
+from kubectl_qos.qos.eviction import Due, memory_threshold
 from kubectl_qos.qos.node_memory import schedulable_bytes
 from kubectl_qos.qos.simulation.next_death import next_deaths
 from kubectl_qos.qos.simulation.node_state import NodeState
@@ -65,7 +65,7 @@ def late_state(state: NodeState, growth_bytes: int) -> NodeState:
     hard = {"node_bytes": thresholds.node_bytes, "kubepods_bytes": thresholds.kubepods_bytes}
     later = {name: size - late for name, size in hard.items() if size is not None}
     thresholds = thresholds._replace(**later, soft_bytes=None)
-    return replace(state, thresholds=thresholds, reports_pressure=False)
+    return replace(state, thresholds=thresholds, due=Due.NO)
 
 
 def evicts_first(model: NodeModel, growth_bytes: int) -> bool:

@@ -16,7 +16,7 @@ from kubectl_qos.k8s.allocation import running_pod
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.qos.eviction import to_hard_eviction, to_soft_eviction
+from kubectl_qos.qos.eviction import eviction_due, to_hard_eviction, to_soft_eviction
 from kubectl_qos.qos.flags import is_inverted, lowest_priorities_after
 from kubectl_qos.qos.node_memory import node_memory
 from kubectl_qos.qos.ranking import Profiles, RankedPod, Ranking, rank_node
@@ -132,7 +132,9 @@ def _memory_values(snapshot: Snapshot, setup: NodeSetup, ranking: Ranking) -> It
     memory, capacity = node_memory(ranking, setup.release), ranking.node.memory_capacity_bytes
     used, hard, soft = memory.used_bytes, None, None
     if used is not None:
-        hard, soft = to_hard_eviction(setup, used, whole), to_soft_eviction(setup, used, whole)
+        measured = ((row.pod, row.usage) for row in ranking.pods)
+        due = eviction_due(setup.node, measured, snapshot.own_bytes(name))
+        hard, soft = to_hard_eviction(setup, used, whole, due), to_soft_eviction(setup, used, whole, due)
     yield "node_pods", "", memory.pods
     yield "node_pods_without_usage", "", ranking.without_usage
     yield "node_memory_capacity_bytes", "", capacity

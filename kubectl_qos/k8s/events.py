@@ -36,6 +36,7 @@ class _InvolvedObject(ApiStruct, frozen=True):
 
 class _EventSource(ApiStruct, frozen=True):
     component: str = ""
+    host: str = ""
 
 
 class EventSeries(ApiStruct, frozen=True):
@@ -138,6 +139,32 @@ def is_of_memory(event: Event) -> bool:
     return event.reason in NODE_MEMORY_REASONS | _OTHER_REASONS
 
 
+def last_shortages(events: Iterable[Event]) -> dict[str, str]:
+    """When memory was last short on each node: its kubelet evicted, or the kernel killed for the whole node.
+
+    A restarted kubelet reports the kernel's kills since the boot again: the first report of each counts.
+    Source: pkg/kubelet/eviction/eviction_manager.go, oom/oom_watcher_linux.go.
+    """
+    shortages: dict[str, str] = {}
+    kills: set[tuple[str, str]] = set()
+    for event in in_order(events):
+        text = _SHORTAGES.get(event.reason)
+        if text is None or text not in event.message:
+            continue
+        node = event.involved_object.name if event.is_of_node else event.source.host if event.source else ""
+        if (node, event.message) not in kills and event.last:
+            shortages[node] = event.last
+        if event.reason == "SystemOOM":
+            kills.add((node, event.message))
+    return shortages
+
+
+_SHORTAGES: Final = {
+    "EvictionThresholdMet": "reclaim memory",
+    "Evicted": "low on resource: memory",
+    "SystemOOM": "",
+}
+"""Reasons of events that say that memory is short, with the text that says that it is memory."""
 NOT_ONLY_MEMORY: Final = frozenset({"Evicted", "EvictionThresholdMet", "FailedScheduling"})
 """Reasons that may also be about disk, CPU or process ids: the message says which."""
 _OTHER_REASONS: Final = frozenset(

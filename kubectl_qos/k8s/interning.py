@@ -73,9 +73,14 @@ class Interner:
         )
 
     def node(self, node: NodeObject) -> NodeObject:
-        """An equal node without the version and times, which change at every heartbeat."""
+        """An equal node without the version and times that change at every heartbeat and matter to nobody."""
         metadata = msgspec.structs.replace(node.metadata, resource_version="", managed_fields=None)
-        return msgspec.structs.replace(node, metadata=metadata)
+        conditions = tuple(
+            item if item.is_memory_pressure else msgspec.structs.replace(item, last_heartbeat_time=None)
+            for item in node.status.conditions or ()
+        )
+        status = msgspec.structs.replace(node.status, conditions=node.status.conditions and conditions)
+        return msgspec.structs.replace(node, metadata=metadata, status=status)
 
     def _shared(self, part: T, key: Hashable = None) -> T:
         """The first equal part, or the first with this key (of the identities of the part's own parts)."""

@@ -25,7 +25,9 @@ from kubectl_qos.k8s.objects import (
     EMPTY_RESOURCES,
     HUGEPAGES_PREFIX,
     MEMORY,
+    MEMORY_PRESSURE,
     ApiStruct,
+    Condition,
     NodeObject,
     ResourceList,
     convert,
@@ -170,8 +172,8 @@ class Node(_WithOrigins):
     `runtime_oom_score_adj` is containerd's own where its `restrict_oom_score_adj` is on, else None.
     `oci_runtimes` are those of RuntimeClasses, by name; `userspace_oom_killer` is a stated one, such as
     `systemd-oomd`, `talos` or `talos-1.12`, or `none`; empty is unknown. `reports_pressure` is the condition
-    MemoryPressure, which outlasts the pressure (evictionPressureTransitionPeriod, by default 5 minutes);
-    `pressure_since` is when it began, RFC 3339, empty for unknown.
+    MemoryPressure, true or false since `pressure_since`, and last sent at `pressure_sent`. `short_at` is when
+    memory was last short by an event of the node. Times are RFC 3339, empty for unknown.
     """
 
     name: str = ""
@@ -197,6 +199,8 @@ class Node(_WithOrigins):
     userspace_oom_killer: str = ""
     reports_pressure: bool = False
     pressure_since: str = ""
+    pressure_sent: str = ""
+    short_at: str = ""
 
     @property
     def is_windows(self) -> bool:
@@ -260,10 +264,11 @@ def node_from_object(raw: NodeObject, kubelet: Kubelet) -> Node:
         "hugepage_sizes": tuple(map(hugepage_size_name, page_sizes)),
     }
     conditions = raw.status.conditions or ()
-    pressures = [item for item in conditions if item.type == "MemoryPressure" and item.status == "True"]
+    pressure = next((item for item in conditions if item.type == MEMORY_PRESSURE), Condition())
     node = Node(
-        reports_pressure=bool(pressures),
-        pressure_since=next(((item.last_transition_time or "") for item in pressures), ""),
+        reports_pressure=pressure.is_memory_pressure,
+        pressure_since=pressure.last_transition_time or "",
+        pressure_sent=pressure.last_heartbeat_time or "",
         allocatable_memory_bytes=_kubepods_memory(capacity, allocatable, kubelet),
         allocatable_cpu_milli=allocatable[CPU].milli_value() if CPU in allocatable else None,
         status_allocatable=allocatable,

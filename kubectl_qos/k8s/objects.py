@@ -310,16 +310,23 @@ class ContainerStatus(ApiStruct, frozen=True):
 
 
 DISRUPTION_TARGET: Final = "DisruptionTarget"
+MEMORY_PRESSURE: Final = "MemoryPressure"
 
 
 class Condition(ApiStruct, frozen=True):
-    """A condition of a pod or node; the time (RFC 3339) is that of its last change of status."""
+    """A condition of a pod or node: when its status changed (RFC 3339), and when a node last sent it."""
 
     type: str = ""
     status: str = ""
     reason: str = ""
     message: str = ""
     last_transition_time: str | None = None
+    last_heartbeat_time: str | None = None
+
+    @property
+    def is_memory_pressure(self) -> bool:
+        """Whether a node's kubelet says that memory is short."""
+        return self.type == MEMORY_PRESSURE and self.status == "True"
 
 
 class PodStatus(ApiStruct, frozen=True):

@@ -89,13 +89,17 @@ class Arrived(NamedTuple):
 
 
 class Usage(NamedTuple):
-    """Usage by namespace and name, which part of it is missing; pressure and usage of nodes by name."""
+    """Usage by namespace and name, which part of it is missing; what is known of nodes by name.
+
+    `shortages` is when memory was last short on a node by its events (RFC 3339).
+    """
 
     by_pod: Mapping[PodKey, PodUsage]
     missing: Missing | None = None
     pressure: Mapping[str, Pressure] = {}
     by_node: Mapping[str, int] = {}
     history: History = NO_HISTORY
+    shortages: Mapping[str, str] = {}
 
 
 NO_USAGE: Final = Usage({})
@@ -117,10 +121,11 @@ class Snapshot:
     """Pods (the requested ones, and of ranked nodes all that could be read), their nodes and their usage.
 
     `pressure` is that of nodes by name, where kubelets report it, `node_usage` the working set of the whole
-    node, its own processes included, in bytes. `at` is the time of one of the past, RFC 3339, else empty.
-    `autoscalers` are known where `Source.with_autoscalers` has read them. `rates` says by how many bytes a
-    second the containers of some pods grow, where samples of them were seen since the program was started;
-    `node_rates` the same of what nodes use beside their pods.
+    node, its own processes included, in bytes; `shortages` is when memory was last short by a node's events.
+    `at` is the time of one of the past, RFC 3339, else empty. `autoscalers` are known where
+    `Source.with_autoscalers` has read them. `rates` says by how many bytes a second the containers of some
+    pods grow, where samples of them were seen since the program was started; `node_rates` the same of what
+    nodes use beside their pods.
     """
 
     pods: Sequence[Pod] = ()
@@ -132,6 +137,7 @@ class Snapshot:
     overrides: NodeOverrides = NO_OVERRIDES
     pressure: Mapping[str, Pressure] = field(default_factory=dict)
     node_usage: Mapping[str, int] = field(default_factory=dict)
+    shortages: Mapping[str, str] = field(default_factory=dict)
     history: History = NO_HISTORY
     at: str = ""
     autoscalers: tuple[VerticalAutoscaler, ...] = ()
@@ -162,6 +168,8 @@ class Snapshot:
         node = node_from_object(raw, kubelet) if raw is not None else unknown
         if node.memory_capacity_bytes is None:
             node = replace(node, memory_capacity_bytes=self.overrides.memory_bytes)
+        if node_name in self.shortages:
+            node = replace(node, short_at=self.shortages[node_name])
         setup = NodeSetup(node, kubelet, release)
         settings = self.overrides.settings
         return apply_overrides(setup, settings, stated=True) if settings else setup

@@ -357,11 +357,17 @@ def notes(fixes: FixList, most: int | None = None) -> Iterator[str]:
 
 
 def no_kubelet_fix(node: str, missed: Kill | None) -> str:
-    """Why there are no settings for a kubelet, which has `missed` this kill by the kernel."""
+    """Say why there are no settings for a kubelet, which was too late for this kill, or may have been."""
     if missed is None:
         return f"nothing to change: the kubelet of {escape(node)} evicts before the kernel kills"
-    first = f"the kernel killed {subject(missed)} ({when(missed)}) before the kubelet evicted"
-    return f"{first}: memory grew too fast for its threshold; --growth SIZE finds a larger one"
+    larger = "--growth SIZE finds a threshold for faster growth"
+    if missed.diagnosis.killer is None:
+        return (
+            f"{subject(missed)} was killed ({when(missed)}), maybe by the kernel because the node was full:"
+            f" kubectl qos kills says what would tell; then {larger}"
+        )
+    killed = f"the kernel killed {subject(missed)} ({when(missed)}) before the kubelet evicted"
+    return f"{killed}: memory grew too fast for the kubelet's threshold; {larger}"
 
 
 def kubelet_sentence(fix: KubeletFix) -> str:

@@ -19,6 +19,7 @@ from kubectl_qos.present.reasons import (
     own_memory_notes,
     unmeasured_notes,
 )
+from kubectl_qos.qos.eviction import Due
 from kubectl_qos.qos.killers.badness import Contender
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import NextDeath
@@ -28,6 +29,11 @@ AT_MOST: Final = "at most "
 _NEAR: Final = 0.9
 """The part of a limit from which on it matters what a working set consists of."""
 _MOST: Final = 5
+_DUE: Final = {
+    Due.NO: "",
+    Due.NOW: ", or pressure just ended",
+    Due.MAYBE: " (now, if MemoryPressure has not ended)",
+}
 BEFORE: Final = "BEFORE: how many others the same killer ends first; IN counts what they have freed"
 
 
@@ -92,8 +98,8 @@ def condition(death: NextDeath) -> str:
 def conditions(snapshot: Snapshot, pod: Pod) -> Iterator[str]:
     """What decides whether a pod is chosen; nothing where its node is not known."""
     for death in contested_deaths(snapshot, pod):
-        if death.grown_bytes is not None:
-            yield f"{distance(death)} {killed_by(death)}"
+        if death.grown_bytes is not None or death.due is not Due.NO:
+            yield f"{distance(death)} {killed_by(death)}{turn(death)}"
         elif death.rival is not None:
             yield condition(death._replace(growing=()))
 
@@ -138,7 +144,7 @@ def killed_by(death: NextDeath) -> str:
     by = WORDS[death.mechanism].by
     if death.killer.evicts:
         grace = f" after {duration(death.grace_seconds)}" if death.grace_seconds is not None else ""
-        return f"{by}{grace}{', or pressure just ended' if death.is_reported else ''}{grown}"
+        return f"{by}{grace}{_DUE[death.due]}{grown}"
     if death.killer.picks_among_pods:
         return f"{by}{grown}"
     whose = WORDS[Mechanism.CONTAINER_LIMIT].by if death.is_own else by

@@ -11,6 +11,7 @@ from kubectl_qos.present.format import binary, count, escape, full_name, in_mi, 
 from kubectl_qos.present.killers import WORDS, step_name
 from kubectl_qos.present.output import BYTES, NUMBER, Align, Column, cell_table, column, fitted_table
 from kubectl_qos.present.reasons import killer_notes
+from kubectl_qos.qos.eviction import Due
 from kubectl_qos.qos.restart import Restart
 from kubectl_qos.qos.simulation.engine import MechanismDistance, Simulation, SimulationStep
 from kubectl_qos.qos.simulation.node_state import (
@@ -171,6 +172,8 @@ def _eviction_notes(node_state: NodeState, simulation: Simulation) -> Iterator[s
         other = f"{in_mi(kubepods)} " if kubepods not in {None, threshold} else ""
         where = f" of the node or {other}of the kubepods limit" if kubepods is not None else ""
         yield f"the kubelet evicts when less than {in_mi(threshold)}{where} is available{more}{assumed}"
+    if node_state.due is not Due.NO:
+        yield "the node reports memory pressure, which may have just ended: what is used decides here"
     if simulation.refused:
         yield f"critical pods are not evicted: {', '.join(full_name(*key) for key in simulation.refused)}"
     yield "the kubelet checks every 10 s and evicts one pod at a time: the kernel may be faster"

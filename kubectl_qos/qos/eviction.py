@@ -3,20 +3,23 @@
 The order is not the kernel's and knows no class. Disks and process IDs have orders of their own, not here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import timedelta
+from enum import Enum
 from typing import Final
 
 from kubectl_qos.k8s.kubelet import (
     ENFORCE_PODS,
     MEMORY_AVAILABLE,
+    Node,
     NodeSetup,
     hugepages_bytes,
     threshold_bytes,
 )
-from kubectl_qos.k8s.objects import Pod
-from kubectl_qos.k8s.quantity import Quantity
+from kubectl_qos.k8s.objects import DISRUPTION_TARGET, Pod
+from kubectl_qos.k8s.quantity import Quantity, parse_time
 from kubectl_qos.k8s.releases import Gate
-from kubectl_qos.k8s.usage import PodKey
+from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.qos.oom_score import is_critical
 from kubectl_qos.qos.ranking import Ranking, has_processes
 
@@ -84,8 +87,57 @@ def evictable_capacity(setup: NodeSetup) -> int | None:
     return max(capacity - hugepages_bytes(setup.node.capacity), 0)
 
 
-def to_hard_eviction(setup: NodeSetup, pods_bytes: int, node_bytes: int | None = None) -> int | None:
-    """How much more memory may be used before the kubelet evicts; below zero it already does.
+class Due(Enum):
+    """Whether a node says that its kubelet evicts now, whatever samples show."""
+
+    NO = "no"
+    NOW = "now"
+    MAYBE = "maybe"
+    """It says so, and a newer sample shows that enough is left: the pressure may be over."""
+
+
+WITNESS_SECONDS: Final = 60
+"""For so long after a shortage a sample does not outweigh it: an eviction takes up to 40 seconds, and what
+it frees is in use again soon."""
+
+
+def eviction_due(node: Node, pods: Iterable[tuple[Pod, PodUsage | None]], own_bytes: int | None) -> Due:
+    """Return whether a node, with its pods and their usage, says that its kubelet evicts now.
+
+    The kubelet reports MemoryPressure from the moment when too little memory is available, and for some time
+    after the last such moment (evictionPressureTransitionPeriod, by default 5 minutes). So a sample of the
+    whole node that is newer than the report may mean that the pressure is over. Events of the node, and the
+    conditions of pods that were evicted, say so earlier, until the kubelet reports that memory suffices.
+    Source: pkg/kubelet/eviction/eviction_manager.go (synchronize), helpers.go (nodeConditionsObservedSince).
+    """
+    newest, evicted_at = "", list[str]()
+    for pod, usage in pods:
+        newest = max(newest, usage.timestamp if usage is not None else "")
+        evicted_at += _eviction_times(pod)
+    sampled, since, sent = map(parse_time, (newest, node.pressure_since, node.pressure_sent))
+    shortages = [*map(parse_time, (node.short_at, *evicted_at)), since if node.reports_pressure else None]
+    last = max(filter(None, shortages), default=None)
+    if last is not None and not node.reports_pressure and since is not None and since >= last:
+        return Due.NO
+    if sampled is not None and last is not None and sampled <= last + timedelta(seconds=WITNESS_SECONDS):
+        return Due.NOW
+    if not node.reports_pressure:
+        return Due.NO
+    is_newer = sampled is not None and (sent is None or sampled > sent)
+    return Due.MAYBE if is_newer and own_bytes is not None else Due.NOW
+
+
+def _eviction_times(pod: Pod) -> Iterator[str]:
+    """When a pod was evicted for memory: pkg/kubelet/eviction/helpers.go (evictionMessage)."""
+    for condition in pod.status.conditions or ():
+        if condition.type == DISRUPTION_TARGET and "low on resource: memory" in condition.message:
+            yield condition.last_transition_time or ""
+
+
+def to_hard_eviction(
+    setup: NodeSetup, pods_bytes: int, node_bytes: int | None = None, due: Due = Due.NO
+) -> int | None:
+    """How much more memory may be used before the kubelet evicts; zero or less where it is due now.
 
     The nearer of memory.available and, where the pods' allocatable is enforced, allocatableMemory.available
     (the limit of kubepods minus the pods' working set) counts, both with the hard threshold. None without a
@@ -101,13 +153,19 @@ def to_hard_eviction(setup: NodeSetup, pods_bytes: int, node_bytes: int | None =
     capacity = evictable_capacity(setup)
     if capacity:
         distances.append(_distance(text, capacity, node_bytes or pods_bytes))
-    return min((distance for distance in distances if distance is not None), default=None)
+    near = [distance for distance in distances if distance is not None]
+    # With both thresholds the kubelet reports the soft one first.
+    is_due = due is Due.NOW and MEMORY_AVAILABLE not in kubelet.eviction_soft
+    return min((*near, 0) if is_due and near else near, default=None)
 
 
-def to_soft_eviction(setup: NodeSetup, pods_bytes: int, node_bytes: int | None = None) -> int | None:
+def to_soft_eviction(
+    setup: NodeSetup, pods_bytes: int, node_bytes: int | None = None, due: Due = Due.NO
+) -> int | None:
     """The same for the soft threshold, which is of memory.available alone."""
     text, capacity = setup.kubelet.eviction_soft.get(MEMORY_AVAILABLE), evictable_capacity(setup)
-    return _distance(text, capacity, node_bytes or pods_bytes) if capacity else None
+    distance = _distance(text, capacity, node_bytes or pods_bytes) if capacity else None
+    return min(distance, 0) if distance is not None and due is Due.NOW else distance
 
 
 def _distance(text: str | None, capacity_bytes: int, used_bytes: int) -> int | None:

@@ -20,7 +20,7 @@ from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import Arrived, Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey
-from kubectl_qos.qos.eviction import to_hard_eviction
+from kubectl_qos.qos.eviction import eviction_due, to_hard_eviction
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.simulation.next_death import NextDeath
 
@@ -262,7 +262,11 @@ def _by_node(
             capacity = setup.node.memory_capacity_bytes
             reported = troubles(node) if node is not None else ()
             whole = snapshot.node_usage.get(name)
-            left = to_hard_eviction(setup, group.used, whole) if group.used is not None else None
+            left = None
+            if group.used is not None:
+                measured = ((pod, snapshot.usage_of(pod)) for pod in pods.get(name, ()))
+                due = eviction_due(setup.node, measured, snapshot.own_bytes(name))
+                left = to_hard_eviction(setup, group.used, whole, due)
             used = whole or group.used
             group = msgspec.structs.replace(
                 group,

@@ -67,6 +67,34 @@ def metrics(name: str, memory: str, *, namespace: str = "shop") -> dict[str, Any
     }
 
 
+def event(kind: str, reason: str, message: str, at: str) -> dict[str, Any]:
+    """An event of the node, or of a pod on it that is gone, of that time of the day."""
+    name, namespace = ("worker-1", "default") if kind == "Node" else ("gone", "shop")
+    return {
+        "kind": "Event",
+        "apiVersion": "v1",
+        "metadata": {"name": f"{name}.{reason}.{at}", "namespace": namespace},
+        "involvedObject": {"kind": kind, "name": name},
+        "type": "Warning",
+        "reason": reason,
+        "message": message,
+        "source": {"component": "kubelet", "host": "worker-1"},
+        "lastTimestamp": f"2026-11-20T{at}Z",
+    }
+
+
+def threshold(at: str, resource: str = "memory") -> dict[str, Any]:
+    return event("Node", "EvictionThresholdMet", f"Attempting to reclaim {resource}", at)
+
+
+def system_oom(at: str, pid: int = 4711) -> dict[str, Any]:
+    return event("Node", "SystemOOM", f"System OOM encountered, victim process: c, pid: {pid}", at)
+
+
+def evicted(at: str, resource: str = "memory") -> dict[str, Any]:
+    return event("Pod", "Evicted", f"The node was low on resource: {resource}. ", at)
+
+
 @cache
 def recorded_events() -> tuple[tuple[str, dict[str, Any]], ...]:
     """The events of real nodes, one out of memory and one evicting pods, each with which it was."""

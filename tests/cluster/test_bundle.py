@@ -168,7 +168,8 @@ KEPT = {
     *("metadata.creationTimestamp", "metadata.resourceVersion", "status.declaredFeatures"),
     *("metadata.managedFields.subresource", "metadata.managedFields.time"),
     *("metadata.labels.kubernetes.io", "metadata.labels.beta.kubernetes.io"),
-    *("status.conditions.lastTransitionTime", "status.conditions.reason"),
+    *("status.conditions.lastTransitionTime", "status.conditions.lastHeartbeatTime"),
+    "status.conditions.reason",
     *("status.conditions.status", "status.conditions.type"),
     *("status.nodeInfo.containerRuntimeVersion", "status.nodeInfo.kernelVersion"),
     *("status.nodeInfo.kubeletVersion", "status.nodeInfo.operatingSystem", "status.nodeInfo.osImage"),
@@ -179,6 +180,7 @@ KEPT = {
         "lastTimestamp",
         "reason",
         "source.component",
+        "source.host",
         "type",
     ),
 }

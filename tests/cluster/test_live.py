@@ -13,12 +13,14 @@ from kubectl_qos.errors import ApiError, InputError, ServerUnreachable
 from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
 from kubectl_qos.present.reasons import missing_sentence, pod_table_notes
-from tests.cluster.cluster_objects import metrics, node, pod
+from tests.cluster.cluster_objects import metrics, node, pod, system_oom, threshold
 from tests.cluster.conftest import ConnectTo
+from tests.cluster.following import Follow
 from tests.cluster.https_server import Answer, HttpsServer
 from tests.cluster.object_server import ObjectServer
 from tests.cluster.replay import answer_of, recorded
 from tests.cluster.serving import Serve
+from tests.cluster.watch_server import WatchServer
 
 PODS = "/api/v1/pods"
 SHOP_PODS = "/api/v1/namespaces/shop/pods"
@@ -84,6 +86,24 @@ def test_the_whole_cluster_is_listed_once(cluster: Cluster) -> None:
     assert set(snapshot.usage) == {("shop", "web"), ("other", "hog")}
     assert snapshot.missing == ()
     assert cluster.requested() == {PODS: 1, **USAGE, "/api/v1/nodes": 1}
+
+
+def test_events_of_nodes_say_when_memory_was_short_unless_only_ranks_are_needed(
+    cluster: Cluster, follow: Follow
+) -> None:
+    events = "/api/v1/namespaces/default/events"
+    cluster.objects.events = [system_oom("12:00:05"), threshold("12:00:07", "ephemeral-storage")]
+    expected = {"worker-1": "2026-11-20T12:00:05Z"}
+    assert cluster.source().snapshot(Scope()).shortages == {}
+    source = cluster.source(configz=True)
+    assert source.snapshot(Scope()).shortages == expected
+    assert cluster.requested()[f"{events}?involvedObject.kind=Node,type=Warning"] == 1
+    watched = WatchServer(pods=[pod("web")], metrics=[metrics("web", "1Mi")], events=[system_oom("12:00:05")])
+    followed, _ = follow(watched, usage=UsageChoice.METRICS)
+    followed.ever(lambda update: update.snapshot is not None and update.snapshot.shortages == expected)
+    cluster.objects.forbidden.add(events)
+    snapshot = source.snapshot(Scope())
+    assert (snapshot.shortages, snapshot.missing) == ({}, ())
 
 
 def test_a_namespace_is_ranked_among_all_pods_of_its_nodes(cluster: Cluster) -> None:

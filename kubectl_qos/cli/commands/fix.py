@@ -285,8 +285,10 @@ def _find(
             if options.output == KUBELET_CONFIG and fixes.kubelet is None:
                 events, logs = resolved.source.event_list(None), resolved.source.kernel_logs()
                 kills = find_kills(snapshot, events, logs)
-                unmeasured = present.unmeasured(fixes)
-                output.note(unmeasured or present.no_kubelet_fix(node, missed_kill(model, growth, kills)))
+                why = present.unmeasured(fixes) or present.no_kubelet_fix(
+                    node, missed_kill(model, growth, kills)
+                )
+                output.print_text(f"# {why}\n")
         return fixes, snapshot
     members = resources.find_members(reference, snapshot, resolved, ended=True)
     keys = [(pod.namespace, pod.name) for pod in members]

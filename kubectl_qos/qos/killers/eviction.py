@@ -7,7 +7,7 @@ minimum reclaim are met; evictPod refuses critical pods). Thresholds and sort ke
 from collections.abc import Collection, Iterator
 from typing import Final
 
-from kubectl_qos.qos.eviction import EvictionKey, eviction_key
+from kubectl_qos.qos.eviction import Due, EvictionKey, eviction_key
 from kubectl_qos.qos.killers.badness import Contender
 from kubectl_qos.qos.killers.killer import Choice, Killer
 from kubectl_qos.qos.reason import Mechanism
@@ -109,7 +109,7 @@ class Eviction(Killer):
                 by_working_set=True,
                 is_polled=True,
                 reclaim_bytes=reclaim,
-                is_reported=state.reports_pressure and not has_soft,
+                due=Due.NO if has_soft else state.due,
             )
         if thresholds.soft_bytes is not None:
             yield Ceiling(
@@ -121,7 +121,7 @@ class Eviction(Killer):
                 by_working_set=True,
                 is_soft=True,
                 grace_seconds=thresholds.soft_grace_seconds,
-                is_reported=state.reports_pressure,
+                due=state.due,
             )
 
     def order(self, memory: MemoryTimeline) -> EvictionOrder:

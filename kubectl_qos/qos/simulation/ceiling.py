@@ -6,6 +6,7 @@ Which killers there are, and whom they end, is in qos/killers/.
 from enum import Enum
 from typing import NamedTuple, Self
 
+from kubectl_qos.qos.eviction import Due
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.node_state import NodeState
 
@@ -32,7 +33,7 @@ class Ceiling(NamedTuple):
     kubelet's count decides, not the kernel's. A soft ceiling must be exceeded for `grace_seconds`.
 
     `is_polled` is whether the killer looks from time to time, so that it also acts where nothing grows; it
-    goes on until `reclaim_bytes` more are free. `is_reported` is whether the node says that it is reached.
+    goes on until `reclaim_bytes` more are free. `due` is whether the node says that it is reached.
     """
 
     killer: Mechanism
@@ -46,7 +47,7 @@ class Ceiling(NamedTuple):
     grace_seconds: int | None = None
     is_polled: bool = False
     reclaim_bytes: int = 0
-    is_reported: bool = False
+    due: Due = Due.NO
 
     @property
     def latest_bytes(self) -> int:
@@ -57,7 +58,7 @@ class Ceiling(NamedTuple):
     def distance_bytes(self) -> int:
         """Bytes of growth until the killer acts at the latest; below zero where it is due."""
         distance = self.latest_bytes - self.used_bytes
-        return min(distance, 0) if self.is_reported else distance
+        return min(distance, 0) if self.due is Due.NOW else distance
 
 
 class MemoryUse(NamedTuple):

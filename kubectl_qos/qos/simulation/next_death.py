@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey
+from kubectl_qos.qos.eviction import Due
 from kubectl_qos.qos.killers import BY_ID, PRECEDENCE, Killer
 from kubectl_qos.qos.killers.badness import BadnessOrder, Contender
 from kubectl_qos.qos.killers.eviction import EvictionOrder
@@ -70,8 +71,9 @@ class NextDeath(NamedTuple):
     (working set). `grace_seconds` is how long a soft threshold must be crossed, None for what acts at once.
     `before` is how many this mechanism ends before, `tied` how many others have equal points. `is_own` is
     whether the limit is the container's, or that of its pod, which is the same with one container.
-    `is_upper_bound` is whether the distance is one. `rival` dies instead unless one process of the victim
-    holds so much, each of `growing` once it alone has grown to so much: `grown_bytes` where it is the victim.
+    `is_upper_bound` is whether the distance is one, `due` whether the node says that it is none. `rival` dies
+    instead unless one process of the victim holds so much, each of `growing` once it alone has grown to so
+    much: `grown_bytes` where it is the victim.
     `ceiling_bytes` is at how many bytes in use the killer acts, `seconds` when, if memory goes on growing in
     a straight line, None where it is not known to grow. `waits` is whether the container has to be started
     again before that.
@@ -90,7 +92,7 @@ class NextDeath(NamedTuple):
     tied: int = 0
     is_own: bool = False
     is_upper_bound: bool = False
-    is_reported: bool = False
+    due: Due = Due.NO
     rival: Contender | None = None
     growing: tuple[Contender, ...] = ()
     grown_bytes: int | None = None
@@ -287,7 +289,8 @@ def _death_at(run: Run, ceiling: Ceiling, alone: Sequence[int], *, contests: boo
     )
     return death._replace(
         is_upper_bound=is_bound,
-        is_reported=state.reports_pressure and not ceiling.distance_bytes,
+        # What samples show needs no report.
+        due=ceiling.due if ceiling.distance_bytes >= 0 else Due.NO,
         ceiling_bytes=ceiling.latest_bytes,
         seconds=seconds_until(death, state.growth),
         precedent=_precedent(state, death, ceiling, choice[0]),

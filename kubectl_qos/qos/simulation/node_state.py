@@ -14,15 +14,15 @@ import msgspec
 
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.allocation import running_pod
-from kubectl_qos.k8s.kubelet import ENFORCE_PODS, MEMORY_AVAILABLE, Node, NodeSetup
-from kubectl_qos.k8s.objects import DISRUPTION_TARGET, Container, Pod
+from kubectl_qos.k8s.kubelet import ENFORCE_PODS, MEMORY_AVAILABLE, NodeSetup
+from kubectl_qos.k8s.objects import Container, Pod
 from kubectl_qos.k8s.quantity import Quantity, parse_duration, parse_time
 from kubectl_qos.k8s.selectors import DisruptionBudget, Selector
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import ContainerKey, ContainerUsage, PodKey, PodUsage
 from kubectl_qos.qos.cgroup.memory import container_swap
 from kubectl_qos.qos.cgroup.pod import sets_oom_group
-from kubectl_qos.qos.eviction import evictable_capacity, memory_threshold
+from kubectl_qos.qos.eviction import Due, evictable_capacity, eviction_due, memory_threshold
 from kubectl_qos.qos.oom_score import Kernel, is_critical, kernel_formula
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import ContainerScore, RankedPod, Ranking, container_kinds, rank_node
@@ -238,9 +238,8 @@ class NodeState:
 
     `kubepods_bytes` is memory.max of the cgroup of all pods, None where there is none. `has_oom_group` is
     whether containers have memory.oom.group set, `by_working_set` whether RSS is unknown for some of them.
-    `own_bytes` is what the node itself uses, its known `own_processes` included; None is unknown.
-    `reports_pressure` is whether its kubelet says that memory is short, or has evicted a pod since the last
-    sample. `growth` is how fast pods grow, where that is known.
+    `own_bytes` is what the node itself uses, its known `own_processes` included; None is unknown. `due` is
+    whether it says that its kubelet evicts now. `growth` is how fast pods grow, where that is known.
     """
 
     setup: NodeSetup
@@ -255,7 +254,7 @@ class NodeState:
     by_working_set: bool
     own_bytes: int | None = None
     own_processes: tuple[NodeProcess, ...] = ()
-    reports_pressure: bool = False
+    due: Due = Due.NO
     budgets: tuple[AllowedDisruptions, ...] = ()
     growth: Growth = NO_GROWTH
 
@@ -414,30 +413,8 @@ def ranked_node_state(
         ),
         own_bytes=own_bytes,
         own_processes=tuple(own_processes),
-        reports_pressure=_is_pressed(ranking, node, own_bytes) or _has_evicted_since_sample(ranking),
+        due=eviction_due(node, ((row.pod, row.usage) for row in ranking.pods), own_bytes),
         budgets=tuple(_allowed_disruptions(budget, simulated) for budget in rules.budgets),
-    )
-
-
-def _newest_sample(ranking: Ranking) -> str:
-    return max((row.usage.timestamp for row in ranking.pods if row.usage is not None), default="")
-
-
-def _is_pressed(ranking: Ranking, node: Node, own_bytes: int | None) -> bool:
-    """Whether the node says that memory is short, and no sample since then says how much is left."""
-    is_sampled_since = own_bytes is not None and "" < node.pressure_since < _newest_sample(ranking)
-    return node.reports_pressure and not is_sampled_since
-
-
-def _has_evicted_since_sample(ranking: Ranking) -> bool:
-    """Whether a pod was evicted for memory since: pkg/kubelet/eviction/helpers.go (evictionMessage)."""
-    newest = _newest_sample(ranking)
-    return bool(newest) and any(
-        condition.type == DISRUPTION_TARGET
-        and "low on resource: memory" in condition.message
-        and (condition.last_transition_time or "") > newest
-        for row in ranking.pods
-        for condition in row.pod.status.conditions or ()
     )
 
 

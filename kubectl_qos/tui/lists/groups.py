@@ -331,8 +331,8 @@ def _sentences(row: NodeRow, view_model: ViewModel) -> list[str]:
         if victims and _all_are_shown(row, view_model):
             sentences.append(f"then {', '.join(map(_named_row, victims))}")
     if row.to_eviction is not None:
-        if row.to_eviction < 0:
-            sentences.append("the kubelet evicts pods already: its threshold is crossed")
+        if row.to_eviction <= 0:
+            sentences.append("the kubelet evicts pods now")
         else:
             sentences.append(
                 f"the kubelet evicts pods once {binary(row.to_eviction)} more is used"
