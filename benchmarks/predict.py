@@ -34,7 +34,7 @@ from kubectl_qos.edit.priorities import plan_priorities
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.interning import Interner
 from kubectl_qos.k8s.kubelet import Node, NodeSetup
-from kubectl_qos.k8s.objects import MEMORY, Pod, ResourceList, convert, json_decoder
+from kubectl_qos.k8s.objects import MEMORY, JsonDecoder, Pod, ResourceList, convert
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
 from kubectl_qos.qos.prediction import predict
@@ -158,7 +158,7 @@ def named_pods(count: int) -> Iterator[str]:
 
 def decoded(texts: Sequence[str]) -> list[Pod]:
     """The pods as a list from a server holds them."""
-    decoder, sharing = json_decoder(Pod), Interner()
+    decoder, sharing = JsonDecoder(Pod), Interner()
     return [sharing.pod(decoder.decode(text)) for text in texts]
 
 

@@ -37,7 +37,7 @@ from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.allocation import running_pod
 from kubectl_qos.k8s.events import Event, EventList
 from kubectl_qos.k8s.interning import Interner
-from kubectl_qos.k8s.objects import NodeObject, Pod, json_decoder
+from kubectl_qos.k8s.objects import JsonDecoder, NodeObject, Pod
 from kubectl_qos.k8s.snapshot import NO_OVERRIDES, Scope, Snapshot, Usage
 from kubectl_qos.k8s.usage import PodMetrics, usage_by_pod
 from kubectl_qos.present.timeline import timeline
@@ -69,7 +69,7 @@ class Held(Source):
     def __init__(self, pods: int, nodes: int) -> None:
         self.store = Store(NO_OVERRIDES, self.now)
         names = cluster.node_names(nodes)
-        sharing, decoder, sample = Interner(), json_decoder(Pod), json_decoder(PodMetrics)
+        sharing, decoder, sample = Interner(), JsonDecoder(Pod), JsonDecoder(PodMetrics)
         held: list[Pod] = []
 
         def samples() -> Iterator[PodMetrics]:
@@ -79,7 +79,7 @@ class Held(Source):
 
         usage = usage_by_pod(samples())
         self.store.replace_pods(held)
-        node = json_decoder(NodeObject)
+        node = JsonDecoder(NodeObject)
         self.store.replace_nodes([node.decode(json.dumps(cluster.node(name)).encode()) for name in names])
         self.store.set_usage(Usage(usage))
 

@@ -34,11 +34,11 @@ from kubectl_qos.k8s.kubelet import Kubelet
 from kubectl_qos.k8s.objects import (
     ApiStruct,
     Json,
+    JsonDecoder,
     ObjectMeta,
     Pod,
     PodTemplate,
     convert,
-    json_decoder,
     nested,
 )
 from kubectl_qos.k8s.selectors import DisruptionBudget
@@ -383,7 +383,7 @@ def _read_members(path: str) -> dict[str, bytes]:
     return members
 
 
-_facts_decoder = json_decoder(Facts)
+_facts_decoder = JsonDecoder(Facts)
 
 
 def _read_facts(content: bytes, path: str) -> Facts:

@@ -20,7 +20,7 @@ from kubectl_qos.k8s.defaulting import with_system_priority
 from kubectl_qos.k8s.events import Event
 from kubectl_qos.k8s.interning import Interner
 from kubectl_qos.k8s.kinds import dotted, is_workload, pod_from_workload, pods_from_custom, spec_path
-from kubectl_qos.k8s.objects import QUANTITY_MAPS, Json, NodeObject, Pod, convert, json_decoder
+from kubectl_qos.k8s.objects import QUANTITY_MAPS, Json, JsonDecoder, NodeObject, Pod, convert
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.usage import (
     NodeMetrics,
@@ -414,7 +414,7 @@ class _Envelope(msgspec.Struct):
 
 _raw = msgspec.json.Decoder(msgspec.Raw)
 _envelope = msgspec.json.Decoder(_Envelope)
-_pod = json_decoder(Pod)
+_pod = JsonDecoder(Pod)
 json_value = msgspec.json.Decoder(float_hook=str).decode
 """One JSON text as plain values; numbers with a point or exponent stay texts."""
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import msgspec
 
 from kubectl_qos.errors import ApiError, QosError, QuantityError, ServerUnreachable
+from kubectl_qos.k8s.objects import JsonDecoder
 from kubectl_qos.transport import logging as log
 from kubectl_qos.transport.client import Connection
 from kubectl_qos.transport.net_errors import unreachable_error
@@ -163,7 +164,9 @@ def decode_error(what: str, error: Exception) -> QosError:
     )
 
 
-def decode_body(decoder: msgspec.json.Decoder[T], body: bytes | bytearray | msgspec.Raw, what: str) -> T:
+def decode_body(
+    decoder: msgspec.json.Decoder[T] | JsonDecoder[T], body: bytes | bytearray | msgspec.Raw, what: str
+) -> T:
     """A decoded body. Raises QosError for an unexpected one."""
     try:
         return decoder.decode(body)

@@ -25,7 +25,7 @@ from kubectl_qos.k8s.events import (
 from kubectl_qos.k8s.interning import Interner
 from kubectl_qos.k8s.kinds import api_path, path_segment
 from kubectl_qos.k8s.kubelet import Kubelet, kubelet_from_configz
-from kubectl_qos.k8s.objects import NodeObject, Pod, json_decoder
+from kubectl_qos.k8s.objects import JsonDecoder, NodeObject, Pod
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import Missing
 from kubectl_qos.k8s.usage import NodeMetrics, PodMetrics, Summary
@@ -95,9 +95,9 @@ class _CountPage(msgspec.Struct):
 _nodes = Pager(NodeObject)
 _metrics = Pager(PodMetrics)
 _node_metrics = Pager(NodeMetrics)
-_pod = json_decoder(Pod)
-_node = json_decoder(NodeObject)
-_summary = json_decoder(Summary)
+_pod = JsonDecoder(Pod)
+_node = JsonDecoder(NodeObject)
+_summary = JsonDecoder(Summary)
 _object = msgspec.json.Decoder(dict[str, Any])
 _table = msgspec.json.Decoder(ServerTable)
 _count_page = msgspec.json.Decoder(_CountPage)
@@ -200,7 +200,7 @@ class KubeApi:
     def _plain(self, path: str, what: str) -> dict[str, Any]:
         return decode_body(_object, self.client.whole(path, {}), what)
 
-    def _named(self, decoder: msgspec.json.Decoder[Named], path: str, kind: str, name: str) -> Named:
+    def _named(self, decoder: JsonDecoder[Named], path: str, kind: str, name: str) -> Named:
         what = f"{kind} {name}"
         item = decode_body(decoder, self.client.whole(path, {}), what)
         if item.metadata.name != name:

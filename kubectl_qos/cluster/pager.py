@@ -11,7 +11,7 @@ import msgspec
 from kubectl_qos.cluster.background import ahead
 from kubectl_qos.cluster.http import UNDECODABLE, RestClient, decode_body, decode_error
 from kubectl_qos.errors import ApiError, QosError
-from kubectl_qos.k8s.objects import json_decoder
+from kubectl_qos.k8s.objects import JsonDecoder
 from kubectl_qos.k8s.snapshot import Arrived
 from kubectl_qos.transport import logging as log
 
@@ -43,7 +43,7 @@ class Pager(Generic[T]):
     """Lists items of one type; `keep` makes what is kept of an item (see k8s/interning.py)."""
 
     def __init__(self, item_type: type[T], keep: Callable[[T], Any] | None = None) -> None:
-        self._decoder = json_decoder(list[item_type])  # type: ignore[valid-type]
+        self._decoder = JsonDecoder(list[item_type])  # type: ignore[valid-type]
         self._keep = keep
 
     def list_all(
@@ -144,7 +144,7 @@ class PageItems(Generic[T]):
     that fails, and the next place is tried. A page written otherwise is decoded in one piece at its end.
     """
 
-    def __init__(self, decoder: msgspec.json.Decoder[list[T]], what: str) -> None:
+    def __init__(self, decoder: JsonDecoder[list[T]], what: str) -> None:
         self._decoder = decoder
         self._what = what
         self._head = b""

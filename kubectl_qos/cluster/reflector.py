@@ -23,7 +23,7 @@ import msgspec
 from kubectl_qos.cluster.http import RestClient, decode_body, decode_error, status_error
 from kubectl_qos.cluster.pager import PAGE_SIZE, Pager, check_names
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
-from kubectl_qos.k8s.objects import NodeObject, Pod, json_decoder
+from kubectl_qos.k8s.objects import JsonDecoder, NodeObject, Pod
 from kubectl_qos.k8s.snapshot import Arrived
 from kubectl_qos.transport import logging as log
 from kubectl_qos.transport.net_errors import is_silence, set_read_timeout
@@ -98,7 +98,7 @@ class Reflector(Generic[T]):
         self._client = client
         self._path = path
         self._selectors = selectors
-        self._decoder = json_decoder(item_type)
+        self._decoder = JsonDecoder(item_type)
         self._pager = Pager(item_type, keep)
         self._keep = keep
         self._handler = handler

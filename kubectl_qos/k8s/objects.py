@@ -9,12 +9,13 @@ Not here: what an absent field means (defaulting.py) and arithmetic over resourc
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, NoReturn, TypeVar
+from decimal import Decimal
+from typing import Any, Final, Generic, NoReturn, TypeVar
 
 import msgspec
 
 from kubectl_qos.errors import QuantityError
-from kubectl_qos.k8s.quantity import MILLI, Quantity
+from kubectl_qos.k8s.quantity import MILLI, Quantity, parse_time
 
 CPU: Final = "cpu"
 MEMORY: Final = "memory"
@@ -255,9 +256,9 @@ class ContainerStateTerminated(ApiStruct, frozen=True):
         return self.reason == "ContainerStatusUnknown"
 
     def __post_init__(self) -> None:
-        """Take Go's zero time, which runtimes report for what they do not know, as absent."""
+        """Take Go's zero time, which runtimes report for what they do not know, and no time as absent."""
         for name in ("started_at", "finished_at"):
-            if (getattr(self, name) or "").startswith("0001-01-01T00:00:00"):
+            if parse_time(getattr(self, name)) is None:
                 msgspec.structs.force_setattr(self, name, None)
 
 
@@ -500,9 +501,26 @@ def _decode_hook(type_: Any, raw: object) -> Any:
     return type_.from_json(raw)
 
 
-def json_decoder(type_: type[T]) -> msgspec.json.Decoder[T]:
-    """A decoder of JSON bytes into `type_`; numbers with a point or exponent stay texts."""
-    return msgspec.json.Decoder(type_, dec_hook=_decode_hook, float_hook=str)
+class JsonDecoder(Generic[T]):
+    """Decodes JSON into a type. Null is absent, as in Go; numbers with a point or exponent stay texts."""
+
+    def __init__(self, type_: type[T]) -> None:
+        self._decoder = msgspec.json.Decoder(type_, dec_hook=_decode_hook, float_hook=str)
+
+    def decode(self, content: Any) -> T:
+        """One text. Raises msgspec.DecodeError."""
+        try:
+            return self._decoder.decode(content)
+        except msgspec.ValidationError as error:
+            if _NULL not in str(error):
+                raise
+        return self._decoder.decode(_to_json(_without_nulls(_from_json(content))))
+
+
+# Numbers keep their digits.
+_from_json = msgspec.json.Decoder(float_hook=Decimal).decode
+_to_json = msgspec.json.Encoder(decimal_format="number").encode
+_NULL: Final = "got `null`"
 
 
 def convert(raw: object, type_: type[T]) -> T:
@@ -510,7 +528,7 @@ def convert(raw: object, type_: type[T]) -> T:
     try:
         return msgspec.convert(raw, type_, dec_hook=_decode_hook, str_keys=True)
     except msgspec.ValidationError as error:
-        if "got `null`" not in str(error):
+        if _NULL not in str(error):
             raise
     return msgspec.convert(_without_nulls(raw), type_, dec_hook=_decode_hook, str_keys=True)
 

@@ -304,7 +304,10 @@ def usage_by_node(samples: Iterable[NodeMetrics]) -> dict[str, int]:
 def usage_by_pod(
     samples: Iterable[PodMetrics], of: Container[PodKey] | None = None
 ) -> dict[PodKey, PodUsage]:
-    """Usage by namespace and name, of these pods or of all; equal parts of samples are one shared object."""
+    """Usage by namespace and name, of these pods or of all; equal parts of samples are one shared object.
+
+    A sample without containers, as a metrics-server that has just started sends it, says nothing.
+    """
     parts: dict[object, object] = {}
 
     def shared(part: T) -> T:
@@ -316,6 +319,8 @@ def usage_by_pod(
         if of is not None and key not in of:
             continue
         containers = [container for container in sample.containers if container.usage.memory is not None]
+        if not containers:
+            continue
         names = shared(tuple([container.name for container in containers]))
         amounts = tuple([int(container.usage.memory or 0) for container in containers])
         usage[key] = PodUsage(names, amounts, timestamp=shared(sample.timestamp))
@@ -403,6 +408,8 @@ def usage_from_summary(summary: Summary) -> dict[PodKey, PodUsage]:
                     parts = MemoryParts(memory.rss_bytes, other_bytes=other, swap_bytes=swap_bytes)
                     containers[container.name] = containers[container.name]._replace(parts=parts)
                 times.append(memory.time)
+        if not containers:
+            continue
         pod_usage = PodUsage.of_containers(containers, UsageOrigin.KUBELET_SUMMARY, min(times, default=""))
         volumes = tuple((volume.name, volume.used_bytes) for volume in pod.volume)
         details = PodDetails(pod.process_stats.process_count, pod.pressure, volumes)

@@ -59,9 +59,9 @@ def test_an_eviction_is_one_line_of_the_timeline(names: tuple[str, ...]) -> None
         assert [(one.what, one.time, one.times) for one in lines] == [("evicted", time(11), 1)]
 
 
-def test_the_zero_time_of_go_is_unknown() -> None:
+@pytest.mark.parametrize("zero", ["0001-01-01T00:00:00Z", "garbage", ""])
+def test_the_zero_time_of_go_and_no_time_are_unknown(zero: str) -> None:
     """A runtime that knows no time writes year 1: no minute is before that."""
-    zero = "0001-01-01T00:00:00Z"
     end = {"terminated": {"exitCode": 137, "reason": "OOMKilled", "startedAt": zero, "finishedAt": zero}}
     pod = a_pod(containerStatuses=[{"name": "a", "restartCount": 1, "lastState": end}])
     snapshot = Snapshot(pods=(pod,))

@@ -16,7 +16,7 @@ from kubectl_qos import node_from_client, pod_from_client, predict
 from kubectl_qos.cluster.files import FileSource, pod_from_yaml
 from kubectl_qos.edit.edits import Edit, Side
 from kubectl_qos.errors import InputError
-from kubectl_qos.k8s.objects import Pod, json_decoder
+from kubectl_qos.k8s.objects import JsonDecoder, Pod
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from tests.cluster.cluster_objects import metrics, pod, recorded_node, recorded_pods
@@ -357,7 +357,7 @@ def test_every_recorded_pod_is_predicted_as_from_its_json() -> None:
     assert node.memory_capacity_bytes == 3984140 * 1024
     for raw in recorded_pods():
         from_client = predict(pod_from_client(of_client(raw, "V1Pod")), node, release="1.36")
-        from_json = predict(json_decoder(Pod).decode(json.dumps(raw).encode()), node, release="1.36")
+        from_json = predict(JsonDecoder(Pod).decode(json.dumps(raw).encode()), node, release="1.36")
         assert from_client.qos_class is from_json.qos_class
         assert from_client.containers == from_json.containers
         assert dict(from_client.cgroup.files) == dict(from_json.cgroup.files)

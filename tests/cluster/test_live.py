@@ -15,7 +15,7 @@ from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
 from kubectl_qos.present.reasons import missing_sentence, pod_table_notes
 from tests.cluster.cluster_objects import metrics, node, pod, system_oom, threshold
 from tests.cluster.conftest import ConnectTo
-from tests.cluster.following import Follow
+from tests.cluster.following import Follow, has, held
 from tests.cluster.https_server import Answer, HttpsServer
 from tests.cluster.object_server import ObjectServer
 from tests.cluster.replay import answer_of, recorded
@@ -104,6 +104,40 @@ def test_events_of_nodes_say_when_memory_was_short_unless_only_ranks_are_needed(
     cluster.objects.forbidden.add(events)
     snapshot = source.snapshot(Scope())
     assert (snapshot.shortages, snapshot.missing) == ({}, ())
+
+
+def test_a_field_that_is_null_is_absent_and_costs_nothing_else(
+    cluster: Cluster, follow: Follow, serve: Serve, connect_to: ConnectTo
+) -> None:
+    """As Go writes a slice or a pointer that is nil."""
+    pods, nodes, events = (
+        [pod("web"), pod("db")],
+        [node("worker-1"), node("worker-2")],
+        [system_oom("12:00:05")],
+    )
+    pods[0]["spec"]["containers"][0]["resources"] = pods[0]["status"]["qosClass"] = None
+    nodes[0]["status"]["nodeInfo"] = nodes[0]["metadata"]["resourceVersion"] = None
+    samples: list[Any] = [{**metrics("web", "1Mi"), "containers": None}, metrics("db", "1.5e6")]
+    whole: list[Any] = [{"metadata": {"name": "worker-1"}, "usage": None}]
+    whole.append({"metadata": {"name": "worker-2"}, "usage": {"memory": "1Gi"}})
+    events[0]["source"]["component"] = events[0]["metadata"]["labels"] = None
+    objects: dict[str, Any] = {
+        "pods": pods,
+        "nodes": nodes,
+        "metrics": samples,
+        "node_metrics": whole,
+        "events": events,
+    }
+    listed = Cluster(serve, connect_to, ObjectServer(**objects)).source(configz=True).snapshot(Scope())
+    followed, _ = follow(WatchServer(**objects), usage=UsageChoice.METRICS)
+    update = followed.ever(lambda update: has("web", "db")(update) and bool(held(update).usage))
+    for snapshot in (listed, held(update)):
+        assert sorted(pod.name for pod in snapshot.pods) == ["db", "web"]
+        assert sorted(snapshot.nodes) == ["worker-1", "worker-2"]
+        used = {key[1]: usage.working_set_bytes for key, usage in snapshot.usage.items()}
+        assert used == {"db": 1_500_000}, "a sample without containers says nothing"
+        assert snapshot.node_usage == {"worker-2": 1 << 30}
+        assert snapshot.shortages == {"worker-1": "2026-11-20T12:00:05Z"}
 
 
 def test_a_namespace_is_ranked_among_all_pods_of_its_nodes(cluster: Cluster) -> None:

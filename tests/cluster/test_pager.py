@@ -7,7 +7,6 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +15,7 @@ from kubectl_qos.cluster.http import PART_BYTES, _unzipped
 from kubectl_qos.cluster.kube_api import KubeApi
 from kubectl_qos.cluster.pager import PageItems, _meta
 from kubectl_qos.errors import ApiError, QosError
+from kubectl_qos.k8s.objects import JsonDecoder
 from kubectl_qos.k8s.snapshot import Arrived
 from kubectl_qos.k8s.usage import usage_by_pod
 from tests.cluster.cluster_objects import metrics, node, pod
@@ -281,7 +281,7 @@ def test_a_page_is_cut_into_the_items_that_it_has(
 ) -> None:
     """However it is written, wherever its parts break, whatever looks like the place between two items."""
     body = page(*items, spaces=spaces, metadata_last=metadata_last)
-    cut: PageItems[Any] = PageItems(msgspec.json.Decoder(list[Any]), "x")
+    cut: PageItems[Any] = PageItems(JsonDecoder(list[Any]), "x")
     found = [one for start in range(0, len(body), size) for one in cut.feed(body[start : start + size])]
     rest, meta = cut.close()
     assert found + rest == items
@@ -291,7 +291,7 @@ def test_a_page_is_cut_into_the_items_that_it_has(
 def test_items_are_decoded_while_the_page_arrives() -> None:
     """So that a list in one piece, as the watch cache sends it, never needs room for its JSON."""
     body = page(*({"metadata": pod(f"p{number}")["metadata"]} for number in range(10)))
-    cut: PageItems[Any] = PageItems(msgspec.json.Decoder(list[Any]), "x")
+    cut: PageItems[Any] = PageItems(JsonDecoder(list[Any]), "x")
     assert len(cut.feed(body[: len(body) // 2])) in {4, 5}
     assert len(cut.feed(body[len(body) // 2 :])) in {4, 5}
     assert len(cut.close()[0]) == 1
@@ -301,7 +301,7 @@ def test_items_are_decoded_while_the_page_arrives() -> None:
 def test_a_page_that_breaks_off_is_never_a_shorter_list(length: int) -> None:
     body = page(*(pod(f"p{number}") for number in range(3)))
     length = min(length, len(body) - 1)
-    cut: PageItems[Any] = PageItems(msgspec.json.Decoder(list[Any]), "x")
+    cut: PageItems[Any] = PageItems(JsonDecoder(list[Any]), "x")
     with pytest.raises(QosError):
         (cut.feed(body[:length]), cut.close())
 

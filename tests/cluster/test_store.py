@@ -14,13 +14,13 @@ from kubectl_qos.cluster.store import NODES, PODS, Store
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s import interning as sharing
 from kubectl_qos.k8s.interning import Interner
-from kubectl_qos.k8s.objects import Pod, json_decoder
+from kubectl_qos.k8s.objects import JsonDecoder, Pod
 from kubectl_qos.k8s.snapshot import NO_OVERRIDES, Usage
 from kubectl_qos.k8s.usage import PodUsage
 from tests.cluster.cluster_objects import recorded_pods
 
 MOST_BYTES_A_POD = 1500
-_decoder = json_decoder(Pod)
+_decoder = JsonDecoder(Pod)
 
 
 def new_store() -> Store:

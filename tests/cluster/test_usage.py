@@ -12,7 +12,7 @@ from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.cluster.kube_api import KubeApi
 from kubectl_qos.cluster.live import LiveSource
 from kubectl_qos.cluster.usage import UsageChoice, read_usage
-from kubectl_qos.k8s.objects import json_decoder
+from kubectl_qos.k8s.objects import JsonDecoder
 from kubectl_qos.k8s.snapshot import NO_USAGE, Scope, Snapshot, Usage
 from kubectl_qos.k8s.usage import (
     ContainerUsage,
@@ -90,7 +90,7 @@ def taken(objects: ObjectServer, serve: Serve, connect_to: ConnectTo) -> tuple[S
 
 
 def test_the_recorded_summary_of_a_real_kubelet() -> None:
-    found = usage_from_summary(json_decoder(Summary).decode(json.dumps(recorded()).encode()))
+    found = usage_from_summary(JsonDecoder(Summary).decode(json.dumps(recorded()).encode()))
     assert len(found) == len(recorded()["pods"]) == 46
     partial = found["default", "pl-bu-partial"]
     of_b = partial.of("b")
@@ -105,7 +105,7 @@ def test_the_recorded_summary_of_a_real_kubelet() -> None:
 
 
 def second_node() -> Summary:
-    return json_decoder(Summary).decode(read("node-1.36-b/stats-summary.json"))
+    return JsonDecoder(Summary).decode(read("node-1.36-b/stats-summary.json"))
 
 
 def test_shared_memory_counts_though_a_kubelet_calls_it_no_rss() -> None:
@@ -328,7 +328,7 @@ def test_a_stream_has_usage_from_its_first_update(connect_to: ConnectTo, choice:
 
 
 def test_usage_knows_who_measured_it_and_when() -> None:
-    samples = json_decoder(list[Any]).decode(b"[]")
+    samples = JsonDecoder(list[Any]).decode(b"[]")
     assert sampled(usage_by_pod(samples)) is None
     usage = {
         ("n", "a"): PodUsage(("c",), (1,), timestamp="2026-11-20T12:00:30Z"),

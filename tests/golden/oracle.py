@@ -24,9 +24,9 @@ from kubectl_qos.k8s.objects import (
     EPHEMERAL_STORAGE,
     MEMORY,
     Container,
+    JsonDecoder,
     Pod,
     ResourceList,
-    json_decoder,
     resource_list,
 )
 from kubectl_qos.k8s.quantity import MILLI, Format, Quantity, parse_duration
@@ -46,7 +46,7 @@ from tests.golden import reference
 
 Json = Any
 
-_pod_decoder = json_decoder(Pod)
+_pod_decoder = JsonDecoder(Pod)
 
 
 def run(case: Mapping[str, Json], version: str) -> dict[str, Json]:

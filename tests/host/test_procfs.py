@@ -17,7 +17,7 @@ from kubectl_qos.analysis.process_table import build_process_rows
 from kubectl_qos.cli.commands.host import pod_names_by_uid
 from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.host.procfs import find_hierarchy, from_json, read_host, with_parents
-from kubectl_qos.k8s.objects import Pod, json_decoder
+from kubectl_qos.k8s.objects import JsonDecoder, Pod
 from kubectl_qos.present.host import host_columns, host_notes
 from kubectl_qos.present.output import table
 from kubectl_qos.qos.cgroup.names import memory_path
@@ -80,7 +80,7 @@ def test_a_recorded_node_has_the_recorded_pods_and_containers(tmp_path: Path, va
     node, _, pods = recorded_node(tmp_path, variant)
     view = read(node)
     names = pod_names_by_uid(
-        json_decoder(Pod).decode(msgspec.json.encode(one["pod"])) for one in pods.values()
+        JsonDecoder(Pod).decode(msgspec.json.encode(one["pod"])) for one in pods.values()
     )
     groups = {path for path, files in view.cgroups.items() if files.get("memory.oom.group") == "1"}
     rows = {row.process.pid: row for row in build_process_rows(order(view), names, groups)}

@@ -9,7 +9,7 @@ import pytest
 from kubectl_qos.cluster.documents import ParsedObjects
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kinds import pod_from_workload
-from kubectl_qos.k8s.objects import Pod, json_decoder
+from kubectl_qos.k8s.objects import JsonDecoder, Pod
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.qos.oom_score import is_critical, is_node_critical
 from kubectl_qos.qos.qos_class import computed_class
@@ -27,7 +27,7 @@ def sent_and_stored(name: str) -> tuple[Pod, Pod]:
     exchange = recorded(name)
     sent, stored = exchange["request"]["body"], exchange["response"]["body"]
     sent = json.loads(sent) if isinstance(sent, str) else sent
-    decode = json_decoder(Pod).decode
+    decode = JsonDecoder(Pod).decode
     return decode(msgspec.json.encode(sent)), decode(msgspec.json.encode(stored))
 
 

@@ -7,13 +7,13 @@ import pytest
 
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.interning import Interner
-from kubectl_qos.k8s.objects import Pod, Volume, json_decoder
+from kubectl_qos.k8s.objects import JsonDecoder, Pod, Volume
 from kubectl_qos.k8s.releases import Release
 from tests.cluster.cluster_objects import recorded_pods
 
 
 def decoded(raw: object) -> Pod:
-    return json_decoder(Pod).decode(msgspec.json.encode(raw))
+    return JsonDecoder(Pod).decode(msgspec.json.encode(raw))
 
 
 def with_resources(name: str = "a", **resources: Any) -> Pod:

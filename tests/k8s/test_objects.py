@@ -6,10 +6,10 @@ import msgspec
 import pytest
 
 from kubectl_qos.errors import QuantityError
-from kubectl_qos.k8s.objects import NodeObject, Pod, json_decoder, nested, nested_list, resource_list
+from kubectl_qos.k8s.objects import JsonDecoder, NodeObject, Pod, nested, nested_list, resource_list
 from tests.cluster.replay import recorded
 
-PODS = json_decoder(Pod)
+PODS = JsonDecoder(Pod)
 
 
 def body(name: str) -> bytes:
@@ -24,7 +24,7 @@ def test_a_recorded_pod_is_decoded() -> None:
 
 
 def test_a_recorded_node_is_decoded() -> None:
-    node = json_decoder(NodeObject).decode(body("node-get"))
+    node = JsonDecoder(NodeObject).decode(body("node-get"))
     assert node.status.capacity is not None
     assert node.status.capacity["memory"].value() > 0
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_qos.errors import QuantityError
-from kubectl_qos.k8s.objects import json_decoder
+from kubectl_qos.k8s.objects import JsonDecoder
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.usage import MemoryBytes, PodMetrics
 
@@ -44,6 +44,6 @@ def test_a_sample() -> None:
             {"name": "b", "usage": {"cpu": "1"}},
         ],
     }
-    sample = json_decoder(PodMetrics).decode(msgspec.json.encode(raw))
+    sample = JsonDecoder(PodMetrics).decode(msgspec.json.encode(raw))
     assert (sample.metadata.namespace, sample.metadata.name) == ("shop", "web")
     assert [(one.name, one.usage.memory) for one in sample.containers] == [("a", 2048), ("b", None)]

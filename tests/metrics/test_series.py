@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from kubectl_qos.errors import QosError
-from kubectl_qos.k8s.objects import json_decoder
+from kubectl_qos.k8s.objects import JsonDecoder
 from kubectl_qos.k8s.snapshot import Missing, Snapshot
 from kubectl_qos.k8s.usage import (
     MemoryParts,
@@ -110,7 +110,7 @@ def test_pressure_of_containers_pods_and_nodes_in_a_store() -> None:
 def test_what_memory_consists_of_by_cadvisor_and_by_a_summary() -> None:
     """A file of 20 MiB in a volume of medium Memory: shared memory, which a summary has as that volume."""
     key = "default", "tmpfs"
-    summary = json_decoder(Summary).decode(read("node-1.36-b/stats-summary.json"))
+    summary = JsonDecoder(Summary).decode(read("node-1.36-b/stats-summary.json"))
     by_summary = usage_from_summary(summary)[key]
     stored = with_parts(Known(list(recorded())), key, by_summary).of("c")
     of_c = by_summary.of("c")
