@@ -1,6 +1,7 @@
 """A change step by step: when values change, the ladder of kill ranks, and the next deaths from then on."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -10,7 +11,7 @@ from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import RankedPod, Ranking, with_adj
 from kubectl_qos.qos.simulation.next_death import NextDeath, deaths_of, next_deaths
-from kubectl_qos.qos.simulation.node_state import NodeState, ranked_node_state
+from kubectl_qos.qos.simulation.node_state import NO_GROWTH, Growth, NodeState, ranked_node_state
 
 
 def moments(effects: Effects) -> tuple[When, ...]:
@@ -103,25 +104,28 @@ class DeathsAt(NamedTuple):
     of_pod: tuple[NextDeath, ...]
 
 
-def deaths_at_moments(effects: Effects, own_bytes: int | None) -> tuple[DeathsAt, ...]:
+def deaths_at_moments(
+    effects: Effects, own_bytes: int | None, growth: Growth = NO_GROWTH
+) -> tuple[DeathsAt, ...]:
     """The next deaths at present, and from each moment on at which they become other ones.
 
-    `own_bytes` is what the node uses itself, None where unknown. No moments without a node, or where nothing
-    can be said of it.
+    `own_bytes` is what the node uses itself, None where unknown, `growth` that of its pods. No moments
+    without a node, or where nothing can be said of it.
     """
     setup = effects.before.setup
     if not effects.before.pod.node_name:
         return ()
+    last = max([effects.when, *(file.when for file in effects.files)], key=list(When).index)
+    later = [at for at in moments(effects) if at is not When.NEVER and is_reached(last, at)]
+    rankings = [effects.ranking_before, *(_ranking_at(effects, at) for at in later)]
     try:
-        before = ranked_node_state(effects.ranking_before, setup, own_bytes=own_bytes)
-        deaths = [_deaths(None, before, effects)]
-        last = max([effects.when, *(file.when for file in effects.files)], key=list(When).index)
-        for at in moments(effects):
-            if at is not When.NEVER and is_reached(last, at):
-                after = ranked_node_state(_ranking_at(effects, at), setup, own_bytes=own_bytes)
-                deaths.append(_deaths(at, after, effects))
+        states = [ranked_node_state(ranking, setup, own_bytes=own_bytes) for ranking in rankings]
     except InputError:
         return ()
+    deaths = [
+        _deaths(at, replace(state, growth=growth), effects)
+        for at, state in zip([None, *later], states, strict=True)
+    ]
     changed = [new for old, new in pairwise(deaths) if (new.deaths, new.of_pod) != (old.deaths, old.of_pod)]
     return (deaths[0], *changed)
 

@@ -116,16 +116,20 @@ def deaths_of_pods(snapshot: Snapshot, pods: Sequence[Pod]) -> Deaths:
 
 
 def without_far(deaths: Deaths) -> Deaths:
-    """Leave out own limits that are far away: not full, not approached, and never the end of a container."""
+    """Leave out own limits that are far away: not full, not approached, never the end of a container.
+
+    The first death stays whatever it is.
+    """
     rows = tuple(
         row
         for row in deaths.rows
-        if row.death.killer.picks_among_pods
+        if row is deaths.rows[0]
+        or row.death.killer.picks_among_pods
         or row.death.precedent
         or row.seconds is not None
         or row.death.fullness * 100 >= FAR_PERCENT
     )
-    return replace(deaths, rows=rows or deaths.rows[:1])
+    return replace(deaths, rows=rows)
 
 
 def foremost(deaths: Sequence[NextDeath], most: int) -> list[NextDeath]:

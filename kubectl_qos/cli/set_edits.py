@@ -42,6 +42,7 @@ from kubectl_qos.present.output import marked_lines, to_yaml
 from kubectl_qos.present.reasons import capacity_sentence, missing_sentence, pod_subject, step_sentence
 from kubectl_qos.qos.qos_class import SPEC_RESOURCES, QosClass
 from kubectl_qos.qos.resize import ResizeStatus
+from kubectl_qos.qos.simulation.node_state import growth_on
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.set_options import Options
@@ -229,9 +230,10 @@ def print_preview(
             sections += [replicas_section(replicas), *filter(None, [rollout_section(replicas, plan)])]
             sections += preview_sections(effects, replicas[0].first)
         elif effects.edits:
-            own = snapshot.own_bytes(pod.node_name)
-            deaths = deaths_section(effects.effects, own) if snapshot.usage_of(pod) is not None else None
-            sections += [*([deaths] if deaths is not None else []), *preview_sections(effects)]
+            own, growth = snapshot.own_bytes(pod.node_name), growth_on(snapshot, pod.node_name)
+            is_measured = snapshot.usage_of(pod) is not None
+            deaths = deaths_section(effects.effects, own, growth) if is_measured else None
+            sections += [*filter(None, [deaths]), *preview_sections(effects)]
         lines = [pod_subject(effects.before), *marked_lines(sections)]
         if options.has_text_for_git:
             for line in lines:

@@ -528,7 +528,8 @@ class _Search:
         if seen.before.qos_class is not seen.after.qos_class and kind is not FixKind.RECOMMENDED:
             kind = FixKind.CLASS
         after = same_death(state, death)
-        first = next(iter(deaths_of(state, self._group & self.pods.keys() or {pod_key(pod)})), None)
+        of_pods = deaths_of(state, self._group & self.pods.keys() or {pod_key(pod)})
+        first = min(of_pods, key=attrgetter("distance_bytes"), default=None)
         is_later = first is None or (after is not None and after.distance_bytes <= first.distance_bytes)
         sooner = None if is_later else first
         fix = Fix(kind, pod, edits, minimal, claim, death, after, evidence, seen, strategy, workload, sooner)

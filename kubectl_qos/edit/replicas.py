@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from math import inf
 
 from msgspec import structs
 
@@ -25,7 +24,7 @@ from kubectl_qos.qos.prediction import predict, predict_running
 from kubectl_qos.qos.ranking import Ranking, rank_node
 from kubectl_qos.qos.resize import node_fit
 from kubectl_qos.qos.simulation.next_death import NextDeath, deaths_of, next_deaths
-from kubectl_qos.qos.simulation.node_state import ranked_node_state
+from kubectl_qos.qos.simulation.node_state import Growth, growth_on, ranked_node_state
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +89,7 @@ def recreate_all(workload: Pod, edits: Sequence[Edit], snapshot: Snapshot) -> tu
     for pod in replicas_of(workload, snapshot.pods):
         by_node.setdefault(pod.node_name, []).append(pod)
     nodes = [_on_node(pods, edits, name, snapshot) for name, pods in by_node.items()]
-    nodes.sort(key=lambda node: node.mine_before[0].distance_bytes if node.mine_before else inf)
+    nodes.sort(key=lambda node: (not node.mine_before, *(death.urgency for death in node.mine_before[:1])))
     return tuple(nodes)
 
 
@@ -130,8 +129,9 @@ def _on_node(pods: Sequence[Pod], edits: Sequence[Edit], name: str, snapshot: Sn
         for side in (0, 1)
     )
     keys, own = {(pod.namespace, pod.name) for pod in pods}, snapshot.own_bytes(name)
+    growth = growth_on(snapshot, name)
     (deaths_before, mine_before), (deaths_after, mine_after) = (
-        _deaths(ranking, setup, own, keys) for ranking in (before, after)
+        _deaths(ranking, setup, own, keys, growth) for ranking in (before, after)
     )
     return NodeReplicas(
         setup,
@@ -151,11 +151,11 @@ def _recreated(pod: Pod, edits: Iterable[Edit]) -> Pod:
 
 
 def _deaths(
-    ranking: Ranking, setup: NodeSetup, own_bytes: int | None, keys: Collection[PodKey]
+    ranking: Ranking, setup: NodeSetup, own_bytes: int | None, keys: Collection[PodKey], growth: Growth
 ) -> tuple[tuple[NextDeath, ...], tuple[NextDeath, ...]]:
     """All that wait on a node, and those of these pods."""
     try:
-        state = ranked_node_state(ranking, setup, own_bytes=own_bytes)
+        state = replace(ranked_node_state(ranking, setup, own_bytes=own_bytes), growth=growth)
     except InputError:
         return (), ()
     return tuple(next_deaths(state)), tuple(deaths_of(state, keys))

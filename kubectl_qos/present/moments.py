@@ -17,7 +17,7 @@ from kubectl_qos.present.next_death import distance, killed_by, turn, victim
 from kubectl_qos.present.output import ARROW, Section, ValueChange, sentences
 from kubectl_qos.qos.restart import oom_loops
 from kubectl_qos.qos.simulation.next_death import NextDeath, deaths_of
-from kubectl_qos.qos.simulation.node_state import NodeState
+from kubectl_qos.qos.simulation.node_state import NO_GROWTH, Growth, NodeState
 
 
 def moment_words(effects: Effects, when: When) -> str:
@@ -81,17 +81,17 @@ def _rows(effects: Effects, when: Sequence[When]) -> Iterator[MomentRow]:
         yield row("eviction rank", before, after, effects.when)
 
 
-def deaths_section(effects: Effects, own_bytes: int | None) -> Section | None:
+def deaths_section(effects: Effects, own_bytes: int | None, growth: Growth = NO_GROWTH) -> Section | None:
     """The nearest deaths of a changed pod's node, its own among them, before and from each moment on.
 
     None where nothing is known of them.
     """
-    moments = deaths_at_moments(effects, own_bytes)
+    moments = deaths_at_moments(effects, own_bytes, growth)
     if not moments:
         return None
     steps: dict[str, str] = {}
     for at in moments:
-        steps.setdefault(nearest_death(at.state, effects.before.pod), heading(effects, at.when))
+        steps.setdefault(first_death(at.state, effects.before.pod), heading(effects, at.when))
     change, *_, since = (f" {ARROW} ".join(steps), *steps.values())
     answer = f"of this pod {change}{', stays' if len(steps) == 1 else f' {since}'}"
     ends = {True: "could not start within its limit", False: "was OOMKilled: at its next start again"}
@@ -106,25 +106,28 @@ def deaths_section(effects: Effects, own_bytes: int | None) -> Section | None:
         rest = ["the others as before"] if len(new) < len(at.deaths) else []
         lines += [f"{since_then}: {'; '.join([*new, *rest])}"] if at.deaths else []
         in_turn = (death for death in at.of_pod if death.before and death not in shown)
-        later = [f"{_nearest([death])}{turn(death)}" for death in in_turn]
+        later = [f"{distance(death)} {killed_by(death)}{turn(death)}" for death in in_turn]
         lines += [f"of this pod {since_then}: {'; '.join(later)}"] if later else []
         shown = {*at.deaths, *at.of_pod}
     return Section("Next death", answer, sentences(*lines), changed=len(moments) > 1)
 
 
-def nearest_death(state: NodeState, pod: Pod) -> str:
+def first_death(state: NodeState, pod: Pod) -> str:
     """How far away the first death of a pod is, and by whom: `+118Mi own limit 94%`, `none` or `unknown`."""
     key = pod.namespace, pod.name
-    return _nearest(deaths_of(state, {key}), "unknown" if state.lacks_usage(key) else "none")
+    return _first(deaths_of(state, {key}), "unknown" if state.lacks_usage(key) else "none")
 
 
 def _death(death: NextDeath) -> str:
     return f"{distance(death)} {victim(death)}, {killed_by(death)}"
 
 
-def _nearest(deaths: Sequence[NextDeath], nothing: str = "none") -> str:
+def _first(deaths: Sequence[NextDeath], nothing: str = "none") -> str:
     """How far away the first of them is, and by whom: `+118Mi own limit 94%`, or `nothing`."""
-    return next((f"{distance(death)} {killed_by(death)}" for death in deaths), nothing)
+    if not deaths:
+        return nothing
+    after = f" (after {count(deaths[0].before, 'other death')})" if deaths[0].before else ""
+    return f"{distance(deaths[0])} {killed_by(deaths[0])}{after}"
 
 
 def _turns(deaths: Sequence[NextDeath]) -> dict[str, str]:
@@ -148,7 +151,7 @@ def replicas_section(nodes: Sequence[NodeReplicas]) -> Section:
         change for node in nodes[:MOST_NODES] for change in _node_changes(node, is_first=node is nodes[0])
     )
     first = nodes[0].first.before.pod
-    lines = [f"below: {full_name(first.namespace, first.name)}, whose next death is the nearest"]
+    lines = [f"below: {full_name(first.namespace, first.name)}, which dies first"]
     if len(nodes) > MOST_NODES:
         lines.insert(0, f"{count(len(nodes) - MOST_NODES, 'more node')}: -o json has them")
     answer = f"{count(pods, 'pod')} on {count(len(nodes), 'node')}, once all are recreated"
@@ -170,11 +173,13 @@ def _node_changes(node: NodeReplicas, *, is_first: bool) -> Iterator[ValueChange
         yield ValueChange(f"{name}: {label} of {node.effects[0].ranked}", before, after)
     deaths, own_deaths = (node.deaths_before, node.deaths_after), (node.mine_before, node.mine_after)
     if any(own_deaths):
-        yield ValueChange(f"{name}: next death of these", *map(_nearest, own_deaths))
+        yield ValueChange(f"{name}: next death of these", *map(_first, own_deaths))
         old_turns, new_turns = map(_turns, own_deaths)
-        for killer, turn_before in list(old_turns.items())[1:]:
+        first_killers = {*list(old_turns)[:1], *list(new_turns)[:1]}
+        for killer, turn_before in old_turns.items():
             turn_after = new_turns.get(killer, "none")
-            if is_first or turn_before != turn_after:
+            is_said = first_killers == {killer}
+            if not is_said and (is_first or turn_before != turn_after):
                 yield ValueChange(f"{name}: of these, {killer}", turn_before, turn_after)
     if all(deaths):
         yield ValueChange(f"{name}: next death", *(_death(first) for first, *_ in deaths))

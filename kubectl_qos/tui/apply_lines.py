@@ -20,7 +20,7 @@ from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.present import apply as words
 from kubectl_qos.present.format import duration, escape
-from kubectl_qos.present.moments import nearest_death
+from kubectl_qos.present.moments import first_death
 from kubectl_qos.present.output import ARROW, Section
 from kubectl_qos.tui.actions import Keys
 from kubectl_qos.tui.edit_target import REFUSED, EditTarget, finding_sections
@@ -206,7 +206,7 @@ def death_lines(target: EditTarget, view_model: ViewModel) -> Iterator[TextLine]
     node = target.pod.node_name
     then, later = target.view_model.deaths(node), view_model.deaths(node)
     if _same(target.pod, view_model) is not None and then is not None and later is not None:
-        before, now = nearest_death(then.state, target.pod), nearest_death(later.state, target.pod)
+        before, now = first_death(then.state, target.pod), first_death(later.state, target.pod)
         yield TextLine(f"  next death of it {before}{', as before' if before == now else f' {ARROW} {now}'}")
 
 

@@ -8,7 +8,14 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from kubectl_qos.analysis.cluster_table import cluster_row
-from kubectl_qos.analysis.deaths import FAR_PERCENT, deaths_on_node, deaths_on_nodes, without_far
+from kubectl_qos.analysis.deaths import (
+    FAR_PERCENT,
+    contested_deaths,
+    deaths_of_pods,
+    deaths_on_node,
+    deaths_on_nodes,
+    without_far,
+)
 from kubectl_qos.analysis.fix_list import fixes_on_nodes
 from kubectl_qos.analysis.incident import About, Incident
 from kubectl_qos.analysis.node_table import build_node_rows
@@ -24,6 +31,7 @@ from kubectl_qos.qos.simulation.next_death import NextDeath, Precedent, next_dea
 from kubectl_qos.qos.simulation.node_state import state_of_node
 from kubectl_qos.tui.view_model import build_view_model
 from tests.demo.living import Stepped
+from tests.qos.recorded import snapshot_of
 
 MIB: Final = 1 << 20
 SAMPLED: Final = "2026-11-20T12:00:00Z"
@@ -124,7 +132,14 @@ def assert_one_answer(snapshot: Snapshot, *, with_fixes: bool = True) -> None:
     rows = {row.name: row for row in build_node_rows(snapshot, lambda *_: True).rows}
     for node in nodes:
         said = by_node.get(node)
+        of_node = deaths_on_nodes(snapshot, [node])
         assert named(next(iter(deaths_on_node(snapshot, node).deaths), None)) == said
+        for shown in (of_node, without_far(of_node)):
+            assert named(next((row.death for row in shown.rows), None)) == said
+        victim = next((pod for pod in snapshot.pods if said and (pod.namespace, pod.name) == said.key), None)
+        if victim is not None:
+            assert named(contested_deaths(snapshot, victim)[0]) == said
+            assert named(deaths_of_pods(snapshot, [victim]).rows[0].death) == said
         assert named(rows[node].death) == said
         assert named_in_metrics(snapshot, node) == said
         found = view_model.deaths(node)
@@ -172,6 +187,11 @@ def test_all_surfaces_name_the_same_first_death_at_every_second_of_the_demo() ->
         assert_one_answer(known, with_fixes=second % 45 == 0)
         firsts.add(deaths_on_nodes(known, sorted(known.nodes), only_next=True).rows[0].death.key)
     assert len(firsts) > 2, "the headline moves on"
+
+
+@pytest.mark.parametrize("name", ["node-1.36", "node-1.36-b", "node-1.36-d"])
+def test_all_surfaces_name_the_same_first_death_of_the_recorded_nodes(name: str) -> None:
+    assert_one_answer(snapshot_of(name))
 
 
 def order(snapshot: Snapshot, node: str = "n") -> list[str]:

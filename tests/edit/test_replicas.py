@@ -65,12 +65,12 @@ API: Final = Workload("Deployment", "shop", "api")
 
 
 def test_the_pod_that_dies_next_comes_first_as_ranks_are_of_one_node() -> None:
-    """Where a pod has rank 1 and room, and another on a fuller node has not: by distance, not by rank."""
+    """Where a pod has rank 1 and room, and another on a fuller node has not: by urgency, not by rank."""
     seen = 0
     for workload in map(template, WORKLOADS):
         nodes = recreate_all(workload, requesting(workload, "100Mi"), DEMO)
-        distances = [one.mine_before[0].distance_bytes for one in nodes if one.mine_before]
-        assert distances == sorted(distances)
+        urgencies = [node.mine_before[0].urgency for node in nodes if node.mine_before]
+        assert urgencies == sorted(urgencies)
         if nodes[0].mine_before:
             first = nodes[0].first.before.pod
             assert (first.namespace, first.name) == nodes[0].mine_before[0].key
@@ -93,8 +93,9 @@ def test_a_preview_says_ranks_and_distances_of_each_node() -> None:
     assert section.heading == "Pods: 2 pods on 1 node, once all are recreated"
     assert [(one.label, one.before, one.after) for one in section.changes] == [
         ("worker-2: kill ranks of 17", "1, 5", "2, 11"),
-        ("worker-2: next death of these", "+118Mi own limit 94%", "+118Mi own limit 94%"),
+        ("worker-2: next death of these", "+687Mi kubepods limit", "+118Mi own limit 94%"),
         ("worker-2: of these, kubepods limit", "+687Mi", "+1927Mi, after 1 other death"),
+        ("worker-2: of these, own limit of c", "+118Mi", "+118Mi"),
         ("worker-2: of these, kernel: node full", "+1199Mi", "+2439Mi, after 1 other death"),
         *[("worker-2: of these, kubelet evicts", *["+3612Mi, after 8 other deaths"] * 2)],
         *[("worker-2: next death", *["+2Mi data/importer-5f7b9c-2vtxk:c, own limit 98%"] * 2)],

@@ -110,14 +110,16 @@ class NextDeath(NamedTuple):
     def urgency(self) -> Urgency:
         """What is due comes first, by the killer's own delay; then by time, else by fullness.
 
-        What does not run yet comes last.
+        Then what comes only after others have died, and what does not run yet.
         """
         if self.waits:
             return Urgency(inf, 1.0, self.distance_bytes, 0)
         seconds = self.seconds if self.seconds is not None and self.seconds < HORIZON_SECONDS else inf
-        if self.distance_bytes <= 0 and not self.before:
+        if self.distance_bytes <= 0:
             seconds = self.killer.delay_seconds if self.grace_seconds is None else self.grace_seconds
         fullness = self.fullness + (PRECEDENT_POINTS if self.precedent else 0)
+        if self.before:
+            return Urgency(inf, 1 - fullness, self.distance_bytes, self.before)
         turn = 2 * PRECEDENCE[self.mechanism] + (self.grown_bytes is not None)
         return Urgency(seconds, -fullness, self.distance_bytes, turn)
 
@@ -333,9 +335,8 @@ def _victim(run: Run, ceiling: Ceiling) -> tuple[int | NodeProcess, int] | None:
 def deaths_of(state: NodeState, keys: Collection[PodKey], *, contests: bool = False) -> list[NextDeath]:
     """The deaths that wait for one pod or the first of some: by own limits, and by each killer of the node.
 
-    The nearest comes first: an edit of the pod is about how far each is, not about which one comes first.
-    Those come when all before it have ended and what they freed has been used again; with `contests` also
-    sooner, if it alone grows.
+    The most urgent comes first. Those by killers of the node come when all before it have ended and what
+    they freed has been used again; with `contests` also sooner, if it alone grows.
     """
     nearest = next_deaths(state, contests=contests)
     deaths = [death for death in nearest if not death.killer.picks_among_pods and death.key in keys]
@@ -347,7 +348,7 @@ def deaths_of(state: NodeState, keys: Collection[PodKey], *, contests: bool = Fa
             itself = first._replace(key=grows.key, container=grows.container, qos=grows.qos_class, rival=None)
             frees = grows.used_bytes + first.distance_bytes
             deaths.append(itself._replace(grown_bytes=grows.size_bytes, frees_bytes=frees, growing=()))
-    return sorted(deaths, key=attrgetter("distance_bytes"))
+    return sorted(deaths, key=attrgetter("urgency"))
 
 
 def _death(run: Run, state: NodeState, ceiling: Ceiling, choice: tuple[int | NodeProcess, int]) -> NextDeath:

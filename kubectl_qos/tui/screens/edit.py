@@ -30,6 +30,7 @@ from kubectl_qos.present.rank_changes import cheapest_section
 from kubectl_qos.present.reasons import step_sentence
 from kubectl_qos.qos.oom_score import is_mirror, is_static
 from kubectl_qos.qos.qos_class import QosClass, steps_to
+from kubectl_qos.qos.simulation.node_state import growth_on
 from kubectl_qos.tui.actions import BindingGroup
 from kubectl_qos.tui.background import run_in_background
 from kubectl_qos.tui.edit_lines import (
@@ -191,9 +192,10 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
         if self._cheapest is not None and not preview.edits:
             heading = paragraphs((f"  {self._cheapest.title}", "answer"))
             before = stacked(before, heading, section_layout(self._cheapest, "    "))
-        own = self._view_model.snapshot.own_bytes(effects.before.pod.node_name)
+        snapshot, node = self._view_model.snapshot, effects.before.pod.node_name
+        moments = deaths_at_moments(effects, snapshot.own_bytes(node), growth_on(snapshot, node))
         # The picture has nothing of what comes after others have died.
-        by_picture = groupby(deaths_at_moments(effects, own), key=lambda moment: moment.deaths)
+        by_picture = groupby(moments, key=lambda moment: moment.deaths)
         deaths = [next(same) for _, same in by_picture]
         key = self.qos.keys.first("edit.files")
         width = self.app.size.width
