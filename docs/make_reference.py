@@ -31,7 +31,6 @@ GUIDES: Final[Mapping[str, str]] = {
     "options": "start",
     "completion": "start",
     "version": "troubleshooting",
-    "bug-report": "troubleshooting",
 }
 """The page with examples of a command; the others have a page of their name."""
 

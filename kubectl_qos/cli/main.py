@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 EXIT_DEFECT: Final = 2
 """As of a Go program that panics; 1 of some commands means that they found something."""
 DEFECT_HINT: Final = (
-    "this is a defect of kubectl-qos; please report it with what -v=9 and kubectl qos bug-report print"
+    "this is a defect of kubectl-qos; please report it with what -v=9 and kubectl qos version -o yaml print"
 )
 _LACKING: Final = re.compile(r"argument (\S+): expected one argument")
 _UNKNOWN_LETTER: Final = re.compile(r"argument \S+: ignored explicit argument '((.).*)'")

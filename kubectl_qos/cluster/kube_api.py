@@ -11,7 +11,7 @@ import msgspec
 from kubectl_qos.cluster.background import Future
 from kubectl_qos.cluster.documents import metadata_text
 from kubectl_qos.cluster.http import RestClient, decode_body, decode_error, read_body
-from kubectl_qos.cluster.pager import ListMeta, Pager, Progress
+from kubectl_qos.cluster.pager import Pager, Progress
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.events import (
     NODE_EVENTS_NAMESPACE,
@@ -87,11 +87,6 @@ class NodeSoftware(NamedTuple):
         return cls(info.kubelet_version, info.os_image, info.kernel_version, info.container_runtime_version)
 
 
-class _CountPage(msgspec.Struct):
-    items: list[msgspec.Raw]
-    metadata: ListMeta = ListMeta()
-
-
 _nodes = Pager(NodeObject)
 _metrics = Pager(PodMetrics)
 _node_metrics = Pager(NodeMetrics)
@@ -100,7 +95,6 @@ _node = JsonDecoder(NodeObject)
 _summary = JsonDecoder(Summary)
 _object = msgspec.json.Decoder(dict[str, Any])
 _table = msgspec.json.Decoder(ServerTable)
-_count_page = msgspec.json.Decoder(_CountPage)
 
 
 class KubeApi:
@@ -155,11 +149,6 @@ class KubeApi:
         return [
             NodeSoftware(*(cells.get(name, "") for name in _SOFTWARE_COLUMNS)) for cells, _ in table.objects()
         ]
-
-    def pod_count(self) -> int:
-        """How many pods all namespaces have, from a page of one."""
-        page = decode_body(_count_page, self.client.whole("/api/v1/pods", {"limit": "1"}), "the pods")
-        return len(page.items) + (page.metadata.remaining_item_count or 0)
 
     def table(self, path: str, query: Mapping[str, str], *, labels: bool = False) -> ServerTable:
         """One page of a list as the table that kubectl prints."""

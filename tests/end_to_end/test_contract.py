@@ -36,7 +36,6 @@ DEMO = (
     "set pod/db-0 -n data --class burstable",
     "set deployment/api -n shop --limits memory=5Gi",
     "version",
-    "bug-report",
 )
 
 

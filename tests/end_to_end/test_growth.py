@@ -42,7 +42,7 @@ OF_ALL = [
 ]
 OOM_KILLED = {"reason": "OOMKilled", "exitCode": 137, "finishedAt": "2026-11-20T11:59:48Z"}
 OF_ONE_OBJECT = {"edit", "host", "undo", "verify"}
-WITHOUT_A_CLUSTER = {"bug-report", "can-i", "completion", "options", "version"}
+WITHOUT_A_CLUSTER = {"can-i", "completion", "options", "version"}
 SERVE = {"exporter", "web"}
 """They do for each change what the others do once."""
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -13,8 +15,10 @@ from typing import Any
 import pytest
 import yaml
 
+from kubectl_qos import __version__
 from tests.cluster.changing_server import ChangingServer, reference, workload
 from tests.cluster.cluster_objects import node, pod, recorded_metrics, recorded_node, recorded_pods
+from tests.cluster.https_server import Answer
 from tests.cluster.kubectl import KUBECTL, needs_kubectl
 from tests.cluster.object_server import ObjectServer
 from tests.cluster.replay import Replay, recorded
@@ -271,8 +275,41 @@ def test_the_namespace_of_the_reviews(run: Run, live: Live, flags: list[str], na
     assert {reviewed_right(request).partition(" in ")[2] for request in server.requests} == namespaces
 
 
+@pytest.mark.parametrize("may_list", [True, False])
+def test_the_versions_for_a_bug_report(run: Run, live: Live, may_list: bool) -> None:
+    objects = ObjectServer(nodes=[])
+    columns = ("Name", "Version", "OS-Image", "Kernel-Version", "Container-Runtime")
+    rows = [
+        ("a", "v1.36.10", "Talos (v1.14.0)", "6.18", "containerd://2"),
+        ("b", "v1.36.9", "Debian", "6.1", "cri-o://1"),
+        ("c", "v1.36.9", "Debian", "6.1", "cri-o://1"),
+        ("d", "²" + "1" * 5000, "Debian", "6.1", "cri-o://1"),
+    ]
+    table = {
+        "columnDefinitions": [{"name": name} for name in columns],
+        "rows": [{"cells": row} for row in rows],
+    }
+    objects.faults["/api/v1/nodes"] = Answer(body=json.dumps(table).encode())
+    objects.forbidden = set() if may_list else {"/api/v1/nodes"}
+    if not may_list:
+        objects.faults.clear()
+    live(objects)
+    done = run("version", "-o", "json")
+    versions = json.loads(done.out)
+    assert versions["serverVersion"]["gitVersion"] == "v1.36.2"
+    assert len(versions["notes"]) == may_list  # about the fourth kubelet
+    software = [list(entry.values()) for entry in versions["nodeSoftware"]]
+    assert software == ([[*rows[1][1:], 2], [*rows[0][1:], 1], [*rows[3][1:], 1]] if may_list else [])
+    client = versions["clientVersion"]
+    assert client["gitVersion"] == f"v{__version__}"
+    assert client["pythonVersion"].endswith(platform.python_version())
+    assert client["installedAs"] == "package"
+    assert client["urllib3"] == importlib.metadata.version("urllib3")
+
+
 def test_the_version_without_a_kubeconfig(run: Run) -> None:
     done = run("version")
     assert (done.code, len(done.lines)) == (1, 2)
     assert done.err.splitlines()[0] == "error: no kubeconfig found and this is not a pod"
     assert run("version", "--client", variables={"KUBECONFIG": "/none"}) == (0, done.out, "")
+    assert json.loads(run("version", "-o", "json").out)["serverVersion"] is None

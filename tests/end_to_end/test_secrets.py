@@ -22,7 +22,7 @@ from tests.end_to_end.command import Done, Run
 from tests.end_to_end.verifying import Cluster, recorded
 from tests.transport.proxies import ConnectProxy
 
-COMMANDS = (["top", "-A"], ["explain", "pod/web-0", "-n", "shop"], ["version"], ["can-i"], ["bug-report"])
+COMMANDS = (["top", "-A"], ["explain", "pod/web-0", "-n", "shop"], ["version"], ["can-i"])
 
 
 class Secrets:
@@ -147,7 +147,7 @@ def test_credentials_in_the_url_of_a_file(secrets: Secrets, check: Any, password
     """It is named by errors, by their places in documents, and by hints."""
     secrets.add("URL", "s3cr3tw0rd")
     url = f"https://me:{password}@127.0.0.1:1/x.yaml?signature={password}"
-    reading = [("top", "-f"), ("check", "-o", "sarif", "-f"), ("top", "-k"), ("bug-report", "-f")]
+    reading = [("top", "-f"), ("check", "-o", "sarif", "-f"), ("top", "-k")]
     others = [("top", "-A", "--usage=prometheus", "--prometheus"), ("kills", "--demo", "--kernel-log")]
     others.append(("set", "deployment/x", "--limits", "memory=1Gi", "--write"))
     check(commands=[(*words, url) for words in (*reading, *others)])

@@ -30,7 +30,6 @@ COMMANDS: Final[Mapping[str, str]] = {
     "options": "the flags that every command has",
     "completion": "print a script that completes commands, flags and names",
     "version": "the versions of kubectl-qos, of the server and of the kubelets",
-    "bug-report": "what a report of a defect needs, without names and secrets",
 }
 """The summary of each command, in the order of --help."""
 

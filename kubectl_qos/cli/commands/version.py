@@ -1,10 +1,11 @@
-"""`kubectl qos version`: ours, the server's, those of the kubelets, and which are supported."""
+"""`kubectl qos version`: versions of kubectl-qos, the server and the nodes, and which are supported."""
 
 from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -13,32 +14,37 @@ from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_output, add_switch
 from kubectl_qos.cli.sources import open_connection, resolve_source
 from kubectl_qos.errors import EXIT_ERROR, ApiError, InputError, QosError, UsageError
+from kubectl_qos.k8s.releases import SUPPORTED_MINORS, Release
 from kubectl_qos.present.format import count, escape
 from kubectl_qos.version import __version__
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
+    from kubectl_qos.cluster.kube_api import NodeSoftware
     from kubectl_qos.present.values.facts import VersionValues
 
 TIMEOUT: Final = "5s"
-"""Of a request, where --request-timeout is not given."""
+"""The timeout of a request without --request-timeout."""
 DESCRIPTION: Final = (
-    "The version of kubectl-qos, the releases of Kubernetes that it knows, and the versions of the server and"
-    " of the kubelets; those of the kubelets only where nodes may be listed. Exit code 1 if no server can be"
-    " reached; what is known without it is printed all the same."
+    "Print the version of kubectl-qos, the releases of Kubernetes that it supports, and the versions of the"
+    " server and of the kubelets; the kubelets need permission to list nodes. If no server can be reached,"
+    " the others are still printed, and the exit code is 1. With -o yaml the output has what a bug report"
+    " needs: Python, libraries, and the software of the nodes, without names and secrets."
 )
 EXAMPLES: Final = """\
 examples:
-  kubectl qos version           # ours, the server's and those of the kubelets
-  kubectl qos version --client  # ours alone: without a kubeconfig, and without contacting a server
-  kubectl qos version -o json   # with all that the server reports of its version
+  kubectl qos version           # kubectl-qos, the server and the kubelets
+  kubectl qos version --client  # only kubectl-qos: without a kubeconfig, and without contacting a server
+  kubectl qos version -o yaml   # for a bug report: also Python, libraries and the software of the nodes
 """
 _MINOR: Final = re.compile(r"v?(1\.(\d{1,4}))(?!\d)", re.ASCII)
+_OLDEST, _NEWEST = f"1.{SUPPORTED_MINORS[0]}", f"1.{SUPPORTED_MINORS[-1]}"
+_LIBRARIES: Final = ("textual", "urllib3", "msgspec", "pyyaml", "platformdirs", "kubernetes", "textual-serve")
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Whose versions are printed: with `client` ours alone."""
+    """Whose versions are printed: with `client` only those of kubectl-qos."""
 
     source: SourceOptions
     client: bool
@@ -47,12 +53,19 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class _Versions:
-    """What was read; the numbers of nodes by the minor version of their kubelets."""
+    """The versions that could be read, and how many nodes run the same software."""
 
     server: Mapping[str, Any] = field(default_factory=dict)
-    kubelets: Mapping[str, int] = field(default_factory=dict)
+    software: Mapping[NodeSoftware, int] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
     error: QosError | None = None
+
+    def kubelets(self) -> dict[str, int]:
+        """Return how many nodes have each minor release of the kubelet, oldest first."""
+        counts: Counter[str] = Counter()
+        for software, nodes in self.software.items():
+            counts[_minor(software.kubelet)] += nodes
+        return dict(sorted(counts.items(), key=lambda entry: _by_numbers(entry[0])))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,10 +75,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: Options) -> int:
-    """Print the versions. Raises QosError, after them, where the server's cannot be read."""
+    """Print the versions. Then raise QosError if the server's could not be read."""
     versions = _Versions() if options.client else _read(options.source)
-    git_version = str(versions.server.get("gitVersion") or "")
-    notes = [*range_notes(git_version, versions.kubelets), *versions.problems]
+    notes = [*_range_notes(versions), *versions.problems]
     if options.output is None:
         output.print_lines(_lines(versions))
     else:
@@ -86,105 +98,95 @@ def _read(source: SourceOptions) -> _Versions:
 
 
 def _read_nodes(source: SourceOptions) -> _Versions:
+    from kubectl_qos.cluster.kube_api import NodeSoftware
     from kubectl_qos.k8s.snapshot import Scope
 
     resolved = resolve_source(source)
     nodes = resolved.source.snapshot(Scope()).nodes.values()
-    kubelets = _count_minors(node.status.node_info.kubelet_version for node in nodes)
-    return _Versions(kubelets=kubelets, problems=resolved.notes if resolved.failed else ())
+    software = Counter(map(NodeSoftware.from_node, nodes))
+    return _Versions(software=software, problems=resolved.notes if resolved.failed else ())
 
 
 def _read_server(source: SourceOptions) -> _Versions:
-    """The server's version and its nodes', which are left out without the permission to list them."""
+    """Read the version of the server, and of its nodes if they may be listed."""
     from kubectl_qos.cluster.kube_api import KubeApi
 
     api = KubeApi(open_connection(source.with_timeout(TIMEOUT)))
-    server, kubelets = api.version(), {}
+    server = api.version()
     try:
-        with suppress(ApiError):
-            kubelets = _count_minors(node.kubelet for node in api.node_software())
+        return _Versions(server, Counter(api.node_software()))
+    except ApiError:
+        return _Versions(server)
     except QosError as error:
         return _Versions(server, error=error)
-    return _Versions(server, kubelets)
-
-
-def _count_minors(versions: Iterable[str]) -> dict[str, int]:
-    return count_versions(map(minor_version, versions))
 
 
 def _lines(versions: _Versions) -> Iterator[str]:
-    oldest, newest = _supported()
     yield f"kubectl-qos {__version__}"
-    yield f"Supported Versions: Kubernetes {oldest} to {newest}"
+    yield f"Supported Versions: Kubernetes {_OLDEST} to {_NEWEST}"
     if versions.server:
         platform = versions.server.get("platform")
         version = escape(str(versions.server.get("gitVersion")))
         yield f"Server Version: {version}{f' ({escape(str(platform))})' if platform else ''}"
-    if versions.kubelets:
-        yield f"Kubelet Versions: {escape(version_counts_text(versions.kubelets))}"
+    if kubelets := versions.kubelets():
+        texts = (f"{name or 'unknown'} ({count(nodes, 'node')})" for name, nodes in kubelets.items())
+        yield f"Kubelet Versions: {escape(', '.join(texts))}"
 
 
 def _values(versions: _Versions, notes: list[str]) -> VersionValues:
-    from kubectl_qos.present.values.facts import KubeletCount, VersionValues
+    from kubectl_qos.present.values.facts import KubeletCount, NodeSoftwareValues, VersionValues
 
-    oldest, newest = _supported()
+    software = sorted(versions.software.items(), key=lambda entry: tuple(map(_by_numbers, entry[0])))
     return VersionValues(
-        client_version={"gitVersion": f"v{__version__}"},
-        supported_versions={"oldest": oldest, "newest": newest},
+        client_version=dict(_client_version()),
+        supported_versions={"oldest": _OLDEST, "newest": _NEWEST},
         server_version=dict(versions.server) or None,
-        kubelet_versions=tuple(
-            KubeletCount(version=version, nodes=nodes) for version, nodes in versions.kubelets.items()
-        ),
+        kubelet_versions=tuple(KubeletCount(*entry) for entry in versions.kubelets().items()),
+        node_software=tuple(NodeSoftwareValues(*names, nodes) for names, nodes in software),
         notes=tuple(notes),
     )
 
 
-def _supported() -> tuple[str, str]:
-    from kubectl_qos.k8s.releases import SUPPORTED_MINORS
+def _client_version() -> Iterator[tuple[str, str]]:
+    """Yield the versions of kubectl-qos and of what it runs on, without names of users, hosts or paths."""
+    import platform
+    import sys
+    from importlib import metadata
 
-    return f"1.{SUPPORTED_MINORS[0]}", f"1.{SUPPORTED_MINORS[-1]}"
+    yield "gitVersion", f"v{__version__}"
+    yield "platform", f"{platform.system()} {platform.release()} {platform.machine()}"
+    yield "pythonVersion", f"{platform.python_implementation()} {platform.python_version()}"
+    yield "installedAs", "binary" if getattr(sys, "frozen", False) else "package"
+    for name in _LIBRARIES:
+        with suppress(metadata.PackageNotFoundError):
+            yield name, metadata.version(name)
 
 
-def minor_version(version: str) -> str:
+def _minor(version: str) -> str:
     """`1.36` of `v1.36.2-eks-1`; other texts unchanged."""
     match = _MINOR.match(version)
     return match[1] if match else version
 
 
-def count_versions(names: Iterable[str]) -> dict[str, int]:
-    """How often each name occurs, sorted by the numbers in it."""
-    from collections import Counter
-
-    def by_numbers(pair: tuple[str, int]) -> list[tuple[int, str]]:
-        parts = re.split(r"(\d+)", pair[0])
-        return [(int(part), "") if part.isdigit() else (-1, part) for part in parts]
-
-    return dict(sorted(Counter(names).items(), key=by_numbers))
+def _by_numbers(text: str) -> str:
+    """Return a sort key that puts 1.9 before 1.10."""
+    return re.sub(r"\d+", lambda number: number[0].zfill(9), text)
 
 
-def version_counts_text(counts: Mapping[str, int]) -> str:
-    """`1.33 (12 nodes), 1.34 (1 node)`."""
-    return ", ".join(f"{name or 'unknown'} ({count(number, 'node')})" for name, number in counts.items())
+def _range_notes(versions: _Versions) -> Iterator[str]:
+    """Yield the versions outside of the supported range, with the rules that are used for them.
 
-
-def range_notes(server: str, kubelets: Iterable[str]) -> Iterator[str]:
-    """Which versions are outside the supported range, and the rules that are used for them.
-
-    Predictions use the release of each pod's kubelet, or the server's where that is unknown.
+    Predictions use the release of each pod's kubelet, or the server's if the kubelet's is unknown.
     """
-    from kubectl_qos.k8s.releases import SUPPORTED_MINORS
-
-    oldest, newest = _supported()
-    supported = {f"1.{minor}" for minor in SUPPORTED_MINORS}
-    for subject, version in (("the server", server), *(("a kubelet", kubelet) for kubelet in kubelets)):
-        minor = minor_version(version)
-        if version and minor not in supported:
-            yield f"{subject} is {minor}, outside {oldest} to {newest}: {_rules_for(minor)}"
+    server = str(versions.server.get("gitVersion") or "")
+    kubelets = (("a kubelet", kubelet) for kubelet in versions.kubelets())
+    for subject, version in (("the server", server), *kubelets):
+        minor = _minor(version)
+        if version and minor not in {f"1.{supported}" for supported in SUPPORTED_MINORS}:
+            yield f"{subject} is {minor}, outside {_OLDEST} to {_NEWEST}: {_rules_for(minor)}"
 
 
 def _rules_for(minor: str) -> str:
-    from kubectl_qos.k8s.releases import Release
-
     try:
         release = Release.of(minor)
     except InputError:

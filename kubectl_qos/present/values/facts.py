@@ -1,4 +1,4 @@
-"""Measured values, `verify`; permissions, `can-i`; versions, `version`; and `bug-report`."""
+"""Measured values, `verify`; permissions, `can-i`; versions, `version`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -7,7 +7,7 @@ from kubectl_qos.analysis.drift import DriftReason
 from kubectl_qos.analysis.verification import CheckedValue, Unread, Verified
 from kubectl_qos.k8s.rbac import TIERS, AccessReview, Permission
 from kubectl_qos.present.rbac import Reviews, permission_notes, permissions
-from kubectl_qos.present.values import Document, Values, camel
+from kubectl_qos.present.values import Document, Values
 from kubectl_qos.present.verification import cause_sentence
 from kubectl_qos.qos.cgroup.tree import CgroupLevel
 from kubectl_qos.qos.reason import Confidence
@@ -102,21 +102,25 @@ class KubeletCount(Values, frozen=True):
     nodes: int
 
 
+class NodeSoftwareValues(Values, frozen=True):
+    """How many nodes run the same software."""
+
+    kubelet_version: str
+    os_image: str
+    kernel_version: str
+    container_runtime_version: str
+    nodes: int
+
+
 class VersionValues(Document, frozen=True, kw_only=True, tag="Version"):
-    """Our version, the server's as it answers, and those of the kubelets: `version`."""
+    """Versions of kubectl-qos, of the server as it answers, and of what the nodes run: `version`."""
 
     client_version: dict[str, str]
     supported_versions: dict[str, str]
     server_version: dict[str, Any] | None
     kubelet_versions: tuple[KubeletCount, ...]
+    node_software: tuple[NodeSoftwareValues, ...]
     notes: tuple[str, ...]
-
-
-class BugReportValues(Document, frozen=True, kw_only=True, tag="BugReport"):
-    """Facts for the report of a defect, in words: `bug-report`."""
-
-    installation: dict[str, str]
-    cluster: dict[str, str]
 
 
 def verification_values(verified: Sequence[Verified], notes: Iterable[str]) -> VerificationValues:
@@ -188,11 +192,3 @@ def _permission_values(
         review.allowed,
         review.reason or None,
     )
-
-
-def bug_report_values(sections: Mapping[str, Mapping[str, str]]) -> BugReportValues:
-    """The facts of each section."""
-    installation, cluster = (
-        {camel(name): text for name, text in facts.items()} for facts in sections.values()
-    )
-    return BugReportValues(installation=installation, cluster=cluster)
