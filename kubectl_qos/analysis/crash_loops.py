@@ -7,7 +7,7 @@ from kubectl_qos.k8s.objects import ContainerStatus, Pod
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.usage import PodUsage
 from kubectl_qos.qos.kills.evidence import SIGKILLED
-from kubectl_qos.qos.restart import refused_start, was_killed_since_resize
+from kubectl_qos.qos.restart import is_refused, was_killed_since_resize
 
 _MISSED: Final = 0.9
 """Samples below this part of a limit at which the container was killed have missed its peak."""
@@ -16,7 +16,7 @@ _MISSED: Final = 0.9
 def limit_in_loop(pod: Pod, status: ContainerStatus, release: Release) -> int:
     """Return the limit in bytes of a container that waits for its next start, else 0."""
     waits = status.state is not None and status.state.waiting is not None
-    is_again = status.restart_count or refused_start(status)
+    is_again = status.restart_count or is_refused(pod, status.name)
     return limit_in_force(pod, status.name, release) if waits and is_again else 0
 
 

@@ -37,7 +37,7 @@ from kubectl_qos.qos.kills.evidence import kubelet_kill
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import Urgency
-from kubectl_qos.qos.simulation.node_state import growth_on
+from kubectl_qos.qos.simulation.node_state import growth_on, unknown_capacity
 
 
 class Throttled(NamedTuple):
@@ -117,6 +117,9 @@ def fixes_on_nodes(
                 raise
             problems.append(str(error))
             continue
+        if not model.is_sized:
+            has_own = bool(of_node.fixes or of_node.unfixed or ended_pods([model], scope))
+            problems += _unsized([model], alone=is_one and not has_own)
         models.append(model)
         fixes += of_node.fixes
         unfixed += of_node.unfixed
@@ -136,9 +139,29 @@ def fixes_on_nodes(
         tuple(problems),
         _managers_of(in_order, models),
         tuple(throttled),
-        tuple(pod for model in models for pod in model.pods if scope.matches(pod) and _was_ended(pod)),
+        ended_pods(models, scope),
         further=len(further),
     )
+
+
+def ended_pods(models: Iterable[NodeModel], scope: Scope) -> tuple[Pod, ...]:
+    """The pods of some nodes that have ended for want of resources."""
+    return tuple(pod for model in models for pod in model.pods if scope.matches(pod) and _was_ended(pod))
+
+
+def _of_any_size(model: NodeModel) -> NodeModel:
+    node = model.setup.node
+    return replace(model, is_sized=node.memory_capacity_bytes is not None or node.is_windows)
+
+
+def _unsized(models: Iterable[NodeModel], *, alone: bool) -> list[str]:
+    """Of which nodes own limits alone were tried. Raises InputError where that is all there is to say."""
+    unsized = [model for model in models if not model.is_sized]
+    if unsized and alone:
+        raise unknown_capacity(unsized[0].setup.node.name)
+    running = [model for model in unsized if any(not pod.is_terminal for pod in model.pods)]
+    errors = [unknown_capacity(model.setup.node.name) for model in running]
+    return [f"{error}; only limits of pods' own are tried ({error.hint})" for error in errors]
 
 
 def _waiting(
@@ -147,7 +170,7 @@ def _waiting(
     """The nodes, those without a death first if by urgency, and why nothing can be said of others."""
     waiting, problems = list[_Waiting](), list[str]()
     for name in nodes:
-        model = node_model(snapshot, name)
+        model = _of_any_size(node_model(snapshot, name))
         keys = keys_in_scope(model, scope)
         try:
             waiting.append(_Waiting(next_urgency(model, keys) if by_urgency else None, model, keys))
@@ -179,7 +202,8 @@ def fixes_for_pods(
     if ended is not None:
         snapshot, workload = _as_running(snapshot, ended), None
         by = [killer for killer in by if not killer.picks_among_pods]
-    models = [node_model(snapshot, name) for name in sorted({pod.node_name for pod in pods})]
+    nodes = sorted({pod.node_name for pod in pods})
+    models = [_of_any_size(node_model(snapshot, name)) for name in nodes]
     managers: tuple[Manager, ...] = ()
     if related is not None:
         chain = [related.raw, *(owner.raw for owner in related.owners)]
@@ -193,7 +217,10 @@ def fixes_for_pods(
     if ended is not None:
         fixes = tuple(replace(fix, pod=ended, strategy=strategy_for(ended, fix.preview)) for fix in fixes)
     throttled = tuple(_throttled(models, keys, snapshot))
-    return FixList(fixes, of_pods.unfixed, snapshot, tuple(models), (), managers, throttled)
+    is_empty = not fixes and not of_pods.unfixed
+    lost = (ended,) if ended is not None and _was_ended(ended) and is_empty else ()
+    problems = tuple(_unsized(models, alone=is_empty and not lost))
+    return FixList(fixes, of_pods.unfixed, snapshot, tuple(models), problems, managers, throttled, lost)
 
 
 def _was_ended(pod: Pod) -> bool:
@@ -218,7 +245,11 @@ def _as_running(snapshot: Snapshot, pod: Pod) -> Snapshot:
         for status in pod.status.container_statuses or ()
     )
     status = structs.replace(pod.status, phase="Running", container_statuses=statuses)
-    failed = [status.name for status in statuses if any(end.exit_code for end in status.ends)]
+    failed = [
+        status.name
+        for status in statuses
+        if status.was_oom_killed or any(end.exit_code for end in status.ends)
+    ]
     limits = {name: ContainerUsage(memory_value(pod, name, Side.LIMITS)) for name in failed}
     runs = structs.replace(pod, status=status)
     usage = {**snapshot.usage, (pod.namespace, pod.name): PodUsage.of_containers(limits)}

@@ -32,9 +32,10 @@ from kubectl_qos.check.settings import CRIO_LEAST, LEAST_TO_START, RUNC_MOST, Le
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.defaulting import SYSTEM_NODE_CRITICAL, SYSTEM_PRIORITIES, default_pod
 from kubectl_qos.k8s.kinds import spec_path, template_path
-from kubectl_qos.k8s.manifest import LEAST_MEMORY, MOST_CPU_MILLI, MistakeCode, manifest_mistakes
+from kubectl_qos.k8s.manifest import MOST_CPU_MILLI, MistakeCode, manifest_mistakes
 from kubectl_qos.k8s.objects import (
     CPU,
+    LEAST_MEMORY,
     MEMORY,
     NO_RESOURCES,
     Container,

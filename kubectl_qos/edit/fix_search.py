@@ -90,7 +90,7 @@ def _deaths_of_node(
 ) -> tuple[_Search, list[tuple[_Search, NextDeath]]]:
     search = _Search(model)
     loops = list(_loops([model], search.pods.keys() if keys is None else keys))
-    deaths = [(search, death) for death in next_deaths(search.before) if keys is None or death.key in keys]
+    deaths = [(search, death) for death in search.deaths() if keys is None or death.key in keys]
     return search, [*deaths, *loops]
 
 
@@ -110,7 +110,7 @@ def fixes_of_pods(
     for search in searches:
         for key in keys:
             if key in search.pods:
-                deaths += [(search, death) for death in deaths_of(search.before, {key})]
+                deaths += [(search, death) for death in search.deaths({key})]
     deaths = [(search, death) for search, death in deaths if death.killer in by]
     if workload is not None:
         worst: dict[object, tuple[_Search, NextDeath]] = {}
@@ -128,11 +128,14 @@ def _missing(search_and_death: tuple[_Search, NextDeath]) -> int:
 def _loops(
     models: Iterable[NodeModel], keys: Collection[PodKey], workload: tuple[str, str] | None = None
 ) -> Iterator[tuple[_Search, NextDeath]]:
-    """The deaths at their own limits that containers which were OOMKilled meet again at their next start."""
+    """The deaths at their own limits that containers which were OOMKilled meet again.
+
+    At their next start, or, of those that run, when they use as much again: what they use now is not known.
+    """
     for model in models:
         loops = dict[PodKey, set[str]]()
         for pod in model.pods:
-            names = {loop.container for loop in oom_loops(pod)}
+            names = {loop.container for loop in oom_loops(pod)} | _unmeasured(pod, model)
             killed = {name for name in names if was_killed_since_resize(pod, name)}
             if killed and pod_key(pod) in keys:
                 loops[pod_key(pod)] = killed
@@ -142,6 +145,12 @@ def _loops(
                 for death in own_deaths(search.before, key):
                     if death.container in names or death.killer.scope is Scope.POD:
                         yield search, death._replace(waits=True)
+
+
+def _unmeasured(pod: Pod, model: NodeModel) -> set[str]:
+    usage = model.usage.get(pod_key(pod))
+    running = {status.name for status in pod.status.every_container if status.has_processes}
+    return {name for name in running if not pod.is_terminal and (usage is None or usage.of(name) is None)}
 
 
 def _collect(
@@ -194,6 +203,11 @@ class _Search:
         self.pods = {pod_key(pod): pod for pod in self._real.pods}
         self.node = model.setup.node.name
         self.before = self._model.state()
+
+    def deaths(self, keys: Collection[PodKey] | None = None) -> list[NextDeath]:
+        """The next deaths on the node, or of some of its pods; on one of unknown size by own limits alone."""
+        deaths = next_deaths(self.before) if keys is None else deaths_of(self.before, keys)
+        return [death for death in deaths if self._model.is_sized or not death.killer.picks_among_pods]
 
     def on_node(self, fix: Fix) -> Iterator[Fix]:
         """A fix of a workload with what its pods here request together."""

@@ -32,7 +32,7 @@ from kubectl_qos.k8s.usage import ContainerKey, ContainerUsage, PodKey, PodUsage
 from kubectl_qos.qos.qos_class import QosClass, computed_class
 from kubectl_qos.qos.ranking import Ranking, rank_node, with_pods
 from kubectl_qos.qos.resize import node_fit
-from kubectl_qos.qos.restart import is_limit_too_low, is_refused, was_killed_since_resize
+from kubectl_qos.qos.restart import is_refused, may_be_killed_again, was_killed_since_resize
 from kubectl_qos.qos.simulation.ceiling import Scope
 from kubectl_qos.qos.simulation.next_death import NextDeath, Urgency, in_turn, next_deaths
 from kubectl_qos.qos.simulation.node_state import (
@@ -226,7 +226,8 @@ class NodeModel:
     """A node to try edits on: its pods as stored with their usage, and what the node itself uses.
 
     `history` is what is known of containers beside their present usage, `growth` how that changes,
-    `recommending` the VerticalPodAutoscalers that recommend other values for pods.
+    `recommending` the VerticalPodAutoscalers that recommend other values for pods. Memory that nobody knows
+    is taken as endless where not `is_sized`: only limits of a pod's own can be tried then.
     """
 
     setup: NodeSetup
@@ -237,12 +238,19 @@ class NodeModel:
     growth: Growth = NO_GROWTH
     own_bytes: int | None = None
     own_processes: tuple[NodeProcess, ...] = ()
+    is_sized: bool = True
+
+    @cached_property
+    def _sized(self) -> NodeSetup:
+        if self.is_sized:
+            return self.setup
+        return replace(self.setup, node=replace(self.setup.node, memory_capacity_bytes=NEVER))
 
     @cached_property
     def _ranking(self) -> Ranking:
         release = self.setup.release
         running = (running_pod(pod, release) for pod in self.pods)
-        return rank_node(running, self.setup.node, release, self.usage)
+        return rank_node(running, self._sized.node, release, self.usage)
 
     @cached_property
     def _built(self) -> BuiltPods:
@@ -273,13 +281,13 @@ class NodeModel:
     def state(self, keys: Collection[PodKey] = (), edits: Sequence[Edit] = ()) -> NodeState:
         """The node as if these pods were recreated with the edits, and used as much as now.
 
-        Raises InputError where the node's memory is unknown.
+        Raises InputError where the node's memory is unknown, and for a node that runs Windows.
         """
         changed = {pod_key(pod): self.recreated(pod, edits) for pod in self.pods if pod_key(pod) in keys}
         ranking = with_pods(self._ranking, changed, self.setup.release) if changed else self._ranking
         state = ranked_node_state(
             ranking,
-            self.setup,
+            self._sized,
             own_bytes=self.own_bytes,
             own_processes=self.own_processes,
             built=self._built,
@@ -299,7 +307,7 @@ class NodeModel:
         if was_killed:
             if is_refused(pod, container):
                 return Evidence(EvidenceKind.NEVER_STARTED, max(limit, LEAST_AT_START))
-            is_unknown = is_limit_too_low(pod, container)
+            is_unknown = may_be_killed_again(pod, container, usage.timestamp if usage is not None else "")
             kind = EvidenceKind.KILLED_EACH_TIME if is_unknown else EvidenceKind.OOM_KILLED
             return Evidence(kind, max(peak, limit), history is not None and history.grows_without_end)
         return Evidence(EvidenceKind.SAMPLE if used is not None else EvidenceKind.NONE, peak)
@@ -345,7 +353,12 @@ def as_started(model: NodeModel, loops: Mapping[PodKey, Collection[str]]) -> Nod
                 for part in ("init_container_statuses", "container_statuses")
             }
             pods[index] = structs.replace(pod, status=structs.replace(pod.status, phase="Running", **run))
-            used = {name: of_pod.of(name) or ContainerUsage(0) for name in of_pod.names} if of_pod else {}
+            measured = {name: of_pod.of(name) for name in of_pod.names} if of_pod else {}
+            # What the others used is part of what ran out: a pod's limit.
+            used = {
+                container.name: measured.get(container.name) or ContainerUsage(0)
+                for container in all_containers(pod)
+            }
             release = model.setup.release
             at_limit = {name: ContainerUsage(limit_in_force(pod, name, release)) for name in names}
             usage[pod_key(pod)] = PodUsage.of_containers(used | at_limit)

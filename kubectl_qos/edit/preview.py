@@ -14,7 +14,7 @@ from kubectl_qos.edit.edits import Edit, apply_edits, effective_edits
 from kubectl_qos.k8s.allocation import desired_pod, is_resizing, resized_pod, running_pod
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kinds import has_fixed_template
-from kubectl_qos.k8s.kubelet import NodeSetup
+from kubectl_qos.k8s.kubelet import NodeSetup, Origin
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.releases import Change, Release
 from kubectl_qos.k8s.usage import PodKey, PodUsage
@@ -375,7 +375,12 @@ def _in_place(effects: Effects, restarts: Sequence[str], answer: resize.ResizeSt
     later = When.NEVER if when is When.NEVER else When.RESTART
     waiting, of_pod = resize.waiting_containers(pod) if when is When.NOW else set(), when
     if waiting and waiting.issuperset(_with_other_limits(effects)):
-        has_fix = effects.before.setup.release.has(Change.RESIZE_OF_STARTING_CONTAINER)
+        setup = effects.before.setup
+        # Nobody knows whether a kubelet of an assumed minor release has the patch.
+        is_known = (
+            setup.release.patch is not None or setup.node.origin("kubelet_version") is not Origin.ASSUMED
+        )
+        has_fix = is_known and setup.release.has(Change.RESIZE_OF_STARTING_CONTAINER)
         of_pod = When.RESTART if has_fix else When.RECREATED
     if when is When.NOW and restarts:
         restarted = (container for container in effects.containers if container.name in restarts)

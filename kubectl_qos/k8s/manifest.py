@@ -18,15 +18,13 @@ import msgspec
 from kubectl_qos.errors import QuantityError
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kinds import CustomWorkload, dotted, spec_path
-from kubectl_qos.k8s.objects import CPU, MEMORY, Pod
+from kubectl_qos.k8s.objects import CPU, LEAST_MEMORY, MEMORY, Pod
 from kubectl_qos.k8s.quantity import Format, Quantity
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.validation import Refusal, pod_refusals
 
 FIELDS_FILE: Final = Path(__file__).with_name("fields.json")
 _RELEASE: Final = Release.of("1.36", {})
-LEAST_MEMORY: Final = 1 << 20
-"""Bytes: no process of a container starts with less."""
 MOST_CPU_MILLI: Final = 256_000
 """More than a container is ever given: 500 is written for 500m."""
 

@@ -22,6 +22,8 @@ MEMORY: Final = "memory"
 EPHEMERAL_STORAGE: Final = "ephemeral-storage"
 HUGEPAGES_PREFIX: Final = "hugepages-"
 PIDS: Final = "pids"
+LEAST_MEMORY: Final = 1 << 20
+"""Bytes: no process of a container starts with less."""
 QUANTITY_MAPS: Final = frozenset(
     {"requests", "limits", "overhead", "capacity", "allocatable", "allocatedResources", "usage"}
 )

@@ -10,7 +10,7 @@ from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.present.format import count, escape, first_few, full_name, in_mi
-from kubectl_qos.qos.restart import oom_loops, refused_start
+from kubectl_qos.qos.restart import is_refused, oom_loops
 
 SUPERVISOR: Final = (
     "a supervisor, such as a shell, ends by itself when its child is OOM killed, and no status shows that;"
@@ -76,7 +76,7 @@ def _loop_text(pod: Pod, status: ContainerStatus, usage: Mapping[PodKey, PodUsag
         return f"used {peak}" if peak else ""
     restarts = count(status.restart_count, "restart")
     waits = f"waits in {escape(waiting.reason)} ({restarts}): no process to rank"
-    if refused_start(status):
+    if is_refused(pod, status.name):
         return f"{waits}; the runtime could not start it with a limit of {in_mi(limit)}: kubectl qos fix"
     if status.name in {loop.container for loop in oom_loops(pod)}:
         return f"{waits}; it was OOMKilled, and starts again with a limit of {in_mi(limit)}"

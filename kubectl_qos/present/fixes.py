@@ -17,6 +17,7 @@ from kubectl_qos.edit.fixes import (
     NoFixReason,
     Unfixed,
     friendly,
+    limit_in_force,
 )
 from kubectl_qos.edit.kubelet_settings import POLL_SECONDS, RESERVE_PERCENT, KubeletFix
 from kubectl_qos.edit.preview import StrategyKind
@@ -26,10 +27,11 @@ from kubectl_qos.k8s.allocation import is_resizing
 from kubectl_qos.k8s.kinds import find_workload
 from kubectl_qos.k8s.kubelet import MEMORY_AVAILABLE, Origin
 from kubectl_qos.k8s.objects import Pod, all_containers
+from kubectl_qos.k8s.releases import Release
 from kubectl_qos.present.apply import strategy_name
 from kubectl_qos.present.effects import edits_text, moment
 from kubectl_qos.present.findings import manager_line
-from kubectl_qos.present.format import NONE, binary, count, escape, first_few, full_name
+from kubectl_qos.present.format import NONE, binary, count, escape, first_few, full_name, in_mi
 from kubectl_qos.present.killers import WORDS
 from kubectl_qos.present.kills import evidence_sentence, subject, when
 from kubectl_qos.present.next_death import distance, killed_by, mechanism_notes, state_notes, turn, victim
@@ -44,7 +46,7 @@ from kubectl_qos.qos.simulation.next_death import NextDeath, Urgency
 MOST_ROWS: Final = 10
 """Of the table: those that follow are for deaths that are further away."""
 DOUBLED: Final = (
-    "no run is known that the limit was enough for, so that the need is unknown and the limit is doubled."
+    "it was OOMKilled at this limit, so the need is unknown and the limit is doubled."
     " Double it again until the container lives, then measure its peak (memory.peak of its cgroup,"
     " --prometheus) and leave room above that; what it reads at its start, as controllers do, grows with the"
     " cluster"
@@ -60,7 +62,7 @@ PRIORITY: Final = (
 
 def unmeasured(fixes: FixList) -> str:
     """Why nothing is known of nodes without usage, and what would help; empty where all have some."""
-    states = {model.setup.node.name: model.state() for model in fixes.models}
+    states = {model.setup.node.name: model.state() for model in fixes.models if model.is_sized}
     text = "".join(unmeasured_notes(fixes.snapshot, states))
     if text and len(states) == 1:
         (capacity,) = (state.capacity_bytes for state in states.values())
@@ -70,16 +72,17 @@ def unmeasured(fixes: FixList) -> str:
 
 def ended_notes(fixes: FixList) -> Iterator[str]:
     """Yield why pods have ended, and what would have kept them."""
-    yield from map(ended_text, fixes.ended[:MOST_ROWS])
+    for pod in fixes.ended[:MOST_ROWS]:
+        yield ended_text(pod, fixes.snapshot.setup(pod.node_name).release)
     if len(fixes.ended) > MOST_ROWS:
         yield f"{count(len(fixes.ended) - MOST_ROWS, 'more pod')} ended so: kubectl qos kills has them"
 
 
-def ended_text(pod: Pod) -> str:
+def ended_text(pod: Pod, release: Release) -> str:
     """Say why its kubelet ended a pod and what would have kept it, or that it was OOMKilled."""
     name, owner, kill = full_name(pod.namespace, pod.name), find_workload(pod), kubelet_kill(pod, ())
     if kill is None:
-        return f"{name} ended OOMKilled: kubectl qos fix pod/{escape(pod.name)} has its limit"
+        return f"{name} {_oom_ended(pod, release)}"
     excess = next((fact for fact in kill.evidence if fact.fact is Fact.EXCESS), None)
     if excess is None:
         message = escape(" ".join(kill.evidence[0].details["message"].split()).rstrip("."))
@@ -93,6 +96,19 @@ def ended_text(pod: Pod) -> str:
     where = escape(f"{owner.kind.lower()}/{owner.name}")
     request = f"request {resource} {', '.join(sizes)} in {where}"
     return f"{name} was evicted above its requests: {request}. Within them its priority decides"
+
+
+def _oom_ended(pod: Pod, release: Release) -> str:
+    killed = [status for status in pod.status.every_container if status.was_oom_killed]
+    ended = "ended OOMKilled"
+    if not any(end.exit_code for status in killed for end in status.ends):
+        ended = f"succeeded, but a process in {escape(killed[0].name)} was OOM killed"
+    limits = [limit_in_force(pod, status.name, release) for status in killed]
+    if not any(limits):
+        return f"{ended} without a memory limit: a memory request lowers its oom_score_adj"
+    command = f"kubectl qos fix pod/{escape(pod.name)}"
+    command += f" -n {escape(pod.namespace)}" if pod.namespace else ""
+    return f"{ended} with a limit of {in_mi(max(limits))}: {command} raises it"
 
 
 def basis_notes(fix_list: FixList) -> Iterator[str]:
@@ -115,7 +131,7 @@ def basis_notes(fix_list: FixList) -> Iterator[str]:
     yield from mechanism_notes(
         death for fix in fixes for death in (fix.death, fix.sooner) if death is not None
     )
-    states = {model.setup.node.name: replace(model).state() for model in fix_list.models}
+    states = {model.setup.node.name: replace(model).state() for model in fix_list.models if model.is_sized}
     yield from state_notes(states, fix_list.snapshot.usage)
     yield from map(_throttled_note, fix_list.throttled)
     if fix_list.left_out:
@@ -162,8 +178,8 @@ def fix_effect(fix: Fix) -> str:
     """What becomes of the death, who kills before it all the same, and of the class where that changes."""
     death, after = fix.death, fix.after
     looping = [loop.container for loop in oom_loops(fix.pod)]
-    loops = not death.killer.picks_among_pods and death.container in looping
-    words = f"{killed_by(death)}{' at its next start' if loops else ''}: "
+    again = " at its next start" if death.container in looping else " when it was killed"
+    words = f"{killed_by(death)}{again if death.waits else ''}: "
     if fix.kind is FixKind.NEIGHBOUR:
         assert after is not None, "a limit that was set can be hit"
         return f"{words}spares {victim(death)}, ends {victim(after)} after {distance(after)}"

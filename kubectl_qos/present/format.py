@@ -27,8 +27,9 @@ def psi_text(percent: float | None) -> str:
 
 
 def in_mi(value: int) -> str:
-    """In the unit of a table beside it, with at most one decimal: `1240Mi`, `0.5Mi`."""
-    return f"{value / (1 << 20):.1f}Mi".replace(".0Mi", "Mi")
+    """In the unit of a table beside it, with at most one decimal: `1240Mi`, `0.5Mi`; `128 B` if that is 0."""
+    text = f"{value / (1 << 20):.1f}Mi".replace(".0Mi", "Mi")
+    return binary(value) if value and text == "0Mi" else text
 
 
 def binary(value: int) -> str:

@@ -16,7 +16,7 @@ from kubectl_qos.present.killers import WORDS
 from kubectl_qos.present.output import BYTES, NUMBER, Column, cell_table, column, largest_first
 from kubectl_qos.qos.cgroup.names import CUT, class_of_path, pod_cgroup
 from kubectl_qos.qos.kills.analyze import Kill
-from kubectl_qos.qos.kills.evidence import WAITING, Evidence, Fact, Need
+from kubectl_qos.qos.kills.evidence import OOM_KILLED, WAITING, Evidence, Fact, Need
 from kubectl_qos.qos.kills.report import (
     Constraint,
     OomReport,
@@ -155,7 +155,9 @@ def _ended(details: Details) -> str:
     reason = escape(str(details["reason"])) or "no reason"
     if details["state"] == WAITING:
         return f"it could not be started: {reason}"
-    return f"{subject} ended with exit code {details['exit_code']} and {reason}"
+    is_child = details["exit_code"] == 0 and details["reason"] == OOM_KILLED
+    child = ": a process in it was killed, and its first one ended well" if is_child else ""
+    return f"{subject} ended with exit code {details['exit_code']} and {reason}{child}"
 
 
 def _quoted(what: str) -> Callable[[Details], str]:

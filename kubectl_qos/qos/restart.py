@@ -9,7 +9,7 @@ import re
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from kubectl_qos.k8s.objects import Container, ContainerStatus, Pod
+from kubectl_qos.k8s.objects import LEAST_MEMORY, MEMORY, Container, ContainerStatus, Pod, all_containers
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.releases import Gate, Release
 from kubectl_qos.qos.ranking import ContainerKind
@@ -83,15 +83,21 @@ def oom_loops(pod: Pod) -> tuple[OomLoop, ...]:
         for status in (() if pod.is_terminal else pod.status.every_container)
         if status.state is not None and not status.has_processes
         for waiting in (status.state.waiting,)
-        for never_ran in (bool(refused_start(status)),)
+        for never_ran in (is_refused(pod, status.name),)
         if never_ran or (status.ends and status.ends[0].reason == "OOMKilled")
         if waiting is not None or pod.spec.restart_policy != "Never"
     )
 
 
 def is_refused(pod: Pod, container: str) -> bool:
-    """Whether a runtime could not start the container within its memory limit."""
-    return any(status.name == container and refused_start(status) for status in pod.status.every_container)
+    """Whether no runtime starts the container within its memory limit: one said so, or it is a few bytes."""
+    limits = [spec.limits.get(MEMORY) for spec in all_containers(pod) if spec.name == container]
+    is_tiny = any(limit is not None and 0 < limit.milli_value() < LEAST_MEMORY * 1000 for limit in limits)
+    return any(
+        bool(refused_start(status)) or (is_tiny and not status.has_processes)
+        for status in pod.status.every_container
+        if status.name == container
+    )
 
 
 def was_killed_since_resize(pod: Pod, container: str) -> bool:
@@ -105,37 +111,21 @@ def was_killed_since_resize(pod: Pod, container: str) -> bool:
 
 
 def may_be_killed_again(pod: Pod, container: str, sampled_at: str) -> bool:
-    """Whether it was OOMKilled since its last resize, and has not run for longer since then than before."""
-    if not was_killed_since_resize(pod, container):
-        return False
-    killed = [
-        end
-        for status in pod.status.every_container
-        if status.name == container
-        for end in status.ends[:1]
-        if end.reason == "OOMKilled"
-    ]
-    times = [(parse_time(end.started_at), parse_time(end.finished_at)) for end in killed]
-    sampled = parse_time(sampled_at)
-    return not times or any(
-        started is None or finished is None or sampled is None or sampled - finished <= finished - started
-        for started, finished in times
+    """Whether its last run was OOMKilled at this limit, and the present one has not been seen to outlast it.
+
+    Of a container that runs, the present run is as old as the end of the one before.
+    """
+    if is_refused(pod, container):
+        return True
+    statuses = (status for status in pod.status.every_container if status.name == container and status.ends)
+    return was_killed_since_resize(pod, container) and any(
+        status.ends[0].reason == "OOMKilled" and not _has_outlived(status, sampled_at) for status in statuses
     )
 
 
-_LEAVES_LOOP_SECONDS: Final = 600
-"""The kubelet forgets a crash loop after a run of twice its longest back-off (pkg/kubelet/kubelet.go)."""
-
-
-def is_limit_too_low(pod: Pod, container: str) -> bool:
-    """Whether no run is known that a limit was enough for.
-
-    The container was OOMKilled and does not run, or was OOMKilled within minutes and runs once more.
-    """
-    for status in pod.status.every_container:
-        if status.name == container and status.ends and status.ends[0].reason == "OOMKilled":
-            end = status.ends[0]
-            started, finished = parse_time(end.started_at), parse_time(end.finished_at)
-            seconds = (finished - started).total_seconds() if started and finished else 0.0
-            return not status.has_processes or (status.restart_count > 1 and seconds < _LEAVES_LOOP_SECONDS)
-    return False
+def _has_outlived(status: ContainerStatus, sampled_at: str) -> bool:
+    end, sampled = status.ends[0], parse_time(sampled_at)
+    started, finished = parse_time(end.started_at), parse_time(end.finished_at)
+    if not status.has_processes or started is None or finished is None or sampled is None:
+        return False
+    return sampled - finished > finished - started

@@ -38,7 +38,15 @@ from kubectl_qos.k8s.allocation import running_pod
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup
 from kubectl_qos.k8s.managers import VerticalAutoscaler
-from kubectl_qos.k8s.objects import CPU, MEMORY, ContainerStatus, Pod, ResourceList, convert
+from kubectl_qos.k8s.objects import (
+    CPU,
+    MEMORY,
+    ContainerStatus,
+    Pod,
+    ResourceList,
+    ResourceRequirements,
+    convert,
+)
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.resources import pod_requests
 from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
@@ -83,15 +91,23 @@ def model_of(found: Cluster, threshold: str) -> NodeModel:
 
 
 def one_mi_less(edits: Sequence[Edit]) -> list[list[Edit]]:
-    """The edits with the values of one owner an Mi lower; a limit alone is the request too."""
+    """The edits with the values of one owner an Mi lower, those of all limits together: 0 would be none.
+
+    A limit alone is the request too, and that of a container raises its pod's.
+    """
+    limits = {
+        one.owner: one.quantity for one in edits if one.side is Side.LIMITS and one.quantity is not None
+    }
+    groups = [{one.owner} for one in edits if one.owner not in limits]
+    groups += [set(limits)] if limits and min(size.value() for size in limits.values()) > MIB else []
     return [
         [
             Edit(*one.target, in_bytes(max(one.quantity.value() - MIB, 0)))
-            if one.owner == owner and one.quantity is not None
+            if one.owner in group and one.quantity is not None
             else one
             for one in edits
         ]
-        for owner in dict.fromkeys(one.owner for one in edits)
+        for group in groups
     ]
 
 
@@ -434,6 +450,7 @@ def looping(
         ("1.36.3", "", StrategyKind.RECREATE, When.RECREATED),
         ("1.36.3", "StatefulSet", StrategyKind.TEMPLATE, When.RECREATED),
         ("1.36.4", "StatefulSet", StrategyKind.IN_PLACE, When.RESTART),
+        ("1.36", "StatefulSet", StrategyKind.TEMPLATE, When.RECREATED),
     ],
 )
 def test_a_container_that_waits_after_an_oom_kill_gets_a_limit_that_ends_the_loop(
@@ -467,12 +484,14 @@ REFUSED = "container create failed: set memory limit 4194304 too low; should be 
         ("4Mi", "Pending", "waiting", "32Mi"),
         ("4Mi", "Running", "terminated", "32Mi"),
         ("20Mi", "Running", "terminated", "40Mi"),
+        ("128", "Pending", "ContainerCreating", "32Mi"),
     ],
 )
 def test_a_limit_in_which_no_runtime_starts_a_container_becomes_one_in_which_any_does(
     limit: str, phase: str, said_of: str, wanted: str
 ) -> None:
-    state: dict[str, Any] = {"state": {"waiting": {"reason": "CreateContainerError", "message": REFUSED}}}
+    message = REFUSED if said_of != "ContainerCreating" else ""
+    state: dict[str, Any] = {"state": {"waiting": {"reason": "CreateContainerError", "message": message}}}
     if said_of == "terminated":
         end = {"reason": "StartError", "exitCode": 128, "message": REFUSED}
         state = {"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": {"terminated": end}}
@@ -506,7 +525,8 @@ def test_an_init_container_that_is_killed_each_time_gets_a_larger_limit_too() ->
         init_container_statuses=mine.status.container_statuses,
         container_statuses=(waits,),
     )
-    found = fixes_of_node(node(structs.replace(mine, spec=spec, status=status)))
+    setup = replace(SETUP, release=Release.of("1.36.4"))
+    found = fixes_of_node(node(structs.replace(mine, spec=spec, status=status), setup=setup))
     assert said(found) == ["mine -c a --limits memory=2Gi restart"]
 
 
@@ -527,29 +547,50 @@ def test_a_death_before_a_resize_says_nothing_about_the_limit_of_now() -> None:
 
 
 @pytest.mark.parametrize(
-    ("restarts", "state", "finished", "reason", "kind"),
+    ("state", "finished", "sampled", "reason", "kind"),
     [
-        (0, "terminated", "10:00:25", "OOMKilled", EvidenceKind.KILLED_EACH_TIME),
-        (1, "running", "10:00:25", "OOMKilled", EvidenceKind.OOM_KILLED),
-        (2, "running", "10:00:25", "OOMKilled", EvidenceKind.KILLED_EACH_TIME),
-        (9, "running", "10:09:59", "OOMKilled", EvidenceKind.KILLED_EACH_TIME),
-        (9, "running", "10:10:00", "OOMKilled", EvidenceKind.OOM_KILLED),
-        (9, "waiting", "20:00:00", "OOMKilled", EvidenceKind.KILLED_EACH_TIME),
-        (9, "running", "10:00:25", "Error", EvidenceKind.SAMPLE),
+        ("terminated", "10:00:25", "", "OOMKilled", EvidenceKind.KILLED_EACH_TIME),
+        ("waiting", "20:00:00", "", "OOMKilled", EvidenceKind.KILLED_EACH_TIME),
+        ("waiting", "10:00:25", "10:10:00", "OOMKilled", EvidenceKind.KILLED_EACH_TIME),
+        ("running", "10:00:25", "", "OOMKilled", EvidenceKind.KILLED_EACH_TIME),
+        ("running", "10:10:00", "10:20:00", "OOMKilled", EvidenceKind.KILLED_EACH_TIME),
+        ("running", "10:10:00", "10:20:01", "OOMKilled", EvidenceKind.OOM_KILLED),
+        ("running", "10:00:25", "", "Error", EvidenceKind.SAMPLE),
     ],
 )
 def test_a_limit_that_no_run_had_enough_of_says_nothing_of_the_need(
-    restarts: int, state: str, finished: str, reason: str, kind: EvidenceKind
+    state: str, finished: str, sampled: str, reason: str, kind: EvidenceKind
 ) -> None:
     """A container of 43 restarts needed four times its limit: half as much again is killed again."""
     end = {"reason": reason, "exitCode": 137, "startedAt": "2026-01-02T10:00:00Z"}
     end["finishedAt"] = f"2026-01-02T{finished}Z"
     states = {"state": {state: end if state == "terminated" else {}}}
-    states |= {"lastState": {"terminated": end}} if restarts else {}
-    mine = looping(statuses=[{"name": "a", "restartCount": restarts, **states}])
-    assert node(mine, mine=0.4).evidence(mine, "a").kind is kind
-    seen = replace(node(mine, mine=0.4), history={(KEY, "a"): Evidence(EvidenceKind.HISTORY, 600 * MIB)})
+    states |= {"lastState": {"terminated": end}} if state != "terminated" else {}
+    mine = looping(statuses=[{"name": "a", "restartCount": 1, **states}])
+    model, at = node(mine, mine=0.4), f"2026-01-02T{sampled}Z" if sampled else ""
+    model = replace(model, usage={KEY: structs.replace(model.usage[KEY], timestamp=at)})
+    assert model.evidence(mine, "a").kind is kind
+    seen = replace(model, history={(KEY, "a"): Evidence(EvidenceKind.HISTORY, 600 * MIB)})
     assert seen.evidence(mine, "a").kind is (EvidenceKind.HISTORY if kind is EvidenceKind.SAMPLE else kind)
+
+
+@pytest.mark.parametrize("of_pod", [False, True])
+def test_a_container_that_runs_again_and_has_no_sample_gets_twice_the_limit_that_killed_it(
+    of_pod: bool,
+) -> None:
+    """Between two crashes of a loop the status says only `running`."""
+    states = {"state": {"running": {}}, "lastState": {"terminated": OOM_END}}
+    mine = looping(statuses=[{"name": "a", "restartCount": 8, **states}])
+    if of_pod:
+        (own,) = mine.containers
+        without = structs.replace(own, resources=ResourceRequirements())
+        beside = structs.replace(without, name="b")
+        spec = structs.replace(mine.spec, containers=(without, beside), resources=own.resources)
+        mine = structs.replace(mine, spec=spec)
+    (fix,) = fixes_of_pods([node(mine)], [KEY]).fixes
+    assert as_flags(fix.edits) == [f"{'--pod-level' if of_pod else '-c a'} --limits memory=2Gi"]
+    limit = "pod limit" if of_pod else "own limit"
+    assert fix_effect(fix) == f"{limit} 100% when it was killed: now → +1024Mi"
 
 
 def test_a_container_that_was_killed_at_the_limit_of_its_pod_raises_that() -> None:
@@ -567,9 +608,9 @@ def test_a_container_that_was_killed_at_the_limit_of_its_pod_raises_that() -> No
     (fix,) = [one for one in found.fixes if one.kind is FixKind.LIMIT]
     assert (fix.death.mechanism, fix.evidence) == (
         Mechanism.POD_LIMIT,
-        Evidence(EvidenceKind.OOM_KILLED, 128 * MIB),
+        Evidence(EvidenceKind.KILLED_EACH_TIME, 128 * MIB),
     )
-    assert as_flags(fix.edits) == ["--pod-level --limits memory=192Mi"]
+    assert as_flags(fix.edits) == ["--pod-level --limits memory=256Mi"]
 
 
 def test_a_resize_that_left_the_pod_at_its_old_limit_has_a_remedy_and_no_edit() -> None:

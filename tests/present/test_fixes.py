@@ -12,6 +12,7 @@ from kubectl_qos.edit.fixes import Evidence, EvidenceKind, Fix, FixKind, NoFixRe
 from kubectl_qos.edit.preview import StrategyKind
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.objects import Pod, convert
+from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerHistory, History
 from kubectl_qos.present.fixes import (
@@ -52,6 +53,7 @@ def first(found: FixList, kind: FixKind) -> Fix:
 
 
 LOW = "The node was low on resource: {}. Threshold quantity: 10Gi, available: 9Gi. "
+OOM_END = {"reason": "OOMKilled", "exitCode": 137}
 USED = "Container c was using {}, request is {}, has larger consumption of x. "
 
 
@@ -82,8 +84,16 @@ USED = "Container c was using {}, request is {}, has larger consumption of x. "
             "not admitted by the kubelet: it never ran: Pod was rejected",
         ),
         (
-            {"containerStatuses": [{"state": {"terminated": {"reason": "OOMKilled"}}}]},
-            "fix pod/",
+            {"containerStatuses": [{"name": "c", "state": {"terminated": OOM_END}}]},
+            "n/p ended OOMKilled with a limit of 64Mi: kubectl qos fix pod/p -n n raises it",
+        ),
+        (
+            {"containerStatuses": [{"name": "c", "state": {"terminated": {**OOM_END, "exitCode": 0}}}]},
+            "n/p succeeded, but a process in c was OOM killed with a limit of 64Mi: ",
+        ),
+        (
+            {"containerStatuses": [{"name": "gone", "state": {"terminated": OOM_END}}]},
+            "n/p ended OOMKilled without a memory limit: a memory request lowers its oom_score_adj",
         ),
     ],
 )
@@ -91,8 +101,9 @@ def test_what_would_have_kept_a_pod_that_ended(status: dict[str, object], text: 
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "api-5d4f8c9b7", "controller": True}
     labels = {"pod-template-hash": "5d4f8c9b7"}
     metadata = {"name": "p", "namespace": "n", "ownerReferences": [owner], "labels": labels}
-    pod = convert({"metadata": metadata, "status": {"phase": "Failed", **status}}, Pod)
-    assert text in ended_text(pod)
+    spec = {"containers": [{"name": "c", "resources": {"limits": {"memory": "64Mi"}}}]}
+    pod = convert({"metadata": metadata, "spec": spec, "status": {"phase": "Failed", **status}}, Pod)
+    assert text in ended_text(pod, Release.of("1.36"))
 
 
 def test_a_raised_limit(found: FixList) -> None:
@@ -120,12 +131,11 @@ def test_a_pod_that_was_killed_and_has_ended_needs_a_limit_above_that(snapshot: 
     (fix,) = fixes_for_pods(snapshot, [("batch", ended.name)], ("Job", "etl-28930")).fixes
     assert fix.pod is ended
     assert fix_sentence(fix) == (
-        "batch/etl-28930-9xw2c c limits.memory 200Mi → 320Mi (at least 300Mi), when recreated,"
-        " recreate job/etl-28930"
+        "batch/etl-28930-9xw2c c limits.memory 200Mi → 400Mi, when recreated, recreate job/etl-28930"
     )
     assert (fix_effect(fix), fix_evidence(fix)) == (
-        "own limit 100%: now → +120Mi",
-        "OOMKilled, perhaps at its limit: 200Mi",
+        "own limit 100%: now → +200Mi",
+        "OOMKilled, need unknown: 200Mi",
     )
 
 
@@ -178,7 +188,9 @@ def test_a_pod_that_is_evicted_whole_is_named_without_a_container(snapshot: Snap
     of_node, evicted = next((one, fix) for one in nodes for fix in one.fixes if fix.death.killer.evicts)
     killed = replace(evicted, evidence=Evidence(EvidenceKind.KILLED_EACH_TIME, 60 << 20))
     notes = list(basis_notes(replace(of_node, fixes=(killed,))))
-    assert any(note.startswith(f"{'/'.join(killed.death.key)}: no run is known") for note in notes)
+    assert any(
+        note.startswith(f"{'/'.join(killed.death.key)}: it was OOMKilled at this limit") for note in notes
+    )
 
 
 def test_a_workload_gets_one_change_for_all_of_its_pods(snapshot: Snapshot) -> None:
@@ -284,14 +296,22 @@ def test_what_brings_its_death_nearer_is_never_first(found: FixList) -> None:
     assert min(replace(recommended, after=sooner), fix, key=order_of_fixes) is fix
 
 
-def test_a_node_of_unknown_size_is_an_error_alone_and_a_note_among_others(snapshot: Snapshot) -> None:
+def test_on_a_node_of_unknown_size_only_own_limits_are_tried(snapshot: Snapshot) -> None:
+    """Who pastes the pods alone has no Node, and no limit of a pod needs one."""
     nodes = {name: node for name, node in snapshot.nodes.items() if name != "worker-2"}
     unknown = replace(snapshot, nodes=nodes)
-    with pytest.raises(InputError, match="memory capacity of worker-2 is unknown"):
-        fixes_on_nodes(unknown, ["worker-2"], Scope())
+    alone = fixes_on_nodes(unknown, ["worker-2"], Scope())
+    assert {fix.kind for fix in alone.fixes} == {FixKind.LIMIT}
+    assert "db-0" in {fix.pod.name for fix in alone.fixes}
+    of_pod = fixes_for_pods(unknown, [("data", "db-0")])
     among = fixes_on_nodes(unknown, ["worker-1", "worker-2"], Scope())
-    assert among.fixes
-    assert "memory capacity of worker-2 is unknown" in next(basis_notes(among))
+    for found in (alone, of_pod, among):
+        assert next(basis_notes(found)) == (
+            "the memory capacity of worker-2 is unknown: nothing says when it is full;"
+            " only limits of pods' own are tried (--node-memory 16Gi assumes one)"
+        )
+    with pytest.raises(InputError, match="memory capacity of worker-2 is unknown"):
+        fixes_on_nodes(unknown, ["worker-2"], Scope(namespace="nobody"))
 
 
 def test_a_container_that_the_template_lacks_is_changed_by_what_injects_it(snapshot: Snapshot) -> None:

@@ -406,17 +406,19 @@ class MemoryLimits:
 
 def memory_limits(pod: Pod, container: str, setup: NodeSetup) -> MemoryLimits:
     """The limits as the kubelet writes them; where that cannot be predicted, as the spec has them."""
-    if not any(spec.name == container for spec in all_containers(pod)):
+    specs = [spec for spec in all_containers(pod) if spec.name == container]
+    if not specs:
         return MemoryLimits(None, None, is_known=False)
+    quantity = specs[0].limits.get(MEMORY)
+    stated = quantity.value() if quantity is not None else None
     try:
         prediction = predict_running(pod, setup)
-        own = _memory_limit(prediction.container(container).cgroup.files)
-        is_low = low_pod_limit(pod) is not None
-        return MemoryLimits(own, _memory_limit(prediction.cgroup.files), is_low)
     except QosError:
-        limits = {spec.name: spec.limits.get(MEMORY) for spec in all_containers(pod)}
-        limit = limits.get(container)
-        return MemoryLimits(limit.value() if limit is not None else None, None)
+        return MemoryLimits(stated, None)
+    own, of_pod = map(_memory_limit, (prediction.container(container).cgroup.files, prediction.cgroup.files))
+    # The kernel cuts a few bytes to no page at all.
+    is_cut = of_pod == 0
+    return MemoryLimits(own or stated, stated if is_cut else of_pod, low_pod_limit(pod) is not None)
 
 
 def _memory_limit(files: Mapping[str, str]) -> int | None:

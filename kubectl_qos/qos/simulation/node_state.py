@@ -320,6 +320,14 @@ class NodeState:
         )
 
 
+def unknown_capacity(node: str) -> InputError:
+    """The error of a node whose memory nobody knows."""
+    return InputError(
+        f"the memory capacity of {node or 'the node'} is unknown: nothing says when it is full",
+        hint="--node-memory 16Gi assumes one",
+    )
+
+
 def build_node_state(
     pods: Iterable[Pod],
     setup: NodeSetup,
@@ -371,10 +379,7 @@ def ranked_node_state(
     node, kubelet = setup.node, setup.kubelet
     capacity = node.memory_capacity_bytes
     if capacity is None or capacity < node.page_size_bytes:
-        raise InputError(
-            f"the memory capacity of {node.name or 'the node'} is unknown: nothing says when it is full",
-            hint="--node-memory 16Gi assumes one",
-        )
+        raise unknown_capacity(node.name)
     if node.is_windows:
         raise InputError(
             f"{node.name or 'the node'} runs Windows, which has no OOM killer: nothing is killed there",
