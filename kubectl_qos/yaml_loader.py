@@ -7,7 +7,7 @@ than its parser, expands aliases without end, and has values that JSON lacks.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import accumulate
 from typing import Any, Final, NamedTuple, NoReturn
@@ -32,10 +32,13 @@ class YamlDocument(NamedTuple):
     node: Any
     repeating: list[Any]
 
-    def position(self, path: str) -> tuple[int, int]:
-        """Line and column, from 0, of a field such as `spec.containers[0].name`, or of what there is."""
+    def position(self, path: str | Sequence[str]) -> tuple[int, int]:
+        """Return line and column, from 0, of a field, or of its nearest parent in the document.
+
+        The path is a text such as `spec.containers[0].name`, or the steps of one.
+        """
         node, mark = self.node, self.node.start_mark
-        for step in _STEP.findall(path):
+        for step in _STEP.findall(path) if isinstance(path, str) else path:
             entry = next((entry for entry in _entries(node) if entry[0] == step), None)
             if entry is None:
                 break
@@ -94,8 +97,11 @@ def yaml_loader() -> Any:
     return Loader
 
 
-def read_yaml(text: str | bytes, *, first: bool = False) -> YamlDocument | None:
-    """The one document of a text, or the first of several; None for an empty text. Raises yaml.YAMLError."""
+def read_yaml(text: str | bytes, *, first: bool = False, as_text: bool = False) -> YamlDocument | None:
+    """Return the one document of a text, or the `first` of several; None for an empty text.
+
+    With `as_text`, numbers and `~` are text as they are written. Raises yaml.YAMLError.
+    """
     import yaml
 
     plain = text if isinstance(text, str) else text.decode(errors="replace")
@@ -109,7 +115,7 @@ def read_yaml(text: str | bytes, *, first: bool = False) -> YamlDocument | None:
             raise _error("but found another document", loader.get_node())
         if node is None:
             return None
-        construct = _Constructor(loader, len(plain) + MOST_REPEATED)
+        construct = _Constructor(loader, len(plain) + MOST_REPEATED, as_text=as_text)
         return YamlDocument(construct(node), node, construct.repeating)
     except RecursionError:
         raise yaml.YAMLError(f"exceeded max depth of {MAX_DEPTH}") from None
@@ -122,16 +128,17 @@ def read_yaml(text: str | bytes, *, first: bool = False) -> YamlDocument | None:
 class _Constructor:
     """Makes at most `room` values of nodes: aliases of aliases could make any number of them."""
 
-    def __init__(self, loader: Any, room: int) -> None:
+    def __init__(self, loader: Any, room: int, *, as_text: bool) -> None:
         self.repeating: list[Any] = []
         self._room = room
         self._depth = 0
         self._scalars = {
-            f"{_TAG}null": lambda _: None,
+            f"{_TAG}null": (lambda node: node.value or None) if as_text else lambda _: None,
             f"{_TAG}bool": loader.construct_yaml_bool,
-            f"{_TAG}int": loader.construct_yaml_int,
-            f"{_TAG}float": loader.construct_yaml_float,
         }
+        if not as_text:
+            self._scalars[f"{_TAG}int"] = loader.construct_yaml_int
+            self._scalars[f"{_TAG}float"] = loader.construct_yaml_float
 
     def __call__(self, node: Any) -> Any:
         """The value of a node; what has an unknown tag is what it looks like."""

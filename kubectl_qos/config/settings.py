@@ -1,38 +1,24 @@
-"""A person's settings: their defaults, and the YAML file that overrides them, whose errors name the line.
-
-Errors of msgspec would not do: they have no line, and no keys of mappings by which one could be found.
-"""
+"""A person's settings: their defaults, the YAML file that overrides them, and names of keys."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import unicodedata
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
-from kubectl_qos.config.keys import textual_key
+import msgspec
+from msgspec import Meta
+
+from kubectl_qos.config.settings_file import SettingsFile, StrictStruct, stated
 from kubectl_qos.errors import InputError
+from kubectl_qos.k8s.quantity import parse_duration
 from kubectl_qos.transport import StoreOptions
-from kubectl_qos.yaml_loader import is_too_deep, yaml_loader
 
-MAX_BYTES: Final = 1 << 20
-MAX_CHOICES: Final = 24
-_FLAGS: Final = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
-_HINTS: Final = {
-    "tab character": "indent with spaces, not with tabs",
-    "cannot start any token": "put the value in quotes",
-    "not allowed in this context": "put a value with such a character in quotes, and align the lines",
-    "could not find expected ':'": "each line has the form NAME: VALUE",
-}
-"""What helps against the most frequent mistakes, by a part of PyYAML's message."""
-MIN_REFRESH_SECONDS: Final = 2
-MAX_REFRESH_SECONDS: Final = 24 * 60 * 60
-_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _EMPTY: Final[Mapping[str, Any]] = MappingProxyType({})
-_Readers = Mapping[str, Callable[["YamlValue"], Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,266 +88,238 @@ class AllowedNames:
     active_together: Collection[Collection[str]] = ()
 
 
+_Named = Annotated[str, Meta(pattern=r"\A[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?\Z")]
+_Name = Annotated[_Named | None, Meta(description="a name of small letters, digits, - and .")]
+_Columns = Annotated[tuple[str, ...], Meta(min_length=1)]
+_Keys = Annotated[
+    Annotated[str, Meta(min_length=1)] | Annotated[tuple[str, ...], Meta(min_length=1)],
+    Meta(description="a key or a list of keys"),
+]
+_Store = Annotated[
+    str | dict[str, Any],
+    Meta(description="auto, a URL, a service, or a mapping with url"),
+]
+
+
+class _Scope(StrictStruct, frozen=True):
+    namespace: _Name = None
+    node: _Name = None
+
+
+_ScopeOrAll = Annotated[
+    _Scope | Literal["all"],
+    Meta(description="all, {namespace: NAME}, {node: NAME} or {namespace: NAME, node: NAME}"),
+]
+
+
+class _Context(StrictStruct, frozen=True):
+    readonly: bool | None = None
+    confirm: Annotated[Literal["name", "key"] | None, Meta(description="name or key")] = None
+    prometheus: Any = None
+
+
+class _CommandSettings(msgspec.Struct, frozen=True):
+    """The settings that commands follow as well as the UI."""
+
+    readonly: bool | None = None
+    contexts: dict[str, Any] | None = None
+
+
+class _AllSettings(_CommandSettings, frozen=True, forbid_unknown_fields=True):
+    theme: str | None = None
+    columns: Annotated[_Columns | None, Meta(description="a list of columns, such as [pod, memory]")] = None
+    scope: Any = None
+    view: str | None = None
+    refresh: str | None = None
+    ascii: Annotated[bool | Literal["auto"] | None, Meta(description="true, false or auto")] = None
+    motion: Annotated[Literal["full", "reduced"] | None, Meta(description="full or reduced")] = None
+    mouse: bool | None = None
+    keys: dict[str, Any] | None = None
+
+
 def read_settings(path: Path | None, allowed: AllowedNames | None = None) -> Settings:
-    """The settings of a file; without allowed names `readonly` and `contexts` alone. Raises InputError."""
-    document = None if path is None else read_yaml(path)
-    if document is None:
+    """Read the settings of a file; without allowed names only those of commands. Raises InputError."""
+    if path is None:
         return Settings()
-    readers: _Readers = {"readonly": YamlValue.flag, "contexts": _contexts}
-    if allowed is not None:
-        readers = {
-            "theme": lambda value: value.choice(allowed.themes),
-            "columns": lambda value: _columns(value, allowed.columns),
-            "scope": _scope,
-            "view": lambda value: value.choice(allowed.views),
-            **readers,
-            "refresh": _refresh_seconds,
-            "ascii": _ascii,
-            "motion": lambda value: value.choice(("full", "reduced")),
-            "mouse": YamlValue.flag,
-            "keys": lambda value: _keys(value, allowed),
-        }
-    settings = _read_entries(document.entries("setting", None if allowed is None else readers), readers)
-    if "refresh" in settings:
-        settings["refresh_seconds"] = settings.pop("refresh")
-    return Settings(**settings)
-
-
-def _read_entries(entries: Mapping[str, YamlValue], readers: _Readers) -> dict[str, Any]:
-    stated = {name: value for name, value in entries.items() if name in readers and not value.is_empty}
-    return {name: readers[name](value) for name, value in stated.items()}
-
-
-def _columns(value: YamlValue, allowed: Collection[str]) -> tuple[str, ...]:
-    columns: list[str] = []
-    for item in value.items():
-        column = item.choice(allowed)
-        if column in columns:
-            raise item.error(f"the column {column} is in the list twice", "keep one")
-        columns.append(column)
-    if not columns:
-        raise value.error("columns is an empty list", "name some, or leave the setting out")
-    return tuple(columns)
-
-
-def _scope(value: YamlValue) -> StartScope:
-    if value.node.id == "mapping":
-        entries = value.entries("part of a scope", ("namespace", "node"))
-        names = {kind: _name(item) for kind, item in entries.items()}
-        return StartScope(names.get("namespace"), names.get("node"))
-    if value.text() != "all":
-        hint = "write all, {namespace: NAME}, {node: NAME} or {namespace: NAME, node: NAME}"
-        raise value.error(f"invalid scope {value.text()!r}", hint)
-    return StartScope(all_namespaces=True)
-
-
-def _name(value: YamlValue) -> str:
-    if not _NAME.fullmatch(value.text()):
-        hint = "names have small letters, digits, - and ."
-        raise value.error(f"invalid name of a {value.name}: {value.text()!r}", hint)
-    return value.text()
-
-
-def _contexts(value: YamlValue) -> Mapping[str, ContextSettings]:
-    readers: _Readers = {
-        "readonly": YamlValue.flag,
-        "confirm": lambda item: item.choice(("name", "key")),
-        "prometheus": _store,
-    }
-    return MappingProxyType(
-        {
-            name: ContextSettings(**_read_entries(item.entries("setting of a context", readers), readers))
-            for name, item in value.entries("context").items()
-            if not item.is_empty
-        }
-    )
-
-
-def _store(value: YamlValue) -> StoreOptions:
-    """`auto`, a URL, a service, or a mapping of the fields of StoreOptions."""
-    if value.node.id != "mapping":
-        return StoreOptions(url=value.text())
-    readers: _Readers = {
-        option.name: YamlValue.flag if option.name == "insecure_skip_verify" else YamlValue.text
-        for option in fields(StoreOptions)
-    }
-    entries = _read_entries(value.entries("setting of a Prometheus", readers), readers)
-    if not entries.get("url"):
-        raise value.error("prometheus has no url", "write url: auto, or its address")
-    return StoreOptions(**entries)
-
-
-def _refresh_seconds(value: YamlValue) -> float:
-    from kubectl_qos.k8s.quantity import parse_duration
-
-    hint = "write a time such as 15s, 1m or 1m30s"
     try:
-        seconds = parse_duration(value.text()) / 1e9
-    except InputError:
-        raise value.error(f"invalid refresh {value.text()!r}", hint) from None
-    if not MIN_REFRESH_SECONDS <= seconds <= MAX_REFRESH_SECONDS:
-        raise value.error(f"refresh is at least 2s and at most 24h, not {value.text()}", hint)
-    return seconds
-
-
-def _ascii(value: YamlValue) -> bool | None:
-    if value.text() == "auto":
-        return None
-    try:
-        return value.flag()
-    except InputError:
-        raise value.error(f"ascii is true, false or auto, not {value.text()!r}") from None
-
-
-def _keys(value: YamlValue, allowed: AllowedNames) -> Mapping[str, tuple[str, ...]]:
-    entries = value.entries("action", allowed.actions)
-    # A key is free if this file takes it away from its action, wherever in the file.
-    taken = {action: keys for action, keys in allowed.actions.items() if action not in entries}
-    changed: dict[str, tuple[str, ...]] = {}
-    for action, entry in entries.items():
-        written = dict(_action_keys(entry))
-        group = action.partition(".")[0]
-        groups = {group}.union(*(together for together in allowed.active_together if group in together))
-        for other in [other for other in taken if other.partition(".")[0] in groups]:
-            for key in [key for key in written if key in taken[other]]:
-                raise entry.error(
-                    f"{action} and {other} would both have the key {written[key]}",
-                    "give one of them another key",
-                )
-        changed[action] = taken[action] = tuple(written)
-    return MappingProxyType(changed)
-
-
-def _action_keys(value: YamlValue) -> Iterator[tuple[str, str]]:
-    items = value.items() if value.node.id == "sequence" else [value]
-    if not items:
-        raise value.error(f"{value.name} has no key", "name one, or leave the line out")
-    for item in items:
-        if not item.text():
-            raise item.error(f"{value.name} has an empty key", "name a key, or leave the line out")
-        try:
-            yield textual_key(item.text()), item.text()
-        except InputError as error:
-            raise item.error(f"{value.name}: {error}", error.hint) from None
-
-
-@dataclass(frozen=True, slots=True)
-class YamlValue:
-    """A value of the file: `name` is what messages call it, `node` what PyYAML composed."""
-
-    file: Path
-    name: str
-    node: Any
-
-    def error(self, message: str, hint: str = "") -> InputError:
-        """An error with the place of this value."""
-        return _error(self.file, self.node.start_mark.line + 1, message, hint)
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is nothing after the colon, or only comments."""
-        return self.node.id == "scalar" and not (self.node.value or self.node.style)
-
-    def text(self) -> str:
-        """A scalar as it is written: `1` and `true` are texts too. Raises InputError."""
-        if self.node.id != "scalar":
-            raise self.error(f"{self.name} is one value, not {self._description()}")
-        return str(self.node.value)
-
-    def choice(self, words: Collection[str]) -> str:
-        """One of these words. Raises InputError."""
-        text = self.text()
-        if text not in words:
-            raise self.error(f"{self.name}: unknown value {text!r}", suggestion(text, words))
-        return text
-
-    def flag(self) -> bool:
-        """True or false. Raises InputError."""
-        flag = _FLAGS.get(self.text().lower())
-        if flag is None:
-            raise self.error(f"{self.name} is true or false, not {self.text()!r}")
-        return flag
-
-    def items(self) -> list[YamlValue]:
-        """The values of a list. Raises InputError."""
-        if self.node.id != "sequence":
-            raise self.error(f"{self.name} is a list, not {self._description()}", "such as [a, b]")
-        return [YamlValue(self.file, self.name, node) for node in self.node.value]
-
-    def entries(self, kind: str, names: Collection[str] | None = None) -> dict[str, YamlValue]:
-        """The values of a mapping by their names of this kind; None allows any name. Raises InputError."""
-        if self.node.id != "mapping":
-            raise self.error(f"{self.name} has entries of the form NAME: VALUE, not {self._description()}")
-        entries: dict[str, YamlValue] = {}
-        lines: dict[str, int] = {}
-        for key_node, node in self.node.value:
-            key = YamlValue(self.file, f"the name of a {kind}", key_node)
-            name = key.text()
-            if names is not None and name not in names:
-                raise key.error(f"unknown {kind} {name!r}", suggestion(name, names))
-            if name in entries:
-                raise key.error(f"{name!r} is there twice, first in line {lines[name]}", "keep one")
-            entries[name], lines[name] = YamlValue(self.file, name, node), key_node.start_mark.line + 1
-        return entries
-
-    def _description(self) -> str:
-        return {"sequence": "a list", "mapping": "a mapping"}.get(self.node.id) or repr(self.node.value)
-
-
-def read_yaml(file: Path) -> YamlValue | None:
-    """The one document of a YAML file, None if there is nothing in it. Raises InputError with the line."""
-    text = _read(file)
-    if text is None or not text.strip():
-        return None
-    if is_too_deep(text):
-        raise InputError(f"{file}: brackets are nested too deeply", "settings need three levels")
-    import yaml
-
-    try:
-        nodes = list(islice(yaml.compose_all(text, Loader=yaml_loader()), 2))
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        message = " ".join(filter(None, (error.context, error.problem)))
-        hint = next((hint for part, hint in _HINTS.items() if part in message), "")
-        raise _error(file, mark.line + 1 if mark else 1, f"invalid YAML: {message}", hint) from None
-    except yaml.reader.ReaderError as error:
-        line = text.encode().count(b"\n", 0, error.position) + 1
-        raise _error(file, line, f"the character {chr(error.character)!r} is not allowed in YAML") from None
-    values = [YamlValue(file, "the file", node) for node in nodes]
-    if len(values) > 1:
-        raise values[1].error("a second document begins here", "write one document")
-    return None if not values or values[0].is_empty else values[0]
-
-
-def _read(file: Path) -> str | None:
-    try:
-        with file.open("rb") as opened:
-            content = opened.read(MAX_BYTES + 1)
+        file = SettingsFile.read(path, as_text=True)
     except (FileNotFoundError, NotADirectoryError):
-        return None
+        return Settings()
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         hint = "KUBECTL_QOS_CONFIG= (empty) goes without settings"
-        raise InputError(f"{file} cannot be read: {reason}", hint) from None
-    if len(content) > MAX_BYTES:
-        raise InputError(f"{file} is larger than 1 MiB", "settings need a few lines")
+        raise InputError(f"{path} cannot be read: {reason}", hint) from None
+    values = stated(file.convert(_CommandSettings if allowed is None else _AllSettings))
+    if "contexts" in values:
+        values["contexts"] = MappingProxyType(dict(_read_contexts(file, values["contexts"])))
+    if allowed is not None:
+        _check_names(file, values, allowed)
+    if "scope" in values:
+        scope = file.convert(_ScopeOrAll, "scope")
+        values["scope"] = StartScope(all_namespaces=True) if scope == "all" else StartScope(**stated(scope))
+    if "refresh" in values:
+        values["refresh_seconds"] = _read_refresh(file, values.pop("refresh"))
+    if values.get("ascii") == "auto":
+        del values["ascii"]
+    if "keys" in values and allowed is not None:
+        values["keys"] = _read_keys(file, values["keys"], allowed)
+    return Settings(**values)
+
+
+def _check_names(file: SettingsFile, values: Mapping[str, Any], allowed: AllowedNames) -> None:
+    """Raise InputError for an unknown theme, list or column, and for a column that is named twice."""
+    for name, words in (("theme", allowed.themes), ("view", allowed.views)):
+        if name in values:
+            file.choice(values[name], words, name, name)
+    columns = values.get("columns", ())
+    for index, column in enumerate(columns):
+        file.choice(column, allowed.columns, "column", "columns", str(index))
+        if column in columns[:index]:
+            raise file.error(("columns", str(index)), f"column {column} occurs twice", "keep one")
+
+
+def _read_contexts(file: SettingsFile, names: Collection[str]) -> Iterator[tuple[str, ContextSettings]]:
+    for name in names:
+        context: _Context | None = file.convert(_Context | None, "contexts", name)
+        if context is not None:
+            store = None if context.prometheus is None else _read_store(file, "contexts", name, "prometheus")
+            yield name, ContextSettings(context.readonly, context.confirm, store)
+
+
+def _read_store(file: SettingsFile, *where: str) -> StoreOptions:
+    entry = file.convert(_Store, *where)
+    if isinstance(entry, str):
+        return StoreOptions(url=entry)
+    for name in entry:
+        file.choice(name, [option.name for option in fields(StoreOptions)], "setting", *where, name)
+    store: StoreOptions = file.convert(StoreOptions, *where)
+    if not store.url:
+        raise file.error(where, "prometheus needs url", "write url: auto, or its address")
+    return store
+
+
+def _read_refresh(file: SettingsFile, text: str) -> float:
     try:
-        return content.decode()
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise _error(file, line, "this is not UTF-8", "save the file as UTF-8") from None
+        seconds = parse_duration(text) / 1e9
+    except InputError:
+        seconds = 0.0
+    if not 2 <= seconds <= 24 * 60 * 60:
+        must_be = f"refresh must be a time from 2s to 24h, such as 15s or 1m30s, not {text!r}"
+        raise file.error(("refresh",), must_be)
+    return seconds
 
 
-def suggestion(word: str, words: Collection[str]) -> str:
-    """What was meant instead of a word, or which words there are."""
-    from difflib import get_close_matches
+def _read_keys(
+    file: SettingsFile, actions: Collection[str], allowed: AllowedNames
+) -> Mapping[str, tuple[str, ...]]:
+    # A key is free if this file takes it away from its action, wherever in the file.
+    taken = {action: keys for action, keys in allowed.actions.items() if action not in actions}
+    changed: dict[str, tuple[str, ...]] = {}
+    for action in actions:
+        file.choice(action, allowed.actions, "action", "keys", action)
+        entry = file.convert(_Keys, "keys", action)
+        keys: dict[str, str] = {}
+        for index, key in enumerate([entry] if isinstance(entry, str) else entry):
+            try:
+                keys[textual_key(key)] = key
+            except InputError as error:
+                where = ("keys", action, str(index))
+                raise file.error(where, f"{action}: {error}", error.hint) from None
+        group = action.partition(".")[0]
+        groups = {group}.union(*(together for together in allowed.active_together if group in together))
+        for other in [other for other in taken if other.partition(".")[0] in groups]:
+            for key in [key for key in keys if key in taken[other]]:
+                problem = f"{action} and {other} would both have the key {keys[key]}"
+                raise file.error(("keys", action), problem, "give one of them another key")
+        changed[action] = taken[action] = tuple(keys)
+    return MappingProxyType(changed)
 
-    similar = get_close_matches(word.lower(), words, n=1)
-    if similar:
-        return f"did you mean {similar[0]}?"
-    more = ", …" if len(words) > MAX_CHOICES else ""
-    return f"one of: {', '.join(islice(words, MAX_CHOICES))}{more}"
+
+_NAMED: Final = frozenset(
+    {
+        *("up", "down", "left", "right", "home", "end", "pageup", "pagedown"),
+        *("space", "enter", "tab", "escape", "backspace", "insert", "delete"),
+        *(f"f{number}" for number in range(1, 25)),
+    }
+)
+_ALIASES: Final = {
+    "esc": "escape",
+    "return": "enter",
+    "ins": "insert",
+    "del": "delete",
+    "pgup": "pageup",
+    "pgdn": "pagedown",
+    " ": "space",
+    "↑": "up",
+    "↓": "down",
+    "←": "left",
+    "→": "right",
+}
+_SHORTER_NAMES: Final = {
+    "solidus": "slash",
+    "reverse_solidus": "backslash",
+    "commercial_at": "at",
+    "hyphen_minus": "minus",
+    "plus_sign": "plus",
+    "low_line": "underscore",
+}
+"""Where Textual's name of a character is not Unicode's."""
+
+_SAME_IN_A_TERMINAL: Final = {"i": "tab", "m": "enter", "h": "backspace", "[": "esc"}
+_MODIFIER: Final = re.compile(r"(ctrl|alt|shift)[-+](?=.)", re.IGNORECASE)
+_HINT: Final = (
+    "write a key as the help screen does: f, S, /, ctrl-f, alt-x, shift-tab, f5, space, esc, pageup"
+)
 
 
-def _error(file: Path, line: int, message: str, hint: str = "") -> InputError:
-    return InputError(f"{file}, line {line}: {message}", hint)
+def textual_key(shown: str) -> str:
+    """Textual's name of a key: `ctrl+f` for `ctrl-f`. Raises InputError for one that cannot be bound."""
+    modifiers, key = set(), shown
+    while match := _MODIFIER.match(key):
+        modifiers.add(match[1].lower())
+        key = key[match.end() :]
+    key = _ALIASES.get(key.lower(), key)
+    if len(key) == 1 and key.isprintable():
+        modifiers, key = _character_key(shown, modifiers, key)
+    elif key.lower() not in _NAMED:
+        raise InputError(f"unknown key {shown!r}", hint=_HINT)
+    return "+".join([*sorted(modifiers), key if len(key) == 1 else key.lower()])
+
+
+def _character_key(shown: str, modifiers: set[str], character: str) -> tuple[set[str], str]:
+    if "ctrl" in modifiers:
+        _check_control_key(shown, modifiers, character.lower())
+        return modifiers, _name(character.lower())
+    if "shift" in modifiers:
+        if not (character.isascii() and character.isalpha()):
+            message = f"what shift makes of {character} depends on the keyboard"
+            raise InputError(message, hint="write the character that it types")
+        character = character.upper()
+    if "alt" not in modifiers:
+        return set(), _name(character)
+    if not re.fullmatch("[A-Zac-eg-z]", character):
+        message = f"many terminals send something else for {shown}"
+        raise InputError(message, hint="alt goes with letters other than b and f")
+    return {"alt", *(["shift"] if character.isupper() else [])}, character.lower()
+
+
+def _check_control_key(shown: str, modifiers: set[str], character: str) -> None:
+    if character in "kd":
+        message = f"{shown} is not bound: k9s users press ctrl-k to kill and ctrl-d to delete by reflex"
+        raise InputError(message, hint="choose another key")
+    if modifiers != {"ctrl"}:
+        message = f"many terminals send {shown} as ctrl-{character}"
+        raise InputError(message, hint="choose a key with one of ctrl, alt, shift")
+    if character in _SAME_IN_A_TERMINAL:
+        same = _SAME_IN_A_TERMINAL[character]
+        raise InputError(f"to a terminal {shown} and {same} are the same key", hint=f"write {same}")
+    if not re.fullmatch(r"[a-z\\\]^_]", character):
+        hint = r"ctrl goes with a to z, \, ], ^, _, f1 to f24 and arrows"
+        raise InputError(f"terminals do not send {shown}", hint)
+
+
+def _name(character: str) -> str:
+    if character.isalnum():
+        return character
+    name = unicodedata.name(character, character).lower().replace("-", "_").replace(" ", "_")
+    return _SHORTER_NAMES.get(name, name)

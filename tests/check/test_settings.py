@@ -69,57 +69,50 @@ exceptions:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "problem"),
     [
-        ("rules:\n  QOS099: off\n", "line 2: there is no rule 'QOS099'"),
+        ("rules:\n  QOS099: off\n", "line 2: unknown rule 'QOS099'"),
         ("rules:\n  QOS006:\n    ratio: 2\n", "line 3: QOS006 has no ratio: level, resources"),
         (
             "rules:\n  QOS008:\n    ratio: 0\n",
-            "line 3: rules.QOS008.ratio: Expected `int` >= 1; allowed: a whole number from 1",
+            "line 3: rules.QOS008.ratio must be a whole number from 1, not 0",
         ),
         (
             "rules:\n  QOS007: off\n  QOS006: fatal\n",
-            "line 3: rules.QOS006: Invalid enum value 'fatal'; allowed: off, ",
+            'line 3: rules.QOS006 must be off, note, warning or error, not "fatal"',
         ),
         (
             "rules:\n  QOS006: {\n    level: fatal}\n",
-            "line 3: rules.QOS006.level: Invalid enum value 'fatal'; allowed: off, ",
+            'line 3: rules.QOS006.level must be off, note, warning or error, not "fatal"',
         ),
         (
             "rules:\n  QOS010:\n    classes:\n      a: Burstable\n      b: Best\n",
-            "line 5: rules.QOS010.classes.b: Invalid enum value 'Best'; allowed: Guaranteed, Burstable, ",
+            'line 5: rules.QOS010.classes.b must be Guaranteed, Burstable or BestEffort, not "Best"',
         ),
         (
             "rules:\n  QOS006:\n    resources:\n    - gpu\n",
-            "line 4: rules.QOS006.resources[0]: Invalid enum value 'gpu'; ",
+            'line 4: rules.QOS006.resources must be a list of cpu, memory, not ["gpu"]',
         ),
-        (
-            "\nruls: {}\n",
-            "line 2: ruls: unknown field; did you mean rules?",
-        ),
-        (
-            "exceptions:\n- rules: [QOS006]\n  raison: x\n",
-            "line 3: exceptions[0].raison: unknown field; did you mean reason?",
-        ),
+        ("\nruls: {}\n", "line 2: unknown setting 'ruls'"),
+        ("exceptions:\n- rules: [QOS006]\n  reason: x\n  raison: x\n", "line 4: unknown setting 'raison'"),
         (
             "exceptions:\n- rules: QOS006\n  reason: x\n",
-            "line 2: exceptions[0].rules: Expected `array`, got `str`; allowed: a list of ids or patterns",
+            'line 2: exceptions[0].rules must be a list of ids or patterns, such as [QOS006], not "QOS006"',
         ),
-        ("rules:\n  QOS006: off\n  QOS006: note\n", "line 3: rules.QOS006 is there twice"),
-        ("exceptions:\n- rules: [QOS006]\n", "missing required field `reason`"),
-        ("exceptions:\n- reason: x\n  rules: [QOS06]\n", "line 3: there is no rule 'QOS06'"),
+        ("rules:\n  QOS006: off\n  QOS006: note\n", "line 3: rules.QOS006 occurs twice"),
+        ("exceptions:\n- rules: [QOS006]\n", "line 2: exceptions[0] needs reason"),
+        ("exceptions:\n- reason: x\n  rules: [QOS06]\n", "line 3: unknown rule 'QOS06'"),
         ("nodeMemory: 16GB\n", "line 1: nodeMemory: "),
         ("nodeMemory: 16\n", "line 1: nodeMemory: 16 is 16 bytes; 16Gi was meant?"),
-        ("rules: [\n", "line 2: "),
-        ("- a\n", "line 1: Expected `object`"),
+        ("rules: [\n", "line 2: invalid YAML: "),
     ],
 )
-def test_a_mistake_is_said_with_its_line(text: str, said: str, tmp_path: Path) -> None:
+def test_a_mistake_is_named_with_its_line(text: str, problem: str, tmp_path: Path) -> None:
     file = tmp_path / ".kubectl-qos.yaml"
     file.write_text(text)
-    with pytest.raises(InputError, match=r"kubectl-qos\.yaml, line \d+: ") as raised:
+    with pytest.raises(InputError) as raised:
         read_check_settings(file)
-    assert said in str(raised.value)
+    assert str(raised.value).startswith(f"{file}, {problem}")
 
 
 def test_the_nearest_file_above_counts_up_to_the_repository(

@@ -1,13 +1,52 @@
+"""A person's settings: what a file says, its mistakes, names of keys, and the page of docs."""
+
 import os
-import subprocess
-import sys
+import re
+import string
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from textual import events
+from textual._xterm_parser import XTermParser
+from textual.keys import _character_to_key
 
-from kubectl_qos.config.settings import ContextSettings, Settings, StartScope, read_settings
+from kubectl_qos.config.settings import (
+    AllowedNames,
+    ContextSettings,
+    Settings,
+    StartScope,
+    read_settings,
+    textual_key,
+)
 from kubectl_qos.errors import InputError
-from tests.config.known import KNOWN, settings_of
+from kubectl_qos.present.pod_columns import BY_KEY
+from kubectl_qos.transport import StoreOptions
+from kubectl_qos.tui.actions import ACTIONS, shown_key
+from kubectl_qos.tui.themes import THEMES
+
+KNOWN = AllowedNames(
+    columns=("rank", "pod", "memory", "flags"),
+    themes=("qos-dark", "qos-light"),
+    views=("cluster", "namespaces", "workloads", "pods", "containers"),
+    actions={
+        "pods.explain": ("d",),
+        "pods.edit": ("e",),
+        "pods.filter": ("slash",),
+        "nodes.explain": ("d",),
+        "table.down": ("down", "j"),
+        "app.quit": ("q", "ctrl+c"),
+    },
+    active_together=({"app", "table", "pods"}, {"app", "table", "nodes"}),
+)
+
+
+def settings_of(folder: Path, text: str | bytes, allowed: AllowedNames | None = KNOWN) -> Settings:
+    """Read a file with this text."""
+    file = folder / "config.yaml"
+    file.write_bytes(text.encode() if isinstance(text, str) else text)
+    return read_settings(file, allowed)
+
 
 EVERYTHING = """\
 # what one person likes
@@ -30,13 +69,10 @@ keys:
 """
 
 
-def refusal(folder: Path, text: str | bytes) -> tuple[str, str]:
-    """What follows the name of the file, and the remedy."""
-    with pytest.raises(InputError) as caught:
-        settings_of(folder, text)
-    file = str(folder / "config.yaml")
-    assert str(caught.value).startswith(file)
-    return str(caught.value).removeprefix(file).removeprefix(", "), caught.value.hint
+REFRESH = "refresh must be a time from 2s to 24h, such as 15s or 1m30s"
+BOMB = "a0: &a0 [x]\n" + "".join(
+    f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]\n" for level in range(1, 30)
+)
 
 
 def test_everything_is_read(tmp_path: Path) -> None:
@@ -81,11 +117,15 @@ def test_a_mark_of_windows_editors_is_no_part_of_the_first_word(tmp_path: Path) 
 
 
 def test_words_are_words_whatever_yaml_takes_them_for(tmp_path: Path) -> None:
-    found = settings_of(
-        tmp_path, "scope: {namespace: 1234}\nascii: 'true'\nkeys: {pods.edit: 1, pods.explain: ~}"
-    )
-    assert found.scope.namespace == "1234"
-    assert found.ascii is True
+    text = """\
+scope: {namespace: 0x12}
+contexts: {a.b: {prometheus: {url: auto, org_id: 007, insecure_skip_verify: yes}}}
+keys: {pods.edit: 1, pods.explain: ~}
+"""
+    found = settings_of(tmp_path, text)
+    assert found.scope.namespace == "0x12"
+    store = StoreOptions(url="auto", org_id="007", insecure_skip_verify=True)
+    assert found.for_context("a.b").prometheus == store
     assert dict(found.keys) == {"pods.edit": ("1",), "pods.explain": ("tilde",)}
 
 
@@ -95,109 +135,106 @@ def test_all_namespaces_and_auto(tmp_path: Path) -> None:
     assert found.ascii is None
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence", "hint"),
-    [
-        ("a: 1", "line 1: unknown setting 'a'", "one of: theme, columns, scope, view, readonly,"),
-        ("mouse: true\n\nthme: x", "line 3: unknown setting 'thme'", "did you mean theme?"),
-        ("theme: qos-drak", "line 1: theme: unknown value 'qos-drak'", "did you mean qos-dark?"),
-        ("theme: zzz", "line 1: theme: unknown value 'zzz'", "one of: qos-dark, qos-light"),
-        ("theme: [qos-dark]", "line 1: theme is one value, not a list", ""),
-        ("theme:\n  {a: b}", "line 2: theme is one value, not a mapping", ""),
-        ("theme: qos-dark\ntheme: qos-light", "line 2: 'theme' is there twice, first in line 1", "keep one"),
-        ("columns: pod", "line 1: columns is a list, not 'pod'", "such as [a, b]"),
-        ("columns: {pod: 1}", "line 1: columns is a list, not a mapping", "such as [a, b]"),
-        ("columns: []", "line 1: columns is an empty list", "name some, or leave"),
-        ("columns:\n- pod\n- memry", "line 3: columns: unknown value 'memry'", "did you mean memory?"),
-        ("columns:\n- pod\n- pod", "line 3: the column pod is in the list twice", "keep one"),
-        ("columns:\n- [pod]", "line 2: columns is one value, not a list", ""),
-        ("scope: shop", "line 1: invalid scope 'shop'", "write all, {namespace: NAME}"),
-        ("scope: [shop]", "line 1: scope is one value, not a list", ""),
-        ("scope: {pod: a}", "line 1: unknown part of a scope 'pod'", "one of: namespace, node"),
-        ("scope: {namespace: A b}", "line 1: invalid name of a namespace: 'A b'", "names have small letters"),
-        ("scope:\n  node:", "line 2: invalid name of a node: ''", "names have small letters"),
-        ("view: pod", "line 1: view: unknown value 'pod'", "did you mean pods?"),
-        ("readonly: maybe", "line 1: readonly is true or false, not 'maybe'", ""),
-        ("contexts: prod", "line 1: contexts has entries of the form NAME: VALUE, not 'prod'", ""),
-        ("contexts:\n  prod: true", "line 2: prod has entries of the form NAME: VALUE, not 'true'", ""),
-        ("contexts:\n  prod: {confirm: yes}", "line 2: confirm: unknown value 'yes'", "one of: name, key"),
-        (
-            "contexts:\n  prod:\n    readOnly: true",
-            "line 3: unknown setting of a context 'readOnly'",
-            "did you mean readonly?",
-        ),
-        ("contexts:\n  ? [a]\n  : {}", "line 2: the name of a context is one value, not a list", ""),
-        ("refresh: 15", "line 1: invalid refresh '15'", "write a time such as 15s, 1m or 1m30s"),
-        ("refresh: 1s", "line 1: refresh is at least 2s and at most 24h, not 1s", "write a time"),
-        ("refresh: 25h", "line 1: refresh is at least 2s and at most 24h, not 25h", "write a time"),
-        (f"refresh: {'9' * 400}h", f"line 1: invalid refresh '{'9' * 400}h'", "write a time"),
-        ("ascii: no idea", "line 1: ascii is true, false or auto, not 'no idea'", ""),
-        ("motion: none", "line 1: motion: unknown value 'none'", "one of: full, reduced"),
-        ("just words", "line 1: the file has entries of the form NAME: VALUE, not 'just words'", ""),
-        ("- theme", "line 1: the file has entries of the form NAME: VALUE, not a list", ""),
-        (
-            "theme: qos-dark\n---\ntheme: qos-light",
-            "line 3: a second document begins here",
-            "write one document",
-        ),
-    ],
-)
-def test_every_mistake_is_named_with_its_line(tmp_path: Path, text: str, sentence: str, hint: str) -> None:
-    found, remedy = refusal(tmp_path, text)
-    assert found == sentence
-    assert remedy.startswith(hint)
-    assert bool(remedy) == bool(hint)
+MISTAKES = {
+    "mouse: true\n\nthme: x": ("line 3: unknown setting 'thme'", "did you mean theme?"),
+    "a: 1": ("line 1: unknown setting 'a'", "one of: readonly, contexts, theme,"),
+    "theme: qos-drak": ("line 1: unknown theme 'qos-drak'", "did you mean qos-dark?"),
+    "theme: [qos-dark]": ('line 1: theme must be a text, not ["qos-dark"]', ""),
+    "theme: qos-dark\ntheme: qos-light": ("line 2: theme occurs twice", "keep one"),
+    "columns: []": ("line 1: columns must be a list of columns, such as [pod, memory], not []", ""),
+    f"columns: {{a: {'x' * 40}}}": (
+        "line 1: columns must be a list of columns, such as [pod, memory], not a mapping",
+        "",
+    ),
+    "columns:\n- pod\n- [a]": (
+        'line 3: columns must be a list of columns, such as [pod, memory], not ["pod",["a"]]',
+        "",
+    ),
+    "columns:\n- pod\n- memry": ("line 3: unknown column 'memry'", "did you mean memory?"),
+    "columns:\n- pod\n- pod": ("line 3: column pod occurs twice", "keep one"),
+    "scope: shop": (
+        "line 1: scope must be all, {namespace: NAME}, {node: NAME} or {namespace: NAME, node: NAME}, not",
+        "",
+    ),
+    "scope:\n  pod: a": ("line 2: unknown setting 'pod'", "one of: namespace, node"),
+    "scope: {namespace: A b}": (
+        'line 1: scope.namespace must be a name of small letters, digits, - and ., not "A b"',
+        "",
+    ),
+    "view: pod": ("line 1: unknown view 'pod'", "did you mean pods?"),
+    "readonly: maybe": ('line 1: readonly must be true or false, not "maybe"', ""),
+    f"mouse: {'x' * 50}": (f'line 1: mouse must be true or false, not "{"x" * 39}…', ""),
+    "contexts:\n  pr.od: true": ("line 2: contexts.pr.od must be a mapping (NAME: VALUE), not true", ""),
+    "contexts:\n  prod:\n    confirm: yes": (
+        "line 3: contexts.prod.confirm must be name or key, not true",
+        "",
+    ),
+    "contexts:\n  prod:\n    readOnly: true": (
+        "line 3: unknown setting 'readOnly'",
+        "did you mean readonly?",
+    ),
+    "contexts:\n  prod:\n    prometheus: {}": (
+        "line 3: prometheus needs url",
+        "write url: auto, or its address",
+    ),
+    "contexts: {a: {prometheus: {url: auto, toke: x}}}": (
+        "line 1: unknown setting 'toke'",
+        "did you mean token?",
+    ),
+    "contexts: {a: {prometheus: {url: [x]}}}": (
+        'line 1: contexts.a.prometheus.url must be a text, not ["x"]',
+        "",
+    ),
+    "refresh: 15": (f"line 1: {REFRESH}, not '15'", ""),
+    "refresh: 1s": (f"line 1: {REFRESH}, not '1s'", ""),
+    "refresh: 86401s": (f"line 1: {REFRESH}, not '86401s'", ""),
+    f"refresh: {'9' * 400}h": (f"line 1: {REFRESH}, not '{'9' * 400}h'", ""),
+    "ascii: no idea": ('line 1: ascii must be true, false or auto, not "no idea"', ""),
+    "- theme": ('line 1: the file must be a mapping (NAME: VALUE), not ["theme"]', ""),
+    "keys:\n  pods.explian: i": ("line 2: unknown action 'pods.explian'", "did you mean pods.explain?"),
+    "keys:\n  pods.explain: []": (
+        "line 2: keys.pods.explain must be a key or a list of keys, not []",
+        "",
+    ),
+    "keys:\n  pods.explain:\n  - i\n  - ctrl-d": (
+        "line 4: pods.explain: ctrl-d is not bound: k9s users press ctrl-k",
+        "choose another key",
+    ),
+    "keys:\n  pods.explain: '/'": (
+        "line 2: pods.explain and pods.filter would both have the key /",
+        "give one of them another key",
+    ),
+    "keys:\n  pods.explain: i\n  pods.edit: [f, i]": (
+        "line 3: pods.edit and pods.explain would both have the key i",
+        "give one of them another key",
+    ),
+    "keys: {pods.explain: j}": ("line 1: pods.explain and table.down would both have the key j", "give one"),
+    # What is not YAML.
+    "mouse: true\n\ttheme: x": ("line 2: invalid YAML: while scanning", "indent with spaces"),
+    "mouse: *x": ("line 1: invalid YAML: found undefined alias", ""),
+    "theme: x\n---\ntheme: y": ("line 3: invalid YAML: but found another document", "write one document"),
+    "mouse: true\ntheme: \x07": ("line 2: the character '\\x07' is not allowed in YAML", ""),
+    b"mouse: true\ntheme: \xff": ("line 2: this is not UTF-8", "save the file as UTF-8"),
+    "[" * 100_000: (": invalid YAML: exceeded max depth of 200", ""),
+    BOMB: (": invalid YAML: document contains excessive aliasing", ""),
+    b"#" * ((1 << 20) + 1): (" is larger than 1 MiB", "settings need a few lines"),
+}
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence", "hint"),
-    [
-        ("theme: 'x\nview: pods\n", "line 3: invalid YAML: while scanning a quoted scalar", ""),
-        ("mouse: true\n\ttheme: x", "line 2: invalid YAML: while scanning", "indent with spaces"),
-        ("mouse: true\ntheme: @x", "line 2: invalid YAML: while scanning", "put the value in quotes"),
-        (
-            "keys:\n  pods.edit: -",
-            "line 2: invalid YAML: block sequence entries are not allowed in this context",
-            "put a value",
-        ),
-        (
-            "mouse: true\ntheme\n",
-            "line 3: invalid YAML: while scanning a simple key",
-            "each line has the form",
-        ),
-        ("mouse: *x", "line 1: invalid YAML: found undefined alias", ""),
-        ("mouse: true\ntheme: \x07", "line 2: the character '\\x07' is not allowed in YAML", ""),
-        (b"mouse: true\ntheme: \xff", "line 2: this is not UTF-8", "save the file as UTF-8"),
-        ("theme: x".encode("utf-16"), "line 1: this is not UTF-8", "save the file as UTF-8"),
-    ],
-)
-def test_what_is_no_yaml_is_named_with_its_line(
-    tmp_path: Path, text: str | bytes, sentence: str, hint: str
-) -> None:
-    found, remedy = refusal(tmp_path, text)
-    assert found.startswith(sentence)
-    assert remedy.startswith(hint)
-    assert "\n" not in found
+@pytest.mark.parametrize("text", MISTAKES, ids=lambda text: repr(text)[:50])
+def test_every_mistake_has_one_sentence_with_its_line(tmp_path: Path, text: str | bytes) -> None:
+    sentence, hint = MISTAKES[text]
+    with pytest.raises(InputError) as caught:
+        settings_of(tmp_path, text)
+    said = str(caught.value).removeprefix(str(tmp_path / "config.yaml")).removeprefix(", ")
+    assert said.startswith(sentence)
+    assert caught.value.hint.startswith(hint)
+    assert bool(caught.value.hint) == bool(hint)
+    assert "\n" not in said
 
 
-@pytest.mark.parametrize("brackets", ["[", "{a: ", "- "])
-def test_deep_brackets_do_not_end_the_process(tmp_path: Path, brackets: str) -> None:
-    found, _ = refusal(tmp_path, f"theme: {brackets * 100_000}" if brackets == "[" else brackets * 100_000)
-    assert found == ": brackets are nested too deeply"
-
-
-def test_aliases_of_aliases_are_not_unfolded(tmp_path: Path) -> None:
-    bomb = "a0: &a0 [x]\n" + "".join(
-        f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]\n" for level in range(1, 30)
-    )
-    assert refusal(tmp_path, f"theme: qos-dark\n{bomb}")[0] == "line 2: unknown setting 'a0'"
-    columns = bomb.replace("a0: ", "columns: ", 1).replace("\n", "\n  ")
-    assert refusal(tmp_path, f"contexts:\n  {columns}")[0].startswith("line 2: columns has entries")
-
-
-def test_a_file_that_is_too_large_is_not_parsed(tmp_path: Path) -> None:
+def test_a_large_file_is_read(tmp_path: Path) -> None:
     assert settings_of(tmp_path, b"#" * (1 << 20)) == Settings()
-    assert refusal(tmp_path, b"#" * ((1 << 20) + 1)) == (" is larger than 1 MiB", "settings need a few lines")
 
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
@@ -247,20 +284,172 @@ contexts:
     assert Settings().for_context("any") == ContextSettings(readonly=False, confirm="key")
 
 
-def test_no_module_that_takes_time_is_imported_without_a_file(tmp_path: Path) -> None:
-    code = f"""\
-import sys
-from pathlib import Path
-import kubectl_qos.config
-from kubectl_qos.config.settings import AllowedNames, Settings, read_settings
-assert "platformdirs" not in sys.modules
-known = AllowedNames(columns=(), themes=("a",), views=(), actions={{}})
-assert read_settings(Path({str(tmp_path / "none.yaml")!r}), known) == Settings()
-slow = {{"yaml", "textual", "rich", "kubernetes", "msgspec", "difflib"}} & set(sys.modules)
-assert not slow, slow
-path = Path({str(tmp_path / "config.yaml")!r})
-path.write_text("theme: a")
-assert read_settings(path, known).theme == "a"
-assert "yaml" in sys.modules
-"""
-    subprocess.run([sys.executable, "-c", code], check=True)
+@pytest.mark.parametrize(
+    ("text", "readonly", "by_name"),
+    [
+        ("", False, False),
+        ("readonly: true", True, False),
+        ("readonly:", False, False),
+        ("contexts:", False, False),
+        ("contexts: {prod: {readonly: true}}", True, False),
+        ("contexts: {'pr*': {readonly: true, confirm: name}}", True, True),
+        ("readonly: true\ncontexts: {prod: {readonly: false, confirm: name}}", False, True),
+        ("theme: no-such\nkeys: {nothing: 1}\nreadonly: true", True, False),
+    ],
+)
+def test_what_is_said_about_writing(tmp_path: Path, text: str, readonly: bool, by_name: bool) -> None:
+    assert settings_of(tmp_path, text, None).for_context("prod") == ContextSettings(
+        readonly, "name" if by_name else "key"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["readonly: maybe", "contexts: {prod: {readonly: 3}}", "- readonly", "readonly: true\nreadonly: false"],
+)
+def test_what_cannot_be_used_stops(tmp_path: Path, text: str) -> None:
+    with pytest.raises(InputError, match=r"config\.yaml, line"):
+        settings_of(tmp_path, text, None).for_context("prod")
+
+
+CONTROL = {
+    f"ctrl-{letter}": chr(ord(letter) - 96) for letter in string.ascii_lowercase if letter not in "himkd"
+}
+SENT = {
+    **CONTROL,
+    **{sign: sign for sign in string.digits + string.ascii_letters + string.punctuation + "éЖ§"},
+    **{f"alt-{sign}": f"\x1b{sign}" for sign in "aegzBFS"},
+    "shift-s": "S",
+    "alt-shift-b": "\x1bB",
+    "ctrl-\\": "\x1c",
+    "ctrl-]": "\x1d",
+    "ctrl-^": "\x1e",
+    "ctrl-_": "\x1f",
+    "space": " ",
+    " ": " ",
+    "enter": "\r",
+    "tab": "\t",
+    "shift-tab": "\x1b[Z",
+    "backspace": "\x7f",
+    "up": "\x1b[A",
+    "↓": "\x1b[B",
+    "ctrl-right": "\x1b[1;5C",
+    "shift-left": "\x1b[1;2D",
+    "alt-up": "\x1b[1;3A",
+    "home": "\x1b[H",
+    "end": "\x1b[F",
+    "pgup": "\x1b[5~",
+    "pagedown": "\x1b[6~",
+    "ins": "\x1b[2~",
+    "del": "\x1b[3~",
+    "f1": "\x1bOP",
+    "F5": "\x1b[15~",
+    "f12": "\x1b[24~",
+    "ctrl-f5": "\x1b[15;5~",
+}
+
+
+def parsed(sequence: str) -> list[str]:
+    parser = XTermParser()
+    found = [*parser.feed(sequence), *parser.feed("")]
+    return [event.key for event in found if isinstance(event, events.Key)]
+
+
+def test_a_key_has_the_name_that_textual_gives_to_what_terminals_send() -> None:
+    for shown, sequence in SENT.items():
+        assert parsed(sequence) == [textual_key(shown)], shown
+
+
+def test_the_escape_key() -> None:
+    assert textual_key("esc") == textual_key("escape") == textual_key("Esc") == "escape"
+
+
+def test_signs_have_textuals_names() -> None:
+    for sign in string.punctuation:
+        assert textual_key(sign) == _character_to_key(sign), sign
+
+
+def test_what_the_help_screen_shows_can_be_written() -> None:
+    for key in sorted({key for action in ACTIONS for key in action.keys}):
+        assert textual_key(shown_key(key)) == key, key
+
+
+@pytest.mark.parametrize(
+    ("shown", "sentence", "hint"),
+    [
+        (
+            "ctrl-k",
+            "ctrl-k is not bound: k9s users press ctrl-k to kill and ctrl-d to delete",
+            "choose another",
+        ),
+        ("Ctrl-D", "Ctrl-D is not bound: k9s users press", "choose another"),
+        ("ctrl+d", "ctrl+d is not bound", "choose another"),
+        ("ctrl-i", "to a terminal ctrl-i and tab are the same key", "write tab"),
+        ("ctrl-m", "to a terminal ctrl-m and enter are the same key", "write enter"),
+        ("ctrl-[", "to a terminal ctrl-[ and esc are the same key", "write esc"),
+        ("ctrl-shift-s", "many terminals send ctrl-shift-s as ctrl-s", "choose a key with one of"),
+        ("ctrl-alt-s", "many terminals send ctrl-alt-s as ctrl-s", "choose a key with one of"),
+        ("ctrl-1", "terminals do not send ctrl-1", "ctrl goes with"),
+        ("ctrl-/", "terminals do not send ctrl-/", "ctrl goes with"),
+        ("alt-/", "many terminals send something else for alt-/", "alt goes with letters other"),
+        ("alt-1", "many terminals send something else for alt-1", "alt goes with letters other"),
+        ("alt-f", "many terminals send something else for alt-f", "alt goes with letters other"),
+        ("shift-/", "what shift makes of / depends on the keyboard", "write the character"),
+        ("strg-f", "unknown key 'strg-f'", "write a key as"),
+        ("ctrl-", "unknown key 'ctrl-'", "write a key as"),
+        ("f25", "unknown key 'f25'", "write a key as"),
+        ("ab", "unknown key 'ab'", "write a key as"),
+        ("", "unknown key ''", "write a key as"),
+        ("\x1b", "unknown key '\\x1b'", "write a key as"),
+    ],
+)
+def test_what_is_no_key_is_refused(shown: str, sentence: str, hint: str) -> None:
+    with pytest.raises(InputError) as caught:
+        textual_key(shown)
+    assert str(caught.value).startswith(sentence)
+    assert caught.value.hint.startswith(hint)
+
+
+def test_keys_may_be_swapped_and_shared_by_rooms_that_are_not_heard_together(tmp_path: Path) -> None:
+    found = settings_of(tmp_path, "keys: {pods.explain: [e, e], pods.edit: d, nodes.explain: e}")
+    assert found.keys == {"pods.explain": ("e",), "pods.edit": ("d",), "nodes.explain": ("e",)}
+
+
+PAGE = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text()
+SHIPPED = AllowedNames(
+    columns=tuple(BY_KEY),
+    themes=tuple(theme.name for theme in THEMES),
+    views=("cluster", "namespaces", "workloads", "pods", "containers"),
+    actions={action.name: action.keys for action in ACTIONS},
+)
+
+
+def test_the_example_is_valid_and_shows_every_setting(tmp_path: Path) -> None:
+    (example,) = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    file = tmp_path / "config.yaml"
+    file.write_text(example)
+    found = read_settings(file, SHIPPED)
+    shown = set(re.findall(r"^(\w+):", example, re.MULTILINE))
+    assert {one.name.removesuffix("_seconds") for one in fields(Settings)} == shown
+    assert found.for_context("prod-1").readonly
+    assert not found.for_context("prod-maintenance").readonly
+    assert found.for_context("prod-maintenance").confirm == "name"
+
+
+def test_the_table_has_every_setting_in_its_order() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| .* \| .* \|$", PAGE, re.MULTILINE)
+    assert rows == [one.name.removesuffix("_seconds") for one in fields(Settings)]
+
+
+def test_the_words_that_settings_take_are_all_named() -> None:
+    for word in (*SHIPPED.themes, *SHIPPED.views, "KUBECTL_QOS_CONFIG", "KUBECTL_QOS_STATE"):
+        assert f"`{word}" in PAGE
+
+
+def test_the_error_of_the_page_is_what_is_said(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text("\n\n\nthme: x")
+    with pytest.raises(InputError) as caught:
+        read_settings(file, SHIPPED)
+    assert str(caught.value).removeprefix(str(file)) in PAGE
+    assert f"hint: {caught.value.hint}" in PAGE
