@@ -1,8 +1,9 @@
 """The rules that CEL can express as ValidatingAdmissionPolicies, each with its binding.
 
-Objects are `dyn`: the types that a server checks policies against have no resource lists, as quantities are
-a string or a number there (apiserver/pkg/cel/common/schemas.go, SchemaDeclType). Everything that is read is
-looked for with `has` or `in` first, so that no expression can fail. The functions of quantities are those of
+Pods, workloads with `spec.template` and CronJobs have policies of their own, so that a server can check the
+types of all fields but requests and limits: it has no types of them, as a quantity is a string or a number
+(apiserver/pkg/cel/common/schemas.go, SchemaDeclType). Whatever is optional is looked for with `has` or `in`
+first, so that no expression can fail. The functions of quantities are those of
 apiserver/pkg/cel/library/quantity.go (1.29 and later); variables and messageExpression are of 1.30.
 """
 
@@ -12,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from string import Formatter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kubectl_qos.check.findings import CLASS_MARK, MARKS, POD_LEVEL, WAIVER_MARK
 from kubectl_qos.check.rules import INJECTED, MEANING, NO_CLASS, ODD_CPU, ODD_MEMORY, OTHER_CLASS
@@ -25,80 +26,155 @@ from kubectl_qos.k8s.releases import Gate, Release
 from kubectl_qos.qos.qos_class import QosClass
 
 _API: Final = "admissionregistration.k8s.io/v1"
-_SPEC: Final = "variables.spec"
 _LABELS: Final = {
     "initContainers": (
         "(has(c.restartPolicy) && c.restartPolicy == 'Always' ? 'sidecar ' : 'init container ')"
     ),
     "containers": "'container '",
-    "ephemeralContainers": "'ephemeral container '",
 }
-_WRITES: Final = ["CREATE", "UPDATE"]
-_RULES: Final = (
-    {"apiGroups": [""], "resources": ["pods"], "operations": ["CREATE"]},
-    {"apiGroups": [""], "resources": ["pods/resize", "pods/ephemeralcontainers"], "operations": ["UPDATE"]},
-    {
-        "apiGroups": ["apps"],
-        "resources": ["deployments", "statefulsets", "daemonsets"],
-        "operations": _WRITES,
-    },
-    {"apiGroups": ["batch"], "resources": ["jobs", "cronjobs"], "operations": _WRITES},
-)
-_CHANGED: Final = "request.operation != 'UPDATE' || dyn(object).spec != dyn(oldObject).spec"
-"""Controllers update what is there, also where it would no longer be accepted: only another spec counts."""
 _UNJUDGED: Final = ["kube-system"]
 """What keeps a cluster alive is not refused, where no namespaces are set."""
+_OWNED: Final = "has(object.metadata.ownerReferences)"
+_BY_HAND: Final = (
+    f"request.operation == 'UPDATE' || !{_OWNED} || !(request.kind.kind in ['Pod', 'ReplicaSet', 'Job'])"
+)
+"""What controllers create for a workload is not refused: an older workload would lose its pods."""
+
+
+def _resources(group: str, names: str, operations: str = "CREATE UPDATE") -> dict[str, Any]:
+    return {
+        "apiGroups": [group],
+        "apiVersions": ["v1"],
+        "resources": names.split(),
+        "operations": operations.split(),
+    }
+
+
+def _marked(name: str, template: str, otherwise: str) -> str:
+    """The value of an annotation or label of ours, of the template or the object."""
+    text = ""
+    for owner, side in product(dict.fromkeys((template, "object")), MARKS):
+        where = f"{owner}.metadata"
+        text += f"has({where}) && has({where}.{side}) && '{name}' in {where}.{side} ?"
+        text += f" {where}.{side}['{name}'] : "
+    return text + otherwise
+
+
+def _is_new_or_changed(template: str) -> str:
+    """Return whether what the rules read is new or changed: scaling, restarts and images are not judged."""
+    spec, resources = f"{template}.spec", "has({0}.resources) ? dyn({0}.resources) : dyn({{}})"
+    read = [f"{spec}.containers.map(c, [dyn(c.name), {resources.format('c')}])"]
+    read += [f"has({spec}.initContainers) ? {read[0].replace('.containers', '.initContainers')} : []"]
+    read += [resources.format(spec)]
+    read += [f"has({spec}.{name}) ? string({spec}.{name}) : ''" for name in ("priority", "priorityClassName")]
+    read += [_marked(name, template, "''") for name in (CLASS_MARK, WAIVER_MARK)]
+    now = f"[{', '.join(f'dyn({value})' for value in read)}]"
+    old = re.sub(r"\bobject\.", "oldObject.", now)
+    return f"request.operation == 'CREATE' || {now} != {old}"
+
+
+class _Target(NamedTuple):
+    """The objects of a policy, the path of their pod template or of the pod itself, and what is done."""
+
+    name: str
+    template: str
+    resources: list[dict[str, Any]]
+    conditions: dict[str, str]
+    actions: list[str]
+
+
+_PODS: Final = _resources("", "pods", "CREATE")
+_WORKLOADS: Final = {
+    "pods": ("object", [_PODS, _resources("", "pods/resize", "UPDATE")]),
+    "templates": (
+        "object.spec.template",
+        [
+            _resources("", "replicationcontrollers"),
+            _resources("apps", "deployments statefulsets daemonsets replicasets"),
+            _resources("batch", "jobs"),
+        ],
+    ),
+    "cronjobs": ("object.spec.jobTemplate.spec.template", [_resources("batch", "cronjobs")]),
+}
+_TARGETS: Final = (
+    *(
+        _Target(
+            f"{action.lower()}-{name}",
+            template,
+            resources,
+            {"by-hand": _BY_HAND, "new-or-changed": _is_new_or_changed(template)},
+            [action],
+        )
+        for action in ("Deny", "Warn")
+        for name, (template, resources) in _WORKLOADS.items()
+    ),
+    _Target("owned-pods", "object", [_PODS], {"owned": _OWNED}, ["Warn", "Audit"]),
+)
 
 
 def policies(
     settings: Settings, release: Release, messages: Mapping[RuleId, str]
 ) -> Iterator[dict[str, Any]]:
-    """A policy and its binding for each rule that is on; errors are denied, others warned of.
+    """Return policies and their bindings for the rules that are on: errors are denied, others warned of.
 
-    `messages` are the rules' sentences, with names of facts in braces. The exceptions of settings are not in
-    them: a waiver is an annotation.
+    Of pods with an owner, errors are warned of too. `messages` are the rules' sentences, with names of facts
+    in braces. The exceptions of settings are left out: a waiver is an annotation.
     """
-    for rule, expression in _found(settings).items():
-        level = settings.level(rule)
-        if level is None:
+    namespaces = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": _UNJUDGED}
+    if settings.namespaces and not any("*" in pattern for pattern in settings.namespaces):
+        namespaces = {**namespaces, "operator": "In", "values": [*settings.namespaces]}
+    levels = {rule: level for rule in messages if (level := settings.level(rule)) is not None}
+    for name, template, resources, conditions, actions in _TARGETS:
+        denies, audits = "Deny" in actions, "Audit" in actions
+        variables = _variables(settings, release, template)
+        rules = [
+            rule
+            for rule, level in levels.items()
+            if rule.lower() in variables and (audits or denies is (level is Level.ERROR))
+        ]
+        if not rules:
             continue
-        name = f"kubectl-qos-{rule.lower()}"
-        waived = f"({_marked(WAIVER_MARK, _text(''))}).matches({_text(waiver_form(rule))})"
-        variables = {**_variables(settings, release), "waived": waived, "found": expression}
-        used = _used(variables, "variables.waived variables.found")
+        used = _used(variables, "variables.waiver " + " ".join(map(_result, rules)))
+        metadata = {"name": f"kubectl-qos-{name}"}
         yield {
             "apiVersion": _API,
             "kind": "ValidatingAdmissionPolicy",
-            "metadata": {"name": name},
+            "metadata": metadata,
             "spec": {
-                "failurePolicy": "Fail" if level is Level.ERROR else "Ignore",
-                "matchConstraints": {"resourceRules": [{**match, "apiVersions": ["v1"]} for match in _RULES]},
-                "matchConditions": [{"name": "new-or-changed", "expression": _CHANGED}],
-                "variables": [
-                    {"name": key, "expression": value} for key, value in variables.items() if key in used
-                ],
-                "validations": [
-                    {
-                        "expression": "variables.waived || size(variables.found) == 0",
-                        "messageExpression": f"'{rule}: ' + {_message(messages[rule])}",
-                        "reason": "Invalid",
-                    }
-                ],
+                "failurePolicy": "Fail" if denies else "Ignore",
+                "matchConstraints": {"resourceRules": resources},
+                "matchConditions": _named(conditions),
+                "variables": _named({key: value for key, value in variables.items() if key in used}),
+                "validations": [_validation(rule, messages[rule]) for rule in rules],
             },
         }
-        names = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": _UNJUDGED}
-        if settings.namespaces and not any("*" in pattern for pattern in settings.namespaces):
-            names = {**names, "operator": "In", "values": list(settings.namespaces)}
         yield {
             "apiVersion": _API,
             "kind": "ValidatingAdmissionPolicyBinding",
-            "metadata": {"name": name},
+            "metadata": metadata,
             "spec": {
-                "policyName": name,
-                "validationActions": ["Deny" if level is Level.ERROR else "Warn"],
-                "matchResources": {"namespaceSelector": {"matchExpressions": [names]}},
+                "policyName": metadata["name"],
+                "validationActions": actions,
+                "matchResources": {"namespaceSelector": {"matchExpressions": [namespaces]}},
             },
         }
+
+
+def _validation(rule: RuleId, message: str) -> dict[str, str]:
+    waived = f"variables.waiver.matches({_text(waiver_form(rule))})"
+    return {
+        "expression": f"size({_result(rule)}) == 0 || {waived}",
+        "messageExpression": f"'{rule}: ' + {_message(message, f'{_result(rule)}[0]')}",
+        "reason": "Forbidden",
+    }
+
+
+def _result(rule: RuleId) -> str:
+    return f"variables.{rule.lower()}"
+
+
+def _named(expressions: Mapping[str, str]) -> list[dict[str, str]]:
+    return [{"name": name, "expression": expression} for name, expression in expressions.items()]
 
 
 def _used(variables: Mapping[str, str], expression: str) -> set[str]:
@@ -107,7 +183,7 @@ def _used(variables: Mapping[str, str], expression: str) -> set[str]:
     return names.union(*(_used(variables, variables[name]) for name in names))
 
 
-def _message(template: str, facts: str = "variables.found[0]") -> str:
+def _message(template: str, facts: str) -> str:
     """A sentence with facts, those of the first finding, as an expression."""
     parts = []
     for text, name, _, _ in Formatter().parse(template):
@@ -122,14 +198,9 @@ def _text(text: object) -> str:
 
 def _expand(expression: str, owner: str) -> str:
     """An expression about an owner: `?limits.cpu` is whether it has one, `#` its quantity, `$` its text."""
-    where = rf"{owner}.resources.\1.\2"
-    expression = re.sub(
-        r"\?(\w+)\.(\w+)",
-        rf"(has({owner}.resources) && has({owner}.resources.\1) && '\2' in {owner}.resources.\1)",
-        expression,
-    )
-    expression = re.sub(r"#(\w+)\.(\w+)", f"quantity(string({where}))", expression)
-    return re.sub(r"\$(\w+)\.(\w+)", f"string({where})", expression)
+    expression = re.sub(r"\?(\w+)\.(\w+)", rf"('\2' in {owner}.\1)", expression)
+    expression = re.sub(r"#(\w+)\.(\w+)", rf"quantity(string({owner}.\1.\2))", expression)
+    return re.sub(r"\$(\w+)\.(\w+)", rf"string({owner}.\1.\2)", expression)
 
 
 def _compared(amount: str, operator: str, least: object) -> str:
@@ -146,38 +217,49 @@ _GUARANTEED: Final = " && ".join(
 """Positive limits of CPU and memory that the requests are equal to; a missing request becomes the limit."""
 
 
-def _variables(settings: Settings, release: Release) -> dict[str, str]:
+def _owner(label: str, name: str, where: str) -> str:
+    """A container or the pod with its requests and limits, which are empty if it has none."""
+    sides = [
+        f"'{side}': has({where}.resources) && has(dyn({where}.resources).{side})"
+        f" ? dyn({where}.resources).{side} : dyn({{}})"
+        for side in ("limits", "requests")
+    ]
+    return f"{{'label': dyn({label}), 'name': dyn({name}), {', '.join(sides)}}}"
+
+
+def _variables(settings: Settings, release: Release, template: str) -> dict[str, str]:
     """What the expressions of rules share."""
-    own = "has(variables.spec.resources)"
+    spec = f"{template}.spec"
+    own = f"has({spec}.resources)"
     if release.enabled(Gate.POD_LEVEL_FIX_QOS_CLASS):
-        own = _expand(f"({' || '.join(f'?{amount}' for amount in _AMOUNTS)})", _SPEC)
+        own = _expand(" || ".join(f"?{amount}" for amount in _AMOUNTS), "variables.shared")
     return {
-        "object": "dyn(object)",
-        "template": (
-            "has(variables.object.spec.jobTemplate) ? variables.object.spec.jobTemplate.spec.template :"
-            " has(variables.object.spec.template) ? variables.object.spec.template : variables.object"
-        ),
-        "spec": "variables.template.spec",
-        **{name: f"has(variables.spec.{name}) ? variables.spec.{name} : []" for name in _LABELS},
+        **{
+            name: f"has({where}) ? {where}.map(c, {_owner(f'{label} + c.name', 'c.name', 'c')}) : []"
+            for name, label in _LABELS.items()
+            for where in [f"{spec}.{name}"]
+        },
+        "every": "variables.initContainers + variables.containers",
+        "shared": _owner(_text(POD_LEVEL), "''", spec),
         "podLevel": own if release.enabled(Gate.POD_LEVEL_RESOURCES) else "false",
-        "unknown": "variables.podLevel && !has(variables.object.spec.containers)",
-        "deciding": "variables.podLevel ? [variables.spec] : variables.initContainers + variables.containers",
+        # The server sets the missing requests of spec.resources in pods, not in templates.
+        "unknown": "false" if template == "object" else "variables.podLevel",
+        "deciding": "variables.podLevel ? [variables.shared] : variables.every",
         "class": (
             f"variables.deciding.all(d, !({_expand(_COUNTS, 'd')})) ? 'BestEffort' :"
             f" variables.deciding.all(d, {_expand(_GUARANTEED, 'd')}) ? 'Guaranteed' : 'Burstable'"
         ),
-        "required": _marked(CLASS_MARK, _required(settings)),
+        "required": _marked(CLASS_MARK, template, _required(settings)),
+        "waiver": _marked(WAIVER_MARK, template, "''"),
+        # Of each rule a list with a map for each finding: its facts as text.
+        RuleId.ODD_SIZE.lower(): _odd_sizes(),
+        RuleId.REQUEST_MISSING.lower(): _missing_requests(settings.resources),
+        RuleId.LIMIT_FAR_ABOVE_REQUEST.lower(): _far_limits(settings.ratio),
+        RuleId.LIMIT_TOO_SMALL.lower(): _small_limits(settings.minimum),
+        RuleId.OTHER_CLASS.lower(): _other_class(),
+        RuleId.BEST_EFFORT_WITH_PRIORITY.lower(): _best_effort(settings.priority, spec),
+        RuleId.INIT_COSTS_CLASS.lower(): _init_costs(),
     }
-
-
-def _marked(name: str, otherwise: str) -> str:
-    """The value of an annotation or label of ours, of the template or the object."""
-    text = ""
-    for owner, side in product(("template", "object"), MARKS):
-        where = f"variables.{owner}.metadata"
-        text += f"has({where}) && has({where}.{side}) && '{name}' in {where}.{side} ?"
-        text += f" string({where}.{side}['{name}']) : "
-    return text + otherwise
 
 
 def _required(settings: Settings) -> str:
@@ -193,16 +275,12 @@ def _map(**facts: str) -> str:
     return f"{{{entries}}}"
 
 
-def _each(condition: str, lists: Sequence[str] = tuple(_LABELS), *, pod: bool = False, **facts: str) -> str:
-    """A map of facts for each container for which a condition holds, and for spec.resources."""
-    parts = []
-    for name in lists:
-        entry = _expand(_map(owner=f"{_LABELS[name]} + string(c.name)", **facts), "c")
-        parts.append(f"variables.{name}.filter(c, {_expand(condition, 'c')}).map(c, {entry})")
+def _each(condition: str, owners: str = "variables.every", *, pod: bool = False, **facts: str) -> str:
+    """A map of facts for each owner for which a condition holds."""
     if pod:
-        entry = _expand(_map(owner=_text(POD_LEVEL), **facts), _SPEC)
-        parts.append(f"({_expand(condition, _SPEC)} ? [{entry}] : [])")
-    return " + ".join(parts)
+        owners = f"({owners} + [variables.shared])"
+    entry = _expand(_map(owner="string(c.label)", **facts), "c")
+    return f"{owners}.filter(c, {_expand(condition, 'c')}).map(c, {entry})"
 
 
 def _odd_sizes() -> str:
@@ -219,15 +297,14 @@ def _odd_sizes() -> str:
 def _missing_requests(resources: Sequence[str]) -> str:
     lacks = {}
     for name in resources:
-        shared = _expand(f"?requests.{name} || ?limits.{name}", _SPEC)
+        shared = _expand(f"?requests.{name} || ?limits.{name}", "variables.shared")
         lacks[name] = f"!(?requests.{name} || ?limits.{name} || {shared})"
     named = _text(" and ".join(lacks))
     for name in lacks if len(lacks) > 1 else ():
         others = " && ".join(f"!({lack})" for other, lack in lacks.items() if other != name)
         named = f"({others} ? {_text(name)} : {named})"
     meaning = f"(!variables.unknown && variables.class == 'BestEffort' ? {_text(MEANING)} : '')"
-    lists = ("initContainers", "containers")
-    return _each(" || ".join(lacks.values()), lists, resources=named, meaning=meaning)
+    return _each(" || ".join(lacks.values()), resources=named, meaning=meaning)
 
 
 def _far_limits(ratio: int) -> str:
@@ -251,12 +328,12 @@ def _other_class() -> str:
     return f"{differs} ? [{_map(text=f'{is_class} ? {text} : {no_class}')}] : []"
 
 
-def _best_effort(least: int) -> str:
-    name = "variables.spec.priorityClassName"
+def _best_effort(least: int, spec: str) -> str:
+    name = f"{spec}.priorityClassName"
     classes = SYSTEM_PRIORITIES.items()
     system = "".join(f"has({name}) && {name} == '{system}' ? {value} : " for system, value in classes)
-    number = f"(has(variables.spec.priority) ? variables.spec.priority : {system}0)"
-    text = f"'PriorityClass ' + string({name}) : 'priority ' + string({number})"
+    number = f"(has({spec}.priority) ? {spec}.priority : {system}0)"
+    text = f"'PriorityClass ' + {name} : 'priority ' + string({number})"
     priority = f"(has({name}) && {name} != '' ? {text})"
     return (
         f"!variables.unknown && variables.class == 'BestEffort' && {number} >= {least}"
@@ -266,21 +343,8 @@ def _best_effort(least: int) -> str:
 
 
 def _init_costs() -> str:
-    injected = f"string(c.name) in {[*INJECTED]}"
+    injected = f"c.name in {[*INJECTED]}"
     apps = f"variables.containers.all(c, {injected} || {_expand(_GUARANTEED, 'c')})"
-    costs = _each(f"!({_GUARANTEED})", ("initContainers",))
-    costs += f" + {_each(f'{injected} && !({_GUARANTEED})', ('containers',))}"
+    costs = _each(f"!({_GUARANTEED})", "variables.initContainers")
+    costs += f" + {_each(f'{injected} && !({_GUARANTEED})', 'variables.containers')}"
     return f"!variables.podLevel && variables.containers.exists(c, !({injected})) && {apps} ? {costs} : []"
-
-
-def _found(settings: Settings) -> dict[RuleId, str]:
-    """The expression of each rule: a list of maps, one for each finding, with its facts as text."""
-    return {
-        RuleId.ODD_SIZE: _odd_sizes(),
-        RuleId.REQUEST_MISSING: _missing_requests(settings.resources),
-        RuleId.LIMIT_FAR_ABOVE_REQUEST: _far_limits(settings.ratio),
-        RuleId.LIMIT_TOO_SMALL: _small_limits(settings.minimum),
-        RuleId.OTHER_CLASS: _other_class(),
-        RuleId.BEST_EFFORT_WITH_PRIORITY: _best_effort(settings.priority),
-        RuleId.INIT_COSTS_CLASS: _init_costs(),
-    }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, Final
 
@@ -46,29 +46,52 @@ def _program(expression: str) -> celpy.Runner:
 
 
 class Request:
-    """A request that creates an object, or updates the old one, before one policy after the other."""
+    """A request that creates an object, or updates the old one, before policies with their bindings."""
 
-    def __init__(self, obj: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, obj: Mapping[str, Any], old: Mapping[str, Any] | None = None, *, subresource: str = ""
+    ) -> None:
         operation = "CREATE" if old is None else "UPDATE"
-        request = {"operation": operation, "namespace": obj["metadata"].get("namespace", "")}
+        namespace = obj["metadata"].get("namespace", "")
+        request = {"operation": operation, "namespace": namespace, "kind": {"kind": obj["kind"]}}
+        self._resource = f"{obj['kind'].lower()}s{subresource and '/'}{subresource}"
         given: dict[str, Any] = {"object": obj, "oldObject": old, "request": request}
         self._given: dict[str, Any] = {name: json_to_cel(value) for name, value in given.items()}
-        self._shared: dict[str, Any] = {}
+        self._operation = operation
+        self._variables: dict[str, Any] = {}
 
-    def refusal(self, policy: Mapping[str, Any]) -> str:
-        """The message with which a policy refuses it, empty where it does not."""
-        spec = policy["spec"]
-        if not all(_program(one["expression"]).evaluate(self._given) for one in spec["matchConditions"]):
-            return ""
+    def refusals(self, manifests: Iterable[Mapping[str, Any]]) -> dict[str, set[str]]:
+        """The messages of the validations that fail, by the actions of the policy's binding."""
+        specs: dict[str, dict[str, Any]] = {
+            "ValidatingAdmissionPolicy": {},
+            "ValidatingAdmissionPolicyBinding": {},
+        }
+        for manifest in manifests:
+            specs[manifest["kind"]][manifest["metadata"]["name"]] = manifest["spec"]
+        policies, bindings = specs.values()
+        refusals: dict[str, set[str]] = {}
+        for name, spec in policies.items():
+            if self._matches(spec):
+                refusals.setdefault(",".join(bindings[name]["validationActions"]), set()).update(
+                    self._messages(spec)
+                )
+        return {actions: messages for actions, messages in refusals.items() if messages}
+
+    def _matches(self, spec: Mapping[str, Any]) -> bool:
+        rules = spec["matchConstraints"]["resourceRules"]
+        return any(
+            self._resource in rule["resources"] and self._operation in rule["operations"] for rule in rules
+        ) and all(_program(item["expression"]).evaluate(self._given) for item in spec["matchConditions"])
+
+    def _messages(self, spec: Mapping[str, Any]) -> Iterator[str]:
         variables = celtypes.MapType()
         activation = {**self._given, "variables": variables}
-        for one in spec["variables"]:
-            name, expression = one["name"], one["expression"]
-            # Policies share their variables but for what each of them finds.
-            if expression not in self._shared:
-                self._shared[expression] = _program(expression).evaluate(activation)
-            variables[celtypes.StringType(name)] = self._shared[expression]
-        (validation,) = spec["validations"]
-        valid = _program(validation["expression"]).evaluate(activation)
-        assert isinstance(valid, celtypes.BoolType)
-        return "" if valid else str(_program(validation["messageExpression"]).evaluate(activation))
+        for item in spec["variables"]:
+            name, expression = item["name"], item["expression"]
+            # Policies share their variables.
+            if expression not in self._variables:
+                self._variables[expression] = _program(expression).evaluate(activation)
+            variables[celtypes.StringType(name)] = self._variables[expression]
+        for validation in spec["validations"]:
+            if not _program(validation["expression"]).evaluate(activation):
+                yield str(_program(validation["messageExpression"]).evaluate(activation))
