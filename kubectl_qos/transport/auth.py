@@ -25,8 +25,8 @@ from typing import Any, Final, Protocol
 from urllib.parse import quote
 
 from kubectl_qos.errors import QosError, ServerUnreachable
-from kubectl_qos.transport import go_decode
 from kubectl_qos.transport import logging as log
+from kubectl_qos.transport.decode import DecodeError, decode_credential
 from kubectl_qos.transport.kubeconfig import Entry, ResolvedContext, interactive_mode
 from kubectl_qos.transport.tls import KeyPair, load_pair, read_pem
 
@@ -148,8 +148,8 @@ class _StaticCredentials:
 
     def _read(self) -> None:
         user = self._user
-        certificate = read_pem(user.get("client-certificate"), user.get("client-certificate-data"))
-        key = read_pem(user.get("client-key"), user.get("client-key-data")) if certificate else None
+        certificate = read_pem(user, "client-certificate")
+        key = read_pem(user, "client-key") if certificate else None
         self._pair = KeyPair(certificate, key or b"") if certificate else None
         path = user.get("tokenFile")
         if path:
@@ -275,7 +275,7 @@ class ExecPlugin:
 def _cluster_info(cluster: Entry) -> dict[str, Any]:
     names = ("server", "tls-server-name", "insecure-skip-tls-verify", "proxy-url", "disable-compression")
     info: dict[str, Any] = {name: value for name, value in cluster.items() if name in names and value}
-    ca = read_pem(cluster.get("certificate-authority"), cluster.get("certificate-authority-data"))
+    ca = read_pem(cluster, "certificate-authority")
     if ca:
         info["certificate-authority-data"] = base64.b64encode(ca).decode()
     extensions = {entry.get("name"): entry.get("extension") for entry in cluster.get("extensions") or ()}
@@ -301,14 +301,10 @@ def _read_credential(output: bytes, api_version: str) -> _Credential:
 
 def _read_status(output: bytes, api_version: str) -> Entry:
     try:
-        try:
-            document = json.loads(output)
-        except ValueError:
-            document = go_decode.first_document(output)
-        version = go_decode.parse_api_version(document, "ExecCredential", (_NO_VERSION, *VERSIONS))
-        go_decode.check_type(document, go_decode.EXEC_CREDENTIAL)
-    except go_decode.GoDecodeError as error:
+        document = decode_credential(output, (_NO_VERSION, *VERSIONS))
+    except DecodeError as error:
         raise _failed(f"decoding stdout: {error}") from None
+    version = document.get("apiVersion") or _NO_VERSION
     if version != api_version:
         raise _failed(
             f"exec plugin is configured to use API version {api_version}, plugin returned version {version}"

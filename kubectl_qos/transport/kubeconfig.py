@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from kubectl_qos.errors import QosError
-from kubectl_qos.transport import ConnectionOptions, go_decode
+from kubectl_qos.transport import ConnectionOptions
 from kubectl_qos.transport import logging as log
+from kubectl_qos.transport.decode import DecodeError, decode_kubeconfig
 from kubectl_qos.transport.proxy import proxy_problem, without_credentials
 
 DEFAULT_FILE: Final = Path("~/.kube/config")
@@ -23,7 +24,6 @@ _PATH_FIELDS: Final = {
     "contexts": (),
 }
 """The lists of a kubeconfig, and the fields of their entries that are paths beside the file."""
-_GO_NAMES: Final = {"clusters": "Cluster", "users": "AuthInfo", "contexts": "Context"}
 _MAX_CHOICES: Final = 8
 INTERACTIVE_MODES: Final = ("Never", "IfAvailable", "Always")
 _V1BETA1: Final = "client.authentication.k8s.io/v1beta1"
@@ -212,7 +212,7 @@ def _merge_files(options: ConnectionOptions) -> _MergedConfig:
             log.log(log.DECISIONS, f"kubeconfig {file}: {'loaded' if config is not None else 'not found'}")
             if config is not None:
                 _merge(merged, file, config)
-        except go_decode.GoDecodeError as error:
+        except DecodeError as error:
             problems.append(f'error loading config file "{file}": {error}')
     if problems:
         raise _combined_error(problems)
@@ -226,11 +226,8 @@ def _read(file: Path) -> Mapping[str, Any] | None:
         return None
     except OSError as error:
         verb = "read" if isinstance(error, IsADirectoryError) else "open"
-        raise go_decode.GoDecodeError(f"{verb} {file}: {(error.strerror or str(error)).lower()}") from None
-    config = go_decode.first_document(content)
-    go_decode.parse_api_version(config, "Config", ["v1"])
-    go_decode.check_type(config, go_decode.KUBECONFIG)
-    return config or {}
+        raise DecodeError(f"{verb} {file}: {(error.strerror or str(error)).lower()}") from None
+    return decode_kubeconfig(content)
 
 
 def _merge(merged: _MergedConfig, file: Path, config: Mapping[str, Any]) -> None:
@@ -247,10 +244,7 @@ def _entries(config: Mapping[str, Any], kind: str, file: Path) -> _Entries:
     for item in filter(None, config.get(kind) or ()):
         name = item.get("name") or ""
         if name in entries:
-            go = _GO_NAMES[kind]
-            raise go_decode.GoDecodeError(
-                f'error converting *[]Named{go} into *map[string]*api.{go}: duplicate name "{name}" in list'
-            )
+            raise DecodeError(f'{kind} has the name "{name}" twice')
         entry = {key: value for key, value in (item.get(kind[:-1]) or {}).items() if value is not None}
         for key in _PATH_FIELDS[kind]:
             if entry.get(key):

@@ -3,6 +3,7 @@
 Source: k8s.io/client-go/transport/transport.go (TLSConfigFor).
 """
 
+import base64
 import re
 import ssl
 import tempfile
@@ -11,7 +12,6 @@ from pathlib import Path
 from typing import Final
 
 from kubectl_qos.errors import QosError
-from kubectl_qos.transport.go_decode import decode_base64
 from kubectl_qos.transport.kubeconfig import Entry
 
 ROOTS: Final = (
@@ -40,7 +40,7 @@ def tls_context(cluster: Entry, pair: KeyPair | None) -> ssl.SSLContext:
     Python >= 3.13 adds VERIFY_X509_STRICT, which refuses CAs without a key-usage extension or authority key
     id; Go, and so kubectl, takes them, and takes an intermediate CA as an anchor too.
     """
-    ca = read_pem(cluster.get("certificate-authority"), cluster.get("certificate-authority-data"))
+    ca = read_pem(cluster, "certificate-authority")
     insecure = cluster.get("insecure-skip-tls-verify")
     if ca and insecure:
         raise QosError("specifying a root certificates file with the insecure flag is not allowed")
@@ -78,10 +78,14 @@ def system_context() -> ssl.SSLContext:
     return context
 
 
-def read_pem(path: str | None, data: str | None) -> bytes | None:
-    """What `NAME-data` or the file NAME of an entry holds, None without either. Raises QosError."""
-    if data:
-        return decode_base64(data)
+def read_pem(entry: Entry, name: str) -> bytes | None:
+    """Return the content of `NAME-data`, else of the file NAME of an entry, if any. Raises QosError."""
+    path, data = entry.get(name), entry.get(f"{name}-data")
+    try:
+        if data:
+            return base64.b64decode("".join(data.split()), validate=True)
+    except ValueError:
+        raise QosError(f"{name}-data is not valid base64") from None
     try:
         return Path(path).read_bytes() if path else None
     except OSError as error:

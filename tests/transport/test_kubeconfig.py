@@ -10,6 +10,7 @@ import yaml
 from kubectl_qos.errors import QosError
 from kubectl_qos.transport import ConnectionOptions
 from kubectl_qos.transport import kubeconfig as kubeconfig_module
+from kubectl_qos.transport.client import connect
 from kubectl_qos.transport.kubeconfig import ResolvedContext
 from tests.cluster.kubeconfigs import kubeconfig, write
 from tests.cluster.kubectl import needs_kubectl, said_by_kubectl
@@ -131,6 +132,40 @@ def test_paths_are_beside_the_file_that_names_them(tmp_path: Path, monkeypatch: 
     }
 
 
+BROKEN = {
+    "[]": "the document must be a mapping, not a list",
+    "kind: [": "yaml: line 2: did not find expected node content",
+    "users:\n- a: b: c": "yaml: line 2: mapping values are not allowed in this context",
+    "&top {a: [*top]}": "yaml: exceeded max depth of 200",
+    "kind: 7": "kind must be a string, not a number",
+    "clusters: {a: b}": "clusters must be a list, not a mapping",
+    "users: [{user: {token: 1.5}}]": "users[0].user.token must be a string, not a number",
+    "users: [~, {user: {as-user-extra: {a: b}}}]": (
+        "users[1].user.as-user-extra[...] must be a list, not a string"
+    ),
+    "users: [{user: {exec: {args: [true]}}}]": "users[0].user.exec.args[0] must be a string, not a boolean",
+    "clusters: [{cluster: {insecure-skip-tls-verify: 'true'}}]": (
+        "clusters[0].cluster.insecure-skip-tls-verify must be a boolean, not a string"
+    ),
+    "clusters: [{name: a}, {name: b}, {name: a}]": 'clusters has the name "a" twice',
+}
+
+
+@pytest.mark.parametrize("text", BROKEN)
+def test_a_broken_file(tmp_path: Path, text: str) -> None:
+    path = with_text(tmp_path / "config", text)
+    assert str(refused(path)) == f'error loading config file "{path}": {BROKEN[text]}'
+
+
+@pytest.mark.parametrize("data", ["!!", "YWJjZA", "YWJj_-_-", "é"])
+@pytest.mark.parametrize("name", ["certificate-authority", "client-certificate"])
+def test_data_that_is_not_base64(tmp_path: Path, name: str, data: str) -> None:
+    entry = {f"{name}-data": data, "client-key-data": "eA=="}
+    config = kubeconfig(SERVER, cluster=entry, user=entry if name == "client-certificate" else None)
+    with pytest.raises(QosError, match=f"^{name}-data is not valid base64$"):
+        connect(ConnectionOptions(kubeconfig=str(write(tmp_path / "config", config))))
+
+
 def test_a_file_that_is_no_text(tmp_path: Path) -> None:
     path = tmp_path / "config"
     path.write_bytes(b"\xff\xfe\x00\x01")
@@ -193,7 +228,7 @@ def test_broken_files_of_the_environment_are_all_named(
     )
     error = refused()
     sentences = [str(error), *error.__notes__]
-    why = "yaml: line 1: did not find expected node content"
+    why = "yaml: line 2: did not find expected node content"
     assert sentences == [f'error loading config file "{path}": {why}' for path in paths]
 
 
