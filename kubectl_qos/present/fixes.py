@@ -83,19 +83,21 @@ def ended_text(pod: Pod, release: Release) -> str:
     name, owner, kill = full_name(pod.namespace, pod.name), find_workload(pod), kubelet_kill(pod, ())
     if kill is None:
         return f"{name} {_oom_ended(pod, release)}"
-    excess = next((fact for fact in kill.evidence if fact.fact is Fact.EXCESS), None)
-    if excess is None:
+    own = [fact for fact in kill.evidence if fact.fact in {Fact.EXCESS, Fact.OWN_STORAGE_LIMIT}]
+    if not own:
         message = escape(" ".join(kill.evidence[0].details["message"].split()).rstrip("."))
-        said = f": {message}{WORDS[kill.mechanism].remedy}" if message else ""
-        return f"{name} was {WORDS[kill.mechanism].killed}{said}"
-    above, resource = excess.details["above"], escape(excess.details["resource"])
+        return f"{name} was {WORDS[kill.mechanism].killed}{f': {message}' if message else ''}"
+    above, resource = own[0].details.get("above"), escape(own[0].details.get("resource", ""))
     if not above:
-        return f"{name} was evicted for {resource}: {evidence_sentence(excess)}"
+        return f"{name} was evicted{f' for {resource}' if resource else ''}: {evidence_sentence(own[0])}"
     used = {key: Evidence(EvidenceKind.SAMPLE, size) for key, (size, _) in above.items()}
     sizes = (f"{binary(friendly(need.wanted_bytes))} for {escape(key)}" for key, need in used.items())
     where = escape(f"{owner.kind.lower()}/{owner.name}")
     request = f"request {resource} {', '.join(sizes)} in {where}"
-    return f"{name} was evicted above its requests: {request}. Within them its priority decides"
+    what = (
+        "its requests" if own[0].details["is_all"] else f"the request of {first_few([*map(escape, above)])}"
+    )
+    return f"{name} was evicted for {resource} above {what}: {request}. Within them its priority decides"
 
 
 def _oom_ended(pod: Pod, release: Release) -> str:

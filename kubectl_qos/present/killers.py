@@ -23,15 +23,13 @@ def _talos_order(setup: NodeSetup) -> str:
 class Words(NamedTuple):
     """The words of a mechanism.
 
-    `killed` is what it did, `remedy` what follows from the kubelet's message. The rest is of killers alone:
-    `name` who it is in a sentence, `by` who kills in lists of coming deaths (`note` explains that), `step`
-    the same in a simulation where it is not the name in JSON, and `order` whom it chooses among, or whom of
-    the node's pods it takes first. A daemon `acts` at some moment before the kernel, and `first` is whom it
-    takes first on a node.
+    `killed` is what it did. The rest is of killers alone: `name` who it is in a sentence, `by` who kills in
+    lists of coming deaths (`note` explains that), `step` the same in a simulation where it is not the name in
+    JSON, and `order` whom it chooses among, or whom of the node's pods it takes first. A daemon `acts` at
+    some moment before the kernel, and `first` is whom it takes first on a node.
     """
 
     killed: str
-    remedy: str = ""
     name: str = ""
     by: str = ""
     step: str = ""
@@ -110,9 +108,10 @@ WORDS: Final = {
         "killed by the kernel because NUMA nodes of a cpuset or memory policy ran out"
     ),
     Mechanism.START_LIMIT: Words("not started: its memory limit is less than the runtime takes to start it"),
-    Mechanism.OTHER_EVICTION: Words(
-        "evicted by the kubelet, not for memory", remedy=": raise that limit or write less"
-    ),
+    Mechanism.OTHER_EVICTION: Words("evicted by the kubelet, not for memory"),
+    Mechanism.VOLUME_LIMIT: Words("evicted by the kubelet because an emptyDir was above its sizeLimit"),
+    Mechanism.STORAGE_LIMIT: Words("evicted by the kubelet at an ephemeral-storage limit of its own"),
+    Mechanism.UNKNOWN_EVICTION: Words("evicted by the kubelet; its status does not say for what"),
     Mechanism.REJECTION: Words("not admitted by the kubelet: it never ran"),
     Mechanism.PREEMPTION: Words(
         "ended by the kubelet for a critical pod, by requests and not by usage; no OOM"

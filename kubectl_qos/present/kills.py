@@ -180,15 +180,39 @@ def _excess(details: Details) -> str:
         return f"nothing requests {resource}: pods go by priority, then by how many they use"
     what = "memory, by the working set that counts page cache in use," if resource == MEMORY else resource
     priority = escape(str(details["priority"]))
-    order = f"pods above their request go first, whatever their size, then by priority ({priority})"
+    order = f"pods above their requests go first, whatever their size, then by priority ({priority})"
+    if above is None:
+        return f"{order}; kubelets before 1.13 do not say what it used"
     if not above:
-        return f"{order}; the message names no container above its own"
-    excess = in_mi(sum(used - request for used, request in above.values()))
-    kept = ", ".join(f"{-(-used >> 20)}Mi for {escape(name)}" for name, (used, _) in above.items())
+        return f"no container of it was above its request: {order}"
+    sizes = {escape(name): size - request for name, (size, request) in above.items()}
+    if details["is_all"]:
+        used = f"it used {in_mi(sum(sizes.values()))} of {what} above its requests"
+    else:
+        s, whose = ("", "its") if len(sizes) == 1 else ("s", "their")
+        used = f"container{s} {' and '.join(sizes)} used {' and '.join(map(in_mi, sizes.values()))} of {what}"
+        used += f" above {whose} request{s}, while the kubelet compares the sums of the pod"
+    kept = ", ".join(f"{-(-size >> 20)}Mi for {escape(name)}" for name, (size, _) in above.items())
     return (
-        f"it used {excess} of {what} above its requests: {order}, then by how far above. Requests of {kept}"
+        f"{used}: {order}, then by how far above. Requests of {kept}"
         " would have put it behind all that are above theirs"
     )
+
+
+_OWN_STORAGE: Final = {
+    "container": "container {name} wrote more than its ephemeral-storage limit of {limit}, logs included",
+    "pod": "its containers and emptyDirs held more than its ephemeral-storage limits together, {limit}",
+    "volume": "the emptyDir {name} held more than its sizeLimit of {limit}",
+}
+
+
+def _own_storage(details: Details) -> str:
+    what = _OWN_STORAGE[details["of"]].format(name=escape(details["name"]), limit=escape(details["limit"]))
+    if details["is_memory"]:
+        raised = "raise the sizeLimit, and the memory limit of the container that writes, as it counts there"
+    else:
+        raised = f"raise {'the sizeLimit' if details['of'] == 'volume' else 'that limit'}"
+    return f"{what}; the node need not be full. Write less there, or {raised}"
 
 
 def _one_line(message: object) -> str:
@@ -246,6 +270,7 @@ _FACTS: Final[Mapping[Fact, str | Callable[[Details], str]]] = {
     Fact.POD_ENDED: _quoted("the pod's status says"),
     Fact.DISRUPTED: _quoted("the pod's condition DisruptionTarget says"),
     Fact.EXCESS: _excess,
+    Fact.OWN_STORAGE_LIMIT: _own_storage,
     Fact.EVENT: _event,
     Fact.NO_SYSTEM_OOM: "no SystemOOM event at that time: nothing says that the node ran out of memory",
     Fact.NO_EVENTS: "the node's events at that time are unknown: it may have run out of memory",

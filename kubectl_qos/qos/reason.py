@@ -102,7 +102,13 @@ class Mechanism(StrEnum):
     EVICTION = "kubelet eviction"
     """The kubelet, under memory pressure."""
     OTHER_EVICTION = "other eviction"
-    """The kubelet, for storage, inodes or process IDs: of the node, or at limits of the pod's own."""
+    """The kubelet, for storage, inodes or process IDs of the node."""
+    VOLUME_LIMIT = "volume limit"
+    """The kubelet, as an emptyDir held more than its sizeLimit."""
+    STORAGE_LIMIT = "storage limit"
+    """The kubelet, as a container wrote more than its ephemeral-storage limit, or a pod more than the sum."""
+    UNKNOWN_EVICTION = "unknown eviction"
+    """The kubelet, for what the pod's status does not name."""
     REJECTION = "not admitted"
     """The kubelet did not start it: the node was under pressure, or had no room."""
     PREEMPTION = "kubelet preemption"
@@ -128,7 +134,9 @@ class Mechanism(StrEnum):
     @property
     def verb(self) -> str:
         """What happens to its victims: they are killed, evicted or preempted."""
-        return {Mechanism.EVICTION: "evicted", Mechanism.PREEMPTION: "preempted"}.get(self, KILLED)
+        if self in _EVICTIONS:
+            return "evicted"
+        return "preempted" if self is Mechanism.PREEMPTION else KILLED
 
     @property
     def is_known(self) -> bool:
@@ -144,6 +152,12 @@ class Mechanism(StrEnum):
     def is_for_resources(self) -> bool:
         """Whether the pod itself used too much; a shutdown and a critical pod end others."""
         return self not in {Mechanism.SHUTDOWN, Mechanism.PREEMPTION}
+
+
+_EVICTIONS: Final = {
+    *(Mechanism.EVICTION, Mechanism.OTHER_EVICTION, Mechanism.VOLUME_LIMIT),
+    *(Mechanism.STORAGE_LIMIT, Mechanism.UNKNOWN_EVICTION),
+}
 
 
 class Confidence(StrEnum):

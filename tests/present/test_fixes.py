@@ -62,11 +62,11 @@ USED = "Container c was using {}, request is {}, has larger consumption of x. "
     [
         (
             {"reason": "Evicted", "message": LOW.format("memory") + USED.format("70Mi", "0")},
-            "evicted above its requests: request memory 88Mi for c in deployment/api. Within them",
+            "evicted for memory above its requests: request memory 88Mi for c in deployment/api. Within them",
         ),
         (
             {"reason": "Evicted", "message": LOW.format("ephemeral-storage") + USED.format("3Gi", "1Gi")},
-            "evicted above its requests: request ephemeral-storage 3.8Gi for c in deployment/api.",
+            "evicted for ephemeral-storage above its requests: request ephemeral-storage 3.8Gi for c in",
         ),
         (
             {"reason": "Evicted", "message": LOW.format("pids")},
@@ -77,7 +77,7 @@ USED = "Container c was using {}, request is {}, has larger consumption of x. "
                 "reason": "Evicted",
                 "message": 'Container c exceeded its local ephemeral storage limit "2Gi". ',
             },
-            'exceeded its local ephemeral storage limit "2Gi": raise that limit or write less',
+            "was evicted: container c wrote more than its ephemeral-storage limit of 2Gi, logs included",
         ),
         (
             {"reason": "Evicted", "message": "Pod was rejected: The node had condition: [MemoryPressure]. "},

@@ -17,7 +17,7 @@ from kubectl_qos.host.kernel_log import read_log
 from kubectl_qos.k8s.events import Event, EventList
 from kubectl_qos.k8s.objects import EmptyDir, NodeObject, Pod, Volume, convert
 from kubectl_qos.k8s.snapshot import Snapshot
-from kubectl_qos.present.kills import detail_lines
+from kubectl_qos.present.kills import detail_lines, evidence_sentence, when
 from kubectl_qos.qos.cgroup.names import PathLevel, path_level, pod_cgroup
 from kubectl_qos.qos.kills.analyze import Kill, find_kills
 from kubectl_qos.qos.kills.evidence import Fact, Need
@@ -358,6 +358,8 @@ OLD_MEMORY = "The node was low on resource: [MemoryPressure]. "
 INODES = "The node was low on resource: inodes. "
 PIDS = "The node was low on resource: pids. "
 STORAGE_LIMIT = "Pod ephemeral local storage usage exceeds the total limit of containers 1Gi. "
+CONTAINER_LIMIT = 'Container app exceeded its local ephemeral storage limit "2Gi". '
+VOLUME_LIMIT = 'Usage of EmptyDir volume "cache" exceeds the limit "64Mi". '
 NOT_ADMITTED = "Pod was rejected: The node had condition: [MemoryPressure]. "
 NO_ROOM = "Node didn't have enough resource: memory, requested: 9, used: 1, capacity: 5"
 PREEMPTED = "Preempted in order to admit critical pod"
@@ -374,12 +376,13 @@ TARGET = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationBy
         ({"reason": "Evicted", "message": OLD_MEMORY}, (), Mechanism.EVICTION, Confidence.CERTAIN),
         ({"reason": "Evicted", "message": INODES}, (), Mechanism.OTHER_EVICTION, Confidence.CERTAIN),
         ({"conditions": [{**TARGET, "message": PIDS}]}, (), Mechanism.OTHER_EVICTION, Confidence.LIKELY),
-        ({"reason": "Evicted", "message": STORAGE_LIMIT}, (), Mechanism.OTHER_EVICTION, Confidence.CERTAIN),
+        ({"reason": "Evicted", "message": STORAGE_LIMIT}, (), Mechanism.STORAGE_LIMIT, Confidence.CERTAIN),
+        ({"reason": "Evicted", "message": CONTAINER_LIMIT}, (), Mechanism.STORAGE_LIMIT, Confidence.CERTAIN),
         ({"reason": "Evicted", "message": NOT_ADMITTED}, (), Mechanism.REJECTION, Confidence.CERTAIN),
         ({"reason": "OutOfmemory", "message": NO_ROOM}, (), Mechanism.REJECTION, Confidence.LIKELY),
         ({"conditions": [{**TARGET, "message": EVICTED}]}, (), Mechanism.EVICTION, Confidence.LIKELY),
         ({}, (event("Evicted", EVICTED),), Mechanism.EVICTION, Confidence.CERTAIN),
-        ({"reason": "Evicted"}, (), Mechanism.EVICTION, Confidence.POSSIBLE),
+        ({"reason": "Evicted"}, (), Mechanism.UNKNOWN_EVICTION, Confidence.CERTAIN),
         ({"reason": "Preempting", "message": PREEMPTED}, (), Mechanism.PREEMPTION, Confidence.LIKELY),
         ({}, (event("Preempting", PREEMPTED),), Mechanism.PREEMPTION, Confidence.CERTAIN),
     ],
@@ -437,16 +440,65 @@ def test_the_time_of_a_condition_is_that_of_the_eviction() -> None:
     assert [(kill.container, kill.time) for kill in found] == [("", "2026-11-20T12:10:00Z")]
 
 
-def test_a_volume_in_memory_that_was_too_full() -> None:
-    message = 'Usage of EmptyDir volume "cache" exceeds the limit "64Mi". '
+FULL = "the node need not be full. Write less there, or raise"
+ORDER = "pods above their requests go first, whatever their size, then by priority (0)"
+USED = "Container {} was using {}, request is {}, has larger consumption of x. "
+BOTH = USED.format("a", "300Mi", "64Mi") + USED.format("b", "2Mi", "1Mi")
+OF_POD = "Pod p was using 300Mi, request is 64Mi, has larger consumption of memory. "
+SUMS = "while the kubelet compares the sums of the pod"
+OF = "memory, by the working set that counts page cache in use,"
+
+
+@pytest.mark.parametrize(
+    ("message", "medium", "parts"),
+    [
+        (
+            VOLUME_LIMIT,
+            "",
+            ("the emptyDir cache held more than its sizeLimit of 64Mi", f"{FULL} the sizeLimit"),
+        ),
+        (
+            VOLUME_LIMIT,
+            "Memory",
+            (f"{FULL} the sizeLimit, and the memory limit of the container that writes",),
+        ),
+        (STORAGE_LIMIT, "", ("held more than its ephemeral-storage limits together, 1Gi", FULL)),
+        (CONTAINER_LIMIT, "", ("container app wrote more than its ephemeral-storage limit of 2Gi", FULL)),
+        (EVICTED, "", (f"no container of it was above its request: {ORDER}",)),
+        (OLD_MEMORY, "", (f"{ORDER}; kubelets before 1.13 do not say what it used",)),
+        (
+            PIDS + USED.format("a", 900, 0),
+            "",
+            ("nothing requests pids: pods go by priority, then by how many",),
+        ),
+        (
+            EVICTED + BOTH,
+            "",
+            (f"it used 237Mi of {OF} above its requests: {ORDER}", "Requests of 300Mi for a,"),
+        ),
+        (EVICTED + OF_POD, "", (f"it used 236Mi of {OF} above its requests: {ORDER}",)),
+        (
+            EVICTED + USED.format("a", "3Mi", 0),
+            "",
+            (f"container a used 3Mi of {OF} above its request, {SUMS}",),
+        ),
+    ],
+)
+def test_why_the_kubelet_evicted_this_pod(message: str, medium: str, parts: tuple[str, ...]) -> None:
     raw = pod(exit_code=143, status={"reason": "Evicted", "message": message})
+    volumes = (Volume(name="cache", empty_dir=EmptyDir(medium=medium)),)
+    evicted = msgspec.structs.replace(raw, spec=msgspec.structs.replace(raw.spec, volumes=volumes))
+    sentence = evidence_sentence(only(evicted).diagnosis.evidence[-1])
+    assert [part for part in parts if part not in sentence] == [], sentence
 
-    def of_medium(medium: str) -> Pod:
-        volumes = (Volume(name="cache", empty_dir=EmptyDir(medium=medium)),)
-        return msgspec.structs.replace(raw, spec=msgspec.structs.replace(raw.spec, volumes=volumes))
 
-    assert only(of_medium("Memory")).diagnosis.mechanism is Mechanism.EVICTION
-    assert only(of_medium("")).diagnosis.mechanism is Mechanism.OTHER_EVICTION
+def test_an_eviction_without_a_time_was_about_when_the_pod_stopped_being_ready() -> None:
+    unready = {"type": "Ready", "status": "False", "lastTransitionTime": DIED}
+    status = {"phase": "Failed", "reason": "Evicted", "message": EVICTED, "conditions": [unready]}
+    evicted = pod(exit_code=0, status=status)
+    bare = msgspec.structs.replace(evicted.status, container_statuses=())
+    kill = only(msgspec.structs.replace(evicted, status=bare))
+    assert when(kill) == f"about {DIED}"
 
 
 def test_a_sigkill_by_an_eviction_may_still_be_the_kernels() -> None:

@@ -264,7 +264,8 @@ class _KillAnalyzer:
                 yield self._death_kill(death, diagnosis_without_kernel(end, state, death.container, context))
             is_explained |= by_kubelet is not None
         if kubelet is not None and not is_explained and not kubelet.mechanism.is_shutdown:
-            yield _kill(pod, kubelet.diagnosis(), time=kubelet.time)
+            time = kubelet.time or _unready_since(pod)
+            yield _kill(pod, kubelet.diagnosis(), time=time, time_is_estimated=time != kubelet.time)
 
     def _kernel_kill(self, death: _Death, reports: list[_Reported], kubelet: KubeletKill | None) -> Kill:
         """A death in the kernel's log: the last report is about it, earlier ones about its processes."""
@@ -435,6 +436,17 @@ def _kill(pod: Pod, diagnosis: Diagnosis, **fields: Any) -> Kill:
         pod_uid=pod_uid(pod),
         **fields,
     )
+
+
+def _unready_since(pod: Pod) -> str:
+    """When an evicted pod stopped being ready: about then it was evicted."""
+    conditions = pod.status.conditions or ()
+    times = [
+        condition.last_transition_time
+        for condition in conditions
+        if (condition.type, condition.status) == ("Ready", "False")
+    ]
+    return next(filter(None, times), "")
 
 
 def _deaths(pod: Pod, events: Sequence[Event] = ()) -> Iterator[_Death]:

@@ -58,7 +58,8 @@ class Fact(Enum):
     EXIT_IS_MADE_UP = "the kubelet lost sight of the container and filled in 137"
     POD_ENDED = "status.reason of the pod: reason, message"
     DISRUPTED = "the condition DisruptionTarget: reason, message"
-    EXCESS = "what an evicted pod used above its requests: resource, above, priority"
+    EXCESS = "what containers of an evicted pod used above their requests: resource, above, is_all, priority"
+    OWN_STORAGE_LIMIT = "a limit of its own for storage was exceeded: of, name, limit, is_memory"
     EVENT = "an event: reason, message, object"
     NO_SYSTEM_OOM = "events of the node go back that far and none is a SystemOOM"
     NO_EVENTS = "events of that time are not known"
@@ -226,16 +227,14 @@ _EXCESS: Final = re.compile(
     r" (?:which exceeds its request of|request is) (?P<request>\d(?:[\w.]*\w)?)"
 )
 _OWN_STORAGE: Final = re.compile(
-    r"local ephemeral storage limit|ephemeral local storage usage exceeds|Usage of EmptyDir volume"
+    r'(?P<container>Container) (?P<name>\S+) exceeded its local ephemeral storage limit "(?P<limit>[^"]*)"'
+    r"|(?P<pod>Pod) ephemeral local storage usage exceeds the total limit of containers (?P<total>\d\w*)"
+    r'|(?P<volume>Usage of EmptyDir volume) "(?P<mount>[^"]*)" exceeds the limit "(?P<size>[^"]*)"'
 )
 _REJECTED: Final = re.compile(r"The node had condition|didn't have enough resource")
 _CRITICAL: Final = re.compile(r"Preempted in order to admit|preempted by Kubelet to accommodate a critical")
 _SHUTDOWN: Final = re.compile(r"imminent node shutdown|^Node is shutting")
-_EMPTY_DIR: Final = re.compile(r'Usage of EmptyDir volume "(?P<name>[^"]*)" exceeds')
-MESSAGE_PATTERNS: Final = (
-    *(OOM_AT_START, _LOW, _EXCESS, _OWN_STORAGE, _REJECTED),
-    *(_CRITICAL, _SHUTDOWN, _EMPTY_DIR),
-)
+MESSAGE_PATTERNS: Final = (OOM_AT_START, _LOW, _EXCESS, _OWN_STORAGE, _REJECTED, _CRITICAL, _SHUTDOWN)
 """What is looked for in messages."""
 
 
@@ -243,14 +242,12 @@ MESSAGE_PATTERNS: Final = (
 class KubeletKill:
     """A pod that its kubelet ended; `time` is that of the event, else of the condition, empty without both.
 
-    `names_resource` is whether a message does: the status of old kubelets may have none. `is_stated` is
-    whether the pod's own reason is an eviction, which ends all of its containers.
+    `is_stated` is whether the pod's own reason is an eviction, which ends all of its containers.
     """
 
     mechanism: Mechanism
     time: str
     evidence: tuple[Evidence, ...]
-    names_resource: bool = True
     is_stated: bool = False
 
     def has_ended(self, end: ContainerStateTerminated, *, runs_once: bool) -> bool:
@@ -267,14 +264,11 @@ class KubeletKill:
 
     def diagnosis(self) -> Diagnosis:
         """The diagnosis for the pod as a whole."""
-        confidence = Confidence.CERTAIN if self.names_resource else Confidence.POSSIBLE
-        return Diagnosis(self.mechanism, confidence, self.evidence)
+        return Diagnosis(self.mechanism, Confidence.CERTAIN, self.evidence)
 
     def container_diagnosis(self, end: ContainerStateTerminated, state: str, *, is_only: bool) -> Diagnosis:
         """The diagnosis for one of its containers. A SIGKILL may still be an earlier one of the kernel."""
         evidence = (*ended_evidence(end, state), *self.evidence)
-        if not self.names_resource:
-            return Diagnosis(self.mechanism, Confidence.POSSIBLE, evidence)
         is_killed = end.exit_code == SIGKILLED and not end.is_made_up and not self.is_stated
         if is_killed or end.reason == OOM_KILLED:
             return Diagnosis(self.mechanism, Confidence.LIKELY, evidence, Need.KERNEL_LOG)
@@ -311,50 +305,70 @@ def kubelet_kill(pod: Pod, events: Iterable[Event]) -> KubeletKill | None:
     low = next(filter(None, map(_LOW.search, messages)), None)
     word = low["resource"].lower() if low is not None else ""
     resource = _OLD_WORDS.get(word, word)
-    mechanism = _kubelet_mechanism(pod, messages, resource)
+    own = next(filter(None, map(_OWN_STORAGE.search, messages)), None)
+    mechanism = _kubelet_mechanism(pod, messages, resource, own)
     if mechanism is None:
         return None
     if resource:
-        above = dict(_uses_above_requests(messages))
-        named = pod.spec.priority_class_name
-        assumed = f"of PriorityClass {named}" if named else 0
-        priority = assumed if pod.spec.priority is None else pod.spec.priority
-        ranked: dict[str, Any] = {"resource": resource, "above": above, "priority": priority}
-        evidence.append(Evidence(Fact.EXCESS, ranked))
-    names_resource = any(messages) or status.reason != EVICTED
-    is_stated = status.reason == EVICTED
-    return KubeletKill(mechanism, max(times, default=""), tuple(evidence), names_resource, is_stated)
+        evidence.append(_excess(pod, messages, resource, is_old=word in _OLD_WORDS))
+    elif own is not None:
+        evidence.append(_own_storage(pod, own))
+    return KubeletKill(mechanism, max(times, default=""), tuple(evidence), status.reason == EVICTED)
 
 
-def _kubelet_mechanism(pod: Pod, messages: Sequence[str], resource: str) -> Mechanism | None:
+def _kubelet_mechanism(
+    pod: Pod, messages: Sequence[str], resource: str, own: re.Match[str] | None
+) -> Mechanism | None:
     if any(map(_SHUTDOWN.search, messages)):
         return Mechanism.SHUTDOWN
     if pod.status.reason == PREEMPTING or any(map(_CRITICAL.search, messages)):
         return Mechanism.PREEMPTION
-    if resource == MEMORY or _fills_memory_volume(pod, messages):
-        return Mechanism.EVICTION
-    if resource or any(map(_OWN_STORAGE.search, messages)):
-        return Mechanism.OTHER_EVICTION
+    if resource:
+        return Mechanism.EVICTION if resource == MEMORY else Mechanism.OTHER_EVICTION
+    if own is not None:
+        return Mechanism.VOLUME_LIMIT if own["volume"] else Mechanism.STORAGE_LIMIT
     if any(map(_REJECTED.search, messages)):
         return Mechanism.REJECTION
-    return Mechanism.EVICTION if pod.status.reason == EVICTED and not any(messages) else None
+    return Mechanism.UNKNOWN_EVICTION if pod.status.reason == EVICTED and not any(messages) else None
 
 
-def _uses_above_requests(messages: Iterable[str]) -> Iterator[tuple[str, tuple[int, int]]]:
-    """What containers above their request used and requested; of a pod with its own request the pod."""
+def _excess(pod: Pod, messages: Sequence[str], resource: str, *, is_old: bool) -> Evidence:
+    """What its containers used above their requests, None where a kubelet before 1.13 does not say so.
+
+    Nothing requests inodes and process IDs.
+    """
     matches = [*chain.from_iterable(map(_EXCESS.finditer, messages))]
-    for match in [match for match in matches if match["of"] == "Pod"] or matches:
+    of_pod = [match for match in matches if match["of"] == "Pod"]
+    above = dict(_amounts(of_pod or matches)) if resource in {MEMORY, EPHEMERAL_STORAGE} else {}
+    names = {container.name for container in pod.containers}
+    named = pod.spec.priority_class_name
+    assumed = f"of PriorityClass {named}" if named else 0
+    details: dict[str, Any] = {
+        "resource": resource,
+        "above": above or (None if is_old else {}),
+        "is_all": bool(of_pod) or bool(names and names <= above.keys()),
+        "priority": assumed if pod.spec.priority is None else pod.spec.priority,
+    }
+    return Evidence(Fact.EXCESS, details)
+
+
+def _own_storage(pod: Pod, match: re.Match[str]) -> Evidence:
+    volumes = [volume for volume in pod.spec.volumes or () if volume.name == match["mount"]]
+    is_memory = any(
+        volume.empty_dir is not None and volume.empty_dir.medium == "Memory" for volume in volumes
+    )
+    what = next(kind for kind in ("container", "pod", "volume") if match[kind])
+    name, limit = match["name"] or match["mount"] or "", match["limit"] or match["total"] or match["size"]
+    details = {"of": what, "name": name, "limit": limit, "is_memory": is_memory}
+    return Evidence(Fact.OWN_STORAGE_LIMIT, details)
+
+
+def _amounts(matches: Iterable[re.Match[str]]) -> Iterator[tuple[str, tuple[int, int]]]:
+    """What containers used and requested; of a pod with its own request, the pod."""
+    for match in matches:
         with suppress(QosError):
             used, request = (Quantity.parse(match[side]).value() for side in ("used", "request"))
             yield match["name"], (used, request)
-
-
-def _fills_memory_volume(pod: Pod, messages: Iterable[str]) -> bool:
-    full = {match["name"] for message in messages if (match := _EMPTY_DIR.search(message)) is not None}
-    return any(
-        volume.name in full and volume.empty_dir is not None and volume.empty_dir.medium == "Memory"
-        for volume in pod.spec.volumes or ()
-    )
 
 
 # -- without a report of the kernel ---------------------------------------------------------------------
