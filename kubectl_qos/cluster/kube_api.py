@@ -50,7 +50,6 @@ class _TableColumn(msgspec.Struct, frozen=True):
 
 class _TableRow(msgspec.Struct, frozen=True):
     cells: list[Any] = []
-    object: dict[str, Any] | None = None
 
 
 class ServerTable(msgspec.Struct, frozen=True, rename="camel"):
@@ -64,12 +63,11 @@ class ServerTable(msgspec.Struct, frozen=True, rename="camel"):
         """The column that has the names of the objects."""
         return next((column.name for column in self.column_definitions if column.format == "name"), "Name")
 
-    def objects(self) -> Iterator[tuple[dict[str, str], dict[str, str]]]:
-        """Each object's cells by the names of their columns, and its labels if they were requested."""
+    def objects(self) -> Iterator[dict[str, str]]:
+        """Yield the cells of each object by the names of their columns."""
         names = [column.name for column in self.column_definitions]
         for row in self.rows or ():
-            labels = row.object["metadata"].get("labels") if row.object is not None else None
-            yield dict(zip(names, map(str, row.cells), strict=False)), labels or {}
+            yield dict(zip(names, map(str, row.cells), strict=False))
 
 
 class NodeSoftware(NamedTuple):
@@ -147,12 +145,12 @@ class KubeApi:
         """What each node runs: four columns in place of whole nodes."""
         table = self.table("/api/v1/nodes", {"resourceVersion": "0"})
         return [
-            NodeSoftware(*(cells.get(name, "") for name in _SOFTWARE_COLUMNS)) for cells, _ in table.objects()
+            NodeSoftware(*(cells.get(name, "") for name in _SOFTWARE_COLUMNS)) for cells in table.objects()
         ]
 
-    def table(self, path: str, query: Mapping[str, str], *, labels: bool = False) -> ServerTable:
+    def table(self, path: str, query: Mapping[str, str]) -> ServerTable:
         """One page of a list as the table that kubectl prints."""
-        query = {**query, "includeObject": "Metadata" if labels else "None"}
+        query = {**query, "includeObject": "None"}
         response = self._connection.request("GET", path, query, accept=_AS_TABLE)
         return decode_body(_table, read_body(response, self._connection.server), f"the table of {path}")
 

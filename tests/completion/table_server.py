@@ -30,12 +30,11 @@ class TableServer:
         if request.headers["accept"] != AS_TABLE or request.path not in self._rows:
             return Answer(404, b"404 page not found\n", "text/plain; charset=utf-8")
         assert request.query["limit"] == "500"
-        assert request.query["includeObject"] in {"None", "Metadata"}, "whole objects are not wanted"
+        assert request.query["includeObject"] == "None", "only names are needed"
         return Answer(body=json.dumps(self._table(request)).encode())
 
     def _table(self, request: Request) -> dict[str, Any]:
         columns = _COLUMNS.get(request.path.rpartition("/")[2], _OTHERS)
-        whole = request.query["includeObject"] == "Metadata"
         return {
             "kind": "Table",
             "apiVersion": "meta.k8s.io/v1",
@@ -45,12 +44,7 @@ class TableServer:
                 for name in columns
             ],
             "rows": [
-                {
-                    "cells": [row.get(name, "<none>") for name in columns],
-                    "object": {"metadata": {"name": row["Name"], "labels": row.get("labels")}}
-                    if whole
-                    else None,
-                }
+                {"cells": [row.get(name, "<none>") for name in columns], "object": None}
                 for row in self._rows[request.path]
             ],
         }

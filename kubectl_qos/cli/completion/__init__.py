@@ -1,10 +1,10 @@
-"""What TAB offers: words → position in the grammar → candidates → lines in the protocol of kubectl's scripts.
+"""Complete a command line: words → position in the grammar → candidates → the protocol of kubectl's scripts.
 
-Shells and kubectl start it as `kubectl-qos __complete WORDS…` and `kubectl_complete-qos WORDS…`. Not here:
-candidates for values (completers.py), which flags there are (cli/flags.py, cli/commands/).
+Shells run `kubectl-qos __complete WORDS…`, and kubectl runs `kubectl_complete-qos WORDS…`. Not here:
+candidates for values (completers.py), and the flags themselves (cli/flags.py, cli/commands/).
 
-An error message in the middle of a command line that is being typed helps no one, so nothing is printed but
-candidates. BASH_COMP_DEBUG_FILE names a file for what went wrong, as for all programs made with cobra.
+Errors are not printed, as they would appear in the middle of the line that is being typed. If
+BASH_COMP_DEBUG_FILE names a file, they are written to it, as by all programs that use cobra.
 
 Source: github.com/spf13/cobra/completions.go (ShellCompDirective) and
 k8s.io/kubectl/pkg/cmd/plugin/plugin_completion.go (getPluginCompletions).
@@ -31,18 +31,18 @@ from kubectl_qos.cli.completion.position import Position, find_position
 from kubectl_qos.cli.flags import Switch
 
 MAX_SECONDS: Final = 3.0
-"""How long all of it may take: a server has a second, the rest is for plugins that fetch credentials."""
+"""Time limit of a completion: a second for the server, the rest for plugins that fetch credentials."""
 REQUEST_SECONDS: Final = 1.0
-"""How long a server may take, connecting included: a person who presses TAB waits."""
+"""Time limit of a request, connecting included: a person who presses TAB waits."""
 
 
 def main() -> int:
-    """`kubectl_complete-qos WORDS…`, which kubectl starts."""
+    """Run `kubectl_complete-qos WORDS…` for kubectl."""
     return answer(sys.argv[1:])
 
 
 def answer(words: Sequence[str], *, seconds: float = MAX_SECONDS) -> int:
-    """Print what the last word may become, nothing if that takes too long; the exit code is always 0."""
+    """Print completions of the last word, none if that takes too long. The exit code is always 0."""
     # The process ends before garbage could matter.
     gc.disable()
     _silence()
@@ -67,7 +67,7 @@ def _complete_quietly(words: Sequence[str]) -> Completions:
 
 
 def _silence() -> None:
-    """Keep plugins, and us, from reading input and printing anything."""
+    """Let nothing, plugins included, read standard input or print to stderr."""
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     log = os.environ.get("BASH_COMP_DEBUG_FILE") or os.devnull
     try:
@@ -78,16 +78,16 @@ def _silence() -> None:
 
 
 def complete(words: Sequence[str], seconds: float = REQUEST_SECONDS) -> Completions:
-    """What the last of these words may become. Raises QosError for a kubeconfig that cannot be used."""
+    """Complete the last of these words. Raises QosError for a kubeconfig that cannot be used."""
     at = find_position(words)
-    offered = _offer(at, seconds).starting_with(at.word)
-    return NOTHING if offered.directive == NO_FILES and _is_taken_for_a_flag(at) else offered
+    completions = _complete_position(at, seconds).starting_with(at.word)
+    return NOTHING if completions.directive == NO_FILES and _repeats_flag(at) else completions
 
 
-def _is_taken_for_a_flag(at: Position) -> bool:
-    """Whether kubectl's scripts take more of the word for a flag than its flag, and would repeat it.
+def _repeats_flag(at: Position) -> bool:
+    """Return True if kubectl's scripts for zsh and fish would insert the flag twice.
 
-    Those for zsh and fish do so with all from a dash to the last `=`: `--assume=KEY=`, `part-of=`.
+    They take everything from a dash to the last `=` for the flag: `--assume=KEY=`, `part-of=`.
 
     Source: github.com/spf13/cobra/zsh_completions.go and fish_completions.go (flagPrefix).
     """
@@ -99,7 +99,7 @@ def _is_taken_for_a_flag(at: Position) -> bool:
 # argparse has no public way to list what a parser accepts.
 
 
-def _offer(at: Position, seconds: float) -> Completions:
+def _complete_position(at: Position, seconds: float) -> Completions:
     action = at.action
     if action is None:
         return Completions(tuple(_flag_names(at))) if not at.flag else NOTHING

@@ -1,4 +1,4 @@
-"""Candidates for a word, and what tells a shell what to do with them: cobra's protocol."""
+"""Candidates for a word, with a directive that says what a shell does with them: cobra's protocol."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 FILES: Final = 0
-"""The shell completes file names where there are no candidates."""
+"""Directive: complete file names if there are no candidates."""
 NO_SPACE: Final = 2
 NO_FILES: Final = 4
 EXTENSIONS: Final = 8
-"""The candidates are endings of file names."""
+"""Directive: the candidates are file extensions."""
 FOLDERS: Final = 16
 
 _UNFINISHED: Final = ("=", "/", ":", "-")
-"""The ends of candidates after which more is to be typed."""
+"""Suffixes of candidates after which no space is added."""
 _MAX_DESCRIPTION: Final = 80
 _UNSAFE: Final = frozenset("`$\\\"'*?[]{}()<>|&;!#")
-"""Some versions of the shells' scripts evaluate candidates, and these come from servers and files."""
+"""Names from servers and files that have one are left out: some shells' scripts evaluate candidates."""
 
 
 class Candidate(NamedTuple):
-    """What the word being typed may become, with a description in a few words."""
+    """A completion of the word, with a short description."""
 
     value: str
     description: str = ""
@@ -35,18 +35,18 @@ class Completions(NamedTuple):
 
     @staticmethod
     def of(values: Iterable[str]) -> Completions:
-        """These values, without descriptions."""
+        """Make candidates of values without descriptions."""
         return Completions(tuple(map(Candidate, values)))
 
     def starting_with(self, word: str) -> Completions:
-        """The candidates that continue a word, each once; endings of files are no candidates."""
+        """Keep the candidates that begin with the word, without duplicates; file extensions all stay."""
         if self.directive != NO_FILES:
             return self
         kept = {item.value: item for item in self.candidates if item.value.startswith(word)}
         return Completions(tuple(kept.values()))
 
     def text(self) -> str:
-        """The lines that shells read, one for each candidate whatever its name has in it."""
+        """Format one line for each safe candidate, then the directive."""
         kept = [item for item in self.candidates if _is_safe(item.value)]
         is_unfinished = any(item.value.endswith(_UNFINISHED) for item in kept)
         directive = self.directive | (NO_SPACE if is_unfinished else 0)

@@ -1,4 +1,4 @@
-"""Where in the grammar of the command line the word stands that is being typed."""
+"""Find the position of the cursor in the grammar of the command line."""
 
 # The positions are those of argparse, which keeps its actions to itself.
 # ruff: noqa: SLF001
@@ -14,25 +14,26 @@ from kubectl_qos.cli.main import build_parser, subcommands
 
 
 class Position(NamedTuple):
-    """Where in the grammar the word that is being typed stands; before any command that is empty.
-
-    `action` is the flag or operand whose value is being typed, if it is one, `word` as much as there is of
-    that, or of the name of a flag; `flag` is what stands before the sign in `--flag=VALUE`. `flags` are those
-    of the command where the name of one is being typed, or `--flag=VALUE`. `operands` are the words before it
-    that belong to no flag, `namespace` has the values of the flags there.
-    """
+    """The cursor's position in the command line."""
 
     command: str
+    """The command before the cursor, or ""."""
     action: argparse.Action | None
+    """The flag or operand whose value is being typed."""
     word: str
+    """The typed part of the value, or of the name of a flag."""
     flag: str
+    """`--flag` if `--flag=VALUE` is being typed, else ""."""
     flags: tuple[argparse.Action, ...]
+    """The flags of the command if a flag is being typed."""
     operands: tuple[str, ...]
+    """The operands before the cursor."""
     namespace: argparse.Namespace
+    """The values of the flags before the cursor."""
 
 
 def find_position(words: Sequence[str]) -> Position:
-    """The position of the last word, which may be empty, among all words behind the program's name."""
+    """Return the position of the last word, which may be empty, of the words after the program's name."""
     *before, word = words[1:] if words[:1] == ["help"] and len(words) > 1 else words or [""]
     reader = _WordReader(build_parser())
     for complete_word in before:
@@ -41,7 +42,7 @@ def find_position(words: Sequence[str]) -> Position:
 
 
 class _WordReader:
-    """What is known after the words so far; argparse itself would stop at the first that is wrong."""
+    """Reads words one by one; argparse itself would stop at the first wrong one."""
 
     def __init__(self, parser: argparse.ArgumentParser) -> None:
         self._parser: argparse.ArgumentParser | None = parser
@@ -63,7 +64,7 @@ class _WordReader:
             self._read_flag(word)
 
     def at(self, word: str) -> Position:
-        """The position of a word that is not complete."""
+        """Return the position of a word that is not complete."""
         action, flag = self._waiting, ""
         flags: tuple[argparse.Action, ...] = ()
         if action is None or _may_lack_value(action, word):
@@ -106,7 +107,7 @@ class _WordReader:
             self._waiting = action
 
     def _read_short_flags(self, letters: str) -> None:
-        """`-Aw` are two flags, `-Anshop` two with a value."""
+        """Read `-Aw` as two flags, and `-Anshop` as two flags, the second with a value."""
         for end, letter in enumerate(letters, start=1):
             action = self._find_action(f"-{letter}")
             if action is None:
@@ -135,5 +136,5 @@ class _WordReader:
 
 
 def _may_lack_value(action: argparse.Action, word: str) -> bool:
-    """Whether the word is the next flag, since this one may stand without a value."""
+    """Return True if the word is the next flag, as this one needs no value."""
     return action.nargs == "?" and word.startswith("-") and word != "-"
