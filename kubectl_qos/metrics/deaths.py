@@ -46,6 +46,7 @@ from kubectl_qos.qos.reason import Confidence, Mechanism
 _ENDED: Final = "kube_pod_container_status_last_terminated_"
 _LIMITS: Final = "kube_pod_container_resource_limits"
 _CAPACITY: Final = "kube_node_status_capacity"
+_OF_MEMORY: Final = 'resource="memory"'
 STEPS: Final = 1_440
 """Of the queries for deaths: a minute each for a day."""
 _LEAST_STEP: Final = 60
@@ -116,11 +117,9 @@ def read_kills(store: Prometheus, start: float, end: float, events: Iterable[Eve
     infos = store.query(f"last_over_time({select(store, [INFO])}{over})", end)
     nodes = {pod_of(info.labels): label(info.labels, NODE[:2]) for info in infos}
     limits = _largest(store, "container_spec_memory_limit_bytes", 'pod!="",container=""', over, end)
-    capacities: dict[str, int] = {}
-    for suffix, more in (("", 'resource="memory"'), ("_memory_bytes", "")):
-        limits |= _largest(store, _LIMITS + suffix, more, over, end)
-        sizes = store.query(f"last_over_time({select(store, [_CAPACITY + suffix], more)}{over})", end)
-        capacities |= {label(size.labels, NODE[:2]): int(size.value) for size in sizes}
+    limits |= _largest(store, _LIMITS, _OF_MEMORY, over, end)
+    sizes = store.query(f"last_over_time({select(store, [_CAPACITY], _OF_MEMORY)}{over})", end)
+    capacities = {label(size.labels, NODE[:2]): int(size.value) for size in sizes}
     system_ooms = [event for event in events if event.reason == "SystemOOM"]
     for death in ends:
         pod, death.node = (death.key[0], ""), nodes.get(death.key[0], "")

@@ -1,8 +1,7 @@
 """A cluster as it was: a snapshot rebuilt from kube-state-metrics and cAdvisor.
 
-What a store does not have is listed as missing and not guessed. Sources: docs/metrics of kube-state-metrics,
-v1 (a metric for each resource) and v2 (a label). Not here: asking (prometheus.py), usage (series.py), and
-deaths over a time (deaths.py).
+What a store does not have is listed as missing, not guessed. Source: docs/metrics of kube-state-metrics 2.
+Not here: the client (prometheus.py), usage (series.py), and deaths over a time (deaths.py).
 """
 
 import re
@@ -22,14 +21,15 @@ _AMOUNTS: Final = (
     INFO,
     "kube_pod_container_info",
     "kube_pod_init_container_info",
-    "kube_pod_(init_)?container_resource_(requests|limits)(_memory_bytes|_cpu_cores)?",
+    "kube_pod_(init_)?container_resource_(requests|limits)",
     "kube_pod_overhead_memory_bytes",
     "kube_pod_created",
     "kube_pod_(init_)?container_status_restarts_total",
     "kube_pod_container_status_last_terminated_(exitcode|timestamp)",
     "kube_node_info",
-    "kube_node_status_(capacity|allocatable)(_memory_bytes|_cpu_cores)?",
+    "kube_node_status_(capacity|allocatable)",
 )
+_RESOURCES: Final = (CPU, MEMORY)
 _LABELS: Final = ("kube_pod_labels", "kube_node_labels")
 _STATES: Final = (
     "kube_pod_status_(phase|qos_class|reason)",
@@ -213,8 +213,7 @@ class _Builder:
             raw.container_status(container)["containerID"] = labels.get("container_id", "")
         elif "_resource_" in name:
             side = "requests" if "_requests" in name else "limits"
-            resource = _resource(name, labels)
-            if resource is not None:
+            if (resource := labels.get("resource")) in _RESOURCES:
                 resources = raw.container(container, is_init=is_init)["resources"]
                 resources.setdefault(side, {})[resource] = _quantity(resource, sample.value)
         elif name.endswith("restarts_total"):
@@ -242,7 +241,7 @@ class _Builder:
         elif name == "kube_node_status_condition":
             condition = {"type": labels.get("condition", ""), "status": labels.get("status", "").capitalize()}
             raw.status.setdefault("conditions", []).append(condition)
-        elif (resource := _resource(name, labels)) is not None:
+        elif (resource := labels.get("resource")) in _RESOURCES:
             side = "capacity" if "_capacity" in name else "allocatable"
             raw.status.setdefault(side, {})[resource] = _quantity(resource, sample.value)
 
@@ -274,16 +273,6 @@ def _add_to_pod(raw: _Raw, name: str, sample: Sample) -> None:
         raw.metadata["creationTimestamp"] = rfc3339(sample.value)
     elif name == "kube_pod_overhead_memory_bytes":
         raw.spec["overhead"] = {MEMORY: _quantity(MEMORY, sample.value)}
-
-
-def _resource(name: str, labels: Labels) -> str | None:
-    """The resource of a series: by its name (v1) or its label (v2); None for those that do not matter."""
-    if name.endswith("_memory_bytes"):
-        return MEMORY
-    if name.endswith("_cpu_cores"):
-        return CPU
-    resource = labels.get("resource", "")
-    return resource if resource in {CPU, MEMORY} else None
 
 
 def _quantity(resource: str, value: float) -> str:

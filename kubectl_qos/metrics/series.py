@@ -1,8 +1,8 @@
-"""What is asked of a store: memory of containers now and over a time, in all spellings of their labels.
+"""PromQL for the memory of containers, now and over a time.
 
-cAdvisor renamed pod_name and container_name in Kubernetes 1.16, and a scrape without honor_labels calls the
-labels of a target's own series exported_pod and so on. Sources: cadvisor/metrics/prometheus.go, and
-docs/metrics of kube-state-metrics. Not here: pods and nodes of the past (past.py).
+A scrape without honor_labels renames the labels of a target's own series: exported_pod for pod. Sources:
+cadvisor/metrics/prometheus.go, and docs/metrics of kube-state-metrics. Not here: pods and nodes of the past
+(past.py).
 """
 
 import time
@@ -34,8 +34,8 @@ from kubectl_qos.k8s.usage import (
 from kubectl_qos.metrics.prometheus import Labels, Prometheus, Sample
 
 NAMESPACE: Final = ("exported_namespace", "namespace")
-POD: Final = ("exported_pod", "pod", "pod_name")
-CONTAINER: Final = ("exported_container", "container", "container_name")
+POD: Final = ("exported_pod", "pod")
+CONTAINER: Final = ("exported_container", "container")
 NODE: Final = ("exported_node", "node", "kubernetes_io_hostname", "instance")
 _CONTAINER_LABELS: Final = ",".join((*NAMESPACE, *POD, *CONTAINER, "cluster"))
 BY: Final = ",".join((_CONTAINER_LABELS, *NODE))
@@ -49,7 +49,7 @@ _PARTS: Final = (
 )
 _SWAP: Final = "container_memory_swap"
 _MEMORY: Final = (WORKING_SET, "container_memory_rss", _SWAP)
-CONTAINERS: Final = 'container!="POD",container_name!="POD",id!="/"'
+CONTAINERS: Final = 'container!="POD",id!="/"'
 KEPT_SECONDS: Final = 300.0
 """How long until a history is read again, a refused one too: it changes slowly, and costs the store much."""
 _ROOT: Final = 'id="/"'

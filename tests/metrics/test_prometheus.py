@@ -221,7 +221,6 @@ def sample(labels: dict[str, str], value: float) -> tuple[dict[str, str], float]
     "labels",
     [
         {"namespace": "shop", "pod": "web", "container": "app"},
-        {"namespace": "shop", "pod_name": "web", "container_name": "app"},
         {
             "namespace": "monitoring",
             "pod": "ksm",
@@ -232,9 +231,9 @@ def sample(labels: dict[str, str], value: float) -> tuple[dict[str, str], float]
         },
     ],
 )
-def test_labels_of_every_version(store_of: StoreOf, labels: dict[str, str]) -> None:
-    pause = {**labels, "container": "POD", "container_name": "POD", "exported_container": "POD"}
-    whole = {"namespace": "shop", "pod": "web", "pod_name": "web"}
+def test_labels_with_and_without_honor_labels(store_of: StoreOf, labels: dict[str, str]) -> None:
+    pause = {**labels, "container": "POD", "exported_container": "POD"}
+    whole = {"namespace": "shop", "pod": "web"}
     store, _ = store_of(
         answers(by=vector(sample(labels, 5), sample(labels, 7), sample(pause, 1), sample(whole, 9)))
     )

@@ -172,15 +172,6 @@ V2 = samples(
     ("kube_pod_container_resource_limits", {**APP, "resource": "nvidia_com_gpu", "unit": "integer"}, 1),
     ("kube_node_status_capacity", {"node": "w", "resource": "memory", "unit": "byte"}, 1 << 30),
 )
-V1 = samples(
-    ("kube_pod_info", {**POD, "node": "w", "created_by_kind": "Node", "created_by_name": "w"}, 1),
-    ("kube_pod_container_info", APP, 1),
-    ("kube_pod_init_container_info", {**POD, "container": "mesh", "restart_policy": "Always"}, 1),
-    ("kube_pod_container_resource_requests_memory_bytes", APP, 64 << 20),
-    ("kube_pod_container_resource_requests_cpu_cores", APP, 0.25),
-    ("kube_pod_container_resource_limits_memory_bytes", APP, 128 << 20),
-    ("kube_node_status_capacity_memory_bytes", {"node": "w"}, 1 << 30),
-)
 EXPORTED = [
     Sample(
         {
@@ -198,8 +189,8 @@ def past(found: Sequence[Sample]) -> Snapshot:
     return read_snapshot(Known(found), AT, 3600, "", usage=False)
 
 
-@pytest.mark.parametrize("found", [V2, V1, EXPORTED], ids=["v2", "v1", "without honor_labels"])
-def test_both_kinds_of_kube_state_metrics(found: Sequence[Sample]) -> None:
+@pytest.mark.parametrize("found", [V2, EXPORTED], ids=["v2", "without honor_labels"])
+def test_a_pod_of_kube_state_metrics(found: Sequence[Sample]) -> None:
     snapshot = past(found)
     (pod,) = snapshot.pods
     assert (pod.namespace, pod.name, pod.node_name) == ("shop", "web", "w")
