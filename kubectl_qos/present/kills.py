@@ -262,8 +262,9 @@ def _neighbours(details: Details) -> str:
 _FACTS: Final[Mapping[Fact, str | Callable[[Details], str]]] = {
     Fact.ENDED: _ended,
     Fact.OOM_AT_START: lambda details: (
-        f"the runtime says: {escape(details['words'])}. To start takes 6Mi to 22Mi, by the runtime and its"
-        " version: choose 32Mi or more"
+        f"the runtime says: {escape(details['words'])}"
+        f"{'' if details['is_named'] else ', as it does where memory runs out'}. To start takes 6Mi to 22Mi,"
+        " by the runtime and its version: choose 32Mi or more"
     ),
     Fact.OOM_KILLED: "OOMKilled: the runtime counted an OOM kill in its cgroup, at a limit or of the node",
     Fact.EXIT_IS_MADE_UP: "ContainerStatusUnknown: the kubelet lost track of it and fills in exit code 137",

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from kubectl_qos.k8s.objects import LEAST_MEMORY, MEMORY, Container, ContainerStatus, Pod, all_containers
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.releases import Gate, Release
+from kubectl_qos.k8s.resources import resources_of_pod
 from kubectl_qos.qos.ranking import ContainerKind
 
 _SIGKILLED: Final = 137
@@ -44,24 +45,48 @@ def restart_after_kill(pod: Pod, container: Container, kind: ContainerKind, rele
 
 
 OOM_AT_START: Final = re.compile(
-    r"container init was OOM-killed(?: \(memory limit too low\?\))?|OOM: the memory limit could be too low"
+    r"container init was OOM-killed(?: \(memory limit too low\?\))?"
+    r"|(?:OOM: )?the memory limit could be too low"
     r"|memory\.(?:memsw\.)?limit_in_bytes: device or resource busy"
     r"|unable to set memory limit to \d+(?: \(current usage: \d+, peak usage: \d+\))?"
     r"|set memory limit \d+ too low; should be at ?least \d+|[Mm]inimum memory limit allowed is \w+"
 )
+FIRST_PROCESS_GONE: Final = re.compile(
+    r"(?:read|write) init-p: (?:connection reset by peer|broken pipe)|signal: (?:killed|broken pipe)"
+    r"|final child's pid from pipe\W*(?:caused\W*)?EOF|waiting for init preliminary setup\W*(?:caused\W*)?EOF"
+    r"|cannot start a (?:container that has stopped|stopped process)|procReady not received"
+    r"|runc did not terminate suc+ess?fully",
+    re.IGNORECASE,
+)
+"""What runc says when its first process is gone, for want of memory or not: libcontainer/process_linux.go."""
+ENOUGH_TO_START: Final = 32 << 20
+"""A memory limit in which any runtime starts a container."""
 
 
-def oom_at_start(message: str) -> str:
-    """The words of a runtime for a memory limit in which it could not start a container, else empty."""
+def oom_at_start(message: str, limit: int = 0) -> str:
+    """The words of a runtime for a memory limit in which it could not start a container, else empty.
+
+    In a `limit` of a few Mi also those for a first process that is gone.
+    """
     match = OOM_AT_START.search(message)
+    if match is None and 0 < limit <= ENOUGH_TO_START:
+        match = FIRST_PROCESS_GONE.search(message)
     return match[0] if match is not None else ""
 
 
-def refused_start(status: ContainerStatus) -> str:
+def stated_limit(pod: Pod, container: str) -> int:
+    """The memory limit of a container, or else the one that its pod states, rounded up; 0 without any."""
+    limits = [spec.limits.get(MEMORY) for spec in all_containers(pod) if spec.name == container]
+    limits.append(resources_of_pod(pod, "limits").get(MEMORY))
+    stated = [limit for limit in limits if limit is not None]
+    return stated[0].value() if stated else 0
+
+
+def refused_start(status: ContainerStatus, limit: int) -> str:
     """The words with which a runtime could not start this container within its memory limit, else empty."""
     waiting = status.state.waiting if status.state is not None else None
     messages = [waiting.message if waiting is not None else "", *(end.message for end in status.ends[:1])]
-    return next(filter(None, map(oom_at_start, messages)), "")
+    return next(filter(None, (oom_at_start(message, limit) for message in messages)), "")
 
 
 class OomLoop(NamedTuple):
@@ -91,10 +116,9 @@ def oom_loops(pod: Pod) -> tuple[OomLoop, ...]:
 
 def is_refused(pod: Pod, container: str) -> bool:
     """Whether no runtime starts the container within its memory limit: one said so, or it is a few bytes."""
-    limits = [spec.limits.get(MEMORY) for spec in all_containers(pod) if spec.name == container]
-    is_tiny = any(limit is not None and 0 < limit.milli_value() < LEAST_MEMORY * 1000 for limit in limits)
+    limit = stated_limit(pod, container)
     return any(
-        bool(refused_start(status)) or (is_tiny and not status.has_processes)
+        bool(refused_start(status, limit)) or (0 < limit < LEAST_MEMORY and not status.has_processes)
         for status in pod.status.every_container
         if status.name == container
     )

@@ -733,8 +733,20 @@ TOO_SMALL = [
     "OCI create failed: unable to set memory limit to 1 (current usage: 2158592, peak usage: 5947392)",
     "container create failed: set memory limit 8388608 too low; should be at least 12582912",
     "Error response from daemon: Minimum memory limit allowed is 6MB",
+    "container create failed: the memory limit could be too low: read from the init process",
 ]
 CRUN = "container create failed: OOM: the memory limit could be too low: read from the init process"
+GONE = [
+    r'container init caused \"read init-p: connection reset by peer\"": unknown',
+    "process_linux.go:348: copying bootstrap data to pipe caused: write init-p: broken pipe",
+    r"""process_linux.go:303: getting the final child's pid from pipe caused \"EOF\"": unknown""",
+    "unable to start container process: can't get final child's PID from pipe: EOF: unknown",
+    "unable to start container process: waiting for init preliminary setup: EOF: unknown",
+    r'running exec setns process for init caused \"signal: killed\"": unknown',
+    "/usr/bin/runc start 42b failed: cannot start a container that has stopped",
+    "OCI runtime create failed: runc did not terminate sucessfully: unknown",
+]
+"""As issues of runc, moby, podman and Kubernetes quote it where a limit was too small."""
 
 
 def not_started(message: str, *, waiting: str = "", ended: bool = True, **fields: Any) -> Pod:
@@ -761,6 +773,19 @@ def test_a_runtime_names_an_oom_at_the_start(message: str, waiting: str) -> None
     said = "\n".join(detail_lines(kill, 200))
     assert "the runtime says: " in said
     assert ("container init was OOM-killed (memory limit too low?)" in said) is (message is RUNC)
+
+
+@pytest.mark.parametrize("message", GONE)
+def test_a_first_process_that_is_gone_is_likely_an_oom_within_a_few_mi(message: str) -> None:
+    kill = only(not_started(message, limits={"memory": "6Mi"}, waiting="RunContainerError", ended=False))
+    assert (*diagnosed(kill), kill.diagnosis.needs) == (
+        Mechanism.START_LIMIT,
+        Confidence.LIKELY,
+        Need.KERNEL_LOG,
+    )
+    assert ", as it does where memory runs out. To start takes" in "\n".join(detail_lines(kill, 400))
+    larger = not_started(message, limits={"memory": "64Mi"}, waiting="RunContainerError", ended=False)
+    assert find_kills(Snapshot(pods=(larger,)), EventList()) == []
 
 
 def test_a_container_that_only_waits_was_killed_at_its_start_too() -> None:
@@ -798,9 +823,17 @@ def test_the_priority_of_a_class_that_is_not_resolved_is_not_0(fields: dict[str,
 def test_a_sandbox_that_is_not_created_is_known_by_its_event() -> None:
     """The status of the container says only that it is being created."""
     found = not_started("", waiting="ContainerCreating", ended=False)
-    kill = only(found, event("FailedCreatePodSandBox", f"Failed to create pod sandbox: {RUNC}"))
-    assert (*diagnosed(kill), kill.time) == (Mechanism.START_LIMIT, Confidence.CERTAIN, DIED)
+    spec = msgspec.structs.replace(found.spec, containers=found.containers[:1])
+    alone, unknown = msgspec.structs.replace(found, spec=spec), Pod(metadata=found.metadata)
+    of_sandbox = event("FailedCreatePodSandBox", f"Failed to create pod sandbox: {RUNC}")
+    for listed, container in ((alone, "a"), (unknown, "")):
+        kill = only(listed, of_sandbox)
+        assert (*diagnosed(kill), kill.time) == (Mechanism.START_LIMIT, Confidence.CERTAIN, DIED)
+        assert kill.container == container
+    (gone,) = find_kills(Snapshot(), EventList((of_sandbox,)))
+    assert (gone.pod, *diagnosed(gone)) == (found.name, Mechanism.START_LIMIT, Confidence.CERTAIN)
     assert find_kills(Snapshot(pods=(found,)), EventList()) == []
+    assert find_kills(Snapshot(pods=(found,)), EventList((of_sandbox,))) == [], "its pod has no limit"
 
 
 def test_without_any_limit_a_runtime_does_not_name_what_ran_out() -> None:

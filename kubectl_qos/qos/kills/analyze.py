@@ -4,10 +4,10 @@ From the statuses of pods, from events, and from kernel logs where there are any
 kernel prints as part of a cgroup path, joins them. Not here: the words (present/kills.py).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from statistics import median
 from typing import Any, Final
 
@@ -52,8 +52,8 @@ from kubectl_qos.qos.kills.report import (
 )
 from kubectl_qos.qos.oom_score import SANDBOX_ADJ
 from kubectl_qos.qos.prediction import predict_running
-from kubectl_qos.qos.reason import Confidence
-from kubectl_qos.qos.restart import oom_at_start
+from kubectl_qos.qos.reason import Confidence, Mechanism
+from kubectl_qos.qos.restart import oom_at_start, stated_limit
 
 AGREES_SECONDS: Final = 10.0
 """How long after a kill by the kernel a container's end may be reported to count as its effect."""
@@ -134,7 +134,7 @@ class _Death:
 
     @property
     def is_named(self) -> bool:
-        return bool(oom_at_start(self.end.message))
+        return bool(oom_at_start(self.end.message, stated_limit(self.pod, self.container)))
 
     @property
     def is_sigkill(self) -> bool:
@@ -200,12 +200,13 @@ class _KillAnalyzer:
         return sorted(kills, key=newest_first)
 
     def _gone_pods(self) -> Iterator[Pod]:
-        """The pods that a kubelet ended and that the list lacks: only events are known of them."""
+        """The pods that a kubelet ended or could not start, as events tell, and that the list lacks."""
         listed = {(pod.namespace, pod.name) for pod in self._snapshot.pods}
         gone = {}
         for event in self._event_list.events:
             involved = event.involved_object
-            if event.reason in {EVICTED, PREEMPTING} and involved.kind == "Pod":
+            is_end = event.reason in {EVICTED, PREEMPTING} or bool(oom_at_start(event.message))
+            if is_end and involved.kind == "Pod":
                 metadata = ObjectMeta(name=involved.name, namespace=involved.namespace, uid=involved.uid)
                 gone[involved.namespace, involved.name] = Pod(metadata=metadata)
         return (pod for key, pod in gone.items() if key not in listed)
@@ -263,9 +264,23 @@ class _KillAnalyzer:
                 context = self._context(death, events)
                 yield self._death_kill(death, diagnosis_without_kernel(end, state, death.container, context))
             is_explained |= by_kubelet is not None
+        if not deaths and kubelet is None:
+            yield from self._starts(pod, events)
         if kubelet is not None and not is_explained and not kubelet.mechanism.is_shutdown:
             time = kubelet.time or _unready_since(pod)
             yield _kill(pod, kubelet.diagnosis(), time=time, time_is_estimated=time != kubelet.time)
+
+    def _starts(self, pod: Pod, events: Iterable[Event]) -> Iterator[Kill]:
+        """Starts of which only events tell: of the sandbox, or of a pod that is not listed."""
+        starts = {event.container: event for event in events if oom_at_start(event.message)}
+        for container, event in starts.items():
+            limits = self._limits(pod, container or next((spec.name for spec in pod.containers), ""))
+            limits = limits if container else replace(limits, own=None)
+            if limits.nearest is not None or not limits.is_known:
+                words = Evidence(Fact.OOM_AT_START, {"words": oom_at_start(event.message), "is_named": True})
+                evidence = (event_evidence(event), words, *limits.evidence())
+                diagnosis = Diagnosis(Mechanism.START_LIMIT, Confidence.CERTAIN, evidence)
+                yield _kill(pod, diagnosis, time=event.last, container=container)
 
     def _kernel_kill(self, death: _Death, reports: list[_Reported], kubelet: KubeletKill | None) -> Kill:
         """A death in the kernel's log: the last report is about it, earlier ones about its processes."""
@@ -460,10 +475,11 @@ def _deaths(pod: Pod, events: Sequence[Event] = ()) -> Iterator[_Death]:
             is_named |= death.is_named
             yield death
         waiting = status.state.waiting if status.state is not None else None
-        own = (event for event in events if event.container in {status.name, ""})
-        of_start = [event for event in own if oom_at_start(event.message)]
+        names = {status.name, ""} if len(pod.containers) == 1 else {status.name}
+        is_of_start = partial(oom_at_start, limit=stated_limit(pod, status.name))
+        of_start = [event for event in events if event.container in names and is_of_start(event.message)]
         messages = [waiting.message if waiting is not None else "", *(event.message for event in of_start)]
-        message = next(filter(oom_at_start, messages), "")
+        message = next(filter(is_of_start, messages), "")
         # After a start that failed lastState has it too, except where the runtime keeps no such container.
         if waiting is not None and message and not is_named:
             time = max((event.last for event in of_start), default="")

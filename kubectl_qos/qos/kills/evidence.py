@@ -31,7 +31,7 @@ from kubectl_qos.qos.killers import BY_ID, Killer
 from kubectl_qos.qos.kills.report import Constraint, OomReport, seconds_between
 from kubectl_qos.qos.prediction import predict_running
 from kubectl_qos.qos.reason import Confidence, Mechanism
-from kubectl_qos.qos.restart import OOM_AT_START, oom_at_start
+from kubectl_qos.qos.restart import FIRST_PROCESS_GONE, OOM_AT_START, oom_at_start
 
 SIGKILLED: Final = 137
 OOM_KILLED: Final = "OOMKilled"
@@ -53,7 +53,7 @@ class Fact(Enum):
     """One piece of evidence; the names after the colon are those of `Evidence.details`."""
 
     ENDED = "the status has how it ended: state, exit_code, reason"
-    OOM_AT_START = "the runtime says that memory ran out as it was started: words, message"
+    OOM_AT_START = "the runtime says that memory ran out as it was started, or seems so: words, is_named"
     OOM_KILLED = "the runtime counted an OOM kill in the container's cgroup: by any limit, or the node's"
     EXIT_IS_MADE_UP = "the kubelet lost sight of the container and filled in 137"
     POD_ENDED = "status.reason of the pod: reason, message"
@@ -126,14 +126,14 @@ class Diagnosis:
         return self.killer is not None and self.killer.evicts
 
 
-def ended_evidence(end: ContainerStateTerminated, state: str) -> Iterator[Evidence]:
+def ended_evidence(end: ContainerStateTerminated, state: str, limit: int = 0) -> Iterator[Evidence]:
     """What a container's status says; `state` is the field of its status that has the end."""
     exit_code = end.exit_code if state != WAITING else None
     details = {"state": state, "exit_code": exit_code, "reason": end.reason}
     yield Evidence(Fact.ENDED, details, end.finished_at or "")
-    words = oom_at_start(end.message)
+    words = oom_at_start(end.message, limit)
     if words:
-        yield Evidence(Fact.OOM_AT_START, {"words": words, "message": end.message})
+        yield Evidence(Fact.OOM_AT_START, {"words": words, "is_named": bool(oom_at_start(end.message))})
     if end.reason == OOM_KILLED:
         yield Evidence(Fact.OOM_KILLED)
     if end.is_made_up:
@@ -234,7 +234,10 @@ _OWN_STORAGE: Final = re.compile(
 _REJECTED: Final = re.compile(r"The node had condition|didn't have enough resource")
 _CRITICAL: Final = re.compile(r"Preempted in order to admit|preempted by Kubelet to accommodate a critical")
 _SHUTDOWN: Final = re.compile(r"imminent node shutdown|^Node is shutting")
-MESSAGE_PATTERNS: Final = (OOM_AT_START, _LOW, _EXCESS, _OWN_STORAGE, _REJECTED, _CRITICAL, _SHUTDOWN)
+MESSAGE_PATTERNS: Final = (
+    *(OOM_AT_START, FIRST_PROCESS_GONE),
+    *(_LOW, _EXCESS, _OWN_STORAGE, _REJECTED, _CRITICAL, _SHUTDOWN),
+)
 """What is looked for in messages."""
 
 
@@ -400,6 +403,11 @@ class MemoryLimits:
         return Mechanism.CONTAINER_LIMIT if self.own is not None else None
 
     @property
+    def least(self) -> int:
+        """The smaller one, 0 without any."""
+        return min(filter(None, (self.own, self.pod)), default=0)
+
+    @property
     def is_of_pod(self) -> bool:
         """Whether the pod's limit is reached first."""
         return self.pod is not None and (self.own is None or self.pod <= self.own)
@@ -470,11 +478,14 @@ def diagnosis_without_kernel(
 ) -> Diagnosis:
     """The best explanation of a SIGKILL without a report of the kernel; certain if the runtime names it."""
     time = end.finished_at or ""
-    evidence = list(ended_evidence(end, state))
-    is_named = bool(oom_at_start(end.message))
-    if is_named and context.limits.nearest is not None:
-        evidence += context.limits.evidence()
-        return Diagnosis(Mechanism.START_LIMIT, Confidence.CERTAIN, tuple(evidence))
+    limits, limit = context.limits, context.limits.least
+    evidence = list(ended_evidence(end, state, limit))
+    is_named, is_seen = bool(oom_at_start(end.message)), bool(oom_at_start(end.message, limit))
+    if is_seen and limits.nearest is not None:
+        evidence += limits.evidence()
+        if is_named:
+            return Diagnosis(Mechanism.START_LIMIT, Confidence.CERTAIN, tuple(evidence))
+        return Diagnosis(Mechanism.START_LIMIT, Confidence.LIKELY, tuple(evidence), Need.KERNEL_LOG)
     needs = Need.LOG_OF_THAT_TIME if context.has_log else Need.KERNEL_LOG
     if end.is_made_up:
         return Diagnosis(Mechanism.UNKNOWN, Confidence.POSSIBLE, tuple(evidence), needs)
@@ -495,9 +506,9 @@ def diagnosis_without_kernel(
         evidence.append(Evidence(Fact.KERNEL_SILENT, {"title": context.silent_log}))
     if not is_oom_killed and (stops or is_deleted or is_silent):
         return Diagnosis(Mechanism.SIGKILL, Confidence.LIKELY, tuple(evidence), None if is_silent else needs)
-    if is_oom_killed and not context.limits.is_known:
+    if is_oom_killed and not limits.is_known:
         return Diagnosis(Mechanism.KERNEL, Confidence.LIKELY, tuple(evidence), needs)
-    evidence += context.limits.evidence()
+    evidence += limits.evidence()
     mechanism, confidence, more = _mechanism_by_events(time, context, is_oom_killed=is_oom_killed)
     return Diagnosis(mechanism, confidence, (*evidence, *more), needs)
 
