@@ -5,10 +5,10 @@ import re
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import replace
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Final
@@ -21,7 +21,7 @@ from kubectl_qos.qos.cgroup.names import CUT
 from kubectl_qos.qos.kills.report import KernelLog, OomReport
 from kubectl_qos.qos.logs.daemons import DaemonKill
 from kubectl_qos.qos.logs.oom_lines import REAPED, ReportBuilder
-from kubectl_qos.qos.logs.record import LogRecord, continues, join
+from kubectl_qos.qos.logs.record import LogRecord, begin_in, between, goes_on, is_whole
 
 MOST_REPORTS: Final = 5_000
 MOST_TASKS: Final = 200_000
@@ -34,7 +34,22 @@ _RELEVANT: Final = re.compile(
     r"invoked oom-killer|oom-kill:|[Kk]ill(?:ed)? process|oom_reaper: |oom\.group set|killed as a result of"
 )
 """What only a report has: behind an unknown prefix it is not read, and that is said."""
-_WORDS: Final = ("oom", "ill", "asks", "emory", "total_vm", "Mem-Info", "SIG", "victim")
+_WORDS: Final = (
+    *(
+        "oom",
+        "ill",
+        "ask",
+        "emory",
+        "total_vm",
+        "Mem-Info",
+        "SIG",
+        "victim",
+        "usage",
+        "panic",
+        "CPU: ",
+        "OOM",
+    ),
+)
 _ROW: Final = re.compile(r"\[ *\d{1,10}\] +\d{1,10} +\d")
 _UNFILTERED: Final = re.compile(r" *(?:Call Trace:|Hardware name: |R\w\w: |</?TASK>)")
 """Nobody searches a log for these."""
@@ -42,10 +57,16 @@ _MARKS: Final = ("invoked oom-killer", "memory: usage", "oom-kill:", "illed proc
 """In the order in which a kernel writes them."""
 _FOREIGN: Final = re.compile(r" [\w@.-]{1,64}\[\d{1,10}\]: ", re.ASCII)
 """A line of another program, whose rest a terminal may have broken off."""
-_LONGEST_PREFIX: Final = 80
-_LONGEST_GAP: Final = 200
+_DATE: Final = re.compile(r"\b\d{4}-\d\d-\d\d(?=[T ]\d\d:\d\d)", re.ASCII)
+_NEW_LINE: Final = re.compile(r"\n|\\x0a")
+"""In a message, as journals and /dev/kmsg write it."""
+_LEAST_INDENT: Final = 8
+_LONGEST_GAP: Final = 80
 _GAP: Final = re.compile(
-    r"\W*(?:\.{3,}|…+|(?:<|\[|\()?(?:snip|cut|omitted|truncated)(?:>|\]|\))?|-{2,}|={3,}|\*{3,}|`{3,}\w*)\W*"
+    r"\W*(?:\.(?: ?\.){2,}|…+|-{2,}|={3,}|\*{3,}|#{2,}|~{3,}|`{3,}\w*)\W*"
+    r"|(?!</?TASK>|\[<)(?:<.*>|\[(?! *\d).*\]|\(.*\)|([-=*#~+])\1+ ?[^/:=]* ?\1+|(?://|#) .*|-+8<-+)"
+    r"|.{0,40}\b(?:snip(?:ped)?|omitted|truncated|skipped|removed|more lines|lines later)\b.{0,40}",
+    re.IGNORECASE,
 )
 """A line in place of what a person left out, or that separates two logs."""
 _LOST: Final = re.compile(r"Missed \d+ kernel messages|printk messages dropped|messages lost", re.ASCII)
@@ -53,8 +74,10 @@ _LOST: Final = re.compile(r"Missed \d+ kernel messages|printk messages dropped|m
 
 
 def _is_gap(text: str) -> bool:
-    is_lost = "messages" in text and _LOST.search(text) is not None
-    return len(text) <= _LONGEST_GAP and (is_lost or _GAP.fullmatch(text) is not None)
+    if "messages" in text and _LOST.search(text) is not None:
+        return True
+    text = text.strip()
+    return len(text) <= _LONGEST_GAP and _GAP.fullmatch(text) is not None
 
 
 def read_log(lines: Iterable[str], now: datetime | None = None) -> KernelLog:
@@ -62,163 +85,250 @@ def read_log(lines: Iterable[str], now: datetime | None = None) -> KernelLog:
     reader = _LogReader(now)
     reports: deque[OomReport] = deque()
     fragments: list[int] = []
+    tables: list[OomReport] = []
     tasks = left_out = 0
     for report in reader.reports(messages(lines, now)):
         if not report.has_cause:
             fragments += [report.line] if report.invoker is not None or report.tasks else []
+            tables += [report] if report.tasks and len(tables) < _MOST_OPEN else []
             continue
         reports.append(report)
         tasks += len(report.tasks)
         while len(reports) > MOST_REPORTS or (tasks > MOST_TASKS and len(reports) > 1):
             tasks -= len(reports.popleft().tasks)
             left_out += 1
+    if not reports:
+        # A table alone says who used the memory.
+        reports.extend(tables)
+        fragments = [] if tables else fragments
+    log = reader.lines
     return KernelLog(
         tuple(reports),
-        reader.first_time,
-        reader.last_time,
+        log.first_time,
+        log.last_time,
         left_out,
-        reader.lines,
+        log.count,
         fragments=tuple(fragments),
         unread=tuple(reader.unread),
-        is_kernel=reader.is_kernel,
-        first_line=reader.first_line,
+        is_kernel=log.is_kernel,
+        first_line=log.first_line,
     )
 
 
-class _LogReader:
-    """A log; several reports are open at once, as nodes, processors and times tell their lines apart."""
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    """A message that may go on: its text, what that says, and the last line of it."""
 
-    def __init__(self, now: datetime | None) -> None:
+    text: str
+    record: LogRecord
+    last: str
+
+    def with_rest(self, space: str, rest: str, line: str, now: datetime | None) -> "_Pending | None":
+        # Columns of a table end with spaces, where they were not stripped.
+        text = f"{self.text.rstrip()}{' ' if self.text[-1:].isspace() else space}{rest}"
+        record = parse_line(text, now)
+        if record is None:
+            return None
+        return _Pending(text, replace(record, line=self.record.line, place=self.record.place), line)
+
+
+class _Lines:
+    """The messages of a log that reports may have, in order, those of several lines as one."""
+
+    def __init__(self, now: datetime | None, is_inside: Callable[[], bool]) -> None:
         self._now = now
-        self._open: deque[ReportBuilder] = deque()
-        self._latest: ReportBuilder | None = None
+        self._is_inside = is_inside
+        self._width = self._indent = self._indent_of_rest = 0
+        self._is_cut_at_width = self._is_year_known = self._is_foreign = False
+        self._place = 0
+        self._before: LogRecord | None = None
         self._last_line = ""
-        self._width = 0
-        self._is_filtered = True
-        self._is_foreign = False
-        self.first_time = self.last_time = ""
-        self.first_line = ""
-        self.lines = 0
-        self.unread: list[int] = []
+        self.is_filtered = True
+        self.first_time = self.first_line = ""
+        self.count = 0
         self.is_kernel = False
 
-    def reports(self, numbered: Iterator[Numbered]) -> Iterator[OomReport]:
-        for record in self._records(self._oldest_first(numbered)):
-            for message in record.message.split("\n"):
-                yield from self._take(replace(record, message=message))
-        while self._open:
-            yield self._close()
+    @property
+    def last_time(self) -> str:
+        """When the last line was written."""
         last = parse_line(self._last_line, self._now)
-        self.last_time = last.time if last is not None else ""
+        return last.time if last is not None else ""
 
-    def _oldest_first(self, numbered: Iterator[Numbered]) -> Iterable[Numbered]:
-        """Log stores and `journalctl -r` write the newest line first; also find where lines are broken."""
-        head = list(islice(numbered, _FIRST_LINES))
-        widths = Counter(len(text.rstrip()) for _, text in head)
-        longest = max(widths, default=0)
-        self._width = longest if widths[longest] > 1 else 0
-        marks = [place for _, text in head for place, mark in enumerate(_MARKS) if mark in text]
-        steps = [next_place - place for place, next_place in pairwise(marks)]
-        has_order = sum(step > 0 for step in steps) >= max(sum(step < 0 for step in steps), 1)
-        times = [when for _, text in head if (when := self._when(text)) is not None]
-        is_reversed = all(time >= next_time for time, next_time in pairwise(times)) and len(set(times)) > 1
-        lines = chain(head, numbered)
-        if not is_reversed or has_order:
-            return lines
-        records: list[list[Numbered]] = [[]]
-        for line in lines:
-            record = parse_line(line[1], self._now)
-            if record is None or not record.is_continued:
-                records.append([])
-            records[-1].append(line)
-        return chain.from_iterable(reversed(records[1:]))
-
-    def _when(self, text: str) -> tuple[bool, float] | None:
-        record = parse_line(text, self._now)
-        moment = parse_time(record.time) if record is not None else None
-        if moment is not None:
-            return True, moment.timestamp()
-        return (False, record.uptime) if record is not None and record.uptime is not None else None
-
-    def _records(self, numbered: Iterable[Numbered]) -> Iterator[LogRecord]:
-        """The messages that reports may have, those that were broken into several lines as one."""
-        pending: LogRecord | None = None
-        before = ""
-        for number, text in numbered:
-            self.lines = max(self.lines, number)
+    def records(self, numbered: Iterator[Numbered]) -> Iterator[LogRecord | None]:
+        """The messages; None where lines were left out."""
+        pending: _Pending | None = None
+        has_gap = False
+        for number, text in self._oldest_first(numbered):
+            self.count = max(self.count, number)
             if not text or text.isspace():
                 self._is_foreign = False
                 continue
             self.first_line = self.first_line or text
-            if not text[0].isspace():
-                self._last_line = text
+            if _is_gap(text):
+                has_gap, self._is_foreign = True, False
+                continue
             record = None
             if pending is not None:
                 record = parse_line(text, self._now)
-                whole = self._joined(pending, before, text, record)
-                before = text.rstrip()
+                whole = self._joined(pending, text, record) if not has_gap else None
                 if whole is not None:
                     pending = whole
                     continue
-                yield pending
-            record = self._record(number, text, record)
-            pending, before = record, text.rstrip()
+                yield self._finished(pending)
+                pending = None
+            if has_gap:
+                yield None
+                has_gap = False
+            if not text[0].isspace():
+                self._last_line = text
+            self._place += 1
+            pending = self._begin(number, text, record)
         if pending is not None:
-            # Whether the last line of a log is whole is not known.
-            is_path = pending.message.startswith("Task in ")
-            yield replace(pending, message=pending.message + CUT) if is_path else pending
+            yield self._finished(pending, is_last=True)
 
-    def _joined(
-        self, pending: LogRecord, before: str, text: str, record: LogRecord | None
-    ) -> LogRecord | None:
+    def _oldest_first(self, numbered: Iterator[Numbered]) -> Iterable[Numbered]:
+        """Log stores and `journalctl -r` write the newest line first."""
+        head = list(islice(numbered, _FIRST_LINES))
+        parsed = self._measure([text for _, text in head if text and not text.isspace()])
+        marks = [place for _, text in head for place, mark in enumerate(_MARKS) if mark in text]
+        steps = [next_place - place for place, next_place in pairwise(marks)]
+        rises, falls = sum(step > 0 for step in steps), sum(step < 0 for step in steps)
+        times = [when for record in parsed if (when := _when(record)) is not None]
+        is_falling = all(time >= next_time for time, next_time in pairwise(times))
+        has_times = len(set(times)) > 1
+        is_reversed = is_falling and (falls > rises and falls > (not times) if steps else has_times)
+        lines = chain(head, numbered)
+        if not is_reversed:
+            return lines
+        is_bare = all(record.is_bare for record in parsed)
+        records: list[list[Numbered]] = []
+        for line in lines:
+            record = parse_line(line[1], self._now)
+            if is_bare or not records or record is None or not record.is_bare:
+                records.append([])
+            records[-1].append(line)
+        return chain.from_iterable(reversed(records))
+
+    def _measure(self, texts: list[str]) -> list[LogRecord]:
+        """Find where lines are broken or cut, and the year; return what the lines say."""
+        self._indent = min((len(text) - len(text.lstrip()) for text in texts), default=0)
+        lengths = Counter(len(text.strip()) for text in texts)
+        longest = max(lengths, default=0)
+        self._width = longest if lengths[longest] > 1 else 0
+        full = [text for text in texts if self._is_full(text)]
+        self._is_cut_at_width = len(full) > 2 and len({begin_in(text) for text in full} - {""}) > 1
+        records = [parse_line(text, self._now) for text in texts]
+        rests = [
+            len(rest) - len(rest.lstrip())
+            for text, rest, record in zip(texts, texts[1:], records[1:], strict=False)
+            if self._is_full(text) and record is not None and record.is_bare and not _is_gap(rest)
+        ]
+        self._indent_of_rest = min(rests, default=self._indent)
+        parsed = [record for record in records if record is not None]
+        days = {record.time[5:10] for record in parsed if record.year_is_guessed and record.time}
+        dates = {match[0] for text in texts if days for match in _DATE.finditer(text) if match[0][5:] in days}
+        with suppress(ValueError):
+            if dates:
+                self._now = datetime.fromisoformat(max(dates)).replace(tzinfo=UTC) + timedelta(days=1)
+                self._is_year_known = True
+        return parsed
+
+    def _is_full(self, text: str) -> bool:
+        return self._width > 0 and self._width in {len(text.strip()), len(text.rstrip()) - self._indent}
+
+    def _joined(self, pending: _Pending, text: str, record: LogRecord | None) -> _Pending | None:
         """The message before with this line, None if the line is one of its own."""
-        if record is None or _is_gap(text):
+        if record is None:
             return None
-        if not continues(pending.message, record.message, has_prefix=not record.is_continued):
-            return None
-        indent = min(len(line) - len(line.lstrip()) for line in (before, text))
-        rest = text[indent:].rstrip() if record.is_continued else record.message
-        is_hard = self._width > 0 and len(before) == self._width
-        return replace(pending, message=join(pending.message, rest, is_hard=is_hard))
+        before = pending.record.message
+        if not record.is_bare:
+            is_more = goes_on(before, record.message)
+            return pending.with_rest("", record.message, text, self._now) if is_more else None
+        is_full = self._is_full(pending.last)
+        rest = text.strip()
+        if is_full and not text[: self._indent_of_rest].strip():
+            rest = text[self._indent_of_rest :].rstrip()
+        space = between(before, rest, is_full=is_full)
+        return pending.with_rest(space, rest, text, self._now) if space is not None else None
 
-    def _record(self, number: int, text: str, record: LogRecord | None) -> LogRecord | None:
+    def _begin(self, number: int, text: str, record: LogRecord | None) -> _Pending | None:
         """The message of a line that a report may have, else None."""
-        if _is_gap(text):
-            self._is_foreign = False
-            for report in self._open:
-                report.has_gap = True
-            return None
         is_wanted = any(word in text for word in _WORDS) or _ROW.search(text) is not None
-        is_wanted = is_wanted or any(report.is_inside for report in self._open)
-        # A prefix alone may have lost its message to the next line.
-        is_wanted = is_wanted or (len(text) < _LONGEST_PREFIX and text.rstrip()[-1:] in ":]")
+        is_wanted = is_wanted or self._is_inside() or self._is_full(text)
         is_first = not self.first_time and number <= _FIRST_LINES
-        if is_wanted or is_first or not self.is_kernel:
+        is_prefix = len(text) < _LONGEST_GAP and text.rstrip()[-1:] in ":[]"
+        if is_wanted or is_first or not self.is_kernel or is_prefix:
             record = record or parse_line(text, self._now)
         if record is None:
+            self._before = None
             self._is_foreign |= _FOREIGN.search(text) is not None
             return None
-        self._is_foreign &= record.is_continued
+        if self._before is not None and record.is_bare and text[: self._indent + _LEAST_INDENT].isspace():
+            # Only the first line of a message has a prefix, the others are indented.
+            record = replace(self._before, message=record.message)
+        self._before = self._before if record.is_bare else record
+        self._is_foreign &= record.is_bare
         if self._is_foreign:
             return None
         self.first_time = self.first_time or (record.time if is_first else "")
         self.is_kernel = self.is_kernel or record.is_kernel
-        self._is_filtered &= _UNFILTERED.match(record.message) is None
-        return replace(record, line=number) if is_wanted else None
+        self.is_filtered &= _UNFILTERED.match(record.message) is None
+        # A prefix alone may have lost its message to the next line.
+        if not (is_wanted or between(record.message, "", is_full=False)):
+            return None
+        is_guessed = record.year_is_guessed and not self._is_year_known
+        return _Pending(
+            text, replace(record, line=number, place=self._place, year_is_guessed=is_guessed), text
+        )
+
+    def _finished(self, pending: _Pending, *, is_last: bool = False) -> LogRecord:
+        """The message as it is, with the sign of a cut where it may not end there."""
+        message = pending.record.message
+        is_cut = self._is_cut_at_width and self._is_full(pending.last)
+        is_cut = is_cut and not (is_whole(message) and not message[-1:].isdigit())
+        # Whether the last line of a log is whole is not known.
+        is_cut = is_cut or (is_last and not is_whole(message))
+        return replace(pending.record, message=message + CUT) if is_cut else pending.record
+
+
+def _when(record: LogRecord) -> tuple[bool, float] | None:
+    moment = parse_time(record.time)
+    if moment is not None:
+        return True, moment.timestamp()
+    return (False, record.uptime) if record.uptime is not None else None
+
+
+class _LogReader:
+    """The reports of a log; several are open at once: nodes, processors and times tell lines apart."""
+
+    def __init__(self, now: datetime | None) -> None:
+        self._open: deque[ReportBuilder] = deque()
+        self.lines = _Lines(now, lambda: any(report.is_inside for report in self._open))
+        self.unread: list[int] = []
+
+    def reports(self, numbered: Iterator[Numbered]) -> Iterator[OomReport]:
+        for record in self.lines.records(numbered):
+            if record is None:
+                for report in self._open:
+                    report.has_gap = True
+                continue
+            for message in _NEW_LINE.split(record.message):
+                yield from self._take(replace(record, message=message))
+        while self._open:
+            yield self._close()
 
     def _take(self, record: LogRecord) -> Iterator[OomReport]:
         reaped = REAPED.match(record.message)
         if reaped is not None and any(
-            report.add_reaped(record, int(reaped["pid"]))
-            for report in reversed(self._open)
-            if report.key[0] == record.node
+            report.add_reaped(record, int(reaped["pid"])) for report in reversed(self._open)
         ):
             return
         kind = DaemonKill if record.program else ReportBuilder
-        near = [report for report in self._near(record) if type(report) is kind]
+        near = [report for report in reversed(self._open) if report.is_near(record)]
+        # Without a time it is of the newest one, if of any.
+        near = [report for report in (near if record.has_time else near[:1]) if type(report) is kind]
         for report in near:
             if report.take(record):
-                self._latest = report
                 self._open = report.without_its_group(self._open)
                 return
             if _MARKS[0] in record.message:
@@ -227,24 +337,14 @@ class _LogReader:
         if begun is not None:
             for report in near[:1]:
                 report.hand_over_victim(begun)
-            self._latest = begun
             self._open.append(begun)
             if len(self._open) > _MOST_OPEN:
                 yield self._close()
         elif not record.program and _RELEVANT.search(record.message) is not None:
             self.unread.append(record.line)
 
-    def _near(self, record: LogRecord) -> list[ReportBuilder]:
-        """The open reports that a line may be of, the newest first; without a time only the newest."""
-        if record.is_continued and self._latest is not None:
-            # Only the first line of a message has a prefix.
-            return [self._latest] if self._latest.is_near(record) else []
-        key = record.node, record.caller
-        near = [report for report in reversed(self._open) if report.key == key and report.is_near(record)]
-        return near if record.time or record.uptime is not None else near[:1]
-
     def _close(self) -> OomReport:
-        return self._open.popleft().report(is_filtered=self._is_filtered)
+        return self._open.popleft().report(is_filtered=self.lines.is_filtered)
 
 
 KMSG: Final = Path("/dev/kmsg")

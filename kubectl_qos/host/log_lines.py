@@ -48,7 +48,7 @@ def parse_line(text: str, now: datetime | None = None) -> LogRecord | None:
         return _json_record(text[position:], fields, now)
     if fields.get("program") == _USER and not text.startswith(_TALOS, position):
         return None
-    return LogRecord(text[position:], **fields, is_continued=not position)
+    return LogRecord(text[position:], **fields, is_bare=not position)
 
 
 def _add_piece(fields: dict[str, Any], kind: str, value: str) -> bool:
@@ -195,7 +195,7 @@ def _json_record(text: str, outer: dict[str, Any], now: datetime | None) -> LogR
         node=inner.node or fields["node"],
         is_kernel=inner.is_kernel or fields["is_kernel"],
         program=inner.program or fields.get("program", ""),
-        is_continued=False,
+        is_bare=False,
     )
 
 

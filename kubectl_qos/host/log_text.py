@@ -16,7 +16,7 @@ import sys
 import zlib
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, Final
 
 import msgspec
@@ -111,6 +111,9 @@ _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"?|[][{}]')
 _ANSI: Final = re.compile(r"\x1b\[[0-9;]{0,32}[A-Za-z]")
 _ENTITIES: Final = (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&nbsp;", " "), ("&amp;", "&"))
 _QUOTED: Final = re.compile(r"^[ \t]*(?:>[ \t]?){1,8}")
+_ITEM: Final = re.compile(r"^\s*(?:[-*+]|\d{1,5}[.)]) +(?=\S)")
+_MOST_OF_LIST: Final = 0.8
+_FIRST_LINES: Final = 1_000
 _MARKUP: Final = re.compile(r"<[^<>]{1,40}>$")
 _OF_DETECTOR: Final = re.compile(
     r".{0,200} Timestamp:(\S{10} \S{8,18}) ([+-]\d{4}) .{0,60} Reason:OOMKilling Message:(.{1,2000}?)\}\].*"
@@ -129,7 +132,7 @@ _DEEPEST_ENTRY: Final = 8
 
 def messages(lines: Iterable[str], now: datetime | None = None) -> Iterator[Numbered]:
     """Each message on one line. Times of `dmesg -H`, which have no year, get theirs from `now`."""
-    numbered = enumerate(map(_clean, lines), 1)
+    numbered = enumerate(map(_with_cut, _without_list(map(_clean, lines))), 1)
     minute = ""
     seconds = 0.0
     for number, text in numbered:
@@ -160,7 +163,7 @@ def messages(lines: Iterable[str], now: datetime | None = None) -> Iterator[Numb
 
 
 def _clean(line: str) -> str:
-    """A line without colours, quotation marks and what repeats it, with the sign of a cut by a pager."""
+    """A line without colours, quotation marks and what repeats it."""
     line = line.replace("\xa0", " ")
     if "\x1b" in line:
         line = _ANSI.sub("", line)
@@ -171,9 +174,21 @@ def _clean(line: str) -> str:
         line = _QUOTED.sub("", line)
     if "Reason:OOMKilling" in line:
         line = _OF_DETECTOR.sub(r"\1\2 kernel: \3", line)
-    if line.endswith(">") and _MARKUP.search(line) is None:
-        line = line[:-1] + CUT
     return line
+
+
+def _with_cut(line: str) -> str:
+    """A line with the sign of a cut where a pager has its own."""
+    return line[:-1] + CUT if line.endswith(">") and _MARKUP.search(line) is None else line
+
+
+def _without_list(lines: Iterator[str]) -> Iterator[str]:
+    """The lines without the signs of a list, where all of them are items of one."""
+    head = list(islice(lines, _FIRST_LINES))
+    texts = [line for line in head if line and not line.isspace()]
+    items = sum(_ITEM.match(text) is not None for text in texts)
+    is_list = items > 1 and items >= _MOST_OF_LIST * len(texts)
+    return (_ITEM.sub("", line).strip("`") if is_list else line for line in chain(head, lines))
 
 
 def _document(numbered: Iterator[Numbered]) -> Iterator[Numbered]:

@@ -16,15 +16,9 @@ from kubectl_qos.present.killers import WORDS
 from kubectl_qos.present.output import BYTES, NUMBER, Column, cell_table, column, largest_first
 from kubectl_qos.qos.cgroup.names import CUT, class_of_path, pod_cgroup
 from kubectl_qos.qos.kills.analyze import Kill
+from kubectl_qos.qos.kills.choice import ScoredTask, VictimChoice, adjs_beside_own, memory_users
 from kubectl_qos.qos.kills.evidence import OOM_KILLED, WAITING, Evidence, Fact, Need
-from kubectl_qos.qos.kills.report import (
-    Constraint,
-    OomReport,
-    ScoredTask,
-    VictimChoice,
-    adjs_beside_own,
-    memory_users,
-)
+from kubectl_qos.qos.kills.report import Constraint, OomReport
 from kubectl_qos.qos.oom_score import (
     BEST_EFFORT_ADJ,
     LOWEST_BURSTABLE_ADJ,

@@ -20,7 +20,8 @@ from kubectl_qos.k8s.events import EventList
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.present.kills import detail_lines
 from kubectl_qos.qos.kills.analyze import Kill, find_kills
-from kubectl_qos.qos.kills.report import KernelLog, VictimChoice
+from kubectl_qos.qos.kills.choice import VictimChoice
+from kubectl_qos.qos.kills.report import KernelLog
 from kubectl_qos.qos.reason import Mechanism
 from tests.host.kernel_logs import FORMS, RUNS, recorded_log, rewritten
 from tests.recordings.files import read_lines
@@ -35,16 +36,20 @@ def recorded_logs() -> tuple[tuple[str, ...], ...]:
     """Every log with reports of a real kernel, as dmesg or journalctl printed it, and those of older ones."""
     pending = read_lines("node-1.36-c/pending-resize-oom.dmesg.txt")
     newer = read_lines("node-1.36-d/oom-6.12.log")
-    others = [
-        tuple(
-            f"[{1000 * place + n / 1000:12.6f}] {line}"
-            for n, line in enumerate(path.read_text().splitlines())
-        )
-        for place, path in enumerate(sorted(Path(__file__).parent.glob("linux-*.txt")), 5)
-    ]
-    # One process is in two of them.
-    others[2] = tuple(line.replace("8308", "9308") for line in others[2])
-    return (*map(recorded_log, RUNS), tuple(pending), tuple(newer), *others)
+    paths = enumerate(sorted(Path(__file__).parent.glob("linux-*.txt")), 5)
+    written = (_with_uptimes(path.read_text().splitlines(), 1000 * place) for place, path in paths)
+    return (*map(recorded_log, RUNS), tuple(pending), tuple(newer), *written)
+
+
+def _with_uptimes(lines: Lines, begin: int) -> tuple[str, ...]:
+    """As dmesg prints them: the other lines of a message, which are indented, have no time."""
+    is_in_two = any("4.4.0" in line for line in lines)
+    return tuple(
+        line
+        if line.startswith(" " * 8)
+        else f"[{begin + n / 1000:12.6f}] {line.replace('8308', '9308') if is_in_two else line}"
+        for n, line in enumerate(lines)
+    )
 
 
 def kills_of(log: KernelLog) -> list[Kill]:
@@ -56,67 +61,80 @@ def claims(kill: Kill) -> dict[str, Any]:
     """What is said of a kill, by name; what is not known is None."""
     report, choice = kill.report, kill.choice
     assert report is not None
-    victim = report.victim
+    victim, memory = report.victim, report.memory
     ranking = choice if isinstance(choice, VictimChoice) and choice.is_whole else None
     mechanism = kill.diagnosis.mechanism
+    is_unknown = mechanism in UNKNOWN_LIMITS or (mechanism is Mechanism.NODE and report.is_manual is None)
     return {
         "command": victim.comm.replace(" ", "") if victim is not None and victim.comm[-1:] != "…" else None,
-        "mechanism": None if mechanism in UNKNOWN_LIMITS else mechanism,
+        "mechanism": None if is_unknown else mechanism,
         "pod": kill.pod_uid or None,
         "container": kill.container_id or None,
-        "limit": report.memory.full,
+        "limit": memory.full,
+        "kinds of memory": (memory.anon_kb, memory.file_kb, memory.shmem_kb, memory.swapped_kb),
+        "swap": (memory.swap_usage_kb, memory.swap_limit_kb),
         "anonymous": victim.anon_rss_kb if victim is not None else None,
         "place": (ranking.chosen.place, len(ranking.ranked)) if ranking is not None else None,
-        "users": len(report.tasks) if report.is_table_whole else None,
+        "users": [(task.pid, task.rss, task.adj) for task in report.tasks] if report.is_table_whole else None,
         "is of a group": True if report.group_kill else False if report.is_alone else None,
         "kernel": report.kernel or None,
     }
 
 
+def _differences(said: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator[str]:
+    """The names of what is said, and is not so; of several values each may be unknown."""
+    for name, value in said.items():
+        whole = known[name]
+        pairs = zip(value, whole or value, strict=False) if isinstance(value, tuple) else [(value, whole)]
+        if any(part is not None and part != other and (part or other) for part, other in pairs):
+            yield name
+
+
+@cache
+def whole_kills() -> tuple[Kill, ...]:
+    """The kills of the whole logs."""
+    return tuple(kill for lines in recorded_logs() for kill in kills_of(read_log(lines)))
+
+
 @cache
 def known_claims() -> Mapping[int, dict[str, Any]]:
     """What is said of each victim in the whole logs."""
-    kills = [kill for lines in recorded_logs() for kill in kills_of(read_log(lines))]
-    return {kill.report.victim.pid: claims(kill) for kill in kills if kill.report and kill.report.victim}
+    with_victim = [(kill, kill.report.victim) for kill in whole_kills() if kill.report is not None]
+    return {victim.pid: claims(kill) for kill, victim in with_victim if victim is not None}
 
 
 @cache
 def others_killed() -> Mapping[int, dict[str, Any]]:
     """The others of groups: a log that begins among them has no first one."""
-    found = {}
-    for lines in recorded_logs():
-        for kill in kills_of(read_log(lines)):
-            assert kill.report is not None
-            for killed in kill.report.processes[1:]:
-                own = {"command": killed.comm.replace(" ", ""), "anonymous": killed.anon_rss_kb}
-                found[killed.pid] = claims(kill) | own | {"place": None}
-            if kill.report.chosen is not None:
-                # Up to 5.0 the log may end before the child that was killed instead.
-                name = next(task.name for task in kill.report.tasks if task.pid == kill.report.chosen)
-                found[kill.report.chosen] = claims(kill) | {"command": name}
-    return found
+    others: dict[int, dict[str, Any]] = {}
+    for kill in whole_kills():
+        report = kill.report
+        assert report is not None
+        for killed in report.processes[1:]:
+            own = {"command": killed.comm.replace(" ", ""), "anonymous": killed.anon_rss_kb}
+            others[killed.pid] = claims(kill) | own | {"place": None}
+        # Up to 5.0 the log may end before the child that was killed instead.
+        for task in report.tasks:
+            if task.pid == report.chosen:
+                others[task.pid] = claims(kill) | {"command": task.name.replace(" ", "")}
+    return others
 
 
 def wrong_claims(lines: Sequence[str]) -> Iterator[str]:
     """What is said of a broken log and not of the whole one; of a kill without a victim, nothing of any."""
-    log = read_log(lines, NOW)
-    for kill in kills_of(log):
+    for kill in kills_of(read_log(lines, NOW)):
         assert "".join(detail_lines(kill)).isprintable()
         victim, said = kill.report.victim if kill.report is not None else None, claims(kill)
         if victim is None:
-            whole = [
-                known for known in known_claims().values() if not kill.pod_uid or known["pod"] == kill.pod_uid
-            ]
-            if not whole:
-                yield f"pod {kill.pod_uid} has no kill"
+            if not any(not list(_differences(said, known)) for known in known_claims().values()):
+                yield f"no kill is like {said}"
             continue
         known = known_claims().get(victim.pid) or others_killed().get(victim.pid)
         if known is None:
             yield f"process {victim.pid} ({victim.comm}) was not killed"
             continue
-        for name, value in said.items():
-            if value is not None and value != known[name] and (value or known[name]):
-                yield f"{name} of process {victim.pid} is {known[name]}, not {value}"
+        for name in _differences(said, known):
+            yield f"{name} of process {victim.pid} is {known[name]}, not {said[name]}"
 
 
 # --- how logs are broken
@@ -134,26 +152,43 @@ def cut_in_lines(lines: Lines, random: Random) -> Lines:
     return [first, *lines[1:-1], last] if len(lines) > 1 else lines
 
 
-def hard_wrapped(lines: Lines, random: Random) -> Lines:
+def _pieces(line: str, width: int, indent: str = "") -> Lines:
+    starts = range(0, max(len(line), 1), width)
+    return [(indent if at else "") + line[at : at + width].rstrip() for at in starts]
+
+
+def hard_wrapped(lines: Lines, random: Random, width: int = 0) -> Lines:
     """As a terminal breaks lines, at a width."""
-    width = random.randrange(60, 240)
-    return [line[at : at + width].rstrip() for line in lines for at in range(0, max(len(line), 1), width)]
+    width = width or random.randrange(60, 240)
+    return [piece for line in lines for piece in _pieces(line, width)]
 
 
-def word_wrapped(lines: Lines, random: Random) -> Lines:
+def wrapped_with_indent(lines: Lines, random: Random, width: int = 0) -> Lines:
+    """As an editor breaks lines: what goes on is indented."""
+    width, indent = width or random.randrange(60, 200), " " * random.choice((2, 4))
+    return [piece for line in lines for piece in _pieces(line, width, indent)]
+
+
+def word_wrapped(lines: Lines, random: Random, width: int = 0) -> Lines:
     """As a mail program breaks lines, at spaces."""
-    width = random.randrange(60, 240)
-    return [
-        part
-        for line in lines
-        for part in textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False) or [""]
-    ]
+    width = width or random.randrange(60, 240)
+    form = textwrap.TextWrapper(width, break_long_words=False, break_on_hyphens=False)
+    return [piece for line in lines for piece in form.wrap(line) or [""]]
 
 
 def cut_by_pager(lines: Lines, random: Random) -> Lines:
     """As a pager shows long lines."""
     width, sign = random.randrange(60, 400), random.choice((">", "…"))
     return [line if len(line) <= width else line[: width - 1] + sign for line in lines]
+
+
+def cut_by_columns(lines: Lines, random: Random) -> Lines:
+    """As a screen that shows no more leaves them: nothing marks a cut.
+
+    A path that ends before a slash looks whole: only there something wrong may be said.
+    """
+    width = random.randrange(60, 400)
+    return [line[: width + (line[width : width + 1] == "/")] for line in lines]
 
 
 def indented(lines: Lines, random: Random) -> Lines:
@@ -165,6 +200,12 @@ def quoted(lines: Lines, random: Random) -> Lines:
     """As in an answer, of somebody or of an answer."""
     mark = random.choice(("> ", ">", "> > "))
     return ["```", *(f"{mark}{line}" for line in lines), "```"]
+
+
+def listed(lines: Lines, random: Random) -> Lines:
+    """As a list in Markdown, with numbers or as code."""
+    form = random.choice(("- {}", "* `{}`", "- `{}`", "{n}. {}", "  {n}) `{}`"))
+    return [form.format(line.strip(), n=number) for number, line in enumerate(lines, 1)]
 
 
 def mixed(lines: Lines, random: Random) -> Lines:
@@ -195,11 +236,18 @@ def in_form(lines: Lines, random: Random) -> Lines:
 def left_out(lines: Lines, random: Random) -> Lines:
     """With a part left out, and a mark in its place."""
     at, size = random.randrange(len(lines)), random.randrange(1, 60)
-    return [*lines[:at], random.choice(("...", "[...]", "…", "<snip>", "-----")), *lines[at + size :]]
+    return [*lines[:at], random.choice(MARKS), *lines[at + size :]]
 
 
+MARKS: Final = (
+    *("...", "[...]", "…", "……", "<snip>", "-----", ". . .", "--8<--", "[... 120 lines omitted ...]", "```"),
+    *("<output omitted>", "(some lines later)", "[truncated 20 lines]", "# ...", "*** later that day ***"),
+    *("... 14 more lines ...", "-- Reboot --"),
+)
+"""What people write in place of lines."""
 BREAKS: Final[tuple[Callable[[Lines, Random], Lines], ...]] = (
-    *(in_form, grepped, left_out, mixed, cut_by_pager, hard_wrapped, word_wrapped, indented, quoted),
+    *(in_form, grepped, left_out, mixed, cut_by_pager, cut_by_columns),
+    *(hard_wrapped, word_wrapped, wrapped_with_indent, indented, listed, quoted),
 )
 """In the order in which a log is written, searched, shown and pasted."""
 
@@ -210,6 +258,8 @@ def broken(random: Random) -> Lines:
     pieces = [cut(list(log), random) for log in logs]
     lines = pieces[0]
     for piece in pieces[1:]:
+        while len(piece) > 1 and piece[0][:1] == " ":
+            piece.pop(0)
         lines = [*lines, "...", *piece] if random.random() < 0.5 else interleaved(lines, piece, random)
     lines = cut_in_lines(lines, random) if random.random() < 0.5 else lines
     for change in sorted(random.sample(BREAKS, random.choice((0, 1, 1, 2, 3))), key=BREAKS.index):

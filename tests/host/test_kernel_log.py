@@ -22,15 +22,8 @@ from kubectl_qos.host.kernel_log import read_file, read_kmsg, read_log
 from kubectl_qos.host.log_lines import parse_line
 from kubectl_qos.host.log_text import LONGEST, read_lines
 from kubectl_qos.qos.cgroup.names import pod_cgroup
-from kubectl_qos.qos.kills.report import (
-    Constraint,
-    Invoker,
-    OomReport,
-    Unranked,
-    VictimChoice,
-    distinct_reports,
-    explain_choice,
-)
+from kubectl_qos.qos.kills.choice import Unranked, VictimChoice, explain_choice
+from kubectl_qos.qos.kills.report import Constraint, Invoker, OomReport, distinct_reports
 from kubectl_qos.qos.oom_score import Kernel
 from tests.host.kernel_logs import BOOTED, FORMS, RUNS, recorded_log, recorded_run, rewritten
 from tests.host.wrapped_logs import LOGS
@@ -290,7 +283,6 @@ def test_other_lines_between(run: str, seed: int) -> None:
         "",
         "[ 1470.4] [UFW BLOCK] IN=eth0",
         "Nov 20 21:22:40 node1 kubelet[77]: Killed process 1 (x) total-vm:1kB, anon-rss:1kB",
-        "-- Reboot --",
     ]
     mixed = []
     for line in recorded_log(run):

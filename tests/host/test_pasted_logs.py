@@ -15,10 +15,11 @@ from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.present.kills import detail_lines
 from kubectl_qos.qos.cgroup.names import pod_cgroup
 from kubectl_qos.qos.kills.analyze import Kill, find_kills
-from kubectl_qos.qos.kills.report import OomReport, Unranked, VictimChoice, explain_choice, memory_users
+from kubectl_qos.qos.kills.choice import Unranked, VictimChoice, explain_choice, memory_users
+from kubectl_qos.qos.kills.report import OomReport
 from kubectl_qos.qos.oom_score import Kernel
 from kubectl_qos.qos.reason import Confidence, Mechanism
-from tests.host.broken_reports import NOW
+from tests.host.broken_reports import MARKS, NOW
 
 UID = "0a1b2c3d-1111-4222-8333-0123456789ab"
 ID = "7f" * 32
@@ -33,6 +34,8 @@ KILLED = (
     "Memory cgroup out of memory: Killed process 4711 (leaky) total-vm:200000kB, anon-rss:100000kB,"
     " file-rss:400kB, shmem-rss:0kB, UID:0 pgtables:260kB oom_score_adj:990"
 )
+OLD_KILLED = "Memory cgroup out of memory: Kill process 4711 (leaky) score 1894 or sacrifice child"
+V1 = f"/kubepods/burstable/pod{UID}"
 MESSAGES = [
     "leaky invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=990",
     "CPU: 1 PID: 4711 Comm: leaky Not tainted 5.15.0-1041-azure #48-Ubuntu",
@@ -175,13 +178,13 @@ def test_times_and_marks_separate_reports() -> None:
     for lines in (
         [*LINES[:6], f"[ 7000.000000] {tail}"],
         [*LINES[:6], f"[ 8600.000000] {tail}"],
-        [*MESSAGES[:6], "……", tail],
+        *([*MESSAGES[:6], mark, tail] for mark in MARKS),
     ):
         named, other = read_log(lines, NOW).reports
         assert (named.victim, named.memory.limit_kb) == (None, 131072)
         assert other.victim is not None
         assert (other.victim.comm, other.oom_memcg, other.memory.limit_kb) == ("web", "", None)
-    for mark in ("[...]", "...", "<snip>", "```"):
+    for mark in MARKS:
         assert report_of([*LINES[:9], mark, *LINES[9:]]) == report_of(LINES), "the same moment"
 
 
@@ -319,6 +322,21 @@ def test_what_stands_before_a_line(prefix: str) -> None:
     assert bool(report.time) == ("20" in prefix)
 
 
+@pytest.mark.parametrize("prefix", ["2026-11-20T12:00:07Z ", ""])
+def test_the_newest_line_first_within_one_second(prefix: str) -> None:
+    """As logcli and Grafana write them: only the order of the lines tells."""
+    lines = [f"{prefix}{message}" for message in reversed(MESSAGES)]
+    report = report_of(lines)
+    assert (report.is_table_whole, report.memory.limit_kb, report.kernel[:4]) == (True, 131072, "5.15")
+
+
+def test_a_row_of_another_table() -> None:
+    other = "[   1500]     0  1500    60000     4000     3500      500         0   300000      200    -999 x"
+    for place in (11, 12):
+        report = report_of([*LINES[:place], f"[ 8523.301250] {other}", *LINES[place:]])
+        assert ([task.pid for task in report.tasks], report.is_table_whole) == ([4600, 4650, 4711], False)
+
+
 def test_a_prefix_whose_message_is_on_the_next_line_has_its_time() -> None:
     lines = [f"kern: warning: [2026-11-20T12:00:07.{n:06}Z]: {line}" for n, line in enumerate(MESSAGES)]
     other = f"kern: warning: [2026-11-20T14:00:07.1Z]:\n{SUMMARY.replace('4711', '77')}".splitlines()
@@ -333,17 +351,24 @@ def test_another_report_may_have_begun_where_lines_are_left_out() -> None:
     assert report_of([*LINES[:9], "-----", *LINES[9:]]).memory.limit_kb == 131072
 
 
-def test_the_first_statistics_of_cgroup_v1_may_be_left_out() -> None:
-    counters, killed = (
-        "memory: usage 131072kB, limit 131072kB, failcnt 9",
-        KILLED.replace("Killed", "Kill", 1),
-    )
-    statistics = f"Memory cgroup stats for {SCOPE}: cache:0KB rss:36KB"
-    whole, part = ([counters, *gap, statistics, killed] for gap in ([], ["-----"]))
-    times = [f"[ 8523.{number}] " for number in range(4)]
-    assert report_of([time + line for time, line in zip(times, whole, strict=False)]).oom_memcg == SCOPE
-    lines = [line if line[0] == "-" else f"[ 8523.3] {line}" for line in part]
-    assert report_of(lines).oom_memcg == ""
+@pytest.mark.parametrize("below", [("",), (f"/{ID}",), ("", f"/{ID}", f"/{'a3' * 32}")])
+def test_statistics_of_cgroup_v1_name_no_limit(below: tuple[str, ...]) -> None:
+    """They are of every cgroup below the one that ran out too, and a person may have left out the first."""
+    statistics = [f"Memory cgroup stats for {V1}{end}: cache:0KB rss:36KB" for end in below]
+    kmem = "kmem: usage 0kB, limit 9007199254740988kB, failcnt 0"
+    lines = [MESSAGES[3], kmem, *statistics, OLD_KILLED]
+    kill = kill_of(lines)
+    assert (kill.diagnosis.mechanism, kill.pod_uid, kill.container_id) == (Mechanism.MEMORY_LIMIT, UID, "")
+    assert kill.report is not None
+    assert kill.report.memory.anon_kb == 36 * len(below)
+    task = f"Task in {V1}/{ID} killed as a result of limit of {V1}"
+    stated = kill_of([task, *lines])
+    assert (stated.diagnosis.mechanism, stated.container_id) == (Mechanism.POD_LIMIT, ID)
+    cut = kill_of([task[:-9], *lines])
+    assert cut.diagnosis.mechanism is Mechanism.MEMORY_LIMIT
+    parted = kill_of([task, *lines[:3], "eth0: link up", *lines[3:]])
+    assert parted.report is not None
+    assert parted.report.memory.anon_kb is None, "others may be missing"
 
 
 @pytest.mark.parametrize(

@@ -13,14 +13,8 @@ from kubectl_qos.present.simulation import simulation_notes, simulation_summary
 from kubectl_qos.present.values import ClusterValues, OfCluster, TimedDocument, Values, camel, plain
 from kubectl_qos.qos.killers.badness import Contender
 from kubectl_qos.qos.kills.analyze import Kill
-from kubectl_qos.qos.kills.report import (
-    Constraint,
-    MemoryUser,
-    OomReport,
-    Unranked,
-    VictimChoice,
-    memory_users,
-)
+from kubectl_qos.qos.kills.choice import MemoryUser, Unranked, VictimChoice, memory_users
+from kubectl_qos.qos.kills.report import Constraint, OomReport
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Confidence, Mechanism
 from kubectl_qos.qos.restart import Restart

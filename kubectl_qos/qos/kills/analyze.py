@@ -17,6 +17,7 @@ from kubectl_qos.k8s.objects import ContainerStateTerminated, ObjectMeta, Pod
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.qos.cgroup.names import is_uid, pod_cgroup, pod_uid
+from kubectl_qos.qos.kills.choice import Unranked, VictimChoice, explain_choice
 from kubectl_qos.qos.kills.evidence import (
     EVICTED,
     NEAR_SECONDS,
@@ -44,10 +45,7 @@ from kubectl_qos.qos.kills.report import (
     Constraint,
     KernelLog,
     OomReport,
-    Unranked,
-    VictimChoice,
     distinct_reports,
-    explain_choice,
     seconds_between,
 )
 from kubectl_qos.qos.oom_score import SANDBOX_ADJ

@@ -11,7 +11,7 @@ from typing import Final
 
 from kubectl_qos.k8s.kubelet import Daemon
 from kubectl_qos.qos.kills.report import Killed
-from kubectl_qos.qos.logs.oom_lines import KILLED, ReportBuilder
+from kubectl_qos.qos.logs.oom_lines import ReportBuilder, Stage
 from kubectl_qos.qos.logs.record import LogRecord
 
 _KILLS: Final = (
@@ -57,5 +57,5 @@ class DaemonKill(ReportBuilder):
             self._victims.append(Killed(pid, fields["comm"] or "", anon_rss_kb=resident, uid=uid))
         why = "" if pid else fields.get("why") or ""
         self._set(daemon=daemon, why=why, task_memcg=cgroup, group_kill=cgroup)
-        self._stage = KILLED
+        self._stage = Stage.KILLED
         return True

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections import deque
 from dataclasses import replace
+from enum import IntEnum
+from functools import lru_cache
 from typing import Any, Final
 
 from kubectl_qos.qos.cgroup.names import CUT
@@ -16,15 +18,14 @@ from kubectl_qos.qos.kills.report import (
     Constraint,
     Invoker,
     Killed,
-    MemoryState,
     OomReport,
-    OomTask,
+    Outcome,
     seconds_between,
 )
+from kubectl_qos.qos.logs.memory_lines import MemoryLines, is_within
 from kubectl_qos.qos.logs.record import LogRecord
+from kubectl_qos.qos.logs.task_table import TaskTable
 
-MOST_TASKS: Final = 65_536
-"""Rows of a table; the kernel's default limit of process ids is 32,768."""
 _LONGEST_PATH: Final = 4_096
 _APART_SECONDS: Final = 1.0
 """From one line of a report to the next: a serial console is slow, and times of day are rounded."""
@@ -34,95 +35,98 @@ _REAPED_SECONDS: Final = 60.0
 _BACK_SECONDS: Final = -0.5
 
 _SCORE_ADJ: Final = re.compile(r"oom_score_adj[=:](-?\d{1,4})(?![\d…])", re.ASCII)
+_ORDER: Final = re.compile(r"\border=(-?\d{1,4}),", re.ASCII)
 _RELEASE: Final = re.compile(r"ainted[: ].{0,200}?(\d+\.\d+[^\s#]{0,100}) #", re.ASCII)
 _PATH: Final = rf"=([^,\s]{{1,{_LONGEST_PATH}}})(,?)"
 _FIELD: Final = {name: re.compile(rf"(?:^|[,\s]){name}{_PATH}") for name in ("oom_memcg", "task_memcg")}
 _CHOSEN: Final = re.compile(
     r"(?:^|[,\s])task=(?P<comm>.{0,64}?)(?:,pid=(?:(?P<pid>\d{1,10}),|\d*…?$)|$)", re.ASCII
 )
-_INLINE_STATISTIC: Final = re.compile(r"\b(cache|rss|shmem|swap):(\d{1,18})KB", re.ASCII)
-_STATISTICS: Final = (
-    dict.fromkeys(("anon", "rss"), "anon_kb")
-    | dict.fromkeys(("file", "cache"), "file_kb")
-    | {"shmem": "shmem_kb", "kernel": "kernel_kb"}
-    | dict.fromkeys(
-        ("kernel_stack", "pagetables", "sec_pagetables", "percpu", "sock", "slab"), "parts_of_kernel_kb"
-    )
-)
-"""Statistics of cgroup v2, and of v1; before 5.18 there is no sum of the kernel's."""
-_COLUMNS: Final = {"oom_score_adj": "adj", "rss_shmem": "shmem"} | {
-    name: name for name in ("uid", "tgid", "total_vm", "rss", "pgtables_bytes", "swapents")
-}
-_PAGES_OF_TABLES: Final = ("nr_ptes", "nr_pmds", "nr_puds")
-_TABLES: Final = {7 + count: " ".join(_PAGES_OF_TABLES[: count + 1]) for count in range(3)} | {
-    10: "rss_anon rss_file rss_shmem pgtables_bytes"
-}
-"""The columns between rss and swapents by how many numbers a row has, where the log lacks its header."""
-_KNOWN_COLUMNS: Final = {*_COLUMNS, *_PAGES_OF_TABLES, "rss_anon", "rss_file"}
-_REST_OF_ROW: Final = re.compile(r"-?\d|[^\s=]+$", re.ASCII)
-"""What a terminal broke off."""
-_LEAST_TABLE_BYTES: Final = 4_096
-_INTEGER: Final = re.compile(r"-?\d{1,18}", re.ASCII)
 _AFTER_COMM: Final = re.compile(r"\),? *(?=(?:total-vm|anon-rss):|UID ?\d|score )")
-_SIZES: Final = ("total-vm", "anon-rss", "file-rss", "shmem-rss")
 _NUMBERS: Final = {
-    f"{name.replace('-', '_')}_kb": re.compile(rf"{name}:(\d{{1,18}})kB", re.ASCII) for name in _SIZES
+    f"{name.replace('-', '_')}_kb": re.compile(rf"{name}:(\d{{1,18}})kB", re.ASCII)
+    for name in ("total-vm", "anon-rss", "file-rss", "shmem-rss")
 } | {
     "uid": re.compile(r"\bUID[: ]?(\d{1,10})(?![\d…])", re.ASCII),
     "adj": _SCORE_ADJ,
     "score": re.compile(r"\bscore (\d{1,10}) or sacrifice", re.ASCII),
 }
 _MEMCG_WORDS: Final = "Memory cgroup out of memory"
-REAPED: Final = re.compile(
-    r"oom_reaper: reaped process (?P<pid>\d{1,10}) \((?P<comm>.{0,64}?)\)(?:,|$)", re.ASCII
-)
+_SEARCHED: Final = re.compile(r"oom|kill|memory", re.IGNORECASE)
+"""What people search a log for."""
+_HAND: Final = "kworker"
+"""A thread of the kernel calls the OOM killer for a person who asks for it (SysRq f)."""
 
-_HEAD, _MEMORY, _TABLE, _SUMMARY, KILLED, _ANY = range(1, 7)
-"""The parts of a report, in the order in which a kernel prints them."""
-_FORMS: Final = tuple(
-    (re.compile(form, re.ASCII), stage, f"_take_{name}")
-    for name, (stage, form) in {
-        "invoked": (_HEAD, r"(?P<comm>.{0,15}?) invoked oom-killer: (?P<rest>.*)"),
-        "processor": (_HEAD, r"CPU: \d+ (?:UID: \d+ )?PID: (?P<pid>\d{1,10}) Comm: (?P<rest>.{0,400})"),
-        "manual": (_HEAD, r"(?:Workqueue: events )?moom_callback"),
-        "trace": (_HEAD, r"Hardware name:|Call Trace:|</?TASK>|(?:\? )?[\w.]{1,100}\+0x[\da-f]+/0x"),
-        "domain": (_MEMORY, r"Task in ?(?P<task>\S+) ?killed as a result of limit of ?(?P<domain>\S+)"),
-        "counters": (
-            _MEMORY,
-            r"(?P<what>memory|swap|memory\+swap|kmem): usage (?P<usage>\d+)kB, limit (?P<limit>\d{1,18})kB",
-        ),
-        "statistics": (_MEMORY, r"Memory cgroup stats for ?(?P<domain>\S+):(?:\s(?P<inline>.*)|$)"),
-        "statistic": (_MEMORY, r"(?P<name>[a-z_]{3,15}) (?P<size>\d{1,18})$"),
-        "machine": (
-            _MEMORY,
-            (
-                r"Mem-Info:(?P<begins>)|(?P<ram_pages>\d{1,18}) pages RAM$|(?P<reserved_pages>\d+) pages res"
-                r"|Total swap +=? ?(?P<total_swap_kb>\d{1,18})kB|Node \d+ \w+: \d+\*(?P<page_kb>\d{1,3})kB "
-                r"|mapped:\d+ shmem:(?P<shmem_pages>\d{1,18}) "
-            ),
-        ),
-        "title": (_TABLE, r"Tasks state"),
-        "header": (_TABLE, r"\[ *pid *\] +(?P<columns>uid +tgid +[a-z_ ]+ name)$"),
-        "row": (_TABLE, r"\[ *(?P<pid>\d{1,10})\] +(?P<rest>\d.*)"),
-        "broken_row": (_TABLE, r"\[ *\d{0,10}\]? *(?:…|$)"),
-        "summary": (_ANY, r"oom-kill: ?constraint=(?P<constraint>[A-Z_]*)(?P<rest>.*)"),
-        "killed": (
-            KILLED,
-            (
-                r"(?:(?P<why>Memory cgroup out of memory|Out of memory[^:]{0,40}): ?)?"
-                r"Kill(?P<done>ed)? ?process ?(?P<pid>\d{1,10})(?:, UID \d+,)? ?\((?P<rest>.*)"
-            ),
-        ),
-        "group": (KILLED, r"Tasks in ?(?P<group>\S*)(?P<rest>.*)"),
-        "reaped": (KILLED, REAPED.pattern),
-        "no_killable": (KILLED, r"Out of memory and no killable processes"),
-    }.items()
-)
+
+class Stage(IntEnum):
+    """The parts of a report, in the order in which a kernel prints them; a summary may stand anywhere."""
+
+    HEAD = 1
+    DOMAIN = 2
+    COUNTERS = 3
+    STATISTICS = 4
+    TABLE = 5
+    SUMMARY = 6
+    KILLED = 7
+
+
+_GRAMMAR: Final = r"""
+HEAD invoked (?P<comm>.{0,15}?) invoked oom-killer: (?P<rest>.*)
+HEAD processor CPU: \d+ (?:UID: \d+ )?PID: (?P<pid>\d{1,10}) Comm: (?P<rest>.{0,400})
+HEAD manual (?:Workqueue: events )?moom_callback
+HEAD trace Hardware name:|Call [Tt]race:|</?TASK>|(?:\[<[\da-f]{1,16}>\] )?(?:\? )?
+    (?:(?P<memcg>mem_cgroup_out_of_memory)|[\w.]{1,100})\+0x[\da-f]+/0x
+DOMAIN domain Task in ?(?P<task>\S+) ?killed as a result of limit of ?(?P<domain>\S+)
+COUNTERS counter (?P<what>memory|swap|memory\+swap|kmem): usage (?P<usage>\d{1,18})kB,
+     limit (?P<limit>\d{1,18})kB
+COUNTERS zone (?P<zone>Node \d+ \w+) free:(?P<free>\d{1,18})kB .{0,99}?\bhigh:(?P<high>\d{1,18})kB
+    \b.{0,400}?\bpresent:(?P<present>\d{1,18})kB
+COUNTERS machine Mem-Info:(?P<begins>)|(?P<ram_pages>\d{1,18}) pages RAM$
+    |(?P<reserved_pages>\d{1,18}) pages res
+    |Total swap +=? ?(?P<total_swap_kb>\d{1,18})kB|Node \d+ \w+: \d+\*(?P<page_kb>\d{1,3})kB\b
+    |mapped:\d+ shmem:(?P<shmem_pages>\d{1,18})\b
+STATISTICS statistics Memory cgroup stats for ?(?P<path>/\S*):(?:\s(?P<inline>.*)|$)
+STATISTICS statistic (?P<name>[a-z][a-z_0-9]{2,40}) (?P<size>\d{1,18})$
+TABLE title Tasks state
+TABLE header \[ *pid *\] +(?P<columns>uid\s+tgid\s+[a-z_\s]+)\sname$
+TABLE row \[ *(?P<pid>\d{1,10})\] +(?P<rest>\d.*)
+TABLE broken_row \[ *\d{0,10}\]? *(?:…|$)
+SUMMARY summary oom-kill: ?constraint=(?P<constraint>[A-Z_]*)(?P<rest>.*)
+KILLED killed WHY Kill(?P<done>ed)? ?process ?(?P<pid>\d{1,10})(?:, UID \d+,)? ?\((?P<rest>.*)
+KILLED skipped WHY OOM victim (?P<pid>\d{1,10}) \(.{0,64}?\) is already exiting
+KILLED group Tasks in ?(?P<group>\S*)(?P<rest>.*)
+KILLED reaped oom_reaper: reaped process (?P<pid>\d{1,10}) \((?P<comm>.{0,64}?)\)(?:,|$)
+KILLED nobody Out of memory and no killable processes
+KILLED panic Kernel panic - not syncing: (?i:out of memory|System is deadlocked on memory)(?P<rest>.*)
+"""
+"""Part of the report, kind of line, and its form; an indented line goes on with the one before."""
+_WHY: Final = r"(?:(?P<why>Memory cgroup out of memory|Out of memory[^:]{0,40}): ?)?"
+_FORMS: Final = {
+    kind: (Stage[stage], re.compile(form.replace("WHY ", _WHY), re.ASCII))
+    for stage, kind, form in (
+        line.split(" ", 2) for line in _GRAMMAR.strip().replace("\n    ", "").split("\n")
+    )
+}
+REAPED: Final = _FORMS["reaped"][1]
+_REST_OF_ROW: Final = re.compile(r"-?\d|[^\s=]+$", re.ASCII)
+_CONTEXT: Final = frozenset({"trace", "statistic", "zone"})
+"""Kinds of lines that nobody searches a log for."""
+
+
+@lru_cache(maxsize=4)
+def _parse(message: str) -> tuple[str, Stage, dict[str, Any]] | None:
+    """The kind of a line of a report, its part of the report, and what it says."""
+    for name, (stage, form) in _FORMS.items():
+        match = form.match(message)
+        if match is not None:
+            return name, stage, match.groupdict()
+    return None
 
 
 def _path(text: str, *, is_whole: bool = True) -> str:
     """A path, with the sign of a cut at its end where it does not end there."""
-    shown = text.rstrip(f"{CUT}.")
+    text = text[:_LONGEST_PATH]
+    shown = text.rstrip(f"{CUT}./") if text != "/" else text
     return text if is_whole and shown == text else f"{shown}{CUT}"
 
 
@@ -133,21 +137,18 @@ class ReportBuilder:
     """
 
     def __init__(self, record: LogRecord) -> None:
-        self.key = record.node, record.caller
-        self.has_gap = self._is_followed = False
+        self.has_gap = self._is_followed = self._has_context = False
         self._last = record
-        self._line = record.line
+        self._kind = ""
         self._stage = 0
         when = {"time": record.time, "uptime": record.uptime, "year_is_guessed": record.year_is_guessed}
         self._report = OomReport(node=record.node, line=record.line, **when)  # type: ignore[arg-type]
         self._victims: list[Killed] = []
         self._chosen: Killed | None = None
-        self._has_summary = self._is_whole = self._is_over = False
+        self._has_summary = False
         self._reaped: list[int] = []
-        self._columns: list[str] = []
-        self._tasks: list[OomTask] = []
-        self._memory: dict[str, int] = {}
-        self._stats_memcg = ""
+        self._table = TaskTable()
+        self._memory = MemoryLines()
 
     @classmethod
     def begin(cls, record: LogRecord) -> ReportBuilder | None:
@@ -158,42 +159,63 @@ class ReportBuilder:
     @property
     def is_inside(self) -> bool:
         """Whether the lines before the first victim are still coming."""
-        return self._stage < KILLED and not self._is_over
+        return self._stage < Stage.KILLED
 
-    def is_near(self, record: LogRecord, seconds: float = 0) -> bool:
-        """Whether a line may be of this report by its time; without times, whether no line was left out."""
+    @property
+    def _may_lack_prefix(self) -> bool:
+        """Whether there is only the first line of a log, whose prefix people often miss as they copy it."""
+        return self._last.is_bare and self._last.place == 1
+
+    def is_near(self, record: LogRecord) -> bool:
+        """Whether a line may be of this report by its prefix."""
+        last = self._last
+        is_same = (last.node, last.caller, last.is_bare) == (record.node, record.caller, record.is_bare)
+        is_next = self._may_lack_prefix and record.place == last.place + 1
+        return (is_same or is_next) and self._is_close(
+            record, _GAP_SECONDS if self.has_gap else _APART_SECONDS
+        )
+
+    def _is_close(self, record: LogRecord, seconds: float) -> bool:
+        """Whether it is of about the same time; without times, whether no line was left out."""
         last = self._last
         if record.uptime is not None and last.uptime is not None:
             apart: float | None = record.uptime - last.uptime
         else:
             apart = seconds_between(last.time, record.time)
         if apart is None:
-            had_time, has_time = (bool(line.time) or line.uptime is not None for line in (last, record))
-            # A line that has lost its beginning and time may be of any other report.
-            is_apart = has_time and (had_time or record.line > self._line + 1)
-            return not (self.has_gap or is_apart)
-        return _BACK_SECONDS <= apart <= (seconds or (_GAP_SECONDS if self.has_gap else _APART_SECONDS))
+            return not self.has_gap and (self._may_lack_prefix or not record.has_time)
+        return _BACK_SECONDS <= apart <= seconds
 
     def take(self, record: LogRecord) -> bool:
         """Add a line; False if it is not part of this report."""
-        for form, stage, name in _FORMS:
-            match = form.match(record.message.strip())
-            if match is not None:
-                self._is_whole &= not (self.has_gap and self._stage == _TABLE)
-                if stage < self._stage or not getattr(self, name)(**match.groupdict()):
-                    return False
-                self._stage = stage if stage < _ANY else self._stage
-                self._line = record.line
-                has_time = bool(record.time) or record.uptime is not None
-                self._last, self.has_gap = record if has_time else self._last, False
-                return True
-        is_of_row = record.is_continued and _REST_OF_ROW.match(record.message) is not None
-        self._is_whole &= not (is_of_row and self._stage == _TABLE)
-        return False
+        parsed, is_in_table = _parse(record.message.strip()), self._stage == Stage.TABLE
+        if parsed is None:
+            is_of_row = record.is_bare and _REST_OF_ROW.match(record.message) is not None
+            self._table.is_whole &= not (is_in_table and is_of_row)
+            return False
+        kind, stage, groups = parsed
+        if groups.get("what") == "swap" and record.is_bare and record.place == 1:
+            return False  # It may have begun with "memory+".
+        is_next = not self.has_gap and 0 <= record.place - self._last.place <= 1
+        self._table.is_whole &= not (is_in_table and self.has_gap)
+        if kind == "statistics":
+            groups = {**groups, "previous": self._kind if is_next else ""}
+        elif self._kind == "statistics" and not is_next:
+            self._memory.end_statistics()
+        is_late = stage < self._stage and kind != "summary"
+        if is_late or not getattr(self, f"_take_{kind}")(**groups):
+            return False
+        self._stage = max(self._stage, stage)
+        self._kind = kind
+        self._has_context |= kind in _CONTEXT
+        when = self._last if not record.has_time and self._last.has_time else record
+        self._last, self.has_gap = replace(when, place=record.place), False
+        return True
 
     def add_reaped(self, record: LogRecord, pid: int) -> bool:
         """Add a process that the reaper has freed, if it is one of the victims."""
-        if not self.is_near(record, _REAPED_SECONDS) or pid not in {victim.pid for victim in self._dead}:
+        is_here = record.node == self._last.node and self._is_close(record, _REAPED_SECONDS)
+        if not is_here or pid not in {victim.pid for victim in self._dead}:
             return False
         self._reaped.append(pid)
         self.follow()
@@ -204,17 +226,26 @@ class ReportBuilder:
         self._is_followed |= bool(self._victims) and self._has_summary and not self.has_gap
 
     def without_its_group(self, reports: deque[ReportBuilder]) -> deque[ReportBuilder]:
-        """Take the victims of later reports: until the first of a group is killed again, all are of it."""
+        """Take the victims of others: until the first of a group is killed again, all are of it."""
         if self._report.group_kill != CUT:
             return reports
         return deque(report for report in reports if not self._absorb(report))
 
-    def _absorb(self, later: ReportBuilder) -> bool:
-        is_bare = later._stage == KILLED and not (later._has_summary or later._tasks or later._memory)
-        is_after = later._report.line > self._report.line and later.key == self.key
-        is_absorbed = is_bare and is_after and self.is_near(later._last)
-        self._victims += later._victims if is_absorbed else []
-        return is_absorbed
+    def _absorb(self, other: ReportBuilder) -> bool:
+        is_only_kill = other._stage == Stage.KILLED and not (other._has_summary or other._table.tasks)
+        is_only_kill = is_only_kill and other._memory.is_empty and other is not self
+        if not is_only_kill:
+            return False
+        if self.is_near(other._last) and other._report.line > self._report.line:
+            self._victims += other._victims
+            return True
+        # A log may begin among the processes of a group, some of which are exiting already.
+        if self._kind == "skipped" and other.is_near(self._last) and other._report.line < self._report.line:
+            self._victims[:0] = other._victims
+            when = ("time", "uptime", "line", "year_is_guessed")
+            self._set(**{name: getattr(other._report, name) for name in when})
+            return True
+        return False
 
     def hand_over_victim(self, later: ReportBuilder) -> None:
         """Give a later report about a group the victim before it, which looked like one of the group here."""
@@ -235,12 +266,17 @@ class ReportBuilder:
         return (current is Constraint.MEMCG) == (constraint is Constraint.MEMCG)
 
     def _take_invoked(self, comm: str, rest: str) -> bool:
-        adj = _SCORE_ADJ.search(rest)
+        if self._stage:
+            return False
+        adj, order = _SCORE_ADJ.search(rest), _ORDER.search(rest)
+        is_manual = None
+        if order is not None:
+            is_manual = order[1] == "-1"
+        if is_manual is False and comm.startswith(_HAND) and "(" not in rest:
+            is_manual = None  # Before 4.4 the order of a call by hand is 0.
         invoker = Invoker(comm, None, int(adj[1]) if adj is not None else None)
-        is_first = not self._stage
-        if is_first:
-            self._set(invoker=invoker, is_manual="order=-1," in rest)
-        return is_first
+        self._set(invoker=invoker, is_manual=is_manual)
+        return True
 
     def _take_processor(self, pid: str, rest: str) -> bool:
         invoker, release = self._report.invoker, _RELEASE.search(rest)
@@ -255,116 +291,93 @@ class ReportBuilder:
         self._set(is_manual=True)
         return self._stage > 0
 
-    def _take_trace(self) -> bool:
-        """It says nothing, and how the time went on, which a slow console spreads over seconds."""
-        return self._stage > 0 and not self.has_gap
+    def _take_trace(self, memcg: str | None) -> bool:
+        """The stack of the allocating process, which a slow console spreads over seconds."""
+        return self._stage > 0 and not self.has_gap and self._constrain(Constraint.MEMCG if memcg else None)
 
     def _take_domain(self, task: str, domain: str) -> bool:
         """Up to 4.20 the domain has its own line; some vendors print it for the node too, as `host`."""
         is_cgroup = domain.startswith("/")
         if self._report.task_memcg or not self._constrain(Constraint.MEMCG if is_cgroup else Constraint.NONE):
             return False
-        self._set(task_memcg=_path(task[:_LONGEST_PATH]))
-        self._set(oom_memcg=_path(domain[:_LONGEST_PATH]) if is_cgroup else "")
+        task, domain = _path(task), _path(domain, is_whole=domain != "/" and is_within(task, domain))
+        self._set(task_memcg=task, oom_memcg=domain if is_cgroup else "")
         return True
 
-    def _take_counters(self, what: str, usage: str, limit: str) -> bool:
+    def _take_counter(self, what: str, usage: str, limit: str) -> bool:
         """Counters of the cgroup; a vendor shows those of the process on a full node too."""
-        prefix = {"memory": "", "memory+swap": "memsw_"}.get(what, f"{what}_")
         if self._report.constraint is Constraint.NONE:
             return True
-        if f"{prefix}usage_kb" in self._memory or not self._constrain(Constraint.MEMCG):
-            return False
-        self._memory |= {f"{prefix}usage_kb": int(usage), f"{prefix}limit_kb": int(limit)}
-        return True
+        return self._constrain(Constraint.MEMCG) and self._memory.add_counter(what, usage, limit)
 
-    def _take_statistics(self, domain: str, inline: str | None) -> bool:
-        """On v1 those of all cgroups below follow: only the first is the one that ran out."""
-        if not self._constrain(Constraint.MEMCG):
-            return False
-        is_first = not inline or ("usage_kb" in self._memory and not self.has_gap)
-        self._stats_memcg = self._stats_memcg or (domain[:_LONGEST_PATH] if is_first else CUT)
-        for name, size in _INLINE_STATISTIC.findall(inline or ""):
-            self._count(name, int(size))
-        return True
+    def _take_statistics(self, path: str, inline: str | None, previous: str) -> bool:
+        is_taken = self._constrain(Constraint.MEMCG)
+        return is_taken and self._memory.add_statistics(path[:_LONGEST_PATH], inline or "", previous)
 
     def _take_statistic(self, name: str, size: str) -> bool:
-        self._count(name, int(size) >> 10)
-        return bool(self._stats_memcg)
+        return self._memory.add_statistic(name, size)
 
-    def _count(self, name: str, kib: int) -> None:
-        key = _STATISTICS.get(name)
-        if key is not None:
-            self._memory[key] = self._memory.get(key, 0) + kib
+    def _take_zone(self, **zone: str) -> bool:
+        self._memory.add_zone(**zone)
+        return self._stage > 0
 
     def _take_machine(self, begins: str | None, **sizes: str | None) -> bool:
         """Sizes of the machine; alone they are of a failed allocation too."""
-        self._memory = {name: int(size) for name, size in sizes.items() if size} | self._memory
+        self._memory.add_machine(**sizes)
         return self._stage > 0 or begins is not None
 
     def _take_title(self) -> bool:
-        self._is_whole = not self._columns
-        return self._is_whole
+        return self._table.begin()
 
     def _take_header(self, columns: str) -> bool:
-        self._is_whole |= self._stage == _MEMORY
-        if self._columns or self._tasks:
+        if not self._table.add_header(columns, is_first=Stage.HEAD < self._stage < Stage.TABLE):
             return False
-        names = columns.split()[:-1]
-        self._columns = names if _KNOWN_COLUMNS.issuperset(names) else []
-        if _PAGES_OF_TABLES[0] in self._columns:
+        if self._table.has_pages:
             self._set(older_than=(4, 16))
         return True
 
     def _take_row(self, pid: str, rest: str) -> bool:
-        """A process, whose columns follow from how many they are where the header is missing."""
-        words = rest.split()
-        count = next((n for n, word in enumerate(words) if not _INTEGER.fullmatch(word)), len(words))
-        inferred = f"uid tgid total_vm rss {_TABLES.get(count, '')} swapents oom_score_adj".split()
-        columns = self._columns or inferred
-        # A process may have an empty name; without a header the name shows where the numbers end.
-        has_name = count < len(words) and CUT not in words[count]
-        is_odd = count not in _TABLES or words[1] != pid or not has_name
-        if count < len(columns) or (not self._columns and is_odd):
-            return self._take_broken_row()
-        if len(self._tasks) < MOST_TASKS:
-            self._tasks.append(_parse_task(int(pid), columns, rest.split(None, len(columns))))
-        return True
+        return self._table.add_row(int(pid), rest)
 
     def _take_broken_row(self) -> bool:
-        self._is_whole = False
+        self._table.is_whole = False
         return self._stage > 0
+
+    @property
+    def _is_table_sifted(self) -> bool:
+        """Whether somebody may have searched the log for words, which only these rows have."""
+        own = {killed.comm for killed in (*self._dead, self._report.invoker) if killed is not None}
+        others = {task.name for task in self._table.tasks} - own
+        return not self._has_context and all(_SEARCHED.search(name) for name in others)
 
     def _is_listed(self, pid: int, name: str) -> bool:
         """Whether a process is in the table, as it must be in a whole one; before 5.3 it may be a thread."""
-        has_times = self._last.uptime is not None or bool(self._last.time)
-        may_be_thread = self._report.older_than is not None and has_times
-        is_shown = not self._is_whole or not self._tasks or may_be_thread or pid == self._report.chosen
-        return is_shown or any(pid in {task.pid, task.tgid} or task.name == name for task in self._tasks)
+        tasks = self._table.tasks
+        if not self._table.is_whole or not tasks or pid == self._report.chosen or self._is_table_sifted:
+            return True
+        may_be_thread = self._report.older_than is not None and self._last.has_time
+        return may_be_thread or any(pid in {task.pid, task.tgid} or task.name == name for task in tasks)
 
     def _take_summary(self, constraint: str, rest: str) -> bool:
         """The oom-kill line; one that a person has put behind the victim has to name it."""
-        named, stats = _CHOSEN.search(rest), self._stats_memcg
+        named, domain = _CHOSEN.search(rest), self._memory.domain
         chosen = Killed(int(named["pid"] or 0), named["comm"]) if named is not None else Killed(0, "")
         paths = {name: path for name, form in _FIELD.items() if (path := form.search(rest)) is not None}
         fields = {name: _path(path[1], is_whole=bool(path[2])) for name, path in paths.items()}
-        domain = fields.get("oom_memcg", "")
-        if self._stage == KILLED:
-            is_same = bool(self._victims) and self._report.chosen is None
-            is_same = (
-                is_same and chosen.comm == self._victims[0].comm and chosen.pid in {0, self._victims[0].pid}
-            )
+        if self._stage == Stage.KILLED:
+            victim = self._victims[0] if self._victims and self._report.chosen is None else None
+            is_same = victim is not None and chosen.comm == victim.comm and chosen.pid in {0, victim.pid}
         else:
             is_same = not chosen.pid or self._is_listed(chosen.pid, "")
-        is_same = is_same and (CUT in stats + domain or not stats or domain in {"", stats})
-        is_new = is_same and not (self._has_summary or self._is_over)
+        above = fields.get("oom_memcg", "")
+        is_same = is_same and (CUT in domain + above or not domain or above in {"", domain})
+        is_new = is_same and not self._has_summary and self._report.outcome is Outcome.KILLED
         if not is_new or not self._constrain({member.value: member for member in Constraint}.get(constraint)):
             return False
         self._set(**fields, chosen=chosen.pid or self._report.chosen)
         if chosen.pid:
             self._chosen = self._chosen or chosen
         self._has_summary = True
-        self._stage = max(self._stage, _SUMMARY)
         return True
 
     def _take_killed(self, why: str | None, done: str | None, pid: str, rest: str) -> bool:
@@ -372,8 +385,7 @@ class ReportBuilder:
         if "sharing same memory" in rest:
             return self._stage > 0
         killed = _parse_killed(int(pid), rest)
-        by_words = Constraint.MEMCG if why == _MEMCG_WORDS else Constraint.NONE if why else None
-        is_first, chosen = self._stage < KILLED, self._chosen
+        is_first, chosen = self.is_inside, self._chosen
         is_other = self._has_summary and self._report.chosen not in {None, killed.pid}
         if is_first and (is_other or not self._is_listed(killed.pid, killed.comm)):
             return False
@@ -381,7 +393,7 @@ class ReportBuilder:
             # Of a group the first is killed again; the line with its path may be missing.
             self._set(group_kill=self._report.group_kill or CUT)
         is_one_more = bool(self._victims) and not self._report.group_kill if done else not is_first
-        if is_one_more or not self._constrain(by_words):
+        if is_one_more or not self._constrain(_constraint_of(why)):
             return False
         if done:
             if chosen is not None and chosen.pid == killed.pid:
@@ -395,11 +407,20 @@ class ReportBuilder:
         self._set(took_the_allocating=is_allocating)
         return True
 
+    def _take_skipped(self, why: str | None, pid: str) -> bool:
+        """A process that exits already: the one that was chosen, or, after a victim, another of its group."""
+        is_same = bool(self._victims) or self._report.chosen == int(pid)
+        if not is_same or not self._constrain(_constraint_of(why)):
+            return False
+        if self._victims:
+            self._set(group_kill=self._report.group_kill or CUT)
+        return True
+
     def _take_group(self, group: str, rest: str) -> bool:
         is_whole = rest.startswith((" are going", " going"))
-        group = _path(group[:_LONGEST_PATH].removesuffix("are"), is_whole=is_whole)
+        group = _path(group.removesuffix("are"), is_whole=is_whole)
         task = self._report.task_memcg
-        is_above = not task or CUT in task + group or f"{task}/".startswith(f"{group}/")
+        is_above = not task or CUT in task + group or is_within(task, group)
         if self._report.group_kill or not is_above:
             return False
         self._set(group_kill=group)
@@ -410,8 +431,12 @@ class ReportBuilder:
         self._reaped.append(int(pid))
         return not self._stage
 
-    def _take_no_killable(self) -> bool:
-        self._is_over = True
+    def _take_nobody(self) -> bool:
+        self._set(outcome=Outcome.NOBODY)
+        return self._stage > 0 or self._constrain(Constraint.NONE)
+
+    def _take_panic(self, rest: str) -> bool:
+        self._set(outcome=Outcome.PANIC, why=rest)
         return True
 
     @property
@@ -420,39 +445,38 @@ class ReportBuilder:
 
     def report(self, *, is_filtered: bool) -> OomReport:
         """The report of the lines so far, of a log of which a filter may have left lines out."""
-        victims, invoker, memory = self._dead, self._report.invoker, MemoryState(**self._memory)
-        has_end = self._is_over or (bool(victims) and victims[0].anon_rss_kb is not None)
-        stats, domain = "" if self._stats_memcg == CUT else self._stats_memcg, self._report.oom_memcg
+        if self._kind == "statistics":
+            self._memory.end_statistics()
+        victims, invoker, memory = self._dead, self._report.invoker, self._memory.state()
+        is_over = self._report.outcome is not Outcome.KILLED
+        has_end = is_over or (bool(victims) and victims[0].anon_rss_kb is not None)
+        domain, stated = self._memory.domain, self._report.oom_memcg
+        is_whole = self._table.is_whole and bool(self._table.tasks) and self._stage >= Stage.SUMMARY
         # Neither kernels before 5.1 nor cgroup v1 have groups.
         is_single = (
             (self._is_followed and not is_filtered)
             or (self._report.older_than or (9, 9)) <= (5, 1)
             or memory.is_v1
         )
+        is_manual = self._report.is_manual
+        if self._report.constraint not in {None, Constraint.NONE} or memory.is_short:
+            is_manual = is_manual or False
         return replace(
             self._report,
-            oom_memcg=stats if stats and (not domain or domain.endswith(CUT)) else domain,
-            tasks=tuple(self._tasks),
-            is_table_whole=self._is_whole and bool(self._tasks) and self._stage >= _SUMMARY,
+            oom_memcg=domain if domain and (not stated or stated.endswith(CUT)) else stated,
+            tasks=tuple(self._table.tasks),
+            is_table_whole=is_whole and not self._is_table_sifted,
             memory=memory,
-            victims=tuple(victims),
+            victims=() if is_over else tuple(victims),
             reaped=tuple(self._reaped),
             is_alone=is_single and bool(victims) and not self._report.group_kill,
+            is_manual=is_manual,
             incomplete=not has_end or invoker is None or invoker.pid is None,
         )
 
 
-def _parse_task(pid: int, columns: list[str], cells: list[str]) -> OomTask:
-    fields: dict[str, int] = {}
-    tables = None
-    for column, cell in zip(columns, cells, strict=False):
-        is_in_bytes = column == "nr_ptes" and int(cell) >= _LEAST_TABLE_BYTES
-        if column in _PAGES_OF_TABLES and not is_in_bytes:
-            tables = (tables or 0) + int(cell)
-        elif column in _COLUMNS or is_in_bytes:
-            fields[_COLUMNS.get(column, "pgtables_bytes")] = int(cell)
-    name = cells[len(columns)] if len(cells) > len(columns) else ""
-    return OomTask(pid=pid, name=name, pgtables_pages=tables, **fields)
+def _constraint_of(why: str | None) -> Constraint | None:
+    return Constraint.MEMCG if why == _MEMCG_WORDS else Constraint.NONE if why else None
 
 
 def _parse_killed(pid: int, rest: str) -> Killed:

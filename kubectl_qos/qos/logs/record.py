@@ -1,4 +1,7 @@
-"""A message of a log, and messages that a terminal, a pager or a mail program broke into several lines."""
+"""A message of a log, and the grammar of a report's lines: how they begin, and where a whole one ends.
+
+By that grammar lines that a terminal, a pager, a mail program or a person broke are put together again.
+"""
 
 import re
 from dataclasses import dataclass
@@ -12,8 +15,9 @@ class LogRecord:
     """A message of the kernel or of a daemon; `time` is RFC 3339, `uptime` seconds since boot.
 
     `caller` is the thread or processor that a kernel with CONFIG_PRINTK_CALLER names, `program` the daemon,
-    empty for the kernel. A continued message has no prefix. `is_kernel` is whether the line itself says that
-    it is the kernel's, `year_is_guessed` whether its time has none, `line` its place in the log.
+    empty for the kernel. A bare message has no prefix. `is_kernel` is whether the line itself says that it is
+    the kernel's, `year_is_guessed` whether its time has none, `line` the line at which it begins, `place` how
+    many messages of any kind are before it.
     """
 
     message: str
@@ -22,73 +26,133 @@ class LogRecord:
     node: str = ""
     caller: str = ""
     program: str = ""
-    is_continued: bool = False
+    is_bare: bool = False
     is_kernel: bool = False
     year_is_guessed: bool = False
     line: int = 0
+    place: int = 0
+
+    @property
+    def has_time(self) -> bool:
+        """Whether its line says when it was written."""
+        return bool(self.time) or self.uptime is not None
 
 
-_BEGINS: Final = re.compile(
-    r".{0,15}? invoked oom-killer: |CPU: \d|Tasks? (?:in |state)|(?:memory(?:\+swap)?|swap|kmem): usage"
-    r"|Memory cgroup|Out of memory|Kill(?:ed)? process|oom-kill:|oom_reaper: |\[ *(?:\d+|pid) *\] |Mem-Info:"
-    r"|Call Trace|Hardware name|\w+:? \d+(?:kB)?$"
-)
-_OUT_OF_MEMORY: Final = re.compile(r".*out of memory[^:]{0,40}:?$", re.IGNORECASE)
+BREAK: Final = "\v"
+"""Stands where a row or its header was broken, and only their columns tell whether within a word."""
+_NEVER: Final = "(?!)"
+_ALWAYS: Final = ""
+_ENDS: Final = {
+    begin: re.compile(end)
+    for end, begins in {
+        r"(?:-rss:\d+kB|oom_score_adj:-?\d+|child|memory|\.\.\.|task)$": (
+            *("Memory cgroup out of memory: ", "Out of memory: ", "Out of memory (", "Out of memory and "),
+            *("Killed process ", "Kill process "),
+        ),
+        r",uid=\d+$": ("oom-kill:",),
+        r" set$": ("Tasks in ",),
+        _NEVER: ("Task in ",),
+        r"(?::|KB)$": ("Memory cgroup stats for ",),
+        r" failcnt \d+$": ("memory: usage ", "memory+swap: usage ", "swap: usage ", "kmem: usage "),
+        r"-rss:\d+kB$": ("oom_reaper: reaped process ",),
+        r" #\d": ("CPU: ",),
+        r"(?:enabled|on memory|\.\.\.)$": ("Kernel panic - not syncing: ",),
+        _ALWAYS: ("Tasks state", "Mem-Info:", "Call Trace:", "Hardware name: "),
+    }.items()
+    for begin in begins
+}
+"""How a whole message ends, by how it begins."""
+_END_OF_HEAD: Final = re.compile(r"oom_score_adj=-?\d+$")
+_HEADER: Final = re.compile(r"\[ *pid *\]")
+_END_OF_HEADER: Final = re.compile(r" name$")
 _ROW: Final = re.compile(r"\[ *\d{1,10}\] +\d")
-_OPEN: Final = re.compile(
-    r"oom-kill:(?!.*,uid=\d)|,?(?:oom|task)_memcg=|,?task=|Tasks? in\b(?!.*(?:oom\.group|limit of /))"
-    r"|.*out of memory[^:]{0,40}: ?Kill[a-z ]{0,10}$"
-    r"|(?:.*out of memory[^:]{0,40}: ?)?Kill(?:ed)? process(?!.*(?:oom_score_adj:-?\d|sacrifice|sharing))"
-    r"|Memory cgroup stats for\b(?!.*:)|.{0,15}? invoked oom-killer:(?!.*oom_score_adj=-?\d)"
-    r"|\[ *pid *\](?!.* name$)|\[ *\d{1,10}\](?: +-?\d+)*$",
-    re.IGNORECASE,
-)
-_OF_PATH: Final = re.compile(r"[\w./:@-]+…?", re.ASCII)
-_KERNELS_OWN: Final = re.compile(r",|(?:oom|task)_memcg=|task=")
-"""The kernel itself continues a path that is too long for a line on the next one."""
+_END_OF_ROW: Final = re.compile(rf"\](?: +-?\d+){{7,}} +[^\s{BREAK}]")
+_PART_OF_ROW: Final = re.compile(r"\[ *(?:\d{0,10}|p(?:id?)?) *\]?\s*$")
+STATISTIC: Final = re.compile(r"(?P<name>[a-z][a-z_0-9]{2,40}) (?P<size>\d{1,18})$", re.ASCII)
+_FURTHER_FIELD: Final = re.compile(r",|[a-z_-]{2,20}:-?\d+[kK]B")
+"""No message begins with one: it belongs to the line before, even where that may be whole."""
+_PATH: Final = re.compile(r"[\w./:@-]+…?", re.ASCII)
+_OF_SUMMARY: Final = re.compile(r"[\w./:@+()\\-]*(?:[,=]|$)|.{0,15},pid=")
+_PREFIX_ONLY: Final = frozenset({"", "["})
+_WHOLE_WORD: Final = re.compile(r"[,:)]$|kB$|KB$")
+_IN_NUMBER: Final = re.compile(r"\d[\d.]|\.\d", re.ASCII)
+_SIZES: Final = re.compile(r"(?:total-vm|(?:anon|file|shmem)-rss|pgtables|oom_score_adj|process|cgroup)\b")
 
 
-_STATISTICS: Final = "Memory cgroup stats for "
+def _end(message: str) -> re.Pattern[str] | None:
+    """How a message ends that begins as one of a report, None if it does not."""
+    for begin, end in _ENDS.items():
+        if message.startswith(begin):
+            return end
+    if " invoked oom-killer:" in message[:40]:
+        return _END_OF_HEAD
+    if _ROW.match(message) is not None:
+        return _END_OF_ROW
+    return _END_OF_HEADER if _HEADER.match(message) is not None else None
 
 
-def continues(before: str, message: str, *, has_prefix: bool) -> bool:
-    """Whether a line goes on with the message before it, which breaks off."""
-    if before.endswith(CUT) or not message:
-        return False
-    if not before:
-        return not has_prefix
-    if _KERNELS_OWN.match(message):
-        return _OPEN.match(before) is not None
-    if has_prefix or ("total-vm:" in before and "total-vm:" in message):
-        return False
-    if before.startswith("Task in ") and _OF_PATH.fullmatch(message):
-        return True
-    if before.startswith(_STATISTICS):
-        is_cache = "cache:".startswith(message) or (before.rpartition(" ")[2] + message).startswith("cache:")
-        if is_cache or message.startswith("cache:"):
-            return True
-    if message.isdigit():
-        return _OPEN.match(before) is not None or before[-1:].isdigit()
-    if _OUT_OF_MEMORY.match(before):
-        return message.startswith("Kill")
-    return _OPEN.match(before) is not None and _BEGINS.match(message) is None
+def begins(message: str) -> bool:
+    """Whether a message begins as one of a report."""
+    return _end(message) is not None or STATISTIC.match(message) is not None
 
 
-def join(before: str, rest: str, *, is_hard: bool) -> str:
-    """Two lines as the one that they were; `is_hard` is whether lines are broken at a width, not at spaces.
+def begin_in(text: str) -> str:
+    """How the message begins that is in a line, empty if it is none of a report."""
+    return next((begin for begin in _ENDS if begin in text), "")
 
-    Where it cannot be told whether two numbers of a table's row are one, the row is cut there.
+
+def is_whole(message: str) -> bool:
+    """Whether a message does not break off, as far as its words tell."""
+    end = _end(message)
+    return STATISTIC.match(message) is None if end is None else end.search(message) is not None
+
+
+def _is_part_of_beginning(message: str) -> bool:
+    return any(begin.startswith(message) for begin in _ENDS) or _PART_OF_ROW.match(message) is not None
+
+
+def between(before: str, rest: str, *, is_full: bool) -> str | None:
+    """What stood between a message and the next line, which goes on with it; None if that is its own message.
+
+    `is_full` is whether the message is as long as the lines of its log get.
     """
-    if not before:
-        return rest.lstrip()
-    last, first = before[-1:], rest[:1]
-    if _ROW.match(before):
-        if last.isdigit() and first.isdigit():
-            return before + rest if is_hard else before + CUT + rest
-        needs_space = last.isdigit() and not first.isspace()
-        return f"{before} {rest}" if needs_space else before + rest
-    rest = rest.lstrip()
-    if before.startswith(_STATISTICS) and last == ":":
-        return f"{before} {rest}"
-    is_one_word = is_hard or (last.isdigit() and first.isdigit()) or "/" in before.rpartition(" ")[2]
-    return before + rest if is_one_word or "=" in before.rpartition(" ")[2] else f"{before} {rest}"
+    if before in _PREFIX_ONLY:
+        return " "
+    if before.endswith(CUT) or not rest:
+        return None
+    end = _end(before)
+    if end is None and _is_part_of_beginning(before):
+        for space in ("", " "):
+            whole = before + space + rest
+            if _end(whole) is not None or _is_part_of_beginning(whole):
+                return space
+    if begins(rest):
+        return None
+    is_more = _FURTHER_FIELD.match(rest) is not None or (rest.isdigit() and before[-1:].isdigit())
+    if end is None or (end.search(before) is not None and not is_more):
+        return "" if is_full else None
+    if before.startswith("Task in ") and "result of limit of" in before and _PATH.fullmatch(rest) is None:
+        return None
+    if before.startswith("oom-kill:") and _OF_SUMMARY.match(rest) is None:
+        return None
+    return _space(before, rest, is_full=is_full, is_row=end in {_END_OF_ROW, _END_OF_HEADER})
+
+
+def _space(before: str, rest: str, *, is_full: bool, is_row: bool) -> str:
+    last, first, word = before[-1], rest[0], before.rpartition(" ")[2]
+    if first.isspace() or (is_row and last == "-"):
+        return ""
+    if is_row:
+        is_in_word = last.isdigit() == first.isdigit() and (last.isalnum() or last == "_")
+        return BREAK if is_in_word else " "
+    if _FURTHER_FIELD.match(rest) is not None:
+        return " "
+    is_in_number = _IN_NUMBER.fullmatch(last + first) is not None
+    is_in_word = "/" in word or "=" in word or (":" in word and _WHOLE_WORD.search(word) is None)
+    is_in_size = _SIZES.match(word + rest) is not None and _SIZES.match(word) is None
+    return "" if is_full or is_in_number or is_in_word or is_in_size else " "
+
+
+def goes_on(before: str, message: str) -> bool:
+    """Whether the kernel itself goes on, in a line of its own, with a path that is too long for one."""
+    return before.startswith("oom-kill:") and message.startswith((",", "oom_memcg=", "task_memcg=", "task="))

@@ -1,0 +1,249 @@
+"""Why the kernel chose a process, by its own numbers, and who used the memory that ran out.
+
+Source: Linux mm/oom_kill.c (oom_badness, select_bad_process). Not here: the report's values (report.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Final
+
+import msgspec
+
+from kubectl_qos.qos.cgroup.names import pod_cgroup
+from kubectl_qos.qos.kills.report import Constraint, OomReport, OomTask
+from kubectl_qos.qos.oom_score import (
+    BEST_EFFORT_ADJ,
+    GUARANTEED_ADJ,
+    OOM_SCORE_ADJ_MIN,
+    SANDBOX_ADJ,
+    Kernel,
+    badness,
+    kernel_formula,
+    proc_oom_score,
+)
+
+
+class MemoryUser(msgspec.Struct, frozen=True, rename="camel"):
+    """A process of the report's table, those with the most resident memory first."""
+
+    name: str
+    pid: int
+    oom_score_adj: int
+    rss_bytes: int
+    shmem_bytes: int | None
+    swap_bytes: int
+    is_in_pod: bool
+
+
+_LEAST_OF_PODS: Final = 2
+"""Of Burstable pods up to 1.21; services of a machine mostly have 0 or less."""
+
+
+def memory_users(report: OomReport) -> list[MemoryUser]:
+    """The processes of the table: in a pod by their oom_score_adj or by the cgroup that ran out."""
+    page, is_pod = report.page_bytes, pod_cgroup(report.oom_memcg) is not None
+    users = []
+    for task in sorted(report.tasks, key=lambda task: -task.rss):
+        is_in_pod = is_pod or task.adj == GUARANTEED_ADJ or task.adj >= _LEAST_OF_PODS or task.name == "pause"
+        shmem = None if task.shmem is None else task.shmem * page
+        sizes = task.rss * page, shmem, task.swapents * page
+        users.append(MemoryUser(task.name, task.pid, task.adj, *sizes, is_in_pod))
+    return users
+
+
+def adjs_beside_own(report: OomReport) -> list[int]:
+    """The oom_score_adj of the others of a pod or container where the victim has set its own, else empty.
+
+    A kubelet gives the processes of a container one, and 1000 only to all of a pod.
+    """
+    row, pod = report.row(report.victim) if report.victim is not None else None, pod_cgroup(report.oom_memcg)
+    others = [task for task in report.tasks if task.adj != SANDBOX_ADJ and task is not row]
+    if row is None or pod is None or any(task.adj == row.adj for task in others):
+        return []
+    is_own = pod.container_id or row.adj == BEST_EFFORT_ADJ or any(task.name == row.name for task in others)
+    return sorted({task.adj for task in others}) if is_own else []
+
+
+class Unranked(Enum):
+    """Why there is no ranking."""
+
+    NO_VICTIM = "the log does not say which process was killed"
+    NO_TABLE = "the task table is not in the log (vm.oom_dump_tasks is 0, or the log was cut)"
+    NO_TOTAL = "the log does not say how much memory oom_score_adj was scaled by"
+    NOT_CHOSEN = "the log does not have the process that was chosen: up to 5.0 a child may be killed instead"
+    NOT_LISTED = "the victim is not in the task table"
+    ALLOCATING = "vm.oom_kill_allocating_task is set: the process that triggers the OOM is killed"
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredTask:
+    """A process of the table with its points, in pages, by which the kernel chooses.
+
+    `place` counts from 1, equal points share one. `points` are None where the limit is not in the log,
+    `score`, what /proc/PID/oom_score showed, where the machine's memory is not known.
+    """
+
+    task: OomTask
+    used_pages: int
+    points: int | None
+    place: int
+    score: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class VictimChoice:
+    """The candidates, those with the most points first; `immune` is how many had -1000.
+
+    `chosen` is the one that the kernel chose; up to 5.0 it may have killed a `child` in its place.
+    `total_pages` is None where the chosen one has the most points whatever the limit was. `swap_is_assumed`
+    means that swap counts as none because the log does not say how much there is, `is_whole` that no process
+    is missing.
+    """
+
+    total_pages: int | None
+    page_bytes: int
+    kernel: Kernel
+    ranked: tuple[ScoredTask, ...]
+    chosen: ScoredTask
+    immune: int
+    child: bool
+    swap_is_assumed: bool
+    is_whole: bool
+
+    @property
+    def equals(self) -> tuple[ScoredTask, ...]:
+        """It and those with as many points, in the order in which the kernel visits them."""
+        return tuple(scored for scored in self.ranked if scored.place == self.chosen.place)
+
+    @property
+    def tied(self) -> tuple[ScoredTask, ...]:
+        """Others with equal points: kernels before 5.3 keep the first that they visit, newer ones the last.
+
+        Since f168a9a54ec3 (mem_cgroup_scan_tasks visits processes, no threads) leaders need no preference.
+        """
+        return tuple(scored for scored in self.equals if scored is not self.chosen)
+
+    @property
+    def runners_up(self) -> tuple[ScoredTask, ...]:
+        """The other candidates."""
+        return tuple(scored for scored in self.ranked if scored is not self.chosen)
+
+
+def explain_choice(report: OomReport, machine_bytes: int | None = None) -> VictimChoice | Unranked:
+    """How the kernel chose its victim.
+
+    `machine_bytes` is RAM and swap of the machine, for scores: the report of a cgroup does not have it.
+    """
+    victim = report.victim
+    if victim is None:
+        return Unranked.NO_VICTIM
+    if report.took_the_allocating:
+        return Unranked.ALLOCATING
+    if not report.tasks:
+        return Unranked.NO_TABLE
+    row = report.row(victim)
+    # A thread stands for its process where the first of its threads has ended.
+    by_id = (task for task in report.tasks if report.chosen in {task.pid, task.tgid})
+    chosen = next(by_id, row)
+    if chosen is None or chosen.adj == OOM_SCORE_ADJ_MIN:
+        return Unranked.NOT_LISTED
+    page, scale = report.page_bytes, _total_pages(report)
+    machine = _machine_pages(report) or (machine_bytes // page if machine_bytes else None)
+    largest = max(task.counted_pages(page) for task in report.tasks)
+    totals = [scale[0]] if scale is not None else [largest, _LARGEST_TOTAL]
+    for kernel in _formulas(report):
+        rankings = [_ranked_tasks(report.tasks, total, machine, page, kernel) for total in totals]
+        ranked = rankings[0]
+        places = [next(scored for scored in ranking if scored.task is chosen) for ranking in rankings]
+        if all(scored.place == 1 for scored in places):
+            break
+    else:
+        if scale is None:
+            return Unranked.NO_TOTAL
+        if report.chosen is None and report.older_than is not None:
+            return Unranked.NOT_CHOSEN
+        kernel = _formulas(report)[0]
+        ranked = _ranked_tasks(report.tasks, totals[0], machine, page, kernel)
+    if scale is None:
+        ranked = tuple(replace(scored, points=None) for scored in ranked)
+    return VictimChoice(
+        total_pages=scale[0] if scale is not None else None,
+        page_bytes=page,
+        kernel=kernel,
+        ranked=ranked,
+        chosen=next(scored for scored in ranked if scored.task is chosen),
+        immune=len(report.tasks) - len(ranked),
+        child=row is not chosen,
+        swap_is_assumed=scale is not None and scale[1],
+        is_whole=report.is_table_whole,
+    )
+
+
+_LARGEST_TOTAL: Final = 1 << 38
+"""More pages than any machine has."""
+
+
+def _formulas(report: OomReport) -> tuple[Kernel, ...]:
+    """The kernel's formula by its release or its words, then the one that its vendor may use instead."""
+    kernel = kernel_formula(report.kernel)
+    if not report.kernel and report.older_than is not None:
+        kernel = Kernel.FLOORED if report.older_than > (4, 16) else Kernel.MINUS_3_PERCENT
+    is_new = bool(report.kernel) or any(task.shmem is not None for task in report.tasks)
+    if kernel is Kernel.SIGNED:
+        return (kernel,) if is_new else (kernel, Kernel.FLOORED)
+    return (kernel, Kernel.SIGNED) if kernel is Kernel.FLOORED else (kernel,)
+
+
+def _ranked_tasks(
+    tasks: Sequence[OomTask], total: int, machine: int | None, page: int, kernel: Kernel
+) -> tuple[ScoredTask, ...]:
+    scored = [
+        (badness(task.counted_pages(page), task.adj, total, kernel), task)
+        for task in tasks
+        if task.adj != OOM_SCORE_ADJ_MIN
+    ]
+    scored.sort(key=lambda pair: -pair[0])
+    places: dict[int, int] = {}
+    ranked = []
+    for place, (points, task) in enumerate(scored, start=1):
+        used = task.counted_pages(page)
+        score = None
+        if machine is not None:
+            score = proc_oom_score(badness(used, task.adj, machine, kernel), machine, kernel)
+        ranked.append(ScoredTask(task, used, points, places.setdefault(points, place), score))
+    return tuple(ranked)
+
+
+def _machine_pages(report: OomReport) -> int | None:
+    ram = report.memory.total_ram_pages
+    if ram is None:
+        return None
+    return ram + (report.memory.total_swap_kb or 0) * 1024 // report.page_bytes
+
+
+def _total_pages(report: OomReport) -> tuple[int, bool] | None:
+    """What oom_score_adj is scaled by (`constrained_alloc`), and whether swap is assumed to be none.
+
+    A cgroup counts its limit, and the swap that it may have, of what the machine has. On cgroup v1 the second
+    counter holds memory and swap together. None where it is not in the log: for a few memory nodes, which a
+    cpuset or a policy allows, the kernel does not print the sum.
+    """
+    page, memory = report.page_bytes, report.memory
+    if report.constraint is Constraint.NONE:
+        machine = _machine_pages(report)
+        return None if machine is None else (machine, False)
+    if report.constraint is not Constraint.MEMCG or memory.limit_kb is None:
+        return None
+    may_swap_kb = memory.swap_limit_kb
+    if memory.memsw_limit_kb is not None:
+        may_swap_kb = max(memory.memsw_limit_kb - memory.limit_kb, 0)
+    swap_kb = memory.total_swap_kb
+    if may_swap_kb == 0:
+        swap_kb = 0
+    elif may_swap_kb is not None and swap_kb is not None:
+        swap_kb = min(may_swap_kb, swap_kb)
+    pages = (memory.limit_kb + (swap_kb or 0)) * 1024 // page
+    return max(pages, 1), swap_kb is None
