@@ -171,7 +171,7 @@ def with_older(recent: Sequence[Kill], older: Iterable[Kill], seconds: int) -> l
     """
     by_container: dict[tuple[str, str, str], list[Kill]] = {}
     for kill in recent:
-        is_eviction = kill.diagnosis.evicts
+        is_eviction = kill.diagnosis.mechanism.is_eviction
         for container in {kill.container, "" if is_eviction else kill.container}:
             by_container.setdefault((kill.namespace, kill.pod, container), []).append(kill)
     kills = list(recent)
@@ -240,10 +240,10 @@ def _read_ends(store: Prometheus, start: float, end: float, step: int) -> list[_
 
 
 def _diagnosis(death: _End, title: str) -> Diagnosis:
-    """The series name no mechanism, so that none of it is certain."""
+    """The series say that a pod was evicted, but not for what; of other deaths nothing is certain."""
     if death.reason == EVICTED:
         evicted = Evidence(Fact.POD_ENDED, {"reason": EVICTED, "message": ""}, death.time)
-        return Diagnosis(Mechanism.EVICTION, Confidence.POSSIBLE, (evicted,))
+        return Diagnosis(Mechanism.UNKNOWN_EVICTION, Confidence.CERTAIN, (evicted,))
     evidence, nearest = tuple(_evidence(death, title)), death.limits.nearest
     mechanism, is_likely = Mechanism.UNKNOWN, False
     limit = death.limits.pod if death.limits.is_of_pod else death.limits.own

@@ -134,9 +134,14 @@ class Mechanism(StrEnum):
     @property
     def verb(self) -> str:
         """What happens to its victims: they are killed, evicted or preempted."""
-        if self in _EVICTIONS:
+        if self.is_eviction:
             return "evicted"
         return "preempted" if self is Mechanism.PREEMPTION else KILLED
+
+    @property
+    def is_eviction(self) -> bool:
+        """Whether the kubelet evicted the pod, for whatever it was short of."""
+        return self in _EVICTIONS
 
     @property
     def is_known(self) -> bool:

@@ -66,7 +66,7 @@ ENOUGH_TO_START: Final = 32 << 20
 def oom_at_start(message: str, limit: int = 0) -> str:
     """The words of a runtime for a memory limit in which it could not start a container, else empty.
 
-    In a `limit` of a few Mi also those for a first process that is gone.
+    With a `limit` of few bytes (at most ENOUGH_TO_START) also those for a first process that is gone.
     """
     match = OOM_AT_START.search(message)
     if match is None and 0 < limit <= ENOUGH_TO_START:
@@ -75,7 +75,7 @@ def oom_at_start(message: str, limit: int = 0) -> str:
 
 
 def stated_limit(pod: Pod, container: str) -> int:
-    """The memory limit of a container, or else the one that its pod states, rounded up; 0 without any."""
+    """The memory limit in bytes of a container, else of its pod, rounded up; 0 without any."""
     limits = [spec.limits.get(MEMORY) for spec in all_containers(pod) if spec.name == container]
     limits.append(resources_of_pod(pod, "limits").get(MEMORY))
     stated = [limit for limit in limits if limit is not None]
@@ -83,7 +83,7 @@ def stated_limit(pod: Pod, container: str) -> int:
 
 
 def refused_start(status: ContainerStatus, limit: int) -> str:
-    """The words with which a runtime could not start this container within its memory limit, else empty."""
+    """The words with which a runtime could not start this container within `limit` bytes, else empty."""
     waiting = status.state.waiting if status.state is not None else None
     messages = [waiting.message if waiting is not None else "", *(end.message for end in status.ends[:1])]
     return next(filter(None, (oom_at_start(message, limit) for message in messages)), "")

@@ -143,12 +143,8 @@ def test_an_eviction_is_one_death_of_the_pod_with_its_time() -> None:
         (f"{ended}timestamp", APP, year_1),
     ]
     older = death(store)
-    assert (older.container, older.time, *finding(older)) == (
-        "",
-        "2026-11-23T18:41:23Z",
-        Mechanism.EVICTION,
-        POSSIBLE,
-    )
+    evicted = Mechanism.UNKNOWN_EVICTION, Confidence.CERTAIN
+    assert (older.container, older.time, finding(older)) == ("", "2026-11-23T18:41:23Z", evicted)
     end = {"terminated": {"reason": "ContainerStatusUnknown", "exitCode": 137}}
     last = {"terminated": {**end["terminated"], "finishedAt": "0001-01-01T00:00:00Z"}}
     statuses = [{"name": "a", "state": end, "lastState": last}]
@@ -157,6 +153,6 @@ def test_an_eviction_is_one_death_of_the_pod_with_its_time() -> None:
         "spec": {"containers": [{"name": "a"}]},
         "status": {"phase": "Failed", "reason": "Evicted", "containerStatuses": statuses},
     }
-    found = find_kills(Snapshot(pods=(convert(raw, Pod),)), EventList())
-    assert [(one.time, *finding(one)) for one in found] == [("", Mechanism.EVICTION, POSSIBLE)]
-    assert with_older(found, [older], 3600) == [older], "--at: no store has what the status says"
+    kills = find_kills(Snapshot(pods=(convert(raw, Pod),)), EventList())
+    assert [(kill.time, finding(kill)) for kill in kills] == [("", evicted)]
+    assert with_older(kills, [older], 3600) == [older], "--at: no store has what the status says"
