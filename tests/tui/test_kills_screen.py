@@ -132,7 +132,7 @@ async def test_fixes_are_those_of_the_workload_also_of_a_pod_that_is_gone() -> N
         await pilot.keys("escape")
         await pilot.filter_by("etl-28930")
         await pilot.keys("F")
-        await pilot.seen("320Mi")
+        await pilot.seen("400Mi")
         assert len(pilot.notifications) == 2
         await pilot.keys("escape")
         # The first fix may be of another pod, whose death is the node's nearest: enter is not of that.
