@@ -77,10 +77,9 @@ class Informer:
             self._seen = store.wait(self._seen)
             if self._closed:
                 break
-            refusal = store.refusal()
-            if refusal is not None:
-                return self._without_snapshot(Health(refusal, self._api.client.now()))
             health = store.health()
+            if store.is_refused():
+                return self._without_snapshot(health)
             if store.is_complete():
                 if not self._has_begun:
                     self._has_usage.wait(FIRST_USAGE_SECONDS)
@@ -97,6 +96,14 @@ class Informer:
                 now = self._api.client.now()
                 return Update(self._part[1], self._scope, health, now, self._notice, arrived)
         return None
+
+    def health(self) -> Health:
+        """Whether the server is heard of now, whenever the last update was."""
+        return self._store.health()
+
+    def silent_seconds(self) -> float:
+        """For how long the server has not been heard of."""
+        return self._store.silent_seconds()
 
     def refresh(self) -> None:
         """Read usage now, and retry now what waits for a retry."""
@@ -123,8 +130,10 @@ class Informer:
             replace=self._store.replace_pods,
             put=self._store.put_pod,
             drop=self._store.drop_pod,
+            heard=self._store.heard,
             synced=partial(self._store.synced, PODS),
             out_of_sync=partial(self._store.out_of_sync, PODS),
+            listing=partial(self._store.listing, PODS),
             polled=partial(self._polled, PODS),
             refused=partial(self._pods_refused, namespace),
             arrive=self._store.arrive,
@@ -136,8 +145,10 @@ class Informer:
             replace=self._replace_nodes,
             put=self._store.put_node,
             drop=self._store.drop_node,
+            heard=self._store.heard,
             synced=partial(self._store.synced, NODES),
             out_of_sync=self._nodes_failed,
+            listing=partial(self._store.listing, NODES),
             polled=partial(self._polled, NODES),
             refused=self._nodes_refused,
         )
@@ -178,12 +189,12 @@ class Informer:
         self._store.set_server_version(self._api.server_version())
         self._store.refuse(NODES, error, no_capacity(error))
 
-    def _nodes_failed(self, error: QosError, heard: float, retry_seconds: float) -> None:
+    def _nodes_failed(self, error: QosError, retry_seconds: float) -> None:
         """Until there are nodes, go on as if they were forbidden: pods are shown all the same."""
         if self._store.is_waited_for(NODES):
             self._store.set_server_version(self._api.server_version())
         self._store.make_optional(NODES, no_capacity(error))
-        self._store.out_of_sync(NODES, error, heard, retry_seconds)
+        self._store.out_of_sync(NODES, error, retry_seconds)
 
     def _polled(self, watch: str, error: ApiError | None) -> None:
         remedy = f"grant watch on {watch}; until then they are listed every {self._poll_seconds:.0f} s"
@@ -208,24 +219,17 @@ class Informer:
 
     def _keep_probing(self) -> None:
         """Tell a quiet cluster from a server that hangs by a request; retry when it is ready again."""
-        answered, was_ready = time.monotonic(), True
         while not self._ending.wait(PROBE_SECONDS / 4):
             if self._store.health().error is not None:
                 is_ready = self._api.client.is_ready(PROBE_SECONDS / 2)
-                if is_ready and not was_ready:
-                    for reflector in self._reflectors:
-                        reflector.retry_now()
-                was_ready = is_ready
+                for reflector in self._reflectors:
+                    reflector.server_is(ready=is_ready)
                 continue
-            was_ready = True
-            heard = max(answered, *(reflector.heard for reflector in self._reflectors))
-            if time.monotonic() - heard < PROBE_SECONDS:
+            if self._store.silent_seconds() < PROBE_SECONDS:
                 continue
             try:
                 self._api.client.probe(PROBE_SECONDS / 2)
-                answered = time.monotonic()
-                for reflector in self._reflectors:
-                    reflector.heard = answered
+                self._store.heard()
             except QosError as error:
                 for reflector in self._reflectors:
                     reflector.interrupt(error)

@@ -345,4 +345,4 @@ def _node_events(client: RestClient, name: str) -> list[Event]:
 def _list_events(client: RestClient, namespace: str | None, fields: dict[str, str]) -> list[Event]:
     query = {"fieldSelector": ",".join(f"{name}={value}" for name, value in fields.items())}
     # No server keeps events in its watch cache.
-    return _events.list_all(client, list_path("events", namespace), query, consistent=True).items
+    return _events.list_all(client, list_path("events", namespace), query, revision="").items

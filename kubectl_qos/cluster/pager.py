@@ -52,25 +52,36 @@ class Pager(Generic[T]):
         path: str,
         query: Mapping[str, str],
         *,
-        consistent: bool = False,
+        revision: str = "0",
         progress: Progress | None = None,
     ) -> ListResult[T]:
-        """The items of all pages: from the watch cache, or with `consistent` from etcd.
+        """The items of all pages: from the watch cache, or with an empty `revision` from etcd.
 
-        Again in one piece if its resourceVersion expires (410), as in tools/pager FullListIfExpired.
+        Those of another revision than 0 are nothing older. They come in one piece, as the watch cache has no
+        pages of them, or from etcd where it is not so far (504). Pages come again in one piece if their
+        resourceVersion expires (410), as in tools/pager FullListIfExpired.
         """
         parameters = {name: value for name, value in query.items() if value}
         selectors = "".join(f", {name} {value}" for name, value in parameters.items())
-        if not consistent:
-            parameters["resourceVersion"] = "0"
-        log.log(log.DECISIONS, f"list {path}{'' if consistent else ' from the watch cache'}{selectors}")
+        of_cache = {"resourceVersion": revision} if revision else {}
+        pages = {"limit": str(PAGE_SIZE)}
+        log.log(log.DECISIONS, f"list {path}{' from the watch cache' if revision else ''}{selectors}")
+        if revision not in {"", "0"}:
+            try:
+                not_older = {**parameters, **of_cache, "resourceVersionMatch": "NotOlderThan"}
+                return self._pages(client, path, not_older, progress)
+            except ApiError as error:
+                if error.status not in {HTTPStatus.GONE, HTTPStatus.GATEWAY_TIMEOUT}:
+                    raise
+            log.log(log.DECISIONS, f"list {path} from etcd: the watch cache has no revision {revision}")
+            of_cache = {}
         try:
-            return self._pages(client, path, {**parameters, "limit": str(PAGE_SIZE)}, progress)
+            return self._pages(client, path, {**parameters, **of_cache, **pages}, progress)
         except ApiError as error:
             if error.status != HTTPStatus.GONE:
                 raise
         log.log(log.DECISIONS, f"list {path} again in one piece: its resourceVersion expired meanwhile")
-        return self._pages(client, path, parameters, progress)
+        return self._pages(client, path, {**parameters, **of_cache}, progress)
 
     def _pages(
         self, client: RestClient, path: str, query: Mapping[str, str], progress: Progress | None
@@ -108,6 +119,11 @@ class Pager(Generic[T]):
                 page = PageItems(self._decoder, path)
         if meta.continue_token:
             raise decode_error(path, EOFError("the list goes on, but its continue token was not found"))
+
+
+def newest_revision(client: RestClient, path: str) -> str:
+    """The resourceVersion that a list has now, by etcd."""
+    return decode_body(_page, client.whole(path, {"limit": "1"}), path).metadata.resource_version
 
 
 def check_names(items: list[T], what: str) -> list[T]:

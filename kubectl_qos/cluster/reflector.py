@@ -1,10 +1,11 @@
 """One kind of object followed: listed, then watched, and listed again where a watch cannot go on.
 
 As client-go's reflector does it (tools/cache/reflector.go): a streaming list where the server has it, else a
-list and a watch from its resourceVersion; bookmarks. A resourceVersion that is too old (410), an event that
-cannot be decoded and a watch without events lead to a new list; any other failure is retried from the same
-resourceVersion. Each retry comes later than the one before. A silent watch is opened again at once, and what
-is too old is listed again at once, unless the list before that was too old as well.
+list and a watch from its resourceVersion; bookmarks. A resourceVersion that is too old (410), or newer than
+the server's newest (it was restored from a backup), and an event that cannot be decoded lead to a new list;
+any other failure is retried from the same resourceVersion. Each retry comes later than the one before, but
+soon while the server says that it is ready. A silent watch is opened again at once, and what is too old is
+listed again at once, unless the list before that was too old as well.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 import msgspec
 
 from kubectl_qos.cluster.http import RestClient, decode_body, decode_error, status_error
-from kubectl_qos.cluster.pager import PAGE_SIZE, Pager, check_names
+from kubectl_qos.cluster.pager import PAGE_SIZE, Pager, check_names, newest_revision
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.k8s.objects import JsonDecoder, NodeObject, Pod
 from kubectl_qos.k8s.snapshot import Arrived
@@ -36,9 +37,9 @@ WATCH_SECONDS: Final = 290
 FIRST_RETRY_SECONDS: Final = 0.8
 MAX_RETRY_SECONDS: Final = 30.0
 _MAX_DOUBLINGS: Final = 10
+_SOON_TRIES: Final = 10
+"""So many tries come soon while a server that cannot serve yet says that it is ready."""
 LIST_SILENCE_SECONDS: Final = 60.0
-MAX_EMPTY_WATCH_SECONDS: Final = 150.0
-"""Bookmarks come every minute: watches that brought nothing for longer may be of a past that is gone."""
 SILENCE_SECONDS: Final = 120.0
 """Twice the interval of bookmarks (apiserver/pkg/storage/cacher, defaultBookmarkFrequency)."""
 _MIN_WATCH_SECONDS: Final = 1.0
@@ -52,6 +53,8 @@ _EVENT_TYPES: Final = frozenset({"ADDED", "MODIFIED", "DELETED", "BOOKMARK"})
 _INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 _NO_STREAMING_LIST: Final = frozenset({400, 403, 404, 405, 406, 415, 422, 500})
 """A streaming list is refused with these by a server without it, or where watching is forbidden."""
+_NOT_YET: Final = frozenset({429, 503, 504})
+"""A server that has begun to answer refuses with these what it cannot serve yet."""
 
 T = TypeVar("T", bound=Pod | NodeObject)
 
@@ -60,17 +63,19 @@ T = TypeVar("T", bound=Pod | NodeObject)
 class EventHandler(Generic[T]):
     """What a reflector calls, in its own thread.
 
-    `arrive` gets the parts of the first list as they arrive, `replace` all items. `synced` says that they
-    are the server's, `out_of_sync` that they may be old: since when (by `time.monotonic`), and in how many
-    seconds the next try is. `polled` says that they may be listed only, with None that they may be watched
-    again; after `refused` nothing more comes.
+    `arrive` gets the parts of the first list as they arrive, `replace` all items. `heard` says that the
+    server answers, `synced` that the items are the server's, `out_of_sync` that they may be old, and in how
+    many seconds the next try is, `listing` that they are listed again now. `polled` says that they may be
+    listed only, with None that they may be watched again; after `refused` nothing more comes.
     """
 
     replace: Callable[[list[T]], None]
     put: Callable[[T], None]
     drop: Callable[[T], None]
+    heard: Callable[[], None]
     synced: Callable[[], None]
-    out_of_sync: Callable[[QosError, float, float], None]
+    out_of_sync: Callable[[QosError, float], None]
+    listing: Callable[[], None]
     polled: Callable[[ApiError | None], None]
     refused: Callable[[ApiError], None]
     arrive: Callable[[Sequence[T], Arrived], None] | None = None
@@ -79,10 +84,8 @@ class EventHandler(Generic[T]):
 class Reflector(Generic[T]):
     """Follows the items of a path with selectors until it is closed.
 
-    `keep` makes what is kept of an item, None of one that is left out.
-
-    What may not be watched is listed every `poll_seconds`. `heard` is when the server was last heard of, by
-    `time.monotonic`.
+    `keep` makes what is kept of an item, None of one that is left out. What may not be watched is listed
+    every `poll_seconds`.
     """
 
     def __init__(  # noqa: PLR0913 - as in client-go
@@ -108,14 +111,15 @@ class Reflector(Generic[T]):
         self._response: BaseHTTPResponse | None = None
         self._interruption: QosError | None = None
         self._revision = ""
-        self._consistent = False
+        self._listed_from = "0"
+        """The revision that a list must not be older than: 0 for any, empty for the newest."""
+        self._is_server_ready = True
         self._streams = True
         self._may_watch = True
         self._has_listed = False
         self._failures = 0
         self._lists = 0
         """How many lists no event has followed yet."""
-        self._last_event = self.heard = time.monotonic()
 
     def run(self) -> None:
         """Follow until closed or refused; the body of a thread."""
@@ -147,10 +151,16 @@ class Reflector(Generic[T]):
         self._failures = 0
         self._wake.set()
 
+    def server_is(self, *, ready: bool) -> None:
+        """Take what a server says that is stale: as soon as it is ready, what waits for a retry is tried."""
+        if ready and not self._is_server_ready:
+            self.retry_now()
+        self._is_server_ready = ready
+
     def interrupt(self, error: QosError) -> None:
         """Report that the server does not answer, and end a read that may wait for it for ever."""
         self._interruption = error
-        self._handler.out_of_sync(error, self.heard, 0.0)
+        self._handler.out_of_sync(error, 0.0)
         self._stop_waiting()
 
     def close(self) -> None:
@@ -166,22 +176,38 @@ class Reflector(Generic[T]):
                 response.shutdown()
 
     def _list_and_watch(self) -> None:
+        if self._revision:
+            self._check_past()
         if not self._revision:
+            if self._has_listed:
+                self._handler.listing()
             if self._streams:
                 self._stream_list()
                 return
             self._list()
         self._watch()
 
+    def _check_past(self) -> None:
+        """List again where a server restored from a backup would wait for the revision that we have seen."""
+        try:
+            newest = newest_revision(self._client.without_retries(), self._path)
+        except ApiError as error:
+            if error.status != HTTPStatus.FORBIDDEN:
+                raise
+            return
+        if _order(newest) < _order(self._revision):
+            log.log(log.DECISIONS, f"{self._path}: {newest} is older than {self._revision}: listing again")
+            self._revision, self._listed_from = "", newest
+
     def _relist(self) -> None:
-        """List before watching, past the watch cache, which may be what is too old."""
-        self._revision, self._consistent = "", True
+        """List before watching, nothing older than what has been seen."""
+        self._revision, self._listed_from = "", self._revision
 
     def _list(self) -> None:
         client = self._client.without_retries()
         arrive = None if self._has_listed else self._handler.arrive
         result = self._pager.list_all(
-            client, self._path, self._selectors, consistent=self._consistent, progress=arrive
+            client, self._path, self._selectors, revision=self._listed_from, progress=arrive
         )
         self._handler.replace(result.items)
         self._listed(result.resource_version)
@@ -239,11 +265,10 @@ class Reflector(Generic[T]):
         raise _ended(self._path)
 
     def _listed(self, revision: str) -> None:
-        self._revision, self._has_listed, self._consistent = revision, True, False
+        self._revision, self._has_listed = revision, True
         # Lists that come to nothing are costly: the more of them, the longer until the next.
         self._lists += 1
         self._failures = min(self._failures, self._lists)
-        self._last_event = self.heard = time.monotonic()
         self._handler.synced()
 
     def _watch(self) -> None:
@@ -257,7 +282,7 @@ class Reflector(Generic[T]):
             self._may_watch, self._lists = False, 0
             self._handler.polled(error)
             self._wake.wait(self._poll_seconds)
-            self._revision = ""
+            self._revision, self._listed_from = "", "0"
 
     def _handle(
         self, response: BaseHTTPResponse, events: Iterator[tuple[str, msgspec.Raw]], began: float
@@ -282,7 +307,7 @@ class Reflector(Generic[T]):
                 if not count:
                     self._handler.synced()
                 count += 1
-                self._failures, self._lists, self._last_event = 0, 0, time.monotonic()
+                self._failures, self._lists = 0, 0
         except _Silent:
             is_silent = True
             log.log(log.REQUESTS, f"{self._path}: silent for {SILENCE_SECONDS:.0f} s: watching again")
@@ -292,12 +317,8 @@ class Reflector(Generic[T]):
             lasted = time.monotonic() - began
             if lasted >= _MIN_WATCH_SECONDS:
                 self._failures = 0
-        if self._closed or count:
-            return
-        if lasted < _MIN_WATCH_SECONDS and not is_silent:
+        if not (self._closed or count or is_silent) and lasted < _MIN_WATCH_SECONDS:
             raise _ended(self._path)
-        if time.monotonic() - self._last_event > MAX_EMPTY_WATCH_SECONDS:
-            self._relist()
 
     def _advance(self, revision: str) -> None:
         """Events come in the order of their revisions, but from a server with another past."""
@@ -316,7 +337,7 @@ class Reflector(Generic[T]):
         self._response = self._interruption = None
         response = self._client.request_once(self._path, query, watch_seconds=silence_seconds)
         self._response = response
-        self.heard = time.monotonic()
+        self._handler.heard()
         if not self._may_watch:
             self._may_watch = True
             self._handler.polled(None)
@@ -348,7 +369,7 @@ class Reflector(Generic[T]):
                 failure = self._interruption or self._client.unreachable(error)
                 is_between = is_silence(error) and not any(pieces)
                 raise (_Silent(str(failure), failure.hint) if is_between else failure) from error
-            self.heard = time.monotonic()
+            self._handler.heard()
             if not part:
                 break
             first, *others = part.split(b"\n")
@@ -368,13 +389,17 @@ class Reflector(Generic[T]):
         """Report the error and wait: longer each time, with jitter so that clients do not return together."""
         if self._closed:
             return
-        seconds = min(FIRST_RETRY_SECONDS * 2 ** min(self._failures, _MAX_DOUBLINGS), MAX_RETRY_SECONDS)
+        failures = self._failures
+        is_soon_over = isinstance(error, ServerUnreachable) or getattr(error, "status", 0) in _NOT_YET
+        if self._is_server_ready and is_soon_over:
+            failures = max(min(failures, 1), failures - _SOON_TRIES)
+        seconds = min(FIRST_RETRY_SECONDS * 2 ** min(failures, _MAX_DOUBLINGS), MAX_RETRY_SECONDS)
         seconds *= 0.5 + random.random() / 2  # noqa: S311 - nothing to guess
         self._failures += 1
         if isinstance(error, ApiError) and error.retry_after is not None:
             seconds = max(error.retry_after, seconds)
         log.log(log.REQUESTS, f"{self._path}: retry in {seconds:.1f} s: {error}")
-        self._handler.out_of_sync(error, self.heard, seconds)
+        self._handler.out_of_sync(error, seconds)
         self._wake.wait(seconds)
 
 

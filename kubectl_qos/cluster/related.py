@@ -78,7 +78,7 @@ class _Lists:
 
     def start(self, kind: RelatedKind[T]) -> Future[list[T]]:
         path = list_path(kind.resource, self._namespace, kind.group)
-        return Future(lambda: Pager(kind.item_type).list_all(self._client, path, {}, consistent=True).items)
+        return Future(lambda: Pager(kind.item_type).list_all(self._client, path, {}, revision="").items)
 
     def take(self, kind: RelatedKind[T], future: Future[list[T]]) -> tuple[T, ...]:
         what = f"the list of {kind.kind}s {_where(self._namespace)}"

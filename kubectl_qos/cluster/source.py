@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """Live without an error, else stale since a time; `retry_at` is on the clock of `time.monotonic`."""
+    """Live without an error, else stale since a time; `retry_at` is by `time.monotonic`, 0 for no retry."""
 
     error: QosError | None = None
     since: datetime | None = None
@@ -76,6 +76,14 @@ class UpdateStream(Protocol):
     def next(self) -> Update | None:
         """Wait for the next update; None once the stream is closed."""
 
+    def health(self) -> Health:
+        """Whether the source is heard of now, which the last update may not know."""
+        return LIVE
+
+    def silent_seconds(self) -> float:
+        """For how long the source has not been heard of."""
+        return 0.0
+
     def refresh(self) -> None:
         """Read now what is read at intervals, and retry now what failed."""
 
@@ -83,7 +91,7 @@ class UpdateStream(Protocol):
         """End the stream, and a `next` that waits."""
 
 
-class StaticStream:
+class StaticStream(UpdateStream):
     """The stream of a source that does not change: the same snapshot at first, and at every refresh."""
 
     def __init__(self, read: Callable[[Scope], Snapshot], scope: Scope, now: Callable[[], datetime]) -> None:

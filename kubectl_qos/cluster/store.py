@@ -49,7 +49,8 @@ class Store:
         self._server_version = ""
         self._arrived: Arrived | None = None
         self._watches = {PODS: _WatchState(), NODES: _WatchState()}
-        self._refusal: ApiError | None = None
+        self._refusal: Health | None = None
+        self._heard = time.monotonic()
 
     def wait(self, version: int) -> int:
         """The store's version, once it is newer than the given one."""
@@ -84,6 +85,8 @@ class Store:
     def health(self) -> Health:
         """Stale since the watch that is stale for longest, with the error that came last and its retry."""
         with self._changed:
+            if self._refusal is not None:
+                return self._refusal
             stale = [watch.health for watch in self._watches.values() if watch.health.error is not None]
             since = min((health.since for health in stale if health.since is not None), default=None)
             return replace(stale[-1], since=since) if stale else LIVE
@@ -105,10 +108,21 @@ class Store:
                 self._watches[watch].optional = True
                 self.note(watch, missing)
 
-    def refusal(self) -> ApiError | None:
-        """Why no pod may be listed at all."""
+    def is_refused(self) -> bool:
+        """Whether no pod may be listed at all."""
         with self._changed:
-            return self._refusal
+            return self._refusal is not None
+
+    def heard(self) -> None:
+        """The server has answered a request or a watch."""
+        self._heard = time.monotonic()
+
+    def silent_seconds(self) -> float:
+        """For how long the server has not been heard of, or since when it is stale."""
+        since = self.health().since
+        if since is None:
+            return time.monotonic() - self._heard
+        return max((self._now() - since).total_seconds(), 0.0)
 
     def notify(self) -> None:
         """Wake those who wait."""
@@ -171,6 +185,7 @@ class Store:
                 self._pods.setdefault(pod.node_name, {})[pod.metadata.namespace, pod.metadata.name] = pod
                 self._tuples.pop(pod.node_name, None)
             self._arrived = arrived
+            self._watches[PODS].health = LIVE
             self.notify()
 
     def arrived(self) -> Arrived | None:
@@ -244,22 +259,29 @@ class Store:
                 state.listed, state.health = True, LIVE
                 self.notify()
 
-    def out_of_sync(self, watch: str, error: QosError, heard: float, retry_seconds: float) -> None:
-        """A watch has lost the server, `heard` at that monotonic time; what it brought stays."""
+    def out_of_sync(self, watch: str, error: QosError, retry_seconds: float | None) -> None:
+        """A watch has lost the server, and tries again then, None for now; what it brought stays."""
         with self._changed:
             # The last of them is the one that failed last.
             state = self._watches[watch] = self._watches.pop(watch)
             monotonic = time.monotonic()
-            since = state.health.since or self._now() - timedelta(seconds=monotonic - heard)
-            state.health = Health(error, since, monotonic + retry_seconds)
+            since = state.health.since or self._now() - timedelta(seconds=monotonic - self._heard)
+            retry_at = monotonic + retry_seconds if retry_seconds is not None else 0.0
+            state.health = Health(error, since, retry_at)
             self.notify()
+
+    def listing(self, watch: str) -> None:
+        """A watch is listed again; where it was stale, that is why it still is."""
+        with self._changed:
+            if self._watches[watch].health.error is not None:
+                self.out_of_sync(watch, QosError(f"listing {watch} again"), None)
 
     def refuse(self, watch: str, error: ApiError, missing: Missing | None) -> None:
         """A watch is forbidden: without `missing` there will be no snapshot, else snapshots without it."""
         with self._changed:
             self._watches[watch] = _WatchState(listed=True)
             if missing is None:
-                self._refusal = error
+                self._refusal = Health(error, self._now())
             self.note(watch, missing)
 
     def _remove(self, key: PodKey, node: str) -> bool:

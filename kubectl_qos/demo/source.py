@@ -201,7 +201,7 @@ class LivingDemo(Source):
             return self._script
 
 
-class _DemoStream:
+class _DemoStream(UpdateStream):
     """The first moment, then another update whenever something has changed."""
 
     def __init__(self, demo: LivingDemo, scope: Scope) -> None:

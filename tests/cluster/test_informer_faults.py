@@ -5,6 +5,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -67,11 +68,9 @@ def test_a_server_that_is_away_for_a_while(follow: Follow, serve: Serve, connect
 
 @pytest.mark.parametrize("streams", [True, False])
 def test_a_server_with_another_past(
-    follow: Follow, serve: Serve, connect_to: ConnectTo, monkeypatch: pytest.MonkeyPatch, streams: bool
+    follow: Follow, serve: Serve, connect_to: ConnectTo, streams: bool
 ) -> None:
-    """Restored from a backup, it waits for revisions that we have seen: its silence gives it away."""
-    monkeypatch.setattr(reflector, "MAX_EMPTY_WATCH_SECONDS", 0.0)
-    monkeypatch.setattr(reflector, "_MIN_WATCH_SECONDS", 0.0)
+    """Restored from a backup, it would wait for the revision that we have seen, and say nothing."""
     objects = cluster("a", "b", streams=streams)
     followed, server = follow(objects)
     followed.until(has("a", "b"))
@@ -79,13 +78,9 @@ def test_a_server_with_another_past(
     restored = cluster("a", "c", streams=streams)
     restored.revision = restored._oldest = 10
     again = serve(restored, port=server.port)
-    wait_for(lambda: {PODS, NODES} <= set(again.paths()))
-    followed.until(has("a", "b"))
+    followed.until(has("a", "c"))
     restored.put(pod("d"))
-    restored.end_watches()
     followed.until(has("a", "c", "d"))
-    restored.put(pod("e"))
-    followed.until(has("a", "c", "d", "e"))
     assert_as_listed(followed, connect_to(again))
 
 
@@ -220,7 +215,7 @@ def test_a_revision_that_is_too_old_is_no_error(follow: Follow) -> None:
     objects.put(pod("c"))
     followed.until(has("a", "b", "c"))
     assert "too old" not in str([update.health.error for update in followed.updates])
-    assert sum(request.path == PODS for request in server.requests[requested:]) < 10
+    assert sum(request.path == PODS for request in server.requests[requested:]) < 15
 
 
 def test_a_pod_that_comes_back_elsewhere_is_held_once(follow: Follow) -> None:
@@ -255,7 +250,14 @@ def test_a_later_page_that_fails_takes_nothing_away(
     objects = cluster(*everything, streams=False)
     followed, server = follow(objects)
     followed.until(has(*everything))
-    objects.faults[PODS] = lambda request: DOWN if "continue" in request.query else None
+
+    def of_etcd_alone(request: Request) -> Answer | None:
+        """The watch cache is behind, and what etcd has comes in pages that break off."""
+        if "resourceVersionMatch" in request.query:
+            return status(504, "Timeout", "Too large resource version: 1000, current: 900")
+        return DOWN if "continue" in request.query else None
+
+    objects.faults[PODS] = of_etcd_alone
     objects.faults[f"watch {PODS}"] = Answer(hangs_up=True)
     objects.end_watches()
     followed.ever(fails())
@@ -338,8 +340,12 @@ def test_a_read_that_ends_one_event_begins_the_next(follow: Follow) -> None:
 
 
 @pytest.mark.parametrize("streams", [True, False])
-def test_an_event_that_cannot_be_read_is_got_around(follow: Follow, streams: bool) -> None:
+def test_an_event_that_cannot_be_read_is_got_around(
+    follow: Follow, monkeypatch: pytest.MonkeyPatch, streams: bool
+) -> None:
     """It would come again with every watch from the same revision, long after its pod is gone."""
+    monkeypatch.setattr(reflector, "FIRST_RETRY_SECONDS", 1.0)
+    monkeypatch.setattr(reflector, "MAX_RETRY_SECONDS", 1.0)
 
     def spoiled(_: Request, lines: Iterator[Line]) -> Iterator[Line]:
         for line in lines:
@@ -408,29 +414,23 @@ class Hanging(WatchServer):
         return super().__call__(request)
 
 
-@pytest.mark.parametrize("streams", [True, False])
-def test_a_server_that_hangs_is_noticed_by_a_request(
-    follow: Follow, connect_to: ConnectTo, monkeypatch: pytest.MonkeyPatch, streams: bool
-) -> None:
-    """Its watches stay open and bring nothing, as those of a quiet cluster do."""
-    monkeypatch.setattr(informer, "PROBE_SECONDS", 0.4)
-    objects = Hanging(pods=[pod("a")], nodes=[node()], streams=streams)
+def test_a_server_that_hangs_is_noticed_by_a_request(follow: Follow, connect_to: ConnectTo) -> None:
+    """Its watches stay open and bring nothing, as those of a quiet cluster do; said within 20 seconds."""
+    objects = Hanging(pods=[pod("a")], nodes=[node()])
     followed, server = follow(objects)
     followed.until(has("a"))
     objects.runs.clear()
-    bad = followed.until(fails())
+    stopped = datetime.now(UTC)
+    bad = followed.until(fails(), seconds=20)
+    assert bad.health.since is not None
+    assert bad.health.since <= stopped, "since it was heard, not since it was missed"
     assert str(bad.health.error).startswith("Unable to connect to the server: read tcp 127.0.0.1:")
     assert names(bad) == ["a"]
     assert "/version" in server.paths()
     objects.put(pod("b"))
     objects.runs.set()
-    followed.until(has("a", "b"))
+    followed.until(has("a", "b"), seconds=10)
     assert_as_listed(followed, connect_to(server))
-
-
-def test_a_hang_is_on_the_screen_within_20_seconds() -> None:
-    """The silence, a round of the loop, and a connection, its TLS and an answer that do not come."""
-    assert informer.PROBE_SECONDS * (1 + 1 / 4 + 3 / 2) < 17
 
 
 @pytest.mark.parametrize("answer", [None, status(403, "Forbidden", "forbidden"), status(503, "", "")])
@@ -471,22 +471,7 @@ def test_a_silent_watch_is_opened_again_from_where_it_was(
     assert {update.health.error for update in followed.updates} == {None}
     first, *others = (request.query for request in server.requests if request.path == PODS)
     assert "sendInitialEvents" in first
-    assert {"sendInitialEvents" in one or "limit" in one for one in others} == {False}
-
-
-def test_watches_that_stay_silent_lead_to_a_new_list(follow: Follow, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As with a server that has another past: each of them alone is too short to tell."""
-    monkeypatch.setattr(reflector, "SILENCE_SECONDS", 0.1)
-    monkeypatch.setattr(reflector, "MAX_EMPTY_WATCH_SECONDS", 0.25)
-    followed, server = follow(cluster("a"))
-    followed.until(has("a"))
-    wait_for(
-        lambda: (
-            sum(request.path == PODS and "sendInitialEvents" in request.query for request in server.requests)
-            > 1
-        )
-    )
-    assert {update.health.error for update in followed.updates} == {None}
+    assert {"sendInitialEvents" in query or query.get("limit") == "500" for query in others} == {False}
 
 
 def test_an_event_without_end_is_not_kept_for_ever(follow: Follow, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -506,9 +491,9 @@ def test_a_server_that_goes_on_failing_is_retried_less_and_less(
     waited: list[float] = []
     original = Store.out_of_sync
 
-    def out_of_sync(self: Store, name: str, error: Any, heard: float, retry_seconds: float) -> None:
-        waited.extend([retry_seconds] if name == PODS_WATCH else [])
-        original(self, name, error, heard, retry_seconds)
+    def out_of_sync(self: Store, name: str, error: Any, retry_seconds: float | None) -> None:
+        waited.extend([retry_seconds] if name == PODS_WATCH and retry_seconds is not None else [])
+        original(self, name, error, retry_seconds)
 
     monkeypatch.setattr(Store, "out_of_sync", out_of_sync)
     objects = BreakableServer(pods=[pod("a")], nodes=[node()])

@@ -15,7 +15,7 @@ from kubectl_qos.cluster.informer import Informer
 from kubectl_qos.cluster.reflector import EventHandler, Reflector
 from kubectl_qos.cluster.store import Store
 from kubectl_qos.cluster.usage import UsageChoice
-from kubectl_qos.errors import QosError
+from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.transport.client import Connection
@@ -43,10 +43,11 @@ TOO_OLD_EVENT = event("ERROR", json.loads(status(410, "Expired", "too old resour
 
 
 def queries(server: HttpsServer, path: str = PODS, *, watch: bool) -> list[dict[str, str]]:
+    """The queries of watches or of lists, without those for the newest revision alone."""
     return [
         dict(request.query)
         for request in list(server.requests)
-        if request.path == path and ("watch" in request.query) is watch
+        if request.path == path and ("watch" in request.query) is watch and request.query != {"limit": "1"}
     ]
 
 
@@ -151,7 +152,8 @@ def test_a_revision_that_is_too_old_means_a_new_list(follow: Follow, streams: bo
     del objects.faults[f"watch {PODS}"]
     followed.until(has("b", "c"))
     lists = queries(server, watch=False)
-    assert [query.get("resourceVersion") for query in lists] == ([] if streams else ["0", None])
+    again = {"resourceVersion": "1000", "resourceVersionMatch": "NotOlderThan"}
+    assert lists == ([] if streams else [{"resourceVersion": "0", "limit": "500"}, again]), "of the cache"
 
 
 def test_a_bookmark_spares_a_new_list(follow: Follow) -> None:
@@ -200,7 +202,7 @@ def test_retry_after_is_obeyed(follow: Follow) -> None:
 
     objects.faults[f"watch {PODS}"] = busy
     objects.end_watches()
-    followed.until(fails())
+    followed.ever(fails("Error from server (TooManyRequests): slow down"))
     followed.until(has("a"))
     assert tried[1] - tried[0] >= 1
 
@@ -374,9 +376,9 @@ def test_lists_that_are_always_too_old_come_less_and_less(
     waited: list[float] = []
     original = Store.out_of_sync
 
-    def out_of_sync(self: Store, name: str, error: QosError, heard: float, retry_seconds: float) -> None:
-        waited.append(retry_seconds)
-        original(self, name, error, heard, retry_seconds)
+    def out_of_sync(self: Store, name: str, error: QosError, retry_seconds: float | None) -> None:
+        waited.extend([retry_seconds] if retry_seconds is not None else [])
+        original(self, name, error, retry_seconds)
 
     monkeypatch.setattr(Store, "out_of_sync", out_of_sync)
     objects = cluster("a", streams=False)
@@ -435,15 +437,48 @@ def test_a_server_that_is_ready_again_is_requested_at_once(
     followed.until(has("a", "b"))
 
 
-def test_a_server_that_is_away_for_a_day_is_still_retried(monkeypatch: pytest.MonkeyPatch) -> None:
+AWAY = ServerUnreachable("The connection to the server was refused")
+NOT_YET = ApiError("storage is (re)initializing", status=429, reason="TooManyRequests")
+
+
+@pytest.mark.parametrize(
+    ("is_ready", "error", "failures", "shortest", "longest"),
+    [
+        (False, AWAY, 5000, 15, 30),
+        (False, NOT_YET, 9, 15, 30),
+        (True, AWAY, 9, 0.8, 2),
+        (True, NOT_YET, 9, 0.8, 2),
+        (True, NOT_YET, 5000, 15, 30),
+        (True, QosError("it cannot be read"), 9, 15, 30),
+    ],
+)
+def test_a_server_that_says_it_is_ready_is_retried_soon(
+    monkeypatch: pytest.MonkeyPatch,
+    is_ready: bool,
+    error: QosError,
+    failures: int,
+    shortest: float,
+    longest: float,
+) -> None:
+    """Its storage may take longer than it admits; but not for ever, and not what is wrong in its answers."""
     retries: list[float] = []
     ignore: Any = lambda *_: None  # noqa: E731
-    nothing: EventHandler[Pod] = EventHandler(
-        ignore, ignore, ignore, ignore, lambda _, __, seconds: retries.append(seconds), ignore, ignore
-    )
+    handler: Any = EventHandler
+    nothing = handler(*[ignore] * 5, lambda _, seconds: retries.append(seconds), *[ignore] * 3)
     client = RestClient(cast("Connection", None))
     follower = Reflector(client, PODS, {}, Pod, lambda pod: pod, nothing, 1.0)
     monkeypatch.setattr(follower._wake, "wait", lambda _: None)
-    follower._failures = 5000
-    follower._wait_for_retry(QosError("away"))
-    assert 15 <= retries[0] <= 30
+    follower.server_is(ready=is_ready)
+    follower._failures = failures
+    follower._wait_for_retry(error)
+    assert shortest <= retries[0] <= longest
+
+
+def test_what_failed_while_a_server_was_away_does_not_count_once_it_is_ready() -> None:
+    follower = Reflector(cast("RestClient", None), PODS, {}, Pod, lambda pod: pod, cast("Any", None), 1.0)
+    follower.server_is(ready=False)
+    follower._failures = 9
+    follower.server_is(ready=False)
+    assert (follower._failures, follower._wake.is_set()) == (9, False)
+    follower.server_is(ready=True)
+    assert (follower._failures, follower._wake.is_set()) == (0, True)

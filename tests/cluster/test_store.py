@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
+from kubectl_qos.cluster.source import LIVE
 from kubectl_qos.cluster.store import NODES, PODS, Store
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s import interning as sharing
 from kubectl_qos.k8s.interning import Interner
 from kubectl_qos.k8s.objects import JsonDecoder, Pod
-from kubectl_qos.k8s.snapshot import NO_OVERRIDES, Usage
+from kubectl_qos.k8s.snapshot import NO_OVERRIDES, Arrived, Usage
 from kubectl_qos.k8s.usage import PodUsage
 from tests.cluster.cluster_objects import recorded_pods
 
@@ -124,12 +125,40 @@ def test_what_did_not_change_is_the_same_object_in_the_next_snapshot() -> None:
 def test_stale_since_the_server_was_last_heard_with_the_error_that_came_last() -> None:
     now, store = datetime.now(UTC), new_store()
     store.synced(PODS)
-    store.out_of_sync(PODS, QosError("first"), time.monotonic() - 60, 1.0)
-    store.out_of_sync(NODES, QosError("second"), time.monotonic() - 5, 9.0)
+    store._heard = time.monotonic() - 60
+    assert round(store.silent_seconds()) == 60, "also before it is called stale"
+    store.out_of_sync(PODS, QosError("first"), 1.0)
+    store.heard()
+    store.out_of_sync(NODES, QosError("second"), 9.0)
     health = store.health()
     assert health.since is not None
     assert (str(health.error), round((now - health.since).total_seconds())) == ("second", 60)
     assert 8 < health.retry_at - time.monotonic() <= 9
-    store.out_of_sync(PODS, QosError("third"), time.monotonic(), 3.0)
+    store.out_of_sync(PODS, QosError("third"), 3.0)
     assert str(store.health().error) == "third"
     assert store.health().since == health.since, "never a newer time"
+    assert round(store.silent_seconds()) == 60
+    store.synced(PODS)
+    store.synced(NODES)
+    assert round(store.silent_seconds()) == 0
+
+
+def test_while_it_is_listed_again_no_old_error_and_no_next_try_is_shown() -> None:
+    store = new_store()
+    store.synced(PODS)
+    store.listing(PODS)
+    assert store.health() is LIVE, "what is too old is listed at once, and was never stale"
+    store.out_of_sync(PODS, QosError("connection refused"), 9.0)
+    since = store.health().since
+    store.listing(PODS)
+    health = store.health()
+    assert (str(health.error), health.since, health.retry_at) == ("listing pods again", since, 0.0)
+    store.synced(PODS)
+    assert store.health() is LIVE
+
+
+def test_a_first_list_that_arrives_after_a_failure_is_no_error() -> None:
+    store = new_store()
+    store.out_of_sync(PODS, QosError("connection refused"), 9.0)
+    store.arrive([], Arrived(0, None, 0))
+    assert store.health() is LIVE

@@ -48,7 +48,7 @@ def given(answer: T | QosError, hold: threading.Event) -> T:
     return answer
 
 
-class ScriptedStream:
+class ScriptedStream(UpdateStream):
     """An answer at first, whenever it is refreshed, and every so often; narrowed as an informer does it."""
 
     def __init__(self, source: ScriptedSource, scope: Scope) -> None:
@@ -86,6 +86,9 @@ class ScriptedStream:
             snapshot = self._source.snapshot(narrower)
             self._scope, self._notice = narrower, f"only namespace {own} is shown: {error}"
             return snapshot
+
+    def health(self) -> Health:
+        return self._last.health if self._last is not None else LIVE
 
     def refresh(self) -> None:
         self._requested.set()
