@@ -19,7 +19,7 @@ from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cli import output
 from kubectl_qos.cli.options import TableFormat
 from kubectl_qos.cli.sources import ResolvedSource
-from kubectl_qos.cluster.source import Update, UpdateStream
+from kubectl_qos.cluster.source import Health, UpdateStream
 from kubectl_qos.errors import QosError, UsageError
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.format import escape
@@ -160,9 +160,9 @@ def _follow(
         view = command.view(trends.taken(update.snapshot), update.scope, resolved.source.now())
         if view.missing and not view.rows:
             raise view.missing[0]
-        is_stale = update.health.error is not None
-        state = _state(update, resolved)
-        printer.show(view, _Moment(resolved.source.now(), state, update.notice, is_stale))
+        health = stream.health()
+        state = _state(health, resolved)
+        printer.show(view, _Moment(resolved.source.now(), state, update.notice, health.error is not None))
         if output.is_stdout_closed():
             return
         time.sleep(REDRAW_SECONDS)
@@ -214,6 +214,7 @@ class _Appended:
         self._table: Table[Any] | None = None
         self._columns: Sequence[Column[Any]] = ()
         self._noted: set[str] = set()
+        self._was_stale = False
 
     def show(self, view: TableView[Any], at: _Moment) -> None:
         # The columns stay those of the beginning: the header was printed.
@@ -227,8 +228,9 @@ class _Appended:
         notes = [note for note in (at.notice, *view.notes) if note and note not in self._noted]
         self._noted.update(notes)
         output.notes(notes)
-        if at.is_stale:
+        if at.is_stale or self._was_stale:
             output.note(at.state)
+        self._was_stale = at.is_stale
 
     def _print(self, changed: TableView[Any], now: datetime, *, is_first: bool) -> None:
         format_ = self._format.output
@@ -249,13 +251,15 @@ class _Appended:
             output.print_lines(self._table.lines(changed.rows, now))
 
 
-def _state(update: Update, resolved: ResolvedSource) -> str:
-    now, health = resolved.source.now(), update.health
+def _state(health: Health, resolved: ResolvedSource) -> str:
+    now = resolved.source.now()
     if health.error is None:
         return _live(resolved.source.title, now)
-    retry = now + timedelta(seconds=max(health.retry_at - time.monotonic(), 0))
-    since = f"stale since {health.since:%H:%M:%S %Z}, " if health.since is not None else ""
-    return f"! {since}next try at {retry:%H:%M:%S}: {escape(str(health.error))}"
+    words = [f"stale since {health.since:%H:%M:%S %Z}"] if health.since is not None else []
+    if health.retry_at:
+        retry = now + timedelta(seconds=max(health.retry_at - time.monotonic(), 0))
+        words.append(f"next try at {retry:%H:%M:%S}")
+    return f"! {', '.join(words)}: {escape(str(health.error))}"
 
 
 def _live(title: str, now: datetime) -> str:

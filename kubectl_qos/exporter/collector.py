@@ -27,7 +27,7 @@ from prometheus_client import (
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from kubectl_qos.cluster.source import LIVE, Health, Source, Update, UpdateStream
+from kubectl_qos.cluster.source import Source, Update, UpdateStream
 from kubectl_qos.errors import QosError
 from kubectl_qos.exporter.series import FAMILIES, KILLS, Family, ProfileCache, kill_samples, node_samples
 from kubectl_qos.k8s.events import EventList
@@ -160,7 +160,6 @@ class Exporter:
         self.samples = ClusterSamples(per_pod)
         self._stream: UpdateStream | None = None
         self._ending = threading.Event()
-        self._health: Health = LIVE
         self.is_synced = False
         self.failure: QosError | None = None
         """Why nothing is followed any longer."""
@@ -179,19 +178,17 @@ class Exporter:
             self._stream.close()
 
     def stale_seconds(self) -> float:
-        """For how long the server has not been heard of, 0 while it is watched."""
-        since = self._health.since
-        if self._health.error is None or since is None:
-            return 0.0
-        return max((self._source.now() - since).total_seconds(), 0.0)
+        """Return for how long the server has not been heard of."""
+        return self._stream.silent_seconds() if self._stream is not None else 0.0
 
     def not_ready(self) -> str:
         """Why there are no metrics of the cluster, or only old ones; empty if there are."""
+        error = self._stream.health().error if self._stream is not None else None
         stale_seconds = self.stale_seconds()
         if self.is_synced:
-            is_old = stale_seconds > self._max_stale_seconds
-            return f"stale for {stale_seconds:.0f} s: {self._health.error}" if is_old else ""
-        return f"not synced: {self._health.error}" if self._health.error is not None else "not synced yet"
+            is_old = error is not None and stale_seconds > self._max_stale_seconds
+            return f"stale for {stale_seconds:.0f} s: {error}" if is_old else ""
+        return f"not synced: {error}" if error is not None else "not synced yet"
 
     def exposition(self, accept: str) -> tuple[Iterator[bytes], str]:
         """Everything in the format that an Accept header asks for, in parts, and its content type."""
@@ -209,7 +206,6 @@ class Exporter:
 
     def take(self, update: Update) -> None:
         """Bring the samples up to date."""
-        self._health = update.health
         snapshot = update.snapshot
         if snapshot is None or update.arrived is not None:
             return

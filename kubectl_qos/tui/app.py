@@ -15,7 +15,7 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from kubectl_qos.analysis.trends import Trends
-from kubectl_qos.cluster.source import Source
+from kubectl_qos.cluster.source import LIVE, Source
 from kubectl_qos.config.history_file import HistoryFile
 from kubectl_qos.config.settings import Settings
 from kubectl_qos.config.state import UiState
@@ -115,6 +115,7 @@ class QosApp(Shell):
         self.navigation = Navigation(Location(self._first_view()))
         self.trends = Trends()
         self._follower = self._new_follower(find)
+        self._health = LIVE
         self._key_order = KeyOrder(self, super().on_event)
         self.set_reactive(QosApp.status, FollowStatus(is_live=source.is_live))
         for theme in THEMES:
@@ -163,7 +164,7 @@ class QosApp(Shell):
         self._follower.start()
         self.app_resume_signal.subscribe(self, self._repaint)
         if self.source.is_live or self.source.past is not None:
-            self.set_interval(AGE_SECONDS, self.show_title)
+            self.set_interval(AGE_SECONDS, self._show_age)
 
     def on_unmount(self) -> None:
         self._follower.close()
@@ -182,7 +183,8 @@ class QosApp(Shell):
         error = self.lists.take(message.built, is_update=True) if message.built is not None else None
         if error is not None:
             self.notify(str(error), severity="warning")
-        self.status = replace(self.status, loading=False, health=message.health)
+        self._health = self._follower.health()
+        self.status = replace(self.status, loading=False, health=self._health)
         self.view_model = message.view_model
         if message.target is not None:
             self.edit(message.target)
@@ -200,6 +202,14 @@ class QosApp(Shell):
         self.show_title()
 
     def watch_status(self) -> None:
+        self.show_title()
+
+    def _show_age(self) -> None:
+        before, self._health = self._health, self._follower.health()
+        if self._health != before:
+            self.status = replace(self.status, health=self._health)
+            if self._health.error is None:
+                self._follower.end_rest()
         self.show_title()
 
     def show_title(self) -> None:

@@ -20,7 +20,7 @@ from textual.message import Message
 from textual.message_pump import MessagePump
 
 from kubectl_qos.analysis.trends import Trends
-from kubectl_qos.cluster.source import Health, Source, Update, UpdateStream
+from kubectl_qos.cluster.source import LIVE, Health, Source, Update, UpdateStream
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
@@ -48,7 +48,6 @@ FindPod = Callable[[Snapshot], Pod]
 class FollowerMessage(Message):
     """A message of the follower of this source."""
 
-    health: Health
     source: Source | None = field(default=None, kw_only=True)
 
 
@@ -65,6 +64,7 @@ class Updated(FollowerMessage):
 class UpdateFailed(FollowerMessage):
     """The source could not be read; `fatal` where the pod to edit does not exist."""
 
+    health: Health
     fatal: bool = False
 
 
@@ -107,6 +107,15 @@ class Follower:
         if self._stream is not None:
             self._stream.refresh()
         self._requested.set()
+
+    def health(self) -> Health:
+        """Return the health of the source now, also while an update is computed."""
+        return self._stream.health() if self._stream is not None else LIVE
+
+    def end_rest(self) -> None:
+        """Compute what is new at once, unless paused."""
+        if not self._paused:
+            self._requested.set()
 
     def pause(self, paused: bool) -> None:
         """Post no updates for a while; the source is followed all the same."""
@@ -177,4 +186,4 @@ def message_for_update(
     )
     if isinstance(view_model, QosError):
         return UpdateFailed(Health(view_model, update.taken))
-    return Updated(update.health, view_model, target)
+    return Updated(view_model, target)

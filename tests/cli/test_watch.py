@@ -1,5 +1,6 @@
 """Tables that are followed: what they know that one sample does not say."""
 
+import time
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -9,7 +10,8 @@ import pytest
 from kubectl_qos.cli import sources, watch
 from kubectl_qos.cli.commands import next as next_command
 from kubectl_qos.cli.options import SourceOptions
-from kubectl_qos.cluster.source import LIVE, Update
+from kubectl_qos.cluster.source import LIVE, Health, Update
+from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.snapshot import Scope
 from tests.demo.living import Stepped
 
@@ -22,12 +24,16 @@ class Stream:
 
     demo: Stepped
     seconds: deque[int] = field(default_factory=deque)
+    healths: deque[Health] = field(default_factory=deque)
 
     def next(self) -> Update | None:
         if not self.seconds:
             return None
         self.demo.seconds = self.seconds.popleft()
         return Update(self.demo.snapshot(Scope()), Scope(), LIVE, self.demo.now())
+
+    def health(self) -> Health:
+        return self.healths.popleft() if self.healths else LIVE
 
     def close(self) -> None:
         self.seconds.clear()
@@ -37,11 +43,9 @@ def rows_of(name: str, lines: Iterable[str]) -> list[list[str]]:
     return [line.split() for line in lines if name in line]
 
 
-def test_followed_deaths_have_times_once_growth_was_seen(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    demo = Stepped()
-    stream = Stream(demo, deque([0, 30, 60]))
+def follow_next(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run `next -w` in a pipe on these updates."""
+    demo = stream.demo
     monkeypatch.setattr(demo, "follow", lambda _: stream)
     monkeypatch.setattr(watch, "REDRAW_SECONDS", 0)
     monkeypatch.setattr(sources, "resolve_source", lambda *_: sources.ResolvedSource(demo, Scope()))
@@ -49,9 +53,31 @@ def test_followed_deaths_have_times_once_growth_was_seen(
         SourceOptions(demo=True), target=(), all=False, watch=True, headers=True, output=None
     )
     assert next_command.run(options) == 0
+
+
+def test_followed_deaths_have_times_once_growth_was_seen(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    follow_next(Stream(Stepped(), deque([0, 30, 60])), monkeypatch)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["NODE", "IN", "ETA", "VICTIM", "FULL", "BY", "FREES"]
     assert not any(line.startswith("NODE") for line in lines[1:])
     first, *_, last = rows_of(PROMO, lines)
     assert first[2:4] == ["-", PROMO]
     assert last[2].startswith("~"), last
+
+
+def test_a_pipe_is_told_that_the_cluster_is_stale_and_that_it_is_live_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    demo = Stepped()
+    refused = Health(QosError("refused"), demo.now(), time.monotonic())
+    listing = Health(QosError("listing pods again"), demo.now())
+    stream = Stream(demo, deque(range(5)), deque([LIVE, refused, listing, LIVE, LIVE]))
+    follow_next(stream, monkeypatch)
+    states = [line for line in capsys.readouterr().err.splitlines() if "stale" in line or "live" in line]
+    assert states == [
+        "! stale since 12:00:00 UTC, next try at 12:00:01: refused",
+        "! stale since 12:00:00 UTC: listing pods again",
+        "demo  live  12:00:03 UTC",
+    ]

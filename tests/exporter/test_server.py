@@ -7,6 +7,7 @@ import os
 import signal
 import ssl
 import subprocess
+import threading
 import time
 from contextlib import closing
 from pathlib import Path
@@ -15,15 +16,17 @@ import bcrypt
 import pytest
 import yaml
 
-from kubectl_qos.cluster.source import Health, Update
+from kubectl_qos.cluster.files import DEMO_TIME
+from kubectl_qos.cluster.source import LIVE, Health, Update, UpdateStream
 from kubectl_qos.errors import ApiError, QosError
+from kubectl_qos.exporter import collector
 from kubectl_qos.exporter.collector import Exporter
 from kubectl_qos.exporter.server import Server, WebConfigFile
-from kubectl_qos.k8s.snapshot import Scope
+from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from tests.cluster.certificates import Authority
 from tests.demo.living import Stepped
 from tests.end_to_end.command import TIMEOUT_SECONDS, Run, command, environment, signals_arrive
-from tests.exporter.scraping import OPENMETRICS, exporter_of, parsed, served
+from tests.exporter.scraping import OPENMETRICS, exporter_of, parsed, served, show
 
 PASSWORD = "a long: passwörd"
 HASH = bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(4)).decode()
@@ -65,10 +68,12 @@ def test_it_is_ready_once_it_has_synced() -> None:
         assert get(server, "/healthz")[::2] == (200, b"ok\n")
         assert get(server, "/readyz")[::2] == (503, b"not synced yet\n")
         before = get(server, "/metrics")
-        refused = ApiError("pods is forbidden", status=403, reason="Forbidden")
-        exporter.take(Update(None, Scope(), Health(refused, demo.now()), demo.now()))
+        exporter._stream = stream = Silent()
+        stream.current = Health(ApiError("pods is forbidden", status=403, reason="Forbidden"), demo.now())
+        exporter.take(Update(None, Scope(), stream.current, demo.now()))
         assert get(server, "/readyz")[::2] == (503, b"not synced: pods is forbidden\n")
-        exporter.take(Update(demo.snapshot(Scope()), Scope(), Health(), demo.now()))
+        stream.current = LIVE
+        show(exporter, demo.snapshot(Scope()))
         assert get(server, "/readyz")[::2] == (200, b"ok\n")
         after = get(server, "/metrics")
         exporter.failure = QosError("the stream has ended")
@@ -78,28 +83,79 @@ def test_it_is_ready_once_it_has_synced() -> None:
     assert b"kubectl_qos_node_pods{" in after[2]
 
 
+class Silent(UpdateStream):
+    """A stream of one update and then of none, whose server is as healthy as a test says."""
+
+    def __init__(self, *updates: Update) -> None:
+        self.updates = list(updates)
+        self.current = LIVE
+        self.seconds = 0.0
+        self.ended = threading.Event()
+
+    def next(self) -> Update | None:
+        if self.updates:
+            return self.updates.pop(0)
+        self.ended.wait()
+        return None
+
+    def health(self) -> Health:
+        return self.current
+
+    def silent_seconds(self) -> float:
+        return self.seconds
+
+    def refresh(self) -> None:
+        """Nothing is read."""
+
+    def close(self) -> None:
+        self.ended.set()
+
+
+def stale_seconds(exporter: Exporter) -> float:
+    """What a scrape has."""
+    return parsed(exporter.exposition("")[0])["kubectl_qos_exporter_stale_seconds", frozenset()]
+
+
 def test_it_is_not_ready_while_the_server_is_silent_for_too_long() -> None:
-    demo = Stepped()
-    exporter = Exporter(demo, Scope(), 5, 60)
-    health = Health(QosError("timed out"), demo.now())
-    exporter.take(Update(demo.snapshot(Scope()), Scope(), health, demo.now()))
-    demo.later(60)
-    assert exporter.not_ready() == ""
-    demo.later(1)
-    assert exporter.not_ready() == "stale for 61 s: timed out"
-    exporter.take(Update(demo.snapshot(Scope()), Scope(), Health(), demo.now()))
-    assert exporter.not_ready() == ""
+    exporter = Exporter(Stepped(), Scope(), 5, 60)
+    show(exporter, exporter._source.snapshot(Scope()))
+    exporter._stream = stream = Silent()
+    for seconds, health, reason in (
+        (0, LIVE, ""),
+        (61, LIVE, ""),
+        (60, Health(QosError("timed out"), DEMO_TIME), ""),
+        (61, Health(QosError("timed out"), DEMO_TIME), "stale for 61 s: timed out"),
+        (0, LIVE, ""),
+    ):
+        stream.seconds, stream.current = seconds, health
+        assert (stale_seconds(exporter), exporter.not_ready()) == (seconds, reason)
 
 
-def test_how_long_the_server_has_been_silent() -> None:
+def test_it_is_stale_and_live_again_while_samples_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of 20,000 pods take seconds, and after them it rests; probes and the gauge do not wait."""
     demo = Stepped()
-    exporter = exporter_of(demo)
-    since = demo.now()
-    demo.later(90)
-    exporter.take(Update(None, Scope(), Health(QosError("timed out"), since), since))
-    samples = parsed(exporter.exposition("")[0])
-    assert samples["kubectl_qos_exporter_stale_seconds", frozenset()] == 90
-    assert ("kubectl_qos_node_pods", frozenset({("node", "worker-1")})) in samples
+    stream = Silent(*[Update(demo.snapshot(Scope()), Scope(), LIVE, demo.now())] * 2)
+    monkeypatch.setattr(demo, "follow", lambda _: stream)
+    monkeypatch.setattr(collector, "MIN_REST_SECONDS", 0.0)
+    exporter = Exporter(demo, Scope(), 5, 10)
+    begun, goes_on = threading.Semaphore(0), threading.Event()
+    update = exporter.samples.update
+
+    def slow(snapshot: Snapshot, scope: Scope) -> int:
+        begun.release()
+        assert not exporter.is_synced or goes_on.wait(30)
+        return update(snapshot, scope)
+
+    monkeypatch.setattr(exporter.samples, "update", slow)
+    exporter.start()
+    assert begun.acquire(timeout=30)
+    assert begun.acquire(timeout=30), "the second update is computed"
+    stream.current, stream.seconds = Health(QosError("timed out"), demo.now()), 12.0
+    assert (stale_seconds(exporter), exporter.not_ready()) == (12, "stale for 12 s: timed out")
+    stream.current, stream.seconds = LIVE, 1.0
+    assert (stale_seconds(exporter), exporter.not_ready()) == (1, "")
+    goes_on.set()
+    exporter.close()
 
 
 def test_formats_compression_and_other_paths() -> None:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from queue import Queue
 
+import pytest
+
 from kubectl_qos.cluster.files import DEMO_TIME
-from kubectl_qos.cluster.source import LIVE, Update, UpdateStream
+from kubectl_qos.cluster.source import LIVE, Health, Update, UpdateStream
+from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.snapshot import Arrived, PodsByNode, Scope, Snapshot
+from kubectl_qos.tui import follower
 from kubectl_qos.tui.follower import Updated, message_for_update
+from kubectl_qos.tui.lists.base import BuiltList
 from kubectl_qos.tui.lists.pods import NO_RANK_YET
 from kubectl_qos.tui.view import View, list_title
-from kubectl_qos.tui.view_model import build_view_model
-from tests.tui.sources import API, ScriptedSource, demo, pod_named, running
+from kubectl_qos.tui.view_model import ViewModel, build_view_model
+from tests.tui.sources import API, ScriptedSource, demo, pod_named, running, without
 
 ARRIVED = Arrived(12_400, 20_000, 81_300_000)
 
@@ -22,9 +28,13 @@ class Pushed(UpdateStream):
 
     def __init__(self) -> None:
         self.updates: Queue[Update | None] = Queue()
+        self.current = LIVE
 
     def next(self) -> Update | None:
         return self.updates.get()
+
+    def health(self) -> Health:
+        return self.current
 
     def refresh(self) -> None:
         pass
@@ -114,3 +124,42 @@ async def test_pods_are_shown_as_they_arrive() -> None:
         assert "so far" not in pilot.text
         await pilot.keys("d")
         await pilot.until(lambda: pilot.screen_name == "ExplainScreen")
+
+
+async def test_it_is_stale_and_live_again_while_an_update_is_computed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With 20,000 pods that takes seconds, and after it the follower rests: the title does not wait."""
+    goes_on = threading.Event()
+    source = PushedSource()
+    async with running(source, ready=False) as pilot:
+        source.push(demo(), None)
+        await pilot.settled()
+        build = pilot.qos._follower._build_list
+
+        def slow(model: ViewModel) -> BuiltList | None:
+            assert goes_on.wait(60)
+            return build(model)
+
+        monkeypatch.setattr(pilot.qos._follower, "_build_list", slow)
+        source.push(demo(), None)
+        source.stream.current = Health(QosError("timed out"), DEMO_TIME)
+        await pilot.seen("! stale since 12:00:00 UTC")
+        await pilot.seen("! timed out")
+        source.stream.current = LIVE
+        await pilot.until(lambda: "stale" not in pilot.text and "timed out" not in pilot.text)
+        goes_on.set()
+
+
+async def test_a_rest_ends_when_the_cluster_is_live_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of the time before are not shown as live for longer than it takes to compute new ones."""
+    monkeypatch.setattr(follower, "BATCH_SECONDS", 600.0)
+    source = PushedSource()
+    async with running(source, ready=False) as pilot:
+        source.push(demo(), None)
+        await pilot.settled()
+        source.stream.current = Health(QosError("timed out"), DEMO_TIME)
+        await pilot.seen("! timed out")
+        source.push(without(demo(), API), None)
+        source.stream.current = LIVE
+        await pilot.until(lambda: len(pilot.names) == 59)
