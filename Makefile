@@ -155,11 +155,12 @@ wheel: $(VENV)/.installed  ## the wheel and the sdist: dist/kubectl_qos-*
 installed: wheel  ## the wheel in new environments of each Python here; needs the package index
 	$(BIN)/python release/installed.py dist/kubectl_qos-*.whl
 
-# TAG=v0.2.0 asks for the notes of that version, else for those of what is unreleased.
+# The version that is next: CHANGELOG.md has its notes.
+TAG ?= v$(shell sed -n 's/^## \([0-9.]*\).*/\1/p' CHANGELOG.md | head -n 1)
 release-check: test-all installed site man  ## all of a release that can be tried on one machine
 	$(BIN)/python release/sbom.py dist/kubectl-qos dist/kubectl-qos.cdx.json
-	$(BIN)/python release/krew_manifest.py $(or $(TAG),v0.0.0) dist --only-present > /dev/null
-	$(BIN)/python release/notes.py $(or $(TAG),Unreleased) > /dev/null
+	$(BIN)/python release/krew_manifest.py $(TAG) dist --only-present > /dev/null
+	$(BIN)/python release/notes.py $(TAG) > /dev/null
 
 # The product has the versions that it is tested with.
 COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \

@@ -13,7 +13,7 @@ from tests.distribution.tools import needs_git
 CHANGELOG = """\
 # Changelog
 
-## Unreleased
+## 0.3.0 (not released yet)
 
 ## 0.2.0 (2026-02-01)
 
@@ -21,7 +21,7 @@ CHANGELOG = """\
 
 ### Fixed
 
-- A thing.
+- A [thing](docs/thing.md), as [elsewhere](https://example.com).
 
 ## 0.1.0
 
@@ -30,16 +30,17 @@ First version.
 
 
 def test_the_notes_are_the_section_of_the_version() -> None:
-    assert notes.notes(CHANGELOG, "0.2.0") == "- Second.\n\n### Fixed\n\n- A thing.\n"
-    assert notes.notes(CHANGELOG, "0.1.0") == "First version.\n"
+    assert notes.notes(CHANGELOG, "v0.1.0") == notes.notes(CHANGELOG, "v0.1.0-rc.1") == "First version.\n"
+    link = "https://github.com/kubectl-qos/kubectl-qos/blob/v0.2.0/docs/thing.md"
+    fixed = f"- A [thing]({link}), as [elsewhere](https://example.com)."
+    assert notes.notes(CHANGELOG, "v0.2.0") == f"- Second.\n\n### Fixed\n\n{fixed}\n"
 
 
 @pytest.mark.parametrize(
     ("version", "said"),
     [
-        ("Unreleased", 'the section "## Unreleased" is empty: say what changed'),
-        ("0.2", 'has no section "## 0.2": rename "## Unreleased" to it'),
-        ("0.3.0", 'has no section "## 0.3.0"'),
+        ("v0.3.0", 'the section "## 0.3.0" is empty: say what changed'),
+        ("v0.2", 'has no section "## 0.2": add it above the others'),
     ],
 )
 def test_a_version_without_notes_is_refused(version: str, said: str) -> None:
@@ -49,7 +50,7 @@ def test_a_version_without_notes_is_refused(version: str, said: str) -> None:
 
 def test_the_changelog_of_today_has_notes(capsys: pytest.CaptureFixture[str]) -> None:
     (newest, *_) = notes.CHANGELOG.read_text(encoding="utf-8").split("\n## ")[1:]
-    assert notes.main([newest.split()[0]]) == 0
+    assert notes.main([f"v{newest.split()[0]}"]) == 0
     assert capsys.readouterr().out.strip()
     assert notes.main(["v99.0.0"]) == 1
     assert capsys.readouterr().err.startswith("error: CHANGELOG.md has no section")
