@@ -38,8 +38,8 @@ TABLES: Final[Mapping[str, tuple[str, Iterable[Column[Any]]]]] = {
     "NodeMemory": ("A node by memory: `top nodes`", node_columns.NODE_COLUMNS.values()),
     "ProcessRank": ("A process of a node: `host -w`", host.host_columns(every=True)),
     "ClusterMemory": ("A cluster, saved from the terminal UI", clusters.CLUSTER_COLUMNS.values()),
-    "NamespaceRank": ("A namespace, saved from the terminal UI", groups.NAMESPACE_COLUMNS.values()),
-    "WorkloadRank": ("A workload, saved from the terminal UI", groups.WORKLOAD_COLUMNS.values()),
+    "NamespaceRank": ("A namespace by memory: `top namespaces`", groups.NAMESPACE_COLUMNS.values()),
+    "WorkloadRank": ("A workload by memory: `top workloads`", groups.WORKLOAD_COLUMNS.values()),
 }
 """The kinds of rows, each with a list of them."""
 LABELLED: Final = frozenset({"PodRank", "NodeMemory"})

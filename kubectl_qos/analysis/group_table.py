@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from kubectl_qos.analysis.pod_table import PodRow, is_at_risk, kill_order
+from kubectl_qos.k8s.kinds import Workload, find_workload
 from kubectl_qos.qos.qos_class import QosClass
 
 KeyT = TypeVar("KeyT", bound=Hashable)
@@ -42,8 +43,31 @@ class GroupRow(Generic[KeyT]):
         return " ".join((*self.own_words, *self.common_words)).casefold()
 
 
+def namespace_rows(rows: Iterable[PodRow]) -> list[GroupRow[str]]:
+    """A row for each namespace that has pods, those with the next victims first."""
+    groups = grouped(rows, lambda row: row.pod.metadata.namespace)
+    return sorted(
+        (group_row(name, pods, (name,)) for name, pods in groups.items()),
+        key=lambda row: rank_order(row.worst),
+    )
+
+
+def workload_rows(rows: Iterable[PodRow]) -> list[GroupRow[Workload]]:
+    """A row for each workload that has pods, those with the next victims first."""
+    groups = grouped(rows, lambda row: find_workload(row.pod))
+    return sorted(
+        (group_row(workload, pods, _words_of(workload)) for workload, pods in groups.items()),
+        key=lambda row: rank_order(row.worst),
+    )
+
+
+def _words_of(workload: Workload) -> tuple[str, ...]:
+    kind, namespace, name = workload
+    return f"{namespace}/{name}", name, f"{kind}/{name}"
+
+
 def grouped(rows: Iterable[PodRow], key_of: Callable[[PodRow], KeyT]) -> dict[KeyT, list[PodRow]]:
-    """The rows of each key, in their order."""
+    """Group rows by a key, in their order."""
     groups: dict[KeyT, list[PodRow]] = {}
     for row in rows:
         groups.setdefault(key_of(row), []).append(row)

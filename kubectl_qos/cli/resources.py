@@ -98,6 +98,16 @@ def parse_references_or_names(words: Sequence[str]) -> list[Reference]:
     return references
 
 
+def parse_group(words: Sequence[str]) -> str | None:
+    """`Namespace` or `Workload` for a word such as `ns` or `workloads` that stands alone, else None."""
+    return _GROUPS.get(words[0].lower()) if len(words) == 1 else None
+
+
+_GROUPS: Final = dict.fromkeys(("namespaces", "namespace", "ns"), "Namespace") | dict.fromkeys(
+    ("workloads", "workload"), "Workload"
+)
+
+
 def parse_node(words: Sequence[str]) -> str | None:
     """The name of the node, None where something else is named. Raises UsageError."""
     first, *rest = words or [""]

@@ -1,4 +1,4 @@
-"""The tables of `top`: pods or their containers by rank, and nodes by memory."""
+"""The tables of `top`: pods or their containers by rank, namespaces, workloads, and nodes by memory."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -7,6 +7,7 @@ from http import HTTPStatus
 from typing import Any
 
 from kubectl_qos.analysis.deaths import by_node
+from kubectl_qos.analysis.group_table import GroupRow, namespace_rows, rank_order, workload_rows
 from kubectl_qos.analysis.node_table import NodeRow, build_node_rows, trouble_first
 from kubectl_qos.analysis.pod_table import PodRow, PodRows, build_rows, row_risk
 from kubectl_qos.cli.options import TableFormat, TableOptions
@@ -19,7 +20,7 @@ from kubectl_qos.k8s.objects import NodeObject
 from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import UsageOrigin, origin_of
-from kubectl_qos.present import node_columns, pod_columns
+from kubectl_qos.present import groups, node_columns, pod_columns
 from kubectl_qos.present.format import NONE, escape
 from kubectl_qos.present.output import Column, Needs, RowT, column, find_column
 from kubectl_qos.present.pod_columns import psi_notes
@@ -91,8 +92,13 @@ class PodTable:
             at=snapshot.at,
             order=order,
             group=self._group(table, scope),
-            hidden_first=_without_sorted(pod_columns.HIDDEN_FIRST, self._sort_column),
+            hidden_first=self._hidden_first(),
         )
+
+    def _hidden_first(self) -> list[str]:
+        """Ranks of several nodes in one list say nothing without the node."""
+        keys = _without_sorted(pod_columns.HIDDEN_FIRST, self._sort_column)
+        return keys if self._sort_column is None else ["flags" if key == "node" else key for key in keys]
 
     def _group(self, table: PodRows, scope: Scope) -> Callable[[PodRow], str] | None:
         """The heading of each node, where rows of several nodes stand node by node."""
@@ -169,17 +175,80 @@ def _find_sort_column(options: TableOptions) -> pod_columns.PodColumn | None:
     return column
 
 
+def _refuse_flags_of_pods(options: TableOptions, rows: str) -> None:
+    for flag, value in {"--containers": options.containers, "--min-risk": options.min_risk}.items():
+        if value:
+            raise UsageError(f"{flag} selects among pods, not among {rows}", hint="kubectl qos top pods")
+
+
+class GroupTable:
+    """Namespaces or workloads: their pods in numbers."""
+
+    only_ranking = True
+
+    def __init__(self, options: TableOptions, kind: str) -> None:
+        self._options, self._kind = options, kind
+        self._columns: Mapping[str, groups.GroupColumn] = (
+            groups.NAMESPACE_COLUMNS if kind == "Namespace" else groups.WORKLOAD_COLUMNS
+        )
+        rows = f"{kind.lower()}s"
+        _refuse_flags_of_pods(options, rows)
+        if options.label_columns or options.show_labels:
+            raise UsageError(f"labels are shown of pods and nodes, not of {rows}", hint="kubectl qos top pods")
+        self._sort_column = find_column(options.sort_by, self._columns) if options.sort_by else None
+
+    def scope(self, resolved: ResolvedSource) -> Scope:
+        """Every namespace, unless -n names one; workloads of the namespace of the context or of -n."""
+        if self._kind == "Namespace" and not resolved.has_namespace_flag:
+            return replace(resolved.scope, namespace=None)
+        return resolved.scope
+
+    def snapshot(self, resolved: ResolvedSource) -> Snapshot:
+        """Read the source."""
+        return with_limit_ranges(resolved, self.scope(resolved))[0]
+
+    def view(self, snapshot: Snapshot, scope: Scope, now: datetime) -> TableView[GroupRow[Any]]:
+        """A row for each namespace or workload, those with the next victims first."""
+        table = build_rows(snapshot, scope)
+        rows: list[GroupRow[Any]] = [
+            *(namespace_rows(table.rows) if self._kind == "Namespace" else workload_rows(table.rows))
+        ]
+        if self._sort_column is not None:
+            rows.sort(key=self._sort_column.sort_key)
+        format_ = self._options.format
+        keys = [*self._columns] if format_.has_every_column or format_.output == "wide" else self._keys()
+        return TableView(
+            kind=f"{self._kind}Rank",
+            rows=rows,
+            columns=[self._columns[key] for key in keys],
+            notes=tuple(pod_table_notes(snapshot, table)),
+            key=lambda row: row.key,
+            reference=self._reference,
+            nothing="No resources found",
+            ages=(usage_sentence(table.sampled, now, snapshot.history),) if table.sampled is not None else (),
+            at=snapshot.at,
+            order=self._sort_column.sort_key
+            if self._sort_column is not None
+            else lambda row: rank_order(row.worst),
+            hidden_first=_without_sorted(groups.HIDDEN_FIRST, self._sort_column),
+        )
+
+    def _keys(self) -> list[str]:
+        sort_key = self._sort_column.key if self._sort_column is not None else ""
+        return [key for key in self._columns if key not in groups.WIDE_KEYS or key == sort_key]
+
+    def _reference(self, row: GroupRow[Any]) -> str:
+        if self._kind == "Namespace":
+            return escape(f"namespace/{row.key}")
+        is_pod = row.key.kind in {"Pod", "Static"}
+        return escape(f"pod/{row.worst.name}" if is_pod else f"{row.key.kind.lower()}/{row.key.name}")
+
+
 class NodeTable:
     """Nodes, each with all of its pods."""
 
     def __init__(self, options: TableOptions, names: Collection[str]) -> None:
-        of_pods = {
-            "--containers": options.containers,
-            "--min-risk": options.min_risk,
-        }
-        for flag, value in of_pods.items():
-            if value:
-                raise UsageError(f"{flag} selects among pods, not among nodes", hint="kubectl qos top pods")
+        _refuse_flags_of_pods(options, "nodes")
         self._names, self._options = names, options
         columns, name = node_columns.NODE_COLUMNS, options.sort_by
         self._sort_column = find_column(name, columns) if name else None

@@ -79,3 +79,7 @@ _NAMESPACE: Final[GroupColumn] = column(
 )
 WORKLOAD_COLUMNS: Final = {table_column.key: table_column for table_column in (*_WORKLOAD, *_OF_PODS)}
 NAMESPACE_COLUMNS: Final = {table_column.key: table_column for table_column in (_NAMESPACE, *_OF_PODS)}
+WIDE_KEYS: Final = frozenset({"oom_score", "victims"})
+"""What `top` shows with -o wide alone."""
+HIDDEN_FIRST: Final = ("restarts", "node", "qos", "worst", "kind", "request", "limit")
+"""What a narrow terminal does not show, in this order."""

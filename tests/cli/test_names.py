@@ -69,3 +69,25 @@ def test_the_tree_of_a_workload_has_the_path_to_each_pod(capsys: pytest.CaptureF
 def test_a_comparison_of_a_workload_is_of_its_pods(capsys: pytest.CaptureFixture[str]) -> None:
     pods = document(capsys, "compare deploy/api -n shop --to 1.37")["pods"]
     assert {pod["pod"] for pod in pods} == set(TWO_PODS)
+
+
+def test_namespaces_are_those_of_the_cluster_and_workloads_those_of_a_namespace(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    namespaces = document(capsys, "top namespaces")["items"]
+    pods = document(capsys, "top pods -A")["items"]
+    assert {item["namespace"] for item in namespaces} == {pod["namespace"] for pod in pods}
+    assert [item["rank"] for item in namespaces] == sorted(item["rank"] for item in namespaces)
+    shop = [item for item in namespaces if item["namespace"] == "shop"]
+    assert document(capsys, "top ns -n shop")["items"] == shop
+    assert shop[0]["memoryBytes"] == sum(pod["memoryBytes"] for pod in pods if pod["namespace"] == "shop")
+    _, names, _ = done(capsys, "top workloads -n shop -o name")
+    for name in names.split():
+        code, _, err = done(capsys, f"explain {name} -n shop")
+        assert code == 0, err
+
+
+@pytest.mark.parametrize("flag", ["--containers", "--min-risk high", "-L app", "--show-labels"])
+def test_groups_of_pods_take_no_flags_of_pods(capsys: pytest.CaptureFixture[str], flag: str) -> None:
+    code, _, err = done(capsys, f"top namespaces {flag}")
+    assert (code, "not" in err and "namespaces" in err) == (2, True)

@@ -12,6 +12,8 @@ TABLES = [
     "top -A --containers",
     "top -A --sort-by oom_score",
     "top nodes",
+    "top namespaces",
+    "top workloads -A",
     "next",
     "next node/worker-2",
     "fix",

@@ -1,4 +1,4 @@
-"""`kubectl qos top`: pods by OOM kill priority; `kubectl qos top nodes`: the memory of nodes."""
+"""`kubectl qos top`: pods by OOM kill priority, or namespaces, workloads and nodes by their memory."""
 
 from __future__ import annotations
 
@@ -12,19 +12,22 @@ from kubectl_qos.errors import EXIT_ERROR, UsageError
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions, TableOptions
-    from kubectl_qos.cli.top_tables import NodeTable, PodTable
+    from kubectl_qos.cli.top_tables import GroupTable, NodeTable, PodTable
     from kubectl_qos.cli.watch import TableView
 
 OUTPUTS: Final = ("wide", "json", "yaml", "csv", "name")
 RISKS: Final = ("none", "low", "medium", "high", "next")
 DESCRIPTION: Final = (
     "Pods by OOM kill priority, node by node: the node of the next death first, and there the next victim.\n"
-    "Or nodes: those in trouble first, then the fullest."
+    "Or namespaces or workloads: those with the next victims first. Or nodes: those in trouble first, then"
+    " the fullest."
 )
 EXAMPLES: Final = """\
 examples:
   kubectl qos top -A --min-risk high         # pods that their own limit is about to kill, and next victims
   kubectl qos top -A --min-risk next         # the next victim of each node
+  kubectl qos top namespaces                 # namespaces: memory in use, requests and limits of their pods
+  kubectl qos top workloads -A --sort-by memory  # Deployments and so on, the largest first
   kubectl qos top nodes                      # nodes: memory by class, requests, limits, worst case, pressure
   kubectl qos top nodes -o wide              # and in Mi, with the kubelets' eviction thresholds
   kubectl qos top nodes --contexts 'prod-*'  # the nodes of several clusters, those in trouble first
@@ -58,8 +61,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "names",
         nargs="*",
         metavar="TYPE/NAME",
-        help="only these pods: web-0, pod/web-0, pods web-0, or deploy/web for its pods; or nodes: all as"
-        " nodes, node/worker-1 or nodes worker-1",
+        help="only these pods: search-0, pod/search-0, pods search-0, or deploy/api for its pods; or"
+        " namespaces, workloads or nodes; of nodes also node/worker-1 or nodes worker-1",
     )
     flags.add_switch(parser, "--containers", help="one row for each container")
     parser.add_argument(
@@ -94,19 +97,20 @@ def run(options: Options) -> int:
     """Print the table; exit code 1 if a document could not be read or a named object was not found."""
     from kubectl_qos.cli.watch import print_table, watch
 
-    references = resources.parse_references_or_names(options.names)
+    group = resources.parse_group(options.names)
+    references = [] if group else resources.parse_references_or_names(options.names)
     if options.source.is_fleet:
         from kubectl_qos.cli import fleet
 
         fleet.refuse(options.source, {"-w": options.table.watch})
-        kind = "NodeMemory" if _is_of_nodes(references) else "PodRank"
+        kind = f"{group}Rank" if group else "NodeMemory" if _is_of_nodes(references) else "PodRank"
         return fleet.print_tables(
             options.source,
             options.table.format,
             kind,
-            lambda source: _read(*_resolve(replace(options, source=source), references), references),
+            lambda source: _read(*_resolve(replace(options, source=source), group, references), references),
         )
-    command, resolved = _resolve(options, references)
+    command, resolved = _resolve(options, group, references)
     if options.table.watch:
         return watch(command, resolved, options.table.format)
     view = _read(command, resolved, references)
@@ -128,19 +132,21 @@ def _workloads(references: Iterable[resources.Reference]) -> list[resources.Refe
 
 
 def _resolve(
-    options: Options, references: Sequence[resources.Reference]
-) -> tuple[PodTable | NodeTable, sources.ResolvedSource]:
-    from kubectl_qos.cli.top_tables import NodeTable, PodTable
+    options: Options, group: str | None, references: Sequence[resources.Reference]
+) -> tuple[GroupTable | PodTable | NodeTable, sources.ResolvedSource]:
+    from kubectl_qos.cli.top_tables import GroupTable, NodeTable, PodTable
 
     source, names = options.source, [reference.name for reference in references if reference.name]
     of_nodes = _is_of_nodes(references)
     if of_nodes and source.field_selector:
         raise UsageError("--field-selector selects among pods, not among nodes", hint="kubectl qos top pods")
-    command = (
-        NodeTable(options.table, names)
-        if of_nodes
-        else PodTable(options.table, references, is_fleet=source.is_fleet)
-    )
+    command: GroupTable | PodTable | NodeTable
+    if group:
+        command = GroupTable(options.table, group)
+    elif of_nodes:
+        command = NodeTable(options.table, names)
+    else:
+        command = PodTable(options.table, references, is_fleet=source.is_fleet)
     if of_nodes and len(names) == 1 and source.node is None:
         source = source.on_node(names[0])
     # Pods of a workload have other names.
@@ -150,7 +156,7 @@ def _resolve(
 
 
 def _read(
-    command: PodTable | NodeTable, resolved: sources.ResolvedSource, references: Sequence[resources.Reference]
+    command: GroupTable | PodTable | NodeTable, resolved: sources.ResolvedSource, references: Sequence[resources.Reference]
 ) -> TableView[Any]:
     """The table, with what is named and missing. Raises ApiError for a place that is not there."""
     snapshot = command.snapshot(resolved)

@@ -13,11 +13,11 @@ from typing import Any, Final, TypeVar, cast
 from rich.cells import cell_len
 
 from kubectl_qos.analysis.deaths import foremost
-from kubectl_qos.analysis.group_table import GroupRow, group_row, grouped, rank_order
+from kubectl_qos.analysis.group_table import GroupRow, namespace_rows, workload_rows
 from kubectl_qos.analysis.node_table import NodeRow, NodeRows, build_node_rows, trouble_first
 from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.analysis.trends import Trends
-from kubectl_qos.k8s.kinds import Workload, find_workload
+from kubectl_qos.k8s.kinds import Workload
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.format import binary, escape, eta, shortened
@@ -112,10 +112,7 @@ class WorkloadList(_GroupList[Workload]):
 
     def build(self, view_model: ViewModel, view: View, before: ListRows | None) -> ListRows:
         del before
-        rows = grouped(view.pod_rows(view_model), lambda row: find_workload(row.pod))
-        return _in_rank_order(
-            [group_row(key, pods, _words_of(key)) for key, pods in rows.items()], view_model
-        )
+        return _list_rows(workload_rows(view.pod_rows(view_model)), view_model)
 
     def title(self, row: GroupRow[Workload]) -> str:
         kind, namespace, name = row.key
@@ -139,8 +136,7 @@ class NamespaceList(_GroupList[str]):
 
     def build(self, view_model: ViewModel, view: View, before: ListRows | None) -> ListRows:
         del before
-        rows = grouped(view.pod_rows(view_model), lambda row: row.pod.metadata.namespace)
-        return _in_rank_order([group_row(key, pods, (key,)) for key, pods in rows.items()], view_model)
+        return _list_rows(namespace_rows(view.pod_rows(view_model)), view_model)
 
     def title(self, row: GroupRow[str]) -> str:
         return f"namespace {escape(row.key)}" if row.key else "no namespace"
@@ -149,13 +145,7 @@ class NamespaceList(_GroupList[str]):
         return replace(view.whole, kind=ListKind.PODS, namespace=row.key)
 
 
-def _words_of(workload: Workload) -> tuple[str, ...]:
-    kind, namespace, name = workload
-    return f"{namespace}/{name}", name, f"{kind}/{name}"
-
-
-def _in_rank_order(rows: list[GroupRow[Any]], view_model: ViewModel) -> ListRows:
-    rows.sort(key=lambda row: rank_order(row.worst))
+def _list_rows(rows: list[GroupRow[Any]], view_model: ViewModel) -> ListRows:
     return ListRows(rows, tuple(pod_table_notes(view_model.snapshot, view_model.rows)))
 
 
