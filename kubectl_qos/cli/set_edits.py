@@ -246,7 +246,8 @@ def _print_patch(effects: Preview, pod: Pod, resolved: ResolvedSource, options: 
     if options.output == KUSTOMIZE and effects.edits:
         from kubectl_qos.cli.write_back import declared
 
-        entry, patch = kustomize_patch(declared(pod, resolved)[1], effects.edits)
+        namespace = pod.namespace if options.source.files else ""
+        entry, patch = kustomize_patch(declared(pod, resolved)[1], effects.edits, namespace)
         listed = to_yaml({"patches": [entry]}, ascii_only=True)
         output.print_text(indent(f"{entry['path']}, and in kustomization.yaml:\n{listed}", "# "))
         output.print_yaml(patch)

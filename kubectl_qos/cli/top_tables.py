@@ -194,7 +194,9 @@ class GroupTable:
         rows = f"{kind.lower()}s"
         _refuse_flags_of_pods(options, rows)
         if options.label_columns or options.show_labels:
-            raise UsageError(f"labels are shown of pods and nodes, not of {rows}", hint="kubectl qos top pods")
+            raise UsageError(
+                f"labels are shown of pods and nodes, not of {rows}", hint="kubectl qos top pods"
+            )
         self._sort_column = find_column(options.sort_by, self._columns) if options.sort_by else None
 
     def scope(self, resolved: ResolvedSource) -> Scope:

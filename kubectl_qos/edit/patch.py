@@ -137,11 +137,12 @@ def build_patch(pod: Pod, edits: Iterable[Edit]) -> dict[str, Any]:
     return patch
 
 
-def kustomize_patch(pod: Pod, edits: Iterable[Edit]) -> tuple[dict[str, Any], dict[str, Any]]:
+def kustomize_patch(pod: Pod, edits: Iterable[Edit], namespace: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """A patch file for Kustomize, and before it its entry in the `patches` of a kustomization.
 
-    The entry's target finds the object whatever its namespace. A merge puts the containers of a patch first,
-    so the patch names all of them. Errors are those of `build_patch`.
+    The target has the namespace that the object declares in its file: a kustomization sets its own only
+    after patches. A merge puts the containers of a patch first, so the patch names all of them. Errors are
+    those of `build_patch`.
     """
     edits = tuple(edits)
     patch = build_patch(pod, edits)
@@ -156,7 +157,10 @@ def kustomize_patch(pod: Pod, edits: Iterable[Edit]) -> tuple[dict[str, Any], di
     version = KINDS[pod.kind].group.removeprefix("/apis/").removeprefix("/api/")
     identity = {"apiVersion": version, "kind": pod.kind, "metadata": {"name": pod.name}}
     file = f"qos-{pod.kind.lower()}-{pod.name}.yaml"
-    return {"path": file, "target": {"kind": pod.kind, "name": pod.name}}, identity | patch
+    target = {"kind": pod.kind, "name": pod.name}
+    if namespace:
+        target["namespace"] = namespace
+    return {"path": file, "target": target}, identity | patch
 
 
 def build_manifest(raw: Mapping[str, Any], pod: Pod, edits: Iterable[Edit]) -> dict[str, Any]:

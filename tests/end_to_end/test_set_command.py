@@ -131,7 +131,7 @@ def tree(run: Run) -> Path:
 
 @needs_kubectl
 def test_a_patch_for_kustomize_is_built_by_kubectl(run: Run, tree: Path) -> None:
-    for words in (("set", "deploy/api", "--limits", "memory=3Gi"), ("fix", "deploy/api")):
+    for words in (("fix", "deploy/api"), ("set", "deploy/api", "--limits", "memory=3Gi")):
         printed = run(*words, "--demo", "-o", "kustomize")
         assert printed.code == 0, printed.err
         first, *entry = [line[2:] for line in printed.out.splitlines() if line.startswith("# ")]
@@ -146,6 +146,9 @@ def test_a_patch_for_kustomize_is_built_by_kubectl(run: Run, tree: Path) -> None
         change, container = (one["spec"]["template"]["spec"]["containers"][0] for one in (patch, built))
         assert change["resources"].items() <= container["resources"].items()
         assert (container["name"], container["image"]) == ("c", "api")
+    (run.home / "declared.yaml").write_text(BASE.replace("  name: api", "  name: api\n  namespace: other", 1))
+    of_file = run("set", "deploy/api", "-n", "other", "-f", "declared.yaml", *words[2:], "-o", "kustomize")
+    assert "#     namespace: other" in of_file.out.splitlines(), "another namespace may have one too"
     owned = run("set", "pod/api-7d9c5b6f8-x2mzq", "--limits", "memory=3Gi", "--demo", "-o", "kustomize")
     assert owned.out == run("set", "deploy/api", "--limits", "memory=3Gi", "--demo", "-o", "kustomize").out
     both = run("set", "deploy/api", "--limits", "memory=3Gi", "--demo", "--yes", "-o", "kustomize")

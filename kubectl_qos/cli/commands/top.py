@@ -156,7 +156,9 @@ def _resolve(
 
 
 def _read(
-    command: GroupTable | PodTable | NodeTable, resolved: sources.ResolvedSource, references: Sequence[resources.Reference]
+    command: GroupTable | PodTable | NodeTable,
+    resolved: sources.ResolvedSource,
+    references: Sequence[resources.Reference],
 ) -> TableView[Any]:
     """The table, with what is named and missing. Raises ApiError for a place that is not there."""
     snapshot = command.snapshot(resolved)
