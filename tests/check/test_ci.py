@@ -63,6 +63,7 @@ def run_action(folder: Path, **inputs: str) -> tuple[int, str, dict[str, str]]:
         }
         variables = {
             "PATH": os.environ["PATH"],
+            "RUNNER_OS": "Linux",
             "PYTHONPATH": str(ROOT),
             **env,
             **{k: str(v) for k, v in paths.items()},
@@ -76,6 +77,8 @@ def run_action(folder: Path, **inputs: str) -> tuple[int, str, dict[str, str]]:
             check=False,
         )
         printed, code = printed + done.stdout + done.stderr, done.returncode
+        if code:
+            break
     return code, printed, written
 
 
@@ -90,10 +93,14 @@ def test_the_action_checks_several_paths_and_fails_last(tmp_path: Path) -> None:
     code, printed, written = run_action(tmp_path, paths=f"good\r\n{work}/a b\n")
     assert (code, written["code"]) == (1, "1")
     assert "::error file=a b/deep/bad.yaml,line=" in printed
+    for paths in (str(work), "./a b/", f"{work}/"):
+        assert "::error file=a b/deep/bad.yaml,line=" in run_action(tmp_path, paths=paths)[1], paths
+    code, printed, _ = run_action(tmp_path, paths="\r\n")
+    assert (code, printed) == (2, "::error::paths names no file or folder\n"), "not what a cluster has"
     assert run_action(tmp_path, paths="good", flags="--fail-on error\n--rule QOS006=off")[0] == 0
-    code, _, written = run_action(tmp_path, sarif="check.sarif")
-    assert (code, written["sarif"]) == (1, "check.sarif"), "uploaded before the step fails"
-    (run,) = json.loads((work / "check.sarif").read_text())["runs"]
+    code, _, written = run_action(tmp_path, sarif="out/check.sarif")
+    assert (code, written["sarif"]) == (1, "out/check.sarif"), "uploaded before the step fails"
+    (run,) = json.loads((work / "out/check.sarif").read_text())["runs"]
     files = [one["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for one in run["results"]]
     assert "a%20b/deep/bad.yaml" in files
     waived = EXAMPLES["QOS005"]["fails"].replace(
