@@ -122,9 +122,13 @@ WORDS: Final = {
         "killed by the kernel at the memory limit of a cgroup that belongs to no pod"
     ),
     Mechanism.MEMORY_LIMIT: Words(
-        "killed by the kernel at a memory limit; which is unknown, as the oom-kill: line is missing"
+        "killed by the kernel at a memory limit; the log does not say which (the line that names it is"
+        " missing or cut)"
     ),
     Mechanism.KERNEL: Words("killed by the kernel; it is not known whether at a limit or on a full node"),
+    Mechanism.PANIC: Words(
+        "nothing was killed: the kernel panicked as memory ran out, and the machine went down"
+    ),
     Mechanism.SYSRQ: Words(
         "killed by the kernel's OOM killer, which somebody called (SysRq f): no memory ran out"
     ),

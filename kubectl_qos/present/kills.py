@@ -16,9 +16,16 @@ from kubectl_qos.present.killers import WORDS
 from kubectl_qos.present.output import BYTES, NUMBER, Column, cell_table, column, largest_first
 from kubectl_qos.qos.cgroup.names import CUT, class_of_path, pod_cgroup
 from kubectl_qos.qos.kills.analyze import Kill
-from kubectl_qos.qos.kills.choice import ScoredTask, VictimChoice, adjs_beside_own, memory_users
+from kubectl_qos.qos.kills.choice import (
+    ScoredTask,
+    Unranked,
+    VictimChoice,
+    adjs_beside_own,
+    first_of_table,
+    memory_users,
+)
 from kubectl_qos.qos.kills.evidence import OOM_KILLED, WAITING, Evidence, Fact, Need
-from kubectl_qos.qos.kills.report import Constraint, OomReport
+from kubectl_qos.qos.kills.report import Constraint, OomReport, Outcome
 from kubectl_qos.qos.oom_score import (
     BEST_EFFORT_ADJ,
     LOWEST_BURSTABLE_ADJ,
@@ -27,6 +34,7 @@ from kubectl_qos.qos.oom_score import (
     least_request,
 )
 from kubectl_qos.qos.qos_class import QosClass
+from kubectl_qos.qos.reason import Mechanism
 
 _WIDTH: Final = 110
 _LEAST_WIDTH: Final = 20
@@ -101,7 +109,9 @@ def subject(kill: Kill) -> str:
         container = f", container {short_id}" if kill.container_id else ""
         listed = " that is not in the list" if kill.is_unlisted else ""
         return f"a pod{listed}, uid {escape(kill.pod_uid)}{container}{node}"
-    qos = class_of_path(kill.cgroup)
+    if kill.diagnosis.mechanism is Mechanism.PANIC:
+        return f"the whole machine{node}"
+    qos = class_of_path(kill.cgroup or (kill.report.oom_memcg if kill.report is not None else ""))
     if qos is not None:
         container = f", container {short_id}" if kill.container_id else ""
         return f"a {qos.value} pod, whose uid the log does not have in full{container}{node}"
@@ -118,10 +128,23 @@ def _is_outside_pods(kill: Kill) -> bool:
 
 def mechanism_sentence(kill: Kill) -> str:
     """What killed it, and at a limit whether of memory alone."""
-    text = WORDS[kill.diagnosis.mechanism].killed
-    full = kill.report.memory.full if kill.report is not None else None
-    what = f"limit of {full[0]}" if full is not None and full[0] != "memory" else "memory limit"
-    return text.replace("memory limit", what)
+    mechanism, report = kill.diagnosis.mechanism, kill.report
+    text = WORDS[mechanism].killed
+    if report is None:
+        return text
+    if report.memory.full is not None and report.memory.full[0] != "memory":
+        text = text.replace("memory limit", f"limit of {report.memory.full[0]}")
+    if report.outcome is Outcome.NOBODY:
+        text = text.replace("killed by the kernel", "nothing was killed, as no process may be,")
+    if mechanism is Mechanism.KUBEPODS_LIMIT and report.oom_memcg:
+        qos = class_of_path(report.oom_memcg)
+        text = text.replace(_OF_ANY_PODS, f"of all {qos.value} pods together" if qos else "of all pods")
+    if mechanism is Mechanism.NODE and report.is_manual is None and report.line:
+        text += " (or SysRq f: the log lacks the beginning of the report, which would tell)"
+    return text
+
+
+_OF_ANY_PODS: Final = "of all pods, or of those of a class"
 
 
 def need_sentence(need: Need, node: str) -> str:
@@ -216,6 +239,10 @@ def _one_line(message: object) -> str:
 def _kernel(details: Details) -> str:
     line = f"line {details['line']}"
     where = f"{escape(str(details['title']))} {line}" if details["title"] else line
+    outcome, why = details.get("outcome"), escape(str(details.get("why") or ""))
+    if outcome == "panic":
+        set_again = ": the kubelet sets it to 0 as it starts, so something has set it since"
+        return f"the kernel panicked{why}{set_again if 'panic_on_oom' in why else ''} ({where})"
     who = "a process that the log does not name"
     if details["pid"] is not None:
         who = f"{escape(str(details['command']))} ({details['pid']})"
@@ -227,6 +254,8 @@ def _kernel(details: Details) -> str:
         limit += f" of {escape(str(details['memcg']))}" if details["memcg"] else ""
     verb = "chose" if details.get("is_only_chosen") else "killed"
     child = ", or killed a child of it" if verb == "chose" else ""
+    if outcome == "nobody":
+        return f"the kernel found no process that it may kill{what}{limit} ({where})"
     return f"the kernel {verb} {who}{child}{what}{limit} ({where})"
 
 
@@ -334,21 +363,24 @@ _FACTS: Final[Mapping[Fact, str | Callable[[Details], str]]] = {
 
 def victim_sentences(report: OomReport) -> Iterator[str]:
     """Whom the kernel killed, and what triggered that."""
-    victim, invoker = report.victim, report.invoker
-    if victim is not None:
+    victim, named, invoker = report.dead, report.victim, report.invoker
+    if victim is not None and named is not None:
         row, page = report.row(victim), report.page_bytes
         size = (
             victim.rss_kb << 10 if victim.rss_kb is not None else row.rss * page if row is not None else None
         )
         adj = victim.adj if victim.adj is not None or row is None else row.adj
-        parts = [f"the victim was {escape(victim.comm)}, process {victim.pid}"]
+        who = "the kernel chose" if victim.is_only_chosen else "the victim was"
+        parts = [f"{who} {escape(victim.comm)}, process {victim.pid}"]
         parts += [f"uid {victim.uid}"] if victim.uid is not None else []
         parts += [f"oom_score_adj {adj}"] if adj is not None else []
         parts += [f"{in_mi(size)} in memory"] if size is not None else []
         parts += [f"{in_mi(row.swapents * page)} in swap"] if row is not None and row.swapents else []
         yield ", ".join(parts)
-        if row is not None and row.pid != victim.pid:
-            yield f"{victim.pid} is one of its threads: the process is {row.pid}"
+        if named.pid != victim.pid:
+            yield f"the kernel names its thread {escape(named.comm)} ({named.pid})"
+        if victim.is_only_chosen:
+            yield "up to kernel 5.0 a child of it may have died in its place: the log lacks that line"
         if row is not None and (row.name, row.adj) == ("pause", SANDBOX_ADJ):
             yield "pause is the pod's sandbox, which holds hardly any memory"
         beside = ", ".join(map(str, adjs_beside_own(report)))
@@ -393,17 +425,27 @@ def choice_sentences(kill: Kill) -> Iterator[str]:
         return
     if isinstance(choice, VictimChoice):
         yield from _ranking(choice)
-    else:
-        yield from _reason_by_adj(report)
-        yield from [f"the other candidates are unknown: {choice.value}"] if choice is not None else []
+    elif choice is Unranked.ALLOCATING:
+        yield f"the other candidates did not matter: {choice.value}"
+    elif report.outcome is Outcome.KILLED:
+        yield from _reason_by_adj(report, is_outside=_is_outside_pods(kill))
+        first = first_of_table(report) if choice is Unranked.NO_VICTIM else None
+        if first is None:
+            yield from [f"the other candidates are unknown: {choice.value}"] if choice is not None else []
+        else:
+            shown = count(len(report.tasks), "process", "processes")
+            most = f"of the {shown} that the log shows {escape(first.name)} ({first.pid}) has the most points"
+            yield f"{most}: if no row is missing, it was the victim"
     yield from _swap_and_shares(report)
     users = memory_users(report)
     is_node = report.constraint is Constraint.NONE
     if len(users) > 1:
         places = {True: "", False: ", outside pods" if is_node else ""}
-        most = (f"{escape(user.name)} ({user.pid}{places[user.is_in_pod]})" for user in users)
-        names = [f"{name} {in_mi(user.rss_bytes)}" for name, user in zip(most, users[:_USERS], strict=False)]
-        yield f"most memory: {', '.join(names)}"
+        largest = (f"{escape(user.name)} ({user.pid}{places[user.is_in_pod]})" for user in users)
+        names = [
+            f"{name} {in_mi(user.rss_bytes)}" for name, user in zip(largest, users[:_USERS], strict=False)
+        ]
+        yield f"most resident memory: {', '.join(names)}"
     if len(users) > 1 and is_node:
         inside, all_of_them = (
             sum(user.rss_bytes for user in users if user.is_in_pod or both) for both in (0, 1)
@@ -424,8 +466,10 @@ def _ranking(choice: VictimChoice) -> Iterator[str]:
     elif chosen.place == 1 and choice.tied:
         yield from _tie(choice)
     elif chosen.place == 1:
-        most = f"it had the most points of {candidates} processes"
-        most = most if choice.is_whole else f"none of the {candidates} processes{shown} has more points"
+        who = f"its parent {escape(chosen.task.name)} ({chosen.task.pid})" if choice.child else "it"
+        most = f"{who} had the most points of {candidates} processes"
+        if not choice.is_whole:
+            most = f"none of the {candidates} processes{shown} has more points{f' than {who}' * choice.child}"
         yield f"{most}, whatever the limit was, which the log does not have" if total is None else most
         yield _reason(choice)
     else:
@@ -436,11 +480,11 @@ def _ranking(choice: VictimChoice) -> Iterator[str]:
     if choice.immune:
         yield f"{choice.immune} with oom_score_adj -1000 are never killed"
     if choice.child:
-        yield "up to kernel 5.0 a child may be killed in place of the process with the most points, as here"
+        yield "up to kernel 5.0 a child may be killed in place of the process that was chosen, as here"
     if choice.kernel in {Kernel.MINUS_30, Kernel.MINUS_3_PERCENT}:
         yield "kernels before 4.17 also favour processes with CAP_SYS_ADMIN, which no log shows"
     if choice.swap_is_assumed:
-        yield "the machine's swap is not in the log and assumed to be none"
+        yield "how much swap the machine has is not in the log: what was in use of it counts here"
 
 
 def _tie(choice: VictimChoice) -> Iterator[str]:
@@ -465,20 +509,23 @@ def _reason(choice: VictimChoice) -> str:
     """What gave it the most points: its memory, or its oom_score_adj."""
     task, page = choice.chosen.task, choice.page_bytes
     used = in_mi(choice.chosen.used_pages * page)
+    its, it = (f"the parent{end}" for end in ("'s", "")) if choice.child else ("its", "it")
+    swapped = ", swap included" if any(scored.task.swapents for scored in choice.ranked) else ""
     largest = max(choice.runners_up, key=lambda scored: scored.used_pages)
     other = f"{escape(largest.task.name)} ({largest.task.pid})"
     if largest.used_pages <= choice.chosen.used_pages:
-        return f"it used the most memory, {used}; the next is {other} with {in_mi(largest.used_pages * page)}"
-    beside = f"{other} has {in_mi(largest.used_pages * page)}, but {largest.task.adj}"
+        next_one = f"the next is {other} with {in_mi(largest.used_pages * page)}"
+        return f"{it} used the most memory, {used}{swapped}; {next_one}"
+    beside = f"{other} has {in_mi(largest.used_pages * page)}, but oom_score_adj {largest.task.adj}"
     if task.adj <= 0:
-        return f"its oom_score_adj of {task.adj} decided, not its {used}: {beside}"
+        return f"{its} oom_score_adj of {task.adj} decided, not its {used}: {beside}"
     total, share = choice.total_pages, task.adj / 10
     size = f", {in_mi(task.adj * total // 1000 * page)}" if total is not None else ""
     what = f"counts as {share:g} % of the memory that ran out{size}"
-    return f"its oom_score_adj of {task.adj} {what}, so its {used} hardly matter: {beside}"
+    return f"{its} oom_score_adj of {task.adj} {what}, so its {used} hardly matter: {beside}"
 
 
-def _reason_by_adj(report: OomReport) -> Iterator[str]:
+def _reason_by_adj(report: OomReport, *, is_outside: bool) -> Iterator[str]:
     """What the oom_score_adj of the victim, which its class may tell, says where the others are not known."""
     victim, qos, whose = report.victim, class_of_path(report.cgroup), "its"
     if victim is None:
@@ -492,13 +539,15 @@ def _reason_by_adj(report: OomReport) -> Iterator[str]:
         size = victim.rss_kb << 10 if victim.rss_kb is not None else None
         rest = f", so its {in_mi(size)} hardly matter" if size is not None and size < _SMALL else ""
         yield f"{whose} oom_score_adj of {adj} counts as {adj / 10:g} % of the machine{rest}"
+    elif is_outside:
+        return
     elif qos is None and adj == BEST_EFFORT_ADJ:
-        yield "oom_score_adj 1000 is that of BestEffort pods, which have no limit of their own, or its own"
+        yield "oom_score_adj 1000 is that of BestEffort pods, which have no limit, if not set by the process"
     elif qos is None and adj >= LOWEST_BURSTABLE_ADJ:
         thousandths = least_request(adj, capacity=1000)
         share = f"about {thousandths / 10:g} %" if thousandths else "less than 0.2 %"
         yield f"oom_score_adj {adj} is that of a Burstable pod that requests {share} of its node's memory"
-    if report.constraint is Constraint.NONE and adj == BEST_EFFORT_ADJ:
+    if report.constraint is Constraint.NONE and adj == BEST_EFFORT_ADJ and not is_outside:
         yield "BestEffort processes go before all others of usual size: a memory request lowers oom_score_adj"
 
 
@@ -516,13 +565,26 @@ def _swap_and_shares(report: OomReport) -> Iterator[str]:
         )
     if shared_kb and shared_kb * _NOTABLE >= whole_kb:
         what = "shared memory (tmpfs, /dev/shm, emptyDir of medium Memory), which no kill of a process frees"
-        yield f"{in_mi(shared_kb << 10)} of it are {what}"
-    if report.constraint is not Constraint.MEMCG or pod_cgroup(report.oom_memcg) is None:
-        return
-    swapped = sum(task.swapents for task in report.tasks) * page
-    if swapped:
-        yield f"{in_mi(swapped)} of its processes are in swap: it may use swap (memory.swap.max is not 0)"
-    elif memory.limit_kb is not None and memory.swap_limit_kb is None and not memory.is_v1:
+        yield f"{in_mi(shared_kb << 10)} are {what}"
+    if report.constraint is Constraint.MEMCG and pod_cgroup(report.oom_memcg) is not None:
+        yield from _swap(report)
+
+
+def _swap(report: OomReport) -> Iterator[str]:
+    """What of a pod or container is in swap, and how much may be."""
+    memory, limit_kb = report.memory, report.memory.swap_limit_kb
+    swapped = memory.swapped_kb
+    if swapped is None:
+        swapped = sum(task.swapents for task in report.tasks) * report.page_bytes >> 10
+    if limit_kb == 0:
+        yield "it may use no swap (memory.swap.max is 0): only LimitedSwap gives some, to Burstable pods"
+    elif limit_kb is not None and swapped >= limit_kb * _FULL_SWAP:
+        yield f"its swap was full too, {in_mi(swapped << 10)} of {in_mi(limit_kb << 10)}"
+    elif swapped and limit_kb is not None and limit_kb < _UNLIMITED_KB:
+        yield f"{in_mi(swapped << 10)} of at most {in_mi(limit_kb << 10)} are in swap"
+    elif swapped:
+        yield f"{in_mi(swapped << 10)} of it are in swap: it may use swap"
+    elif memory.limit_kb is not None and limit_kb is None and not memory.is_v1:
         yield (
             "how much swap it may use is not in the log: with LimitedSwap a Burstable pod gets swap in"
             " proportion to its memory request, others get none"
@@ -530,6 +592,8 @@ def _swap_and_shares(report: OomReport) -> Iterator[str]:
 
 
 _SMALL: Final = 1 << 30
+_FULL_SWAP: Final = 0.99
+_UNLIMITED_KB: Final = 1 << 52
 _NOTABLE: Final = 4
 """Shared memory is worth a word from this part of the whole on."""
 _USERS: Final = 3
@@ -575,7 +639,7 @@ def _container_text(kill: Kill) -> str:
 
 
 def _victim_text(kill: Kill) -> str:
-    victim = kill.report.victim if kill.report is not None else None
+    victim = kill.report.dead if kill.report is not None else None
     return escape(f"{victim.comm}/{victim.pid}") if victim is not None else UNKNOWN
 
 
@@ -609,7 +673,7 @@ _COLUMNS: Final[tuple[Column[Kill], ...]] = (
     column("reason", lambda kill: kill.reason or None, "the status' reason", width=10, wide=1),
     column(
         "victim",
-        lambda kill: kill.report.victim.pid if kill.report is not None and kill.report.victim else None,
+        lambda kill: kill.report.dead.pid if kill.report is not None and kill.report.dead else None,
         "the process that the kernel chose",
         width=14,
         cell=_victim_text,

@@ -123,6 +123,8 @@ class Mechanism(StrEnum):
     """The kernel, at a limit that its log does not name."""
     KERNEL = "OOM killer"
     """The kernel, whose log does not say whether at a limit or as the machine ran out."""
+    PANIC = "kernel panic"
+    """The whole machine: its kernel panicked as memory ran out, and killed nothing."""
     SYSRQ = "SysRq"
     """The kernel, as a person called its OOM killer: no memory ran out."""
     TALOS = "Talos"

@@ -109,7 +109,7 @@ def test_a_report_begins_anywhere(begin: int) -> None:
     else:
         assert kill.diagnosis.mechanism is Mechanism.MEMORY_LIMIT
         assert kill.diagnosis.confidence is Confidence.CERTAIN
-        assert "at a memory limit; which is unknown" in text_of(kill)
+        assert "at a memory limit; the log does not say which" in text_of(kill)
     if begin <= MESSAGES.index(HEADER):
         assert choice_of(kill.report).chosen.place == 1
         assert kill.report.is_table_whole == (begin < MESSAGES.index(HEADER)), "rows may be missing before it"
@@ -450,7 +450,7 @@ def test_a_limit_of_memory_and_swap_is_not_the_memory_limit() -> None:
     text = text_of(kill_of(lines))
     assert "killed by the kernel at the container's limit of memory and swap together" in text
     assert "its memory limit of 3276.8Mi was not reached: it used 2929.7Mi" in text
-    assert "2708.1Mi of it are shared memory" in text
+    assert "2708.1Mi are shared memory" in text
     assert "only this process was killed" in text, "cgroup v1 has no groups"
 
 
@@ -464,6 +464,45 @@ def test_a_call_by_hand() -> None:
         kill = kill_of(log)
         assert kill.diagnosis.mechanism is Mechanism.SYSRQ
         assert "somebody called (SysRq f): no memory ran out" in text_of(kill)
+    assert "because the node ran out of memory (or SysRq f: the log lacks the beginning" in text_of(
+        kill_of(lines[1:])
+    )
+    machine = [
+        "Mem-Info:",
+        "Node 0 DMA free:9000kB min:300kB low:400kB high:500kB present:16000kB managed:15000kB",
+        "4000 pages RAM",
+    ]
+    kill = kill_of([*machine, *lines[1:]])
+    assert (kill.diagnosis.mechanism, kill.diagnosis.confidence) == (Mechanism.SYSRQ, Confidence.LIKELY)
+    short = [line.replace("9000", "400") for line in machine]
+    assert text_of(kill_of([*short, *lines[1:]])).count("SysRq") == 0
+
+
+def test_an_oom_without_a_victim() -> None:
+    head = MESSAGES[0].replace("leaky", "runc:[2:INIT]")
+    kill = kill_of([head, *MESSAGES[3:6], "Out of memory and no killable processes..."])
+    assert kill.diagnosis.mechanism is Mechanism.START_LIMIT
+    assert (
+        f"the kernel found no process that it may kill: CONSTRAINT_MEMCG, the limit of 128Mi of {SLICE}"
+        in (text_of(kill))
+    )
+    other = text_of(kill_of([*MESSAGES[:6], "Out of memory and no killable processes..."]))
+    assert "nothing was killed, as no process may be, at the pod's memory limit" in other
+    why = "Kernel panic - not syncing: Out of memory: system-wide panic_on_oom is enabled"
+    panic = kill_of([*MESSAGES[:3], "Mem-Info:", why])
+    text = text_of(panic)
+    assert (panic.diagnosis.mechanism, text.split(" certain")[0]) == (Mechanism.PANIC, "the whole machine")
+    assert "the kernel panicked: system-wide panic_on_oom is enabled: the kubelet sets it to 0" in text
+
+
+def test_the_likely_victim_of_a_report_without_one() -> None:
+    text = text_of(kill_of(LINES[: MESSAGES.index(SUMMARY)]))
+    assert (
+        "of the 3 processes that the log shows leaky (4711) has the most points: if no row is missing" in text
+    )
+    assert "has the most points" not in text_of(
+        kill_of(rows((1, 9000, 5, "a"), (2, 50, 990, "b"), killed=2)[1:-1])
+    )
 
 
 def test_the_limit_of_all_pods_is_not_a_full_machine() -> None:
@@ -471,6 +510,11 @@ def test_the_limit_of_all_pods_is_not_a_full_machine() -> None:
         kill_of([line.replace(f"oom_memcg={SLICE}", "oom_memcg=/kubepods.slice") for line in LINES[9:]])
     )
     assert "allocatable memory plus the hard eviction threshold: the machine itself was not full" in text
+    assert "at the memory limit of all pods, at" in text
+    burstable = [
+        line.replace(f"oom_memcg={SLICE}", f"oom_memcg={SLICE.rpartition('/')[0]}") for line in LINES[9:]
+    ]
+    assert "at the memory limit of all Burstable pods together" in text_of(kill_of(burstable))
 
 
 def test_a_year_that_is_guessed_is_marked() -> None:
@@ -532,7 +576,7 @@ def test_its_memory_or_its_adj() -> None:
     assert (
         "its oom_score_adj of 990 counts as 99 % of the memory that ran out, 126.7Mi, so its 0.2Mi" in by_adj
     )
-    assert "a (1) has 35.2Mi, but 5" in by_adj
+    assert "a (1) has 35.2Mi, but oom_score_adj 5" in by_adj
     by_size = text_of(kill_of(rows((1, 9000, 990, "a"), (2, 50, 990, "b"), killed=1)))
     assert "it used the most memory, 35.2Mi; the next is b (2) with 0.2Mi" in by_size
 
@@ -569,6 +613,10 @@ def test_a_child_that_was_killed_for_its_parent_is_no_number_two(length: int) ->
     )
     choice = explain_choice(report)
     assert choice is Unranked.NOT_CHOSEN or (isinstance(choice, VictimChoice) and choice.child)
+    if isinstance(choice, VictimChoice) and length > 40:
+        text = text_of(kill_of([MESSAGES[3], header, *tasks, chosen, killed]))
+        assert "its parent leaky (4711) had the most points of 2 processes" in text
+        assert "the parent used the most memory" in text
     assert explain_choice(report_of([MESSAGES[3], header, *tasks, killed])) is Unranked.NOT_CHOSEN
 
 
@@ -586,8 +634,11 @@ def test_a_thread_of_rhel_7_stands_for_its_process() -> None:
         report = report_of(log)
         choice = choice_of(report)
         assert (choice.chosen.task.pid, choice.chosen.place, choice.child) == (8308, 1, False)
-    assert "8377 is one of its threads: the process is 8308" in text_of(kill_of(log))
-    assert "chose pool-1-thread-1 (8377), or killed a child of it" in text_of(kill_of(log[:-1]))
+    text = text_of(kill_of(log))
+    assert "killed java (8308)" in text
+    assert "the victim was java, process 8308" in text
+    assert "the kernel names its thread pool-1-thread-1 (8377)" in text
+    assert "the kernel chose pool-1-thread-1 (8377), or killed a child of it" in text_of(kill_of(log[:-1]))
 
 
 def test_a_page_of_16_ki() -> None:
@@ -622,27 +673,53 @@ def test_the_largest_processes_inside_and_outside_pods() -> None:
     ]
     kill = kill_of(lines)
     text = text_of(kill)
-    assert "most memory: mysqld (254, outside pods) 2200Mi, leaky (4711) 98Mi" in text
+    assert "most resident memory: mysqld (254, outside pods) 2200Mi, leaky (4711) 98Mi" in text
     assert "pods had 98.1Mi of 2309.6Mi of the memory of processes" in text
-    assert "1562.5Mi of it are shared memory" in text
+    assert "1562.5Mi are shared memory" in text
     assert "counts as 100 % of the memory that ran out, 3890.8Mi, so its 98.3Mi hardly matter: mysqld" in text
     assert kill.report is not None
     assert [user.is_in_pod for user in memory_users(kill.report)] == [False, True, False, True]
+    session = [line.replace(SCOPE, "/user.slice/session-2.scope") for line in lines]
+    assert "leaky (4711, outside pods) 98Mi" in text_of(kill_of(session))
+
+
+def test_a_process_outside_pods_is_of_no_class() -> None:
+    """Browsers and container engines set oom_score_adj as a kubelet does."""
+    path = "/user.slice/session-2.scope"
+    for adj in (300, 1000):
+        killed = f"Out of memory: Killed process 7 (chrome) total-vm:9kB, anon-rss:8kB, oom_score_adj:{adj}"
+        summary = f"oom-kill:constraint=CONSTRAINT_NONE,global_oom,task_memcg={path},task=chrome,pid=7,uid=0"
+        text = text_of(kill_of([summary, killed]))
+        assert f"counts as {adj // 10} % of the machine" in text
+        at_limit = [summary.replace("NONE,global_oom", f"MEMCG,oom_memcg={path}"), killed[15:]]
+        assert not re.search("BestEffort|Burstable|request", text + text_of(kill_of(at_limit)))
 
 
 def test_kinds_of_memory_at_a_limit() -> None:
     text = text_of(kill_of(LINES))
     assert "memory at the limit: anonymous 57.2Mi, files 66.8Mi" in text
-    assert (
-        "65.8Mi of it are shared memory (tmpfs, /dev/shm, emptyDir of medium Memory), which no kill" in text
-    )
+    assert "65.8Mi are shared memory (tmpfs, /dev/shm, emptyDir of medium Memory), which no kill" in text
 
 
 def test_swap() -> None:
     swapped = [re.sub(r"\b0           990 leaky", "9000        990 leaky", line) for line in LINES]
-    text = text_of(kill_of(swapped))
-    assert "35.2Mi in swap" in text
-    assert "it may use swap (memory.swap.max is not 0)" in text
+    without = "swap: usage 0kB, limit 0kB"
+    texts = {
+        limit: text_of(
+            kill_of([line.replace(without, f"swap: usage 36000kB, limit {limit}kB") for line in swapped])
+        )
+        for limit in (36000, 72000, 9007199254740988)
+    }
+    assert "35.2Mi in swap" in texts[36000]
+    assert "its swap was full too, 35.2Mi of 35.2Mi" in texts[36000]
+    assert "× 41, a thousandth of 163.2Mi" in texts[36000], "as much as the machine has, or more"
+    assert "what was in use of it" not in texts[36000]
+    assert "35.2Mi of at most 70.3Mi are in swap" in texts[72000]
+    assert (
+        "how much swap the machine has is not in the log: what was in use of it counts here" in texts[72000]
+    )
+    assert "35.2Mi of it are in swap: it may use swap" in texts[9007199254740988]
+    assert "it may use no swap (memory.swap.max is 0)" in text_of(kill_of(LINES))
     assert "with LimitedSwap a Burstable pod gets swap" in text_of(kill_of([*LINES[:4], *LINES[5:]]))
 
 

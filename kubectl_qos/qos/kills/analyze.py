@@ -38,6 +38,7 @@ from kubectl_qos.qos.kills.evidence import (
     kubelet_kill,
     memory_limits,
     report_evidence,
+    reported_confidence,
     reported_mechanism,
 )
 from kubectl_qos.qos.kills.node_events import container_by_name, event_reports
@@ -293,7 +294,7 @@ class _KillAnalyzer:
         evidence += self._limits(death.pod, death.container).evidence()
         if kubelet is not None:
             evidence += kubelet.evidence
-        confidence, needs = Confidence.CERTAIN, None
+        confidence, needs = reported_confidence(last.report), None
         tasks = [task for task in last.report.tasks if task.adj != SANDBOX_ADJ]
         # The end of the victim is the container's where it was its only process.
         is_whole = bool(last.report.group_kill) or len(tasks) == 1
@@ -325,7 +326,7 @@ class _KillAnalyzer:
             time, is_estimated = moment.isoformat(timespec="seconds").replace("+00:00", "Z"), True
         node = pod.node_name if pod is not None else reported.log.node or report.node
         return Kill(
-            diagnosis=Diagnosis(mechanism, Confidence.CERTAIN, tuple(evidence)),
+            diagnosis=Diagnosis(mechanism, reported_confidence(report), tuple(evidence)),
             time=time,
             time_is_estimated=is_estimated,
             namespace=pod.namespace if pod is not None else "",

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from kubectl_qos.qos.cgroup.names import pod_cgroup
+from kubectl_qos.qos.cgroup.names import CUT, class_of_path, pod_cgroup
 from kubectl_qos.qos.kills.report import Constraint, OomReport, OomTask
 from kubectl_qos.qos.oom_score import (
     BEST_EFFORT_ADJ,
@@ -43,11 +43,17 @@ _LEAST_OF_PODS: Final = 2
 
 
 def memory_users(report: OomReport) -> list[MemoryUser]:
-    """The processes of the table: in a pod by their oom_score_adj or by the cgroup that ran out."""
+    """The processes of the table: in a pod by the cgroups of the report or by their oom_score_adj."""
     page, is_pod = report.page_bytes, pod_cgroup(report.oom_memcg) is not None
+    row = report.row(report.victim) if report.victim is not None else None
+    path, qos = report.task_memcg, class_of_path(report.task_memcg)
+    is_path_known = bool(path) and (qos is not None or not path.endswith(CUT))
+    own = (row.name, row.adj) if row is not None and is_path_known and not is_pod else None
     users = []
     for task in sorted(report.tasks, key=lambda task: -task.rss):
         is_in_pod = is_pod or task.adj == GUARANTEED_ADJ or task.adj >= _LEAST_OF_PODS or task.name == "pause"
+        if (task.name, task.adj) == own:
+            is_in_pod = qos is not None
         shmem = None if task.shmem is None else task.shmem * page
         sizes = task.rss * page, shmem, task.swapents * page
         users.append(MemoryUser(task.name, task.pid, task.adj, *sizes, is_in_pod))
@@ -99,8 +105,8 @@ class VictimChoice:
 
     `chosen` is the one that the kernel chose; up to 5.0 it may have killed a `child` in its place.
     `total_pages` is None where the chosen one has the most points whatever the limit was. `swap_is_assumed`
-    means that swap counts as none because the log does not say how much there is, `is_whole` that no process
-    is missing.
+    means that only the swap in use counts because the log does not say how much there is, `is_whole` that no
+    process is missing.
     """
 
     total_pages: int | None
@@ -152,8 +158,7 @@ def explain_choice(report: OomReport, machine_bytes: int | None = None) -> Victi
         return Unranked.NOT_LISTED
     page, scale = report.page_bytes, _total_pages(report)
     machine = _machine_pages(report) or (machine_bytes // page if machine_bytes else None)
-    largest = max(task.counted_pages(page) for task in report.tasks)
-    totals = [scale[0]] if scale is not None else [largest, _LARGEST_TOTAL]
+    totals = _possible_totals(report)
     for kernel in _formulas(report):
         rankings = [_ranked_tasks(report.tasks, total, machine, page, kernel) for total in totals]
         ranked = rankings[0]
@@ -180,6 +185,24 @@ def explain_choice(report: OomReport, machine_bytes: int | None = None) -> Victi
         swap_is_assumed=scale is not None and scale[1],
         is_whole=report.is_table_whole,
     )
+
+
+def first_of_table(report: OomReport) -> OomTask | None:
+    """The process with the most points by every formula and total that are possible; None of equals."""
+    rankings = [
+        _ranked_tasks(report.tasks, total, None, report.page_bytes, kernel)
+        for kernel in _formulas(report)
+        for total in _possible_totals(report)
+    ]
+    firsts = {scored.task for ranking in rankings for scored in ranking if scored.place == 1}
+    return firsts.pop() if len(firsts) == 1 else None
+
+
+def _possible_totals(report: OomReport) -> list[int]:
+    """What oom_score_adj is scaled by: where the log does not have it, the least and the most."""
+    scale = _total_pages(report)
+    largest = max((task.counted_pages(report.page_bytes) for task in report.tasks), default=0)
+    return [scale[0]] if scale is not None else [largest, _LARGEST_TOTAL]
 
 
 _LARGEST_TOTAL: Final = 1 << 38
@@ -240,10 +263,10 @@ def _total_pages(report: OomReport) -> tuple[int, bool] | None:
     may_swap_kb = memory.swap_limit_kb
     if memory.memsw_limit_kb is not None:
         may_swap_kb = max(memory.memsw_limit_kb - memory.limit_kb, 0)
-    swap_kb = memory.total_swap_kb
-    if may_swap_kb == 0:
-        swap_kb = 0
-    elif may_swap_kb is not None and swap_kb is not None:
+    # The machine has at least as much swap as is in use here.
+    in_use_kb = max(memory.swapped_kb or 0, sum(task.swapents for task in report.tasks) * page >> 10)
+    swap_kb = in_use_kb if memory.total_swap_kb is None else memory.total_swap_kb
+    if may_swap_kb is not None:
         swap_kb = min(may_swap_kb, swap_kb)
-    pages = (memory.limit_kb + (swap_kb or 0)) * 1024 // page
-    return max(pages, 1), swap_kb is None
+    pages = (memory.limit_kb + swap_kb) * 1024 // page
+    return max(pages, 1), memory.total_swap_kb is None and swap_kb != may_swap_kb

@@ -28,7 +28,7 @@ from kubectl_qos.k8s.objects import (
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.qos.cgroup.names import CUT, PathLevel, path_level, pod_cgroup
 from kubectl_qos.qos.killers import BY_ID, Killer
-from kubectl_qos.qos.kills.report import Constraint, OomReport, seconds_between
+from kubectl_qos.qos.kills.report import Constraint, OomReport, Outcome, seconds_between
 from kubectl_qos.qos.prediction import predict_running
 from kubectl_qos.qos.reason import Confidence, Mechanism
 from kubectl_qos.qos.restart import FIRST_PROCESS_GONE, OOM_AT_START, oom_at_start
@@ -74,7 +74,9 @@ class Fact(Enum):
     NODE_PEAK = "the most memory that the store has of its node then: bytes, capacity_bytes"
     NODE_PRESSURE = "the store has the condition MemoryPressure of its node then"
     OOM_EVENTS = "cAdvisor counted OOM kills in the container: count"
-    KERNEL = "a report of the kernel: constraint, memcg, limit_bytes, limit_of, pid, command, line, title"
+    KERNEL = (
+        "a report of the kernel: outcome, why, constraint, memcg, limit_bytes, limit_of, pid, command, line"
+    )
     DAEMON = "a daemon killed it: daemon, cgroup, command, processes, why, line, title"
     NOT_FULL = "not the memory limit but another was reached: usage_bytes, limit_bytes"
     ALL_PODS = "the limit is that of all pods: the machine was not full"
@@ -159,11 +161,19 @@ _LEVELS: Final = {
 }
 
 
+_INIT: Final = re.compile(r"(?:runc|youki):\[")
+"""What a runtime calls the process that becomes the container's first."""
+
+
 def reported_mechanism(report: OomReport) -> Mechanism:
     """Whose memory ran out by a report of the kernel."""
     if report.daemon is not None:
         return Mechanism(report.daemon.value)
-    if report.is_manual:
+    if report.outcome is Outcome.PANIC:
+        return Mechanism.PANIC
+    if report.outcome is Outcome.NOBODY and report.invoker is not None and _INIT.match(report.invoker.comm):
+        return Mechanism.START_LIMIT
+    if report.is_manual or (report.is_manual is None and report.memory.is_short is False):
         return Mechanism.SYSRQ
     if report.constraint is None:
         return Mechanism.KERNEL
@@ -176,9 +186,15 @@ def reported_mechanism(report: OomReport) -> Mechanism:
     return _LEVELS[path_level(report.oom_memcg, report.task_memcg)]
 
 
+def reported_confidence(report: OomReport) -> Confidence:
+    """A call by hand is likely where only the sizes of the machine speak for it: the beginning is missing."""
+    is_guess = report.is_manual is None and reported_mechanism(report) is Mechanism.SYSRQ
+    return Confidence.LIKELY if is_guess else Confidence.CERTAIN
+
+
 def report_evidence(report: OomReport, title: str) -> Iterator[Evidence]:
     """What a report of the kernel, or of a daemon, says; `title` is the name of its log."""
-    victim, full = report.victim, report.memory.full
+    victim, full = report.dead, report.memory.full
     where = {"line": report.line, "title": title or None}
     if report.daemon is not None:
         names = report.names or ((f"{victim.comm} ({victim.pid})",) if victim is not None else ())
@@ -186,6 +202,8 @@ def report_evidence(report: OomReport, title: str) -> Iterator[Evidence]:
         yield Evidence(Fact.DAEMON, {**what, "why": report.why or None, **where}, report.time)
         return
     details = {
+        "outcome": report.outcome.name.lower(),
+        "why": report.why or None,
         "constraint": report.constraint.value if report.constraint is not None else None,
         "memcg": report.oom_memcg or None,
         "limit_bytes": None if full is None else full[2] << 10,
