@@ -67,7 +67,7 @@ def test_followed_deaths_have_times_once_growth_was_seen(
     assert last[2].startswith("~"), last
 
 
-def test_a_pipe_is_told_that_the_cluster_is_stale_and_that_it_is_live_again(
+def test_a_pipe_says_that_the_cluster_is_stale_and_that_it_is_live_again(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     demo = Stepped()

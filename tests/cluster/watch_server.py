@@ -82,9 +82,9 @@ class WatchServer(ObjectServer):
     def __call__(self, request: Request) -> Answer:
         if request.query.get("watch") != "true":
             with self._changed:
-                asked = int(request.query.get("resourceVersion") or 0)
-                if asked > self.revision:
-                    too_large = f"Too large resource version: {asked}, current: {self.revision}"
+                requested = int(request.query.get("resourceVersion") or 0)
+                if requested > self.revision:
+                    too_large = f"Too large resource version: {requested}, current: {self.revision}"
                     return status(504, "Timeout", too_large)
                 return super().__call__(request)
         # Before anything else: what ends all watches from now on ends this one.
