@@ -6,9 +6,11 @@ from kubectl_qos.edit.fixes import limit_in_force
 from kubectl_qos.k8s.objects import ContainerStatus, Pod
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.usage import PodUsage
-from kubectl_qos.qos.kills.evidence import SIGKILLED
 from kubectl_qos.qos.restart import is_refused, was_killed_since_resize
 
+_OF_SIGNALS: Final = 128
+"""A shell's exit code for a child that a signal ended, less the signal's number."""
+_NEAR: Final = 0.5
 _MISSED: Final = 0.9
 """Samples below this part of a limit at which the container was killed have missed its peak."""
 
@@ -20,11 +22,19 @@ def limit_in_loop(pod: Pod, status: ContainerStatus, release: Release) -> int:
     return limit_in_force(pod, status.name, release) if waits and is_again else 0
 
 
-def limit_with_hidden_kill(pod: Pod, status: ContainerStatus, release: Release) -> int:
-    """Return the limit in bytes at which the end of a container that restarts can hide an OOM kill."""
+def limit_with_hidden_kill(
+    pod: Pod, status: ContainerStatus, usage: PodUsage | None, release: Release
+) -> int:
+    """Return the limit in bytes at which the end of a container that restarts can hide an OOM kill.
+
+    No signal hides one, and hardly a container that uses less than half of its limit.
+    """
     code = status.ends[0].exit_code if status.restart_count and status.ends else 0
-    is_hidden = code not in {0, SIGKILLED} and not status.was_oom_killed
-    return limit_in_force(pod, status.name, release) if is_hidden else 0
+    if not 0 < code < _OF_SIGNALS or status.was_oom_killed:
+        return 0
+    limit = limit_in_force(pod, status.name, release)
+    used = usage.of(status.name) if usage is not None and status.has_processes else None
+    return 0 if used is not None and used.working_set_bytes < limit * _NEAR else limit
 
 
 def missed_peak(pod: Pod, status: ContainerStatus, usage: PodUsage | None, release: Release) -> float | None:
@@ -35,3 +45,10 @@ def missed_peak(pod: Pod, status: ContainerStatus, usage: PodUsage | None, relea
         return None
     share = used.working_set_bytes / limit
     return share if share < _MISSED and was_killed_since_resize(pod, status.name) else None
+
+
+def limit_that_killed(pod: Pod, status: ContainerStatus, usage: PodUsage | None, release: Release) -> int:
+    """Return the limit in bytes at which a container that runs was OOMKilled, if its usage is unknown."""
+    is_measured = usage is not None and usage.of(status.name) is not None
+    killed = status.has_processes and not is_measured and was_killed_since_resize(pod, status.name)
+    return limit_in_force(pod, status.name, release) if killed else 0

@@ -1,10 +1,15 @@
-"""Containers that restart at a memory limit in words; which those are is in analysis/crash_loops.py."""
+"""Containers that restart with a memory limit in words; which those are is in analysis/crash_loops.py."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Final
 
-from kubectl_qos.analysis.crash_loops import limit_in_loop, limit_with_hidden_kill, missed_peak
+from kubectl_qos.analysis.crash_loops import (
+    limit_in_loop,
+    limit_that_killed,
+    limit_with_hidden_kill,
+    missed_peak,
+)
 from kubectl_qos.k8s.objects import ContainerStatus, Pod
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import Snapshot
@@ -15,15 +20,15 @@ from kubectl_qos.qos.restart import is_refused, oom_loops
 SUPERVISOR: Final = (
     "a supervisor, such as a shell, ends by itself when its child is OOM killed, and no status shows that;"
     " the node's kernel log does (kubectl qos kills --kernel-log), and so does oom_kill in memory.events of"
-    " the pod's cgroup; samples of usage, many seconds apart, miss its peak"
+    " the pod's cgroup; samples of usage, many seconds apart, may miss its peak"
 )
 _MOST: Final = 5
 """A cluster may have hundreds of them."""
 
 
-def hidden_kill(pod: Pod, status: ContainerStatus, release: Release) -> str:
-    """Say that the end of a container that restarts at a limit can hide an OOM kill, else return ""."""
-    if not (limit := limit_with_hidden_kill(pod, status, release)):
+def hidden_kill(pod: Pod, status: ContainerStatus, usage: PodUsage | None, release: Release) -> str:
+    """Say that the end of a container that restarts with a limit can hide an OOM kill, else return ""."""
+    if not (limit := limit_with_hidden_kill(pod, status, usage, release)):
         return ""
     code = status.ends[0].exit_code
     return f"exit code {code} does not rule out an OOM kill at its limit of {in_mi(limit)}: {SUPERVISOR}"
@@ -35,10 +40,11 @@ def hidden_note(snapshot: Snapshot, pods: Iterable[Pod]) -> Iterator[str]:
         f"{full_name(pod.namespace, pod.name)}:{escape(status.name)}"
         for pod in pods
         for status in pod.status.every_container
-        if limit_with_hidden_kill(pod, status, snapshot.setup(pod.node_name).release)
+        if limit_with_hidden_kill(pod, status, snapshot.usage_of(pod), snapshot.setup(pod.node_name).release)
     ]
     if names:
-        yield f"{first_few(names)} restart at a memory limit and show no OOM kill: {SUPERVISOR}"
+        s = "s" if len(names) == 1 else ""
+        yield f"{first_few(names)} restart{s} with a memory limit and show{s} no OOM kill: {SUPERVISOR}"
 
 
 def peak_text(pod: Pod, status: ContainerStatus, usage: PodUsage | None, release: Release) -> str:
@@ -72,13 +78,21 @@ def loop_notes(
 def _loop_text(pod: Pod, status: ContainerStatus, usage: Mapping[PodKey, PodUsage], release: Release) -> str:
     limit, waiting = limit_in_loop(pod, status, release), status.state and status.state.waiting
     if not limit or not waiting:
-        peak = peak_text(pod, status, usage.get((pod.namespace, pod.name)), release)
-        return f"used {peak}" if peak else ""
+        return _running_text(pod, status, usage.get((pod.namespace, pod.name)), release)
     restarts = count(status.restart_count, "restart")
     waits = f"waits in {escape(waiting.reason)} ({restarts}): no process to rank"
     if is_refused(pod, status.name):
         return f"{waits}; the runtime could not start it with a limit of {in_mi(limit)}: kubectl qos fix"
     if status.name in {loop.container for loop in oom_loops(pod)}:
         return f"{waits}; it was OOMKilled, and starts again with a limit of {in_mi(limit)}"
-    hidden = hidden_kill(pod, status, release)
+    hidden = hidden_kill(pod, status, None, release)
     return f"{waits}; {hidden}" if hidden else waits
+
+
+def _running_text(pod: Pod, status: ContainerStatus, usage: PodUsage | None, release: Release) -> str:
+    killed = limit_that_killed(pod, status, usage, release)
+    if killed:
+        restarts = count(status.restart_count, "restart")
+        return f"was OOMKilled ({restarts}), and runs again with a limit of {in_mi(killed)}: kubectl qos fix"
+    peak = peak_text(pod, status, usage, release)
+    return f"used {peak}" if peak else ""

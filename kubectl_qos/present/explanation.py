@@ -427,7 +427,7 @@ def _history(prediction: Prediction, now: datetime, usage: PodUsage | None) -> S
         lines.append(Line(_NO_PROOF))
     release = prediction.setup.release
     for status in statuses:
-        texts = hidden_kill(pod, status, release), peak_text(pod, status, usage, release)
+        texts = hidden_kill(pod, status, usage, release), peak_text(pod, status, usage, release)
         lines += [Line(f"{escape(status.name)}: {text}") for text in texts if text]
     answer = f"restarted {count(restarts, 'time')}" if restarts else "never restarted"
     if pod.status.reason == "Evicted":

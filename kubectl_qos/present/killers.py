@@ -132,7 +132,7 @@ WORDS: Final = {
     Mechanism.SYSRQ: Words(
         "killed by the kernel's OOM killer, which somebody called (SysRq f): no memory ran out"
     ),
-    Mechanism.UNKNOWN: Words("killed; the limit and the sender are unknown"),
+    Mechanism.UNKNOWN: Words("killed; by what is unknown"),
 }
 
 

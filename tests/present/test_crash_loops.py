@@ -75,6 +75,8 @@ def test_a_crash_loop_at_a_limit_is_never_no_death() -> None:
         f"{waits}; exit code 1 does not rule out an OOM kill at its limit of 100Mi: {SUPERVISOR}"
     ]
     assert notes(a_pod(LOOP, 1, "Error", limit="")) == []
+    runs = "was OOMKilled (4 restarts), and runs again with a limit of 100Mi: kubectl qos fix"
+    assert notes(a_pod(RUNNING, 137, "OOMKilled")) == [runs]
     for found in (
         deaths_of_pods(snapshot(looping := a_pod(LOOP, 1, "Error")), [looping]),
         deaths_on_nodes(snapshot(looping), ["n1"]),
@@ -101,9 +103,21 @@ def test_a_cluster_of_loops_is_counted() -> None:
     assert last == "2 more containers like these: kubectl qos explain POD tells"
 
 
-def test_kills_says_which_pods_may_hide_one() -> None:
-    hidden, shown = a_pod(RUNNING, 1, "Error"), a_pod(RUNNING, 137, "Error")
-    assert list(hidden_note(snapshot(), [hidden, shown])) == [
-        f"shop/web:c restart at a memory limit and show no OOM kill: {SUPERVISOR}"
-    ]
-    assert list(hidden_note(snapshot(), [shown])) == []
+@pytest.mark.parametrize(
+    ("exit_code", "used_mi", "is_hidden"),
+    [(1, 0, True), (1, 50, True), (1, 49, False), (137, 0, False), (139, 90, False), (143, 90, False)],
+)
+def test_kills_says_which_pods_may_hide_one(exit_code: int, used_mi: int, is_hidden: bool) -> None:
+    """SIGSEGV and SIGTERM end by themselves, and far below the limit nothing is killed there."""
+    pod = a_pod(RUNNING, exit_code, "Error")
+    text = f"shop/web:c restarts with a memory limit and shows no OOM kill: {SUPERVISOR}"
+    assert list(hidden_note(snapshot(pod, used_mi=used_mi), [pod])) == [text] * is_hidden
+    explained = explain_pod(pod, snapshot(pod, used_mi=used_mi), datetime.now(UTC)).sections
+    lines = "".join(line.text for section in explained for line in section.lines)
+    assert ("does not rule out an OOM kill" in lines) is is_hidden
+
+
+def test_several_that_may_hide_one_are_one_note() -> None:
+    pods = [a_pod(RUNNING, 1, "Error")] * 2
+    (note,) = hidden_note(snapshot(), pods)
+    assert note.startswith("shop/web:c, shop/web:c restart with a memory limit and show no OOM kill: ")
