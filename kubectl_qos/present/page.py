@@ -1,4 +1,4 @@
-"""A page of headings, paragraphs, lists and tables, as Markdown or as HTML in one file.
+"""A page of headings, paragraphs, lists, tables and times, as Markdown or as HTML in one file.
 
 All text is data, escaped here: Markdown of GitHub and CommonMark, HTML without scripts or anything from
 elsewhere. Not here: what stands on a page (report.py).
@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from kubectl_qos.present.format import escape
+from kubectl_qos.present.format import escape, shortened
 
 
 class Heading(NamedTuple):
@@ -40,7 +40,23 @@ class Grid(NamedTuple):
     right: frozenset[int] = frozenset()
 
 
-Block = Heading | Paragraph | Bullets | Grid
+class Mark(NamedTuple):
+    """A moment in a lane; `place` is from 0, where the axis begins, to 1. Deaths stand out."""
+
+    place: float
+    text: str
+    is_death: bool
+
+
+class Lanes(NamedTuple):
+    """An axis of time with a lane for each name. Markdown leaves it to the table that has the same."""
+
+    begin: str
+    end: str
+    lanes: Sequence[tuple[str, Sequence[Mark]]]
+
+
+Block = Heading | Paragraph | Bullets | Grid | Lanes
 
 _ACTIVE: Final = re.compile(r"[\\`*\[\]<>|~&$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 _AT_START: Final = re.compile(r"^(\d*)([#+=.)-])")
@@ -48,10 +64,11 @@ _AT_START: Final = re.compile(r"^(\d*)([#+=.)-])")
 
 def markdown(blocks: Iterable[Block]) -> str:
     """The page as Markdown, tables as GitHub's."""
-    return "\n\n".join("\n".join(_markdown_lines(block)) for block in blocks) + "\n"
+    written = (block for block in blocks if not isinstance(block, Lanes))
+    return "\n\n".join("\n".join(_markdown_lines(block)) for block in written) + "\n"
 
 
-def _markdown_lines(block: Block) -> Iterator[str]:
+def _markdown_lines(block: Heading | Paragraph | Bullets | Grid) -> Iterator[str]:
     if isinstance(block, Heading):
         yield f"{'#' * block.level} {_plain(block.text)}"
     elif isinstance(block, Paragraph):
@@ -88,6 +105,8 @@ th, td { padding: 0.25rem 0.7rem; border-bottom: 1px solid var(--line); }
 th, td { text-align: left; vertical-align: top; }
 th { background: var(--soft); } .right { text-align: right; } td:first-child { white-space: nowrap; }
 p, li, h1, h3 { overflow-wrap: anywhere; }
+svg { width: 100%; height: auto; font: 13px system-ui, sans-serif; fill: currentColor; }
+svg line { stroke: var(--line); } svg .death { fill: #d33; } svg .other { fill: #8a8a8a; }
 @media (min-width: 40rem) { code { white-space: nowrap; } }
 @media (max-width: 40rem) {
   .texts :is(table, tbody, tr, td:last-child) { display: block; } .texts tr:first-child { display: none; }
@@ -120,12 +139,46 @@ def _html(block: Block, names: Collection[str]) -> str:
         return f"<p>{lead}{_marked(block.text, names)}</p>"
     if isinstance(block, Bullets):
         return "<ul>\n" + "\n".join(f"<li>{_marked(item, names)}</li>" for item in block.items) + "\n</ul>"
+    if isinstance(block, Lanes):
+        return "\n".join(_svg_lines(block))
     rows = [
         _html_row("th", map(_text, block.headers), block.right),
         *(_html_row("td", (_marked(cell, names) for cell in row), block.right) for row in block.rows),
     ]
     kind = "wide" if block.right else "wide texts"
     return f'<div class="{kind}"><table>\n' + "\n".join(rows) + "\n</table></div>"
+
+
+_SVG_WIDTH: Final = 900
+_SVG_NAMES: Final = 300
+"""Of the width, in user units: what the names of lanes have."""
+_LANE: Final = 24
+_MOST_NAME: Final = 42
+
+
+def _svg_lines(block: Lanes) -> Iterator[str]:
+    """Lanes with a diamond for each death and a dot for anything else; a pointer over one reads its text."""
+    bottom = len(block.lanes) * _LANE
+    room = _SVG_WIDTH - _SVG_NAMES - 20
+    label = _text(f"from {block.begin} to {block.end}")
+    yield f'<svg viewBox="0 0 {_SVG_WIDTH} {bottom + _LANE}" role="img" aria-label="{label}">'
+    for number, (name, marks) in enumerate(block.lanes):
+        middle = number * _LANE + _LANE // 2
+        kind, space, own = name.rpartition(" ")
+        name_text = _text(kind + space + shortened(own, _MOST_NAME - len(kind)))
+        yield f'<text x="0" y="{middle + 4}">{name_text}</text>'
+        yield f'<line x1="{_SVG_NAMES}" y1="{middle}" x2="{_SVG_WIDTH}" y2="{middle}"/>'
+        for mark in sorted(marks, key=lambda mark: mark.is_death):
+            x = round(_SVG_NAMES + 10 + mark.place * room)
+            shape = (
+                f'<path class="death" d="M{x} {middle - 8}l8 8l-8 8l-8 -8z">'
+                if mark.is_death
+                else f'<circle class="other" cx="{x}" cy="{middle}" r="4">'
+            )
+            yield f"{shape}<title>{_text(mark.text)}</title></{'path' if mark.is_death else 'circle'}>"
+    yield f'<text x="{_SVG_NAMES}" y="{bottom + 16}">{_text(block.begin)}</text>'
+    yield f'<text x="{_SVG_WIDTH}" y="{bottom + 16}" text-anchor="end">{_text(block.end)}</text>'
+    yield "</svg>"
 
 
 def _html_row(tag: str, cells: Iterable[str], right: frozenset[int]) -> str:

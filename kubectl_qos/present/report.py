@@ -31,7 +31,7 @@ from kubectl_qos.present.format import UNKNOWN, binary, count, duration, escape,
 from kubectl_qos.present.killers import WORDS
 from kubectl_qos.present.next_death import columns, distance, killed_by, notes, nothing, victim
 from kubectl_qos.present.output import NO_AGES, Align, Column
-from kubectl_qos.present.page import Block, Bullets, Grid, Heading, Paragraph
+from kubectl_qos.present.page import Block, Bullets, Grid, Heading, Lanes, Mark, Paragraph
 from kubectl_qos.present.pod_columns import BY_KEY
 from kubectl_qos.present.reasons import assumption_sentence, usage_sentence
 from kubectl_qos.present.values import Values
@@ -42,6 +42,7 @@ from kubectl_qos.qos.reason import Confidence
 
 _MOST_LINES: Final = 40
 """Of the timeline, whose deaths are never left out for others; -o json has all."""
+_MOST_LANES: Final = 12
 _MOST: Final = 5
 _PLACES: Final = ("namespace", "pod", "qos", "oom_score_adj", "oom_score", "memory", "request")
 _OTHERS: Final = {
@@ -183,8 +184,25 @@ def _timeline(lines: Sequence[TimelineEntry]) -> Iterator[Block]:
         )
         for entry in kept
     ]
+    yield from _lanes(kept)
     yield Grid(("Time", "What", "Where", "How"), rows)
     yield from _more(len(lines) - len(kept), ": -o json has them all")
+
+
+def _lanes(lines: Sequence[TimelineEntry]) -> Iterator[Lanes]:
+    """The lines with a time, one lane for each pod, node or workload, those with deaths first."""
+    timed = [(moment, entry) for entry in lines if (moment := parse_time(entry.time or "")) is not None]
+    moments = [moment for moment, _ in timed]
+    if not timed or min(moments) == max(moments):
+        return
+    begin, whole = min(moments), max(moments) - min(moments)
+    lanes = dict[str, list[Mark]]()
+    for moment, entry in timed:
+        name, is_death = entry.about.partition(", container ")[0], entry.what in DEATHS
+        text = f"{clock(moment)} {entry.what}: {entry.message}"
+        lanes.setdefault(name, []).append(Mark((moment - begin) / whole, text, is_death))
+    ordered = sorted(lanes.items(), key=lambda lane: not any(mark.is_death for mark in lane[1]))
+    yield Lanes(clock(begin), clock(max(moments)), ordered[:_MOST_LANES])
 
 
 def _death(number: int, death: Death, first_at: dict[object, int]) -> Iterator[Block]:

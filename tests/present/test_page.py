@@ -12,7 +12,17 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from kubectl_qos.present.format import escape
-from kubectl_qos.present.page import Block, Bullets, Grid, Heading, Paragraph, html_page, markdown
+from kubectl_qos.present.page import (
+    Block,
+    Bullets,
+    Grid,
+    Heading,
+    Lanes,
+    Mark,
+    Paragraph,
+    html_page,
+    markdown,
+)
 
 TEXTS = st.text(
     alphabet=st.one_of(st.sampled_from("\\`*_[]<>|~&#+-=.)!$1 a\n\x1b"), st.characters()), max_size=20
@@ -35,7 +45,7 @@ def shown(tokens: list[Token]) -> list[str]:
 class Texts(HTMLParser):
     """The text of each block of the body."""
 
-    BLOCKS = frozenset({"h1", "h3", "p", "li", "th", "td"})
+    BLOCKS = frozenset({"h1", "h3", "p", "li", "th", "td", "text", "title"})
 
     def __init__(self) -> None:
         super().__init__()
@@ -79,12 +89,32 @@ def test_a_page_shows_what_it_is_given_and_nothing_else(one: str, other: str) ->
     assert [one.strip(" \t\n") for one in page.texts] == expected
     assert page.tags <= {"h1", "p", "strong", "code", "ul", "li", "div", "table", "tr", "th", "td"}
 
+    lanes = [*blocks, Lanes(more, text, [(text, [Mark(0.5, more, is_death=True)])])]
+    assert markdown(lanes) == markdown(blocks), "the table below has the same"
+    page = Texts()
+    page.feed(html_page(text, lanes[-1:]).partition("<body>")[2])
+    drawn = [one.strip(" \t\n") for one in page.texts]
+    assert drawn[1:] == [escape(one).strip(" \t") for one in (more, more, text)]
+    assert page.tags == {"svg", "text", "line", "path", "title"}
+
 
 def test_commands_flags_fields_and_known_names_are_code() -> None:
     text = "shop/web-0:app of web on worker-2 (--kernel-log): requests.memory: kubectl qos fix node/worker-2."
     page = html_page("", [Heading(2, text), Paragraph(text), Bullets((text,))], {"web-0", "worker-2"})
     names = ["shop/web-0:app", "worker-2", "--kernel-log", "requests.memory", "kubectl qos fix node/worker-2"]
     assert re.findall("<code>(.*?)</code>", page) == names * 2
+
+
+def test_times_are_places_on_one_axis_and_deaths_are_drawn_last() -> None:
+    marks = [
+        Mark(1, "died", is_death=True),
+        Mark(0, "began", is_death=False),
+        Mark(1, "ended", is_death=False),
+    ]
+    page = html_page("", [Lanes("10:00", "11:00", [("pod shop/web-0", marks)])])
+    assert [float(x) for x in re.findall(r'cx="(\d+)"', page)] == [310, 890]
+    assert re.findall(r"<title>(\w+)</title></", page) == ["began", "ended", "died"]
+    assert 'd="M890 ' in page
 
 
 def test_a_page_needs_no_other_file_and_follows_light_and_dark() -> None:
