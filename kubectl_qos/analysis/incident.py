@@ -247,8 +247,11 @@ def _killed(kill: Kill) -> TimelineEntry:
 
 def _ends(pods: Iterable[Pod], kills: Iterable[Kill]) -> Iterator[TimelineEntry]:
     """How containers ended that nothing killed for memory, where that is no success."""
+    kills_of: dict[tuple[str, str], list[Kill]] = {}
+    for kill in kills:
+        kills_of.setdefault((kill.namespace, kill.pod), []).append(kill)
     for pod in pods:
-        of_pod = [kill for kill in kills if (kill.namespace, kill.pod) == (pod.namespace, pod.name)]
+        of_pod = kills_of.get((pod.namespace, pod.name), [])
         killed = {(kill.container, kill.time) for kill in of_pod}
         evicted = [kill.time for kill in of_pod if kill.diagnosis.mechanism.verb != KILLED]
         for status in pod.status.every_container:

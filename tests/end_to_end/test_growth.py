@@ -12,6 +12,7 @@ import pytest
 from kubectl_qos.cli import output
 from kubectl_qos.cli.commands import COMMANDS
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.simulation import node_state
 from tests.cluster.cluster_objects import metrics, node, pod
 from tests.cluster.object_server import ObjectServer, status
@@ -20,7 +21,7 @@ from tests.end_to_end.conftest import Live
 
 NODES = 12
 PODS_OF_NODE = 4
-MOST_GROWTH = 3.0
+MOST_GROWTH = 2.5
 """Of twice the nodes and pods: what is linear grows 2 times, what is nodes times pods 4 times."""
 OF_ALL = [
     ["top", "-A"],
@@ -48,10 +49,10 @@ SERVE = {"exporter", "web"}
 
 
 class Visits:
-    """How many pods and nodes were visited, and how often a fact of one was looked up."""
+    """How many pods and nodes were visited, how often a fact of one was looked up, or one of a kill."""
 
     def __init__(self) -> None:
-        self.count = 0
+        self.count = self.of_kills = 0
 
     def of(self, items: Iterable[Any]) -> Iterator[Any]:
         for item in items:
@@ -100,6 +101,12 @@ def visits(monkeypatch: pytest.MonkeyPatch) -> Visits:
             return original(*given)
 
         monkeypatch.setattr(owner, name, counted)
+
+    def read(kill: Kill, name: str) -> Any:
+        visits.of_kills += 1
+        return object.__getattribute__(kill, name)
+
+    monkeypatch.setattr(Kill, "__getattribute__", read)
     return visits
 
 
@@ -136,14 +143,15 @@ def cluster(path: Path, nodes: int) -> Path:
 def test_visits_grow_as_the_cluster(run: Run, tmp_path: Path, visits: Visits, words: list[str]) -> None:
     counts = []
     for nodes in (NODES, 2 * NODES):
-        visits.count = 0
+        visits.count = visits.of_kills = 0
         done = run(*words, "-f", cluster(tmp_path / f"{nodes}.json", nodes))
         assert done.code in {0, 1}, done.err
         assert done.out
-        counts.append(visits.count)
-    small, large = counts
+        counts.append((visits.count, visits.of_kills))
+    (small, few), (large, many) = counts
     assert small > 0
     assert large / small < MOST_GROWTH, counts
+    assert many <= MOST_GROWTH * few, counts
 
 
 def test_every_command_is_here() -> None:
