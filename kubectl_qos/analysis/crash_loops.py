@@ -18,8 +18,14 @@ _MISSED: Final = 0.9
 def limit_in_loop(pod: Pod, status: ContainerStatus, release: Release) -> int:
     """Return the limit in bytes of a container that waits for its next start, else 0."""
     waits = status.state is not None and status.state.waiting is not None
-    is_again = status.restart_count or is_refused(pod, status.name)
-    return limit_in_force(pod, status.name, release) if waits and is_again else 0
+    is_again = waits and (status.restart_count or is_refused(pod, status.name))
+    return limit_in_force(pod, status.name, release) if is_again else 0
+
+
+def may_hide_kill(status: ContainerStatus) -> bool:
+    """Whether the end of a container that restarts can hide an OOM kill, if it has a limit."""
+    code = status.ends[0].exit_code if status.restart_count and status.ends else 0
+    return 0 < code < _OF_SIGNALS and not status.was_oom_killed
 
 
 def limit_with_hidden_kill(
@@ -29,8 +35,7 @@ def limit_with_hidden_kill(
 
     No signal hides one, and hardly a container that uses less than half of its limit.
     """
-    code = status.ends[0].exit_code if status.restart_count and status.ends else 0
-    if not 0 < code < _OF_SIGNALS or status.was_oom_killed:
+    if not may_hide_kill(status):
         return 0
     limit = limit_in_force(pod, status.name, release)
     used = usage.of(status.name) if usage is not None and status.has_processes else None
@@ -40,10 +45,10 @@ def limit_with_hidden_kill(
 def missed_peak(pod: Pod, status: ContainerStatus, usage: PodUsage | None, release: Release) -> float | None:
     """Return the share of a limit that samples show of a container which it killed: they miss the peak."""
     used = usage.of(status.name) if usage is not None else None
-    limit = limit_in_force(pod, status.name, release)
-    if used is None or not limit or not status.has_processes:
+    if used is None or not status.ends or not status.has_processes:
         return None
-    share = used.working_set_bytes / limit
+    limit = limit_in_force(pod, status.name, release)
+    share = used.working_set_bytes / limit if limit else 1.0
     return share if share < _MISSED and was_killed_since_resize(pod, status.name) else None
 
 

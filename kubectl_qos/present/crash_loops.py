@@ -8,6 +8,7 @@ from kubectl_qos.analysis.crash_loops import (
     limit_in_loop,
     limit_that_killed,
     limit_with_hidden_kill,
+    may_hide_kill,
     missed_peak,
 )
 from kubectl_qos.k8s.objects import ContainerStatus, Pod
@@ -40,7 +41,9 @@ def hidden_note(snapshot: Snapshot, pods: Iterable[Pod]) -> Iterator[str]:
         f"{full_name(pod.namespace, pod.name)}:{escape(status.name)}"
         for pod in pods
         for status in pod.status.every_container
-        if limit_with_hidden_kill(pod, status, snapshot.usage_of(pod), snapshot.setup(pod.node_name).release)
+        # What is known of a node takes half a millisecond to put together.
+        if may_hide_kill(status)
+        and limit_with_hidden_kill(pod, status, snapshot.usage_of(pod), snapshot.setup(pod.node_name).release)
     ]
     if names:
         s = "s" if len(names) == 1 else ""

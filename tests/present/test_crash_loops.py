@@ -121,3 +121,8 @@ def test_several_that_may_hide_one_are_one_note() -> None:
     pods = [a_pod(RUNNING, 1, "Error")] * 2
     (note,) = hidden_note(snapshot(), pods)
     assert note.startswith("shop/web:c, shop/web:c restart with a memory limit and show no OOM kill: ")
+
+
+def test_a_node_is_not_put_together_for_what_hides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Snapshot, "setup", lambda *_: pytest.fail("put together for nothing"))
+    assert list(hidden_note(snapshot(), [a_pod(RUNNING, 137, "Error")])) == []
