@@ -119,7 +119,9 @@ def deaths_at_moments(
     later = [at for at in moments(effects) if at is not When.NEVER and is_reached(last, at)]
     rankings = [effects.ranking_before, *(_ranking_at(effects, at) for at in later)]
     try:
-        states = [ranked_node_state(ranking, setup, own_bytes=own_bytes) for ranking in rankings]
+        states = [
+            ranked_node_state(ranking, setup, own_bytes=own_bytes).require_capacity() for ranking in rankings
+        ]
     except InputError:
         return ()
     deaths = [

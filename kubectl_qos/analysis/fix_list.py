@@ -149,11 +149,6 @@ def ended_pods(models: Iterable[NodeModel], scope: Scope) -> tuple[Pod, ...]:
     return tuple(pod for model in models for pod in model.pods if scope.matches(pod) and _was_ended(pod))
 
 
-def _of_any_size(model: NodeModel) -> NodeModel:
-    node = model.setup.node
-    return replace(model, is_sized=node.memory_capacity_bytes is not None or node.is_windows)
-
-
 def _unsized(models: Iterable[NodeModel], *, alone: bool) -> list[str]:
     """Of which nodes own limits alone were tried. Raises InputError where that is all there is to say."""
     unsized = [model for model in models if not model.is_sized]
@@ -170,7 +165,7 @@ def _waiting(
     """The nodes, those without a death first if by urgency, and why nothing can be said of others."""
     waiting, problems = list[_Waiting](), list[str]()
     for name in nodes:
-        model = _of_any_size(node_model(snapshot, name))
+        model = node_model(snapshot, name)
         keys = keys_in_scope(model, scope)
         try:
             waiting.append(_Waiting(next_urgency(model, keys) if by_urgency else None, model, keys))
@@ -203,7 +198,7 @@ def fixes_for_pods(
         snapshot, workload = _as_running(snapshot, ended), None
         by = [killer for killer in by if not killer.picks_among_pods]
     nodes = sorted({pod.node_name for pod in pods})
-    models = [_of_any_size(node_model(snapshot, name)) for name in nodes]
+    models = [node_model(snapshot, name) for name in nodes]
     managers: tuple[Manager, ...] = ()
     if related is not None:
         chain = [related.raw, *(owner.raw for owner in related.owners)]

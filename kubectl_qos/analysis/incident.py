@@ -151,26 +151,29 @@ class Incident:
 
     @cached_property
     def coming(self) -> tuple[Deaths, FixList]:
-        """What `next` and `fix` say; nothing of a pod that has ended, or of a node of unknown memory."""
+        """What `next` and `fix` say; nothing of a pod that has ended; no fix on a node of unknown memory."""
         kind, _, name = self.about
         snapshot = self.snapshot
         nodes = [name] if kind == "Node" else snapshot.nodes_of(self.scope)
         running = [pod for pod in self._pods if pod.node_name and not pod.is_terminal]
         keys = [(pod.namespace, pod.name) for pod in running]
+        is_place = kind in {"Node", "Namespace", "Cluster"}
+        if not running and not is_place:
+            who = "the pod does" if kind == "Pod" else "its pods do"
+            why = f"{who} not run: nothing waits for {'it' if kind == 'Pod' else 'them'}"
+            return Deaths((), snapshot, problems=(why,)), FixList((), (), snapshot)
+        deaths = Deaths((), snapshot)
         try:
-            if kind in {"Node", "Namespace", "Cluster"}:
+            if is_place:
+                deaths = deaths_on_nodes(snapshot, nodes, self.scope)
                 fixes = fixes_on_nodes(snapshot, nodes, self.scope, most=self.most_fixes)
                 if kind == "Node":
                     fixes = replace(fixes, kubelet=fix_kubelet(node_model(snapshot, name), 0))
-                return deaths_on_nodes(snapshot, nodes, self.scope), fixes
-            if running:
-                workload = (kind, name) if kind != "Pod" else None
-                return deaths_of_pods(snapshot, running), fixes_for_pods(snapshot, keys, workload)
-            who = "the pod does" if kind == "Pod" else "its pods do"
-            why = f"{who} not run: nothing waits for {'it' if kind == 'Pod' else 'them'}"
+                return deaths, fixes
+            deaths = deaths_of_pods(snapshot, running)
+            return deaths, fixes_for_pods(snapshot, keys, (kind, name) if kind != "Pod" else None)
         except InputError as error:
-            why = str(error)
-        return Deaths((), snapshot, problems=(why,)), FixList((), (), snapshot)
+            return replace(deaths, problems=(str(error),)), FixList((), (), snapshot)
 
     @cached_property
     def deaths(self) -> tuple[Death, ...]:

@@ -94,9 +94,14 @@ class NodeRow:
         return self.whole or self.memory.used_bytes
 
     @property
+    def is_used_known(self) -> bool:
+        """Whether that is all of it: the usage of the node, or of each of its pods."""
+        return bool(self.whole) or not any(self.memory.unmeasured.values())
+
+    @property
     def used_percent(self) -> float | None:
-        """The usage as a share of the capacity."""
-        return percent(self.used_bytes, self.capacity)
+        """The usage as a share of what is allocatable, as kubectl top nodes shows it."""
+        return percent(self.used_bytes, self.allocatable or self.capacity)
 
     @property
     def worst_percent(self) -> float | None:
@@ -239,8 +244,7 @@ def is_in_trouble(
 
 def _victim(ranking: Ranking) -> Victim | None:
     first = [row for row in ranking.pods if row.rank == 1]
-    if not first or first[0].usage is None:
+    if not first or first[0].worst is None or first[0].worst.usage is None:
         return None
-    row = first[0]
-    score = row.worst.oom_score if row.worst is not None else None
+    row, score = first[0], first[0].worst.oom_score
     return Victim((row.pod.namespace, row.pod.name), row.qos, score, len(first) - 1)

@@ -59,8 +59,9 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
     resize is unfinished; `worst` is the container that decides the rank and that the kernel kills, `frees`
     what its death gives back; `nearest` is whether no limit of a pod on its node is fuller than its own;
     `words` are what a filter matches, in lower case; `psi` is how much of the time some tasks waited for
-    memory. A pod that has `ended` has a score but no processes. Without the other pods of its node a row is
-    provisional: it has a score and no rank.
+    memory. `least_score` orders rows: it is the score, and without usage what it is at least. A pod that has
+    `ended` has that but no processes. Without the other pods of its node a row is provisional: it has that
+    and no rank.
     """
 
     pod: Pod
@@ -70,6 +71,7 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
     tied: bool
     adj: int | None
     score: int | None
+    least_score: int | None
     ended: bool
     memory: int | None
     rss: int | None
@@ -121,7 +123,7 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
     @property
     def is_provisional(self) -> bool:
         """Whether its rank has to wait for other pods of its node."""
-        return self.rank is None and self.score is not None
+        return self.rank is None and self.least_score is not None
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -249,10 +251,10 @@ def kill_order(row: PodRow) -> tuple[object, ...]:
 
 def _danger(row: PodRow) -> tuple[int, int, int, int]:
     """The part of the kill order that holds between nodes; least is first."""
-    if row.score is None:
+    if row.least_score is None:
         middle = -(row.adj if row.adj is not None else UNKNOWN_BURSTABLE_ADJ[1])
         return 1, middle, 0 if row.adj is not None else 1, row.request or 0
-    return 0, -row.score, 0, 0
+    return 0, -row.least_score, 0, 0
 
 
 def _rank_node(
@@ -316,7 +318,8 @@ def _pod_row(
         rank=row.rank,
         tied=row.tied,
         adj=worst.adj if worst is not None else None,
-        score=_interned(worst.oom_score) if row.worst is not None and worst is not None else None,
+        score=_interned(row.worst.oom_score) if row.worst is not None else None,
+        least_score=_interned(row.worst.least_score) if row.worst is not None else None,
         ended=row.rank is None and worst is not None and worst.points is not None,
         memory=usage.working_set_bytes if usage is not None else None,
         rss=usage.rss_bytes if usage is not None else None,
@@ -366,6 +369,7 @@ def _container_row(
         tied=tied,
         adj=score.adj,
         score=_interned(score.oom_score) if rank is not None else None,
+        least_score=_interned(score.least_score) if rank is not None else None,
         ended=rank is None and score.points is not None,
         memory=usage.working_set_bytes if usage is not None else None,
         rss=usage.rss_bytes if usage is not None else None,

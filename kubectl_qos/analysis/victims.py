@@ -12,7 +12,7 @@ class VictimRow:
     """A step, or the first victim of a mechanism: its pod, and what stays when values change.
 
     `is_important` marks the first step that hits an important pod; `evicts` counts as the kubelet does.
-    `is_reached` is False for what would follow.
+    `is_reached` is False for what would follow. What is free is an upper bound if it `is_bound`.
     """
 
     place: int
@@ -23,6 +23,7 @@ class VictimRow:
     evicts: bool = False
     is_important: bool = False
     is_reached: bool = True
+    is_bound: bool = False
 
 
 def victim_rows(simulation: Simulation, whole: Simulation | None = None) -> list[VictimRow]:
@@ -38,6 +39,7 @@ def victim_rows(simulation: Simulation, whole: Simulation | None = None) -> list
             evicts=evicts,
             is_important=place == first,
             is_reached=place <= reached,
+            is_bound=shown.is_upper_bound,
         )
         for place, step in enumerate(shown.steps, start=1)
     ]

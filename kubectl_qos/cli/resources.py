@@ -6,9 +6,11 @@ Every command imports this module, also for its --help, so it imports slow ones 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kubectl_qos.cli import output
 from kubectl_qos.errors import ApiError, InputError, QosError, UsageError
 
 if TYPE_CHECKING:
@@ -232,6 +234,20 @@ def with_limit_ranges(
 
 
 _TOP_NODES: Final = "kubectl qos top nodes lists them"
+
+
+@contextmanager
+def with_unreadable(snapshot: Snapshot) -> Iterator[None]:
+    """Print what could not be read before an error that may come of that, usage first."""
+    try:
+        yield
+    except InputError:
+        from kubectl_qos.present.reasons import missing_sentence, no_usage_reason
+
+        if not snapshot.usage:
+            output.note(no_usage_reason(snapshot))
+        output.notes(missing_sentence(gap) for gap in snapshot.missing if "usage" not in gap.what)
+        raise
 
 
 def require_node(name: str, snapshot: Snapshot) -> None:

@@ -71,7 +71,7 @@ def fixes_of_node(
 ) -> Fixes:
     """What can be done about the next deaths on a node, or the nearest, of some of its pods or of all.
 
-    Raises InputError where the node's memory is unknown.
+    Raises InputError for a node that runs Windows.
     """
     search, deaths = _deaths_of_node(model, keys)
     return _collect(deaths, [search], only_nearest=only_nearest)
@@ -80,7 +80,7 @@ def fixes_of_node(
 def next_urgency(model: NodeModel, keys: Collection[PodKey] | None = None) -> Urgency | None:
     """How urgent the first death is against which `fixes_of_node` looks for something, None without any.
 
-    Raises InputError where the node's memory is unknown.
+    Raises InputError for a node that runs Windows.
     """
     return min((death.urgency for _, death in _deaths_of_node(model, keys)[1]), default=None)
 
@@ -103,7 +103,7 @@ def fixes_of_pods(
     """What can be done about the deaths that wait for some pods by these killers.
 
     With `workload`, its kind and name, all of them get the same edits: against each kind of death what the
-    pod needs that is worst off. Raises InputError where the memory of a node is unknown.
+    pod needs that is worst off. Raises InputError for a node that runs Windows.
     """
     searches = [_Search(model, keys, workload) for model in models]
     deaths = list(_loops(models, keys, workload))

@@ -226,8 +226,7 @@ class NodeModel:
     """A node to try edits on: its pods as stored with their usage, and what the node itself uses.
 
     `history` is what is known of containers beside their present usage, `growth` how that changes,
-    `recommending` the VerticalPodAutoscalers that recommend other values for pods. Memory that nobody knows
-    is taken as endless where not `is_sized`: only limits of a pod's own can be tried then.
+    `recommending` the VerticalPodAutoscalers that recommend other values for pods.
     """
 
     setup: NodeSetup
@@ -238,19 +237,17 @@ class NodeModel:
     growth: Growth = NO_GROWTH
     own_bytes: int | None = None
     own_processes: tuple[NodeProcess, ...] = ()
-    is_sized: bool = True
 
-    @cached_property
-    def _sized(self) -> NodeSetup:
-        if self.is_sized:
-            return self.setup
-        return replace(self.setup, node=replace(self.setup.node, memory_capacity_bytes=NEVER))
+    @property
+    def is_sized(self) -> bool:
+        """Whether the node's memory is known: else only limits of a pod's own can be tried."""
+        return (self.setup.node.memory_capacity_bytes or 0) >= self.setup.node.page_size_bytes
 
     @cached_property
     def _ranking(self) -> Ranking:
         release = self.setup.release
         running = (running_pod(pod, release) for pod in self.pods)
-        return rank_node(running, self._sized.node, release, self.usage)
+        return rank_node(running, self.setup.node, release, self.usage)
 
     @cached_property
     def _built(self) -> BuiltPods:
@@ -281,13 +278,13 @@ class NodeModel:
     def state(self, keys: Collection[PodKey] = (), edits: Sequence[Edit] = ()) -> NodeState:
         """The node as if these pods were recreated with the edits, and used as much as now.
 
-        Raises InputError where the node's memory is unknown, and for a node that runs Windows.
+        Raises InputError for a node that runs Windows.
         """
         changed = {pod_key(pod): self.recreated(pod, edits) for pod in self.pods if pod_key(pod) in keys}
         ranking = with_pods(self._ranking, changed, self.setup.release) if changed else self._ranking
         state = ranked_node_state(
             ranking,
-            self._sized,
+            self.setup,
             own_bytes=self.own_bytes,
             own_processes=self.own_processes,
             built=self._built,

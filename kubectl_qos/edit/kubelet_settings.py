@@ -70,7 +70,7 @@ def late_state(state: NodeState, growth_bytes: int) -> NodeState:
 
 def evicts_first(model: NodeModel, growth_bytes: int) -> bool:
     """Whether the hard threshold is the nearest of what ends pods of the whole node."""
-    deaths = next_deaths(late_state(model.state(), growth_bytes))
+    deaths = next_deaths(late_state(model.state().require_capacity(), growth_bytes))
     of_node = (death for death in deaths if death.killer.picks_among_pods)
     first = min(of_node, key=attrgetter("distance_bytes"), default=None)
     return first is not None and first.killer.evicts

@@ -155,7 +155,8 @@ def _deaths(
 ) -> tuple[tuple[NextDeath, ...], tuple[NextDeath, ...]]:
     """All that wait on a node, and those of these pods."""
     try:
-        state = replace(ranked_node_state(ranking, setup, own_bytes=own_bytes), growth=growth)
+        state = ranked_node_state(ranking, setup, own_bytes=own_bytes).require_capacity()
+        state = replace(state, growth=growth)
     except InputError:
         return (), ()
     return tuple(next_deaths(state)), tuple(deaths_of(state, keys))

@@ -147,7 +147,8 @@ def _memory_values(snapshot: Snapshot, setup: NodeSetup, ranking: Ranking) -> It
     reported = troubles(node) if node is not None else ()
     yield "node_in_trouble", "", int(is_in_trouble(reported, hard, whole or used, capacity))
     lowest = lowest_priorities_after(ranking.pods)
-    yield "node_inversions", "", sum(map(is_inverted, ranking.pods, lowest))
+    inversions = sum(map(is_inverted, ranking.pods, lowest))
+    yield "node_inversions", "", inversions if used is not None else None
 
 
 def _death_values(snapshot: Snapshot, setup: NodeSetup, ranking: Ranking) -> Iterator[Value]:
@@ -159,7 +160,7 @@ def _death_values(snapshot: Snapshot, setup: NodeSetup, ranking: Ranking) -> Ite
         return
     if state.is_unmeasured:
         return
-    yield "node_full_distance_bytes", "", MemoryUse.of(state).free_bytes
+    yield "node_full_distance_bytes", "", MemoryUse.of(state).free_bytes if state.capacity_bytes else None
     for death in next_deaths(state, 1):
         pod = next(pod.pod for pod in state.pods if pod.key == death.key)
         victim = labels(
@@ -178,8 +179,8 @@ def _death_values(snapshot: Snapshot, setup: NodeSetup, ranking: Ranking) -> Ite
 
 def _pod_values(row: RankedPod) -> Iterator[Value]:
     pod, worst = labels(namespace=row.pod.namespace, pod=row.pod.name), row.worst
-    yield "pod_kill_rank", pod, row.rank
     if worst is not None:
+        yield "pod_kill_rank", pod, row.rank if worst.usage is not None else None
         yield "pod_oom_score", pod, worst.oom_score
         yield "pod_oom_score_adj", pod, worst.adj
         yield "pod_freed_bytes", pod, worst.usage.kernel_bytes if worst.usage is not None else None

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from kubectl_qos.analysis.cluster_table import ClusterRow, worst_first
-from kubectl_qos.present.format import UNKNOWN, escape
+from kubectl_qos.present.format import escape
 from kubectl_qos.present.node_columns import NODE_COLUMNS
 from kubectl_qos.present.output import NO_AGES, NUMBER, PERCENT, Column, ColumnType, column
 
@@ -24,8 +24,8 @@ def worst_text(row: ClusterRow) -> str:
     worst = row.worst
     if worst is None:
         return _NOTHING
-    percent = UNKNOWN if worst.used_percent is None else f"{worst.used_percent:.0f}%"
-    return " ".join((escape(worst.name), percent, *(f"!{trouble[:3]}" for trouble in worst.troubles or ())))
+    used = NODE_COLUMNS["used_percent"].cell(worst, NO_AGES)
+    return " ".join((escape(worst.name), used, *(f"!{trouble[:3]}" for trouble in worst.troubles or ())))
 
 
 def no_answer(row: ClusterRow) -> str:
@@ -70,7 +70,7 @@ _COLUMNS: Final[tuple[Column[ClusterRow], ...]] = (
     column(
         "worst_node",
         lambda row: row.worst and row.worst.name,
-        "the first node in trouble, else the fullest: memory in use by pods, of the capacity",
+        "the first node in trouble, else the fullest: memory in use, of what is allocatable",
         width=16,
         cell=worst_text,
         sort_key=worst_first,

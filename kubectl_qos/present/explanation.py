@@ -99,8 +99,9 @@ def explain_pod(
     summary = next(reasons.why_lines(prediction, row, rows)) if row is not None else ""
     shown = tuple(filter(None, sections))
     formula = ""
-    if row is not None and row.adj is not None and facts.score is not None and facts.usage is not None:
-        formula = reasons.score_formula(facts.usage.of(row.worst), row.adj, prediction.setup.node)
+    used = facts.usage.of(row.worst) if row is not None and facts.usage is not None else None
+    if row is not None and row.adj is not None and facts.score is not None and used is not None:
+        formula = reasons.score_formula(used, row.adj, prediction.setup.node)
     return Explanation(subject, facts, shown, summary, formula)
 
 
@@ -147,23 +148,26 @@ def _oom(
         answer = _ranks(pod_rows, rows, "rank") if pod_rows else reasons.NOT_SCHEDULED
         return Section("OOM", answer, (*lines, *killed_by))
     node = rows.nodes[row.node]
-    if row.score is not None and row.adj is not None:
-        used = usage.of(row.worst) if usage is not None else None
+    used = usage.of(row.worst) if usage is not None else None
+    if row.score is not None and row.adj is not None and used is not None:
         formula = reasons.score_formula(used, row.adj, prediction.setup.node)
         lines.append(Line(f"{escape(row.worst)}  oom_score {row.score}", formula))
     if row.rank is not None:
         if row.is_next_victim:
             lines.append(Line(reasons.next_victim(tied=row.tied)))
-        ranked = ((other.rank, f"{_name(other)} ({other.score})") for other in node.rows)
+        ranked = ((other.rank, _name_with_score(other)) for other in node.rows)
         named = [(rank, name) for rank, name in ranked if rank is not None]
         lines += _neighbours("killed", row.rank, named)
         if node.basis is Basis.ADJ:
             lines.append(Line("memory usage is unknown: the rank is by oom_score_adj alone"))
-        used = usage.of(row.worst) if usage is not None else None
         if used is not None and used.rss_bytes is None:
             lines.append(Line(reasons.PAGE_CACHE))
     lines += [*map(Line, more), *_daemon_lines(row, rows, prediction.setup)]
     return Section("OOM", reasons.rank_sentence(row, node), (*lines, *killed_by))
+
+
+def _name_with_score(row: PodRow) -> str:
+    return _name(row) if row.score is None else f"{_name(row)} ({row.score})"
 
 
 def _ranks(pod_rows: Sequence[PodRow], rows: PodRows, order: str) -> str:

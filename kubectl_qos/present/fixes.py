@@ -36,7 +36,7 @@ from kubectl_qos.present.killers import WORDS
 from kubectl_qos.present.kills import evidence_sentence, subject, when
 from kubectl_qos.present.next_death import distance, killed_by, mechanism_notes, state_notes, turn, victim
 from kubectl_qos.present.output import ARROW, NUMBER, Column, column, fitted_table
-from kubectl_qos.present.reasons import resize_sentence, unmeasured_notes
+from kubectl_qos.present.reasons import no_usage_reason, resize_sentence, unmeasured_notes
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.evidence import Fact, kubelet_kill
 from kubectl_qos.qos.oom_score import burstable_adj
@@ -62,6 +62,8 @@ PRIORITY: Final = (
 
 def unmeasured(fixes: FixList) -> str:
     """Why nothing is known of nodes without usage, and what would help; empty where all have some."""
+    if not fixes.models and fixes.problems and not fixes.snapshot.usage:
+        return no_usage_reason(fixes.snapshot)
     states = {model.setup.node.name: model.state() for model in fixes.models if model.is_sized}
     text = "".join(unmeasured_notes(fixes.snapshot, states))
     if text and len(states) == 1:
@@ -355,7 +357,8 @@ def nothing_sentence(fixes: FixList) -> str:
     if fixes.unfixed:
         is_static = any(unfixed.reason is NoFixReason.STATIC for unfixed in fixes.unfixed)
         return "no fix that the server could apply" if is_static else "no fix"
-    return unmeasured(fixes) or "nothing to fix: no limit is near, and no killer waits"
+    nothing = "nothing to fix: no limit is near, and no killer waits"
+    return unmeasured(fixes) or next(iter(fixes.problems), nothing)
 
 
 def notes(fixes: FixList, most: int | None = None) -> Iterator[str]:

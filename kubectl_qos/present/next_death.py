@@ -41,6 +41,12 @@ def notes(deaths: Deaths) -> Iterator[str]:
     """What is unknown, why, and what the distances rest on; without rows the first note says why."""
     snapshot, states = deaths.snapshot, deaths.states
     yield from unmeasured_notes(snapshot, states)
+    unknown = [escape(name) or "the node" for name, state in states.items() if not state.capacity_bytes]
+    if unknown:
+        yield (
+            f"the memory capacity of {first_few(unknown)} is unknown: only limits of containers and pods,"
+            " and evictions that are due, are known (--node-memory 16Gi assumes one)"
+        )
     yield from deaths.problems
     releases = {name: state.setup.release for name, state in states.items()}
     yield from loop_notes(deaths.pods, snapshot.usage, releases)
@@ -190,7 +196,7 @@ COLUMNS: Final[tuple[Column[DeathRow], ...]] = (
         "how much of the ceiling is in use, at which the killer acts",
         NUMBER,
         field="fullnessPercent",
-        cell=lambda row: f"{100 * row.death.fullness:.0f}%",
+        cell=lambda row: f"{100 * row.death.fullness:.0f}%{'+' if row.death.is_upper_bound else ''}",
     ),
     column("by", lambda row: _by(row.death), "which limit or which killer"),
     column("frees", lambda row: row.death.frees_bytes, "what the node gets back", BYTES),

@@ -29,7 +29,30 @@ def _share(key: str, value: Callable[[NodeRow], float | None], text: str, header
 def _used_by(qos: QosClass, what: str) -> NodeColumn:
     header, text = f"MEM_{CLASSES[qos].letter}", f"{what} by {qos.value} pods"
     names = (qos.value.lower(),)
-    return column(qos.name.lower(), lambda row: row.used(qos), text, BYTES, header=header, names=names)
+
+    def is_known(row: NodeRow) -> bool:
+        return not row.memory.unmeasured[qos]
+
+    of_class: NodeColumn = column(
+        qos.name.lower(), lambda row: row.used(qos), text, BYTES, header=header, names=names
+    )
+    return _at_least(of_class, is_known)
+
+
+def _at_least(of: NodeColumn, is_known: Callable[[NodeRow], bool]) -> NodeColumn:
+    """The column of a sum of which a part may be unknown: then it has no value, and the cell a `+`."""
+
+    def cell(row: NodeRow, now: datetime) -> str:
+        if is_known(row):
+            return of.cell(row, now)
+        return f"{of.cell(row, now)}+" if of.value(row) else UNKNOWN
+
+    return replace(of, value=lambda row: of.value(row) if is_known(row) else None, cell=cell)
+
+
+def used_text(percent: float) -> str:
+    """A percentage without its fraction, as kubectl prints it."""
+    return f"{int(percent)}%"
 
 
 def _no_victim(row: NodeRow) -> str:
@@ -68,27 +91,34 @@ def _death_text(row: NodeRow) -> str:
 _COLUMNS: Final[tuple[NodeColumn, ...]] = (
     column("node", lambda row: row.name, "the node's name", width=12, names=("name",)),
     column("pods", lambda row: row.memory.pods, "how many of its pods have not ended", NUMBER),
-    _used_by(QosClass.GUARANTEED, "memory in use (working set)"),
+    _used_by(QosClass.GUARANTEED, "memory in use (working set; + where that of some pods is unknown)"),
     _used_by(QosClass.BURSTABLE, "memory in use"),
     _used_by(QosClass.BEST_EFFORT, "memory in use"),
-    column(
-        "used",
-        lambda row: row.used_bytes,
-        "memory in use, as kubectl top nodes shows it; that of pods alone where OWN is unknown",
-        BYTES,
-        wide=1,
-        names=("memory", "mem", "usage"),
+    _at_least(
+        column(
+            "used",
+            lambda row: row.used_bytes,
+            "memory in use, as kubectl top nodes shows it; that of pods alone where OWN is unknown",
+            BYTES,
+            wide=1,
+            names=("memory", "mem", "usage"),
+        ),
+        lambda row: row.is_used_known,
     ),
     column(
         "own", lambda row: row.own, "what the node itself uses beside its pods", BYTES, needs=Needs.VALUES
     ),
     column("capacity", lambda row: row.capacity, "the machine's memory", BYTES, wide=1),
-    column(
-        "used_percent",
-        lambda row: row.used_percent,
-        "memory in use, of the capacity",
-        PERCENT,
-        header="%USED",
+    _at_least(
+        column(
+            "used_percent",
+            lambda row: row.used_percent,
+            "memory in use, of what is allocatable, as kubectl top nodes shows it",
+            PERCENT,
+            cell=lambda row: UNKNOWN if row.used_percent is None else used_text(row.used_percent),
+            header="%USED",
+        ),
+        lambda row: row.is_used_known,
     ),
     column("requests", lambda row: row.memory.requests_bytes, "memory requests of all pods", BYTES, wide=1),
     column(

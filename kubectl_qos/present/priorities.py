@@ -20,7 +20,7 @@ from kubectl_qos.present.fixes import how_to_apply, requests_text
 from kubectl_qos.present.format import count, escape, first_few, full_name
 from kubectl_qos.present.killers import actor
 from kubectl_qos.present.output import NUMBER, Column, column, fitted_table
-from kubectl_qos.present.reasons import unmeasured_notes
+from kubectl_qos.present.reasons import no_usage_reason, unmeasured_notes
 from kubectl_qos.qos.killers.eviction import EVICTION
 from kubectl_qos.qos.killers.full_node import FULL_NODE
 
@@ -31,6 +31,12 @@ MANY_TIMES: Final = 10
 
 def problem_sentences(plans: Plans) -> Iterator[str]:
     """Why there is no plan for some nodes."""
+    if (
+        not plans.plans
+        and not plans.snapshot.usage
+        and all(isinstance(problem, str) for problem in plans.problems)
+    ):
+        yield no_usage_reason(plans.snapshot)
     for problem in plans.problems:
         if isinstance(problem, str):
             yield problem
@@ -134,7 +140,8 @@ def _much(rows: Sequence[MoveRow]) -> Iterator[str]:
 
 def notes(plans: Plans) -> Iterator[str]:
     """What stays and why, and what the plan is based on."""
-    yield from problem_sentences(plans)
+    # Without a plan the first one is the answer.
+    yield from islice(problem_sentences(plans), 0 if plans.plans else 1, None)
     solved = sum(len(row.solves) for row in plans.rows)
     inversions = solved + sum(len(plan.unsolved) for plan in plans.plans)
     if inversions:

@@ -115,7 +115,7 @@ def formula(reason: Reason) -> str:
     return text
 
 
-def score_formula(used: ContainerUsage | None, adj: int, node: Node) -> str:
+def score_formula(used: ContainerUsage, adj: int, node: Node) -> str:
     """An oom_score with the numbers of this container put in, as oom_badness and /proc/PID/oom_score do.
 
     `memory 1930Mi (494080 pages) + 969 x 4194 = 4558066, 1086/1000 of 4194304 pages; (1000 + 1086) x 2 / 3`:
@@ -123,12 +123,13 @@ def score_formula(used: ContainerUsage | None, adj: int, node: Node) -> str:
     """
     page, kernel = node.page_size_bytes, kernel_formula(node.kernel)
     total = ((node.memory_capacity_bytes or 0) + node.swap_capacity_bytes) // page
-    memory = used.scored_bytes if used is not None else 0
+    memory = used.scored_bytes
     points = badness(memory // page, adj, total, kernel)
     share = truncating_div(points * 1000, total)
-    pages = f"{memory // page} pages" if used is not None else "unknown"
-    text = f"memory {in_mi(memory)} ({pages}) {'-' if adj < 0 else '+'} {abs(adj)} × {total // 1000}"
-    text += f" = {points}, {share}/1000 of {total} pages"
+    text = f"memory {in_mi(memory)} ({memory // page} pages)"
+    text += (
+        f" {'-' if adj < 0 else '+'} {abs(adj)} × {total // 1000} = {points}, {share}/1000 of {total} pages"
+    )
     if kernel is not Kernel.SIGNED:
         return text
     return f"{text}; (1000 {'-' if share < 0 else '+'} {abs(share)}) × 2 / 3"
@@ -327,8 +328,11 @@ def own_memory_notes(own: Mapping[str, int | None], usage: Mapping[PodKey, PodUs
     if len(unknown) < len(own):
         yield f"what nodes use beside their pods is from {origin_of(usage)}"
     if unknown and usage:
-        more = "list on nodes.metrics.k8s.io (docs/rbac/nodes.yaml) or --usage=summary tells"
-        yield f"what {first_few(unknown)} uses beside its pods is unknown: {more}"
+        yield (
+            f"what {first_few(unknown)} uses beside its pods is unknown: list on nodes.metrics.k8s.io"
+            " (docs/rbac/nodes.yaml), --usage=summary, or with -f the output of kubectl get nodemetrics"
+            " -o json tells"
+        )
 
 
 def pod_subject(prediction: Prediction) -> str:
@@ -381,7 +385,8 @@ def rank_sentence(row: PodRow, node: RankedNode, where: str = "") -> str:
     """A pod's rank among those of its node with its score, or why it has none."""
     if row.rank is not None:
         shared = " (shared)" if row.tied else ""
-        return f"rank {row.rank}{shared} of {node.ranked}{where}, oom_score {row.score}"
+        score = row.score if row.score is not None else "unknown"
+        return f"rank {row.rank}{shared} of {node.ranked}{where}, oom_score {score}"
     if not row.node:
         return NOT_SCHEDULED
     if node.basis is Basis.NOTHING and has_processes(row.pod):
@@ -421,7 +426,7 @@ _FULL: Final = 0.95
 
 def pod_table_notes(snapshot: Snapshot, rows: PodRows) -> Iterator[str]:
     """What the kill orders of these pods rest on, and who kills in another order."""
-    yield from _ranking_notes(snapshot, rows.nodes)
+    yield from _ranking_notes(snapshot, rows.nodes, "RANK{where} is by oom_score_adj alone")
     yield from killer_notes({name: node.setup for name, node in rows.nodes.items()})
     if snapshot.history.containers:
         yield history_note(snapshot.history)
@@ -430,7 +435,7 @@ def pod_table_notes(snapshot: Snapshot, rows: PodRows) -> Iterator[str]:
 def node_table_notes(snapshot: Snapshot, nodes: NodeRows) -> Iterator[str]:
     """The same for nodes, and where their own memory is from."""
     orders = {name: node.order for name, node in nodes.nodes.items() if node.order is not None}
-    yield from _ranking_notes(snapshot, orders)
+    yield from _ranking_notes(snapshot, orders, "who dies next{where} is unknown")
     yield from killer_notes({name: order.setup for name, order in orders.items()})
     full = [
         f"{escape(row.name)} uses {in_mi(row.whole)}, {row.whole / row.capacity:.0%} of its capacity"
@@ -458,18 +463,20 @@ def eviction_notes(rows: Iterable[NodeRow]) -> Iterator[str]:
         )
 
 
-def _ranking_notes(snapshot: Snapshot, nodes: Mapping[str, RankedNode | OrderBasis]) -> Iterator[str]:
-    """What was missing, assumed or estimated for the kill orders of these nodes."""
+def _ranking_notes(
+    snapshot: Snapshot, nodes: Mapping[str, RankedNode | OrderBasis], without_usage: str
+) -> Iterator[str]:
+    """What was missing, assumed or estimated for the kill orders of these nodes, and what they lack."""
     for missing in snapshot.missing:
         yield missing_sentence(missing)
     unmeasured = [escape(name) for name, node in nodes.items() if node.basis is Basis.ADJ]
     if unmeasured:
         where = "" if len(unmeasured) == len(nodes) else f" on {first_few(sorted(unmeasured))}"
         hint = "" if any("usage" in missing.what for missing in snapshot.missing) else f"; {_USAGE_HINT}"
-        yield f"RANK{where} is by oom_score_adj alone: memory usage is unknown{hint}"
-    without_usage = sum(node.without_usage for node in nodes.values() if node.basis is Basis.USAGE)
-    if without_usage:
-        yield f"{count(without_usage, 'pod')} {WITHOUT_USAGE}"
+        yield f"{without_usage.format(where=where)}: memory usage is unknown{hint}"
+    unknown = sum(node.without_usage for node in nodes.values() if node.basis is Basis.USAGE)
+    if unknown:
+        yield f"{count(unknown, 'pod')} {WITHOUT_USAGE}"
     without_capacity = [
         name for name, node in nodes.items() if node.basis is Basis.NOTHING and (name or not snapshot.nodes)
     ]
@@ -492,7 +499,8 @@ def unmeasured_notes(snapshot: Snapshot, states: Mapping[str, NodeState]) -> Ite
     nodes = sorted(escape(name) for name, state in states.items() if state.is_unmeasured)
     where = "" if len(nodes) == len(states) else f"{first_few(nodes)}: "
     if nodes:
-        order = oom_adj_order(next(iter(states.values()))) if len(states) == 1 else ""
+        state = next(iter(states.values()))
+        order = oom_adj_order(state) if len(states) == 1 and state.capacity_bytes else ""
         yield f"{where}{no_usage_reason(snapshot)}; {order or 'top orders by oom_score_adj'}"
 
 

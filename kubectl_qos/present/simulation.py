@@ -7,8 +7,9 @@ from typing import Final
 from kubectl_qos.analysis.victims import VictimRow, identity, reach_rows, victim_rows
 from kubectl_qos.k8s.defaulting import SYSTEM_PRIORITIES
 from kubectl_qos.k8s.kubelet import Origin
-from kubectl_qos.present.format import binary, count, escape, full_name, in_mi, mebibytes
+from kubectl_qos.present.format import UNKNOWN, binary, count, escape, full_name, in_mi, mebibytes
 from kubectl_qos.present.killers import WORDS, step_name
+from kubectl_qos.present.next_death import AT_MOST
 from kubectl_qos.present.output import BYTES, NUMBER, Align, Column, cell_table, column, fitted_table
 from kubectl_qos.present.reasons import killer_notes
 from kubectl_qos.qos.eviction import Due
@@ -90,7 +91,7 @@ def _outcome(simulation: Simulation) -> str:
     if scenario.until_oom:
         return _first_kill(simulation)
     left = _shown_bytes(simulation.after, evicts=scenario.eviction)
-    free = f"{in_mi(left)} is {'available' if scenario.eviction else 'free'}"
+    free = f"{_at_most(simulation)}{in_mi(left)} is {'available' if scenario.eviction else 'free'}"
     free = free if left >= 0 else "the node is full"
     if steps and simulation.after != steps[-1].level:
         free += " in the end"
@@ -109,13 +110,18 @@ def _outcome(simulation: Simulation) -> str:
     return after
 
 
+def _at_most(simulation: Simulation) -> str:
+    return AT_MOST if simulation.is_upper_bound else ""
+
+
 def _first_kill(simulation: Simulation) -> str:
     if not simulation.distances:
         return "nothing is killed, however much all containers grow"
     first = simulation.distances[0]
     container = f", container {escape(first.container)}" if first.container else ""
+    more = f"{_at_most(simulation)}{in_mi(first.more_bytes)} more"
     return (
-        f"{in_mi(first.more_bytes)} more, each container at {_percent(first)}, until the first is killed:"
+        f"{more}, each container at {_percent(first)}, until the first is killed:"
         f" {full_name(*first.key)}{container}, by {WORDS[first.mechanism].name}"
     )
 
@@ -201,6 +207,11 @@ def _step(row: VictimRow) -> SimulationStep:
     return row.step
 
 
+def _freed(row: VictimRow) -> int | None:
+    step = _step(row)
+    return _shown_bytes(step.freed, evicts=row.evicts) if step.is_measured else None
+
+
 def _reach(row: VictimRow) -> MechanismDistance:
     assert row.reach is not None, "the row of a mechanism"
     return row.reach
@@ -239,8 +250,16 @@ STEP_COLUMNS: Final[tuple[Column[VictimRow], ...]] = (
     column("container", lambda row: _step(row).container, width=4),
     column("qos", lambda row: qos.value if (qos := _step(row).qos) is not None else "", width=4),
     column("score", lambda row: _step(row).score, type=NUMBER, width=4, empty="-"),
-    column("freed", lambda row: _shown_bytes(_step(row).freed, evicts=row.evicts), type=BYTES, width=4),
-    column("free_after", lambda row: _shown_bytes(_step(row).level, evicts=row.evicts), type=BYTES, width=4),
+    column("freed", _freed, type=BYTES, width=4),
+    column(
+        "free_after",
+        lambda row: _shown_bytes(_step(row).level, evicts=row.evicts),
+        type=BYTES,
+        width=4,
+        cell=lambda row: (
+            (AT_MOST if row.is_bound else "") + mebibytes(_shown_bytes(_step(row).level, evicts=row.evicts))
+        ),
+    ),
     column("note", _step_notes, width=4, empty=""),
 )
 REACH_COLUMNS: Final[tuple[Column[VictimRow], ...]] = (
@@ -269,4 +288,5 @@ def _what_if_cells(step: SimulationStep | None) -> tuple[str, str, str]:
         return "-", "", ""
     victim = f"{full_name(*step.key)}:{escape(step.container)}" if step.container else full_name(*step.key)
     mark = " !" if step.important else ""
-    return f"{victim}{mark}", step_name(step.mechanism), mebibytes(step.freed.free_bytes)
+    freed = mebibytes(step.freed.free_bytes) if step.is_measured else UNKNOWN
+    return f"{victim}{mark}", step_name(step.mechanism), freed

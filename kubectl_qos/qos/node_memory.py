@@ -19,17 +19,19 @@ from kubectl_qos.qos.ranking import ContainerKind, RankedPod, Ranking
 class NodeMemory(NamedTuple):
     """The pods of a node that have not ended, added up. Bytes.
 
-    `used` is None where there are pods and none has usage; a pod without usage counts as using nothing.
-    `unlimited_pods` have a container without any limit: `limits_bytes` then counts the limits that there are,
-    and `worst_bytes` what that container uses now.
+    `used` is None where there are pods and none has usage; a container without usage counts as using nothing,
+    `unmeasured` is how many pods have such. `unlimited_pods` have a container without any limit:
+    `limits_bytes` then counts the limits that there are, and `worst_bytes` what that container uses now, None
+    where that is unknown.
     """
 
     pods: int
     used: Mapping[QosClass, int] | None
+    unmeasured: Mapping[QosClass, int]
     requests_bytes: int
     limits_bytes: int
     unlimited_pods: int
-    worst_bytes: int
+    worst_bytes: int | None
 
     @property
     def used_bytes(self) -> int | None:
@@ -38,10 +40,11 @@ class NodeMemory(NamedTuple):
 
 
 class MemoryAtLimits(NamedTuple):
-    """What a pod can use at most by its limits, or more if it is `unlimited`."""
+    """What a pod can use at most by its limits, or more if it is `unlimited`, or its usage is not known."""
 
     memory_bytes: int
     unlimited: bool
+    is_known: bool = True
 
 
 def node_memory(ranking: Ranking, release: Release) -> NodeMemory:
@@ -52,19 +55,30 @@ def node_memory(ranking: Ranking, release: Release) -> NodeMemory:
     and what it requests. Source: k8s.io/kubectl/pkg/describe/describe.go (getPodsTotalRequestsAndLimits).
     """
     pods = [row for row in ranking.pods if not row.pod.is_terminal]
-    used = dict.fromkeys(QosClass, 0)
+    used, unmeasured = dict.fromkeys(QosClass, 0), dict.fromkeys(QosClass, 0)
     requests = limits = unlimited = worst = 0
+    is_worst_known = True
     for row in pods:
         if row.usage is not None:
             used[row.qos] += row.usage.working_set_bytes
+        unmeasured[row.qos] += row.lacks_usage
         pod_requests_bytes, pod_limits_bytes = _requests_and_limits(row, release)
         requests += pod_requests_bytes
         limits += pod_limits_bytes
         grown = at_limits(row)
         unlimited += grown.unlimited
         worst += grown.memory_bytes
+        is_worst_known = is_worst_known and grown.is_known
     is_known = not pods or any(row.usage is not None for row in pods)
-    return NodeMemory(len(pods), used if is_known else None, requests, limits, unlimited, worst)
+    return NodeMemory(
+        len(pods),
+        used if is_known else None,
+        unmeasured,
+        requests,
+        limits,
+        unlimited,
+        worst if is_worst_known else None,
+    )
 
 
 def at_limits(row: RankedPod) -> MemoryAtLimits:
@@ -79,11 +93,11 @@ def at_limits(row: RankedPod) -> MemoryAtLimits:
     limits = {container.name: container.limit_bytes for container in profile.containers}
     used = row.usage.working_set_bytes if row.usage is not None else 0
     sums = dict.fromkeys(ContainerKind, 0)
-    unlimited = False
+    unlimited, is_known = False, True
     for container in row.alive():
         most = limits[container.name]
         if not most:
-            unlimited = True
+            unlimited, is_known = True, is_known and container.usage is not None
             most = container.usage.working_set_bytes if container.usage is not None else 0
         sums[container.kind] += most
     if unlimited and profile.limit_bytes:
@@ -93,7 +107,7 @@ def at_limits(row: RankedPod) -> MemoryAtLimits:
     if profile.limit_bytes:
         overhead = (row.pod.spec.overhead or EMPTY_RESOURCES).get(MEMORY, ZERO).value()
         total = min(total + overhead, profile.limit_bytes)
-    return MemoryAtLimits(max(total, used), unlimited)
+    return MemoryAtLimits(max(total, used), unlimited, is_known)
 
 
 def schedulable_bytes(node: Node) -> int | None:

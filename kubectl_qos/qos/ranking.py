@@ -53,8 +53,9 @@ class Basis(StrEnum):
 class ContainerScore(NamedTuple):
     """How the kernel scores one container.
 
-    `points` is badness in pages, by which the kernel chooses; `oom_score` what /proc shows for it. None where
-    it is not known: adj without the node's capacity, points and score without capacity or adj.
+    `points` is badness in pages, by which the kernel chooses, and `least_score` what /proc shows for it; both
+    are lower bounds without usage, which counts as nothing. None where it is not known: adj without the
+    node's capacity, points and score without capacity or adj.
     """
 
     name: str
@@ -62,7 +63,12 @@ class ContainerScore(NamedTuple):
     adj: int | None
     usage: ContainerUsage | None
     points: int | None
-    oom_score: int | None
+    least_score: int | None
+
+    @property
+    def oom_score(self) -> int | None:
+        """What /proc shows, None without usage."""
+        return self.least_score if self.usage is not None else None
 
 
 class ContainerProfile(NamedTuple):
@@ -133,6 +139,13 @@ class RankedPod(NamedTuple):
     usage: PodUsage | None
     profile: Profile
 
+    @property
+    def lacks_usage(self) -> bool:
+        """Whether it has a process whose usage is unknown."""
+        if self.usage is not None and len(self.usage.names) == len(self.containers):
+            return False
+        return any(score.usage is None for score in self.alive())
+
     def alive(self) -> Sequence[ContainerScore]:
         """The containers that have processes, none for a pod that has none."""
         return _alive(self.pod, self.containers) if self.worst is not None else ()
@@ -161,8 +174,8 @@ def rank_node(
     """The kill order of the node's pods (defaulted), as for a node-wide OOM.
 
     Where some pods have usage and others not, the others count as using nothing, so they rank no higher than
-    they should; `without_usage` is how many. `profiles` may be shared by calls for nodes of the same memory
-    and release.
+    they should; `without_usage` is how many, those of some containers included. `profiles` may be shared by
+    calls for nodes of the same memory and release.
     """
     usage = usage or {}
     scorer = _Scorer(node)
@@ -193,7 +206,7 @@ def _ranking(scorer: _Scorer, rows: list[RankedPod]) -> Ranking:
         basis = Basis.USAGE
     else:
         basis = Basis.ADJ
-    without_usage = sum(1 for row in running if row.usage is None)
+    without_usage = sum(1 for row in running if row.lacks_usage)
     return Ranking(scorer.node, basis, tuple(_in_order(rows)), without_usage)
 
 

@@ -21,6 +21,7 @@ from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import Arrived, Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.qos.eviction import eviction_due, to_hard_eviction
+from kubectl_qos.qos.node_memory import schedulable_bytes
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.simulation.next_death import NextDeath
 
@@ -39,8 +40,9 @@ def sparkline(samples: Sequence[int], most: int | None, cells: int) -> str:
 class PodGroup(msgspec.Struct, frozen=True, gc=False):
     """The pods of a node or namespace that have not ended; `key` None stands for all. Bytes are bytes.
 
-    `used` is what the pods use, None where no usage is known; `troubles` are those that a node reports,
-    `in_trouble` is whether its memory is.
+    `used` is what the pods use, None where no usage is known; more if some `lack_usage`. `allocatable` is
+    what a node has for pods, else its capacity; `troubles` are those that a node reports, `in_trouble` is
+    whether its memory is.
     """
 
     key: str | None
@@ -49,15 +51,22 @@ class PodGroup(msgspec.Struct, frozen=True, gc=False):
     burstable: int
     best_effort: int
     used: int | None
-    capacity: int | None = None
+    allocatable: int | None = None
     troubles: tuple[str, ...] = ()
     in_trouble: bool = False
+    lack_usage: bool = False
+
+    @property
+    def percent_text(self) -> str:
+        """The same with `+` where it is at least that."""
+        return f"{self.percent}%{'+' if self.lack_usage else ''}"
 
     @property
     def percent(self) -> int | None:
-        if self.used is None or not self.capacity:
+        """As kubectl top nodes shows it."""
+        if self.used is None or not self.allocatable or (self.lack_usage and not self.used):
             return None
-        return round(100 * self.used / self.capacity)
+        return 100 * self.used // self.allocatable
 
 
 class NodeView(msgspec.Struct, frozen=True, gc=False):
@@ -271,9 +280,10 @@ def _by_node(
             group = msgspec.structs.replace(
                 group,
                 used=used,
-                capacity=capacity,
+                allocatable=schedulable_bytes(setup.node) or capacity,
                 troubles=reported,
                 in_trouble=is_in_trouble(reported, left, used, capacity),
+                lack_usage=not whole and ranked is not None and ranked.without_usage > 0,
             )
         views[name] = NodeView(group, _by_namespace(shown), inputs)
     return views
@@ -300,11 +310,11 @@ def _nodes(groups: Iterable[PodGroup]) -> Iterable[PodGroup]:
         groups, key=lambda group: (group.key == "", group.percent is None, -(group.percent or 0), group.key)
     )
     machines = [group for group in ordered if group.key]
-    capacities = [group.capacity for group in machines if group.capacity]
+    sizes = [group.allocatable for group in machines if group.allocatable]
     yield msgspec.structs.replace(
         _sum(None, ordered),
         used=known_sum([group.used for group in machines]),
-        capacity=sum(capacities) if len(capacities) == len(machines) else None,
+        allocatable=sum(sizes) if len(sizes) == len(machines) else None,
     )
     yield from ordered
 

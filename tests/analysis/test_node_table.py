@@ -32,8 +32,8 @@ ASSUMED = (
     "the eviction threshold of n1 is assumed to be the default, 100Mi: the kubelet's configuration is unknown"
 )
 USED_NOTE = (
-    "what n1 uses beside its pods is unknown: list on nodes.metrics.k8s.io (docs/rbac/nodes.yaml)"
-    " or --usage=summary tells"
+    "what n1 uses beside its pods is unknown: list on nodes.metrics.k8s.io (docs/rbac/nodes.yaml),"
+    " --usage=summary, or with -f the output of kubectl get nodemetrics -o json tells"
 )
 
 
@@ -139,12 +139,12 @@ def test_without_usage_the_rest_is_still_known() -> None:
     snapshot = snapshot_of(pod("a", "limits: {memory: 8Gi}"), pod("b"))
     (row,) = taken(snapshot).rows
     assert cells(row, "guaranteed", "used", "used_percent", "to_eviction") == ["<unknown>"] * 4
-    assert cells(row, "requests_percent", "worst_percent", "unlimited") == ["50%", "50%+", "1"]
+    assert cells(row, "requests_percent", "worst", "worst_percent", "unlimited") == [
+        *("50%", "<unknown>", "<unknown>", "1")
+    ]
     assert cells(row, "kernel_victim", "next_death", "death_in", "death_by") == ["<unknown>"] * 4
     (note,) = notes_on(snapshot)
-    assert note.startswith(
-        "RANK is by oom_score_adj alone: memory usage is unknown; it comes from the metrics"
-    )
+    assert note.startswith("who dies next is unknown: memory usage is unknown; it comes from the metrics")
 
 
 def test_a_node_without_pods_is_empty_not_unknown() -> None:
@@ -174,8 +174,23 @@ def test_what_a_node_uses_is_what_kubectl_top_nodes_shows() -> None:
     usage = {("n", "a"): PodUsage.of_containers({"c": ContainerUsage(1000 * MI)})}
     snapshot = Snapshot((pod("a"),), nodes={"n1": node()}, usage=usage, node_usage={"n1": 1300 * MI})
     columns = ["used", "own", "used_percent", "to_eviction", "death_in"]
-    assert cells(taken(snapshot).rows[0], *columns) == ["1300Mi", "300Mi", "8%", "14984Mi", "+14984Mi"]
+    assert cells(taken(snapshot).rows[0], *columns) == ["1300Mi", "300Mi", "7%", "14984Mi", "+14984Mi"]
     assert notes_on(snapshot) == ("what nodes use beside their pods is from the metrics API",)
+
+
+def test_a_sum_without_some_pods_is_marked_and_no_value() -> None:
+    pods = pod("a"), pod("b"), pod("c", "limits: {memory: 1Gi}")
+    (row,) = rows(*pods, a=1000, c=200).rows
+    assert cells(row, "best_effort", "burstable", "used", "used_percent") == [
+        "1000Mi+",
+        "200Mi",
+        "1200Mi+",
+        "7%+",
+    ]
+    columns = [NODE_COLUMNS[key] for key in ("best_effort", "burstable", "used", "used_percent", "worst")]
+    assert [column.value(row) for column in columns] == [None, 200 * MI, None, None, None]
+    (row,) = rows(*pods, c=200).rows
+    assert cells(row, "best_effort", "burstable", "used") == ["<unknown>", "200Mi", "200Mi+"]
 
 
 def test_what_is_missing_is_said_as_in_the_table_of_pods() -> None:

@@ -208,10 +208,7 @@ def of_panes(model: ViewModel) -> Iterator[Claim]:
         yield Claim(about, "pods", str(group.pods), said)
         yield Claim(about, "pods", str(group.guaranteed + group.burstable + group.best_effort), said)
         if group.key:
-            yield Claim(about, "used", None if group.percent is None else f"{group.percent}%", said)
-            row = build_node_row(model.snapshot, group.key)
-            percent = row.used_percent
-            yield Claim(about, "used", None if percent is None else f"{percent:.0f}%", f"memory line: {row}")
+            yield Claim(about, "used", None if group.percent is None else group.percent_text, said)
         view = View(node=group.key)
         listed = view.pod_rows(model)
         title = list_title(view, len(listed), len(listed), "RANK", ended=ended_pods(view, model, listed))

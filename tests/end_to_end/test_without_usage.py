@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +28,8 @@ PODS: Final = [
     pod("plain"),
 ]
 UNKNOWN: Final = "memory usage is unknown; it comes from the metrics API"
+METRICS: Final = [f"/apis/metrics.k8s.io/{version}/pods" for version in ("v1", "v1beta1")]
+FORBIDDEN: Final = status(403, "Forbidden", 'pods.metrics.k8s.io is forbidden: User "viewer" cannot list')
 GRANT: Final = "grant list on pods in the API group metrics.k8s.io in all namespaces"
 
 
@@ -37,35 +40,111 @@ def snapshot_of(folder: Path, *samples: dict[str, Any], more: str = "") -> Snaps
     return FileSource([str(folder)]).snapshot(Scope())
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        "next",
-        "next node/worker-1",
-        "next pod/small -n shop",
-        "fix",
-        "fix node/worker-1",
-        "fix pod/small -n shop",
-        "fix --priorities",
-        "fix node/worker-1 -o kubelet-config",
-        "report node/worker-1",
-        "top -A",
-        "top nodes -o wide",
-        "explain pod/plain -n shop",
-        "simulate node/worker-1 --free 1Gi",
-        "simulate node/worker-1 --until-oom",
-        "simulate node/worker-1 --eviction",
-    ],
+COMMANDS: Final = [
+    *("next", "next node/worker-1", "next pod/small -n shop", "next pod/plain -n shop"),
+    *("fix", "fix node/worker-1", "fix pod/small -n shop", "fix node/worker-1 -o kubelet-config"),
+    *("fix --priorities", "fix --priorities -o patch", "report node/worker-1", "report pod/small -n shop"),
+    *("top -A", "top -A -o wide", "top -A --containers", "top nodes", "top nodes -o wide"),
+    *("explain pod/plain -n shop", "explain pod/small -n shop"),
+    "set pod/small -n shop --limits memory=300Mi --dry-run=client",
+    *("simulate node/worker-1 --free 1Gi", "simulate node/worker-1 --until-oom"),
+    *("simulate node/worker-1 --all-at-limit", "simulate node/worker-1 --grow node=+1Gi"),
+    "simulate node/worker-1 --eviction",
+]
+SUMS: Final = {"MEM_B", "MEM_E", "USED", "%USED"}
+OF_USAGE: Final = {
+    "MEMORY",
+    "OOM_SCORE",
+    "%LIMIT",
+    "FREES",
+    "FREED",
+    "WORST",
+    "%WORST",
+    "TO_EVICTION",
+    "SCORE",
+}
+OF_USAGE_ALONE: Final = {*OF_USAGE, *SUMS, "IN", "FULL", "KERNEL_VICTIM", "NEXT_DEATH"}
+A_FACT: Final = re.compile(
+    r"(?<!at most )\+\d+Mi|own limit \d|evicts|the kernel's next victim|nothing to (?:fix|change)|"
+    r"oom_score +-?\d|memory 0Mi|(?<!at most )\b\d+Mi is (?:free|available)|if it alone grows"
 )
-def test_every_command_says_how_to_get_usage_and_nothing_that_needs_it(
-    run: Run, tmp_path: Path, words: str
-) -> None:
+
+
+def cells(text: str, wanted: set[str]) -> Iterator[tuple[str, str]]:
+    """The cells of some columns of the tables in a text, each after what stands in its line."""
+    columns: list[tuple[str, int, int]] = []
+    for line in text.splitlines():
+        names = [(match[0], *match.span()) for match in re.finditer(r"\S+", line)]
+        if len(names) > 3 and all(name.strip("%").replace("_", "").isupper() for name, *_ in names):
+            columns = names
+            continue
+        for match in re.finditer(r"\S+(?: \S+)*", line) if columns else ():
+            under = [name for name, begin, end in columns if match.start() < end and begin < match.end()]
+            if wanted & set(under):
+                yield line, match[0]
+
+
+def live_server(*samples: dict[str, Any], forbidden: Sequence[str] = ()) -> ObjectServer:
+    server = ObjectServer(pods=PODS, nodes=[node()], metrics=samples)
+    for path in forbidden:
+        server.forbidden |= {path, f"{path}/worker-1"}
+    server.faults |= {path: FORBIDDEN for path in forbidden if "metrics" in path}
+    return server
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_without_usage_no_command_has_what_comes_of_it(run: Run, tmp_path: Path, words: str) -> None:
     snapshot_of(tmp_path)
     done = run(*words.split(), "-f", tmp_path / "dump.json")
     text = " ".join((done.out + done.err).split())
-    assert UNKNOWN[1:] in text
-    assert done.code == (1 if words.startswith("simulate") else 0)
-    assert not re.search(r"\+\d|own limit|evicts|next victim|nothing to (?:fix|change)", text), text
+    if not words.startswith("set"):
+        assert UNKNOWN[1:] in text or "what its pods use of 16384Mi is unknown" in text
+    assert done.code == (1 if re.search("--(?:free|until-oom|eviction)", words) else 0)
+    assert done.out or done.code
+    assert not A_FACT.search(text), text
+    found = {cell for _, cell in cells(done.out, OF_USAGE_ALONE)}
+    assert found <= {"<unknown>", "<none>"}
+    assert found or not words.startswith("top")
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_of_a_pod_without_usage_no_command_has_what_comes_of_it(run: Run, tmp_path: Path, words: str) -> None:
+    """The usage of big alone is known."""
+    snapshot_of(tmp_path, metrics("big", "1Gi"))
+    done = run(*words.split(), "-f", tmp_path / "dump.json")
+    of_others = [line for line in done.out.splitlines() if re.search(r"\b(?:small|plain)\b", line)]
+    own = OF_USAGE - {"TO_EVICTION"}
+    unknown = {cell for line, cell in cells(done.out, own) if line in of_others}
+    assert unknown <= {"<unknown>", "<none>"}
+    sums = {cell for line, cell in cells(done.out, SUMS | {"TO_EVICTION", "FREE_AFTER"})}
+    assert all(re.match(r"<unknown>|at most |\d+(?:Mi|%)\+", cell) for cell in sums), sums
+    for line in of_others:
+        assert not re.search(r"(?<!at most )\+\d+Mi|own limit \d|oom_score +-?\d|if it alone grows", line), (
+            line
+        )
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_with_pods_alone_every_command_names_what_may_not_be_read(run: Run, live: Live, words: str) -> None:
+    live(live_server(forbidden=["/api/v1/nodes", *METRICS]))
+    done = run(*words.split())
+    text = " ".join((done.out + done.err).split())
+    assert not A_FACT.search(text), text
+    assert {cell for _, cell in cells(done.out, OF_USAGE_ALONE)} <= {"<unknown>", "<none>"}
+    if not words.startswith("set"):
+        assert GRANT in text, "usage"
+        assert "grant get and list on nodes" in text
+
+
+@pytest.mark.parametrize("words", ["next", "next pod/small -n shop", "report node/worker-1", "top nodes"])
+def test_own_limits_need_no_capacity(run: Run, live: Live, words: str) -> None:
+    samples = [metrics("small", "150Mi"), metrics("big", "1Gi"), metrics("plain", "1Mi")]
+    live(live_server(*samples, forbidden=["/api/v1/nodes"]))
+    done = run(*words.split())
+    assert "+50Mi" in done.out
+    assert "own limit 75%" in done.out
+    assert not re.search("node full|kubelet evicts|kubepods", done.out)
+    assert "grant get and list on nodes" in done.out + done.err
 
 
 def test_no_metric_and_no_screen_has_them_either(tmp_path: Path) -> None:
@@ -77,8 +156,8 @@ def test_no_metric_and_no_screen_has_them_either(tmp_path: Path) -> None:
             strict=True,
         )
     )
-    without = {name for name, text in samples.items() if "death" in name or "distance" in name}
-    assert {samples[name] for name in without} == {b""}
+    words = "death|distance|kill_rank|oom_score$|worst_case|inversions|freed|used_bytes"
+    assert {text for name, text in samples.items() if re.search(words, name)} == {b""}
     assert samples["pod_oom_score_adj"], "the order is still known"
     view_model = build_view_model(snapshot, Scope(), DEMO_TIME)
     view_model.know_deaths()
@@ -113,18 +192,6 @@ def test_of_some_unknown_pods_the_notes_and_json_say_so(run: Run, tmp_path: Path
     unfixed = run("fix", "pod/plain", "-n", "shop", "-f", tmp_path / "dump.json")
     assert unfixed.out == "no fix\n"
     assert "its memory usage is unknown" in unfixed.err
-
-
-def test_with_a_read_only_role_the_reason_has_the_rule(run: Run, live: Live) -> None:
-    server = ObjectServer(pods=PODS, nodes=[node()])
-    no = 'pods.metrics.k8s.io is forbidden: User "viewer" cannot list resource'
-    server.faults["/apis/metrics.k8s.io/v1beta1/pods"] = status(403, "Forbidden", no)
-    live(server)
-    done = run("next", "-A")
-    assert done.out.startswith("usage is not readable: ")
-    assert GRANT in done.out
-    assert "no limit" not in done.out + done.err
-    assert GRANT in run("simulate", "node/worker-1", "--until-oom").err
 
 
 def test_a_dump_with_the_metrics_of_kubectl_get_raw_has_distances(tmp_path: Path) -> None:

@@ -85,7 +85,10 @@ def assert_as_commands_say(samples: ClusterSamples, snapshot: Snapshot) -> None:
     found = samples_of(samples)
     rows = build_rows(snapshot, EVERYTHING).rows
     expected = {
-        (row.node, row.pod.namespace, row.name): (row.rank, row.score, row.adj, row.frees)
+        (row.node, row.pod.namespace, row.name): (
+            row.rank if row.memory is not None else None,
+            *(row.score, row.adj, row.frees),
+        )
         for row in rows
         if row.rank is not None and row.node
     }
@@ -94,14 +97,14 @@ def assert_as_commands_say(samples: ClusterSamples, snapshot: Snapshot) -> None:
         for name in ("pod_kill_rank", "pod_oom_score", "pod_oom_score_adj", "pod_freed_bytes")
     }
     assert {
-        key: tuple(one.get(key) for one in values.values()) for key in values["pod_kill_rank"]
+        key: tuple(one.get(key) for one in values.values()) for key in values["pod_oom_score_adj"]
     } == expected
     inversions = {one["node"]: value for one, value in named(found, "node_inversions")}
     names = {*snapshot.nodes, *snapshot.by_node()} - {""}
-    assert inversions.keys() == names
     for name in names:
-        assert inversions[name] == sum(row.node == name and "PRIORITY" in row.flags for row in rows)
         row = build_node_row(snapshot, name)
+        inverted = sum(row.node == name and "PRIORITY" in row.flags for row in rows)
+        assert inversions.get(name) == (inverted if row.memory.used is not None else None)
         assert [
             one.get((f"kubectl_qos_{family}", frozenset({("node", name), *more})))
             for one, family, more in (
@@ -113,7 +116,7 @@ def assert_as_commands_say(samples: ClusterSamples, snapshot: Snapshot) -> None:
             )
         ] == [row.memory.pods, row.capacity, row.memory.worst_bytes, row.to_eviction, row.own]
         info = [one for one, _ in named(found, "node_next_death_info") if one["node"] == name]
-        if row.capacity is None or row.memory.used is None or not info:
+        if row.memory.used is None or not info:
             assert not info
             continue
         death = deaths_on_node(snapshot, name).deaths[0]

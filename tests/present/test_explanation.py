@@ -121,12 +121,12 @@ def test_the_formula_of_a_score_leads_to_it(row: PodRow) -> None:
     pod = next(one for one in DEMO.pods if one.metadata == row.pod.metadata)
     (line,) = [one for one in explained(pod.name).splitlines() if "oom_score " in one and "memory " in one]
     numbers = re.fullmatch(
-        r"  \S+  oom_score (-?\d+) +memory \S+Mi \((\d+ pages|unknown)\) ([+-] \d+) × (\d+)"
+        r"  \S+  oom_score (-?\d+) +memory \S+Mi \((\d+ pages)\) ([+-] \d+) × (\d+)"
         r" = (-?\d+), (-?\d+)/1000 of (\d+) pages; \(1000 ([+-] \d+)\) × 2 / 3",
         line,
     )
     assert numbers is not None, line
-    words = [one.replace("unknown", "0").replace(" pages", "") for one in numbers.groups()]
+    words = [one.replace(" pages", "") for one in numbers.groups()]
     score, memory, adj, thousandth, points, share, total, _ = (int(word.replace(" ", "")) for word in words)
     assert (score, adj) == (row.score, row.adj)
     assert thousandth == total // 1000
@@ -140,9 +140,6 @@ def test_an_old_kernel_shows_the_share_itself() -> None:
     used = ContainerUsage(512 << 20)
     shown = "memory 512Mi (131072 pages) + 0 × 262 = 131072, 500/1000 of 262144 pages"
     assert score_formula(used, 0, node) == shown
-    assert score_formula(None, -997, replace(node, kernel="")) == (
-        "memory 0Mi (unknown) - 997 × 262 = -261214, -996/1000 of 262144 pages; (1000 - 996) × 2 / 3"
-    )
 
 
 def test_a_kill_that_is_only_perhaps_for_memory_is_not_called_one() -> None:

@@ -9,7 +9,6 @@ from kubectl_qos.analysis.deaths import Deaths, deaths_of_pods, deaths_on_nodes
 from kubectl_qos.analysis.node_table import build_node_row
 from kubectl_qos.analysis.pod_table import build_rows
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
-from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present import next_death
 from kubectl_qos.present.explanation import explain_pod, text_lines
@@ -125,14 +124,19 @@ def test_a_pod_dies_by_its_own_limit_and_in_its_turn(snapshot: Snapshot) -> None
     assert {one.mechanism for one in found} >= {Mechanism.POD_LIMIT, Mechanism.NODE, Mechanism.EVICTION}
 
 
-def test_a_node_of_unknown_size_is_an_error_alone_and_a_note_among_others(snapshot: Snapshot) -> None:
+def test_a_node_of_unknown_size_has_own_limits_and_evictions_that_are_due(snapshot: Snapshot) -> None:
     nodes = {name: node for name, node in snapshot.nodes.items() if name != "worker-2"}
     unknown = replace(snapshot, nodes=nodes)
-    with pytest.raises(InputError, match="memory capacity of worker-2 is unknown"):
-        deaths_on_nodes(unknown, ["worker-2"])
     found = deaths_on_nodes(unknown, ["worker-1", "worker-2"])
-    assert {row.node for row in found.rows} == {"worker-1"}
+    assert {row.node for row in found.rows} == {"worker-1", "worker-2"}
     assert "memory capacity of worker-2 is unknown" in next(next_death.notes(found))
+    limits = [row.death for row in deaths_on_nodes(snapshot, ["worker-2"]).rows if row.death.is_own]
+    alone = [row.death for row in deaths_on_nodes(unknown, ["worker-2"]).rows]
+    assert alone == limits
+    short = replace(unknown, shortages={"worker-2": "2026-11-20T12:00:00Z"})
+    first = deaths_on_nodes(short, ["worker-2"]).rows[0].death
+    whole = deaths_on_nodes(replace(snapshot, shortages=short.shortages), ["worker-2"]).rows[0].death
+    assert (first.key, distance(first), killed_by(first)) == (whole.key, "now", killed_by(whole))
     assert list(lines(deaths_on_nodes(snapshot, ["worker-1"], Scope(namespace="nobody")), 80)) == [
         "no death is known: no limit, no threshold and no killer of a node reaches these pods"
     ]

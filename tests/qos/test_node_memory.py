@@ -124,13 +124,15 @@ def test_only_pods_that_can_have_processes_are_added_up() -> None:
     running, ended = pod(spec, "one"), pod(spec, "two", "phase: Succeeded")
     found = node_memory(ranked(running, ended, usage={"one": {"a": 10}, "two": {"a": 10}}), NOW)
     used = {QosClass.GUARANTEED: 0, QosClass.BURSTABLE: 10 * MI, QosClass.BEST_EFFORT: 0}
-    assert found == NodeMemory(1, used, 64 * MI, 128 * MI, 0, 128 * MI)
+    unmeasured = dict.fromkeys(QosClass, 0)
+    assert found == NodeMemory(1, used, unmeasured, 64 * MI, 128 * MI, 0, 128 * MI)
 
 
 def test_limits_are_those_that_there_are_and_pods_without_are_counted() -> None:
     half = pod(f"containers: [{container('a', 100)}, {container('b')}]", "half")
     found = node_memory(ranked(half, pod("containers: [{name: a}]", "none")), NOW)
     assert (found.limits_bytes, found.unlimited_pods, found.used) == (100 * MI, 2, None)
+    assert found.worst_bytes is None, "a container without a limit uses nobody knows what"
 
 
 def test_a_node_without_pods_uses_nothing_which_is_known() -> None:
@@ -181,7 +183,7 @@ def test_the_worst_case_is_never_below_what_is_used(
 ) -> None:
     pods, usage = drawn
     found = node_memory(ranked(*pods, usage=usage), NOW)
-    assert found.worst_bytes >= (found.used_bytes or 0)
+    assert found.worst_bytes is None or found.worst_bytes >= (found.used_bytes or 0)
     assert found.used_bytes in {None, sum(sum(used.values()) for used in usage.values()) * MI}
 
 
@@ -201,8 +203,10 @@ def test_a_node_is_the_sum_of_its_pods_and_of_its_classes(
     pods, usage = drawn
     together = node_memory(ranked(*pods, usage=usage), NOW)
     alone = [node_memory(ranked(one, usage=usage), NOW) for one in pods]
-    for name in ("pods", "requests_bytes", "limits_bytes", "unlimited_pods", "worst_bytes"):
+    for name in ("pods", "requests_bytes", "limits_bytes", "unlimited_pods"):
         assert getattr(together, name) == sum(getattr(one, name) for one in alone)
+    worst = [one.worst_bytes for one in alone]
+    assert together.worst_bytes == (None if None in worst else sum(filter(None, worst)))
     if together.used is not None:
         for qos in QosClass:
             assert together.used[qos] == sum(one.used[qos] for one in alone if one.used is not None)

@@ -8,6 +8,8 @@ from kubectl_qos.analysis.node_table import build_node_row
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodUsage, UsageOrigin
 from kubectl_qos.present.next_death import condition, killed_by
+from kubectl_qos.present.node_columns import NODE_COLUMNS
+from kubectl_qos.present.output import NO_AGES
 from kubectl_qos.qos.process_order import with_largest
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import NextDeath, deaths_of, next_deaths
@@ -48,6 +50,13 @@ def test_eviction_is_as_far_as_the_kubelet_says(name: str, source: UsageOrigin) 
     without = death(replace(snapshot, node_usage={}), Mechanism.EVICTION)
     assert without.is_upper_bound
     assert without.distance_bytes > found.distance_bytes * 1.05
+
+
+def test_a_node_uses_what_kubectl_top_nodes_says() -> None:
+    """`node1   74m   3%   1194Mi   35%`: of what is allocatable, without the fraction."""
+    row = build_node_row(snapshot_of("node-1.36-b"), "node1")
+    assert [NODE_COLUMNS[key].cell(row, NO_AGES) for key in ("used", "used_percent")] == ["1194Mi", "35%"]
+    assert 100 * (row.used_bytes or 0) // (row.capacity or 1) == 30, "of the capacity"
 
 
 @pytest.mark.parametrize("name", NODES)

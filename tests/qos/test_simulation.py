@@ -692,7 +692,9 @@ def test_finding_who_grows() -> None:
 
 def test_an_unknown_capacity_and_pods_without_processes() -> None:
     with pytest.raises(InputError, match="capacity of n is unknown"):
-        build_node_state([pod("a")], NodeSetup.of(replace(NODE, memory_capacity_bytes=None)), {})
+        build_node_state(
+            [pod("a")], NodeSetup.of(replace(NODE, memory_capacity_bytes=None)), {}
+        ).require_capacity()
     ended = msgspec.structs.replace(pod("a"), status=msgspec.structs.replace(pod("a").status, phase="Failed"))
     assert build_node_state([ended], NodeSetup.of(NODE), {}).containers == ()
 

@@ -14,6 +14,7 @@ from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.k8s.objects import Condition
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import Pressure, Psi, PsiData
+from kubectl_qos.present.format import binary
 from kubectl_qos.present.node_columns import NODE_COLUMNS, memory_bar
 from kubectl_qos.present.pod_columns import PSI_COLUMNS
 from kubectl_qos.tui.lists.groups import NodeList
@@ -65,10 +66,9 @@ async def test_nodes_of_the_demo_agree_with_the_table_of_nodes_and_the_command(t
     for row in build_node_rows(snapshot, lambda *_: True).rows:
         for width in (60, 80, 120, 200):
             text = await shown(snapshot, row.name, width)
-            percent = NODE_COLUMNS["used_percent"].cell(row, DEMO_TIME)
-            assert percent in printed[row.name]
+            assert NODE_COLUMNS["used_percent"].cell(row, DEMO_TIME) in printed[row.name]
             trouble = "  !memory" if row.name == "worker-2" else ""
-            after = f"  {CAPACITY[row.name]}  pods use {percent}{trouble}"
+            after = f"  {CAPACITY[row.name]}  pods use {binary(row.memory.used_bytes or 0)}{trouble}"
             assert text.startswith(f"{row.name}  ")
             assert text.endswith(after)
             bar = text.removeprefix(f"{row.name}  ").removesuffix(after)
@@ -84,8 +84,8 @@ async def test_what_is_not_known_is_said() -> None:
     assert await shown(demo(), "nope") == "nope  memory capacity unknown"
     # A node without pods uses nothing.
     text = await shown(replace(demo(), pods=(), usage={}, node_usage={}), "worker-1")
-    assert text.endswith("  16Gi  pods use 0%")
-    assert set(text.removeprefix("worker-1").removesuffix("16Gi  pods use 0%")) == {" ", "·"}
+    assert text.endswith("  16Gi  pods use 0 B")
+    assert set(text.removeprefix("worker-1").removesuffix("16Gi  pods use 0 B")) == {" ", "·"}
     # Every trouble is named and takes the room of the bar.
     ill = in_trouble(demo(), "worker-1", "MemoryPressure", "DiskPressure", "PIDPressure")
     text = await shown(ill, "worker-1", 60)

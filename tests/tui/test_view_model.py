@@ -15,6 +15,7 @@ from kubectl_qos.k8s.objects import Condition
 from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import UsageOrigin
+from kubectl_qos.qos.node_memory import schedulable_bytes
 from kubectl_qos.tui.actions import Keys
 from kubectl_qos.tui.filters import RowFilter
 from kubectl_qos.tui.lists.base import RowSelection
@@ -54,8 +55,9 @@ def test_a_node_counts_its_pods_and_what_they_use(view_model: ViewModel) -> None
     found = group(view_model, "worker-2")
     assert found.pods == len(pods) == found.guaranteed + found.burstable + found.best_effort
     assert found.used == used
-    assert found.capacity == snapshot.setup("worker-2").node.memory_capacity_bytes
-    assert found.percent == round(100 * used / 2**34)
+    assert found.allocatable is not None
+    assert found.allocatable == schedulable_bytes(snapshot.setup("worker-2").node)
+    assert found.percent == 100 * used // found.allocatable
     assert (found.troubles, found.in_trouble) == ((), True), "nearly full, without the kubelet's word for it"
 
 
@@ -66,7 +68,7 @@ def test_all_nodes_come_first_then_the_fullest_then_no_node(view_model: ViewMode
     percents = [one.percent for one in view_model.nodes[1:-1]]
     assert percents == sorted(percents, reverse=True, key=lambda percent: percent or 0)
     assert group(view_model, None).pods == 58, "two of the 60 have ended"
-    assert group(view_model, None).capacity == sum(one.capacity or 0 for one in view_model.nodes[1:])
+    assert group(view_model, None).allocatable == sum(one.allocatable or 0 for one in view_model.nodes[1:])
 
 
 def test_rows_of_all_nodes_stand_node_after_node(view_model: ViewModel) -> None:

@@ -270,11 +270,14 @@ def _find(
         if options.priorities:
             from kubectl_qos.analysis.priority_plans import plans_of_nodes, with_refusals
 
-            plans = plans_of_nodes(snapshot, nodes, scope)
+            with resources.with_unreadable(snapshot):
+                plans = plans_of_nodes(snapshot, nodes, scope)
             return with_refusals(plans, lambda pod: _related(pod, resolved)), snapshot
         snapshot = resolved.source.with_autoscalers(snapshot, scope.namespace)
         most = options.number or _most(options) or (1 if options.output in {"patch", KUSTOMIZE} else None)
-        fixes = fixes_on_nodes(snapshot, nodes, scope, only_nearest=is_fleet and node is None, most=most)
+        only_nearest = is_fleet and node is None
+        with resources.with_unreadable(snapshot):
+            fixes = fixes_on_nodes(snapshot, nodes, scope, only_nearest=only_nearest, most=most)
         if node is not None:
             from kubectl_qos.edit.kubelet_settings import fix_kubelet
             from kubectl_qos.qos.kills.analyze import find_kills
@@ -294,7 +297,8 @@ def _find(
     keys = [(pod.namespace, pod.name) for pod in members]
     subject = resources.find_pod(reference, snapshot, resolved)
     workload, related = None if is_pod else reference, _related(subject, resolved)
-    fixes = fixes_for_pods(snapshot, keys, workload, related=related)
+    with resources.with_unreadable(snapshot):
+        fixes = fixes_for_pods(snapshot, keys, workload, related=related)
     return fixes if is_pod else of_template(fixes, subject), snapshot
 
 
@@ -339,7 +343,7 @@ def _print(answer: FixList | Plans, snapshot: Snapshot, options: Options) -> Non
             for how, patch in priorities.patches(answer):
                 output.print_text(f"---\n# {how}\n")
                 output.print_yaml(patch)
-            printed = iter(())
+            printed = (f"# {line}" for line in printed) if not answer.rows else iter(())
     if options.output in {None, "wide", "patch"}:
         output.print_lines(printed)
         output.notes([*map(missing_sentence, snapshot.missing), *more])

@@ -142,7 +142,8 @@ def run(options: Options) -> int:
         options.important,
         tuple(resolved.source.disruption_budgets()) if isinstance(resolved.source, FileFacts) else (),
     )
-    now = _simulate(question, pods, snapshot, name, rules)
+    with resources.with_unreadable(snapshot):
+        now = _simulate(question, pods, snapshot, name, rules)
     then = None
     if changes is not None:
         changed = with_manifests(pods, changes)
@@ -231,12 +232,11 @@ def _simulate(
     question: _Question, pods: Iterable[Pod], snapshot: Snapshot, node: str, rules: ImportanceRules
 ) -> _Outcome:
     """The question put to these pods. Raises InputError where it is about a pod that is not among them."""
-    from kubectl_qos.present.reasons import no_usage_reason
     from kubectl_qos.present.simulation import NO_USAGE
     from kubectl_qos.qos.simulation.engine import simulate
     from kubectl_qos.qos.simulation.node_state import ContainerGrowth, state_of_node
 
-    state = state_of_node(snapshot, node, rules, pods)
+    state = state_of_node(snapshot, node, rules, pods).require_capacity()
     growth = []
     for item in question.growth:
         index = state.find_container(item.pod, item.container, question.namespace) if item.pod else None
@@ -244,8 +244,7 @@ def _simulate(
         growth.append(ContainerGrowth(index, used + item.size if item.is_more else item.size))
     scenario = replace(question.scenario, growth=tuple(growth))
     if state.is_unmeasured and not (scenario.growth or scenario.all_at_limit):
-        hint = f"{no_usage_reason(snapshot)}; --all-at-limit and --grow work without it"
-        raise InputError(NO_USAGE, hint=hint)
+        raise InputError(NO_USAGE, hint="--all-at-limit and --grow work without it")
     return _Outcome(state, simulate(state, scenario))
 
 

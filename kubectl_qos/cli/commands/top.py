@@ -36,7 +36,7 @@ examples:
 
 columns of nodes:
   MEM_G MEM_B MEM_E   in use (working set) by Guaranteed, Burstable and BestEffort pods
-  %USED               in use by pods, of the capacity
+  %USED               in use by the node, of the allocatable memory, as kubectl top nodes shows it
   %REQ                requests, of what is allocatable
   %LIM                limits, of the capacity; + where some containers have none
   %WORST              in use once every container with a limit has reached it and the others stay as they

@@ -161,8 +161,8 @@ class StepValues(Values, frozen=True, kw_only=True):
     oom_score: int | None
     points: int | None
     tied: int
-    freed_bytes: int
-    freed_working_set_bytes: int
+    freed_bytes: int | None
+    freed_working_set_bytes: int | None
     after: MemoryLevel
     restarted: bool
     pod_restarted: bool
@@ -182,13 +182,17 @@ class ReachValues(Values, frozen=True):
 
 
 class SimulationValues(TimedDocument, frozen=True, kw_only=True, tag="Simulation"):
-    """A node as its memory fills: `simulate`. `reached` is whether the scenario came to its end."""
+    """A node as its memory fills: `simulate`. `reached` is whether the scenario came to its end.
+
+    What is free is an upper bound, if `freeIsUpperBound`, as the usage of some containers is unknown.
+    """
 
     node: str
     scenario: ScenarioValues
     total_bytes: int
     before: MemoryLevel
     after: MemoryLevel
+    free_is_upper_bound: bool
     reached: bool
     first_important_step: int | None
     steps: tuple[StepValues, ...]
@@ -411,6 +415,7 @@ def simulation_values(node_state: NodeState, simulation: Simulation) -> Simulati
         total_bytes=node_state.total_bytes,
         before=simulation.before,
         after=simulation.after,
+        free_is_upper_bound=simulation.is_upper_bound,
         reached=simulation.is_reached,
         first_important_step=simulation.first_important,
         steps=tuple(_step_values(number, step) for number, step in enumerate(simulation.steps, start=1)),
@@ -442,8 +447,8 @@ def _step_values(number: int, step: SimulationStep) -> StepValues:
         oom_score=step.score,
         points=step.points,
         tied=step.tied,
-        freed_bytes=step.freed.free_bytes,
-        freed_working_set_bytes=step.freed.available_bytes,
+        freed_bytes=step.freed.free_bytes if step.is_measured else None,
+        freed_working_set_bytes=step.freed.available_bytes if step.is_measured else None,
         after=step.level,
         restarted=step.restarts,
         pod_restarted=step.restart is Restart.POD,

@@ -92,6 +92,12 @@ class Eviction(Killer):
         What the node reports is the soft one where there is one (nodeConditions).
         """
         thresholds, node = state.thresholds, use.own + use.working_set
+        if not state.capacity_bytes:
+            if state.due is Due.NOW:
+                yield Ceiling(
+                    self.id, self.scope, -1, node, node, by_working_set=True, is_polled=True, due=state.due
+                )
+            return
         evictable, reclaim = state.capacity_bytes - thresholds.hugepages_bytes, thresholds.reclaim_bytes
         has_soft = thresholds.soft_bytes is not None
         hard: list[tuple[Scope, int, int]] = []

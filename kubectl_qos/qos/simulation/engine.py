@@ -34,10 +34,10 @@ class SimulationStep:
 
     `points` is the badness in pages where memory ran out, `score` what /proc showed for the victim: None,
     like `adj`, where those do not decide. `tied` is how many others had equal points. `freed` is what was
-    used, by both counts, `level` what is free after the step. `refused` are pods whose eviction was tried
-    before, and refused. A process of the node has no class, and its name as key. `restart` is what the
-    kubelet does afterwards, `restarts` whether the memory is used again at once. `grown` is the part of all
-    growth that had taken place, from 0 to 1.
+    used, by both counts, known if it `is_measured`, `level` what is free after the step. `refused` are pods
+    whose eviction was tried before, and refused. A process of the node has no class, and its name as key.
+    `restart` is what the kubelet does afterwards, `restarts` whether the memory is used again at once.
+    `grown` is the part of all growth that had taken place, from 0 to 1.
     """
 
     mechanism: Mechanism
@@ -55,6 +55,7 @@ class SimulationStep:
     important: tuple[ImportanceReason, ...] = ()
     refused: tuple[PodKey, ...] = ()
     grown: float = 0.0
+    is_measured: bool = True
 
     @property
     def evicts(self) -> bool:
@@ -81,7 +82,7 @@ class Simulation:
     """What happens, in order.
 
     `is_reached` is whether the goal was: so much was freed, everything grew to its end. `refused` are the
-    pods that the kubelet would not evict.
+    pods that the kubelet would not evict. What is free `is_upper_bound` where the usage of some is unknown.
     """
 
     scenario: Scenario
@@ -91,6 +92,7 @@ class Simulation:
     is_reached: bool
     distances: tuple[MechanismDistance, ...] = ()
     refused: tuple[PodKey, ...] = ()
+    is_upper_bound: bool = False
 
     @property
     def first_important(self) -> int | None:
@@ -122,6 +124,8 @@ class Run:
         self._page = node_state.setup.node.page_size_bytes
         self._use = MemoryUse.of(node_state)
         self._on_node = killers_on(node_state.setup)
+        if not node_state.capacity_bytes:
+            self._on_node = [killer for killer in self._on_node if killer.evicts or not killer.scope.is_wide]
         self._killers = [killer for killer in self._on_node if scenario.eviction or not killer.evicts]
         self.timeline = MemoryTimeline(node_state, scenario, self._use)
         self._before = self.timeline.level()
@@ -131,6 +135,8 @@ class Run:
         self._disrupted: dict[str, set[PodKey]] = {}
         self._is_still = not self.timeline.grows
         self._is_watching = False
+        self._unknown = self.unmeasured.difference(self.timeline.growing)
+        """The containers whose usage is unknown, and does not grow to a known one."""
 
     @cached_property
     def ceilings(self) -> dict[Mechanism, Sequence[Ceiling]]:
@@ -204,6 +210,7 @@ class Run:
             is_reached=is_reached,
             distances=distances,
             refused=tuple(self._refused),
+            is_upper_bound=bool(self._unknown),
         )
 
     def choose(self, mechanism: Mechanism, owner: int = -1) -> Choice:
@@ -238,7 +245,8 @@ class Run:
     def _kill_container(self, killer: Killer, index: int, choice: Choice) -> SimulationStep:
         container = self._state.containers[index]
         pod, freed = self._state.pod_for(container), self.held([index])
-        restarts = self._restarts(index)
+        restarts, is_measured = self._restarts(index), index not in self._unknown
+        score = self._proc_score(freed.free_bytes - container.beside_bytes, container.adj)
         self.timeline.kill(index, restarts=restarts)
         return SimulationStep(
             mechanism=killer.id,
@@ -246,10 +254,11 @@ class Run:
             container=container.name,
             qos=pod.qos,
             adj=container.adj,
-            points=choice.points,
-            score=self._proc_score(freed.free_bytes - container.beside_bytes, container.adj),
+            points=choice.points if is_measured else None,
+            score=score if is_measured else None,
             tied=choice.tied,
             freed=freed,
+            is_measured=is_measured,
             level=self.timeline.level(),
             restarts=restarts,
             restart=container.restart,
@@ -279,6 +288,7 @@ class Run:
             key=pod.key,
             qos=pod.qos,
             freed=freed,
+            is_measured=self._unknown.isdisjoint(timeline.pod_containers[index]),
             level=timeline.level(),
             restarts=bool(restarting),
             restart=Restart.NONE if stays_dead else Restart.CONTAINER,

@@ -284,6 +284,9 @@ def _death_at(run: Run, ceiling: Ceiling, alone: Sequence[int], *, contests: boo
     if isinstance(order, BadnessOrder | EvictionOrder):
         room = more_bytes if at_death is state else 0
         rival, growing = order.contest(owner, room, _ended_before(run, room))
+        unknown = {state.pod_for(state.containers[index]).key for index in run.unmeasured}
+        rival = None if rival is not None and rival.key in unknown else rival
+        growing = tuple(other for other in growing if other.key not in unknown)
         death = death._replace(rival=rival, growing=growing)
     is_bound = scope.is_wide and (
         ceiling.at_bytes is None

@@ -4,6 +4,8 @@ Building a NodeState evaluates every rule for every pod; simulating on it (engin
 follow a slider. Bytes throughout.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -234,8 +236,10 @@ class Thresholds(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NodeState:
-    """One node, its pods in kill order. `total_bytes` is RAM and swap, by which oom_score_adj is scaled.
+    """One node, its pods in kill order.
 
+    `total_bytes` is RAM and swap, by which oom_score_adj is scaled, `capacity_bytes` RAM alone, both 0 if
+    unknown: then only own limits are known.
     `kubepods_bytes` is memory.max of the cgroup of all pods, None where there is none. `has_oom_group` is
     whether containers have memory.oom.group set, `by_working_set` whether RSS is unknown for some of them.
     `own_bytes` is what the node itself uses, its known `own_processes` included; None is unknown. `due` is
@@ -277,6 +281,12 @@ class NodeState:
     def is_unmeasured(self) -> bool:
         """Whether the usage of none of its containers is known."""
         return bool(self.containers) and not any(container.has_usage for container in self.containers)
+
+    def require_capacity(self) -> NodeState:
+        """Return the state. Raises InputError if nothing says when the node is full."""
+        if not self.capacity_bytes:
+            raise unknown_capacity(self.setup.node.name)
+        return self
 
     def lacks_usage(self, key: PodKey) -> bool:
         """Whether the usage of any container of a pod is unknown."""
@@ -337,10 +347,7 @@ def build_node_state(
     own_bytes: int | None = None,
     own_processes: Sequence[NodeProcess] = (),
 ) -> NodeState:
-    """The node's pods (defaulted) with their present usage.
-
-    A pod without usage counts as using nothing. Raises InputError without the node's memory capacity.
-    """
+    """The node's pods (defaulted) with their present usage; a pod without usage counts as using nothing."""
     ranking = rank_node(pods, setup.node, setup.release, usage)
     return ranked_node_state(ranking, setup, rules, own_bytes=own_bytes, own_processes=own_processes)
 
@@ -350,7 +357,7 @@ def state_of_node(
 ) -> NodeState:
     """A node of a snapshot with what its pods, or these instead, were allocated, and what it uses itself.
 
-    Raises InputError without the node's memory capacity, and for a node that runs Windows.
+    Raises InputError for a node that runs Windows.
     """
     setup = snapshot.setup(node)
     pods = snapshot.by_node().get(node, ()) if pods is None else pods
@@ -374,12 +381,12 @@ def ranked_node_state(
 ) -> NodeState:
     """As `build_node_state`, of pods that are ranked already; `built` keeps parts for the next such state.
 
-    Raises InputError without the node's memory capacity, and for a node that runs Windows.
+    Raises InputError for a node that runs Windows.
     """
     node, kubelet = setup.node, setup.kubelet
-    capacity = node.memory_capacity_bytes
-    if capacity is None or capacity < node.page_size_bytes:
-        raise unknown_capacity(node.name)
+    capacity = node.memory_capacity_bytes or 0
+    if capacity < node.page_size_bytes:
+        capacity = 0
     if node.is_windows:
         raise InputError(
             f"{node.name or 'the node'} runs Windows, which has no OOM killer: nothing is killed there",
@@ -405,7 +412,7 @@ def ranked_node_state(
         setup=setup,
         pods=tuple(simulated),
         containers=tuple(containers),
-        total_bytes=capacity + node.swap_capacity_bytes,
+        total_bytes=capacity + node.swap_capacity_bytes if capacity else 0,
         capacity_bytes=capacity,
         kubepods_bytes=kubepods,
         thresholds=_thresholds(setup, capacity, kubepods),
@@ -480,7 +487,9 @@ def _build_pod(row: RankedPod, setup: NodeSetup, rules: ImportanceRules) -> Simu
         important.append(ImportanceReason(Importance.STATIC, ""))
     if rules.selector is not None and rules.selector.matches(pod.metadata.labels):
         important.append(ImportanceReason(Importance.LABELS, rules.selector_text))
-    limit = row.profile.limit_bytes if setup.kubelet.cgroups_per_qos else 0
+    # Without the node's capacity nobody knows which of several containers dies there.
+    is_ordered = len(row.alive()) == 1 or all(score.adj is not None for score in row.alive())
+    limit = row.profile.limit_bytes if setup.kubelet.cgroups_per_qos and is_ordered else 0
     return SimulatedPod(pod, row.qos, limit, row.profile.eviction_request, critical, tuple(important))
 
 

@@ -16,7 +16,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from kubectl_qos.analysis.deaths import NodeDeaths
-from kubectl_qos.analysis.node_table import NodeRow, build_node_row, percent
+from kubectl_qos.analysis.node_table import NodeRow, build_node_row
 from kubectl_qos.errors import QosError
 from kubectl_qos.present.format import binary, escape, mebibytes, psi_text
 from kubectl_qos.present.node_columns import memory_bar, memory_ticks
@@ -45,7 +45,7 @@ SCROLLBAR: Final = 1
 def _used_percent(group: PodGroup) -> str:
     if group.percent is None:
         return f"{'?':>4}"
-    return f"{group.percent:>3}% {bar(group.percent)}"
+    return f"{group.percent_text:>4} {bar(group.percent)}"
 
 
 def _used(group: PodGroup) -> str:
@@ -227,13 +227,12 @@ class MemoryLine(Widget):
             unknown = Content.styled("  memory capacity unknown", "$secondary")
             return Content.assemble(before, unknown, *troubles)
         after = [Content(f"  {binary(row.capacity)}  ")]
-        of_pods = percent(row.memory.used_bytes, row.capacity)
-        if of_pods is None:
+        if row.memory.used_bytes is None:
             after.append(Content.styled("usage unknown", "$secondary"))
         else:
-            after.append(Content(f"pods use {of_pods:.0f}%"))
-            if own := round(percent(row.own, row.capacity) or 0):
-                after.append(Content(f", the node itself {own}%"))
+            after.append(Content(f"pods use {binary(row.memory.used_bytes)}"))
+            if row.own:
+                after.append(Content(f", the node itself {binary(row.own)}"))
         if row.psi60 is not None:
             after.append(
                 Content.styled(f"  PSI60 {psi_text(row.psi60)}", "$secondary" if row.psi60 < 1 else "")

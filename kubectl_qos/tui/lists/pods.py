@@ -205,7 +205,7 @@ class _RankedList(ListDefinition[PodRow]):
         view = view_model.by_node.get(row.node) if view_model is not None else None
         if view_model is None or view is None:
             return (("── ", "faint"), (group_name(row.node, "node"), "muted"))
-        percent = f" {view.group.percent}%" if view.group.percent is not None else ""
+        percent = f" {view.group.percent_text}" if view.group.percent is not None else ""
         in_trouble = view.group.in_trouble
         spans = [("── ", "faint"), (group_name(row.node, "node"), "error" if in_trouble else "accent")]
         spans.append((f"{percent} ", "error" if in_trouble else "muted"))
@@ -405,7 +405,7 @@ class ContainerList(_RankedList):
         if row.rank is not None:
             shared = ", shared," if row.tied else ""
             words += f": rank {row.rank}{shared} among the containers of {escape(row.node)}"
-            words += f", oom_score {row.score}"
+            words += f", oom_score {row.score}" if row.score is not None else ""
         title = paragraphs((words, "answer"))
         return title if pod is None else stacked(title, self._pods.panel(pod, view_model))
 

@@ -211,7 +211,7 @@ class SimulationScreen(BuiltScreen[NodeState | None], group=BindingGroup.SIMULAT
         pods = snapshot.by_node().get(self._node, ())
         if self._node not in snapshot.nodes and not pods:
             return None
-        return state_of_node(snapshot, self._node)
+        return state_of_node(snapshot, self._node).require_capacity()
 
     def show_built(self, built: NodeState | QosError | None) -> None:
         """Simulate the same on the node as it is now, or as it was last where it is gone."""
