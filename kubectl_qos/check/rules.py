@@ -63,6 +63,8 @@ from kubectl_qos.qos.prediction import Prediction, predict_running
 from kubectl_qos.qos.qos_class import QosClass, computed_class, is_decided_at_pod_level, qos_class
 from kubectl_qos.qos.ranking import ContainerKind, Profiles
 
+_INSTRUMENTATION: Final = "the auto-instrumentation of OpenTelemetry"
+_GKE: Final = "GKE"
 INJECTORS: Final[Mapping[str, tuple[str, str]]] = {
     "sidecar.istio.io/inject": ("true", "Istio"),
     "istio-injection": ("enabled", "Istio"),
@@ -72,10 +74,19 @@ INJECTORS: Final[Mapping[str, tuple[str, str]]] = {
     "consul.hashicorp.com/connect-inject": ("true", "Consul"),
     "dapr.io/enabled": ("true", "Dapr"),
     "vault.hashicorp.com/agent-inject": ("true", "the Vault agent injector"),
+    "sidecar.opentelemetry.io/inject": ("", "the OpenTelemetry operator"),
+    **{
+        f"instrumentation.opentelemetry.io/inject-{language}": ("", _INSTRUMENTATION)
+        for language in ("java", "nodejs", "python", "dotnet")
+    },
+    "sidecar.jaegertracing.io/inject": ("", "the Jaeger operator"),
+    "gke-gcsfuse/volumes": ("true", _GKE),
+    "appmesh.k8s.aws/sidecarInjectorWebhook": ("enabled", "App Mesh"),
+    "openservicemesh.io/sidecar-injection": ("enabled", "Open Service Mesh"),
 }
 """Labels and annotations, of pods or namespaces, with which something adds containers, and what that is.
 
-An empty value is any.
+An empty value is any but false.
 """
 _AMOUNTS: Final = "cpu-request cpu-limit memory-request memory-limit"
 _ADDED: Final = {
@@ -88,6 +99,15 @@ _ADDED: Final = {
         *("vault-agent vault-agent-init", "vault.hashicorp.com/agent-"),
         "requests-cpu limits-cpu requests-mem limits-mem",
     ),
+    "the OpenTelemetry operator": ("otc-container", "", ""),
+    _INSTRUMENTATION: ("opentelemetry-auto-instrumentation", "", ""),
+    "the Jaeger operator": ("jaeger-agent", "", ""),
+    _GKE: ("gke-gcsfuse-sidecar", "gke-gcsfuse/", _AMOUNTS),
+    "App Mesh": (
+        *("envoy proxyinit", "appmesh.k8s.aws/"),
+        "cpuRequest cpuLimit memoryRequest memoryLimit",
+    ),
+    "Open Service Mesh": ("envoy osm-init", "", ""),
 }
 """The containers that it adds, and how the annotations with their requests and limits begin and end."""
 INJECTED: Final = tuple(name for names, *_ in _ADDED.values() for name in names.split())
@@ -237,8 +257,12 @@ def _injected(case: Case) -> Iterator[Hit]:
     if settings:
         unless = "the annotations {} and {} have one value, and {} and {} have one".format(*settings)
     annotations = nested(next(case.subject.metadata()), "annotations")
-    amounts = [annotations.get(setting) for setting in settings] or [None]
-    if added and (None in amounts or amounts[::2] != amounts[1::2]):
+    amounts = [annotations.get(setting) for setting in settings]
+    pairs = [*zip(amounts[::2], amounts[1::2], strict=True)]
+    if name == _GKE:  # A request or limit that is missing is as the other, and a limit of 0 is none.
+        pairs = [(request or limit, None if limit == "0" else limit or request) for request, limit in pairs]
+    is_equal = bool(pairs) and all(request and request == limit for request, limit in pairs)
+    if added and not is_equal:
         facts = {"injector": name, "containers": " and ".join(added), "unless": unless}
         yield Hit(RuleId.INJECTED, case.prefix, facts)
 
@@ -250,12 +274,16 @@ def injector(metadata: Iterable[Json]) -> str | None:
     """
     marks = [nested(raw, side) for raw in metadata for side in MARKS]
     said = [
-        name if not value or str(mark[key]).lower() == value else ""
+        name if _asks(str(mark[key]).lower(), value) else ""
         for key, (value, name) in INJECTORS.items()
         for mark in marks
         if key in mark
     ]
     return max(said, default=None)
+
+
+def _asks(text: str, value: str) -> bool:
+    return text == value if value else text != "false"
 
 
 def _spec(case: Case) -> Json:

@@ -7,9 +7,9 @@ doc/api/cli.md, Go's runtime/mgcpacer.go (readGOMEMLIMIT) and runtime/string.go 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Final, NamedTuple
 
 from kubectl_qos.errors import QuantityError
 from kubectl_qos.k8s.objects import Json, nested, nested_list
@@ -20,27 +20,36 @@ _ORDER: Final = {"JAVA_TOOL_OPTIONS": 0, "JDK_JAVA_OPTIONS": 1, _ARGUMENTS: 3, "
 """The later one wins; other variables, which scripts make arguments of, are in between."""
 _JAVA_UNITS: Final = {"": 0, **{unit: "kmgt".index(unit.lower()) + 1 for unit in "kmgtKMGT"}}
 _GO_UNITS: Final = {"": 0, "B": 0, "KiB": 1, "MiB": 2, "GiB": 3, "TiB": 4}
-_LEAST_HEAP: Final = (96 << 20) * 13 // 10
-"""MaxHeapSize by default: of less than twice that the JVM takes half, whatever MaxRAMPercentage is."""
+_DEFAULT_HEAP: Final = (96 << 20) * 13 // 10
+"""MaxHeapSize by default: where MinRAMPercentage gives less, it counts, else MaxRAMPercentage, or this."""
 
 
 _JAVA: Final = ("a Java heap", "metaspace, threads, code and buffers", 75, "-XX:MaxRAMPercentage=75")
 _NODE: Final = ("an old space of Node.js", "buffers, code and stacks", 75, "--max-old-space-size={}")
 _GO: Final = ("a Go memory limit", "cgo, mapped files and the kernel", 95, "GOMEMLIMIT={}MiB")
 """What is set, what needs memory beside it, how many percent of a limit it may be, and what to write."""
-_FLAGS: Final[tuple[tuple[tuple[str, str, int, str], str, Mapping[str, int] | None], ...]] = (
-    (_JAVA, "-Xmx|-XX:MaxHeapSize=", _JAVA_UNITS),
-    (_JAVA, "-XX:MaxRAMPercentage=", None),
+_SIZES: Final = (
     (_NODE, r"--max[-_]old[-_]space[-_]size[-_]percentage[=\s]", None),
     (_NODE, r"--max[-_]old[-_]space[-_]size[=\s]", {"": 2}),
     (_GO, "GOMEMLIMIT=", _GO_UNITS),
 )
 """The flags, the first of a runtime that is there counts; powers of 1024 by unit, None for a percentage."""
+_BESIDE_HEAP: Final = "-XX:MaxDirectMemorySize=", "-XX:MaxMetaspaceSize=", "-XX:ReservedCodeCacheSize="
+_Texts = Sequence[tuple[str, str]]
+"""Variables and arguments with their texts, the later one wins."""
+
+
+class _Setting(NamedTuple):
+    """A size in the words that set it, in a variable or in arguments; None if no runtime reads it."""
+
+    source: str
+    words: str
+    size: float | None
 
 
 def runtime_problems(container: Json, limit_bytes: int) -> Iterator[tuple[str, str]]:
     """The variable, or the arguments, that leave too little of a memory limit, and why."""
-    variables, seen = _variables(container, limit_bytes), set()
+    variables = _variables(container, limit_bytes)
     parts = [container.get(name) for name in ("command", "args")]
     words = [str(word) for part in parts if isinstance(part, list) for word in part]
     arguments = _expanded(" ".join(words), variables)
@@ -49,29 +58,67 @@ def runtime_problems(container: Json, limit_bytes: int) -> Iterator[tuple[str, s
         # Without a script in between, JAVA_OPTS and the like only count where the arguments name them.
         texts = [item for item in texts if item[0] in {*_ORDER, "NODE_OPTIONS", "GOMEMLIMIT"}]
     texts.sort(key=lambda item: _ORDER.get(item[0], 2))
-    for runtime, flag, units in _FLAGS:
-        pattern = re.compile(rf"(?<![\w-])(?:{flag})(\d+(?:\.\d+)?)(\w*)(?=[\s\"';]|$)")
-        matches = [(name, match) for name, text in texts for match in pattern.finditer(text)]
-        if not matches or runtime in seen:
-            continue
-        seen.add(runtime)
-        source, match = matches[-1]
-        setting = match[0] if match[0].startswith(source) else f"{match[0]} in {source}"
-        if units is None:
-            is_half = runtime is _JAVA and limit_bytes < 2 * _LEAST_HEAP
-            size = int(limit_bytes * (50 if is_half else float(match[1])) / 100)
-        elif match[1].isdecimal() and match[2] in units:
-            size = int(match[1]) << 10 * units[match[2]]
-        else:
-            yield source, f"{setting} is no size that the runtime reads: it does not start"
-            continue
-        kind, others, most, advice = runtime
-        if size * 100 > limit_bytes * most:
-            left = f"{(limit_bytes - size) >> 20}Mi" if size < limit_bytes else "nothing"
-            enough = f", or a limit of {(size * 100 // most >> 20) + 1}Mi" if units is not None else ""
-            text = f"{setting} is {kind} of {size >> 20}Mi in a memory limit of {limit_bytes >> 20}Mi"
+    heap = _java_heap(texts, limit_bytes)
+    settings = {_JAVA: heap} if heap is not None else {}
+    yield from _beside_heap(texts, heap, limit_bytes) if heap is not None else ()
+    for runtime, flag, units in _SIZES:
+        setting = _last(texts, flag, units)
+        if setting is not None and setting.size is not None and units is None:
+            setting = setting._replace(size=limit_bytes * setting.size / 100)
+        if setting is not None:
+            settings.setdefault(runtime, setting)
+    for (kind, others, most, advice), (source, setting_words, size) in settings.items():
+        if size is None:
+            yield source, f"{setting_words} is no size that the runtime reads: it does not start"
+        elif size * 100 > limit_bytes * most:
+            left = f"{int(limit_bytes - size) >> 20}Mi" if size < limit_bytes else "nothing"
+            enough = f", or a limit of {(int(size) * 100 // most >> 20) + 1}Mi"
+            text = (
+                f"{setting_words} is {kind} of {int(size) >> 20}Mi in a memory limit of {limit_bytes >> 20}Mi"
+            )
             fitting = advice.format(limit_bytes * most // 100 >> 20)
-            yield source, f"{text}, which leaves {left} for {others}: write {fitting}{enough}"
+            remedy = fitting if "ercentage" in setting_words else f"{fitting}{enough}"
+            yield source, f"{text}, which leaves {left} for {others}: write {remedy}"
+
+
+def _last(texts: _Texts, flag: str, units: Mapping[str, int] | None) -> _Setting | None:
+    pattern = re.compile(rf"(?<![\w-])(?:{flag})(\d+(?:\.\d+)?)(\w*)(?=[\s\"';]|$)")
+    matches = [(source, match) for source, text in texts for match in pattern.finditer(text)]
+    if not matches:
+        return None
+    source, match = matches[-1]
+    words = match[0] if match[0].startswith(source) else f"{match[0]} in {source}"
+    if units is None:
+        return _Setting(source, words, float(match[1]))
+    is_read = match[1].isdecimal() and match[2] in units
+    return _Setting(source, words, int(match[1]) << 10 * units[match[2]] if is_read else None)
+
+
+def _java_heap(texts: _Texts, limit_bytes: int) -> _Setting | None:
+    """The largest heap as arguments.cpp computes it; None where nothing is said."""
+    heap = _last(texts, "-Xmx|-XX:MaxHeapSize=", _JAVA_UNITS)
+    most, least = (_last(texts, f"-XX:{name}RAMPercentage=", None) for name in ("Max", "Min"))
+    ram = _last(texts, "-XX:MaxRAM=", _JAVA_UNITS)
+    if heap is not None or (ram or most or least) is None:
+        return heap
+    memory = (ram.size if ram is not None else None) or limit_bytes
+    size = memory * ((least.size if least is not None else None) or 50) / 100
+    if size >= _DEFAULT_HEAP:
+        size = max(memory * ((most.size if most is not None else None) or 25) / 100, _DEFAULT_HEAP)
+        least = None
+    setting = ram or least or most
+    return setting._replace(size=size) if setting is not None else None
+
+
+def _beside_heap(texts: _Texts, heap: _Setting, limit_bytes: int) -> Iterator[tuple[str, str]]:
+    """The sizes of a heap and of what is beside it, where only together they exceed the limit."""
+    others = filter(None, (_last(texts, flag, _JAVA_UNITS) for flag in _BESIDE_HEAP))
+    settings = [heap, *others]
+    total = int(sum(setting.size or 0 for setting in settings))
+    if total > limit_bytes and (heap.size or 0) * 100 <= limit_bytes * _JAVA[2]:
+        words = ", ".join(setting.words for setting in settings)
+        sizes = f"together {total >> 20}Mi in a memory limit of {limit_bytes >> 20}Mi"
+        yield heap.source, f"{words} are {sizes}: lower them, or set a limit above {total >> 20}Mi"
 
 
 def _expanded(text: str, variables: Mapping[str, str]) -> str:

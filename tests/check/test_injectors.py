@@ -48,6 +48,11 @@ def messages(run: Run, rule: str, manifest: str) -> list[str]:
 
 
 INJECTED: Final = {"istio-injection": "enabled"}
+GCSFUSE: Final = {
+    "gke-gcsfuse/volumes": "true",
+    "gke-gcsfuse/cpu-limit": "500m",
+    "gke-gcsfuse/memory-limit": "512Mi",
+}
 
 
 def test_the_injected_containers_and_their_annotations_are_named(run: Run) -> None:
@@ -75,6 +80,14 @@ def test_the_injected_containers_and_their_annotations_are_named(run: Run) -> No
         {"namespace": {"istio.io/rev": "1-26"}},
         {"namespace": {}, "annotations": {"sidecar.istio.io/inject": "true"}},
         {"namespace": {"linkerd.io/inject": "enabled"}, "annotations": ISTIO},
+        {"namespace": {}, "annotations": {"sidecar.opentelemetry.io/inject": "observability/agent"}},
+        {"namespace": {}, "annotations": {"instrumentation.opentelemetry.io/inject-java": "true"}},
+        {"namespace": {}, "own": {"sidecar.jaegertracing.io/inject": "true"}},
+        {"namespace": {"appmesh.k8s.aws/sidecarInjectorWebhook": "enabled"}},
+        {"namespace": {}, "annotations": {"openservicemesh.io/sidecar-injection": "enabled"}},
+        {"namespace": {}, "annotations": {"gke-gcsfuse/volumes": "true"}},
+        {"namespace": {}, "annotations": {**GCSFUSE, "gke-gcsfuse/memory-request": "256Mi"}},
+        {"namespace": {}, "annotations": {**GCSFUSE, "gke-gcsfuse/cpu-limit": "0"}},
     ],
 )
 def test_what_will_cost_the_class_is_found(given: dict[str, Any], run: Run) -> None:
@@ -91,6 +104,9 @@ def test_what_will_cost_the_class_is_found(given: dict[str, Any], run: Run) -> N
         {"namespace": INJECTED, "hostNetwork": True},
         {"namespace": {"linkerd.io/inject": "enabled"}, "annotations": {"linkerd.io/inject": "disabled"}},
         {"namespace": {"istio-injection": "disabled"}},
+        {"namespace": {}, "annotations": {"sidecar.opentelemetry.io/inject": "false"}},
+        # A request or limit that is missing is as the other.
+        {"namespace": {}, "annotations": GCSFUSE},
     ],
 )
 def test_what_costs_nothing_is_not_found(given: dict[str, Any], run: Run) -> None:
@@ -106,9 +122,8 @@ def test_the_injected_container_that_has_cost_the_class_is_named(run: Run) -> No
     proxy = {"istio-proxy": {"resources": {"requests": {"cpu": "10m"}, "limits": EQUAL}}}
     places = {"container": manifests(namespace=INJECTED, app=proxy)}
     places["init container"] = manifests(namespace=INJECTED, init=proxy)
+    costs = "costs the pod its class: the application's containers alone would be Guaranteed"
     for label, manifest in places.items():
-        assert messages(run, "QOS012", manifest) == [
-            f"{label} istio-proxy costs the pod its class: without it the pod would be Guaranteed"
-        ]
+        assert messages(run, "QOS012", manifest) == [f"{label} istio-proxy {costs}"]
     other = manifests(namespace={}, app={"other": proxy["istio-proxy"]})
     assert messages(run, "QOS012", other) == []

@@ -34,9 +34,20 @@ def test_a_size_is_read_as_the_runtime_reads_it(case: dict[str, Any]) -> None:
     assert sizes(case["container"]) == case["said"]
 
 
-def test_the_jvm_takes_half_of_a_small_memory_whatever_the_percentage() -> None:
-    container = {"env": [{"name": "JAVA_OPTS", "value": "-XX:MaxRAMPercentage=90"}]}
-    assert (len(sizes(container, 249)), len(sizes(container, 250))) == (0, 1)
+@pytest.mark.parametrize(
+    ("options", "limit", "heap"),
+    [
+        ("-XX:MaxRAMPercentage=90", 249, None),
+        ("-XX:MaxRAMPercentage=90", 250, 225),
+        ("-XX:MaxRAMPercentage=90 -XX:MinRAMPercentage=80", 150, 120),
+        ("-XX:MinRAMPercentage=80", 200, None),
+    ],
+)
+def test_of_a_small_memory_the_jvm_takes_the_least_percentage(
+    options: str, limit: int, heap: int | None
+) -> None:
+    container = {"env": [{"name": "JAVA_OPTS", "value": options}]}
+    assert list(sizes(container, limit).values()) == [heap] * (heap is not None)
 
 
 def pod(limits: dict[str, str], **fields: Any) -> dict[str, Any]:
