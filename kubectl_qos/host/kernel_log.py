@@ -19,7 +19,7 @@ from kubectl_qos.host.log_text import Numbered, messages, read_lines
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.qos.cgroup.names import CUT
 from kubectl_qos.qos.kills.report import KernelLog, OomReport
-from kubectl_qos.qos.logs.daemons import DaemonKill
+from kubectl_qos.qos.logs.daemons import DaemonKill, is_daemon_line
 from kubectl_qos.qos.logs.oom_lines import REAPED, ReportBuilder
 from kubectl_qos.qos.logs.record import LogRecord, begin_in, between, goes_on, is_whole
 
@@ -267,7 +267,7 @@ class _Lines:
             # Only the first line of a message has a prefix, the others are indented.
             record = replace(self._before, message=record.message)
         self._before = self._before if record.is_bare else record
-        self._is_foreign &= record.is_bare
+        self._is_foreign &= record.is_bare and _ROW.match(record.message) is None
         if self._is_foreign:
             return None
         self.first_time = self.first_time or (record.time if is_first else "")
@@ -323,7 +323,8 @@ class _LogReader:
             report.add_reaped(record, int(reaped["pid"])) for report in reversed(self._open)
         ):
             return
-        kind = DaemonKill if record.program else ReportBuilder
+        is_daemon = bool(record.program) or (not record.is_kernel and is_daemon_line(record.message))
+        kind = DaemonKill if is_daemon else ReportBuilder
         near = [report for report in reversed(self._open) if report.is_near(record)]
         # Without a time it is of the newest one, if of any.
         near = [report for report in (near if record.has_time else near[:1]) if type(report) is kind]
@@ -404,7 +405,12 @@ _OTHER_FORMATS: Final = (
     (re.compile(r"<[!?a-zA-Z]"), "XML or HTML", _HINT),
     (re.compile(r"---|[A-Za-z]\w*:(?: |$)"), "YAML", "gcloud logging read --format=json"),
     (
-        re.compile(r"(?!.*oom[-_]kill|.*Killed process)[^,\t]*(?:,[^,]+){2}|[^\t]*\t[^\t]*\t"),
+        re.compile(r".*(?:Got sys oom event|TaskOOM)"),
+        "a log of the kubelet or of containerd, which repeats OOM kills and not their cause",
+        _HINT,
+    ),
+    (
+        re.compile(r"(?!.*oom[-_]kill|.*Killed process)[^,\s]*(?:,[^,]+){2}|[^\t]*\t[^\t]*\t"),
         "a table of comma or tab separated values",
         _HINT,
     ),

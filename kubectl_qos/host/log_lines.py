@@ -30,9 +30,7 @@ def parse_line(text: str, now: datetime | None = None) -> LogRecord | None:
     while (piece := _PIECE.match(text, position)) is not None:
         position, kind = piece.end(), str(piece.lastgroup)
         if kind in _TIMES:
-            fields["time"] = _parse_time(kind, piece[kind], now) or fields.get("time", "")
-            fields["year_is_guessed"] = kind == "syslog"
-            fields["is_kernel"] = fields.get("is_kernel") or piece[0][0] == "[" or "," in piece[0]
+            _add_time(fields, kind, piece, now)
         elif not _add_piece(fields, kind, piece[kind]):
             return None
         source = _source_form(piece, kind).match(text, position)
@@ -49,6 +47,14 @@ def parse_line(text: str, now: datetime | None = None) -> LogRecord | None:
     if fields.get("program") == _USER and not text.startswith(_TALOS, position):
         return None
     return LogRecord(text[position:], **fields, is_bare=not position)
+
+
+def _add_time(fields: dict[str, Any], kind: str, piece: re.Match[str], now: datetime | None) -> None:
+    """Add a time; one without a year says less than one before it."""
+    if kind != "syslog" or not fields.get("time"):
+        fields["time"] = _parse_time(kind, piece[kind], now) or fields.get("time", "")
+        fields["year_is_guessed"] = kind == "syslog"
+    fields["is_kernel"] = fields.get("is_kernel") or piece[0][0] == "[" or "," in piece[0]
 
 
 def _add_piece(fields: dict[str, Any], kind: str, value: str) -> bool:
@@ -119,11 +125,12 @@ def without_year(month: str, day: str, clock: str, now: datetime) -> str:
 
 _MESSAGES: Final = (
     *("MESSAGE", "msg", "message", "log", "line", "textPayload", "@message", "body", "SyslogMessage"),
+    *("_raw", "Line", "Message"),
     *("jsonPayload", "_source", "fields", "attributes"),
 )
 _JSON_TIMES: Final = (
     *("__REALTIME_TIMESTAMP", "talos-time", "timestamp", "@timestamp", "time", "ts", "TimeGenerated"),
-    *("date", "_time"),
+    *("date", "_time", "Time", "Date"),
 )
 _JSON_NODES: Final = (
     "_HOSTNAME",
@@ -173,6 +180,8 @@ def _json_record(text: str, outer: dict[str, Any], now: datetime | None) -> LogR
         message = None
     if message is None:
         return LogRecord(text, **outer)
+    if entry.get("controller") == _TALOS_CONTROLLER and not message.startswith(_TALOS):
+        message = f"{_TALOS}{message} {text}"
     transport = _first(entry, ("_TRANSPORT",))
     program, facility = _first(entry, _PROGRAMS), _first(entry, _FACILITIES)
     fields = outer | _json_times(entry, now)
@@ -188,9 +197,11 @@ def _json_record(text: str, outer: dict[str, Any], now: datetime | None) -> LogR
     inner = parse_line(message.rstrip("\n"), now)
     if inner is None:
         return None
+    time = fields.get("time", "")
     return replace(
         inner,
-        time=inner.time or fields.get("time", ""),
+        time=time if inner.year_is_guessed and time else inner.time or time,
+        year_is_guessed=inner.year_is_guessed and not time,
         uptime=inner.uptime if inner.uptime is not None else fields.get("uptime"),
         node=inner.node or fields["node"],
         is_kernel=inner.is_kernel or fields["is_kernel"],
@@ -251,6 +262,7 @@ _KERNEL_LEVELS: Final = 7
 _USER: Final = "user"
 """The facility of what programs write to the kernel's log; Talos does so."""
 _TALOS: Final = "[talos] "
+_TALOS_CONTROLLER: Final = "runtime.OOMController"
 _PROGRAMS_READ: Final = frozenset({"kernel", "systemd-oomd", "earlyoom", "systemd"})
 _OF_KERNEL: Final = frozenset({"", "kern", "0"})
 _FIRST_EPOCH: Final = 1e8
@@ -292,11 +304,14 @@ _HOST: Final = re.compile(
 )
 _HOST_KERNEL: Final = re.compile(r"(?P<host>[\w.:-]{0,252}[\w.-]) (?P<program>kernel): ", re.ASCII)
 _NEVER: Final = re.compile("(?!)")
-_STREAM: Final = re.compile(r"(?P<name>[\w./:$@\[\]-]{1,512}) (?=\[ *\d+\.\d|<\d{1,3}>|\{\")", re.ASCII)
+_STREAM: Final = re.compile(
+    rf"(?P<name>[\w./:$@\[\]-]{{1,512}}) (?=\[ *\d+\.\d|<\d{{1,3}}>|\{{\"|(?:{MONTH}) [ \d]\d \d\d:)",
+    re.ASCII,
+)
 _NODE_LABEL: Final = re.compile(r'\b(?:node|nodename|node_name|hostname|host|instance)="([^"]{1,253})"')
 _NAMED: Final = re.compile(
     r"(?:(?P<name>[\w.:-]{1,253}?)(?::| \|) |\[(?P<bracketed>[\w./:-]{1,253})\] |[-*] |\+ ?"
-    r"|\d{1,9}[ \t]+|(?:[a-z][\w.-]{0,252} ){1,2}"
+    r"|\d{1,13}[ \t]+|(?:[a-z][\w.-]{0,252} ){1,2}"
     r"|(?:[\w./-]{1,253}[:-])?\d{1,9}[:-] ?|[\w./-]{0,253}\.(?:log|txt|\d)[:-])"
     rf"(?=<\d|\[ *\d+\.\d+\] |\[?{_ISO}|\[{_CTIME}|(?:{MONTH}) [ \d]\d \d\d:|(?:{_FACILITY}) *:)",
     re.ASCII,

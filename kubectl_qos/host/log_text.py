@@ -8,6 +8,7 @@ Formats: util-linux dmesg(1), systemd journalctl(1) -o and JOURNAL_EXPORT_FORMAT
 """
 
 import codecs
+import csv
 import gzip
 import io
 import lzma
@@ -115,6 +116,7 @@ _ITEM: Final = re.compile(r"^\s*(?:[-*+]|\d{1,5}[.)]) +(?=\S)")
 _MOST_OF_LIST: Final = 0.8
 _FIRST_LINES: Final = 1_000
 _MARKUP: Final = re.compile(r"<[^<>]{1,40}>$")
+_TAG: Final = re.compile(r"</?(?:pre|code|p|br|div|span|li)\b[^<>]{0,80}>")
 _OF_DETECTOR: Final = re.compile(
     r".{0,200} Timestamp:(\S{10} \S{8,18}) ([+-]\d{4}) .{0,60} Reason:OOMKilling Message:(.{1,2000}?)\}\].*"
 )
@@ -136,7 +138,9 @@ def messages(lines: Iterable[str], now: datetime | None = None) -> Iterator[Numb
     minute = ""
     seconds = 0.0
     for number, text in numbered:
-        if text.startswith(_EXPORT_BEGINS):
+        if number == 1 and (columns := _columns(text)):
+            yield from _rows(columns, numbered)
+        elif text.startswith(_EXPORT_BEGINS):
             yield from _exported(chain([(number, text)], numbered))
         elif _VERBOSE_BEGINS.match(text) is not None:
             yield from _verbose(chain([(number, text)], numbered))
@@ -170,6 +174,8 @@ def _clean(line: str) -> str:
     if "&" in line:
         for entity, sign in _ENTITIES:
             line = line.replace(entity, sign)
+    if "<" in line:
+        line = _TAG.sub("", line)
     if line.lstrip()[:1] == ">":
         line = _QUOTED.sub("", line)
     if "Reason:OOMKilling" in line:
@@ -189,6 +195,29 @@ def _without_list(lines: Iterator[str]) -> Iterator[str]:
     items = sum(_ITEM.match(text) is not None for text in texts)
     is_list = items > 1 and items >= _MOST_OF_LIST * len(texts)
     return (_ITEM.sub("", line).strip("`") if is_list else line for line in chain(head, lines))
+
+
+def _columns(header: str) -> list[str]:
+    """The names of the columns, if a line begins a table of which one has messages, else none."""
+    cells = next(csv.reader([header]), []) if header.isprintable() else []
+    names = [cell.partition(" [")[0] for cell in cells]
+    is_table = len(names) > 1 and entry_message(dict.fromkeys(names, "")) is not None
+    return names if is_table else []
+
+
+def _rows(columns: list[str], numbered: Iterator[Numbered]) -> Iterator[Numbered]:
+    """Comma separated values, as log stores export them; a message may have several lines."""
+    reader = csv.reader(text + "\n" for _, text in numbered)
+    begin = 2
+    while True:
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise InputError(f"line {begin} is no row of its table: {error}") from None
+        yield begin, msgspec.json.encode(dict(zip(columns, cells, strict=False))).decode()
+        begin = reader.line_num + 2
 
 
 def _document(numbered: Iterator[Numbered]) -> Iterator[Numbered]:
@@ -226,7 +255,13 @@ def _entries(value: Any) -> Iterator[dict[str, Any]]:
             yield from _entries(item)
     elif isinstance(value, dict):
         values, labels = value.get("values"), value.get("stream")
-        if isinstance(values, list) and isinstance(labels, dict):
+        columns, rows = value.get("columns"), value.get("rows")
+        if isinstance(columns, list) and isinstance(rows, list):
+            # Azure Monitor: a table, whose columns have names.
+            names = [str(column.get("name")) for column in columns if isinstance(column, dict)]
+            for row in rows:
+                yield from _entries(dict(zip(names, row, strict=False)) if isinstance(row, list) else row)
+        elif isinstance(values, list) and isinstance(labels, dict):
             # Loki: the lines of a stream, with its labels.
             for pair in values:
                 if isinstance(pair, list) and len(pair) > 1:

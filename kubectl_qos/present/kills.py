@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from kubectl_qos.edit.status import LOW_POD_LIMIT
+from kubectl_qos.k8s.kubelet import Daemon
 from kubectl_qos.k8s.objects import EPHEMERAL_STORAGE, MEMORY
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.present.format import NONE, UNKNOWN, age, count, escape, first_few, in_mi
@@ -264,7 +265,12 @@ def _daemon(details: Details) -> str:
     names = ", ".join(escape(str(name)) for name in details["processes"])
     whom = f" in {escape(str(details['cgroup']))}" if details["cgroup"] else ""
     why = f": {_one_line(details['why'])}" if details["why"] else ""
-    return f"{details['daemon']} killed {names or 'all processes'}{whom}{why} ({title}line {details['line']})"
+    code = "143 (SIGTERM) or 137" if details["daemon"] == Daemon.EARLYOOM else "137"
+    whose = f"{names or 'all processes'}{whom}"
+    return (
+        f"{details['daemon']} killed {whose}{why} ({title}line {details['line']}); the container ends"
+        f" as Error with exit code {code}, not as OOMKilled: the kernel counts no kill"
+    )
 
 
 def _event_victim(details: Details) -> str:

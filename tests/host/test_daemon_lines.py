@@ -43,6 +43,8 @@ def test_talos() -> None:
         "<12>[ 77.123] {}",
         "12,9,77123456,-;{}",
         "JSON",
+        "fields",
+        "10.0.0.7: 2026-01-12T20:27:31.9139Z WARN {}",
         "{}",
     ],
 )
@@ -54,6 +56,14 @@ def test_forms_of_talos(form: str) -> None:
             json.dumps({"facility": "user", "msg": text, "talos-time": "2026-01-12T20:27:31Z"})
             for text in messages
         ]
+    if form == "fields":
+        common: dict[str, Any] = {"controller": "runtime.OOMController", "talos-time": "2026-01-12T20:27:31Z"}
+        fields: tuple[dict[str, Any], ...] = ({"cgroup": POD}, {"processes": ["node", "sh"]})
+        texts = "Sending SIGKILL to cgroup", "victim processes:"
+        lines = [json.dumps({**common, "msg": msg, **own}) for msg, own in zip(texts, fields, strict=True)]
+        assert f"Talos killed node, sh in {POD}" in text_of(kill_of(lines))
+    if "WARN" in form:
+        lines = [form.format(text.removeprefix("[talos] ")) for text in messages]
     if form != "{}":
         assert kill_of(lines).diagnosis.mechanism is Mechanism.TALOS
     plain = [f"[talos] Sending SIGKILL to cgroup .../kubepods/besteffort/pod{UID}"]
@@ -137,7 +147,14 @@ def test_earlyoom() -> None:
     assert (kill.diagnosis.mechanism, kill.freed_bytes) == (Mechanism.EARLYOOM, 500 << 20)
     assert "earlyoom killed java (41)" in text_of(kill)
     newer = 'sending SIGTERM to process 42 "web": oom_score 1020, oom_score_adj 5, VmRSS 100 MiB, cmdline "w"'
-    assert kill_of([f"Mar 24 16:04:39 n1 earlyoom[7]: {newer}"]).freed_bytes == 100 << 20
+    for prefix in ("Mar 24 16:04:39 n1 earlyoom[7]: ", "earlyoom[7]: ", ""):
+        kill = kill_of([f"{prefix}{newer}"])
+        assert kill.freed_bytes == 100 << 20
+        assert "the victim was web, process 42, oom_score_adj 5, 100Mi in memory" in text_of(kill)
+        assert "ends as Error with exit code 143 (SIGTERM) or 137, not as OOMKilled" in text_of(kill)
+    without = [line.partition("]: ")[2] for line in lines]
+    assert [kill.report.victim.pid for kill in kills_of([*without, newer])] == [41, 42]  # type: ignore[union-attr]
+    assert not kills_of([f"[ 77.1] {newer}"]), "a kernel writes no such line"
 
 
 @pytest.mark.parametrize("program", ["kubelet", "app", "sshd"])

@@ -4,11 +4,13 @@ import json
 import re
 import textwrap
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kubectl_qos.host.kernel_log import read_log
+from kubectl_qos.errors import InputError
+from kubectl_qos.host.kernel_log import read_file, read_log
 from kubectl_qos.k8s.events import EventList
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Snapshot
@@ -213,6 +215,18 @@ FORMS: dict[str, Callable[[list[str]], list[str]]] = {
     "HTML": lambda lines: [line.replace("<", "&lt;").replace("(", "(") for line in lines],
     "grep -n": lambda lines: [f"{number}:{line}" for number, line in enumerate(lines, 7)],
     "grep -Hn": lambda lines: [f"/var/log/kern.log:{number}:{line}" for number, line in enumerate(lines, 7)],
+    "HTML tags": lambda lines: ["<pre><code>" + lines[0], *lines[1:-1], lines[-1] + "</code></pre>"],
+    "Grafana": lambda lines: [
+        'Common labels: {"job":"kern"}',
+        "",
+        *(f"1795176007400\t2026-11-20T12:00:07.400Z\t{line}" for line in reversed(lines)),
+    ],
+    "aws logs tail": lambda lines: [
+        re.sub(
+            r"^\[.{12}\]", "2026-11-20T12:00:07.4+00:00 ip-10-0-1-7.internal Nov 20 12:00:07 n1 kernel:", line
+        )
+        for line in lines
+    ],
     "a blank line between": lambda lines: [part for line in lines for part in (line, "")],
     "80 columns": lambda lines: [line[at : at + 80] for line in lines for at in range(0, len(line), 80)],
     "80 columns, indented": lambda lines: [f"  {part}" for part in FORMS["80 columns"](lines)],
@@ -337,6 +351,12 @@ def test_a_row_of_another_table() -> None:
         assert ([task.pid for task in report.tasks], report.is_table_whole) == ([4600, 4650, 4711], False)
 
 
+def test_a_line_of_another_program_hides_no_row() -> None:
+    other = 'Oct 02 14:14:06 n1 containerd[27]: time="x" level=info msg="TaskOOM event"'
+    report = report_of([*MESSAGES[:12], other, *MESSAGES[12:]])
+    assert ([task.pid for task in report.tasks], report.is_table_whole) == ([4600, 4650, 4711], True)
+
+
 def test_a_prefix_whose_message_is_on_the_next_line_has_its_time() -> None:
     lines = [f"kern: warning: [2026-11-20T12:00:07.{n:06}Z]: {line}" for n, line in enumerate(MESSAGES)]
     other = f"kern: warning: [2026-11-20T14:00:07.1Z]:\n{SUMMARY.replace('4711', '77')}".splitlines()
@@ -383,6 +403,33 @@ def test_statistics_of_cgroup_v1_name_no_limit(below: tuple[str, ...]) -> None:
 def test_entries_of_other_stores(entry: dict[str, Any]) -> None:
     report = report_of([json.dumps(entry).replace('"msg": ""', f'"msg": "{text}"') for text in MESSAGES])
     assert (report.time[:4], len(report.tasks)) == ("2026", 3)
+
+
+@pytest.mark.parametrize(
+    "header", ["@timestamp,@message", '"_time","_raw"', "Time,Line", "TimeGenerated [UTC],SyslogMessage"]
+)
+def test_comma_separated_values(header: str) -> None:
+    texts = [f"Nov 20 12:00:07 n1 kernel: {message}" for message in MESSAGES]
+    lines = [header, *(f'2026-11-20T12:00:07Z,"{text}"' for text in texts)]
+    report = report_of(lines)
+    assert (report.time, report.year_is_guessed) == ("2026-11-20T12:00:07Z", False)
+    assert (report.line, report.is_table_whole, len(report.tasks)) == (2, True, 3)
+    joined = "\n".join((texts[0], *MESSAGES[1:]))
+    assert len(report_of([header, f'2026-11-20T12:00:07Z,"{joined}"']).tasks) == 3, "one row of many lines"
+
+
+def test_a_row_that_is_none(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text('@timestamp,@message\n1,"' + "x\n" * 70_000)
+    with pytest.raises(InputError, match="line 2 is no row of its table: field larger than field limit"):
+        read_file(str(tmp_path / "log.csv"))
+
+
+def test_the_table_of_a_query() -> None:
+    columns = [{"name": name} for name in ("TimeGenerated", "Computer", "Facility", "SyslogMessage")]
+    rows = [["2026-11-20T12:00:07Z", "aks-1", "kern", message] for message in MESSAGES]
+    document = json.dumps({"tables": [{"name": "PrimaryResult", "columns": columns, "rows": rows}]})
+    report = report_of(document.splitlines())
+    assert (report.node, report.is_table_whole, len(report.tasks)) == ("aks-1", True, 3)
 
 
 def test_a_cut_path_may_be_that_of_a_pod() -> None:

@@ -217,7 +217,6 @@ class OomReport:
     the rest of the container.
 
     A `daemon` other than the kernel says `why`, and of a whole cgroup the `names` of the processes at most.
-    A `witness` is a program that repeats what the kernel did, and may name the `container_id` alone.
     """
 
     time: str = ""
@@ -243,8 +242,6 @@ class OomReport:
     daemon: Daemon | None = None
     why: str = ""
     names: tuple[str, ...] = ()
-    witness: str = ""
-    container_id: str = ""
     older_than: tuple[int, int] | None = None
     year_is_guessed: bool = False
     line: int = field(default=0, compare=False)

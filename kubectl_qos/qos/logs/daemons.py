@@ -14,18 +14,26 @@ from kubectl_qos.qos.kills.report import Killed
 from kubectl_qos.qos.logs.oom_lines import ReportBuilder, Stage
 from kubectl_qos.qos.logs.record import LogRecord
 
+_TALOS: Final = r"(?:\[talos\] |(?:[A-Z]{4,5} )?(?=.*runtime\.OOMController))"
+_EARLYOOM: Final = r"(?:earlyoom(?:\[\d{1,10}\])?: )?sending SIG\w+ to process "
 _KILLS: Final = (
-    (Daemon.TALOS, r'\[talos\] Sending SIGKILL to cgroup (?:\{.*"cgroup": ?")?(?P<cgroup>[^"\s{]+)'),
+    (Daemon.TALOS, _TALOS + r'Sending SIGKILL to cgroup (?:\{.*"cgroup": ?")?(?P<cgroup>[^"\s{]+)'),
     (Daemon.SYSTEMD_OOMD, r"(?:Killed|Marked) (?P<cgroup>/\S+)(?: for killing)? due to (?P<why>.*)"),
     (Daemon.SYSTEMD_OOMD, r"(?P<cgroup>\S+\.(?:scope|service|slice)): systemd-oomd killed \d+ process"),
     (
         Daemon.EARLYOOM,
-        r'sending SIG\w+ to process (?P<pid>\d{1,10})(?: uid (?P<uid>\d+))? "(?P<comm>[^"]*)": (?P<why>.*)',
+        _EARLYOOM + r'(?P<pid>\d{1,10})(?: uid (?P<uid>\d+))? "(?P<comm>[^"]*)": (?P<why>.*)',
     ),
 )
 _FORMS: Final = tuple((daemon, re.compile(form, re.ASCII)) for daemon, form in _KILLS)
-_NAMES: Final = re.compile(r'\[talos\] victim processes: .*"processes": ?\[(?P<names>[^\]]*)')
+_NAMES: Final = re.compile(_TALOS + r'victim processes: .*"processes": ?\[(?P<names>[^\]]*)')
 _RESIDENT: Final = re.compile(r"VmRSS (\d{1,9}) MiB", re.ASCII)
+_ADJ: Final = re.compile(r"oom_score_adj (-?\d{1,4})\b", re.ASCII)
+
+
+def is_daemon_line(message: str) -> bool:
+    """Whether a daemon writes such a line, and no kernel."""
+    return any(form.match(message) is not None for form in (*(form for _, form in _FORMS), _NAMES))
 
 
 class DaemonKill(ReportBuilder):
@@ -51,10 +59,11 @@ class DaemonKill(ReportBuilder):
             is_same = bool(cgroup) and before.group_kill.endswith(cgroup) and daemon is Daemon.SYSTEMD_OOMD
             return is_same or (pid > 0 and pid in {victim.pid for victim in self._victims})
         if pid:
-            size = _RESIDENT.search(fields["why"] or "")
+            size, adj = (form.search(fields["why"] or "") for form in (_RESIDENT, _ADJ))
             resident = int(size[1]) << 10 if size is not None else None
             uid = int(fields["uid"]) if fields["uid"] else None
-            self._victims.append(Killed(pid, fields["comm"] or "", anon_rss_kb=resident, uid=uid))
+            own = int(adj[1]) if adj is not None else None
+            self._victims.append(Killed(pid, fields["comm"] or "", anon_rss_kb=resident, uid=uid, adj=own))
         why = "" if pid else fields.get("why") or ""
         self._set(daemon=daemon, why=why, task_memcg=cgroup, group_kill=cgroup)
         self._stage = Stage.KILLED
