@@ -39,6 +39,13 @@ def print_lines(lines: Iterable[str]) -> None:
     _write(f"{line}\n" for line in lines)
 
 
+def print_prose(lines: Iterable[str]) -> None:
+    """Print sentences, which a terminal would break inside of words."""
+    from kubectl_qos.present.output import wrapped
+
+    print_lines(wrapped(lines, terminal_width()))
+
+
 def print_text(text: str) -> None:
     """Print a text of data unchanged."""
     _write((text,))
@@ -48,7 +55,7 @@ def print_sections(subject: str, sections: Iterable[Section]) -> None:
     """Print a subject and the sections about it."""
     from kubectl_qos.present.output import marked_lines
 
-    print_lines([subject, *marked_lines(sections)])
+    print_prose([subject, *marked_lines(sections)])
 
 
 def print_document(

@@ -239,7 +239,7 @@ def print_preview(
             for line in lines:
                 output.note(line)
         else:
-            output.print_lines(lines)
+            output.print_prose(lines)
 
 
 def _print_patch(effects: Preview, pod: Pod, resolved: ResolvedSource, options: Options) -> None:

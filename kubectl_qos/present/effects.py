@@ -18,7 +18,7 @@ from kubectl_qos.k8s.releases import Change, Gate
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.format import NONE, UNKNOWN, binary, cpu, escape, first_few, full_name, short_path
 from kubectl_qos.present.killers import killer_sentence
-from kubectl_qos.present.output import ARROW, Section, ValueChange, cell_table, sentences
+from kubectl_qos.present.output import ARROW, Section, ValueChange, fitted_cells, sentences
 from kubectl_qos.present.reasons import sentence
 from kubectl_qos.qos.qos_class import SPEC_RESOURCES
 from kubectl_qos.qos.ranking import ContainerScore, RankedPod
@@ -414,10 +414,12 @@ def changed_pods(comparisons: Iterable[Comparison]) -> list[Effects]:
     ]
 
 
-def comparison_table(changed: Iterable[Effects]) -> Iterator[str]:
+def comparison_table(changed: Iterable[Effects], width: int | None = None) -> Iterator[str]:
     """A row for each changed pod: differences as `before → after`, the rest as it is."""
     headers = ("RANK", "NAMESPACE", "POD", "NODE", "QOS", "OOM_ADJ", "OOM_SCORE", "FILES", "PATH")
-    return cell_table(map(_cells, changed), headers)
+    return fitted_cells(
+        [*map(_cells, changed)], headers, width, hidden_first=("PATH", "FILES", "NODE", "QOS")
+    )
 
 
 def _cells(effects: Effects) -> list[str]:

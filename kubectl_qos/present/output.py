@@ -335,7 +335,7 @@ def fitted_table(
 ) -> Iterator[str]:
     """A whole table, or one that fits into a terminal, if need be with the columns `below` under each row."""
     shown = fit_columns(rows, columns, hidden_first, width) if width is not None else [*columns]
-    if width is None or all(column in columns for column in shown):
+    if width is None or not below or all(column in columns for column in shown):
         yield from table(rows, shown, headers=headers)
         return
     first = [column for column in columns if column.key not in {*hidden_first, *below}]
@@ -386,10 +386,27 @@ def cell_table(
 
 
 def fitted_cells(
-    cells: Sequence[Sequence[str]], headers: Sequence[str], width: int | None, below: Collection[str]
+    cells: Sequence[Sequence[str]],
+    headers: Sequence[str],
+    width: int | None,
+    below: Collection[str] = (),
+    hidden_first: Collection[str] = (),
 ) -> Iterator[str]:
     """A table of ready cells that fits into a terminal, if need be with `below` under each row."""
-    return fitted_table(cells, text_columns(dict.fromkeys(headers, Align.LEFT)), width, below, ())
+    columns = text_columns(dict.fromkeys(headers, Align.LEFT))
+    return fitted_table(cells, columns, width, below, hidden_first)
+
+
+def wrapped(lines: Iterable[str], width: int | None) -> Iterator[str]:
+    """Break lines of prose at a terminal's width, below their own indent; those with commands stay whole."""
+    for line in lines:
+        if width is None or len(line) <= width or "kubectl " in line:
+            yield line
+            continue
+        indent = " " * (len(line) - len(line.lstrip(" !*")))
+        yield from textwrap.wrap(
+            line, width, subsequent_indent=f"{indent}  ", break_long_words=False, break_on_hyphens=False
+        )
 
 
 def aligned(cells: Sequence[Sequence[str]]) -> list[str]:

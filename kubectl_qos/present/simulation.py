@@ -10,7 +10,7 @@ from kubectl_qos.k8s.kubelet import Origin
 from kubectl_qos.present.format import UNKNOWN, binary, count, escape, full_name, in_mi, mebibytes
 from kubectl_qos.present.killers import WORDS, step_name
 from kubectl_qos.present.next_death import AT_MOST
-from kubectl_qos.present.output import BYTES, NUMBER, Align, Column, cell_table, column, fitted_table
+from kubectl_qos.present.output import BYTES, NUMBER, Align, Column, column, fitted_cells, fitted_table
 from kubectl_qos.present.reasons import killer_notes
 from kubectl_qos.qos.eviction import Due
 from kubectl_qos.qos.restart import Restart
@@ -273,14 +273,14 @@ REACH_COLUMNS: Final[tuple[Column[VictimRow], ...]] = (
 )
 
 
-def what_if_lines(now: Simulation, then: Simulation) -> Iterator[str]:
+def what_if_lines(now: Simulation, then: Simulation, width: int | None = None) -> Iterator[str]:
     """The victims now beside those then; `*` marks the steps that differ."""
     cells: list[Sequence[str]] = []
     for number, (old, new) in enumerate(zip_longest(now.steps, then.steps), start=1):
         mark = "*" if identity(old) != identity(new) else ""
         cells.append((mark, str(number), *_what_if_cells(old), *_what_if_cells(new)))
-    headers = ("", "STEP", "NOW", "BY", "FREED", "THEN", "BY", "FREED")
-    return cell_table(cells, headers, right={"FREED"}) if cells else iter(())
+    headers = ("", "STEP", "NOW", "BY", "FREED", "THEN", "THEN_BY", "THEN_FREED")
+    return fitted_cells(cells, headers, width) if cells else iter(())
 
 
 def _what_if_cells(step: SimulationStep | None) -> tuple[str, str, str]:

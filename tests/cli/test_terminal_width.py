@@ -1,5 +1,7 @@
 """Tables on a terminal fit into it; with -o wide and in a pipe they have every column."""
 
+from pathlib import Path
+
 import pytest
 
 from kubectl_qos.cli import output
@@ -19,6 +21,10 @@ TABLES = [
     "fix",
     "fix --priorities",
     "kills -A",
+    "kills pod/api-7d9c5b6f8-x2mzq -n shop",
+    "explain pod/api-7d9c5b6f8-x2mzq -n shop",
+    "compare node/worker-2 --to 1.37 --assume memory=20Gi",
+    "set pod/api-7d9c5b6f8-x2mzq -n shop --limits memory=3Gi --requests memory=1Gi",
     "simulate node/worker-2 --free 4Gi",
     "simulate node/worker-2 --until-oom --eviction",
 ]
@@ -35,8 +41,20 @@ def test_a_table_is_as_wide_as_the_terminal_at_most(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], line: str
 ) -> None:
     lines = printed(monkeypatch, capsys, line)
-    prose = lines[-1:] if line.startswith("simulate") else []
-    assert max(len(text) for text in lines if text not in prose) <= 80
+    assert max(len(text) for text in lines if "kubectl " not in text) <= 80
+
+
+def test_the_victims_now_and_then_fit_side_by_side(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    changed = printed(
+        monkeypatch, capsys, "set deploy/api -n shop --requests memory=2Gi --limits memory=2Gi -o manifest"
+    )
+    (tmp_path / "change.yaml").write_text("\n".join(changed))
+    words = f"simulate node/worker-2 --free 4Gi --what-if {tmp_path}/change.yaml"
+    lines = printed(monkeypatch, capsys, words)
+    assert any(line.startswith("*") for line in lines)
+    assert max(map(len, lines)) <= 80
 
 
 def test_permissions_fit_with_what_is_missing_below_them() -> None:

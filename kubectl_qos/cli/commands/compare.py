@@ -145,7 +145,7 @@ def _print_nodes(comparisons: Sequence[Comparison], settings: Sequence[NodeOverr
     ids = set(map(id, shown))
     changed = [effects for effects in present.changed_pods(comparisons) if id(effects) in ids]
     if changed:
-        output.print_lines(["", *present.comparison_table(changed)])
+        output.print_lines(["", *present.comparison_table(changed, output.terminal_width())])
     if len(shown) > len(changed):
         output.note(f"{len(shown) - len(changed)} of {len(shown)} pods stay as they are")
     same = present.same_effect_sentence(file for effects in shown for file in effects.same_effect)

@@ -67,7 +67,7 @@ def run(options: Options) -> int:
         for number, explanation in enumerate(explanations):
             if number:
                 output.print_lines([""])
-            output.print_lines(text_lines(explanation))
+            output.print_prose(text_lines(explanation))
     code = resolved.print_notes()
     if missing:
         raise missing[0]

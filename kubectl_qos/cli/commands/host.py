@@ -142,6 +142,7 @@ def _view(host: HostView, options: Options) -> TableView[ProcessRow]:
         key=lambda row: row.process.pid,
         reference=lambda row: str(row.process.pid),
         nothing="No processes found",
+        hidden_first=("swap", "qos", "container"),
     )
 
 

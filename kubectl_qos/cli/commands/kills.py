@@ -391,4 +391,4 @@ def _print(kills: Sequence[Kill], facts: Facts, format_: TableFormat, *, in_deta
     if in_detail:
         for number, kill in enumerate(kills):
             output.print_lines([""] if number or is_wide else [])
-            output.print_lines(detail_lines(kill))
+            output.print_prose(detail_lines(kill))

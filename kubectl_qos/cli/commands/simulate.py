@@ -270,11 +270,11 @@ def _print(now: _Outcome, then: _Outcome | None, format_: str | None, at: str) -
             at=at,
         )
     elif then is None:
-        output.print_lines(present.simulation_lines(*now, width=output.terminal_width()))
+        output.print_prose(present.simulation_lines(*now, width=output.terminal_width()))
     else:
-        lines = list(present.what_if_lines(now.simulation, then.simulation))
-        output.print_lines([present.simulation_subject(now.state), *(["", *lines] if lines else []), ""])
-        output.print_lines(
+        lines = list(present.what_if_lines(now.simulation, then.simulation, output.terminal_width()))
+        output.print_prose([present.simulation_subject(now.state), *(["", *lines] if lines else []), ""])
+        output.print_prose(
             f"{name}: {present.simulation_summary(result.simulation)}"
             for name, result in (("now", now), ("then", then))
         )
