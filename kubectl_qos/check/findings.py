@@ -8,14 +8,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
 from typing import Final, NamedTuple
 
 from kubectl_qos.check.settings import Exemption, Level, RuleId, Settings, matches, waiver
 from kubectl_qos.k8s.defaulting import SYSTEM_PRIORITIES, default_pod
-from kubectl_qos.k8s.kinds import dotted, find_workload, object_name, spec_path, template_path
+from kubectl_qos.k8s.kinds import Workload, dotted, find_workload, object_name, spec_path, template_path
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import EMPTY_RESOURCES, Json, Pod, ResourceList, ResourceRequirements, nested
 from kubectl_qos.k8s.quota import LimitRange, ResourceQuota, with_limit_ranges
@@ -41,7 +41,8 @@ class Subject:
     """A pod, or that of a template, with its object as it is written, which is empty for one of a cluster.
 
     `duplicates` are the paths of fields that the object has twice, `default_namespace` is where an object
-    without a namespace is made, and `settings` are those of its file.
+    without a namespace is made, and `settings` are those of its file. A running pod `is_alone` with what not
+    all pods of its workload have, such as another limit after a resize.
     """
 
     pod: Pod
@@ -49,6 +50,7 @@ class Subject:
     duplicates: tuple[str, ...] = ()
     default_namespace: str = "default"
     settings: Settings = field(default_factory=Settings)
+    is_alone: bool = False
 
     @property
     def namespace(self) -> str:
@@ -63,7 +65,9 @@ class Subject:
 
     @property
     def kind_and_name(self) -> tuple[str, str]:
-        """The object, or the workload of a running pod, whose own name is made up."""
+        """The object, or the workload of a running pod, unless the pod is alone."""
+        if self.is_alone:
+            return self.pod.kind, self.pod.name
         workload = find_workload(self.pod)
         return workload.kind, object_name(self.pod) if workload.kind == self.pod.kind else workload.name
 
@@ -169,6 +173,16 @@ class Case:
         self.setup = context.setup(self.pod.node_name)
         self.release = self.setup.release
         self.is_stored = bool(self.pod.metadata.uid)
+
+    @cached_property
+    def workload(self) -> Workload:
+        """The workload that the pod belongs to."""
+        return find_workload(self.pod)
+
+    @cached_property
+    def alone(self) -> Subject:
+        """The pod with what not all pods of its workload have."""
+        return replace(self.subject, is_alone=True)
 
     @cached_property
     def defaulted(self) -> Pod:

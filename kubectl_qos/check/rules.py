@@ -504,19 +504,24 @@ _REFUSALS: Final = (RuleId.REFUSED, RuleId.REQUEST_ABOVE_LIMIT, RuleId.LIMIT_RAN
 
 
 def check(subjects: Iterable[Subject], context: Context) -> list[Finding]:
-    """Every finding on the pods, those that failed too, each once: the pods of a workload share theirs."""
+    """Return all findings, also on pods that failed; one for what all pods of a workload have."""
     cases = [Case(subject, context) for subject in subjects if subject.pod.status.phase != "Succeeded"]
     running = [case for case in cases if not case.pod.is_terminal]
     own = [(case, hit) for case in cases for rule in _POD_RULES for hit in rule(case)]
     refused = {id(case) for case, hit in own if hit.rule in _REFUSALS}
     hits = chain(own, _inversions(running), _quotas([case for case in running if id(case) not in refused]))
+    owners = {(id(case), (case.workload, hit.rule, hit.owner)) for case, hit in own}
+    having = Counter(owner for _, owner in owners)
+    sizes = Counter(case.workload for case in cases if case.is_stored)
     findings: dict[object, Finding] = {}
     for case, hit in hits:
         level = case.settings.level(hit.rule)
         if level is not None and hit.rule not in case.settings.levels:
             level = hit.level or level
         if level is not None:
-            finding = Finding(hit.rule, level, case.subject, hit.path, hit.facts, hit.owner)
+            is_alone = 0 < having[case.workload, hit.rule, hit.owner] < sizes[case.workload]
+            subject = case.alone if is_alone else case.subject
+            finding = Finding(hit.rule, level, subject, hit.path, hit.facts, hit.owner)
             # An object of a file is its own, whatever it is called.
             whose = None if case.is_stored else id(case.subject)
             findings.setdefault((finding.key, hit.path, tuple(hit.facts.values()), whose), finding)

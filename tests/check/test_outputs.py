@@ -183,9 +183,17 @@ def test_pods_of_a_workload_share_their_findings(run: Run) -> None:
         }
         for number in range(3)
     ]
-    done = run("check", "-f", "-", given=json.dumps({"kind": "PodList", "items": pods}))
-    (line,) = done.lines
-    assert " note: shop/statefulset/web: no request for cpu and memory in container app: " in line
+
+    def lines() -> list[str]:
+        done = run("check", "-f", "-", given=json.dumps({"kind": "PodList", "items": pods}))
+        return [line.partition(" note: ")[2].partition(":")[0] for line in done.lines if " note: " in line]
+
+    assert lines() == ["shop/statefulset/web"]
+    resized = {"name": "app", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}
+    pods[1]["spec"] = {"containers": [{"name": "app"}, {**resized, "name": "log"}]}
+    assert set(lines()) == {"shop/statefulset/web"}
+    pods[1]["spec"] = {"containers": [resized]}
+    assert lines() == ["shop/pod/web-0", "shop/pod/web-2"]
 
 
 def test_the_same_of_several_containers_of_an_object_is_one_line(run: Run) -> None:
