@@ -15,16 +15,18 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from kubectl_qos.cluster.documents import metadata_text
-from kubectl_qos.cluster.http import UNDECODABLE, RestClient, decode_body, decode_error, read_body
-from kubectl_qos.cluster.kube_api import check_object, read_object
+from kubectl_qos.cluster.http import UNDECODABLE, decode_body, decode_error, read_body
+from kubectl_qos.cluster.kube_api import KubeApi, check_object, read_object
 from kubectl_qos.edit.apply import DRY_RUN_AGAIN, ApplyResult, ConflictError, DryRunResult, UnknownOutcome
 from kubectl_qos.edit.edits import Edit, value_now
 from kubectl_qos.edit.history import Entry, EntryState, HistoryStore, find_conflicts
 from kubectl_qos.edit.patch import CONTENT_TYPE, PatchRequest
 from kubectl_qos.edit.related import decode_pod, is_managed_by_us
-from kubectl_qos.edit.status import Progress, Stage, check_progress
+from kubectl_qos.edit.replicas import to_pods
+from kubectl_qos.edit.status import Progress, Stage, check_progress, with_scheduler_reason
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.k8s.objects import Json, Pod
+from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.transport.client import Connection
 from kubectl_qos.transport.net_errors import parse_warnings
 
@@ -41,7 +43,7 @@ class Writer:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._client = RestClient(connection, retries=False)
+        self._api = KubeApi(connection, retries=False)
 
     @property
     def context(self) -> str:
@@ -111,6 +113,9 @@ class Writer:
             now = None
         try:
             progress = check_progress(result.request, result.raw, now)
+            if now is not None and progress.stage in {Stage.ROLLING, Stage.STUCK}:
+                pending = self._pending_pods(result.request, now)
+                progress = with_scheduler_reason(progress, result.request, result.raw, pending)
         except UNDECODABLE as error:
             raise decode_error(result.request.reference, error) from None
         if progress.stage is Stage.OVERTAKEN:
@@ -136,8 +141,20 @@ class Writer:
             error.may_have_arrived = True
             raise
 
+    def _pending_pods(self, request: PatchRequest, workload: Json) -> list[Pod]:
+        """The pods of a workload that do not run yet, as far as they may be listed."""
+        scope = to_pods(decode_pod(request.kind, workload), Scope(request.namespace))
+        try:
+            return self._api.pods(
+                namespace=request.namespace,
+                label_selector=scope.selector_text,
+                field_selector="status.phase=Pending",
+            )
+        except ApiError:
+            return []
+
     def _read(self, request: PatchRequest) -> Json:
-        return read_object(self._client, request.kind, request.namespace, request.name)
+        return read_object(self._api.client, request.kind, request.namespace, request.name)
 
     def _read_unchanged(self, request: PatchRequest) -> Json:
         raw = self._read(request)
@@ -196,7 +213,7 @@ class Writer:
     def _new_entry(self, request: PatchRequest, undoes: str) -> Entry:
         return Entry(
             id=f"{time.time_ns():020d}-{secrets.token_hex(4)}",
-            at=self._client.now().isoformat(timespec="seconds").replace("+00:00", "Z"),
+            at=self._api.client.now().isoformat(timespec="seconds").replace("+00:00", "Z"),
             context=self.context,
             server=self.server,
             kind=request.kind,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
@@ -295,6 +295,20 @@ def unchanged_pods_note(kind: str, workload: Json) -> str:
     if kind == "StatefulSet" and read_partition(workload):
         return f"pods below the partition {read_partition(workload)} keep their values"
     return ""
+
+
+def with_scheduler_reason(
+    progress: Progress, request: PatchRequest, written: Json, pods: Iterable[Pod]
+) -> Progress:
+    """Add why a pod with the new values has no node, if the scheduler has found none for it."""
+    stored = decode_pod(request.kind, written)
+    for pod in pods:
+        is_new = all(value_now(pod, edit) == value_now(stored, edit) for edit in request.edits)
+        for condition in pod.status.conditions or ():
+            if is_new and condition.is_unscheduled:
+                message = f"{progress.message}; {pod.name} has no node: {condition.message}"
+                return replace(progress, message=message)
+    return progress
 
 
 def check_progress(request: PatchRequest, written: Json, now: Json | None) -> Progress:

@@ -93,7 +93,11 @@ class Interner:
 
     def _pod_status(self, status: PodStatus) -> PodStatus:
         shared = self._shared
-        needed = [condition for condition in status.conditions or () if condition.type in _CONDITIONS]
+        needed = [
+            condition
+            for condition in status.conditions or ()
+            if condition.type in _CONDITIONS or condition.is_unscheduled
+        ]
         parts = (
             shared(status.phase),
             shared(status.qos_class),

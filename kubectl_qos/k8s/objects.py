@@ -327,6 +327,11 @@ class Condition(ApiStruct, frozen=True):
     last_heartbeat_time: str | None = None
 
     @property
+    def is_unscheduled(self) -> bool:
+        """Whether the scheduler has found no node for a pod; the message says why."""
+        return self.status == "False" and self.type == "PodScheduled"
+
+    @property
     def is_memory_pressure(self) -> bool:
         """Whether a node's kubelet says that memory is short."""
         return self.type == MEMORY_PRESSURE and self.status == "True"

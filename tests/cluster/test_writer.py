@@ -141,6 +141,30 @@ def test_a_change_is_recorded_as_done_once_it_was_seen_to_be(
     assert [entry.is_stored for entry in history.kept] == [False, True, True]
 
 
+def test_a_rollout_says_why_its_pods_have_no_node(connect_to: ConnectTo) -> None:
+    """The reason is that of pods with the new values; without the right to list pods there is none."""
+    server, history = serving(workloads=[deployment()], pods=[]), History()
+    writer = Writer(connect_to(server))
+    written = writer.apply(writer.dry_run(deployment_request(server)), history)
+    server.edit(
+        "Deployment", "web", {"status": {"observedGeneration": 9, "updatedReplicas": 1, "replicas": 3}}
+    )
+    waiting = "waiting: 1 out of 2 new replicas have been updated"
+    assert writer.progress(written, history).message == waiting
+    why = {
+        "type": "PodScheduled",
+        "status": "False",
+        "message": "0/3 nodes are available: 3 Insufficient memory.",
+    }
+    for name, request, node in (("old", "64Mi", ""), ("new", "96Mi", ""), ("placed", "96Mi", "worker-1")):
+        raw = pod(name, request=request, node=node)
+        raw["status"] = {"phase": "Pending", "conditions": [why] if not node else []}
+        server.pods.append(raw)
+    assert writer.progress(written, history).message == f"{waiting}; new has no node: {why['message']}"
+    server.forbidden = {"/api/v1/namespaces/shop/pods"}
+    assert writer.progress(written, history).message == waiting
+
+
 def test_who_has_changed_it_again(connect_to: ConnectTo) -> None:
     """An undo of ours is no change of someone else; one that was refused has changed nothing."""
     server, history = serving(), History()
