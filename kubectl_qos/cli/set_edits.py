@@ -27,10 +27,9 @@ from kubectl_qos.edit.goals import Goal, RankGoal, outlive, rank_at_least, reach
 from kubectl_qos.edit.patch import build_manifest, build_patch, kubectl_command, kustomize_patch
 from kubectl_qos.edit.preview import Preview, StrategyKind
 from kubectl_qos.edit.replicas import NodeReplicas
-from kubectl_qos.edit.strategy import rollout_plan
 from kubectl_qos.errors import ApiError, InputError, QosError, UsageError
 from kubectl_qos.k8s.kubelet import NodeSetup
-from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.k8s.objects import Json, Pod
 from kubectl_qos.k8s.releases import Gate
 from kubectl_qos.k8s.resources import pod_requests
 from kubectl_qos.k8s.snapshot import Snapshot
@@ -38,7 +37,7 @@ from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.effects import change_section, goal_section, never_sentence, preview_sections
 from kubectl_qos.present.findings import answer_sentence, finding_line, obstacle_remedy, obstacle_sentence
 from kubectl_qos.present.moments import deaths_section, replicas_section, rollout_section
-from kubectl_qos.present.output import marked_lines, to_yaml
+from kubectl_qos.present.output import Section, marked_lines, to_yaml
 from kubectl_qos.present.reasons import capacity_sentence, missing_sentence, pod_subject, step_sentence
 from kubectl_qos.qos.qos_class import SPEC_RESOURCES, QosClass
 from kubectl_qos.qos.resize import ResizeStatus
@@ -225,21 +224,29 @@ def print_preview(
         output.print_document(values, options.output)
     else:
         sections = [change_section(pod, effects.edits, with_flags=request.has_goal), *goal]
-        if effects.edits and replicas:
-            plan = rollout_plan(resolved.objects.raw(pod))
-            sections += [replicas_section(replicas), *filter(None, [rollout_section(replicas, plan)])]
-            sections += preview_sections(effects, replicas[0].first)
-        elif effects.edits:
-            own, growth = snapshot.own_bytes(pod.node_name), growth_on(snapshot, pod.node_name)
-            is_measured = snapshot.usage_of(pod) is not None
-            deaths = deaths_section(effects.effects, own, growth) if is_measured else None
-            sections += [*filter(None, [deaths]), *preview_sections(effects)]
+        if effects.edits:
+            workload = resolved.objects.raw(pod) if pod.kind != "Pod" else {}
+            sections += effect_sections(change, snapshot, replicas, workload)
         lines = [pod_subject(effects.before), *marked_lines(sections)]
         if options.has_text_for_git:
             for line in lines:
                 output.note(line)
         else:
             output.print_prose(lines)
+
+
+def effect_sections(
+    change: Apply, snapshot: Snapshot, replicas: Sequence[NodeReplicas], workload: Json
+) -> Iterator[Section]:
+    """Return what a change does to its pod, or to the pods of a workload; `workload` is empty for a pod."""
+    effects, pod = change.preview, change.pod
+    if replicas:
+        yield replicas_section(replicas)
+        yield from filter(None, [rollout_section(replicas, workload)])
+    elif snapshot.usage_of(pod) is not None:
+        own, growth = snapshot.own_bytes(pod.node_name), growth_on(snapshot, pod.node_name)
+        yield from filter(None, [deaths_section(effects.effects, own, growth)])
+    yield from preview_sections(effects, replicas[0].first if replicas else None, workload)
 
 
 def _print_patch(effects: Preview, pod: Pod, resolved: ResolvedSource, options: Options) -> None:

@@ -178,10 +178,10 @@ def _find_status(pod: Pod, container: str) -> ContainerStatus | None:
 def _deployment(now: Json) -> Progress:
     replicas, updated = read_replicas(now), _count(now, "updatedReplicas")
     conditions = _conditions(now)
-    if nested(now, "spec").get("paused") is True:
-        return Progress(Stage.STUCK, True, unchanged_pods_note("Deployment", now), updated, replicas)
     if not _is_observed(now):
         return _rolling("deployment spec update to be observed", 0, replicas)
+    if nested(now, "spec").get("paused") is True:
+        return Progress(Stage.STUCK, True, unchanged_pods_note("Deployment", now), updated, replicas)
     progressing = conditions.get("Progressing", {})
     if text(progressing, "reason") == "ProgressDeadlineExceeded":
         sentence = text(progressing, "message")
@@ -204,10 +204,10 @@ def _deployment(now: Json) -> Progress:
 def _stateful_set(now: Json) -> Progress:
     replicas, updated = read_replicas(now), _count(now, "updatedReplicas")
     note = unchanged_pods_note("StatefulSet", now)
-    if is_on_delete(now):
-        return Progress(Stage.DONE, True, note, updated, replicas)
     if not _is_observed(now):
         return _rolling("statefulset spec update to be observed", 0, replicas)
+    if is_on_delete(now):
+        return Progress(Stage.DONE, True, note, updated, replicas)
     total = max(replicas - read_partition(now), 0)
     if updated < total:
         return _rolling(f"{updated} out of {total} new pods have been updated", updated, total)
@@ -222,10 +222,10 @@ def _stateful_set(now: Json) -> Progress:
 
 def _daemon_set(now: Json) -> Progress:
     desired, updated = _count(now, "desiredNumberScheduled"), _count(now, "updatedNumberScheduled")
-    if is_on_delete(now):
-        return Progress(Stage.DONE, True, unchanged_pods_note("DaemonSet", now), updated, desired)
     if not _is_observed(now):
         return _rolling("daemon set spec update to be observed", 0, desired)
+    if is_on_delete(now):
+        return Progress(Stage.DONE, True, unchanged_pods_note("DaemonSet", now), updated, desired)
     if updated < desired:
         return _rolling(f"{updated} out of {desired} new pods have been updated", updated, desired)
     available = _count(now, "numberAvailable")

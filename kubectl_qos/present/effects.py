@@ -8,11 +8,11 @@ from kubectl_qos.edit.compare import Comparison
 from kubectl_qos.edit.edits import Edit, as_flags, current_value
 from kubectl_qos.edit.preview import Effects, FileChange, NumberChange, Preview, StrategyKind, When
 from kubectl_qos.edit.status import unchanged_pods_note
-from kubectl_qos.edit.strategy import loop_obstacles
+from kubectl_qos.edit.strategy import loop_obstacles, replaced_pods
 from kubectl_qos.k8s.kinds import STATIC, find_workload
 from kubectl_qos.k8s.kubelet import MEMORY_AVAILABLE
 from kubectl_qos.k8s.node_overrides import NodeOverride
-from kubectl_qos.k8s.objects import CPU, Pod
+from kubectl_qos.k8s.objects import CPU, Json, Pod
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.releases import Change, Gate
 from kubectl_qos.k8s.usage import PodKey
@@ -59,17 +59,19 @@ def edits_text(pod: Pod, edits: Sequence[Edit], minimal: Sequence[Edit] = ()) ->
     return ", ".join(f"{' and '.join(changed)} {values}" for values, changed in names.items())
 
 
-def preview_sections(preview: Preview, effects: Effects | None = None) -> tuple[Section, ...]:
+def preview_sections(
+    preview: Preview, effects: Effects | None = None, workload: Json | None = None
+) -> tuple[Section, ...]:
     """Class, OOM, rank, cgroup files, room on the node, the server's answer and how to apply the change.
 
-    `effects` are those on a pod of the workload that the preview is of.
+    `effects` are those on a pod of the workload that the preview is of, and `workload` is its object.
     """
-    return (*_effect_sections(effects or preview.effects), *apply_sections(preview))
+    return (*_effect_sections(effects or preview.effects), *apply_sections(preview, workload))
 
 
-def apply_sections(preview: Preview) -> tuple[Section, ...]:
+def apply_sections(preview: Preview, workload: Json | None = None) -> tuple[Section, ...]:
     """Room on the node, the server's answer and how to apply the change."""
-    return (*_room(preview), _server(preview), _how_to_apply(preview))
+    return (*_room(preview), _server(preview), _how_to_apply(preview, workload or {}))
 
 
 def _effect_sections(effects: Effects) -> tuple[Section, ...]:
@@ -267,7 +269,7 @@ def _server(preview: Preview) -> Section:
     return Section("Server", answer, refusals, warns=bool(refusals))
 
 
-def _how_to_apply(preview: Preview) -> Section:
+def _how_to_apply(preview: Preview, workload: Json) -> Section:
     title, kind = "How to apply", preview.strategy_kind
     if not preview.edits:
         return Section(title, "nothing to apply yet")
@@ -280,16 +282,21 @@ def _how_to_apply(preview: Preview) -> Section:
         refusals = (escape(str(refusal)) for refusal in preview.resize_refusals)
         lines += [f"in place, the server would answer: {refusal}" for refusal in refusals]
         lines += [f"not in place: {escape(obstacle)}" for obstacle in loop_obstacles(preview)]
-    elif kind is StrategyKind.TEMPLATE and preview.before.pod.kind == "Job":
-        lines.append(unchanged_pods_note("Job", {}))
     elif kind is StrategyKind.TEMPLATE:
-        lines.append("running pods keep their values until the rollout replaces them")
+        lines += _template_lines(preview.before.pod.kind, workload)
     else:
         lines.append(never_sentence(preview))
     lines += _owner(preview)
     warns = kind is StrategyKind.NEVER or bool(preview.endless_loops)
     warns = warns or preview.outcome.answer is not ResizeStatus.ACTUATED
     return Section(title, kind.value, sentences(*lines), warns=warns)
+
+
+def _template_lines(kind: str, workload: Json) -> Iterator[str]:
+    if replaced_pods(kind, workload) != 0:
+        yield "running pods keep their values until the rollout replaces them"
+    if note := unchanged_pods_note(kind, workload):
+        yield note
 
 
 OF_FILE: Final = "a static pod comes from a file on its node: change that file"

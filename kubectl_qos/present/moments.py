@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 from kubectl_qos.analysis.change_steps import deaths_at_moments, is_reached, moments
 from kubectl_qos.edit.preview import Effects, When
 from kubectl_qos.edit.replicas import NodeReplicas
-from kubectl_qos.edit.strategy import RolloutPlan
-from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.edit.strategy import replaced_pods, rollout_plan
+from kubectl_qos.k8s.objects import Json, Pod
 from kubectl_qos.present.effects import moment
 from kubectl_qos.present.format import UNKNOWN, count, escape, full_name
 from kubectl_qos.present.next_death import distance, killed_by, turn, victim
@@ -185,10 +185,11 @@ def _node_changes(node: NodeReplicas, *, is_first: bool) -> Iterator[ValueChange
         yield ValueChange(f"{name}: next death", *(_death(first) for first, *_ in deaths))
 
 
-def rollout_section(nodes: Sequence[NodeReplicas], plan: RolloutPlan) -> Section | None:
+def rollout_section(nodes: Sequence[NodeReplicas], workload: Json) -> Section | None:
     """How many pods more and fewer a rollout has for a while, against the room on the nodes that run them."""
-    if not plan.running:
+    if replaced_pods(str(workload.get("kind")), workload) == 0:
         return None
+    plan = rollout_plan(workload)
     rooms = [(node, node.room) for node in nodes if node.room is not None]
     answer = f"up to {count(plan.surge, 'pod')} more and {plan.missing} fewer at a time"
     lines = [

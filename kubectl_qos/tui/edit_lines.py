@@ -14,7 +14,6 @@ from rich.cells import cell_len
 from kubectl_qos.analysis.change_steps import DeathsAt, LadderRow, ladder
 from kubectl_qos.edit.preview import Effects
 from kubectl_qos.edit.replicas import NodeReplicas
-from kubectl_qos.edit.strategy import rollout_plan
 from kubectl_qos.k8s.objects import Json
 from kubectl_qos.present.effects import cgroup_sections
 from kubectl_qos.present.format import UNKNOWN, binary, count, full_name, mebibytes, shortened
@@ -63,7 +62,7 @@ def pods_layout(replicas: Sequence[NodeReplicas], others: int, workload: Json | 
     """What a rollout does to each pod of a workload, `others` of them elsewhere. Nothing of a single pod."""
     if not replicas:
         return no_text
-    rollout = rollout_section(replicas, rollout_plan(workload)) if workload is not None else None
+    rollout = rollout_section(replicas, workload) if workload is not None else None
     pods = effects_layout((replicas_section(replicas), *([rollout] if rollout is not None else [])))
     more = [TextLine(f"    and {count(others, 'pod')} on other nodes", "muted")] if others else []
     return stacked(pods, layout_lines([*more, TextLine("")]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from msgspec import structs
 
@@ -11,7 +11,6 @@ from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.edit.compare import with_manifests
 from kubectl_qos.edit.edits import Edit, Side, apply_edits
 from kubectl_qos.edit.replicas import node_of, recreate_all, replicas_of, usage_of
-from kubectl_qos.edit.strategy import RolloutPlan
 from kubectl_qos.k8s.kinds import Workload, find_workload
 from kubectl_qos.k8s.objects import MEMORY, ObjectMeta, Pod
 from kubectl_qos.k8s.quantity import Quantity
@@ -104,18 +103,24 @@ def test_a_preview_says_ranks_and_distances_of_each_node() -> None:
     assert many.lines[0].text == "1 more node: -o json has them"
 
 
+def rolling(surge: int, missing: int) -> dict[str, Any]:
+    bounds = {"maxSurge": surge, "maxUnavailable": missing}
+    return {"kind": "Deployment", "spec": {"replicas": 2, "strategy": {"rollingUpdate": bounds}}}
+
+
 def test_a_rollout_needs_room_for_the_pods_that_it_makes_first() -> None:
     api = template(API)
     for size, room, warns in (("721Mi", (2, 3), False), ("3Gi", (0, 0), True)):
         nodes = recreate_all(api, requesting(api, size), DEMO)
         assert (nodes[0].room, nodes[0].room_later) == room
-        section = rollout_section(nodes, RolloutPlan(pods=2, running=2, surge=1, missing=0))
+        section = rollout_section(nodes, rolling(surge=1, missing=0))
         assert section is not None
         assert section.warns is warns
-        by_parts = rollout_section(nodes, RolloutPlan(pods=2, running=2, surge=0, missing=1))
+        by_parts = rollout_section(nodes, rolling(surge=0, missing=1))
         assert by_parts is not None
         assert not by_parts.warns
-    assert rollout_section(nodes, RolloutPlan(pods=2, running=0, surge=2, missing=0)) is None
+    for kept in ("CronJob", {}), ("StatefulSet", {"updateStrategy": {"type": "OnDelete"}}):
+        assert rollout_section(nodes, {"kind": kept[0], "spec": kept[1]}) is None
 
 
 def test_the_usage_of_a_workload_is_that_of_its_greediest_pod() -> None:

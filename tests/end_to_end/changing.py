@@ -149,6 +149,7 @@ class Cluster:
         pods += [pod("best"), pod("owned-best")]
         for owned in pods[1::2]:
             owned["metadata"]["ownerReferences"] = [reference("ReplicaSet/web-1")]
+            owned["metadata"]["labels"] = {"pod-template-hash": "1"}
         self.objects = ChangingServer(
             pods=pods,
             nodes=[node("worker-1")],

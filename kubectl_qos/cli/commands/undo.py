@@ -164,16 +164,17 @@ def _find_entry(entries: Sequence[Entry], id_: str | None, context: str) -> Entr
 
 
 def _undo(entry: Entry, shell: ApplyShell, *, is_requested: bool = True) -> None:
+    from kubectl_qos.cli.set_edits import effect_sections, preview_notes
     from kubectl_qos.cluster.source import related_to
     from kubectl_qos.edit.apply import Apply
     from kubectl_qos.edit.history import find_conflicts, undo_edits
     from kubectl_qos.edit.related import pod_from_raw, pod_reference
-    from kubectl_qos.edit.replicas import to_pods
+    from kubectl_qos.edit.replicas import recreate_all, to_pods
     from kubectl_qos.k8s.objects import nested
     from kubectl_qos.k8s.snapshot import Scope
     from kubectl_qos.present.apply import alternative
-    from kubectl_qos.present.effects import change_section, preview_sections
-    from kubectl_qos.present.reasons import missing_sentence, pod_subject
+    from kubectl_qos.present.effects import change_section
+    from kubectl_qos.present.reasons import pod_subject
 
     if shell.options.dry_run != "client" and entry.server and shell.writer.server != entry.server:
         raise QosError(
@@ -189,9 +190,10 @@ def _undo(entry: Entry, shell: ApplyShell, *, is_requested: bool = True) -> None
     change = replace(Apply.of(pod, edits, snapshot).as_undo(entry), wanted=entry.strategy)
     effects = change.preview
     if is_requested:
-        sections = [change_section(pod, effects.edits), *preview_sections(effects)]
-        output.print_sections(pod_subject(effects.before), sections)
-        output.notes(map(missing_sentence, snapshot.missing))
+        replicas = recreate_all(pod, effects.edits, snapshot) if pod.kind != "Pod" else ()
+        sections = effect_sections(change, snapshot, replicas, related.raw)
+        output.print_sections(pod_subject(effects.before), [change_section(pod, effects.edits), *sections])
+        output.notes(preview_notes(effects, snapshot, replicas))
     state = shell.load(change, related)
     if state.strategy is not None and state.request is None:
         raise QosError(

@@ -187,7 +187,9 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
         preview = self.preview_now()
         replicas = self._subject.replicas(preview)
         effects = replicas[0].effects[0] if replicas else preview.effects
-        sections = (*related_sections(preview, self._subject, self._related), *apply_sections(preview))
+        workload = self._related.raw if isinstance(self._related, RelatedObjects) else None
+        related = related_sections(preview, self._subject, self._related)
+        sections = (*related, *apply_sections(preview, workload))
         before = effects_layout(sections, len(self.form.wrong), self._subject.missing)
         if self._cheapest is not None and not preview.edits:
             heading = paragraphs((f"  {self._cheapest.title}", "answer"))
@@ -202,7 +204,6 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
         is_narrow = width < _WIDE
         # What stands in the way is in sight where its reasons are further down.
         warnings = [(f"! {section.heading}", "wrong") for section in sections if section.warns and is_narrow]
-        workload = self._related.raw if isinstance(self._related, RelatedObjects) else None
         pods = pods_layout(replicas, self._subject.others_of_workload, workload)
         values = pods, values_layout(effects)
         files = files_layout(effects, key, is_folded=self._folds)
