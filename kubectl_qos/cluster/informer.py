@@ -18,6 +18,7 @@ from kubectl_qos.cluster.usage import UsageChoice, UsageReader, read_usage, with
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.interning import Interner
 from kubectl_qos.k8s.objects import NodeObject, Pod
+from kubectl_qos.k8s.selectors import field_term
 from kubectl_qos.k8s.snapshot import OTHER_PODS, Missing, NodeOverrides, Scope, Snapshot, Usage
 
 T = TypeVar("T", Pod, NodeObject)
@@ -157,7 +158,7 @@ class Informer:
     def _reflect(
         self, path: str, field: str, item_type: type[T], keep: Callable[[T], T], handler: EventHandler[T]
     ) -> None:
-        selectors = {"fieldSelector": f"{field}={self._scope.node}"} if self._scope.node else {}
+        selectors = {"fieldSelector": field_term(field, self._scope.node)} if self._scope.node else {}
         client, seconds, shard = self._api.client, self._poll_seconds, self._scope.shard
 
         def keep_mine(item: T) -> T | None:

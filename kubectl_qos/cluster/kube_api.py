@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPStatus
+from itertools import starmap
 from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
@@ -27,6 +28,7 @@ from kubectl_qos.k8s.kinds import api_path, path_segment
 from kubectl_qos.k8s.kubelet import Kubelet, kubelet_from_configz
 from kubectl_qos.k8s.objects import JsonDecoder, NodeObject, Pod
 from kubectl_qos.k8s.releases import Release
+from kubectl_qos.k8s.selectors import field_term
 from kubectl_qos.k8s.snapshot import Missing
 from kubectl_qos.k8s.usage import NodeMetrics, PodMetrics, Summary
 from kubectl_qos.transport import logging as log
@@ -343,6 +345,6 @@ def _node_events(client: RestClient, name: str) -> list[Event]:
 
 
 def _list_events(client: RestClient, namespace: str | None, fields: dict[str, str]) -> list[Event]:
-    query = {"fieldSelector": ",".join(f"{name}={value}" for name, value in fields.items())}
+    query = {"fieldSelector": ",".join(starmap(field_term, fields.items()))}
     # No server keeps events in its watch cache.
     return _events.list_all(client, list_path("events", namespace), query, revision="").items

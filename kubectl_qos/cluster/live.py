@@ -25,6 +25,7 @@ from kubectl_qos.k8s.events import Event, EventList
 from kubectl_qos.k8s.kinds import WORKLOADS, path_segment, pod_from_workload
 from kubectl_qos.k8s.kubelet import Kubelet
 from kubectl_qos.k8s.objects import NodeObject, Pod
+from kubectl_qos.k8s.selectors import field_term
 from kubectl_qos.k8s.snapshot import NO_OVERRIDES, NO_USAGE, Missing, NodeOverrides, Scope, Snapshot, Usage
 from kubectl_qos.k8s.usage import usage_by_pod
 from kubectl_qos.transport import logging as log
@@ -205,13 +206,13 @@ class LiveSource(Source):
         return Writer(self._connection)
 
     def _pods(self, scope: Scope, missing: list[Missing]) -> list[Pod]:
-        fields = [f"spec.nodeName={scope.node}"] if scope.node else []
+        fields = [field_term("spec.nodeName", scope.node)] if scope.node else []
         all_namespaces = scope.namespace is None or scope.node is not None
         if all_namespaces and not scope.selector_text and not scope.fields.text and not scope.names:
             return self._all_pods(",".join(fields), scope, missing)
         fields += filter(None, [scope.fields.text])
         if len(scope.names) == 1:
-            fields.append(f"metadata.name={next(iter(scope.names))}")
+            fields.append(field_term("metadata.name", next(iter(scope.names))))
         requested = self._api.pods(
             namespace=scope.namespace,
             label_selector=scope.selector_text,
@@ -240,7 +241,7 @@ class LiveSource(Source):
             if len(nodes) > MAX_NODES_ONE_BY_ONE:
                 pods = [pod for pod in self._api.pods(progress=self._progress) if pod.node_name in nodes]
             else:
-                selectors = [f"spec.nodeName={node}" for node in sorted(nodes)]
+                selectors = [field_term("spec.nodeName", node) for node in sorted(nodes)]
                 pods = [pod for fields in selectors for pod in self._api.pods(field_selector=fields)]
         except ApiError as error:
             if error.status != HTTPStatus.FORBIDDEN:

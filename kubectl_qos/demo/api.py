@@ -313,8 +313,9 @@ def without_kind(raw: Json) -> dict[str, Any]:
 
 def has_fields(raw: Json, selector: str) -> bool:
     """Whether an object is one that a field selector selects."""
-    for term in filter(None, selector.split(",")):
-        path, value = term.split("=")
+    for term in re.findall(r"(?:\\.|[^\\,])+", selector):
+        path, _, escaped = term.partition("=")
+        value = re.sub(r"\\(.)", r"\1", escaped)
         *outer, last = path.split(".")
         if nested(raw, *outer).get(last, "") != value:
             return False

@@ -78,6 +78,12 @@ class Selector:
         return all(requirement.matches(labels or {}) for requirement in self.requirements)
 
 
+def field_term(field: str, value: str) -> str:
+    """A term of a field selector, with the value escaped as by apimachinery's fields.EscapeValue."""
+    escaped = re.sub(r"[\\,=]", r"\\\g<0>", value)
+    return f"{field}={escaped}"
+
+
 POD_FIELDS: Final[Mapping[str, Callable[[Pod], str]]] = {
     "metadata.name": lambda pod: pod.name,
     "metadata.namespace": lambda pod: pod.namespace,

@@ -1,9 +1,10 @@
-"""Label selectors as kubectl and servers parse them."""
+"""Label and field selectors as kubectl and servers parse them."""
 
 import pytest
 
+from kubectl_qos.demo.api import has_fields
 from kubectl_qos.errors import InputError
-from kubectl_qos.k8s.selectors import Selector
+from kubectl_qos.k8s.selectors import Selector, field_term
 
 LABELS = {"app": "web", "tier": "front", "build": "42", "example.com/team": "a"}
 
@@ -41,3 +42,10 @@ def test_what_a_server_refuses(text: str) -> None:
 def test_an_object_without_labels() -> None:
     assert Selector.parse("!app").matches(None)
     assert not Selector.parse("app").matches(None)
+
+
+@pytest.mark.parametrize("name", ["web", "a,b", "a=b", "a\\", "a,spec.nodeName=b"])
+def test_a_name_in_a_field_selector_is_one_value(name: str) -> None:
+    selector = f"{field_term('metadata.name', name)},{field_term('spec.nodeName', 'c')}"
+    assert has_fields({"metadata": {"name": name}, "spec": {"nodeName": "c"}}, selector)
+    assert not has_fields({"metadata": {"name": "web-1"}, "spec": {"nodeName": "c"}}, selector)

@@ -13,6 +13,7 @@ from kubectl_qos.cli.completion.candidates import EXTENSIONS, FILES, FOLDERS, NO
 from kubectl_qos.cli.completion.position import Position
 from kubectl_qos.cli.options import SourceOptions
 from kubectl_qos.k8s.kinds import KINDS, WORKLOADS, parse_kind
+from kubectl_qos.k8s.selectors import field_term
 
 if TYPE_CHECKING:
     from kubectl_qos.k8s.objects import Pod
@@ -101,7 +102,7 @@ class Names:
         connection, options = connect(self.options.connection), self.options
         query = {"limit": str(PAGE_SIZE)}
         if kind == POD and node:
-            query["fieldSelector"] = f"spec.nodeName={node}"
+            query["fieldSelector"] = field_term("spec.nodeName", node)
         is_everywhere = options.all_namespaces or (bool(options.node) and options.namespace is None)
         is_namespaced = not is_everywhere and kind not in {NODE, "Namespace"}
         group = WORKLOADS[kind].group if kind in WORKLOADS else "/api/v1"
