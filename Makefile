@@ -9,7 +9,7 @@ PIP = $(BIN)/python -m pip --quiet --disable-pip-version-check install --no-comp
 # Every worker and every process of a test would compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all check format lint types imports tests compiled laws other-python monkey site-tests binary-tests \
+.PHONY: demo test test-all test-cluster check format lint types imports tests compiled laws other-python monkey site-tests binary-tests \
   binary-again programs golden bench binary wheel installed release-check site man reference pictures image lock clean
 
 demo: $(VENV)/.product  ## open the terminal UI on the embedded demo cluster
@@ -69,6 +69,10 @@ other-python: $(VENV)/.installed  ## every test on each other Python that is ins
 	  echo "tests on $$python"; \
 	  $(MAKE) --no-print-directory tests PYTHON=$$python VENV=$(VENV)-$$name || exit 1; \
 	done
+
+# In PATH or in the folder KUBECTL_QOS_TEST_BIN: etcd and kube-apiserver. Without them the tests are skipped.
+test-cluster: $(VENV)/.installed  ## against a real API server
+	$(BIN)/pytest -q tests/real_cluster
 
 laws: $(VENV)/.installed  ## tests of laws, each with ten times as many examples as in `make test`
 	$(BIN)/pytest -n $(WORKERS) -q --hypothesis-profile thorough $$(grep -lrE "^@given|settings\(\)\.max" tests --include='*.py')
