@@ -328,11 +328,8 @@ def own_memory_notes(own: Mapping[str, int | None], usage: Mapping[PodKey, PodUs
     if len(unknown) < len(own):
         yield f"what nodes use beside their pods is from {origin_of(usage)}"
     if unknown and usage:
-        yield (
-            f"what {first_few(unknown)} uses beside its pods is unknown: list on nodes.metrics.k8s.io"
-            " (docs/rbac/nodes.yaml), --usage=summary, or with -f the output of kubectl get nodemetrics"
-            " -o json tells"
-        )
+        more = "list on nodes.metrics.k8s.io (docs/rbac/nodes.yaml), --usage=summary or NodeMetrics with -f"
+        yield f"what {first_few(unknown)} uses beside its pods is unknown: {more} tells"
 
 
 def pod_subject(prediction: Prediction) -> str:

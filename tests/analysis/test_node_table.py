@@ -33,7 +33,7 @@ ASSUMED = (
 )
 USED_NOTE = (
     "what n1 uses beside its pods is unknown: list on nodes.metrics.k8s.io (docs/rbac/nodes.yaml),"
-    " --usage=summary, or with -f the output of kubectl get nodemetrics -o json tells"
+    " --usage=summary or NodeMetrics with -f tells"
 )
 
 
