@@ -77,7 +77,7 @@ class QosApp(Shell):
     """Everything comes in from outside: the source, which pods, and a pod to edit at once."""
 
     TITLE = "kubectl qos"
-    CSS_PATH: ClassVar = ["app.tcss", "screens/main.tcss"]
+    CSS_PATH = "app.tcss"
     BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.APP)
     ALLOW_SELECT = False
     ENABLE_COMMAND_PALETTE = False
@@ -130,6 +130,13 @@ class QosApp(Shell):
 
     def _new_follower(self, find: FindPod | None = None) -> Follower:
         return Follower(self, self.source, self._scope, self.trends, self.lists.build, find)
+
+    def refresh_css(self, animate: bool = True) -> None:  # noqa: FBT002 - as Textual declares it
+        """Before there is a screen nothing is parsed yet that would have other colours now."""
+        if self._screen_stack:
+            super().refresh_css(animate)
+        else:
+            self.stylesheet.set_variables(self.get_css_variables())
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         return [*super().get_line_filters(), *self._more_filters]

@@ -110,7 +110,6 @@ class ApplyOutcome(Enum):
 class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
     """The strategies of one change; `saved` is called when the patch was copied or saved."""
 
-    CSS_PATH = "apply.tcss"
     AUTO_FOCUS = "TextScroll"
 
     def __init__(self, change: RunningChange, saved: Callable[[], None] = lambda: None) -> None:
@@ -263,7 +262,6 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
 class ProgressScreen(QosScreen, group=BindingGroup.PROGRESS):
     """The progress of a change that was confirmed. Once it is left its end is notified."""
 
-    CSS_PATH = "apply.tcss"
     AUTO_FOCUS = "TextScroll"
 
     def __init__(self, change: RunningChange) -> None:

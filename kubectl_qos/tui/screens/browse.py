@@ -233,8 +233,11 @@ class BrowseScreen(QosScreen):
     def _switch(self, kind: ListKind) -> None:
         had_focus = self.focused is None or isinstance(self.focused, ListTable)
         self.query_one(ContentSwitcher).current = kind.value
-        self.set_class(kind not in WITH_SIDEBAR, "-alone")
-        self.set_class(kind in {ListKind.CLUSTERS, ListKind.NODES}, "-full")
+        # Of the widgets, and not of the screen, which would style every widget again.
+        self.side.set_class(kind not in WITH_SIDEBAR, "-alone")
+        for widget in self.query("#detail, ExplanationPanel"):
+            widget.set_class(kind not in WITH_SIDEBAR, "-alone")
+            widget.set_class(kind in {ListKind.CLUSTERS, ListKind.NODES}, "-full")
         if kind is ListKind.CLUSTERS:
             self._awaited_row = self.qos.source.title
             self.qos.clusters.poll()

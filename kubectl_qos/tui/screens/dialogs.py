@@ -28,8 +28,6 @@ from kubectl_qos.tui.widgets.text_view import TextLine, TextScroll, TextView, la
 class InputDialog(Dialog[ResultT]):
     """A dialog that says below its input what is expected, or with `!` what is wrong."""
 
-    CSS_PATH = "dialogs.tcss"
-
     def show_status(self, text: str) -> None:
         label = self.query_one("#finding", Label)
         label.update(text)
@@ -220,7 +218,6 @@ def save(path: Path, text: str, *, overwrite: bool = False) -> None:
 class TextScreen(Dialog[None], group=BindingGroup.HELP):
     """A text with a title."""
 
-    CSS_PATH = "help.tcss"
     AUTO_FOCUS = "TextScroll"
 
     def __init__(self, title: str, lines: Iterable[str]) -> None:
@@ -267,7 +264,6 @@ def _has(text: str, words: Sequence[str]) -> bool:
 class HelpScreen(Dialog[None], group=BindingGroup.GUIDE):
     """The keys of the screen below it, then everything else; what is typed searches them."""
 
-    CSS_PATH = "help.tcss"
     AUTO_FOCUS = "Input"
 
     def __init__(self, sections: Iterable[HelpSection]) -> None:

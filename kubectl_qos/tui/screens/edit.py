@@ -78,7 +78,6 @@ def _panel(name: str, title: str, classes: str = "") -> TextView:
 class EditScreen(QosScreen, group=BindingGroup.EDIT):
     """Fields on the left, their effects on the right; it does not follow updates."""
 
-    CSS_PATH = "edit.tcss"
     AUTO_FOCUS = "QuantityField"
     HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (MIN_WIDTH, "-narrow"), (_WIDE, "-wide"), (_HUGE, "-huge")]  # noqa: RUF012
 
@@ -92,6 +91,7 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
         self._folds_files: bool | None = None
         self._saved: list[tuple[str, str]] = []
         self._cheapest: Section | None = None
+        self._shown: tuple[object, ...] = ()
 
     def compose_content(self) -> ComposeResult:
         self._subject = EditTarget(self._pod, self._view_model, self.qos.source)
@@ -184,6 +184,11 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
     @on(ResourceForm.Changed)
     def _show_preview(self) -> None:
         self._show_subject()
+        of_form, loaded = (self.form.edits, self.form.wrong), (id(self._related), id(self._cheapest))
+        shown = of_form, loaded, id(self._subject), self._folds, self.app.size
+        if shown == self._shown:  # each field says that it has changed when it gets its first text
+            return
+        self._shown = shown
         preview = self.preview_now()
         replicas = self._subject.replicas(preview)
         effects = replicas[0].effects[0] if replicas else preview.effects

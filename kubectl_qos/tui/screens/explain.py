@@ -56,7 +56,6 @@ class ExplainScreen(BuiltScreen[_Explained], group=BindingGroup.EXPLAIN):
     The pod of a template, which only files have, does not change.
     """
 
-    CSS_PATH = "explain.tcss"
     AUTO_FOCUS = "CollapsibleTitle"
     HORIZONTAL_BREAKPOINTS = [*QosScreen.HORIZONTAL_BREAKPOINTS, (TWO_COLUMNS, "-two")]  # noqa: RUF012
 

@@ -96,8 +96,6 @@ def find_fixes(
 class FixDialog(Dialog[Fix | None], group=BindingGroup.SELECT):
     """Fixes below each other, found in a thread, on the first one of these pods; enter takes one."""
 
-    CSS_PATH = "dialog_table.tcss"
-
     def __init__(self, find: Callable[[], FixList], keys: Collection[PodKey] = ()) -> None:
         super().__init__()
         self._find, self._keys = find, keys

@@ -109,7 +109,6 @@ def _read(
 class KillsScreen(QosScreen, group=BindingGroup.KILLS):
     """The kills, the newest first, and the evidence of the one under the cursor."""
 
-    CSS_PATH = "kills.tcss"
     AUTO_FOCUS = "LineTable"
 
     def __init__(self, view_model: ViewModel, *, node: str | None, namespace: str | None) -> None:

@@ -46,7 +46,6 @@ class TreeScreen(QosScreen, group=BindingGroup.TREE):
     While something is searched for, what has it is shown, folded or not.
     """
 
-    CSS_PATH = "tree.tcss"
     AUTO_FOCUS = "LineTable"
 
     def __init__(self, pod: Pod, view_model: ViewModel) -> None:
@@ -233,7 +232,6 @@ EXAMPLE = "1.37 cgroupVersion=1 featureGates.MemoryQoS=true memory=32Gi"
 class CompareScreen(QosScreen, group=BindingGroup.COMPARE):
     """An input for a release and settings, and what they change; it does not follow updates."""
 
-    CSS_PATH = "compare.tcss"
     AUTO_FOCUS = "Input"
 
     def __init__(self, pod: Pod, view_model: ViewModel) -> None:

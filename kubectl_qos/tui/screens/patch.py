@@ -27,7 +27,6 @@ class PatchScreen(QosScreen, group=BindingGroup.PATCH):
     The pod, or the template of a workload, is as stored. `saved` is called when a text was copied or saved.
     """
 
-    CSS_PATH = "patch.tcss"
     AUTO_FOCUS = "TextScroll"
 
     def __init__(self, pod: Pod, preview: Preview, saved: Callable[[], None]) -> None:

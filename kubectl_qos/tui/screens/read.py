@@ -42,7 +42,6 @@ _FRAME: Final = 8
 class ReadScreen(QosScreen, group=BindingGroup.READ):
     """A text from a server, read once in a thread; `file` is the name that saving it suggests."""
 
-    CSS_PATH = "read.tcss"
     AUTO_FOCUS = "TextScroll"
 
     def __init__(self, subject: str, file: str, read: Callable[[], str], *, at_end: bool = False) -> None:

@@ -36,7 +36,6 @@ RowT = TypeVar("RowT")
 class SearchDialog(Dialog[RowT | None], group=BindingGroup.SEARCH):
     """Type, choose with the arrows, take it with enter."""
 
-    CSS_PATH = "dialog_table.tcss"
     AUTO_FOCUS = "Input"
 
     dialog_title: str
@@ -228,8 +227,6 @@ _CHOICE_COLUMNS: Final[tuple[Column[ColumnChoice], ...]] = (
 class ColumnsScreen(Dialog[tuple[str, ...] | None], group=BindingGroup.COLUMNS):
     """The columns of a list, those shown first; the result is keys in order, none for the default."""
 
-    CSS_PATH = "dialog_table.tcss"
-
     def __init__(self, columns: Mapping[str, Column[Any]], shown: Sequence[str]) -> None:
         super().__init__()
         hidden = (key for key in columns if key not in shown)
@@ -295,8 +292,6 @@ class ColumnsScreen(Dialog[tuple[str, ...] | None], group=BindingGroup.COLUMNS):
 
 class SelectDialog(Dialog[str | None], group=BindingGroup.SELECT):
     """Names below each other; enter selects one, escape none. `current` is the one that is used now."""
-
-    CSS_PATH = "dialog_table.tcss"
 
     def __init__(self, title: str, names: Sequence[str], current: str, *, header: str = "") -> None:
         super().__init__()

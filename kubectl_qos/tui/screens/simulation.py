@@ -167,7 +167,6 @@ _RESTARTS: Final = "restarts"
 class SimulationScreen(BuiltScreen[NodeState | None], group=BindingGroup.SIMULATION):
     """The victims in order, the next one first. `key` is the pod that grows in that mode."""
 
-    CSS_PATH = "simulation.tcss"
     AUTO_FOCUS = "VictimTable"
 
     def __init__(self, node: str, view_model: ViewModel, key: PodKey | None = None) -> None:

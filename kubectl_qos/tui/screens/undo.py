@@ -39,7 +39,6 @@ _SQUEEZED: Final = {"object": 16, "change": 20, "context": 8}
 class UndoScreen(QosScreen, group=BindingGroup.UNDO):
     """The entries, the newest first; below them the whole entry under the cursor."""
 
-    CSS_PATH = "apply.tcss"
     AUTO_FOCUS = "LineTable"
 
     def __init__(self, view_model: ViewModel, source: Source) -> None:
