@@ -344,6 +344,12 @@ _BY_GROUP: Final = {
             "theme", "t", "the next theme: dark, light, high contrast, colour-blind safe, the terminal's own"
         ),
         _action("command_palette", "ctrl+p", "all of these by name", "palette", palette=False),
+        _action(
+            "redraw",
+            "ctrl+l",
+            "paint all of the screen, where something else wrote to the terminal",
+            priority=True,
+        ),
         _action("suspend", "ctrl+z", "back to the shell; fg resumes", palette=False, priority=True),
         _action("quit", "q", "leave kubectl qos", footer=True),
         _action("interrupt", "ctrl+c ctrl+q", "leave from anywhere", "quit", palette=False, priority=True),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from textual import events
+from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.binding import BindingType
 from textual.filter import LineFilter
 from textual.screen import Screen
@@ -36,15 +37,15 @@ from kubectl_qos.tui.actions import (
 )
 from kubectl_qos.tui.background import run_in_background
 from kubectl_qos.tui.follower import FindPod, Follower, Updated, UpdateFailed
-from kubectl_qos.tui.key_order import KeyOrder, Passed
 from kubectl_qos.tui.lists.base import ListCache
 from kubectl_qos.tui.lists.clusters import ClusterPoller
-from kubectl_qos.tui.screens.base import QosScreen, TitleLine
+from kubectl_qos.tui.screens.base import QosScreen, SingleDismissScreen, TitleLine
 from kubectl_qos.tui.screens.dialogs import ConfirmDialog, HelpScreen, SaveAs, TextScreen, help_sections
 from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.screens.search import Command, Palette, SelectDialog
 from kubectl_qos.tui.shell import NO_CONTEXTS, ContextSwitch, Past, Shell
-from kubectl_qos.tui.themes import ANSI, THEMES, AsciiFilter, next_theme
+from kubectl_qos.tui.terminal import AsciiFilter, KeyOrder, Output, Passed
+from kubectl_qos.tui.themes import ANSI, THEMES, next_theme
 from kubectl_qos.tui.view import (
     Detail,
     FollowStatus,
@@ -97,6 +98,7 @@ class QosApp(Shell):
         history: HistoryFile | None = None,
     ) -> None:
         self._more_filters: list[LineFilter] = [AsciiFilter()] if ascii_only else []
+        self._output = Output(self._send)
         super().__init__()
         self.source = source
         self.notes = tuple(notes)
@@ -116,7 +118,7 @@ class QosApp(Shell):
         self.trends = Trends()
         self._follower = self._new_follower(find)
         self._health = LIVE
-        self._key_order = KeyOrder(self, super().on_event)
+        self._key_order = KeyOrder(self, self._output, super().on_event)
         self.set_reactive(QosApp.status, FollowStatus(is_live=source.is_live))
         for theme in THEMES:
             self.register_theme(theme)
@@ -145,7 +147,20 @@ class QosApp(Shell):
         """The first screen. Not a mode: from Python 3.12 on, Textual composes those too early."""
         return MainScreen(self.trends, self.navigation.location.view)
 
+    def _display(self, screen: Screen[Any], renderable: Any) -> None:
+        if isinstance(renderable, LayoutUpdate | ChopsUpdate):
+            renderable = self._output.changes(renderable)
+        if not isinstance(screen, SingleDismissScreen) or screen.is_settled:
+            with self._output.lock:
+                super()._display(screen, renderable)
+
+    def _send(self, text: str) -> None:
+        if self._driver is not None and self.is_running:
+            self._driver.write(text)
+
     async def on_event(self, event: events.Event) -> None:
+        if isinstance(event, events.Resize):
+            self._output.forget()
         if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
             await self._key_order.take(event)
         else:
@@ -169,15 +184,17 @@ class QosApp(Shell):
     def on_mount(self) -> None:
         self.status = replace(self.status, loading=True)
         self._follower.start()
-        self.app_resume_signal.subscribe(self, self._repaint)
+        self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
         if self.source.is_live or self.source.past is not None:
             self.set_interval(AGE_SECONDS, self._show_age)
 
     def on_unmount(self) -> None:
+        self._output.stop_waiting()
         self._follower.close()
 
-    def _repaint(self, _: object) -> None:
-        """Back from the background, where the shell has painted over everything."""
+    def action_redraw(self) -> None:
+        """Paint over what the shell has written, such as when the UI is back in front."""
+        self._output.forget()
         self.refresh(layout=True)
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
@@ -224,9 +241,11 @@ class QosApp(Shell):
         if past is not None:
             title, state = past.context, f"-- {past_words(past)} --  {state}"
         words = title_words(title, self.view_model, self.source.now(), readonly=self.readonly)
-        for screen in self.screen_stack:
+        for screen in reversed(self.screen_stack):
             for line in screen.query(TitleLine):
                 line.show(words, state)
+            if not screen.is_modal:  # it covers those below
+                break
 
     def exit(self, *arguments: Any, **options: Any) -> None:
         self._save_state()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from textual.app import App
 from textual.notifications import SeverityLevel
-from textual.reactive import reactive
+from textual.reactive import var
 
 from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cluster.source import Source
@@ -83,8 +83,8 @@ class Clusters(Protocol):
 class Shell(App[QosError]):
     """The state that all screens share, and the way from screen to screen."""
 
-    view_model: reactive[ViewModel | None] = reactive(None)
-    status: reactive[FollowStatus] = reactive(FollowStatus(is_live=False))
+    view_model: var[ViewModel | None] = var(None)
+    status: var[FollowStatus] = var(FollowStatus(is_live=False))
     source: Source
     notes: Sequence[str]
     settings: Settings

@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Final
 
+from textual import constants
+
 from kubectl_qos.cluster.source import Source
 from kubectl_qos.config import config_file, state_path
 from kubectl_qos.config.history_file import HistoryFile, history_path
@@ -25,7 +27,8 @@ from kubectl_qos.tui.actions import ACTIONS, TOGETHER
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.follower import FindPod
 from kubectl_qos.tui.shell import NO_CONTEXTS, ContextSwitch
-from kubectl_qos.tui.themes import THEMES, needs_ascii
+from kubectl_qos.tui.terminal import needs_ascii
+from kubectl_qos.tui.themes import THEMES
 from kubectl_qos.tui.view import ListKind
 
 
@@ -70,6 +73,8 @@ def start(  # noqa: PLR0913 - those of the app
     _check_terminal(os.environ)
     _read_keys_from_terminal()
     _size_the_terminal()
+    if "ESCDELAY" not in os.environ:
+        constants.ESCAPE_DELAY = _ESCAPE_SECONDS  # type: ignore[misc]
     path = state_path("state.json")
     state = load_state(path)
     encoding = getattr(sys.__stderr__, "encoding", None)  # where Textual paints
@@ -120,6 +125,8 @@ def _size_the_terminal() -> None:
         termios.tcsetwinsize(0, _USUAL_SIZE)
 
 
+_ESCAPE_SECONDS: Final = 0.05
+"""So long the rest of a sequence may take that begins like the key; Textual waits twice as long."""
 _USUAL_SIZE: Final = (24, 80)
 """Rows and columns."""
 

@@ -8,19 +8,10 @@ theme of the terminal's own colours that is up to the terminal.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
 from typing import Final
 
-from rich.cells import cell_len, set_cell_size
-from rich.segment import Segment
-from textual.color import Color
-from textual.filter import LineFilter
 from textual.theme import BUILTIN_THEMES, Theme
-
-from kubectl_qos.present.ascii import ASCII, is_utf8
 
 DARK: Final = Theme(
     name="qos-dark",
@@ -108,42 +99,3 @@ def next_theme(name: str) -> str:
     """The theme after this one; the first after one that is not ours."""
     names = [theme.name for theme in THEMES]
     return names[(names.index(name) + 1) % len(names)] if name in names else names[0]
-
-
-_POOR: Final = re.compile(r"vt\d.*|dumb|(pc)?ansi.*|(screen\.)?linux.*|cons25.*|sun.*", re.IGNORECASE)
-
-
-def needs_ascii(environment: Mapping[str, str], encoding: str | None) -> bool:
-    """Whether a terminal shows ASCII only.
-
-    The Linux console (TERM=linux) counts: its fonts have 256 or 512 signs, with lines and blocks among them
-    but without ◐, ▸, ━ and most steps of a sparkline, and show the same sign for each that they lack, so that
-    classes could not be told apart. Without TERM, as on Windows, the encoding decides.
-
-    Args:
-        environment: the variables of the environment.
-        encoding: that of the stream that the UI is written to (`sys.__stderr__`); None if it has none.
-    """
-    return not is_utf8(encoding) or _POOR.fullmatch(environment.get("TERM", "")) is not None
-
-
-@lru_cache(4096)
-def plain(text: str) -> str:
-    """The text in ASCII, as many cells wide; signs that the UI does not use become `?`."""
-    if text.isascii():
-        return text
-    signs = (sign if sign.isascii() else ASCII.get(ord(sign)) or "?" * cell_len(sign) for sign in text)
-    # What several characters make together may be narrower than the sum of them.
-    return set_cell_size("".join(signs), cell_len(text))
-
-
-class AsciiFilter(LineFilter):
-    """Paints lines in ASCII."""
-
-    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:  # noqa: ARG002
-        return [
-            segment
-            if segment.control or segment.text.isascii()
-            else Segment(plain(segment.text), segment.style)
-            for segment in segments
-        ]

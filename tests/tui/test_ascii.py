@@ -15,7 +15,7 @@ from textual.color import Color
 from textual.scrollbar import ScrollBarRender
 
 import kubectl_qos
-from kubectl_qos.tui.themes import AsciiFilter, needs_ascii, plain
+from kubectl_qos.tui.terminal import AsciiFilter, needs_ascii, plain
 
 BARS = "█▓▒░"
 SPARKLINE = "▁▂▃▄▅▆▇█"

@@ -14,7 +14,7 @@ from textual.widgets._footer import FooterKey
 
 from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.tui import key_order
+from kubectl_qos.tui import terminal
 from kubectl_qos.tui.actions import BindingGroup, actions_in_group
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.screens.base import KeyFooter
@@ -147,7 +147,7 @@ def typed(pilot: Run, *keys: str) -> None:
 async def test_what_is_typed_ahead_goes_where_the_keys_before_it_led(
     pilot: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(key_order, "PATIENCE_SECONDS", 60)
+    monkeypatch.setattr(terminal, "PATIENCE_SECONDS", 60)
     main = pilot.main
     typed(pilot, *"/edex")
     await pilot.until(lambda: main.view.filter.text == "edex")

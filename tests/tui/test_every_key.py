@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pytest
+from rich.color import ColorSystem
 from textual import events
 from textual.drivers.headless_driver import HeadlessDriver
 from textual.widget import Widget
@@ -110,6 +111,11 @@ def put(*before: str, text: str) -> Steps:
         await pilot.pause()
 
     return both(keys(*before), paste)
+
+
+async def painted(pilot: Run) -> None:
+    """As in a terminal; without one nothing is written."""
+    pilot.qos._output.write(pilot.app.screen._compositor.render_full_update(), ColorSystem.TRUECOLOR)
 
 
 def shown(text: str) -> Steps:
@@ -801,6 +807,7 @@ tour(
     Step("app.command_palette", palette, after=True, come=keys("e")),
     leave("search.leave", "EditScreen"),
     Step("app.refresh", lambda pilot: len(pilot.source.requested), 2, keys("escape", "escape")),
+    Step("app.redraw", lambda pilot: len(pilot.qos._output._lines), 0, painted),
     Step("app.pause", freshness, "paused"),
     Step("app.pause", freshness, "live"),
     Step("app.suspend", lambda _: SENT, [signal.SIGTSTP]),

@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.color import ColorSystem
+from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.pilot import OutOfBounds
 from textual.screen import Screen
 
@@ -29,6 +31,7 @@ from kubectl_qos.tui.actions import ACTIONS, BindingGroup, actions_in_group
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.screens.dialogs import ConfirmDialog
 from kubectl_qos.tui.screens.main import MainScreen
+from tests.tui.emulator import Emulator
 from tests.tui.sources import API, Run, ScriptedSource, demo, running, with_usage, without
 
 SECONDS = float(os.environ.get("QOS_MONKEY_SECONDS", "0"))
@@ -139,12 +142,21 @@ async def test_random_keys_clicks_sizes_and_answers(seed: int, monkeypatch: pyte
     answers += [without(demo(), API), Snapshot(), replace(demo(), nodes={})]
     chance.shuffle(answers)
     app = QosApp(ScriptedSource(*answers), Scope())
+    terminal = Emulator()
+
+    def display(_: Screen[Any], update: LayoutUpdate | ChopsUpdate | None) -> None:
+        if update is not None:
+            terminal.feed(app._output.write(update, ColorSystem.TRUECOLOR))
+
+    monkeypatch.setattr(app, "_display", display)
     async with running(app, size=(80, 24), ready=False) as pilot:
         await pilot.pause()
         for _ in range(PRESSES):
             with suppress(OutOfBounds):
                 await step(chance, app)[1](pilot)
             assert not app._exit
+            await pilot.pause()
+            assert terminal.shows(app.screen._compositor.render_strips())
         await pilot.settled()
     assert not isinstance(app.return_value, Exception)
 

@@ -5,6 +5,10 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 
+import pytest
+from rich.color import ColorSystem
+from textual._compositor import LayoutUpdate
+
 from kubectl_qos.errors import ApiError, ServerUnreachable
 from kubectl_qos.k8s.snapshot import Missing, Scope, Snapshot
 from kubectl_qos.tui.screens.base import TitleLine
@@ -53,6 +57,21 @@ async def test_a_refresh_keeps_node_filter_order_and_marks() -> None:
         assert screen.side.nodes.row is not None
         assert screen.side.nodes.row.key == "worker-1"
         assert screen.side.nodes.row.used != chosen.used
+
+
+async def test_a_refresh_that_moves_no_line_lays_nothing_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    little = with_usage(demo(), "prometheus-", 2 << 20)
+    async with running(ScriptedSource(demo(), little), size=(120, 40)) as pilot:
+        app, shown = pilot.qos, []
+        app._output.write(app.screen._compositor.render_full_update(), ColorSystem.TRUECOLOR)
+        monkeypatch.setattr(app, "_display", lambda _, update: shown.append(update))
+        before = pilot.text
+        await pilot.refresh()
+        assert pilot.text != before
+        updates = [update for update in shown if update is not None]
+        assert not [update for update in updates if isinstance(update, LayoutUpdate)]
+        written = sum(len(app._output.write(update, ColorSystem.TRUECOLOR)) for update in updates)
+        assert 0 < written < 3_000
 
 
 async def test_a_chosen_node_that_is_gone_gives_way_to_all_of_them() -> None:

@@ -35,7 +35,7 @@ from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.screens import browse
 from kubectl_qos.tui.screens.explain import ExplainScreen
 from kubectl_qos.tui.shell import ContextSwitch
-from kubectl_qos.tui.themes import AsciiFilter
+from kubectl_qos.tui.terminal import AsciiFilter
 from kubectl_qos.tui.widgets import line_table
 from tests.tui.conftest import SNAPSHOTS, Look, Picture
 from tests.tui.screen_texts import STYLES, ScreenTexts, Size, sections_of

@@ -278,7 +278,7 @@ class NodePanel(Vertical):
         """Show a node; without one, nothing. `nearest` names a nearer death on another one."""
         line = self.query_one("#nearest", Static)
         line.display = bool(nearest)
-        line.update(nearest)
+        line.update(nearest, layout=False)
         self.set_class(view_model is None or not node, "-empty")
         if view_model is None:
             self._suggested = {}

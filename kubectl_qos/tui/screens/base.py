@@ -33,6 +33,7 @@ BuiltT = TypeVar("BuiltT")
 MIN_WIDTH: Final = 60
 MIN_HEIGHT: Final = 15
 _SEPARATOR: Final = "  "
+_PADDING: Final = 1
 
 
 def unwatch(watched: DOMNode, watcher: DOMNode | None = None) -> None:
@@ -69,21 +70,27 @@ class KeyFooter(Footer):
         """Show other keys; most signals that bindings changed come with the same ones."""
         if not self.is_attached:
             return
-        bindings = reversed(self.screen.active_bindings.values())
-        by_name = {active.binding.id: active for active in bindings if active.binding.show}
-        keys = [by_name[name] for name in BY_NAME if name in by_name]
-        width = self.content_size.width
-        roomy = fitting_keys(keys, self.app.get_key_display, width, WIDE_GAP)
-        dropped = [active for active in keys if active not in roomy]
-        is_roomy = all(BY_NAME[active.binding.id or ""].footer >= MINOR for active in dropped)
-        shown = roomy if is_roomy else fitting_keys(keys, self.app.get_key_display, width)
-        self.set_class(is_roomy, "-roomy")
-        if shown and shown != self._shown:
-            self._shown = shown
+        before = self._shown
+        self._choose(self.content_size.width)
+        if self._shown != before:
             unwatch(self)
             await super().recompose()
 
+    def _choose(self, width: int) -> None:
+        bindings = reversed(self.screen.active_bindings.values())
+        by_name = {active.binding.id: active for active in bindings if active.binding.show}
+        keys = [by_name[name] for name in BY_NAME if name in by_name]
+        roomy = fitting_keys(keys, self.app.get_key_display, width, WIDE_GAP)
+        dropped = [active for active in keys if active not in roomy]
+        is_roomy = all(BY_NAME[active.binding.id or ""].footer >= MINOR for active in dropped)
+        self.set_class(is_roomy, "-roomy")
+        self._shown = (
+            roomy if is_roomy else fitting_keys(keys, self.app.get_key_display, width)
+        ) or self._shown
+
     def compose(self) -> ComposeResult:
+        if not self._shown:
+            self._choose(self.app.size.width - 2 * _PADDING)
         before = None
         for active in self._shown:
             binding, section = active.binding, _SECTIONS[active.binding.id or ""]
@@ -173,6 +180,15 @@ class SingleDismissScreen(Screen[ResultT]):
     """
 
     group: ClassVar[BindingGroup | None] = None
+    is_settled = False
+    """Whether it may be painted: what comes before is laid out for other sizes than its widgets' own."""
+
+    def on_mount(self) -> None:
+        self.call_after_refresh(self.call_after_refresh, self._settle)
+
+    def _settle(self) -> None:
+        self.is_settled = True
+        self.refresh()
 
     def __init_subclass__(cls, group: BindingGroup | None = None, **options: Any) -> None:
         if group is not None:
@@ -208,6 +224,10 @@ class QosScreen(SingleDismissScreen[None]):
     VERTICAL_BREAKPOINTS = [(0, "-short"), (MIN_HEIGHT, "-low"), (20, "-tall"), (30, "-roomy")]  # noqa: RUF012
 
     def compose(self) -> ComposeResult:
+        width, height = self.app.size
+        # Known before there are widgets: Textual would style each of them twice, and lay it out again.
+        for size, breakpoints in ((width, self.HORIZONTAL_BREAKPOINTS), (height, self.VERTICAL_BREAKPOINTS)):
+            self.add_class(max(least for least in breakpoints if least[0] <= size)[1])
         yield TitleLine()
         yield from self.compose_content()
         yield KeyFooter(show_command_palette=False, compact=True)
@@ -216,10 +236,8 @@ class QosScreen(SingleDismissScreen[None]):
     def compose_content(self) -> ComposeResult:
         yield from ()
 
-    def on_mount(self) -> None:
-        self.qos.show_title()
-
     def on_screen_resume(self) -> None:
+        self.qos.show_title()
         self.refresh_bindings()
 
     def on_unmount(self) -> None:

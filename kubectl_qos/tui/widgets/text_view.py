@@ -141,9 +141,14 @@ class TextView(Widget):
         self._laid_out: tuple[int, Sequence[TextLine]] = (-1, ())
 
     def show(self, layout: TextLayout) -> None:
-        self._text_layout = layout
-        self._laid_out = (-1, ())
-        self.refresh(layout=True)
+        """Show other lines; only another number of them moves what is below."""
+        (width, before), self._text_layout, self._laid_out = self._laid_out, layout, (-1, ())
+        if width < 0:
+            self.refresh(layout=True)
+        elif (lines := TextView.text_lines(self, width)) != before:
+            height = self.styles.height
+            is_fixed = height is not None and not height.is_auto
+            self.refresh(layout=len(lines) != len(before) and not is_fixed)
 
     def text_lines(self, width: int) -> Sequence[TextLine]:
         """The lines for a width."""

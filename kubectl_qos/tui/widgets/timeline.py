@@ -61,8 +61,8 @@ class Timeline(Widget):
         """Show deaths, the nearest first; without any it takes no room. See `present.timeline.timeline`."""
         shown = tuple(deaths), head, growth, in_trouble
         if shown != self._shown:
-            self._shown, self._drawn = shown, (-1, [])
-            self.refresh(layout=True)
+            (width, before), self._shown, self._drawn = self._drawn, shown, (-1, [])
+            self.refresh(layout=width < 0 or len(self.lines(width)) != len(before))
 
     def lines(self, width: int) -> list[Line]:
         """The lines for a width."""

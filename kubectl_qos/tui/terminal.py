@@ -1,0 +1,327 @@
+"""What goes to the terminal and comes from it: cells that change, in ASCII for some, and keys in order."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Final
+
+from rich.cells import cell_len, set_cell_size, split_graphemes
+from rich.color import ColorSystem
+from rich.console import Console
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
+from textual.app import App
+from textual.color import Color
+from textual.filter import LineFilter
+from textual.message import Message
+from textual.screen import Screen
+from textual.strip import Strip
+from textual.timer import Timer
+
+from kubectl_qos.present.ascii import ASCII, is_utf8
+
+Cell = tuple[str, str]
+"""A text of one cell, and the codes of its style. The second cell of a wide text is empty."""
+
+BUSY: Final = " busy "
+BUSY_SECONDS: Final = 0.1
+"""So long a key may work without a sign of it."""
+_NEAR: Final = 4
+"""So many unchanged cells between two that change take fewer bytes than a move of the cursor."""
+_SIMPLE: Final = re.compile("[ -~\xa1-\xac\u2500-\u25fc\u2800-\u28ff…·×→←↑↓≥≤≠▸▾✓✗]*")
+"""Texts of which every character takes one cell on any terminal."""
+_CODES: Final = re.compile(
+    r"(?P<weight>(?:[1-57-9](?:;|$))*)"
+    r"(?P<colour>3[0-79]|9[0-7]|38;5;\d+|38;2;\d+;\d+;\d+|);?"
+    r"(?P<ground>4[0-79]|10[0-7]|48;5;\d+|48;2;\d+;\d+;\d+|)"
+)
+
+
+class Output:
+    """The cells of the terminal as they were written last, and the sign that a key takes its time.
+
+    Textual paints the region of each widget that is refreshed, most of it as it was. Over a slow line that is
+    too much, and a terminal has to work for each of it. The sign is written by a thread: Textual's own is at
+    work on that key.
+    """
+
+    def __init__(self, send: Callable[[str], object]) -> None:
+        self.lock = threading.RLock()
+        self._send = send
+        self._lines: list[list[Cell | None]] = []
+        self._timer: threading.Timer | None = None
+        self._is_busy = False
+
+    def forget(self) -> None:
+        """Take nothing for granted: the terminal was resized, or others have written to it."""
+        self._lines = []
+
+    def await_change(self) -> None:
+        """Say that a key is at work unless something changes soon."""
+        self.stop_waiting()
+        if not self._lines:
+            return
+        self._timer = threading.Timer(BUSY_SECONDS, self.show_busy)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def stop_waiting(self) -> None:
+        """Take the sign away again."""
+        with self.lock:
+            if self._timer is not None:
+                self._timer.cancel()
+            if self._is_busy:
+                self._send(self._end_busy())
+
+    def show_busy(self) -> None:
+        """Write the sign over the end of the first line."""
+        with self.lock:
+            if self._lines:
+                self._is_busy = True
+                self._send(f"\x1b[1;{len(self._lines[0]) - len(BUSY) + 1}H\x1b[7m{BUSY}\x1b[m")
+
+    def _end_busy(self) -> str:
+        self._is_busy = False
+        column = len(self._lines[0]) - len(BUSY)
+        cells = [cell or (" ", "") for cell in self._lines[0][column:]]
+        return f"\x1b[1;{column + 1}H{_text(cells)}"
+
+    def changes(self, update: LayoutUpdate | ChopsUpdate) -> CompositorUpdate:
+        """The update without the cells that are there already, worked out once it is written."""
+        return _Changes(self, update)
+
+    def write(self, update: LayoutUpdate | ChopsUpdate, colours: ColorSystem) -> str:
+        """The sequences that lead from what is shown to an update."""
+        runs: list[Cell] = []
+        for y, x, strip in _pieces(update):
+            while y >= len(self._lines):
+                self._lines.append([])
+            line = self._lines[y]
+            cells, is_simple = _cells(strip, colours)
+            line.extend([None] * (x + len(cells) - len(line)))
+            before = line[x : x + len(cells)]
+            if before == cells:
+                continue
+            line[x : x + len(cells)] = cells
+            # Where terminals may disagree about a width, what follows is written again too.
+            for begin, end in _changed(before, cells) if is_simple else [(0, len(cells))]:
+                runs += (f"\x1b[{y + 1};{x + begin + 1}H", cells[begin][1]), *cells[begin:end]
+        if not runs:
+            return ""
+        if self._timer is not None:
+            self._timer.cancel()
+        return _text(runs) + (self._end_busy() if self._is_busy else "")
+
+
+def _text(cells: Iterable[Cell]) -> str:
+    """Cells behind each other, with the sequences that lead from one style to the next."""
+    written: list[str] = []
+    before = ""
+    for codes, group in groupby(cells, itemgetter(1)):
+        written += _switch(before, codes), *map(itemgetter(0), group)
+        before = codes
+    return "".join(written) + _switch(before, "")
+
+
+class _Changes(CompositorUpdate):
+    def __init__(self, output: Output, update: LayoutUpdate | ChopsUpdate) -> None:
+        self._output, self._update = output, update
+
+    def render_segments(self, console: Console) -> str:
+        system = console.color_system
+        return self._output.write(self._update, ColorSystem.TRUECOLOR if system is None else _SYSTEMS[system])
+
+
+_SYSTEMS: Final = {
+    "standard": ColorSystem.STANDARD,
+    "256": ColorSystem.EIGHT_BIT,
+    "truecolor": ColorSystem.TRUECOLOR,
+    "windows": ColorSystem.WINDOWS,
+}
+
+
+def _pieces(update: LayoutUpdate | ChopsUpdate) -> Iterator[tuple[int, int, Strip]]:
+    """The strips of an update with their lines and columns, cut off as Textual does."""
+    if isinstance(update, LayoutUpdate):
+        for y, strips in enumerate(update.strips, update.region.y):
+            x = update.region.x
+            for strip in strips:
+                yield y, x, strip
+                x += strip.cell_length
+        return
+    for y, first, last in update.spans:
+        for end, (x, piece) in zip(update.chop_ends[y], update.chops[y].items(), strict=False):
+            if piece is not None and x <= last and end > first:
+                yield y, x, piece if end <= last else piece.crop(0, last - x)
+
+
+def _cells(strip: Strip, colours: ColorSystem) -> tuple[list[Cell], bool]:
+    """The cells of a strip, and whether each character is one of them."""
+    cells: list[Cell] = []
+    is_simple = True
+    for text, style, control in strip:
+        if control:
+            continue
+        codes = _codes(style, colours)
+        if _SIMPLE.fullmatch(text):
+            cells += [(sign, codes) for sign in text]
+            continue
+        is_simple = False
+        for begin, end, width in split_graphemes(text)[0]:
+            if width:
+                cells += [(text[begin:end], codes), *[("", codes)] * (width - 1)]
+            elif cells:
+                cells[-1] = cells[-1][0] + text[begin:end], cells[-1][1]
+    return cells, is_simple
+
+
+def _codes(style: Style | None, colours: ColorSystem) -> str:
+    return "" if style is None else style._ansi or Strip.render_ansi(style, colours)  # noqa: SLF001 - cached
+
+
+def _changed(before: Sequence[Cell | None], cells: Sequence[Cell]) -> list[tuple[int, int]]:
+    """Where runs of cells that differ begin and end; a short way between two of them belongs to both."""
+    runs: list[tuple[int, int]] = []
+    for place, (old, new) in enumerate(zip(before, cells, strict=True)):
+        if old != new:
+            begin = runs.pop()[0] if runs and place - runs[-1][1] < _NEAR else place
+            runs.append((begin, place + 1))
+    return runs
+
+
+@lru_cache(4096)
+def _switch(before: str, codes: str) -> str:
+    """The shortest sequence from one style to another."""
+    old, new = _CODES.fullmatch(before), _CODES.fullmatch(codes)
+    if not codes or old is None or new is None:
+        return "" if before == codes else f"\x1b[0;{codes}m" if codes else "\x1b[m"
+    weights, wanted = ({*match["weight"].split(";")} - {""} for match in (old, new))
+    ended = {_ENDED_BY[weight] for weight in weights - wanted}
+    switched = [*sorted(ended), *sorted(wanted if ended else wanted - weights)]
+    for part, usual in (("colour", "39"), ("ground", "49")):
+        if old[part] != new[part]:
+            switched.append(new[part] or usual)
+    return f"\x1b[{';'.join(switched)}m" if switched else ""
+
+
+_ENDED_BY: Final = {"1": "22", "2": "22", "3": "23", "4": "24", "5": "25", "7": "27", "8": "28", "9": "29"}
+
+
+_POOR: Final = re.compile(r"vt\d.*|dumb|(pc)?ansi.*|(screen\.)?linux.*|cons25.*|sun.*", re.IGNORECASE)
+
+
+def needs_ascii(environment: Mapping[str, str], encoding: str | None) -> bool:
+    """Whether a terminal shows ASCII only.
+
+    The Linux console (TERM=linux) counts: its fonts have 256 or 512 signs, with lines and blocks among them
+    but without ◐, ▸, ━ and most steps of a sparkline, and show the same sign for each that they lack, so that
+    classes could not be told apart. Without TERM, as on Windows, the encoding decides.
+
+    Args:
+        environment: the variables of the environment.
+        encoding: that of the stream that the UI is written to (`sys.__stderr__`); None if it has none.
+    """
+    return not is_utf8(encoding) or _POOR.fullmatch(environment.get("TERM", "")) is not None
+
+
+@lru_cache(4096)
+def plain(text: str) -> str:
+    """The text in ASCII, as many cells wide; signs that the UI does not use become `?`."""
+    if text.isascii():
+        return text
+    signs = (sign if sign.isascii() else ASCII.get(ord(sign)) or "?" * cell_len(sign) for sign in text)
+    # What several characters make together may be narrower than the sum of them.
+    return set_cell_size("".join(signs), cell_len(text))
+
+
+class AsciiFilter(LineFilter):
+    """Paints lines in ASCII."""
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:  # noqa: ARG002
+        return [
+            segment
+            if segment.control or segment.text.isascii()
+            else Segment(plain(segment.text), segment.style)
+            for segment in segments
+        ]
+
+
+ROUNDS: Final = 4
+"""The messages that follow a key: what it does, such as submitting an input, posts messages of its own."""
+PATIENCE_SECONDS: Final = 0.5
+"""A message is lost with a screen that is left; then the next key goes on after this time."""
+
+Typed = events.Key | events.Paste
+
+
+@dataclass
+class Passed(Message):
+    """Follows a key through the queues."""
+
+    number: int
+
+
+class KeyOrder:
+    """The keys that wait for the one before; `handle` is what the app does with a key or a paste.
+
+    Textual sends a key to the focused widget, and looks for its binding when the key has bubbled from there
+    to the app. The next key does not wait for that: of `/edit`, typed quickly, the letters would be commands.
+    So a message follows each key through the same queues; when it arrives, the key has arrived.
+    """
+
+    def __init__(self, app: App[Any], output: Output, handle: Callable[[Typed], Awaitable[None]]) -> None:
+        self._app = app
+        self._output = output
+        self._handle = handle
+        self._screens: list[Screen[Any]] = []
+        self._waiting: deque[Typed] = deque()
+        self._number = 0
+        self._rounds = 0
+        self._patience: Timer | None = None
+
+    async def take(self, typed: Typed) -> None:
+        """Handle a key or a paste, after those before it."""
+        self._waiting.append(typed)
+        if not self._rounds:
+            await self._next()
+
+    async def passed(self, number: int) -> None:
+        """Go on when a message that followed a key has arrived."""
+        if number != self._number or not self._rounds:
+            return
+        self._rounds -= 1
+        if self._rounds:
+            self._follow()
+        else:
+            await self._next()
+
+    async def _next(self) -> None:
+        if self._patience is not None:
+            self._patience.stop()
+            self._patience = None
+        self._rounds = 0
+        if not self._waiting:
+            if self._screens == self._app.screen_stack:  # another screen is still to be painted
+                self._output.stop_waiting()
+            return
+        self._screens = [*self._app.screen_stack]
+        self._output.await_change()
+        self._rounds = ROUNDS
+        self._number += 1
+        self._patience = self._app.set_timer(PATIENCE_SECONDS, self._next)
+        await self._handle(self._waiting.popleft())
+        self._follow()
+
+    def _follow(self) -> None:
+        """Post to where the next key would go now; while the app ends there is no screen."""
+        if self._app.screen_stack:
+            (self._app.focused or self._app.screen).post_message(Passed(self._number))
