@@ -321,7 +321,10 @@ def _memory(pod: Pod, facts: PodFacts, events: Mapping[str, Mapping[str, int]]) 
             bound = f"up to {escape(str(size))}" if size else "no sizeLimit"
             now = f", {binary(in_use)} now" if in_use is not None else ""
             lines.append(Line(f"volume {escape(volume.name)}  in memory, {bound}{now}"))
-            lines.append(Line("counts to the container that writes it, and outlives its restart", depth=1))
+            evicts = f"; above {escape(str(size))} the kubelet evicts the pod" if size else ""
+            lines.append(
+                Line(f"counts to the container that writes it, outlives its restart{evicts}", depth=1)
+            )
     for name, counts in events.items():
         counted = ", ".join(f"{event} {times}" for event, times in counts.items())
         hidden = "; no status shows oom_kill while it lives" if counts.get("oom_kill") else ""

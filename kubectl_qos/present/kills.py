@@ -141,7 +141,7 @@ def mechanism_sentence(kill: Kill) -> str:
         qos = class_of_path(report.oom_memcg)
         text = text.replace(_OF_ANY_PODS, f"of all {qos.value} pods together" if qos else "of all pods")
     if mechanism is Mechanism.NODE and report.is_manual is None and report.line:
-        text += " (or SysRq f: the log lacks the beginning of the report, which would tell)"
+        text += " (or SysRq f: the beginning of the report is missing)"
     return text
 
 
@@ -338,13 +338,17 @@ _FACTS: Final[Mapping[Fact, str | Callable[[Details], str]]] = {
         + (" (SystemdCgroup = true of runc)" if details["runtime"] == "containerd" else "")
     ),
     Fact.ALONE: lambda details: (
-        "only this process was killed, as memory.oom.group is not set: its container ended only if it was its"
-        " first process"
+        "only this process was killed, as memory.oom.group is not set: its container went on, and no status"
+        " shows the kill, unless it was its first process"
         + (
             f"; {escape(str(details['command']))} ({details['pid']}), which is older, went on"
             if details
             else ""
         )
+    ),
+    Fact.MAYBE_ALONE: (
+        "no line here kills the rest of its container (memory.oom.group): if none did, the container went on,"
+        " and no status shows the kill, unless this was its first process"
     ),
     Fact.GROUP: lambda details: (
         "memory.oom.group is set: all processes of"
@@ -388,7 +392,7 @@ def victim_sentences(report: OomReport) -> Iterator[str]:
         if victim.is_only_chosen:
             yield "up to kernel 5.0 a child of it may have died in its place: the log lacks that line"
         if row is not None and (row.name, row.adj) == ("pause", SANDBOX_ADJ):
-            yield "pause is the pod's sandbox, which holds hardly any memory"
+            yield "pause is the pod's sandbox, which holds hardly any memory; its end ends the whole pod"
         beside = ", ".join(map(str, adjs_beside_own(report)))
         if beside:
             yield f"it set its own oom_score_adj of {adj}: the others have {beside} from the kubelet"
@@ -490,7 +494,7 @@ def _ranking(choice: VictimChoice) -> Iterator[str]:
     if choice.kernel in {Kernel.MINUS_30, Kernel.MINUS_3_PERCENT}:
         yield "kernels before 4.17 also favour processes with CAP_SYS_ADMIN, which no log shows"
     if choice.swap_is_assumed:
-        yield "how much swap the machine has is not in the log: what was in use of it counts here"
+        yield "the machine's swap is not in the log: here only what was in use of it counts"
 
 
 def _tie(choice: VictimChoice) -> Iterator[str]:

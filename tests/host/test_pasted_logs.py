@@ -511,7 +511,7 @@ def test_a_call_by_hand() -> None:
         kill = kill_of(log)
         assert kill.diagnosis.mechanism is Mechanism.SYSRQ
         assert "somebody called (SysRq f): no memory ran out" in text_of(kill)
-    assert "because the node ran out of memory (or SysRq f: the log lacks the beginning" in text_of(
+    assert "because the node ran out of memory (or SysRq f: the beginning of the report" in text_of(
         kill_of(lines[1:])
     )
     machine = [
@@ -641,7 +641,9 @@ def test_whether_the_container_went_on() -> None:
     text = text_of(kills_of([*LINES, AFTER])[0])
     assert "only this process was killed" in text
     assert "main (4650), which is older, went on" in text
+    assert "went on, and no status shows the kill, unless it was its first process" in text
     assert "only this process" not in text_of(kill_of(LINES)), "a line about the group may follow"
+    assert "no line here kills the rest of its container (memory.oom.group)" in text_of(kill_of(LINES))
     filtered = [line for line in [*LINES, AFTER] if "emory" in line or "oom" in line]
     assert "only this process" not in text_of(kills_of(filtered)[0])
 
@@ -762,9 +764,7 @@ def test_swap() -> None:
     assert "× 41, a thousandth of 163.2Mi" in texts[36000], "as much as the machine has, or more"
     assert "what was in use of it" not in texts[36000]
     assert "35.2Mi of at most 70.3Mi are in swap" in texts[72000]
-    assert (
-        "how much swap the machine has is not in the log: what was in use of it counts here" in texts[72000]
-    )
+    assert "the machine's swap is not in the log: here only what was in use of it counts" in texts[72000]
     assert "35.2Mi of it are in swap: it may use swap" in texts[9007199254740988]
     assert "it may use no swap (memory.swap.max is 0)" in text_of(kill_of(LINES))
     assert "with LimitedSwap a Burstable pod gets swap" in text_of(kill_of([*LINES[:4], *LINES[5:]]))

@@ -82,6 +82,7 @@ class Fact(Enum):
     ALL_PODS = "the limit is that of all pods: the machine was not full"
     MIXED_DRIVERS = "kubelet and runtime use different cgroup drivers: runtime"
     ALONE = "only one process was killed: pid, command of an older one"
+    MAYBE_ALONE = "the log does not show whether other processes were killed with it"
     GROUP = "every process of the cgroup was killed with it (memory.oom.group): path, is_own"
     OTHER_PROCESSES = "more reports of the kernel about this container before: count"
     WENT_ON = "the container itself went on: a process in it was killed"
@@ -229,6 +230,12 @@ def report_evidence(report: OomReport, title: str) -> Iterator[Evidence]:
         older = report.oldest if pod_cgroup(report.oom_memcg) is not None else None
         is_other = older is not None and victim is not None and older.pid not in {victim.pid, report.chosen}
         yield Evidence(Fact.ALONE, {"pid": older.pid, "command": older.name} if older and is_other else {})
+    elif (
+        victim is not None
+        and report.constraint is Constraint.MEMCG
+        and (pod is not None or not report.cgroup)
+    ):
+        yield Evidence(Fact.MAYBE_ALONE)
 
 
 # -- by the kubelet -----------------------------------------------------------------------------
