@@ -327,7 +327,8 @@ class ParsedObjects:
 
     def _add(self, raw: Any, location: DocumentLocation, default_kind: str = "") -> None:
         words = {*raw} if isinstance(raw, Mapping) else set()
-        needed = {"apiVersion"} if "values" in PurePath(location.name).name else {"apiVersion", "kind"}
+        is_of_helm = "values" in PurePath(location.name).name and "apiVersion" not in words
+        needed = {"apiVersion"} if is_of_helm else {"apiVersion", "kind"}
         is_object = default_kind or location.path or (needed & words and "$patch" not in words)
         if self.is_walked and not is_object:
             self.skipped += 1
@@ -340,8 +341,11 @@ class ParsedObjects:
         is_summary = self.objects is None and {"node", "pods"} <= words
         kind = raw.get("kind") or default_kind or (_SUMMARY if is_summary else "")
         if not isinstance(kind, str) or not kind:
-            hint = "every document needs apiVersion and kind"
-            self.problems.append(location.error("Object 'Kind' is missing", hint))
+            message, hint = "Object 'Kind' is missing", "every document needs apiVersion and kind"
+            if is_of_helm:
+                message = "values of a Helm chart are no objects"
+                hint = "helm template renders them: helm template CHART | kubectl qos check -f -"
+            self.problems.append(location.error(message, hint))
             return
         items = raw.get("items")
         if kind.endswith("List") and (items is None or isinstance(items, list)):

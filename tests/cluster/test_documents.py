@@ -212,6 +212,14 @@ def test_a_bad_item_of_a_dump_is_named_by_its_place() -> None:
     ]
 
 
+def test_values_of_helm_are_named() -> None:
+    parsed = ParsedObjects()
+    parsed.add_file(b"replicaCount: 2\nresources: {limits: {memory: 1Gi}}\n", "chart/values-prod.yaml")
+    (problem,) = parsed.problems
+    assert str(problem) == "chart/values-prod.yaml: values of a Helm chart are no objects"
+    assert problem.hint == "helm template renders them: helm template CHART | kubectl qos check -f -"
+
+
 def test_a_deep_document_is_no_crash() -> None:
     (problem,) = problems("kind: Pod\nspec: " + "[" * 5000)
     assert problem.startswith("x.yaml: ")
