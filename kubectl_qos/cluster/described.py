@@ -1,7 +1,7 @@
 """The text of `kubectl describe pod|node` and `kubectl get events`, as objects with the fields that it has.
 
-Source: k8s.io/kubectl/pkg/describe/describe.go. Not here: the pods in the description of a node, of which it
-has sums, and when an event was, which is counted from the unknown time of the command.
+Source: k8s.io/kubectl/pkg/describe/describe.go. Not here: when an event was, which is counted from the time
+of the command.
 """
 
 from __future__ import annotations
@@ -9,15 +9,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from itertools import pairwise
+from itertools import pairwise, product
 from textwrap import dedent
 from typing import Any, Final
 
 from kubectl_qos.k8s.events import NODE_MEMORY_REASONS
+from kubectl_qos.k8s.objects import UNKNOWN_CONTAINER
 
 MORE: Final = "kubectl get pods,nodes,events -A -o json"
 """The command whose output has all of it."""
-_UNKNOWN: Final = "<unknown>"
+PODS_OF_NODE: Final = b"Non-terminated Pods:"
+"""Where the description of a node has the sums of what its pods request."""
+_UNKNOWN_NAME: Final = "<unknown>"
 _TEXT: Final = re.compile(
     r"^ *(?:(?:Last )?State: +(?:Terminated|Waiting|Running)$|Name: {2,}\S.*\n[A-Z][\w ]{2,40}: "
     r"|(?:NAMESPACE +)?(?:LAST|FIRST) ?SEEN .{0,200}\bREASON\b.{0,200}\bMESSAGE\b"
@@ -36,6 +39,8 @@ _EVENT_TITLES: Final = (
     ("NAMESPACE", "LASTSEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"),
 )
 """Of describe, get events, and get events -A, by the place of the type."""
+_TITLES: Final = ({"REASON", "MESSAGE"}, {"TYPE", "STATUS"}, {"NAMESPACE", "NAME"})
+"""Of events, conditions, and the pods of a node."""
 _KINDS: Final = {"po": "Pod", "pod": "Pod", "no": "Node", "node": "Node"}
 
 
@@ -73,7 +78,7 @@ def described_objects(content: bytes) -> list[dict[str, Any]]:
     if _TEXT.search(text) is None:
         return []
     command = _COMMAND.search(whole)
-    name = command["name"] if command is not None else _UNKNOWN
+    name = command["name"] if command is not None else _UNKNOWN_NAME
     parts = re.split(r"^(?=Name: )", dedent(text), flags=re.MULTILINE)
     return [raw for part in parts for raw in _objects(_Fields(list(filter(None, part.split("\n")))), name)]
 
@@ -88,6 +93,8 @@ def _objects(fields: _Fields, name: str) -> Iterator[dict[str, Any]]:
     if not {"Roles", "Capacity", "Allocatable", "System Info"}.isdisjoint(fields):
         involved["kind"] = "Node"
         yield _node(name, fields)
+        rows = _rows(fields["Non-terminated Pods"].lines)
+        yield from (_summed_pod(row, name) for row in rows if row.keys() >= {"NAME", "MEMORYREQUESTS"})
     elif not {"Containers", "State", "Last State", "Node"}.isdisjoint(fields):
         involved["kind"] = "Pod"
         yield _pod(involved, fields)
@@ -101,7 +108,7 @@ def _rows(lines: list[str]) -> Iterator[dict[str, str]]:
     for line in lines:
         cells = [*_TITLE.finditer(line)]
         words = {cell[0].upper() for cell in cells}
-        if words >= {"REASON", "MESSAGE"} or words >= {"TYPE", "STATUS"}:
+        if any(words >= marks for marks in _TITLES):
             titles = cells
         elif titles and not set(line) <= {"-", " "}:
             begins = [title.start() for title in titles]
@@ -158,11 +165,32 @@ def _node(name: str, fields: _Fields) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": status}
 
 
+def _summed_pod(row: Mapping[str, str], node: str) -> dict[str, Any]:
+    """A pod of which the description of its node has the sums, as if it had one container.
+
+    Those of kube-system may be critical, which the text does not say: without a process they have no rank.
+    """
+    resources: dict[str, dict[str, str]] = {"requests": {}, "limits": {}}
+    for side, resource in product(resources, ("cpu", "memory")):
+        amount = row.get(f"{resource}{side}".upper(), "0").partition(" ")[0]
+        if amount != "0":
+            resources[side][resource] = amount
+    state = "waiting" if row["NAMESPACE"] == "kube-system" else "running"
+    status = {"name": UNKNOWN_CONTAINER, "state": {state: {}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": row["NAME"], "namespace": row["NAMESPACE"]},
+        "spec": {"nodeName": node, "containers": [{"name": UNKNOWN_CONTAINER, "resources": resources}]},
+        "status": {"phase": "Running", "containerStatuses": [status]},
+    }
+
+
 def _pod(involved: Mapping[str, str], fields: _Fields) -> dict[str, Any]:
     groups = {"container": fields["Containers"], "initContainer": fields["Init Containers"]}
     is_container = not {"State", "Last State"}.isdisjoint(fields)
     if is_container:
-        groups["container"][_UNKNOWN] = fields
+        groups["container"][UNKNOWN_CONTAINER] = fields
     spec: dict[str, Any] = {"nodeName": fields["Node"].value.partition("/")[0].replace("<none>", "")}
     containers = [container for group in groups.values() for container in group.values()]
     # Every container has these two, behind Limits and Requests.

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from kubectl_qos.cluster.described import MORE, described_objects
+from kubectl_qos.cluster.described import MORE, PODS_OF_NODE, described_objects
 from kubectl_qos.cluster.inputs import KUSTOMIZATIONS
 from kubectl_qos.errors import InputError, QosError, QuantityError
 from kubectl_qos.k8s.defaulting import with_system_priority
@@ -229,6 +229,13 @@ class ReadObject(NamedTuple):
     pods: Sequence[Pod]
 
 
+_NO_KIND: Final = "Object 'Kind' is missing", "every document needs apiVersion and kind"
+_VALUES: Final = (
+    "values of a Helm chart are no objects",
+    "helm template renders them: helm template CHART | kubectl qos check -f -",
+)
+
+
 @dataclass
 class ParsedObjects:
     """The objects of documents, and the problems of others.
@@ -277,8 +284,11 @@ class ParsedObjects:
             else:
                 self.partial_pods.append(convert(raw, Pod))
         if described:
-            text = "the text of kubectl describe or kubectl get events, which does not have all"
-            self.warnings.append(f"{name}: {text}: {MORE} has more")
+            text = (
+                f"the text of kubectl describe or kubectl get events is not complete: {MORE} gives everything"
+            )
+            sums = "; pods of a described node count as one container each" if PODS_OF_NODE in content else ""
+            self.warnings.append(f"{name}: {text}{sums}")
         elif b"apiVersion" not in content and _KERNEL_LOG.search(content) is not None:
             hint = "kubectl qos kills --kernel-log FILE reads it"
             self.problems.append(InputError(f"{name}: a kernel log, not an object", hint).at(name))
@@ -341,11 +351,7 @@ class ParsedObjects:
         is_summary = self.objects is None and {"node", "pods"} <= words
         kind = raw.get("kind") or default_kind or (_SUMMARY if is_summary else "")
         if not isinstance(kind, str) or not kind:
-            message, hint = "Object 'Kind' is missing", "every document needs apiVersion and kind"
-            if is_of_helm:
-                message = "values of a Helm chart are no objects"
-                hint = "helm template renders them: helm template CHART | kubectl qos check -f -"
-            self.problems.append(location.error(message, hint))
+            self.problems.append(location.error(*(_VALUES if is_of_helm else _NO_KIND)))
             return
         items = raw.get("items")
         if kind.endswith("List") and (items is None or isinstance(items, list)):

@@ -22,6 +22,8 @@ MEMORY: Final = "memory"
 EPHEMERAL_STORAGE: Final = "ephemeral-storage"
 HUGEPAGES_PREFIX: Final = "hugepages-"
 PIDS: Final = "pids"
+UNKNOWN_CONTAINER: Final = "<unknown>"
+"""The name of a container that a text shows without its name, and perhaps without the others of its pod."""
 LEAST_MEMORY: Final = 1 << 20
 """Bytes: no process of a container starts with less."""
 QUANTITY_MAPS: Final = frozenset(

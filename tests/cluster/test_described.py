@@ -98,6 +98,13 @@ Events:
   Warning  SystemOOM   12m              kubelet         System OOM encountered, victim process: a b, pid: 48
   Warning  OOMKilling  3m (x2 over 9m)  kernel-monitor  {OOM_KILLING}
 """
+PODS: Final = """\
+Non-terminated Pods:          (2 in total)
+  Namespace                   Name          CPU Requests  CPU Limits  Memory Requests  Memory Limits  Age
+  ---------                   ----          ------------  ----------  ---------------  -------------  ---
+  shop                        api-0         250m (6%)     500m (12%)  128Mi (1%)       256Mi (3%)     10h
+  kube-system                 kube-proxy-x  100m (2%)     0 (0%)      0 (0%)           0 (0%)         10h
+"""
 EVICTED: Final = "The node was low on resource: memory. Container app was using 900Mi, request is 128Mi."
 EVENTS: Final = f"""\
 NAMESPACE   LAST SEEN          TYPE      REASON      OBJECT          MESSAGE
@@ -192,6 +199,24 @@ def test_what_a_container_requests_is_unknown_where_the_text_does_not_have_it(te
 def test_a_time_that_is_none(time: str) -> None:
     (kill,) = kills(POD.replace("Tue, 10 Nov 2026 09:05:10 +0100", time))
     assert kill.time == ""
+
+
+def test_of_one_container_the_limit_of_its_pod_is_unknown() -> None:
+    (kill,) = kills(f"{STATE}{RESOURCES}")
+    assert (kill.diagnosis.mechanism, kill.diagnosis.confidence) == (
+        Mechanism.CONTAINER_LIMIT,
+        Confidence.LIKELY,
+    )
+
+
+def test_the_pods_of_a_node_have_their_sums_and_those_of_kube_system_no_rank() -> None:
+    parsed = read(NODE.replace("Events:", f"{PODS}Events:"))
+    api, proxy = parsed.pods
+    assert (api.namespace, api.name, api.node_name) == ("shop", "api-0", "worker-2")
+    assert [str(api.containers[0].limits[name]) for name in ("cpu", "memory")] == ["500m", "256Mi"]
+    assert {**proxy.containers[0].limits} == {}
+    assert [pod.status.every_container[0].has_processes for pod in (api, proxy)] == [True, False]
+    assert "pods of a described node count as one container each" in parsed.warnings[0]
 
 
 def test_several_pods_and_one_that_was_evicted() -> None:

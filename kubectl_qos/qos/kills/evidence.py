@@ -21,6 +21,7 @@ from kubectl_qos.k8s.objects import (
     DISRUPTION_TARGET,
     EPHEMERAL_STORAGE,
     MEMORY,
+    UNKNOWN_CONTAINER,
     ContainerStateTerminated,
     Pod,
     all_containers,
@@ -463,6 +464,8 @@ def memory_limits(pod: Pod, container: str, setup: NodeSetup) -> MemoryLimits:
     except QosError:
         return MemoryLimits(stated, None)
     own, of_pod = map(_memory_limit, (prediction.container(container).cgroup.files, prediction.cgroup.files))
+    if container == UNKNOWN_CONTAINER:
+        return MemoryLimits(own or stated, None)
     # The kernel cuts a few bytes to no page at all.
     is_cut = of_pod == 0
     return MemoryLimits(own or stated, stated if is_cut else of_pod, low_pod_limit(pod) is not None)
