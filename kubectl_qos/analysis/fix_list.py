@@ -5,8 +5,8 @@ Not here: how a change is found (edit/fix_search.py).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from msgspec import structs
@@ -37,7 +37,7 @@ from kubectl_qos.qos.kills.evidence import kubelet_kill
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import Urgency
-from kubectl_qos.qos.simulation.node_state import growth_on, unknown_capacity
+from kubectl_qos.qos.simulation.node_state import NodeState, growth_on, unknown_capacity
 
 
 class Throttled(NamedTuple):
@@ -59,7 +59,7 @@ class Throttled(NamedTuple):
 class FixList:
     """Fixes, the nearest death first, the deaths without any, and settings of a single node's kubelet.
 
-    `models` are the nodes whose deaths these are, `problems` why nothing is known of others; `managers`
+    `states` are the nodes whose deaths these are, `problems` why nothing is known of others; `managers`
     recommend other values. `ended` are pods that were evicted, OOMKilled or never admitted. `absent` are the
     containers that a template lacks, `left_out` how many changes were only of those. `further` is on how many
     more nodes deaths wait that come later, against which nothing was looked for.
@@ -68,7 +68,7 @@ class FixList:
     fixes: tuple[Fix, ...]
     unfixed: tuple[Unfixed, ...]
     snapshot: Snapshot
-    models: tuple[NodeModel, ...] = ()
+    states: Mapping[str, NodeState] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
     managers: tuple[Manager, ...] = ()
     throttled: tuple[Throttled, ...] = ()
@@ -101,7 +101,7 @@ def fixes_on_nodes(
     deaths that come first. Raises InputError where nothing can be said of a single node.
     """
     fixes, unfixed = list[Fix](), list[Unfixed]()
-    models, throttled = list[NodeModel](), list[Throttled]()
+    models, throttled, states = list[NodeModel](), list[Throttled](), dict[str, NodeState]()
     is_one = len(nodes) == 1
     waiting, problems = _waiting(snapshot, nodes, scope, by_urgency=most is not None and not is_one)
     while waiting:
@@ -121,6 +121,7 @@ def fixes_on_nodes(
             has_own = bool(of_node.fixes or of_node.unfixed or ended_pods([model], scope))
             problems += _unsized([model], alone=is_one and not has_own)
         models.append(model)
+        states.update(of_node.states)
         fixes += of_node.fixes
         unfixed += of_node.unfixed
         if is_one:
@@ -135,7 +136,7 @@ def fixes_on_nodes(
         in_order,
         tuple(unfixed),
         snapshot,
-        tuple(models),
+        states,
         tuple(problems),
         _managers_of(in_order, models),
         tuple(throttled),
@@ -215,7 +216,8 @@ def fixes_for_pods(
     is_empty = not fixes and not of_pods.unfixed
     lost = (ended,) if ended is not None and _was_ended(ended) and is_empty else ()
     problems = tuple(_unsized(models, alone=is_empty and not lost))
-    return FixList(fixes, of_pods.unfixed, snapshot, tuple(models), problems, managers, throttled, lost)
+    states = of_pods.states
+    return FixList(fixes, of_pods.unfixed, snapshot, states, problems, managers, throttled, lost)
 
 
 def _was_ended(pod: Pod) -> bool:

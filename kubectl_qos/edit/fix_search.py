@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from operator import attrgetter
 from typing import Final, NamedTuple
 
@@ -30,7 +31,6 @@ from kubectl_qos.edit.fixes import (
     least_units,
     memory_value,
     order_of_fixes,
-    own_deaths,
     pod_key,
     same_death,
 )
@@ -52,13 +52,19 @@ from kubectl_qos.k8s.releases import Gate
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.k8s.validation import pod_refusals
 from kubectl_qos.qos.killers import KILLERS, Killer
-from kubectl_qos.qos.oom_score import is_critical, is_mirror, is_static
+from kubectl_qos.qos.oom_score import is_critical, is_mirror, is_static, most_adj
 from kubectl_qos.qos.qos_class import QosClass, computed_class, is_decided_at_pod_level
 from kubectl_qos.qos.resize import ResizeStatus
 from kubectl_qos.qos.restart import is_refused, oom_loops, was_killed_since_resize
 from kubectl_qos.qos.simulation.ceiling import Scope
-from kubectl_qos.qos.simulation.engine import Run, simulate
-from kubectl_qos.qos.simulation.next_death import NextDeath, Urgency, deaths_of, next_deaths
+from kubectl_qos.qos.simulation.engine import Run, SimulationStep, simulate
+from kubectl_qos.qos.simulation.next_death import (
+    NextDeath,
+    Urgency,
+    deaths_of,
+    next_deaths,
+    own_deaths,
+)
 from kubectl_qos.qos.simulation.node_state import ContainerGrowth, NodeState, Scenario, SimulatedContainer
 from kubectl_qos.qos.simulation.timeline import LimitHit
 
@@ -173,7 +179,8 @@ def _collect(
         if not fixes:
             evidence = search.evidence(death) if reason is NoFixReason.HAS_ROOM else None
             unfixed.append(Unfixed(search.node, death, reason or NoFixReason.NOT_BY_EDITS, evidence))
-    return Fixes(tuple(sorted(collected, key=order_of_fixes)), tuple(unfixed))
+    states = {search.node: search.before for search in searches if search.is_sized}
+    return Fixes(tuple(sorted(collected, key=order_of_fixes)), tuple(unfixed), states)
 
 
 class _Change(NamedTuple):
@@ -201,13 +208,13 @@ class _Search:
         self._group = frozenset(group) if workload is not None else frozenset()
         self._workload = workload
         self.pods = {pod_key(pod): pod for pod in self._real.pods}
-        self.node = model.setup.node.name
+        self.node, self.is_sized = model.setup.node.name, model.is_sized
         self.before = self._model.state()
 
     def deaths(self, keys: Collection[PodKey] | None = None) -> list[NextDeath]:
         """The next deaths on the node, or of some of its pods; on one of unknown size by own limits alone."""
         deaths = next_deaths(self.before) if keys is None else deaths_of(self.before, keys)
-        return [death for death in deaths if self._model.is_sized or not death.killer.picks_among_pods]
+        return [death for death in deaths if self.is_sized or not death.killer.picks_among_pods]
 
     def on_node(self, fix: Fix) -> Iterator[Fix]:
         """A fix of a workload with what its pods here request together."""
@@ -327,7 +334,7 @@ class _Search:
             return self._holds(death, self._limit(pod, owner, units * UNIT_BYTES), claim)
 
         high = -(-(now + self.missing(death)) // UNIT_BYTES) + 1
-        least = least_units(now // UNIT_BYTES, high, holds) if now else None
+        least = least_units(now // UNIT_BYTES, high, holds, high - 1) if now else None
         if least is None:
             return None
         minimal = self._limit(pod, owner, least * UNIT_BYTES)
@@ -387,13 +394,15 @@ class _Search:
             after = self._after(death, self._requests(pod, sizes))
             return _is_after(claim.before, after, death, container)
 
-        def least(owner: str, high: int, container: str = "") -> int | None:
+        def least(owner: str, high: int, container: str = "", guess: int | None = None) -> int | None:
             now = memory_value(self._model.recreated(pod), owner, Side.REQUESTS) // UNIT_BYTES
-            return least_units(now, high, lambda units: is_late({**sizes, owner: units}, container))
+            return least_units(now, high, lambda units: is_late({**sizes, owner: units}, container), guess)
 
+        last = _last_of_others(self.before, death, claim.before)
         for owner, container in self._request_owners(death):
             if not is_late(sizes, container):
-                size = least(owner, most // UNIT_BYTES, container)
+                guess = self._request_behind(death, last, owner, container) if last is not None else None
+                size = least(owner, most // UNIT_BYTES, container, guess)
                 if size is None:
                     return None
                 sizes[owner] = size
@@ -402,7 +411,7 @@ class _Search:
         while len(sizes) > 1 and sizes != trimmed:
             trimmed = dict(sizes)
             for owner, size in trimmed.items():
-                sizes[owner] = least(owner, size) or size
+                sizes[owner] = least(owner, size, guess=size) or size
                 if is_late({other: units for other, units in sizes.items() if other != owner}):
                     del sizes[owner]
         edits = self._requests(pod, sizes)
@@ -414,6 +423,24 @@ class _Search:
             return is_fine and self._holds(death, some, claim)
 
         return drop_redundant(edits, suffice)
+
+    def _request_behind(self, death: NextDeath, last: SimulationStep, owner: str, container: str) -> int:
+        """About the least request in Mi with which a container, or its pod, dies after another victim."""
+        state, own = self.before, self._containers_of(death.key)
+        if death.killer.evicts:
+            excess = {
+                pod.key: sum(part.working_set_bytes for part in self._containers_of(pod.key))
+                - pod.request.value()
+                for pod in state.pods
+                if pod.key in {death.key, last.key}
+            }
+            request = memory_value(self._model.recreated(self.pods[death.key]), owner, Side.REQUESTS)
+            return -(-(request + excess[death.key] - excess[last.key] + 1) // UNIT_BYTES)
+        page, most = state.setup.node.page_size_bytes, (last.points or 0) - 1
+        used = max(part.used_bytes - part.beside_bytes for part in own if container in {"", part.name})
+        total = state.kubepods_bytes if death.killer.scope is Scope.PODS else None
+        adj = most_adj(used // page, most, (total or state.total_bytes) // page, state.kernel)
+        return -(-(1000 - adj) * state.capacity_bytes // (1000 * UNIT_BYTES))
 
     def _request_owners(self, death: NextDeath) -> list[tuple[str, str]]:
         """Whose requests decide, and about the death of which container; about that of all where it is empty.
@@ -563,12 +590,27 @@ def strategy_for(pod: Pod, seen: Preview) -> StrategyKind:
 
 def _is_after(most: int, state: NodeState, death: NextDeath, container: str) -> bool:
     """Whether a killer of the node ends so many others before this container, or before any of the pod."""
-    run, others = Run(state, Scenario()), 0
-    while others < most and (step := run.act(LimitHit(0.0, death.mechanism))) is not None:
+    others = 0
+    for step in _steps(state, death):
+        if others >= most:
+            break
         if step.key == death.key and container in {"", step.container}:
             return False
         others += step.key != death.key
     return True
+
+
+def _last_of_others(state: NodeState, death: NextDeath, number: int) -> SimulationStep | None:
+    """The last of so many others that the killer of a death ends, None where there are fewer."""
+    others = (step for step in _steps(state, death) if step.key != death.key)
+    return next(islice(others, number - 1, None), None) if number < NEVER else None
+
+
+def _steps(state: NodeState, death: NextDeath) -> Iterator[SimulationStep]:
+    """Whom the killer of a death ends, one after another."""
+    run = Run(state, Scenario())
+    while (step := run.act(LimitHit(0.0, death.mechanism))) is not None:
+        yield step
 
 
 def _ends(state: NodeState, container: int, to_bytes: int, key: PodKey, *, evicts: bool) -> bool:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from math import inf
-from operator import attrgetter
 from typing import Final, NamedTuple
 
 from msgspec import structs
@@ -34,7 +33,7 @@ from kubectl_qos.qos.ranking import Ranking, rank_node, with_pods
 from kubectl_qos.qos.resize import node_fit
 from kubectl_qos.qos.restart import is_refused, may_be_killed_again, was_killed_since_resize
 from kubectl_qos.qos.simulation.ceiling import Scope
-from kubectl_qos.qos.simulation.next_death import NextDeath, Urgency, in_turn, next_deaths
+from kubectl_qos.qos.simulation.next_death import NextDeath, Urgency, in_turn, node_deaths, own_deaths
 from kubectl_qos.qos.simulation.node_state import (
     NO_GROWTH,
     BuiltPods,
@@ -215,10 +214,14 @@ class Unfixed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Fixes:
-    """What can be done, the nearest death first; and the deaths against which nothing is offered."""
+    """What can be done, the nearest death first; and the deaths against which nothing is offered.
+
+    `states` are those of the nodes whose memory is known, by name.
+    """
 
     fixes: tuple[Fix, ...] = ()
     unfixed: tuple[Unfixed, ...] = ()
+    states: Mapping[str, NodeState] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -367,18 +370,11 @@ def pod_key(pod: Pod) -> PodKey:
     return pod.metadata.namespace, pod.metadata.name
 
 
-def own_deaths(state: NodeState, key: PodKey) -> list[NextDeath]:
-    """The deaths of a pod by its own limits, the nearest first."""
-    deaths = (death for death in next_deaths(state) if death.key == key)
-    own = (death for death in deaths if not death.killer.picks_among_pods)
-    return sorted(own, key=attrgetter("distance_bytes"))
-
-
 def same_death(state: NodeState, death: NextDeath) -> NextDeath | None:
     """The same death in another state of its node, None where it does not wait there."""
     if death.killer.picks_among_pods:
         kind = death.mechanism, death.grace_seconds
-        firsts = [first for first in next_deaths(state) if (first.mechanism, first.grace_seconds) == kind]
+        firsts = [first for first in node_deaths(state) if (first.mechanism, first.grace_seconds) == kind]
         same = [turn for first in firsts for turn in in_turn(state, first, {death.key})]
     else:
         own, of_pod = own_deaths(state, death.key), death.killer.scope is Scope.POD
@@ -390,14 +386,26 @@ def same_death(state: NodeState, death: NextDeath) -> NextDeath | None:
     return same[0] if same else None
 
 
-def least_units(low: int, high: int, works: Callable[[int], bool]) -> int | None:
-    """The least number above `low`, up to `high`, that works, where with one every larger one does."""
-    if high <= low or not works(high):
-        return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if works(middle) else (middle, high)
-    return high
+def least_units(low: int, high: int, works: Callable[[int], bool], guess: int | None = None) -> int | None:
+    """The least number above `low`, up to `high`, that works, where with one every larger one does.
+
+    The search is by bisection, from a guess on in steps that double.
+    """
+    fails, least, step = low, high + 1, 1
+    number = high if guess is None else min(max(guess, low + 1), high)
+    while least - fails > 1:
+        if works(number):
+            least = number
+        elif number == high:
+            return None
+        else:
+            fails = number
+        if guess is None or (least <= high and fails > low):
+            number = (fails + least) // 2
+        else:
+            number = max(least - step, fails + 1) if least <= high else min(fails + step, high)
+        step *= 2
+    return least if least <= high else None
 
 
 def friendly(size_bytes: int) -> int:

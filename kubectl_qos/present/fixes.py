@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final, NamedTuple
 
 from kubectl_qos.analysis.fix_list import FixList, Throttled
@@ -62,12 +61,11 @@ PRIORITY: Final = (
 
 def unmeasured(fixes: FixList) -> str:
     """Why nothing is known of nodes without usage, and what would help; empty where all have some."""
-    if not fixes.models and fixes.problems and not fixes.snapshot.usage:
+    if not fixes.states and fixes.problems and not fixes.snapshot.usage:
         return no_usage_reason(fixes.snapshot)
-    states = {model.setup.node.name: model.state() for model in fixes.models if model.is_sized}
-    text = "".join(unmeasured_notes(fixes.snapshot, states))
-    if text and len(states) == 1:
-        (capacity,) = (state.capacity_bytes for state in states.values())
+    text = "".join(unmeasured_notes(fixes.snapshot, fixes.states))
+    if text and len(fixes.states) == 1:
+        (capacity,) = (state.capacity_bytes for state in fixes.states.values())
         text += f"; a memory request of 1Gi lowers it by {1000 - burstable_adj(1 << 30, capacity)}"
     return text
 
@@ -135,8 +133,7 @@ def basis_notes(fix_list: FixList) -> Iterator[str]:
     yield from mechanism_notes(
         death for fix in fixes for death in (fix.death, fix.sooner) if death is not None
     )
-    states = {model.setup.node.name: replace(model).state() for model in fix_list.models if model.is_sized}
-    yield from state_notes(states, fix_list.snapshot.usage)
+    yield from state_notes(fix_list.states, fix_list.snapshot.usage)
     yield from map(_throttled_note, fix_list.throttled)
     if fix_list.left_out:
         changes, absent = count(fix_list.left_out, "change"), escape(", ".join(fix_list.absent))

@@ -27,7 +27,6 @@ from kubectl_qos.edit.fixes import (
     NoFixReason,
     friendly,
     least_units,
-    own_deaths,
     pod_key,
     same_death,
 )
@@ -57,6 +56,7 @@ from kubectl_qos.present.moments import deaths_section
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.engine import simulate
+from kubectl_qos.qos.simulation.next_death import own_deaths
 from kubectl_qos.qos.simulation.node_state import (
     ContainerGrowth,
     NodeProcess,
@@ -183,10 +183,19 @@ def test_a_tried_edit_is_on_the_node_as_if_all_of_it_were_built_again(
     assert model.state({first}, edits) == build_node_state(pods, model.setup, model.usage)
 
 
-@given(st.integers(0, 100), st.integers(0, 100), st.integers(0, 100))
-def test_the_least_number_that_works(low: int, high: int, first: int) -> None:
-    expected = next((one for one in range(low + 1, high + 1) if one >= first), None)
-    assert least_units(low, high, lambda number: number >= first) == expected
+@given(st.integers(0, 100), st.integers(0, 100), st.integers(0, 100), st.none() | st.integers(-5, 105))
+def test_the_least_number_that_works(low: int, high: int, first: int, guess: int | None) -> None:
+    """A guess costs two tries where it is right, and the number never depends on it."""
+    tried: list[int] = []
+
+    def works(number: int) -> bool:
+        tried.append(number)
+        return number >= first
+
+    expected = next((number for number in range(low + 1, high + 1) if number >= first), None)
+    assert least_units(low, high, works, guess) == expected
+    assert len(tried) == len(set(tried)) <= (2 if guess == expected else 14)
+    assert all(low < number <= high for number in tried)
 
 
 @given(st.integers(1, 1 << 40))

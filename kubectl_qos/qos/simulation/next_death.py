@@ -6,7 +6,7 @@ kernel's is rank 1. A soft threshold must be crossed for its grace period (pkg/k
 thresholdsMetGracePeriod). Not here: what comes after a death.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from itertools import chain, count
@@ -203,8 +203,31 @@ def next_deaths(state: NodeState, most: int | None = None, *, contests: bool = F
     reached = list(_reached(run))
     if most == 1 and not state.growth.containers:
         reached = _full_enough(run, reached)
+    return _most_urgent(run, reached, contests=contests)[:most]
+
+
+def node_deaths(state: NodeState) -> list[NextDeath]:
+    """The next deaths by the killers of the node alone, the most urgent first."""
+    run = Run(state, Scenario())
+    reached = [] if state.is_unmeasured else _reached(run)
+    return _most_urgent(run, [(ceiling, alone) for ceiling, alone in reached if ceiling.scope.is_wide])
+
+
+def own_deaths(state: NodeState, key: PodKey) -> list[NextDeath]:
+    """The next deaths of one pod by its own limits, the nearest first."""
+    run = Run(state, Scenario())
+    containers = {i for i, container in enumerate(state.containers) if state.pod_for(container).key == key}
+    owners = {Scope.CONTAINER: containers, Scope.POD: {state.containers[i].pod_index for i in containers}}
+    reached = [] if state.is_unmeasured else _reached(run)
+    own = [(ceiling, alone) for ceiling, alone in reached if ceiling.owner in owners.get(ceiling.scope, ())]
+    return sorted(_most_urgent(run, own), key=attrgetter("distance_bytes"))
+
+
+def _most_urgent(
+    run: Run, reached: Iterable[tuple[Ceiling, Sequence[int]]], *, contests: bool = False
+) -> list[NextDeath]:
     deaths = (_death_at(run, ceiling, alone, contests=contests) for ceiling, alone in reached)
-    return sorted(filter(None, deaths), key=attrgetter("urgency"))[:most]
+    return sorted(filter(None, deaths), key=attrgetter("urgency"))
 
 
 def _reached(run: Run) -> Iterator[tuple[Ceiling, Sequence[int]]]:
