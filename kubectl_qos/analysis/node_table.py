@@ -216,8 +216,9 @@ def _next_death(
 
 
 def trouble_first(row: NodeRow) -> tuple[object, ...]:
-    """The default sort key: nodes in trouble, then the fullest, those of unknown usage last."""
-    return not row.troubles, row.used_percent is None, -(row.used_percent or 0), row.name
+    """The default sort key: nodes in trouble, then the fullest, those of unknown usage last by requests."""
+    requests = percent(row.memory.requests_bytes, row.allocatable) if row.used_percent is None else 0
+    return not row.troubles, row.used_percent is None, -(row.used_percent or 0), -(requests or 0), row.name
 
 
 def troubles(node: NodeObject) -> tuple[str, ...]:

@@ -74,6 +74,9 @@ def _add_connection(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--as-group", dest="as_groups", action="append", metavar="GROUP", help="act in this group; may repeat"
     )
+    group.add_argument(
+        "--as-user-extra", action="append", metavar="KEY=VALUE", help="act with this extra; may repeat"
+    )
     group.add_argument("--certificate-authority", metavar="FILE", help="the CA of the server's certificate")
     group.add_argument("--client-certificate", metavar="FILE", help="the client certificate")
     group.add_argument("--client-key", metavar="FILE", help="the key of the client certificate")

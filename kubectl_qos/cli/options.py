@@ -137,6 +137,8 @@ class TableOptions:
     watch: bool = False
     label_columns: tuple[str, ...] = ()
     show_labels: bool = False
+    show_kind: bool = False
+    ignore_not_found: bool = False
     format: TableFormat = field(default_factory=TableFormat)
 
 

@@ -65,7 +65,7 @@ def print_document(
 
     Raises InputError for a template that does not fit it.
     """
-    from kubectl_qos.present.output import json_parts, references, to_yaml
+    from kubectl_qos.present.output import json_parts, references, to_yaml, with_metadata
     from kubectl_qos.present.values import as_document
 
     document = as_document(values, at)
@@ -83,6 +83,7 @@ def print_document(
             template = _read_template(template, columns=name.startswith("custom"))
         if not template and name.startswith("jsonpath"):
             raise InputError("template format specified but no template given")
+        document = with_metadata(document)
         if name.startswith("jsonpath"):
             text = render_jsonpath(template, document)
         else:

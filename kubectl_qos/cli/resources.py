@@ -38,7 +38,7 @@ def reference(pod: Pod) -> str:
 def parse_references(
     words: Sequence[str], *, any_kind: bool = False, nodes: bool = False, hinted: str = ""
 ) -> list[Reference]:
-    """`pod/a deploy/b` or `pod a b` as kinds and names, of files of any kind that has pods.
+    """`pod/a deploy/b`, `pod a b` or `deploy,sts a` as kinds and names, of files of any kind that has pods.
 
     A name alone is that of a pod, as for `kubectl logs`, unless a kind is `hinted`. Raises UsageError in
     kubectl's words.
@@ -53,11 +53,13 @@ def parse_references(
             raise UsageError("arguments in resource/name form may not have more than one slash")
         pairs = [word.split("/", 1) for word in words]
     elif len(words) == 1:
-        if hinted or parse_kind(words[0]) is not None:
-            raise UsageError(_NO_NAME, hint=f"write {hinted or words[0]}/{words[0] if hinted else 'NAME'}")
+        if hinted or _parse_kinds(words[0]):
+            between = " " if "," in words[0] else "/"
+            hint = f"write {hinted}/{words[0]}" if hinted else f"write {words[0]}{between}NAME"
+            raise UsageError(_NO_NAME, hint)
         pairs = [["pod", words[0]]]
     else:
-        pairs = [[words[0], name] for name in words[1:]]
+        pairs = [[word, name] for name in words[1:] for word in words[0].split(",")]
     return [_parse_reference(word, name, any_kind=any_kind, nodes=nodes) for word, name in pairs]
 
 
@@ -66,6 +68,12 @@ def parse_kind(word: str) -> str | None:
     from kubectl_qos.k8s import kinds
 
     return kinds.parse_kind(word)
+
+
+def _parse_kinds(word: str) -> set[str]:
+    """The kinds of a list such as `pods,nodes`, or of one word; empty where it is no such list."""
+    kinds = {parse_kind(name) for name in word.split(",")}
+    return {kind for kind in kinds if kind is not None} if None not in kinds else set()
 
 
 _NO_NAME: Final = "resource(s) were provided, but no name was specified"
@@ -89,15 +97,20 @@ def parse_references_or_names(words: Sequence[str]) -> list[Reference]:
     `nodes`, `node/worker-1` and `nodes worker-1` are nodes, as in kubectl; a pod that is called nodes is
     `pod/nodes`. Raises UsageError.
     """
-    kind = parse_kind(words[0]) if words else None
-    if kind in {"Pod", "Node"} and len(words) == 1:
-        return [Reference(kind, "")]
-    if kind is None and not any("/" in word for word in words):
+    kinds = _parse_kinds(words[0]) if words else set()
+    if "Node" in kinds and len(kinds) > 1:
+        raise UsageError(*_TWO_TABLES)
+    if len(words) == 1 and kinds in ({"Pod"}, {"Node"}):
+        return [Reference(kinds.pop(), "")]
+    if not kinds and not any("/" in word for word in words):
         return [Reference("Pod", name) for name in words]
     references = parse_references(words, nodes=True)
     if len({reference.kind == "Node" for reference in references}) > 1:
-        raise UsageError("pods and nodes are two tables", hint="show one of them at a time")
+        raise UsageError(*_TWO_TABLES)
     return references
+
+
+_TWO_TABLES: Final = ("pods and nodes are two tables", "show one of them at a time")
 
 
 def parse_group(words: Sequence[str]) -> str | None:
@@ -256,17 +269,26 @@ def require_node(name: str, snapshot: Snapshot) -> None:
         raise ApiError.not_found("nodes", name, hint=_TOP_NODES)
 
 
-def require_places(resolved: ResolvedSource, snapshot: Snapshot) -> None:
+def require_places(resolved: ResolvedSource, snapshot: Snapshot, *, may_be_empty: bool = False) -> None:
     """Raise ApiError (NotFound) where the node or the namespace of the flags does not exist.
 
-    Nothing is requested where pods were found, nor for the namespace of the context.
+    Nothing is requested where pods were found, nor for the namespace of the context. A namespace that
+    `may_be_empty` may also not exist, as for kubectl get.
     """
     if any(map(resolved.scope.matches, snapshot.pods)):
         return
-    namespace = resolved.scope.namespace if resolved.has_namespace_flag else None
-    for resource, name in (("nodes", resolved.scope.node), ("namespaces", namespace)):
-        if name is not None and not resolved.source.has(resource, name):
-            raise ApiError.not_found(resource, name, hint=_TOP_NODES if resource == "nodes" else "")
+    node = resolved.scope.node
+    if node is not None and not resolved.source.has("nodes", node):
+        raise ApiError.not_found("nodes", node, hint=_TOP_NODES)
+    for error in () if may_be_empty else missing_namespace(resolved):
+        raise error
+
+
+def missing_namespace(resolved: ResolvedSource) -> tuple[ApiError, ...]:
+    """The error where the namespace of the flags does not exist."""
+    name = resolved.scope.namespace if resolved.has_namespace_flag else None
+    exists = name is None or resolved.source.has("namespaces", name)
+    return () if exists else (ApiError.not_found("namespaces", str(name)),)
 
 
 def missing_workloads(workloads: Iterable[Reference], resolved: ResolvedSource) -> Iterator[QosError]:

@@ -74,12 +74,17 @@ class PodTable:
             kind="PodRank",
             rows=rows,
             columns=[
-                *([pod_columns.BY_KEY[key] for key in keys] or pod_columns.VALUE_COLUMNS),
+                *_with_kinds(
+                    self._options,
+                    [pod_columns.BY_KEY[key] for key in keys] or pod_columns.VALUE_COLUMNS,
+                    "pod",
+                    _pod_reference,
+                ),
                 *label_columns(self._options, lambda row: row.pod.metadata.labels),
             ],
             notes=(*pod_table_notes(snapshot, table), *psi_notes(keys, rows, origin_of(snapshot.usage))),
             key=lambda row: row.key,
-            reference=lambda row: escape(row.name if row.pod.kind != "Pod" else f"pod/{row.name}"),
+            reference=_pod_reference,
             nothing=f"{nothing} in {scope.namespace} namespace." if scope.namespace else nothing,
             missing=not_found(
                 "pods",
@@ -135,6 +140,15 @@ class PodTable:
         return keys
 
 
+def _with_kinds(
+    options: TableOptions, columns: Iterable[Column[RowT]], key: str, reference: Callable[[RowT], str]
+) -> Iterator[Column[RowT]]:
+    """The columns; with --show-kind the one that names the row has its kind too."""
+    for shown in columns:
+        is_name = options.show_kind and shown.key == key
+        yield replace(shown, cell=lambda row, _: reference(row)) if is_name else shown
+
+
 def label_columns(
     options: TableOptions, labels: Callable[[RowT], Mapping[str, str] | None]
 ) -> Iterator[Column[RowT]]:
@@ -161,6 +175,14 @@ def _label_column(key: str, labels: Callable[[RowT], Mapping[str, str] | None]) 
 def _without_sorted(keys: Iterable[str], sorted_by: Column[Any] | None) -> list[str]:
     """Columns that may be hidden: not the one that the rows are sorted by."""
     return [key for key in keys if sorted_by is None or key != sorted_by.key]
+
+
+def _pod_reference(row: PodRow) -> str:
+    return escape(row.name if row.pod.kind != "Pod" else f"pod/{row.name}")
+
+
+def _node_reference(row: NodeRow) -> str:
+    return escape(f"node/{row.name}")
 
 
 def _labels_of(node: NodeObject | None) -> Mapping[str, str] | None:
@@ -222,7 +244,14 @@ class GroupTable:
         return TableView(
             kind=f"{self._kind}Rank",
             rows=rows,
-            columns=[self._columns[key] for key in keys],
+            columns=[
+                *_with_kinds(
+                    self._options,
+                    [self._columns[key] for key in keys],
+                    self._kind.lower(),
+                    self._reference,
+                )
+            ],
             notes=tuple(pod_table_notes(snapshot, table)),
             key=lambda row: row.key,
             reference=self._reference,
@@ -291,7 +320,9 @@ class NodeTable:
             kind="NodeMemory",
             rows=rows,
             columns=[
-                *(node_columns.NODE_COLUMNS[key] for key in keys),
+                *_with_kinds(
+                    self._options, map(node_columns.NODE_COLUMNS.__getitem__, keys), "node", _node_reference
+                ),
                 *label_columns(self._options, lambda row: _labels_of(snapshot.nodes.get(row.name))),
             ],
             notes=(
@@ -300,7 +331,7 @@ class NodeTable:
                 *(() if self._options.format.has_every_column else psi_notes(keys, rows, origin)),
             ),
             key=lambda row: row.name,
-            reference=lambda row: escape(f"node/{row.name}"),
+            reference=_node_reference,
             nothing="No resources found",
             missing=not_found("nodes", self._names, (row.name for row in table.rows)),
             at=snapshot.at,

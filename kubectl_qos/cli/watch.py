@@ -89,7 +89,7 @@ def print_table(view: TableView[Any], format_: TableFormat, now: datetime) -> No
     elif format_.output == "name":
         output.print_lines(map(view.reference, view.rows))
     elif not view.rows:
-        output.note(view.nothing)
+        output.notes(filter(None, [view.nothing]))
     else:
         width = output.terminal_width()
         if width is None:

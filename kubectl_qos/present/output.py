@@ -258,9 +258,21 @@ _SHOW: Final[Mapping[ColumnType, Callable[[Any], str]]] = {
 }
 
 
+_KUBECTL_PATHS: Final = {
+    "metadata.name": "name",
+    "metadata.namespace": "namespace",
+    "spec.nodeName": "node",
+    "status.qosClass": "qos",
+}
+"""Columns that kubectl sorts by as paths."""
+
+
 def find_column(name: str, columns: Mapping[str, Column[RowT]]) -> Column[RowT]:
-    """The column of a key, a header, a field or another name. Raises UsageError with those that exist."""
-    key = name.lower().replace("-", "_")
+    """The column of a key, a header, a field, another name or a path of kubectl's.
+
+    Raises UsageError with those that exist.
+    """
+    key = _KUBECTL_PATHS.get(name.strip("{}").lstrip("."), name).lower().replace("-", "_")
     named = dict[str, Column[RowT]]()
     for option in columns.values():
         named |= {option.header.lower(): option, option.field.lower(): option}
@@ -513,6 +525,19 @@ def table_values(
     """A table for JSON and YAML: a list of the kind of its rows, and the notes."""
     items = [row_values(row, columns) for row in rows]
     return {"apiVersion": API_VERSION, "kind": f"{kind}List", "items": items, "notes": list(notes)}
+
+
+def with_metadata(document: Mapping[str, Any]) -> dict[str, Any]:
+    """A document whose items also have `metadata.name` and `metadata.namespace`, for kubectl's templates."""
+    if "items" in document:
+        return {**document, "items": [*map(with_metadata, document["items"])]}
+    about = document.get("object") or document
+    names = (about.get(key) for key in ("name", "workload", "pod", "namespace", "node"))
+    name = next((name for name in names if isinstance(name, str)), None)
+    if name is None or "metadata" in document:
+        return {**document}
+    metadata = {"name": name.rpartition("/")[2], "namespace": about.get("namespace")}
+    return {**document, "metadata": metadata}
 
 
 def references(document: Mapping[str, Any]) -> Iterator[str]:

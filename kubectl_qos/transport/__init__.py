@@ -19,6 +19,7 @@ class ConnectionOptions:
     as_user: str | None = None
     as_uid: str | None = None
     as_groups: tuple[str, ...] = ()
+    as_user_extra: tuple[str, ...] = ()
     certificate_authority: str | None = None
     client_certificate: str | None = None
     client_key: str | None = None

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from kubectl_qos.errors import QosError
+from kubectl_qos.errors import QosError, UsageError
 from kubectl_qos.transport import ConnectionOptions
 from kubectl_qos.transport import logging as log
 from kubectl_qos.transport.decode import DecodeError, decode_kubeconfig
@@ -122,8 +122,19 @@ def _override_user(entry: Entry, options: ConnectionOptions) -> dict[str, Any]:
         "as": options.as_user,
         "as-uid": options.as_uid,
         "as-groups": list(options.as_groups),
+        "as-user-extra": _user_extra(options.as_user_extra),
     }
     return _override(entry, replaced, flags)
+
+
+def _user_extra(words: Sequence[str]) -> dict[str, list[str]]:
+    """Several values of a key are separate flags, as for kubectl."""
+    extra: dict[str, list[str]] = {}
+    for key, equals, value in (word.partition("=") for word in words):
+        if not (key and equals):
+            raise UsageError(f"--as-user-extra {key!r} has no value", hint="write --as-user-extra KEY=VALUE")
+        extra.setdefault(key, []).append(value)
+    return extra
 
 
 def _override(entry: Entry, replaced: Entry, flags: Entry) -> dict[str, Any]:

@@ -117,6 +117,12 @@ def test_trouble_comes_first_then_the_fullest_and_what_is_not_known_last() -> No
     assert [row.used_percent for row in found.rows[-2:]] == [0, None]
 
 
+def test_nodes_of_unknown_usage_are_sorted_by_what_is_requested() -> None:
+    requests = {"a": "1Gi", "b": "12Gi", "c": "3Gi"}
+    pods = [pod(name, f"requests: {{memory: {size}}}", name) for name, size in requests.items()]
+    assert [row.name for row in rows(*pods, nodes=tuple(map(node, requests))).rows] == ["b", "c", "a"]
+
+
 def test_a_full_node_counts_page_cache_that_free_does_not() -> None:
     busy, idle = (
         replace(snapshot_of(nodes=(node("n1"),)), node_usage={"n1": used * MI}) for used in (15_900, 9_000)

@@ -169,16 +169,15 @@ def test_what_nobody_means_is_refused(run: Run, words: str, sentence: str) -> No
     assert (done.code, done.err.splitlines()[0]) == (2, f"error: {sentence}")
 
 
-@pytest.mark.parametrize(
-    "command", ["top", "kills", "tree", "compare --to 1.37", "explain pod/a", "top -o json"]
-)
+@pytest.mark.parametrize("command", ["next", "kills", "tree", "compare --to 1.37", "explain pod/a", "top a"])
 @pytest.mark.parametrize("place", [("--node", "nodes"), ("-n", "namespaces")])
 def test_a_place_that_does_not_exist_is_not_found(
     run: Run, live: Live, command: str, place: tuple[str, str]
 ) -> None:
     live(ObjectServer(pods=[pod("web")], nodes=[node()], metrics=[]))
     done = run(*command.split(), place[0], "none")
-    words = 'pods "a" not found' if "pod/a" in command else f'{place[1]} "none" not found'
+    is_pod = command == "explain pod/a" or (command, place[0]) == ("top a", "--node")
+    words = 'pods "a" not found' if is_pod else f'{place[1]} "none" not found'
     assert (done.code, done.out) == (1, "")
     assert done.err.splitlines()[0] == f"Error from server (NotFound): {words}"
 
@@ -187,8 +186,56 @@ def test_an_empty_namespace_is_no_error_nor_is_a_forbidden_one(run: Run, live: L
     server = ObjectServer(pods=[pod("web")], nodes=[node()], metrics=[])
     server.forbidden.add("/api/v1/namespaces/secret")
     live(server)
-    done = run("top", "-n", "secret")
-    assert (done.code, done.err) == (0, "No resources found in secret namespace.\n")
+    for namespace in ("secret", "none"):
+        done = run("top", "-n", namespace)
+        assert (done.code, done.err) == (0, f"No resources found in {namespace} namespace.\n")
+    assert run("top", "--node", "none").code == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "same"),
+    [
+        ("--sort-by=.metadata.name", "--sort-by=pod"),
+        ("--sort-by={.metadata.namespace} -A", "--sort-by=namespace -A"),
+        ("nodes --sort-by .metadata.name", "nodes --sort-by=node"),
+        ("po,pods", "pods"),
+        ("deploy,sts search", "sts/search"),
+        ("db-0 none --ignore-not-found", "db-0"),
+    ],
+)
+def test_words_of_kubectl(run: Run, words: str, same: str) -> None:
+    done, expected = (run(*DEMO, "-o", "name", *line.split()) for line in (words, same))
+    assert (done.code, done.lines) == (0, expected.lines)
+    assert done.out
+
+
+def test_a_name_that_is_not_there_may_be_ignored(run: Run) -> None:
+    done = run("top", "none", "--demo", "--ignore-not-found")
+    assert done == (0, "", "")
+    assert run("top", "--demo", "--ignore-not-found", "--at", "1h").code, "other errors are not"
+
+
+@pytest.mark.parametrize(
+    ("words", "column"), [("", "POD"), ("nodes", "NODE"), ("ns", "NAMESPACE"), ("workloads", "WORKLOAD")]
+)
+def test_names_with_their_kinds(run: Run, words: str, column: str) -> None:
+    shown = run("top", *words.split(), "--demo", "--show-kind").out
+    assert sorted(cells(shown, column)) == sorted(run("top", *words.split(), "--demo", "-o", "name").lines)
+
+
+@pytest.mark.parametrize(
+    ("words", "field"), [("top", "pod"), ("top nodes", "node"), ("top ns", "namespace"), ("next -A", "pod")]
+)
+def test_templates_of_kubectl_find_names(run: Run, words: str, field: str) -> None:
+    templates = (f"jsonpath={{.items[*].{path}}}" for path in (field, "metadata.name"))
+    expected, names = (run(*words.split(), "--demo", "-o", template).out for template in templates)
+    assert names == expected != ""
+    assert "metadata" not in run(*words.split(), "--demo", "-o", "json").out
+
+
+@pytest.mark.parametrize("words", ["top po,no", "top nodes,pods", "next no,po"])
+def test_a_list_of_types_is_no_selector(run: Run, words: str) -> None:
+    assert run(*words.split(), "--demo").err.startswith("error: pods and nodes are two tables")
 
 
 def test_flags_without_effect(run: Run) -> None:

@@ -44,7 +44,7 @@ def sent(server: HttpsServer, *names: str) -> list[str]:
     return [value for name, value in server.raw_headers[-1] if name in names]
 
 
-SENT = ("Authorization", "Impersonate-User", "Impersonate-Uid", "Impersonate-Group")
+SENT = ("Authorization", *(f"Impersonate-{name}" for name in ("User", "Uid", "Group", "Extra-why")))
 
 
 @pytest.mark.parametrize(
@@ -57,6 +57,7 @@ SENT = ("Authorization", "Impersonate-User", "Impersonate-Uid", "Impersonate-Gro
             "--as jane --as-uid 7 --as-group dev --as-group=ops",
             ["7", "Bearer t", "dev", "jane", "ops"],
         ),
+        ({}, "--as jane --as-user-extra why=a --as-user-extra=why=b=c", ["a", "b=c", "jane"]),
         ({"token": "t", "as": "jane", "as-groups": ["a", "b"]}, "--as-group c", ["Bearer t", "c", "jane"]),
     ],
 )
@@ -177,7 +178,7 @@ def test_every_flag_is_one_of_kubectl() -> None:
     theirs = said_by_kubectl(None, "options")
     ours = {f"--{field.name.replace('_', '-')}" for field in fields(ConnectionOptions)}
     renamed = {"--as-user": "--as", "--as-groups": "--as-group"}
-    # kubectl takes a name and a password without saying so.
-    hidden = {"--username", "--password"}
+    # kubectl takes a name and a password without saying so, and extras from 1.34 on.
+    hidden = {"--username", "--password", "--as-user-extra"}
     missing = {flag for flag in ours - hidden if f"{renamed.get(flag, flag)}=" not in theirs}
     assert missing == set()

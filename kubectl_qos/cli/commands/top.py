@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from kubectl_qos.cli import flags, output, resources, sources
-from kubectl_qos.errors import EXIT_ERROR, UsageError
+from kubectl_qos.errors import EXIT_ERROR, ApiError, UsageError
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions, TableOptions
@@ -84,6 +85,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="labels that are columns of their own",
     )
     flags.add_switch(parser, "--show-labels", help="all labels as the last column")
+    flags.add_switch(parser, "--show-kind", help="names as pod/web-0")
+    flags.add_switch(parser, "--ignore-not-found", help="a name that does not exist is no error")
     parser.add_argument(
         "--sort-by",
         metavar="COLUMN",
@@ -108,12 +111,16 @@ def run(options: Options) -> int:
             options.source,
             options.table.format,
             kind,
-            lambda source: _read(*_resolve(replace(options, source=source), group, references), references),
+            lambda source: _read(
+                *_resolve(replace(options, source=source), group, references),
+                references,
+                ignore_not_found=options.table.ignore_not_found,
+            ),
         )
     command, resolved = _resolve(options, group, references)
     if options.table.watch:
         return watch(command, resolved, options.table.format)
-    view = _read(command, resolved, references)
+    view = _read(command, resolved, references, ignore_not_found=options.table.ignore_not_found)
     if view.rows or not (view.missing or resolved.failed):
         print_table(view, options.table.format, resolved.source.now())
     resolved.print_notes()
@@ -159,13 +166,24 @@ def _read(
     command: GroupTable | PodTable | NodeTable,
     resolved: sources.ResolvedSource,
     references: Sequence[resources.Reference],
+    *,
+    ignore_not_found: bool,
 ) -> TableView[Any]:
     """The table, with what is named and missing. Raises ApiError for a place that is not there."""
     snapshot = command.snapshot(resolved)
     view: TableView[Any] = command.view(snapshot, command.scope(resolved), resolved.source.now())
+    missing = view.missing
     if not view.rows:
-        missing = (*view.missing, *resources.missing_workloads(_workloads(references), resolved))
-        view = replace(view, missing=missing)
-        if not (missing or resolved.failed):
-            resources.require_places(resolved, snapshot)
-    return view
+        missing = (*missing, *resources.missing_workloads(_workloads(references), resolved))
+        if missing:
+            missing = resources.missing_namespace(resolved) or missing
+        elif not resolved.failed:
+            resources.require_places(resolved, snapshot, may_be_empty=True)
+    if ignore_not_found and missing:
+        others = (
+            error
+            for error in missing
+            if not (isinstance(error, ApiError) and error.status == HTTPStatus.NOT_FOUND)
+        )
+        return replace(view, missing=tuple(others), nothing="")
+    return replace(view, missing=missing)
