@@ -102,14 +102,14 @@ async def test_what_is_not_known_is_said() -> None:
 async def test_what_the_node_uses_itself_is_beside_its_pods() -> None:
     """It fills a node as they do, and no pod's number shows it."""
     snapshot = replace(demo(), node_usage={"worker-1": 10 * GIB})
-    own = 100 * (snapshot.own_bytes("worker-1") or 0) / (16 * GIB)
-    assert (await shown(snapshot, "worker-1")).endswith(f"pods use 45%, the node itself {own:.0f}%")
+    own = binary(snapshot.own_bytes("worker-1") or 0)
+    assert (await shown(snapshot, "worker-1")).endswith(f"pods use 7.2Gi, the node itself {own}")
 
 
 async def test_pressure_is_named_where_a_source_has_it_in_the_line_and_the_list() -> None:
     waits = Pressure(None, Psi(PsiData(10.0, 12.34, 3.0)), None)
     snapshot = replace(demo(), pressure={"worker-1": waits})
-    assert (await shown(snapshot, "worker-1")).endswith("pods use 45%  PSI60 12.3%")
+    assert (await shown(snapshot, "worker-1")).endswith("pods use 7.2Gi  PSI60 12.3%")
     assert "PSI" not in await shown(snapshot, "worker-3")
     definition = NodeList(Trends())
     for of, expected in ((snapshot, {"psi10", "psi60"}), (demo(), set())):
