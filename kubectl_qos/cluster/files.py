@@ -129,7 +129,6 @@ class FileSource(Source):
 
     def snapshot(self, scope: Scope) -> Snapshot:
         """All objects, those out of scope too."""
-        del scope
         parsed = self._parsed
         return Snapshot(
             pods=tuple(parsed.pods),
@@ -138,7 +137,7 @@ class FileSource(Source):
             node_usage=parsed.node_usage,
             shortages=last_shortages(parsed.events),
             overrides=self._overrides,
-        ).with_missing_releases()
+        ).with_missing_releases(scope)
 
     def partial_pods(self) -> Sequence[Pod]:
         """Pods of which a text has the status alone."""

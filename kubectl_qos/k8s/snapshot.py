@@ -196,17 +196,21 @@ class Snapshot:
         """The names of the nodes that have requested pods."""
         return sorted({pod.node_name for pod in self.pods if scope.matches(pod)} - {""})
 
-    def with_missing_releases(self) -> Snapshot:
+    def with_missing_releases(self, scope: Scope | None = None) -> Snapshot:
         """Name the nodes that state no known release, as virtual ones do, in what is missing."""
-        versions = {name: node.status.node_info.kubelet_version for name, node in self.nodes.items()}
+        asked = self.nodes if scope is None or scope == Scope() else {*self.nodes_of(scope), scope.node}
+        versions = {
+            name: node.status.node_info.kubelet_version for name, node in self.nodes.items() if name in asked
+        }
         releases = {name: Release.of_kubelet(text, self.server_version) for name, text in versions.items()}
         names = sorted(name for name, release in releases.items() if release.assumed)
         if not names or any(setting.key == KUBELET_VERSION for setting in self.overrides.settings):
             return self
-        shown = [f"{name} (kubeletVersion {versions[name]!r})" for name in names[:3]]
+        shown = [f"{name} ({versions[name]!r})" for name in names[:3]]
         what = f"the release of {', '.join(shown)}{f' and {len(names) - 3} more' if len(names) > 3 else ''}"
-        predicted = f"predicted as {', '.join(sorted({str(releases[name]) for name in names}))}"
-        missing = Missing(what, f"1.{OLDEST_MINOR} to 1.{NEWEST_MINOR} are known", predicted)
+        treated = f"treated as {', '.join(sorted({str(releases[name]) for name in names}))}"
+        why = f"kubeletVersion is none of 1.{OLDEST_MINOR} to 1.{NEWEST_MINOR}"
+        missing = Missing(what, why, treated)
         return replace(self, missing=(*self.missing, missing))
 
     def by_node(self) -> Mapping[str, Sequence[Pod]]:
