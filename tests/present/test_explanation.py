@@ -270,7 +270,7 @@ def test_a_volume_in_memory_counts_to_its_writer(size: str | None, held: int | N
     snapshot = replace(DEMO, usage={**DEMO.usage, key: usage})
     text = "\n".join(text_lines(explain_pod(pod, snapshot, DEMO_TIME)))
     assert f"  volume scratch  in memory, {said}\n    counts to the container that writes it" in text
-    assert ("; above 128Mi the kubelet evicts the pod" in text) == bool(size)
+    assert ("; above 128Mi the kubelet evicts the pod" in " ".join(text.split())) == bool(size)
 
 
 def test_what_was_assumed_is_listed_once() -> None:
