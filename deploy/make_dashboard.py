@@ -97,7 +97,7 @@ PANELS: Final[tuple[Panel, ...]] = (
     ),
     graph(
         "Kills",
-        "Deaths that memory may explain, by mechanism.",
+        "OOM kills and evictions, by mechanism.",
         [
             (
                 f"sum by (mechanism) (increase(kubectl_qos_kills_total{{{NODE}}}[$__rate_interval]))",

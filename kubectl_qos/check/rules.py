@@ -274,7 +274,7 @@ def injector(metadata: Iterable[Json]) -> str | None:
     """
     marks = [nested(raw, side) for raw in metadata for side in MARKS]
     said = [
-        name if _asks(str(mark[key]).lower(), value) else ""
+        name if _wants(str(mark[key]).lower(), value) else ""
         for key, (value, name) in INJECTORS.items()
         for mark in marks
         if key in mark
@@ -282,7 +282,7 @@ def injector(metadata: Iterable[Json]) -> str | None:
     return max(said, default=None)
 
 
-def _asks(text: str, value: str) -> bool:
+def _wants(text: str, value: str) -> bool:
     return text == value if value else text != "false"
 
 

@@ -78,7 +78,7 @@ FAMILIES: Final = (
     Family("pod_freed_bytes", "Memory freed if the container that decides the rank is killed."),
 )
 """Those of which each node has samples."""
-KILLS: Final = Family("kills", "Deaths seen since the exporter started that memory may explain.", "counter")
+KILLS: Final = Family("kills", "OOM kills and evictions seen since the exporter started.", "counter")
 
 
 def labels(**values: str) -> str:

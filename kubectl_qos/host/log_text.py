@@ -208,6 +208,7 @@ def _columns(header: str) -> list[str]:
 def _rows(columns: list[str], numbered: Iterator[Numbered]) -> Iterator[Numbered]:
     """Comma separated values, as log stores export them; a message may have several lines."""
     reader = csv.reader(text + "\n" for _, text in numbered)
+    yield 1, ",".join(columns)
     begin = 2
     while True:
         try:

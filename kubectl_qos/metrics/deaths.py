@@ -103,7 +103,7 @@ class _End:
 
 
 def read_kills(store: Prometheus, start: float, end: float, events: Iterable[Event] = ()) -> list[Kill]:
-    """The deaths that memory may explain between two Unix times, the newest first. Raises QosError.
+    """The OOM kills and evictions between two Unix times, the newest first. Raises QosError.
 
     Where kube-state-metrics does not export the time it is as exact as the step: a minute for a day. cAdvisor
     drops a counter together with its container, so that it shows kills that a container survived.

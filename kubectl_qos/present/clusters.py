@@ -80,7 +80,7 @@ _COLUMNS: Final[tuple[Column[ClusterRow], ...]] = (
     column(
         "kills",
         lambda row: row.kills,
-        "deaths of the last day that memory may explain",
+        "OOM kills and evictions of the last day",
         NUMBER,
         empty=_NOTHING,
     ),

@@ -268,11 +268,11 @@ NO_FIX: Final = {
         "a static pod is changed by its file on the node: kubectl qos set shows what values there would do"
     ),
     NoFixReason.LEAK: "it grows without end, so that no limit is enough: look for the leak",
-    NoFixReason.HAS_ROOM: "its limit leaves room enough above what was seen",
+    NoFixReason.HAS_ROOM: "its limit is far enough above its known usage",
     NoFixReason.RESIZING: "a resize that is under way leaves it room enough",
     NoFixReason.LOW_POD_LIMIT: LOW_POD_LIMIT.format(limit="the old one"),
     NoFixReason.NO_USAGE: "its memory usage is unknown",
-    NoFixReason.NOT_BY_EDITS: "no memory request puts it off",
+    NoFixReason.NOT_BY_EDITS: "no memory request delays it",
 }
 
 

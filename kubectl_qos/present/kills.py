@@ -50,7 +50,7 @@ def nothing_sentence(namespace: str | None, pods: Collection[str] = ()) -> str:
     """That there are none, of these pods or of all."""
     of = f" of {first_few(sorted(pods))}" if pods else ""
     where = f" in {escape(namespace)} namespace." if namespace else ""
-    return f"No kills{of} found that memory may explain{where}"
+    return f"No OOM kills or evictions{of} found{where}"
 
 
 def detail_lines(kill: Kill, width: int = _WIDTH) -> Iterator[str]:

@@ -104,7 +104,7 @@ def summary(incident: Incident) -> Iterator[str]:
     else:
         by = Counter(map(of_kills.mechanism_sentence, kills)).most_common()
         ways = f", {by[0][0]}" if len(by) == 1 else f": {', '.join(f'{number} {way}' for way, number in by)}"
-        yield f"{count(len(kills), 'death')} that memory may explain{ways}."
+        yield f"{count(len(kills), 'OOM kill or eviction', 'OOM kills or evictions')}{ways}."
         names = Counter(
             full_name(kill.namespace, kill.pod) if kill.pod else of_kills.subject(kill) for kill in kills
         )

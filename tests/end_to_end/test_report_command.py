@@ -129,7 +129,7 @@ def test_texts_of_a_server_are_only_text(run: Run) -> None:
 def test_where_nothing_died_it_says_so_and_what_is_next(run: Run) -> None:
     nasty_dump(run)
     done = run("report", "-f", "dump.json", "--since", "1s")
-    assert (done.code, "No kills found that memory may explain." in done.out) == (0, True)
+    assert (done.code, "No OOM kills or evictions found." in done.out) == (0, True)
     assert "## Each death" not in done.out
     assert "## What stands now" in done.out
 
@@ -149,6 +149,6 @@ def test_a_cluster_whose_events_may_not_be_read(run: Run, live: Live, about: tup
     assert (done.code, done.err) == (0, "")
     title = {(): "namespace shop", ("pod/web",): "pod shop/web"}.get(about, "node worker-1")
     assert done.lines[0] == f"# Memory report: {title}"
-    assert "1 death that memory may explain" in done.out
+    assert "1 OOM kill or eviction" in done.out
     assert "the list of events is missing: " in done.out
     assert "memory usage is missing: " in done.out

@@ -275,7 +275,7 @@ REFUSED: Final[dict[str, tuple[bytes, str]]] = {
     "a manifest": (b"apiVersion: v1\nkind: Pod\n", "it is a Kubernetes object"),
     "a page to log in": (b"<!DOCTYPE html>\n<html>", "it is XML or HTML"),
     "a table": (
-        b'Date,Host,Message\n2026-11-20,node1,"Out of memory: Killed process 7 (x) total-vm:1kB"\n',
+        b'Date,Host,Message\n2026-11-20,node1,"Starting the kubelet"\n',
         "it is a table of comma or tab separated values",
     ),
     "dmesg without the right": (

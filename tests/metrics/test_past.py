@@ -287,7 +287,7 @@ def test_a_statistic_of_the_time_before_the_past(run: Run, store: Store) -> None
     ("node", "second", "mechanism", "victim", "prevention"),
     [
         ("worker-1", API_DIES, "pod limit", "api-0", "limits.memory 1073741824 → "),
-        ("worker-2", CRUNCH_DIES, "node", "crunch", "no memory request puts it off"),
+        ("worker-2", CRUNCH_DIES, "node", "crunch", "no memory request delays it"),
         ("worker-3", CACHE_DIES, "kubelet eviction", "cache", "requests.memory 5368709120 → "),
     ],
 )

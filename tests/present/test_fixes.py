@@ -259,7 +259,7 @@ def test_what_is_left_out_and_what_has_no_fix(found: FixList) -> None:
 
 def test_a_limit_with_room_for_more_is_no_fix_and_comes_last(snapshot: Snapshot) -> None:
     own = fixes_for_pods(snapshot, [("sandboxed", "vm-runner-0")]).unfixed[0]
-    room = "its limit leaves room enough above what was seen (one sample: 24Mi)"
+    room = "its limit is far enough above its known usage (one sample: 24Mi)"
     assert unfixed_sentence(own) == f"sandboxed/vm-runner-0:c: own limit 75%, +8Mi: {room}"
     leak = own._replace(
         reason=NoFixReason.LEAK, evidence=None, death=own.death._replace(distance_bytes=1 << 40)
@@ -276,8 +276,7 @@ def test_a_first_fix_that_is_not_against_the_nearest_death_says_why(snapshot: Sn
     of_pod = replace(of_pod, unfixed=(unfixed._replace(death=unfixed.death._replace(seconds=40.0)),))
     [line] = nearer(of_pod)
     assert line == (
-        "data/db-0:b: own limit 75%, +32Mi:"
-        " its limit leaves room enough above what was seen (one sample: 96Mi)"
+        "data/db-0:b: own limit 75%, +32Mi: its limit is far enough above its known usage (one sample: 96Mi)"
     )
     assert of_pod.fixes[0].death.distance_bytes > of_pod.unfixed[0].death.distance_bytes
     said = list(unfixed_lines(of_pod))
@@ -307,7 +306,7 @@ def test_on_a_node_of_unknown_size_only_own_limits_are_tried(snapshot: Snapshot)
     among = fixes_on_nodes(unknown, ["worker-1", "worker-2"], Scope())
     for found in (alone, of_pod, among):
         assert next(basis_notes(found)) == (
-            "the memory capacity of worker-2 is unknown: nothing says when it is full;"
+            "the memory capacity of worker-2 is unknown: when it is full cannot be computed;"
             " only limits of pods' own are tried (--node-memory 16Gi assumes one)"
         )
     with pytest.raises(InputError, match="memory capacity of worker-2 is unknown"):

@@ -106,7 +106,7 @@ def test_a_workload_s_fix_names_the_next_death_that_its_preview_names() -> None:
 
 
 def test_why_a_node_has_no_fix_is_suggested_in_place_of_one() -> None:
-    words = "none: monitoring/log-agent-h6d2q:c: own limit 44%, +112Mi: its limit leaves room enough"
+    words = "none: monitoring/log-agent-h6d2q:c: own limit 44%, +112Mi: its limit is far enough"
     assert suggested_line(demo(), "control-1").startswith(words)
     assert suggested_line(demo(), NODE).startswith("data/importer-5f7b9c-2vtxk c limits.memory")
     unmeasured = replace(demo(), usage={}, node_usage={})

@@ -198,7 +198,7 @@ async def test_while_it_reads_it_says_so_and_an_answer_after_leaving_does_nothin
 
 async def test_nothing_says_what_would_show_and_how_to_give_a_kernel_log() -> None:
     async with killed("2", "G", "enter", ready=False) as pilot:
-        await pilot.seen("No kills found that memory may explain in team-a namespace.")
+        await pilot.seen("No OOM kills or evictions found in team-a namespace.")
         text = pilot.words
         assert "New kills appear here" in text
         assert "kubectl qos kills --kernel-log NODE=FILE" in text

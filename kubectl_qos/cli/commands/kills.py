@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kubectl_qos.qos.kills.report import KernelLog
 
 DESCRIPTION: Final = (
-    "Every death of a container that memory may explain, the newest first: by which mechanism, how sure that"
+    "Every OOM kill and eviction, also possible ones, the newest first: by which mechanism, how sure that"
     " is and why, from pod statuses, events and, where they are given, kernel logs. Neither OOMKilled nor"
     " exit code 137 decides alone. With a pod or workload, the evidence of each death, and why this process."
 )

@@ -1,4 +1,4 @@
-"""Every death that memory may explain, with its diagnosis: mechanism, confidence and evidence.
+"""Every OOM kill and eviction, also possible ones, with its diagnosis: mechanism, confidence and evidence.
 
 From the statuses of pods, from events, and from kernel logs where there are any; a container's ID, which the
 kernel prints as part of a cgroup path, joins them. Not here: the words (present/kills.py).

@@ -333,7 +333,7 @@ class NodeState:
 def unknown_capacity(node: str) -> InputError:
     """The error of a node whose memory nobody knows."""
     return InputError(
-        f"the memory capacity of {node or 'the node'} is unknown: nothing says when it is full",
+        f"the memory capacity of {node or 'the node'} is unknown: when it is full cannot be computed",
         hint="--node-memory 16Gi assumes one",
     )
 

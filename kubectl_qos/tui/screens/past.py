@@ -36,7 +36,7 @@ BEFORE: Final = 60
 _LABEL: Final = 8
 """The cells that the hour below the track takes, with a gap."""
 _DEATHS: Final = 7
-NO_DEATHS: Final = "no death is known in this time that memory may explain"
+NO_DEATHS: Final = "no OOM kill or eviction is known in this time"
 
 
 @dataclass(frozen=True)
