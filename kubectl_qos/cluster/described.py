@@ -191,7 +191,8 @@ def _pod(involved: Mapping[str, str], fields: _Fields) -> dict[str, Any]:
     is_container = not {"State", "Last State"}.isdisjoint(fields)
     if is_container:
         groups["container"][UNKNOWN_CONTAINER] = fields
-    spec: dict[str, Any] = {"nodeName": fields["Node"].value.partition("/")[0].replace("<none>", "")}
+    node = _UNKNOWN_NAME if is_container else fields["Node"].value.partition("/")[0].replace("<none>", "")
+    spec: dict[str, Any] = {"nodeName": node}
     containers = [container for group in groups.values() for container in group.values()]
     # Every container has these two, behind Limits and Requests.
     if containers and all(container.keys() & {"Environment", "Mounts"} for container in containers):

@@ -150,8 +150,9 @@ _OF_ANY_PODS: Final = "of all pods, or of those of a class"
 
 def need_sentence(need: Need, node: str) -> str:
     """What would make a diagnosis certain."""
-    of = escape(node) or "the node"
-    log = f"kubectl qos kills --kernel-log {escape(node) + '=' if node else ''}FILE"
+    is_named = node not in {"", UNKNOWN}
+    of = escape(node) if is_named else "the node"
+    log = f"kubectl qos kills --kernel-log {f'{escape(node)}=' if is_named else ''}FILE"
     if need is Need.WALL_CLOCK:
         return f"a kernel log of {of} with times of day and a zone (journalctl -k -o short-iso): {log}"
     if need is Need.LOG_OF_THAT_TIME:

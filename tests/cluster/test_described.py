@@ -6,6 +6,7 @@ from typing import Final
 
 import pytest
 
+from kubectl_qos.analysis.fix_list import fixes_on_nodes
 from kubectl_qos.cluster.described import MORE
 from kubectl_qos.cluster.documents import ParsedObjects, plain_documents
 from kubectl_qos.cluster.files import FileSource
@@ -202,7 +203,11 @@ def test_a_time_that_is_none(time: str) -> None:
 
 
 def test_of_one_container_the_limit_of_its_pod_is_unknown() -> None:
-    (kill,) = kills(f"{STATE}{RESOURCES}")
+    text = f"{STATE}{RESOURCES}"
+    (pod,), (kill,) = read(text).pods, kills(text)
+    (fix,) = fixes_on_nodes(Snapshot(pods=(pod,)), ["<unknown>"], Scope()).fixes
+    assert [str(edit.quantity) for edit in fix.edits] == ["512Mi"]
+    assert "the kernel log of the node: kubectl qos kills --kernel-log FILE" in " ".join(detail_lines(kill))
     assert (kill.diagnosis.mechanism, kill.diagnosis.confidence) == (
         Mechanism.CONTAINER_LIMIT,
         Confidence.LIKELY,

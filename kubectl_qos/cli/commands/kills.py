@@ -364,13 +364,13 @@ def source_notes(facts: Facts, logs: Sequence[KernelLog]) -> Iterator[str]:
 
 def doubt_notes(kills: Sequence[Kill]) -> Iterator[str]:
     """Which kernel logs would make more deaths certain."""
-    from kubectl_qos.present.format import first_few
+    from kubectl_qos.present.format import UNKNOWN, first_few
     from kubectl_qos.qos.kills.evidence import Need
 
     uncertain = [kill for kill in kills if kill.diagnosis.needs is not None]
-    nodes = sorted({kill.node for kill in uncertain if kill.diagnosis.needs is not Need.WALL_CLOCK} - {""})
+    nodes = {kill.node for kill in uncertain if kill.diagnosis.needs is not Need.WALL_CLOCK} - {"", UNKNOWN}
     if nodes:
-        of = first_few(nodes)
+        of = first_few(sorted(nodes))
         yield f"{len(uncertain)} of {len(kills)} not certain: add kernel logs of {of} (--kernel-log)"
 
 
