@@ -142,7 +142,7 @@ def _files(options: SourceOptions, overrides: NodeOverrides, needs: SourceNeeds)
     from kubectl_qos.cluster.inputs import is_bundle
 
     if not is_bundle(options.files):
-        return FileSource(
+        files = FileSource(
             options.files,
             kustomize=options.kustomize,
             recursive=options.recursive,
@@ -150,15 +150,17 @@ def _files(options: SourceOptions, overrides: NodeOverrides, needs: SourceNeeds)
             keep_objects=needs.keep_objects,
             any_files=needs.any_files,
         )
-    from kubectl_qos.cluster.bundle import BundleSource
+    else:
+        from kubectl_qos.cluster.bundle import BundleSource
 
-    return BundleSource(
-        options.files[0],
-        usage=options.usage != "none",
-        configz=not needs.only_ranking,
-        overrides=overrides,
-        keep_objects=needs.keep_objects,
-    )
+        files = BundleSource(
+            options.files[0],
+            configz=not needs.only_ranking,
+            overrides=overrides,
+            keep_objects=needs.keep_objects,
+        )
+    files.has_usage = options.usage != "none"
+    return files
 
 
 def _require_one_source(options: SourceOptions) -> None:

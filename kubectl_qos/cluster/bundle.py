@@ -272,14 +272,14 @@ def write_bundle(path: Path, contents: Contents, *, anonymize: bool = False) -> 
 class BundleSource(FileSource):
     """A bundle, as of its own time. Raises InputError for what is none.
 
-    Without `usage` or `configz` nothing is missing where a cluster would not have been asked for it.
+    Without usage or `configz` nothing is missing where a cluster would not have been asked for it.
     """
 
     has_manifests = False
     _may_be_empty = True
 
-    def __init__(self, path: str, *, usage: bool = True, configz: bool = True, **options: Any) -> None:
-        self._path, self._usage, self._configz = path, usage, configz
+    def __init__(self, path: str, *, configz: bool = True, **options: Any) -> None:
+        self._path, self._configz = path, configz
         self._members = _read_members(path)
         self._facts = _read_facts(self._members[_FACTS], path)
         self.default_namespace = self._facts.namespace
@@ -304,7 +304,7 @@ class BundleSource(FileSource):
         facts, whole = self._facts, super().snapshot(scope)
         if not facts.from_files:
             whole = replace(whole, pods=tuple(pod for pod in whole.pods if pod.kind == "Pod"))
-        by_pod = {(pod.namespace, pod.name): pod for pod in facts.pods}
+        by_pod = {(pod.namespace, pod.name): pod for pod in facts.pods} if self.has_usage else {}
         history = History(
             {(key, name): history for key, pod in by_pod.items() for name, history in pod.history.items()},
             {key: pod.now for key, pod in by_pod.items() if pod.now is not None},
@@ -315,10 +315,10 @@ class BundleSource(FileSource):
             whole,
             usage={key: pod.usage for key, pod in by_pod.items() if pod.usage is not None},
             kubelets=facts.kubelets if self._configz else {},
-            missing=tuple(gap for gap in facts.missing if self._usage or "memory usage" not in gap.what),
+            missing=tuple(gap for gap in facts.missing if self.has_usage or "memory usage" not in gap.what),
             server_version=facts.server_version,
-            pressure=facts.pressure,
-            node_usage=facts.node_usage,
+            pressure=facts.pressure if self.has_usage else {},
+            node_usage=facts.node_usage if self.has_usage else {},
             shortages=facts.shortages,
             history=history,
             at=facts.at,

@@ -54,6 +54,8 @@ class FileSource(Source):
     is_live = False
     default_namespace: str | None = None
     has_manifests = True
+    has_usage = True
+    """Whether the usage that is in them counts."""
     _may_be_empty = False
 
     def __init__(
@@ -133,8 +135,8 @@ class FileSource(Source):
         return Snapshot(
             pods=tuple(parsed.pods),
             nodes=parsed.nodes,
-            usage=with_largest(parsed.usage, parsed.pods, parsed.processes),
-            node_usage=parsed.node_usage,
+            usage=with_largest(parsed.usage, parsed.pods, parsed.processes) if self.has_usage else {},
+            node_usage=parsed.node_usage if self.has_usage else {},
             shortages=last_shortages(parsed.events),
             overrides=self._overrides,
         ).with_missing_releases(scope)

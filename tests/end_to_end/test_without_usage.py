@@ -107,6 +107,17 @@ def test_without_usage_no_command_has_what_comes_of_it(run: Run, tmp_path: Path,
     assert found or not words.startswith("top")
 
 
+@pytest.mark.parametrize("words", ["next", "fix node/worker-1", "top nodes", "explain pod/small -n shop"])
+def test_usage_none_is_as_a_dump_without_usage(run: Run, tmp_path: Path, words: str) -> None:
+    snapshot_of(tmp_path)
+    without = run(*words.split(), "-f", tmp_path / "dump.json")
+    snapshot_of(tmp_path, metrics("big", "1Gi"), metrics("small", "150Mi"))
+    assert run(*words.split(), "--usage", "none", "-f", tmp_path / "dump.json") == without
+    bundle = run("report", "-A", "--bundle", tmp_path / "b.tar.gz", "-f", tmp_path / "dump.json")
+    done = run(*words.split(), "--usage", "none", "-f", tmp_path / "b.tar.gz")
+    assert (bundle.code, done.out) == (0, without.out)
+
+
 @pytest.mark.parametrize("words", COMMANDS)
 def test_of_a_pod_without_usage_no_command_has_what_comes_of_it(run: Run, tmp_path: Path, words: str) -> None:
     """The usage of big alone is known."""
