@@ -92,11 +92,13 @@ class Interner:
         return volumes and self._shared(tuple(needed))
 
     def _pod_status(self, status: PodStatus) -> PodStatus:
-        shared = self._shared
+        shared, has_failed = self._shared, status.phase == "Failed"
         needed = [
             condition
             for condition in status.conditions or ()
-            if condition.type in _CONDITIONS or condition.is_unscheduled
+            if condition.type in _CONDITIONS
+            or condition.is_unscheduled
+            or (has_failed and condition.is_unready)
         ]
         parts = (
             shared(status.phase),

@@ -334,6 +334,11 @@ class Condition(ApiStruct, frozen=True):
         return self.status == "False" and self.type == "PodScheduled"
 
     @property
+    def is_unready(self) -> bool:
+        """Whether a pod is not ready; of one that has ended, since about its end."""
+        return self.status == "False" and self.type == "Ready"
+
+    @property
     def is_memory_pressure(self) -> bool:
         """Whether a node's kubelet says that memory is short."""
         return self.type == MEMORY_PRESSURE and self.status == "True"

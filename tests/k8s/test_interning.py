@@ -43,6 +43,14 @@ def test_recorded_pods_do_not_change() -> None:
     assert [without_unused(interner.pod(pod)) for pod in pods] == [without_unused(pod) for pod in pods]
 
 
+@pytest.mark.parametrize(("phase", "kept"), [("Failed", 1), ("Running", 0)])
+def test_when_a_failed_pod_was_no_longer_ready_is_kept(phase: str, kept: int) -> None:
+    """Evictions have no other time, once their events are gone."""
+    unready = {"type": "Ready", "status": "False", "lastTransitionTime": "2026-11-20T12:00:00Z"}
+    pod = decoded({"status": {"phase": phase, "conditions": [unready]}})
+    assert len(Interner().pod(pod).status.conditions or ()) == kept
+
+
 def test_of_who_changed_a_pod_the_resizes_are_kept() -> None:
     resize = {"subresource": "resize", "time": "t"}
     pod = decoded({"metadata": {"managedFields": [{"time": "1"}, resize, {"subresource": "status"}]}})

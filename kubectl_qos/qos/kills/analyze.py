@@ -454,12 +454,7 @@ def _kill(pod: Pod, diagnosis: Diagnosis, **fields: Any) -> Kill:
 
 def _unready_since(pod: Pod) -> str:
     """When an evicted pod stopped being ready: about then it was evicted."""
-    conditions = pod.status.conditions or ()
-    times = [
-        condition.last_transition_time
-        for condition in conditions
-        if (condition.type, condition.status) == ("Ready", "False")
-    ]
+    times = (item.last_transition_time for item in pod.status.conditions or () if item.is_unready)
     return next(filter(None, times), "")
 
 
