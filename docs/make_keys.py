@@ -8,11 +8,13 @@ from pathlib import Path
 from kubectl_qos.tui.actions import BindingGroup, Keys, actions_in_group
 
 PAGE = Path(__file__).parent / "keys.md"
+TITLE = "# Keys of the terminal UI"
+NEEDS = "Needs: the terminal UI: `kubectl qos`, or `kubectl qos --demo`."
 
 
 def page() -> str:
     """Return the page: every action of every group, in Markdown."""
-    return "\n".join(["# Keys of the terminal UI", *_lines()]) + "\n"
+    return "\n".join([TITLE, "", NEEDS, *_lines()]) + "\n"
 
 
 def _lines() -> Iterator[str]:
