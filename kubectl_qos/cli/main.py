@@ -124,6 +124,8 @@ class Parser(argparse.ArgumentParser):
                 f'unknown command "{value}" for "{self.prog}"', hint=self._suggestion(value, action.choices)
             )
         if isinstance(action.choices, Formats) and value not in action.choices:
+            if value.startswith("go-template"):
+                raise UsageError("Go templates are not supported", hint="-o jsonpath='{.items[*].pod}'")
             self.error(
                 f"argument -o/--output: invalid choice: {value!r} (choose from {action.choices.names})"
             )

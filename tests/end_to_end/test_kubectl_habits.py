@@ -241,6 +241,7 @@ def test_a_list_of_types_is_no_selector(run: Run, words: str) -> None:
 def test_flags_without_effect(run: Run) -> None:
     plain = run(*DEMO)
     assert run(*DEMO, "--cache-dir", "x", "--match-server-version", "--log-flush-frequency=1s") == plain
+    assert run(*DEMO, "--chunk-size=0") == plain
 
 
 def test_set_resources(run: Run) -> None:

@@ -114,7 +114,7 @@ def test_templates_come_from_files(tmp_path: Path) -> None:
     ("words", "sentence"),
     [
         (["--template", "{{.kind}}"], "--template without -o is a Go template, which is not supported"),
-        (["-o", "go-template={{.kind}}"], "invalid choice: 'go-template={{.kind}}'"),
+        (["-o", "go-template={{.kind}}"], "Go templates are not supported"),
         (["-o", "custom-columns"], "custom-columns format specified but no custom columns given"),
         (["-o", "jsonpath"], "template format specified but no template given"),
     ],

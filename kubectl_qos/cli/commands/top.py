@@ -86,6 +86,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     flags.add_switch(parser, "--show-labels", help="all labels as the last column")
     flags.add_switch(parser, "--show-kind", help="names as pod/web-0")
+    parser.add_argument(
+        "--chunk-size",
+        type=int,
+        metavar="N",
+        help="accepted as in kubectl, without effect: lists come in pages of 500",
+    )
     flags.add_switch(parser, "--ignore-not-found", help="a name that does not exist is no error")
     parser.add_argument(
         "--sort-by",
