@@ -43,14 +43,23 @@ class ContextSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ThemeColours:
+    """A theme of a file: the theme that it starts from, and colours by their names."""
+
+    start: str
+    colours: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Every setting with its default; None leaves the decision to the UI.
 
     `refresh_seconds` is how often usage is read, and what of a cluster cannot be watched. `ascii` None looks
-    at the terminal. `keys` has Textual's names of keys by the action.
+    at the terminal. `keys` has Textual's names of keys by the action, `themes` those of the folder beside.
     """
 
     theme: str | None = None
+    themes: Mapping[str, ThemeColours] = field(default_factory=lambda: _EMPTY)
     columns: tuple[str, ...] | None = None
     scope: StartScope = StartScope()
     view: str | None = None
@@ -77,12 +86,14 @@ class Settings:
 class AllowedNames:
     """The words that settings may use: keys of columns, and names of themes, lists and actions.
 
+    `starts` are the themes that one of a file may start from.
     An action is named `group.verb`, and has its default keys in Textual's names. `active_together` has sets
     of binding groups in which a key can have one meaning only.
     """
 
     columns: Collection[str]
     themes: Collection[str]
+    starts: Collection[str]
     views: Collection[str]
     actions: Mapping[str, Sequence[str]]
     active_together: Collection[Collection[str]] = ()
@@ -118,6 +129,27 @@ class _Context(StrictStruct, frozen=True):
     prometheus: Any = None
 
 
+_Colour = Annotated[
+    str, Meta(pattern=r"\A#?[0-9a-fA-F]{6}\Z", description="a colour in quotes such as '#5aa9e6'")
+]
+
+
+class _Theme(StrictStruct, frozen=True):
+    start: str = msgspec.field(name="from", default="qos-dark")
+    background: _Colour = ""
+    foreground: _Colour = ""
+    primary: _Colour = ""
+    secondary: _Colour = ""
+    accent: _Colour = ""
+    warning: _Colour = ""
+    error: _Colour = ""
+    success: _Colour = ""
+    surface: _Colour = ""
+    panel: _Colour = ""
+    cursor: _Colour = ""
+    flash: _Colour = ""
+
+
 class _CommandSettings(msgspec.Struct, frozen=True):
     """The settings that commands follow as well as the UI."""
 
@@ -141,18 +173,15 @@ def read_settings(path: Path | None, allowed: AllowedNames | None = None) -> Set
     """Read the settings of a file; without allowed names only those of commands. Raises InputError."""
     if path is None:
         return Settings()
-    try:
-        file = SettingsFile.read(path, as_text=True)
-    except (FileNotFoundError, NotADirectoryError):
-        return Settings()
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        hint = "KUBECTL_QOS_CONFIG= (empty) goes without settings"
-        raise InputError(f"{path} cannot be read: {reason}", hint) from None
+    themes = dict(_read_themes(path.parent / "themes", allowed)) if allowed is not None else {}
+    file = _read(path)
+    if file is None:
+        return Settings(themes=themes)
     values = stated(file.convert(_CommandSettings if allowed is None else _AllSettings))
     if "contexts" in values:
         values["contexts"] = MappingProxyType(dict(_read_contexts(file, values["contexts"])))
     if allowed is not None:
+        values["themes"] = themes
         _check_names(file, values, allowed)
     if "scope" in values:
         scope = file.convert(_ScopeOrAll, "scope")
@@ -166,9 +195,33 @@ def read_settings(path: Path | None, allowed: AllowedNames | None = None) -> Set
     return Settings(**values)
 
 
+def _read(path: Path) -> SettingsFile | None:
+    """Return the file, None where there is none."""
+    try:
+        return SettingsFile.read(path, as_text=True)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        hint = "KUBECTL_QOS_CONFIG= (empty) goes without settings"
+        raise InputError(f"{path} cannot be read: {reason}", hint) from None
+
+
+def _read_themes(folder: Path, allowed: AllowedNames) -> Iterator[tuple[str, ThemeColours]]:
+    for path in sorted(folder.glob("*.yaml")):
+        if (file := _read(path)) is not None:
+            values = stated(file.convert(_Theme))
+            start = file.choice(values.pop("start"), allowed.starts, "theme", "from")
+            yield (
+                path.stem,
+                ThemeColours(start, {name: f"#{text[-6:]}" for name, text in values.items() if text}),
+            )
+
+
 def _check_names(file: SettingsFile, values: Mapping[str, Any], allowed: AllowedNames) -> None:
     """Raise InputError for an unknown theme, list or column, and for a column that is named twice."""
-    for name, words in (("theme", allowed.themes), ("view", allowed.views)):
+    themes = [*allowed.themes, *values["themes"]]
+    for name, words in (("theme", themes), ("view", allowed.views)):
         if name in values:
             file.choice(values[name], words, name, name)
     columns = values.get("columns", ())

@@ -317,6 +317,7 @@ class BarSegment(NamedTuple):
 
     text: str
     qos: QosClass | None
+    is_letter: bool = False
 
 
 def memory_bar(row: NodeRow, cells: int) -> tuple[BarSegment, ...]:
@@ -332,8 +333,10 @@ def memory_bar(row: NodeRow, cells: int) -> tuple[BarSegment, ...]:
     for qos, (begin, end) in zip(FILLS, pairwise(ends), strict=True):
         fill, middle = FILLS[qos] * (end - begin), (end - begin) // 2
         if len(fill) > 2:
-            fill = fill[:middle] + CLASSES[qos].letter + fill[middle + 1 :]
-        segments.append(BarSegment(fill, qos))
+            parts = fill[:middle], CLASSES[qos].letter, fill[middle + 1 :]
+            segments += [BarSegment(text, qos, text.isalpha()) for text in parts]
+        else:
+            segments.append(BarSegment(fill, qos))
     rest = cells - ends[-1]
     reserved = 0
     if row.allocatable is not None:

@@ -30,10 +30,11 @@ _AXIS, _SEEN, _GAP = "─", "●", 2
 
 
 class Span(NamedTuple):
-    """A piece of a line; `look` is one of LOOKS."""
+    """A piece of a line; `look` is one of LOOKS, `victim` the pod that it is about."""
 
     text: str
     look: str = ""
+    victim: PodKey | None = None
 
 
 LOOKS: Final = ("", "axis", "now", "mark", "near", "danger", "far", "time", "muted", "mine")
@@ -166,11 +167,12 @@ def _now_cell(growth: Growth) -> _Cell:
 
 
 def _cell(death: NextDeath, looks: _Looks, name: int) -> _Cell:
+    pod = death.key
     return (
-        (Span("◆ ", looks.mark), Span(distance(death), looks.far), Span(" ", "axis")),
-        (Span(shortened(escape(death.key[1]), name), looks.name),),
-        (Span(killed_by(death), "muted"),),
-        (Span(eta(death.seconds), "time"),),
+        (Span("◆ ", looks.mark, pod), Span(distance(death), looks.far, pod), Span(" ", "axis")),
+        (Span(shortened(escape(pod[1]), name), looks.name, pod),),
+        (Span(killed_by(death), "muted", pod),),
+        (Span(eta(death.seconds), "time", pod),),
     )
 
 
@@ -223,11 +225,11 @@ def _list(
         name = shortened(escape(death.key[1]), room)
         yield _trimmed(
             [
-                Span("◆ ", look.mark),
-                Span(distance(death).rjust(far), look.far),
-                Span(f"  {name.ljust(min(room, 32))}", look.name),
-                Span(f"  {killed_by(death).ljust(by)}", "muted"),
-                Span(f"  {eta(death.seconds)}", "time"),
+                Span("◆ ", look.mark, death.key),
+                Span(distance(death).rjust(far), look.far, death.key),
+                Span(f"  {name.ljust(min(room, 32))}", look.name, death.key),
+                Span(f"  {killed_by(death).ljust(by)}", "muted", death.key),
+                Span(f"  {eta(death.seconds)}", "time", death.key),
             ]
         )
     if len(deaths) > len(shown):

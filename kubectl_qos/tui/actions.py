@@ -51,10 +51,10 @@ class BindingGroup(StrEnum):
 class Action:
     """One thing that a key does; `keys` are Textual's names.
 
-    The bottom line shows it where `footer` is not 0, the largest numbers only where there is room; with a
-    `gap` it begins a group of keys there. `palette` says whether the palette of its screen lists it; a
-    `priority` key also works while an input has the focus. The settings may give keys of one that `yields` to
-    another action.
+    The bottom line, or the border of a dialog, shows it where `footer` is not 0, the largest numbers only
+    where there is room; with a `gap` it begins a group of keys there. `palette` says whether the palette of
+    its screen lists it; a `priority` key also works while an input has the focus. The settings may give keys
+    of one that `yields` to another action.
     """
 
     verb: str
@@ -291,19 +291,26 @@ _BY_GROUP: Final = {
     BindingGroup.SEARCH: (
         _action("above", "up ctrl+p", "one line up", priority=True),
         _action("below", "down ctrl+n", "one line down", priority=True),
-        _action("leave", "escape", "cancel; enter takes the line"),
+        _action("leave", "escape", "cancel; enter takes the line", "cancel", footer=True),
     ),
     BindingGroup.COLUMNS: (
-        _action("show", "space", "show or hide the column", "show or hide"),
-        _action("lower", "J", "further down, which is to the right", "down"),
-        _action("raise", "K", "further up, which is to the left", "up"),
-        _action("fitting", "d", "the default: the columns that fit", "default"),
-        _action("take", "enter", "show these"),
-        _action("leave", "escape q", "cancel"),
+        _action("take", "enter", "show these", footer=True),
+        _action("show", "space", "show or hide the column", "show or hide", footer=True),
+        _action("lower", "J", "further down, which is to the right", "down", footer=True),
+        _action("raise", "K", "further up, which is to the left", "up", footer=True),
+        _action("fitting", "d", "the default: the columns that fit", "default", footer=True),
+        _action("leave", "escape q", "cancel", "cancel", footer=True),
     ),
-    BindingGroup.SELECT: (_action("leave", "escape q", "cancel; enter takes the line"),),
-    BindingGroup.CONFIRM: (_action("yes", "y", "yes"), _action("no", "n escape", "no; nothing happens")),
-    BindingGroup.NUMBER: (_action("leave", "escape", "cancel; enter takes the number"),),
+    BindingGroup.SELECT: (
+        _action("leave", "escape q", "cancel; enter takes the line", "cancel", footer=True),
+    ),
+    BindingGroup.CONFIRM: (
+        _action("yes", "y", "yes", footer=True),
+        _action("no", "n escape", "no; nothing happens", footer=True),
+    ),
+    BindingGroup.NUMBER: (
+        _action("leave", "escape", "cancel; enter takes the number", "cancel", footer=True),
+    ),
     BindingGroup.PAST: (
         _move("earlier", "left h", "five minutes"),
         _move("later", "right l", "five minutes"),
@@ -316,19 +323,19 @@ _BY_GROUP: Final = {
         _action("present", "end G", "back to the cluster as it is", "the present"),
         _action("leave", "escape q", "cancel"),
     ),
-    BindingGroup.SAVE: (_action("leave", "escape", "cancel without saving"),),
+    BindingGroup.SAVE: (_action("leave", "escape", "cancel without saving", "cancel", footer=True),),
     BindingGroup.READ: (
         _action("copy", "c", "copy all of it", footer=True),
         _action("save", "x", "save it to a file", footer=True),
         _action("back", "escape q", "back to where you were", footer=True, palette=False),
     ),
-    BindingGroup.HELP: (_action("close", "escape q question_mark f1", "close it"),),
+    BindingGroup.HELP: (_action("close", "escape q question_mark f1", "close it", footer=True),),
     BindingGroup.GUIDE: (
         _action("up", "up", "one line up", priority=True),
         _action("down", "down", "one line down", priority=True),
         _action("page_up", "pageup ctrl+b", "one page up", priority=True),
         _action("page_down", "pagedown ctrl+f", "one page down", priority=True),
-        _action("close", "escape f1", "close it; so does ? at first", priority=True),
+        _action("close", "escape f1", "close it; so does ? at first", footer=True, priority=True),
     ),
     BindingGroup.APP: (
         _action(
@@ -341,7 +348,9 @@ _BY_GROUP: Final = {
         _action("save_screenshot", "X", "save a screenshot as svg or text", "screenshot"),
         _action("undo", "U", "the change history, to revert a change"),
         _action(
-            "theme", "t", "the next theme: dark, light, high contrast, colour-blind safe, the terminal's own"
+            "theme",
+            "t",
+            "the next theme: dark, light, high contrast, colour-blind safe, the terminal's own, yours",
         ),
         _action("command_palette", "ctrl+p", "all of these by name", "palette", palette=False),
         _action(

@@ -13,6 +13,7 @@ from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.binding import BindingType
 from textual.filter import LineFilter
 from textual.screen import Screen
+from textual.theme import Theme
 from textual.widgets import Input
 
 from kubectl_qos.analysis.trends import Trends
@@ -45,7 +46,7 @@ from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.screens.search import Command, Palette, SelectDialog
 from kubectl_qos.tui.shell import NO_CONTEXTS, ContextSwitch, Past, Shell
 from kubectl_qos.tui.terminal import AsciiFilter, KeyOrder, Output, Passed
-from kubectl_qos.tui.themes import ANSI, THEMES, next_theme
+from kubectl_qos.tui.themes import ANSI, COLOURS, THEMES, find_theme, next_name
 from kubectl_qos.tui.view import (
     Detail,
     FollowStatus,
@@ -120,12 +121,13 @@ class QosApp(Shell):
         self._health = LIVE
         self._key_order = KeyOrder(self, self._output, super().on_event)
         self.set_reactive(QosApp.status, FollowStatus(is_live=source.is_live))
-        for theme in THEMES:
-            self.register_theme(theme)
+        self._theme_names = [*(theme.name for theme in THEMES), *settings.themes]
         # Few colours are the terminal's own: any others are mapped to the nearest of them.
         has_few = not self.no_color and self.console.color_system in {"standard", "windows"}
         name = settings.theme or (ANSI.name if has_few else state.theme)
-        self.theme = self._first_theme = name if name in self.available_themes else THEMES[0].name
+        theme = find_theme(name or "", settings.themes) or THEMES[0]
+        self._first_theme = theme.name
+        self._use_theme(theme)
         self.set_keymap({action: ",".join(keys) for action, keys in settings.keys.items()})
         if settings.motion == "reduced":
             self.animation_level = "none"
@@ -467,15 +469,19 @@ class QosApp(Shell):
     def _detail_left(self, _: None) -> None:
         self.navigation.back()
 
+    def go_back(self) -> bool:
+        main = self.main
+        main.remember_row()
+        location = self.navigation.back()
+        if location is not None:
+            main.return_to(location)
+        elif self.source.past is not None:
+            self.go_to_present()
+        return location is not None or self.source.past is not None
+
     def action_previous(self) -> None:
         if isinstance(self.screen, MainScreen):
-            self.screen.remember_row()
-            location = self.navigation.back()
-            if location is not None:
-                self.screen.return_to(location)
-            elif self.source.past is not None:
-                self.go_to_present()
-            else:
+            if not self.go_back():
                 self.notify("there is no previous location")
         elif isinstance(self.screen, QosScreen):
             self.screen.action_back()
@@ -575,9 +581,18 @@ class QosApp(Shell):
         if view_model is not None and isinstance(self.screen, QosScreen) and not is_open:
             self.push_screen(UndoScreen(view_model, self.source))
 
+    def _use_theme(self, theme: Theme) -> None:
+        self.register_theme(theme)
+        self.theme = theme.name
+
     def action_theme(self) -> None:
-        self.theme = next_theme(self.theme)
+        self.choose_theme(next_name(self.theme, self._theme_names))
         self.notify(f"theme {self.theme}")
+
+    def choose_theme(self, name: str) -> None:
+        theme = find_theme(name, self.settings.themes)
+        if theme is not None:
+            self._use_theme(theme)
 
     def action_suspend(self) -> None:
         self.action_suspend_process()
@@ -630,9 +645,8 @@ class QosApp(Shell):
             for column in screen.table.shown_columns:
                 sort = partial(screen.table.sort_by, column.key)
                 yield Command(f"sort by {column.header}", "", column.help, sort)
-        for theme in THEMES:
-            choose = partial(setattr, self, "theme", theme.name)
-            yield Command(f"theme {theme.name}", "", "these colours", choose)
+        for name in dict.fromkeys((*self._theme_names, *COLOURS)):
+            yield Command(f"theme {name}", "", "these colours", partial(self.choose_theme, name))
 
 
 def _detail_screen(location: Location, pod: Pod, view_model: ViewModel) -> QosScreen:

@@ -131,7 +131,7 @@ def deaths_layout(deaths: Sequence[DeathsAt], effects: Effects) -> TextLayout:
             yield TextLine("unknown: no node, or no memory capacity of it", "muted")
         for head, moment in zip(headings, deaths, strict=True):
             for line in timeline(moment.deaths, width, head=head.ljust(column), focus=Focus(key)):
-                yield TextLine.of(*((text, _LOOKS.get(look, look)) for text, look in line))
+                yield TextLine.of(*((span.text, _LOOKS.get(span.look, span.look)) for span in line))
 
     return lambda width: list(layout(width))
 

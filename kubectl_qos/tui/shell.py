@@ -197,7 +197,8 @@ class Shell(App[QosError]):
     def leave(self) -> None: ...
 
     @abstractmethod
-    def action_previous(self) -> None: ...
+    def go_back(self) -> bool:
+        """Go from the list to the previous location, and return whether there was one."""
 
     @abstractmethod
     def action_help(self) -> None: ...

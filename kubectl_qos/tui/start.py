@@ -28,7 +28,7 @@ from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.follower import FindPod
 from kubectl_qos.tui.shell import NO_CONTEXTS, ContextSwitch
 from kubectl_qos.tui.terminal import needs_ascii
-from kubectl_qos.tui.themes import THEMES
+from kubectl_qos.tui.themes import ANSI, COLOURS
 from kubectl_qos.tui.view import ListKind
 
 
@@ -36,7 +36,8 @@ def settings() -> Settings:
     """The settings of the person's file. Raises InputError with its first mistake."""
     allowed = AllowedNames(
         columns=[key for key in BY_KEY if key != "container"] + ["trend"],
-        themes=[theme.name for theme in THEMES],
+        themes=[*COLOURS, ANSI.name],
+        starts=COLOURS,
         views=[kind.value for kind in ListKind if kind is not ListKind.CLUSTERS],
         actions={action.name: () if action.yields else action.keys for action in ACTIONS},
         active_together=[[group.name.lower() for group in together] for together in TOGETHER],

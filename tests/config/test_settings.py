@@ -16,6 +16,7 @@ from kubectl_qos.config.settings import (
     ContextSettings,
     Settings,
     StartScope,
+    ThemeColours,
     read_settings,
     textual_key,
 )
@@ -23,11 +24,12 @@ from kubectl_qos.errors import InputError
 from kubectl_qos.present.pod_columns import BY_KEY
 from kubectl_qos.transport import StoreOptions
 from kubectl_qos.tui.actions import ACTIONS, shown_key
-from kubectl_qos.tui.themes import THEMES
+from kubectl_qos.tui.themes import ANSI, COLOURS
 
 KNOWN = AllowedNames(
     columns=("rank", "pod", "memory", "flags"),
-    themes=("qos-dark", "qos-light"),
+    themes=("qos-dark", "qos-light", "qos-ansi"),
+    starts=("qos-dark", "qos-light", "nord"),
     views=("cluster", "namespaces", "workloads", "pods", "containers"),
     actions={
         "pods.explain": ("d",),
@@ -233,6 +235,50 @@ def test_every_mistake_has_one_sentence_with_its_line(tmp_path: Path, text: str 
     assert "\n" not in said
 
 
+def theme_of(folder: Path, text: str) -> Settings:
+    (folder / "themes").mkdir()
+    (folder / "themes" / "evening.yaml").write_text(text)
+    return settings_of(folder, "theme: evening")
+
+
+@pytest.mark.parametrize(
+    ("text", "colours"),
+    [
+        ("", ThemeColours("qos-dark", {})),
+        ("from: nord", ThemeColours("nord", {})),
+        (
+            "accent: '#FFaf00'\npanel: 204060",
+            ThemeColours("qos-dark", {"accent": "#FFaf00", "panel": "#204060"}),
+        ),
+    ],
+)
+def test_a_theme_has_a_file(tmp_path: Path, text: str, colours: ThemeColours) -> None:
+    settings = theme_of(tmp_path, text)
+    assert (settings.theme, settings.themes) == ("evening", {"evening": colours})
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence", "hint"),
+    [
+        (
+            "# mine\naccent: amber",
+            "line 2: accent must be a colour in quotes such as '#5aa9e6', not \"amber\"",
+            "",
+        ),
+        ("accent: '#fff'", "line 1: accent must be a colour in quotes such as '#5aa9e6', not \"#fff\"", ""),
+        ("from: nrod", "line 1: unknown theme 'nrod'", "did you mean nord?"),
+        ("acent: '#ffaf00'", "line 1: unknown setting 'acent'", "did you mean accent?"),
+    ],
+)
+def test_mistakes_of_a_theme_have_its_file_and_line(
+    tmp_path: Path, text: str, sentence: str, hint: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        theme_of(tmp_path, text)
+    assert str(caught.value) == f"{tmp_path / 'themes' / 'evening.yaml'}, {sentence}"
+    assert caught.value.hint == hint
+
+
 def test_a_large_file_is_read(tmp_path: Path) -> None:
     assert settings_of(tmp_path, b"#" * (1 << 20)) == Settings()
 
@@ -418,19 +464,22 @@ def test_keys_may_be_swapped_and_shared_by_rooms_that_are_not_heard_together(tmp
 PAGE = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text()
 SHIPPED = AllowedNames(
     columns=tuple(BY_KEY),
-    themes=tuple(theme.name for theme in THEMES),
+    themes=(*COLOURS, ANSI.name),
+    starts=tuple(COLOURS),
     views=("cluster", "namespaces", "workloads", "pods", "containers"),
     actions={action.name: action.keys for action in ACTIONS},
 )
+SETTINGS = [field.name.removesuffix("_seconds") for field in fields(Settings) if field.name != "themes"]
 
 
 def test_the_example_is_valid_and_shows_every_setting(tmp_path: Path) -> None:
-    (example,) = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-    file = tmp_path / "config.yaml"
-    file.write_text(example)
-    found = read_settings(file, SHIPPED)
+    example, theme = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    (tmp_path / "themes").mkdir()
+    (tmp_path / "themes" / "evening.yaml").write_text(theme)
+    found = settings_of(tmp_path, example, SHIPPED)
+    assert found.themes["evening"].start == "nord"
     shown = set(re.findall(r"^(\w+):", example, re.MULTILINE))
-    assert {one.name.removesuffix("_seconds") for one in fields(Settings)} == shown
+    assert set(SETTINGS) == shown
     assert found.for_context("prod-1").readonly
     assert not found.for_context("prod-maintenance").readonly
     assert found.for_context("prod-maintenance").confirm == "name"
@@ -438,7 +487,7 @@ def test_the_example_is_valid_and_shows_every_setting(tmp_path: Path) -> None:
 
 def test_the_table_has_every_setting_in_its_order() -> None:
     rows = re.findall(r"^\| `(\w+)` \| .* \| .* \|$", PAGE, re.MULTILINE)
-    assert rows == [one.name.removesuffix("_seconds") for one in fields(Settings)]
+    assert rows == SETTINGS
 
 
 def test_the_words_that_settings_take_are_all_named() -> None:

@@ -33,10 +33,10 @@ Size = tuple[int, int]
 PLAIN: Final = dict.fromkeys(("foreground", "background", "surface", "panel"), "")
 COLOURS: Final = {name: name for name in ("primary", "accent", "warning", "error", "success")} | PLAIN
 BACKGROUNDS: Final = {
-    "block-cursor-background": "cursor",
-    "accent-muted": "changed",
-    "foreground": "caret",
     "input-selection-background": "selected",
+    "block-cursor-background": "cursor",
+    "flash": "changed",
+    "foreground": "caret",
     "warning": "on-warning",
     "error": "on-error",
     "background": "",

@@ -27,7 +27,7 @@ from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.tui.actions import ACTIONS, Action, BindingGroup, Keys, actions_in_group
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.lists.base import ListTable
-from kubectl_qos.tui.screens.base import QosScreen
+from kubectl_qos.tui.screens.base import Dialog, QosScreen, TitleLine
 from kubectl_qos.tui.screens.edit import EditScreen
 from kubectl_qos.tui.screens.explain import CollapsibleTitle
 from kubectl_qos.tui.shell import ContextSwitch
@@ -37,6 +37,8 @@ from kubectl_qos.tui.widgets.line_table import HEADER, LineTable
 from kubectl_qos.tui.widgets.prompt import Prompt
 from kubectl_qos.tui.widgets.table import GAP, GUTTER
 from kubectl_qos.tui.widgets.text_view import TextScroll, TextView
+from kubectl_qos.tui.widgets.timeline import Timeline
+from tests.tui.contrast import PROBE, Pair, illegible, painted
 from tests.tui.sources import API, Run, ScriptedSource, demo, node_after_node, running, with_usage
 from tests.tui.test_past import Store
 
@@ -113,7 +115,7 @@ def put(*before: str, text: str) -> Steps:
     return both(keys(*before), paste)
 
 
-async def painted(pilot: Run) -> None:
+async def written(pilot: Run) -> None:
     """As in a terminal; without one nothing is written."""
     pilot.qos._output.write(pilot.app.screen._compositor.render_full_update(), ColorSystem.TRUECOLOR)
 
@@ -307,7 +309,7 @@ def strategy(pilot: Run) -> str:
 def theme(pilot: Run) -> str:
     """The theme whose ground is painted."""
     ground = pilot.app.screen.styles.background.hex.lower()
-    return next((theme.name for theme in THEMES if theme.background == ground), ANSI.name)
+    return next((theme.name for theme in THEMES if (theme.background or "").lower() == ground), ANSI.name)
 
 
 def said(*wanted: str) -> See:
@@ -807,7 +809,7 @@ tour(
     Step("app.command_palette", palette, after=True, come=keys("e")),
     leave("search.leave", "EditScreen"),
     Step("app.refresh", lambda pilot: len(pilot.source.requested), 2, keys("escape", "escape")),
-    Step("app.redraw", lambda pilot: len(pilot.qos._output._lines), 0, painted),
+    Step("app.redraw", lambda pilot: len(pilot.qos._output._lines), 0, written),
     Step("app.pause", freshness, "paused"),
     Step("app.pause", freshness, "live"),
     Step("app.suspend", lambda _: SENT, [signal.SIGTSTP]),
@@ -831,7 +833,9 @@ async def take(pilot: Run, step: Step) -> None:
     before = step.see(pilot)
     after = step.after(before) if callable(step.after) else step.after
     assert before != after
-    if action.footer:
+    if action.footer and isinstance(pilot.app.screen, Dialog):
+        assert f"{Keys().first(action.name)} {action.label}" in pilot.text
+    elif action.footer:
         assert [key.description for key in in_footer(pilot, action)] == [action.label]
     screen = pilot.app.screen
     if isinstance(screen, QosScreen) and action.palette and action.group in {BindingGroup.APP, screen.group}:
@@ -861,15 +865,23 @@ def test_every_key_of_every_action_is_pressed() -> None:
 
 @pytest.mark.parametrize("name", TOURS)
 async def test_every_key_does_what_is_said_of_it(name: str) -> None:
+    """And all that is seen on the way can be read in every theme."""
     tour = TOURS[name]
+    pairs: dict[Pair, str] = {}
     async with running(app(), size=tour.size) as pilot:
         await pilot.listed()
+        if all(step.action != "app.theme" for step in tour.steps):
+            pilot.app.register_theme(PROBE)
+            pilot.app.theme = PROBE.name
         for number, step in enumerate(tour.steps, start=1):
             try:
                 await take(pilot, step)
+                if pilot.app.theme == PROBE.name and pilot.app.is_running:
+                    pairs |= painted(pilot.app.screen)
             except Exception as error:
                 error.add_note(f"step {number} of the tour {name}: {step.action} {step.pressed}")
                 raise
+    assert illegible(pairs) == []
 
 
 WHEEL: Final = 2
@@ -922,6 +934,30 @@ async def test_texts_titles_and_buttons_are_clicked() -> None:
             await pilot.click(button)
             await look_until(pilot, screen_name, where)
             await pilot.keys("escape")
+
+
+async def test_what_is_said_of_a_node_is_clicked() -> None:
+    async with running(app(), size=SIZE) as pilot:
+        await pilot.listed()
+        picture, pods = pilot.main.query_one(Timeline), pilot.main.table
+        names = picture.lines(picture.content_size.width)[1]
+        place = next(number for number, span in enumerate(names) if span.victim is not None)
+        await pilot.click(picture, offset=(sum(len(span.text) for span in names[:place]) + 1, 1))
+        await pilot.pause()
+        assert pods.row is not None
+        assert names[place].text == pods.row.name == "importer-5f7b9c-2vtxk"
+        await look_until(pilot, fix_line, True)
+        await pilot.click("NodePanel #fix", offset=(2, 0))
+        await look_until(pilot, screen_name, "FixDialog")
+        await pilot.keys("escape")
+        await pilot.click(pods, offset=(5, 0))
+        assert pilot.main.view.by_eviction
+        await pilot.click(TitleLine, offset=(SIZE[0] - 3, 0))
+        await look_until(pilot, freshness, "paused")
+
+
+def fix_line(pilot: Run) -> bool:
+    return pilot.main.query_one("NodePanel #fix").display
 
 
 def begin_of(found: ListTable, number: int) -> int:

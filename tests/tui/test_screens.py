@@ -438,7 +438,7 @@ MODES: Final = ("qos-light", "qos-ansi", "no-colour", "ascii")
 async def put_into(pilot: Run, mode: str) -> None:
     """Give a running application another theme, or the terminal fewer colours or signs."""
     app = pilot.qos
-    app.theme = mode if mode.startswith("qos-") else "qos-dark"
+    app.choose_theme(mode if mode.startswith("qos-") else "qos-dark")
     app.no_color = mode == "no-colour"
     app._filters = [*(one for one in app._filters if not isinstance(one, Monochrome))]
     app._filters += [Monochrome()] * app.no_color

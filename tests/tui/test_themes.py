@@ -6,17 +6,27 @@ cone is simulated by the matrices of Machado, Oliveira and Fernandes (2009) for 
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, product
 
 import pytest
+from textual.color import Color
 from textual.theme import Theme
 
-from kubectl_qos.tui.themes import COLOUR_BLIND, CONTRAST, THEMES, next_theme
+from kubectl_qos.config.settings import ThemeColours
+from kubectl_qos.tui.themes import (
+    COLOURS,
+    LEAST_OF_FRAMES,
+    LEAST_OF_TEXT,
+    TEXT,
+    THEMES,
+    contrast,
+    find_theme,
+    next_name,
+)
 
 Rgb = tuple[float, float, float]
 Matrix = tuple[Rgb, Rgb, Rgb]
 
-TOKENS = ("foreground", "primary", "secondary", "accent", "warning", "error", "success")
 SIGNALS = ("error", "warning", "success", "accent")
 SIGHT: dict[str, Matrix] = {
     "all cones": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
@@ -34,9 +44,12 @@ SIGHT: dict[str, Matrix] = {
 APART = 20
 """Lab distance; 2.3 is just noticeable side by side, 10 is seen at a glance."""
 
-OURS = [theme for theme in THEMES if not theme.ansi]
-"""What the terminal's own colours are nobody knows."""
+ALL = {name: theme for name in COLOURS if (theme := find_theme(name, {}))}
+"""Without the terminal's own colours: what they are nobody knows."""
+OURS = [theme for theme in THEMES if theme.name in ALL]
+COLOUR_BLIND = ALL["qos-deut"]
 EACH = pytest.mark.parametrize("theme", OURS, ids=lambda theme: theme.name)
+GROUNDS = ("background", "surface", "panel", "block-cursor-background", "flash")
 
 
 def linear(colour: str) -> Rgb:
@@ -47,22 +60,6 @@ def linear(colour: str) -> Rgb:
 
 def _light(value: float) -> float:
     return value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4
-
-
-def luminance(colour: str) -> float:
-    red, green, blue = linear(colour)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-def contrast(one: str, other: str) -> float:
-    darker, lighter = sorted((luminance(one), luminance(other)))
-    return (lighter + 0.05) / (darker + 0.05)
-
-
-def blended(ground: str, colour: str, share: float) -> str:
-    """A colour laid over a ground, as the style sheets' `$accent 30%`."""
-    parts = [(int(ground[at : at + 2], 16), int(colour[at : at + 2], 16)) for at in (1, 3, 5)]
-    return "#" + "".join(f"{round(below + (above - below) * share):02x}" for below, above in parts)
 
 
 def seen(colour: str, sight: str) -> Rgb:
@@ -89,47 +86,51 @@ def distance(one: str, other: str, sight: str) -> float:
 
 
 def colour(theme: Theme, token: str) -> str:
-    found = getattr(theme, token)
-    assert isinstance(found, str)
-    return found
+    text = theme.variables.get(token) or getattr(theme, token)
+    assert isinstance(text, str)
+    return text
 
 
-def grounds(theme: Theme) -> dict[str, str]:
-    """What text stands on."""
-    return {
-        **{name: colour(theme, name) for name in ("background", "surface", "panel")},
-        "cursor line": theme.variables["block-cursor-background"],
-    }
+def ratio(theme: Theme, token: str, ground: str) -> float:
+    return contrast(Color.parse(colour(theme, token)), Color.parse(colour(theme, ground)))
 
 
 def test_the_measures_are_those_of_the_standards() -> None:
-    assert contrast("#000000", "#ffffff") == pytest.approx(21)
-    assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
+    assert contrast(Color.parse("#000000"), Color.parse("#ffffff")) == pytest.approx(21)
+    assert contrast(Color.parse("#777777"), Color.parse("#ffffff")) == pytest.approx(4.48, abs=0.01)
     assert lab(linear("#ff0000")) == pytest.approx((53.24, 80.09, 67.20), abs=0.1)
     assert distance("#ff0000", "#00ff00", "all cones") == pytest.approx(170.6, abs=0.5)
     assert distance("#ff8080", "#7fc983", "deuteranopia") < 5 < distance("#ff8080", "#7fc983", "all cones")
 
 
-@EACH
-@pytest.mark.parametrize("token", TOKENS)
-def test_text_can_be_read_on_every_ground(theme: Theme, token: str) -> None:
-    least = 7 if theme is CONTRAST else 4.5
-    found = {name: contrast(colour(theme, token), ground) for name, ground in grounds(theme).items()}
-    assert {name: round(ratio, 2) for name, ratio in found.items() if ratio < least} == {}
+OWN = {
+    "none stated": ThemeColours("nord", {}),
+    "another background": ThemeColours("qos-dark", {"background": "#fdf6e3", "accent": "#fdf6e3"}),
+    "no contrast at all": ThemeColours(
+        "qos-light", dict.fromkeys((*TEXT, *GROUNDS[:3], "cursor"), "#808080")
+    ),
+}
 
 
-@EACH
-@pytest.mark.parametrize("token", ["foreground", "warning", "error"])
-def test_text_can_be_read_in_a_focused_field(theme: Theme, token: str) -> None:
-    ground = blended(colour(theme, "background"), colour(theme, "accent"), 0.3)
-    assert contrast(colour(theme, token), ground) >= 4.5
+@pytest.mark.parametrize("name", [*ALL, *OWN])
+def test_texts_and_frames_can_be_read_on_every_ground(name: str) -> None:
+    """Whatever colours a palette or a person has: those with too little contrast are moved."""
+    theme = find_theme(name, OWN)
+    assert theme is not None
+    best = 7 if name == "qos-contrast" else LEAST_OF_TEXT
+    for token, ground in product((*TEXT, "fill"), GROUNDS):
+        least = LEAST_OF_TEXT if token == "fill" or ground == "flash" else best
+        assert ratio(theme, token, ground) >= least, (token, ground)
+    assert min(ratio(theme, "frame", ground) for ground in GROUNDS[:3]) >= LEAST_OF_FRAMES
 
 
-@EACH
-def test_messages_can_be_read(theme: Theme) -> None:
-    made = theme.to_color_system().generate()
-    for token in ("foreground", "text-success", "text-warning", "text-error"):
-        assert contrast(made[token], made["panel-lighten-1"]) >= 4.5, token
+def test_a_theme_of_ones_own_has_the_colours_that_it_states() -> None:
+    own = {"mine": ThemeColours("qos-dark", {"accent": "#ffaf00"}), "qos-light": ThemeColours("nord", {})}
+    theme = find_theme("mine", own)
+    assert theme is not None
+    assert (theme.accent, theme.background) == ("#FFAF00", ALL["qos-dark"].background)
+    assert find_theme("qos-light", own) != ALL["qos-light"]
+    assert find_theme("none of them", own) is None
 
 
 @EACH
@@ -141,10 +142,8 @@ def test_the_calm_hue_is_not_the_accent(theme: Theme) -> None:
 
 @EACH
 def test_the_lines_of_cursor_and_title_show(theme: Theme) -> None:
-    background, others = colour(theme, "background"), grounds(theme)
-    for name in ("panel", "cursor line"):
-        assert distance(background, others[name], "all cones") >= 6, name
-    assert distance(others["panel"], others["cursor line"], "all cones") >= 6
+    for one, other in combinations(("background", "panel", "block-cursor-background"), 2):
+        assert distance(colour(theme, one), colour(theme, other), "all cones") >= 6, other
 
 
 @EACH
@@ -167,6 +166,6 @@ def test_signals_are_apart_from_plain_text_without_a_kind_of_cone(signal: str, s
 
 
 def test_the_next_theme_goes_round() -> None:
-    names = [theme.name for theme in THEMES]
-    assert [next_theme(name) for name in names] == [*names[1:], names[0]]
-    assert next_theme("textual-dark") == names[0]
+    names = ["first", "second", "third"]
+    assert [next_name(name, names) for name in names] == ["second", "third", "first"]
+    assert next_name("another", names) == "first"

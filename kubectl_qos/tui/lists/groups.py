@@ -41,7 +41,7 @@ from kubectl_qos.tui.lists.pods import PodList
 from kubectl_qos.tui.view import ListKind, View, count
 from kubectl_qos.tui.view_model import ViewModel, sparkline
 from kubectl_qos.tui.widgets.line_table import Spans
-from kubectl_qos.tui.widgets.table import GAP, GUTTER, Layout, Token
+from kubectl_qos.tui.widgets.table import GAP, GUTTER, INVERSE, Layout, Token
 from kubectl_qos.tui.widgets.text_view import TextLayout, paragraphs, stacked
 
 KeyT = TypeVar("KeyT", bound=Hashable)
@@ -270,7 +270,8 @@ class NodeList(ListDefinition[NodeRow]):
 
     def token(self, row: NodeRow, key: str, width: int) -> Token:
         if key == "memory":
-            return tuple((len(part.text), _BAR_TOKENS[part.qos]) for part in memory_bar(row, width))
+            bar = memory_bar(row, width)
+            return tuple((len(part.text), INVERSE * part.is_letter + _BAR_TOKENS[part.qos]) for part in bar)
         if key in {"node", "pressure", "used_percent"} and row.troubles:
             return "error"
         if key == "next_death":

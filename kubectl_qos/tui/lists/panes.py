@@ -195,7 +195,7 @@ def first_lines(text: str, width: int, most: int) -> list[TextLine]:
 
 _FILLED: Final[Mapping[QosClass | None, str]] = {
     None: "$secondary",
-    QosClass.GUARANTEED: "$success 75%",
+    QosClass.GUARANTEED: "$fill",
     QosClass.BURSTABLE: "$primary",
     QosClass.BEST_EFFORT: "$warning",
 }
@@ -243,7 +243,7 @@ class MemoryLine(Widget):
         line = Content.assemble(
             before,
             "  ",
-            *(Content.styled(part.text, _FILLED[part.qos]) for part in bar),
+            *(Content.styled(part.text, "reverse " * part.is_letter + _FILLED[part.qos]) for part in bar),
             *after,
         )
         if self.content_size.height < 2 or not bar:

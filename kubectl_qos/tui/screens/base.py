@@ -10,9 +10,11 @@ from itertools import pairwise
 from typing import Any, ClassVar, Final, Generic, TypeVar, cast
 
 from rich.cells import cell_len, set_cell_size
+from textual import events
 from textual.app import ComposeResult
 from textual.await_complete import AwaitComplete
 from textual.binding import ActiveBinding, Binding
+from textual.containers import Vertical
 from textual.content import Content
 from textual.dom import DOMNode
 from textual.screen import ModalScreen, Screen
@@ -21,7 +23,7 @@ from textual.widgets import Footer, Static
 from textual.widgets._footer import FooterKey
 
 from kubectl_qos.errors import QosError
-from kubectl_qos.tui.actions import BY_NAME, BindingGroup, bindings, footer_sections
+from kubectl_qos.tui.actions import BY_NAME, BindingGroup, actions_in_group, bindings, footer_sections
 from kubectl_qos.tui.background import run_in_background
 from kubectl_qos.tui.shell import Shell
 from kubectl_qos.tui.view_model import ViewModel
@@ -148,6 +150,11 @@ class TitleLine(Widget):
             self.set_class(state.startswith("--"), "-past")
             self.refresh()
 
+    async def on_click(self, event: events.Click) -> None:
+        """The state pauses and resumes."""
+        if event.x >= self.size.width - cell_len(self._state) - _PADDING:
+            await self.run_action("app.pause")
+
     def render(self) -> Content:
         width = self.content_size.width
         rest = _SEPARATOR + _SEPARATOR.join(self._words[1:])
@@ -210,7 +217,24 @@ class SingleDismissScreen(Screen[ResultT]):
 
 
 class Dialog(ModalScreen[ResultT], SingleDismissScreen[ResultT]):
-    """A dialog over a screen. Textual takes styles from the first base."""
+    """A dialog over a screen, with its keys on the border. Textual takes styles from the first base."""
+
+    on_enter: ClassVar[str] = ""
+    """What enter does where that is no action of the dialog."""
+
+    def on_mount(self) -> None:
+        self.show_keys()
+
+    def show_keys(self) -> None:
+        """Show on the lower border what its keys do."""
+        keys = [Content.assemble(Content.styled(key, "bold"), f" {does}") for key, does in self.border_keys()]
+        self.query_one(Vertical).border_subtitle = Content("  ").join(keys)
+
+    def border_keys(self) -> list[tuple[str, str]]:
+        """Keys and what they do."""
+        actions = [action for action in actions_in_group(self.group) if action.footer] if self.group else []
+        entered = [("enter", self.on_enter)] if self.on_enter else []
+        return [*entered, *((self.qos.keys.first(action.name), action.label) for action in actions)]
 
     def action_leave(self) -> None:
         self.dismiss()

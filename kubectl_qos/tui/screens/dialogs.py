@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from io import StringIO
+from itertools import zip_longest
 from pathlib import Path
 from typing import Final
 
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
@@ -75,6 +76,8 @@ class SaveAs(InputDialog[Path | None], group=BindingGroup.SAVE):
     may look at the extension of a path and raise QosError.
     """
 
+    on_enter = "save"
+
     def __init__(self, what: str, name: str, text_for: Callable[[Path], str]) -> None:
         super().__init__()
         self._what = what
@@ -86,12 +89,12 @@ class SaveAs(InputDialog[Path | None], group=BindingGroup.SAVE):
         with Vertical(classes="dialog"):
             yield Label(f"Save {self._what} as", markup=False)
             yield Input(self._name, compact=True, id="name", select_on_focus=False)
-            yield Label("enter saves, esc leaves", id="finding", markup=False)
+            yield Label(id="finding", markup=False)
 
     @on(Input.Changed)
     def _edited(self) -> None:
         self._confirmed = None
-        self.show_status("enter saves, esc leaves")
+        self.show_status("")
 
     @on(Input.Submitted)
     def _named(self, event: Input.Submitted) -> None:
@@ -141,6 +144,9 @@ class ConfirmWrite(_YesNoDialog):
                 yield Button(f"cancel ({'esc' if self._expected else 'n'})", id="no", compact=True)
                 yield Button("apply" if self._expected else "apply (y)", id="yes", compact=True)
 
+    def border_keys(self) -> list[tuple[str, str]]:
+        return [("enter", "apply"), ("esc", "no")] if self._expected else super().border_keys()
+
     def on_mount(self) -> None:
         self.query_one(".dialog").styles.width = max(map(cell_len, self._lines)) + _FRAME
         self.query_one("#yes", Button).disabled = not self._is_named
@@ -164,6 +170,7 @@ class ConfirmWrite(_YesNoDialog):
 class NumberDialog(InputDialog[int | None], group=BindingGroup.NUMBER):
     """Asks for a whole number from 1 on."""
 
+    on_enter = "take it"
     AUTO_FOCUS = "Input"
 
     def __init__(self, question: str, most: int) -> None:
@@ -175,7 +182,7 @@ class NumberDialog(InputDialog[int | None], group=BindingGroup.NUMBER):
         with Vertical(classes="dialog"):
             yield Label(self._question, markup=False)
             yield Input(compact=True, restrict="[0-9]{0,6}", id="name")
-            yield Label(f"1 to {self._most}; enter takes it, esc leaves", id="finding", markup=False)
+            yield Label(f"1 to {self._most}", id="finding", markup=False)
 
     @on(Input.Submitted)
     def _answered(self, event: Input.Submitted) -> None:
@@ -228,7 +235,6 @@ class TextScreen(Dialog[None], group=BindingGroup.HELP):
     def compose(self) -> ComposeResult:
         with Vertical(id="text") as dialog:
             dialog.border_title = Content(escape(self._title))
-            dialog.border_subtitle = Content(f"{self.qos.keys.first('help.close')} closes")
             with TextScroll():
                 yield TextView(self._layout)
 
@@ -256,6 +262,21 @@ class HelpSection:
         return replace(self, entries=tuple([entry for entry in self.entries if _has(" ".join(entry), words)]))
 
 
+def _section_lines(section: HelpSection, width: int) -> Iterator[TextLine]:
+    yield TextLine(section.title, "title")
+    for key, meaning in section.entries:
+        left = f"  {key:<16}"
+        first, *more = wrapped(meaning, width - len(left), hanging="")
+        yield TextLine(left + first)
+        for text in more:
+            yield TextLine(" " * len(left) + text)
+
+
+_COLUMN: Final = 76
+"""The least width of a column of the help."""
+_GAP: Final = 2
+
+
 def _has(text: str, words: Sequence[str]) -> bool:
     text = text.casefold()
     return all(word.casefold() in text for word in words)
@@ -272,10 +293,9 @@ class HelpScreen(Dialog[None], group=BindingGroup.GUIDE):
         self._query = ""
 
     def compose(self) -> ComposeResult:
-        with Vertical(id="sheet"):
-            closes = self.qos.keys.first("guide.close")
-            yield Label(f"Help   (type to search, {closes} closes)", id="heading", markup=False)
-            yield Input(placeholder="a key, or a word such as sort", compact=True)
+        with Vertical(id="sheet") as sheet:
+            sheet.border_title = "Help"
+            yield Input(placeholder="type a key, or a word such as sort", compact=True)
             with TextScroll(can_focus=False):
                 yield TextView(self._layout)
 
@@ -291,16 +311,19 @@ class HelpScreen(Dialog[None], group=BindingGroup.GUIDE):
 
     def _layout(self, width: int) -> list[TextLine]:
         words = self._query.split()
-        lines: list[TextLine] = []
+        columns: list[list[TextLine]] = [[] for _ in range(max(width // _COLUMN, 1))]
+        each = width // len(columns) - _GAP * (len(columns) > 1)
         for section in (whole.found(words) for whole in self._sections):
             if section.entries:
-                lines += [*([TextLine("")] if lines else []), TextLine(section.title, "title")]
-            for key, meaning in section.entries:
-                left = f"  {key:<16}"
-                first, *more = wrapped(meaning, width - len(left), hanging="")
-                lines.append(TextLine(left + first))
-                lines += [TextLine(" " * len(left) + text) for text in more]
-        return lines or [TextLine(f"Nothing in the help has {escape(self._query.strip())}.")]
+                shortest = min(columns, key=len)
+                shortest += [*([TextLine("")] if shortest else []), *_section_lines(section, each)]
+        if not columns[0]:
+            return [TextLine(f"Nothing in the help has {escape(self._query.strip())}.")]
+        none = TextLine("")
+        return [
+            TextLine.of(*((set_cell_size(line.text, each + _GAP), line.token) for line in row))
+            for row in zip_longest(*columns, fillvalue=none)
+        ]
 
     def action_up(self) -> None:
         self.query_one(TextScroll).action_up()
@@ -332,6 +355,9 @@ _FILTERS: Final = (
 
 _MOUSE: Final = (
     ("click", "select a row, a pane, a field; on a column's header: sort; in the footer: press that key"),
+    ("click there", "a death of the picture: its pod; the fix: all fixes; the title of pods: another order"),
+    ("click live", "pause and resume"),
+    ("shift and drag", "select text, in most terminals"),
     ("right click", "what can be done with the row"),
     ("double click", "open a row"),
     ("wheel", "scroll"),

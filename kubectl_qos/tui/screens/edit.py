@@ -7,6 +7,7 @@ from functools import partial
 from itertools import groupby
 from typing import Final
 
+from rich.cells import cell_len
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
@@ -65,6 +66,7 @@ _HUGE: Final = 160
 _FEW_RUNGS: Final = 5
 _MOST_RUNGS: Final = 60
 _BORDERS: Final = 2
+_UNSAVED: Final = "  * not saved"
 _LINES_OF_REST: Final = 4 + 3 * _BORDERS
 """Lines of a wide screen without the values, the ladder's rungs and the next deaths: its gap is one."""
 
@@ -162,8 +164,10 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
     def _show_subject(self) -> None:
         pod = self._pod
         where = f" on {escape(pod.node_name)}" if pod.node_name else ""
-        saved = "  * not saved" if self.unsaved else ""
-        text = f"edit {pod_name(pod)}{where}{self.qos.as_of(self._view_model)}{saved}"
+        text = f"edit {pod_name(pod)}{where}{self.qos.as_of(self._view_model)}"
+        if self.unsaved:
+            is_long = cell_len(text) + len(_UNSAVED) > self.app.size.width - _BORDERS
+            text += "\n* not saved" if is_long else _UNSAVED
         self.query_one("#subject", Static).update(Content(text))
 
     @property

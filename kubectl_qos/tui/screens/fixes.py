@@ -96,6 +96,8 @@ def find_fixes(
 class FixDialog(Dialog[Fix | None], group=BindingGroup.SELECT):
     """Fixes below each other, found in a thread, on the first one of these pods; enter takes one."""
 
+    on_enter = "try it"
+
     def __init__(self, find: Callable[[], FixList], keys: Collection[PodKey] = ()) -> None:
         super().__init__()
         self._find, self._keys = find, keys
@@ -110,6 +112,8 @@ class FixDialog(Dialog[Fix | None], group=BindingGroup.SELECT):
     def on_mount(self) -> None:
         self.query_one(".dialog-table").styles.width = "100%"
         self.query_one(".dialog-table").styles.max_width = "100%"
+        if self.app.size.height < _ROOMY:  # what the fix does stands below it
+            self.query_one(LineTable).styles.max_height = "40vh"
         run_in_background(self, self._find, self._show)
 
     def _show(self, fix_list: FixList | QosError) -> None:

@@ -7,12 +7,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from textual import on
+from textual import events, on
 
 from kubectl_qos.analysis.deaths import FEW_NODES, Deaths, deaths_on_nodes
 from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.k8s.kinds import find_workload
+from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.format import UNKNOWN, escape
 from kubectl_qos.present.next_death import nothing
 from kubectl_qos.tui.actions import BindingGroup, actions_in_group
@@ -23,9 +24,10 @@ from kubectl_qos.tui.lists.base import ListTable, export_rows
 from kubectl_qos.tui.screens.browse import WITH_SIDEBAR, BrowseScreen
 from kubectl_qos.tui.screens.search import ColumnsScreen, Finder, Menu
 from kubectl_qos.tui.view import EVERYTHING, Detail, ListKind, View, count
-from kubectl_qos.tui.view_model import PodGroup
+from kubectl_qos.tui.view_model import PodGroup, ViewModel
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.prompt import Prompt
+from kubectl_qos.tui.widgets.timeline import Timeline
 
 NO_NOTES: Final = "nothing to note on this list; the explanation of a pod lists what is assumed"
 _VERBS: Final = frozenset(action.verb for action in actions_in_group(BindingGroup.MAIN))
@@ -102,7 +104,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
             self.table.mark(frozenset())
             self._show_title()
         else:
-            self.qos.action_previous()
+            self.qos.go_back()
 
     def action_list_clusters(self) -> None:
         self.show_kind(ListKind.CLUSTERS)
@@ -182,13 +184,35 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
             why = str(deaths) if isinstance(deaths, QosError) else nothing(deaths)
             self.qos.notify(why, severity="warning")
             return
-        first = deaths.rows[0]
-        pods = view_model.rows.nodes[first.node].rows if first.node in view_model.rows.nodes else ()
-        row = next((row for row in pods if row.key[:2] == first.death.key), None)
+        self._go_to_victim(view_model, deaths.rows[0].node, deaths.rows[0].death.key)
+
+    def _go_to_victim(self, view_model: ViewModel, node: str, pod: PodKey) -> None:
+        rows = view_model.rows.nodes[node].rows if node in view_model.rows.nodes else ()
+        row = next((row for row in rows if row.key[:2] == pod), None)
         if row is not None:
             self._go_to_pod(row)
         else:
-            self.go(View(wide=self.view.wide, node=first.node))
+            self.go(View(wide=self.view.wide, node=node))
+
+    @on(Timeline.Chosen)
+    def _victim_clicked(self, event: Timeline.Chosen) -> None:
+        view_model = self.qos.whole_view_model()
+        if view_model is not None:
+            self._go_to_victim(view_model, self._node_in_focus(), event.pod)
+
+    @on(events.Click, "NodePanel #fix")
+    def _fix_clicked(self) -> None:
+        self.action_fix()
+
+    @on(events.Click, "NodePanel #nearest")
+    def _nearest_clicked(self) -> None:
+        self.action_nearest()
+
+    @on(events.Click, "ListTable")
+    def _title_clicked(self, event: events.Click) -> None:
+        """The title of the pods says their order, and switches it."""
+        if event.y == 0 and self.view.kind is ListKind.PODS:
+            self.action_eviction()
 
     def action_tree(self) -> None:
         self._with_pod(Detail.TREE)

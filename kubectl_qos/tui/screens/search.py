@@ -22,7 +22,7 @@ from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.present.format import escape
 from kubectl_qos.present.output import Column, column
 from kubectl_qos.present.pod_columns import BY_KEY
-from kubectl_qos.tui.actions import BindingGroup, actions_in_group
+from kubectl_qos.tui.actions import BindingGroup
 from kubectl_qos.tui.lists.pods import pod_token
 from kubectl_qos.tui.matching import LONGEST_QUERY, fuzzy_matches
 from kubectl_qos.tui.screens.base import Dialog
@@ -36,6 +36,7 @@ RowT = TypeVar("RowT")
 class SearchDialog(Dialog[RowT | None], group=BindingGroup.SEARCH):
     """Type, choose with the arrows, take it with enter."""
 
+    on_enter = "take it"
     AUTO_FOCUS = "Input"
 
     dialog_title: str
@@ -175,7 +176,10 @@ class Palette(SearchDialog[Command]):
         """What the command under the cursor does in full where the column cuts it."""
         text = event.row.help if event.row is not None else ""
         is_cut = cell_len(text) > event.table.columns.widths[-1]
-        self.query_one(".dialog-table").border_subtitle = escape_markup(text) if is_cut else ""
+        if is_cut:
+            self.query_one(".dialog-table").border_subtitle = escape_markup(text)
+        else:
+            self.show_keys()
 
     def empty(self, query: str) -> str:
         return f"No command has the letters of {escape(query)}."
@@ -191,7 +195,7 @@ def _fit_dialog(
     """Make a dialog as wide as its table; its style bounds it."""
     widths = measured(columns, rows, datetime.now(UTC), dialog.screen.size.width)
     frame = 2 * _FRAME + dialog.styles.scrollbar_size_vertical
-    dialog.styles.width = max(GUTTER + sum(widths) + GAP * len(widths) + frame, least, 24)
+    dialog.styles.width = max(GUTTER + sum(widths) + GAP * len(widths) + frame, least, 32)
 
 
 _FRAME: Final = 2
@@ -257,11 +261,9 @@ class ColumnsScreen(Dialog[tuple[str, ...] | None], group=BindingGroup.COLUMNS):
 
     @on(LineTable.Highlighted)
     def _describe(self, event: LineTable.Highlighted) -> None:
-        """What the column says in full, and the keys."""
-        keys, actions = self.qos.keys, actions_in_group(BindingGroup.COLUMNS)
-        named = ", ".join(f"{keys.shown(action)} {action.label}" for action in actions)
+        """What the column says in full."""
         if event.row is not None:
-            self.query_one(Label).update(f"{event.row.column.header}: {event.row.column.help}\n{named}")
+            self.query_one(Label).update(f"{event.row.column.header}: {event.row.column.help}")
 
     def action_show(self) -> None:
         index = self._table.cursor
@@ -292,6 +294,8 @@ class ColumnsScreen(Dialog[tuple[str, ...] | None], group=BindingGroup.COLUMNS):
 
 class SelectDialog(Dialog[str | None], group=BindingGroup.SELECT):
     """Names below each other; enter selects one, escape none. `current` is the one that is used now."""
+
+    on_enter = "take it"
 
     def __init__(self, title: str, names: Sequence[str], current: str, *, header: str = "") -> None:
         super().__init__()

@@ -123,6 +123,8 @@ def _give_back(kept: dict[str, int], measured: Mapping[str, int], available: int
 
 TOKENS: Final = ("victim", "calm", "success", "warning", "error", "accent", "muted", "faint", "filled")
 """The tokens of cells."""
+INVERSE: Final = "inverse "
+"""Before the token of a part: it has the colour as its ground."""
 VIVID: Final = frozenset({"victim"})
 """Tokens that show under the cursor too."""
 
@@ -148,7 +150,8 @@ class Look:
 
     def part(self, token: str) -> Style:
         """The style of a part of a cell: its colour stays under the cursor."""
-        return self.base + self.of_token(token) if token else self.base
+        own = self.of_token(token.removeprefix(INVERSE)) if token else Style.null()
+        return self.base + own + Style(reverse=True) if token.startswith(INVERSE) else self.base + own
 
 
 def cell_segments(

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
 from typing import Final
 
+from textual import events
 from textual.content import Content
 from textual.geometry import Size
+from textual.message import Message
 from textual.widget import Widget
 
+from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.timeline import LISTED, Focus, Line, timeline
 from kubectl_qos.qos.simulation.next_death import NextDeath
 from kubectl_qos.qos.simulation.node_state import NO_GROWTH, Growth
@@ -40,7 +45,13 @@ def content(lines: Sequence[Line], *, no_color: bool) -> Content:
 
 
 class Timeline(Widget):
-    """Deaths on one axis; a list where it is narrow."""
+    """Deaths on one axis; a list where it is narrow. A click on one chooses its victim."""
+
+    @dataclass
+    class Chosen(Message):
+        """This pod was clicked."""
+
+        pod: PodKey
 
     DEFAULT_CSS = "Timeline { height: auto; width: 1fr; }"
 
@@ -72,6 +83,13 @@ class Timeline(Widget):
             drawn = timeline(deaths, width, head=head, growth=growth, focus=focus, most=self._most)
             self._drawn = width, drawn if deaths else []
         return self._drawn[1]
+
+    def on_click(self, event: events.Click) -> None:
+        if 0 <= event.y < len(lines := self.lines(self.content_size.width)):
+            ends = accumulate(len(span.text) for span in lines[event.y])
+            span = next((span for span, end in zip(lines[event.y], ends, strict=True) if event.x < end), None)
+            if span is not None and span.victim is not None:
+                self.post_message(self.Chosen(span.victim))
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         del container, viewport
