@@ -386,6 +386,10 @@ def test_statistics_of_cgroup_v1_name_no_limit(below: tuple[str, ...]) -> None:
     assert (stated.diagnosis.mechanism, stated.container_id) == (Mechanism.POD_LIMIT, ID)
     cut = kill_of([task[:-9], *lines])
     assert cut.diagnosis.mechanism is Mechanism.MEMORY_LIMIT
+    if len(below) > 1:
+        shorter = kill_of([task, *lines[:3], lines[3].replace(" rss:36KB", ""), *lines[4:]])
+        assert shorter.report is not None
+        assert shorter.report.memory.file_kb is None, "a screen has cut the line"
     parted = kill_of([task, *lines[:3], "eth0: link up", *lines[3:]])
     assert parted.report is not None
     assert parted.report.memory.anon_kb is None, "others may be missing"

@@ -83,9 +83,12 @@ class MemoryLines:
             is_next = (
                 previous == "counter" if not self._below else self._is_whole and previous == "statistics"
             )
-            self._is_whole = is_next and _INLINE_WHOLE.fullmatch(inline) is not None
+            sizes = _INLINE.findall(inline)
+            # All lines name the same kinds: one with fewer is cut.
+            is_like_others = not self._below or self._statistics.keys() == {name for name, _ in sizes}
+            self._is_whole = is_next and is_like_others and _INLINE_WHOLE.fullmatch(inline) is not None
             self._below.append(path)
-            for name, size in _INLINE.findall(inline):
+            for name, size in sizes:
                 self._statistics[name] = self._statistics.get(name, 0) + int(size)
         else:
             self._title = path
