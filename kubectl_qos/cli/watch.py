@@ -157,6 +157,8 @@ def _follow(
             if update.health.error is not None:
                 raise update.health.error
             continue
+        if update.arrived is not None:
+            continue  # Ranks and deaths depend on the pods that are still to come.
         view = command.view(trends.taken(update.snapshot), update.scope, resolved.source.now())
         if view.missing and not view.rows:
             raise view.missing[0]

@@ -3,7 +3,7 @@
 import time
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -12,7 +12,7 @@ from kubectl_qos.cli.commands import next as next_command
 from kubectl_qos.cli.options import SourceOptions
 from kubectl_qos.cluster.source import LIVE, Health, Update
 from kubectl_qos.errors import QosError
-from kubectl_qos.k8s.snapshot import Scope
+from kubectl_qos.k8s.snapshot import Arrived, Scope
 from tests.demo.living import Stepped
 
 PROMO = "shop/promo-7c4b-l9dk2:c"
@@ -25,12 +25,18 @@ class Stream:
     demo: Stepped
     seconds: deque[int] = field(default_factory=deque)
     healths: deque[Health] = field(default_factory=deque)
+    arriving: int = 0
+    """How many of the first updates have only a part of the pods."""
 
     def next(self) -> Update | None:
         if not self.seconds:
             return None
         self.demo.seconds = self.seconds.popleft()
-        return Update(self.demo.snapshot(Scope()), Scope(), LIVE, self.demo.now())
+        snapshot, arrived = self.demo.snapshot(Scope()), None
+        if self.arriving:
+            self.arriving -= 1
+            snapshot, arrived = replace(snapshot, pods=snapshot.pods[:9]), Arrived(9, len(snapshot.pods), 1)
+        return Update(snapshot, Scope(), LIVE, self.demo.now(), arrived=arrived)
 
     def health(self) -> Health:
         return self.healths.popleft() if self.healths else LIVE
@@ -65,6 +71,16 @@ def test_followed_deaths_have_times_once_growth_was_seen(
     first, *_, last = rows_of(PROMO, lines)
     assert first[2:4] == ["-", PROMO]
     assert last[2].startswith("~"), last
+
+
+def test_pods_that_have_arrived_so_far_are_not_shown_as_all(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Their deaths depend on the others of their nodes."""
+    follow_next(Stream(Stepped(), deque([0])), monkeypatch)
+    whole = capsys.readouterr().out
+    follow_next(Stream(Stepped(), deque([0] * 3), arriving=2), monkeypatch)
+    assert capsys.readouterr().out == whole
 
 
 def test_a_pipe_says_that_the_cluster_is_stale_and_that_it_is_live_again(
