@@ -198,9 +198,11 @@ class Snapshot:
 
     def with_missing_releases(self, scope: Scope | None = None) -> Snapshot:
         """Name the nodes that state no known release, as virtual ones do, in what is missing."""
-        asked = self.nodes if scope is None or scope == Scope() else {*self.nodes_of(scope), scope.node}
+        requested = self.nodes if scope is None or scope == Scope() else {*self.nodes_of(scope), scope.node}
         versions = {
-            name: node.status.node_info.kubelet_version for name, node in self.nodes.items() if name in asked
+            name: node.status.node_info.kubelet_version
+            for name, node in self.nodes.items()
+            if name in requested
         }
         releases = {name: Release.of_kubelet(text, self.server_version) for name, text in versions.items()}
         names = sorted(name for name, release in releases.items() if release.assumed)

@@ -293,8 +293,8 @@ class HelpScreen(Dialog[None], group=BindingGroup.GUIDE):
         self._query = ""
 
     def compose(self) -> ComposeResult:
-        with Vertical(id="sheet") as sheet:
-            sheet.border_title = "Help"
+        with Vertical(id="help") as dialog:
+            dialog.border_title = "Help"
             yield Input(placeholder="type a key, or a word such as sort", compact=True)
             with TextScroll(can_focus=False):
                 yield TextView(self._layout)
