@@ -224,7 +224,7 @@ def _was_ended(pod: Pod) -> bool:
     """Whether the pod has ended for want of resources."""
     kill = kubelet_kill(pod, ()) if pod.is_terminal else None
     if kill is not None:
-        return kill.mechanism.is_for_resources
+        return kill.is_for_resources
     return pod.is_terminal and any(status.was_oom_killed for status in pod.status.every_container)
 
 

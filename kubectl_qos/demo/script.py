@@ -17,9 +17,7 @@ from kubectl_qos.k8s.allocation import is_resizing
 from kubectl_qos.k8s.objects import DISRUPTION_TARGET, Json, Pod, convert, nested
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.qos.eviction import to_hard_eviction
-from kubectl_qos.qos.killers import Killer
-from kubectl_qos.qos.killers.eviction import EVICTION
-from kubectl_qos.qos.killers.full_node import FULL_NODE
+from kubectl_qos.qos.killers import BY_RANK, EVICTING, Killer
 from kubectl_qos.qos.kills.evidence import BY_KUBELET, EVICTED, OOM_KILLED
 from kubectl_qos.qos.simulation.next_death import NextDeath, next_deaths
 from kubectl_qos.qos.simulation.node_state import state_of_node
@@ -198,7 +196,7 @@ class Script:
 
     def _fill(self, node: str, containers: list[Container]) -> None:
         """The kernel kills a container because its node is full; the process of the node ends then."""
-        victim = self._next(node, FULL_NODE)
+        victim = self._next(node, BY_RANK)
         killed = Container(*victim.key, victim.container) if victim is not None else None
         if killed not in containers:  # it has ended since the last sample
             return
@@ -218,7 +216,7 @@ class Script:
     def _evict(self, node: str, left: int) -> None:
         """The kubelet evicts a pod: so much is left before its threshold, which is less than nothing."""
         self._report_pressure(node, is_low=True)
-        victim = self._next(node, EVICTION)
+        victim = self._next(node, EVICTING)
         if victim is None:
             return
         raw, amount = self._pod(Container(*victim.key, "")), max(100 * _MIB + left, 0) // _KIB

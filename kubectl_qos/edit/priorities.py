@@ -34,9 +34,7 @@ from kubectl_qos.k8s.resources import is_sidecar
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.k8s.validation import pod_refusals
 from kubectl_qos.qos.eviction import memory_threshold
-from kubectl_qos.qos.killers import Killer
-from kubectl_qos.qos.killers.eviction import EVICTION
-from kubectl_qos.qos.killers.full_node import FULL_NODE
+from kubectl_qos.qos.killers import BY_RANK, EVICTING, Killer
 from kubectl_qos.qos.oom_score import GUARANTEED_ADJ, badness, is_critical, is_mirror, is_static
 from kubectl_qos.qos.qos_class import QosClass, computed_class, is_decided_at_pod_level
 from kubectl_qos.qos.ranking import rank_node
@@ -137,9 +135,9 @@ def inverted(
         if of_lower < priority:
             other = exposures[lower]
             if points is not None and other.points is not None and points > other.points:
-                yield Inversion(FULL_NODE, higher, lower)
+                yield Inversion(BY_RANK, higher, lower)
             if exceeds and other.exceeds is False:
-                yield Inversion(EVICTION, higher, lower)
+                yield Inversion(EVICTING, higher, lower)
 
 
 def plan_priorities(
@@ -333,11 +331,11 @@ class _PlanSearch:
         if within:
             reached = reach(None)
             if isinstance(reached, Obstacle):
-                placed.obstacles[EVICTION, key] = reached
+                placed.obstacles[EVICTING, key] = reached
                 within = False
         reached = reach(targets[0])
         if isinstance(reached, Obstacle):
-            placed.obstacles[FULL_NODE, key] = reached
+            placed.obstacles[BY_RANK, key] = reached
             # What is too much for a target is so for every lower one.
             place = bisect_left(targets, True, key=lambda target: isinstance(reach(target), _Reached))
             reached = reach(targets[place])

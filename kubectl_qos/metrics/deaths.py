@@ -26,6 +26,7 @@ from kubectl_qos.metrics.series import (
     rfc3339,
     select,
 )
+from kubectl_qos.qos.killers import BY_RANK
 from kubectl_qos.qos.kills.analyze import Kill, newest_first
 from kubectl_qos.qos.kills.evidence import (
     EVICTED,
@@ -181,7 +182,7 @@ def with_older(recent: Sequence[Kill], older: Iterable[Kill], seconds: int) -> l
         for same in by_container.get((kill.namespace, kill.pod, kill.container), ()):
             time = parse_time(same.time)
             if time is None or moment is None or abs(time - moment) <= near:
-                if time is not None and same.diagnosis.mechanism.is_known:
+                if time is not None and same.diagnosis.mechanism is not Mechanism.UNKNOWN:
                     break
                 kills = [other for other in kills if other is not same]
         else:
@@ -250,7 +251,7 @@ def _diagnosis(death: _End, title: str) -> Diagnosis:
     if nearest is not None and death.peak is not None and death.peak >= _NEAR * (limit or 0):
         mechanism, is_likely = nearest, death.is_oom
     elif death.node_was_full:
-        mechanism = Mechanism.NODE
+        mechanism = BY_RANK.id
     elif nearest is not None and (death.is_oom or death.peak is None):
         mechanism, is_likely = nearest, death.is_oom and death.node_was_full is False
         evidence += (Evidence(Fact.LIMIT_NOT_SEEN),) if death.peak is not None else ()

@@ -3,21 +3,13 @@
 Who kills where, and whom, is in qos/killers/.
 """
 
-from collections.abc import Callable
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.qos.killers import Killer, daemon_on
-from kubectl_qos.qos.killers.talos import TALOS
 from kubectl_qos.qos.reason import Mechanism
-
-
-def _talos_order(setup: NodeSetup) -> str:
-    """Whom Talos kills first, by its release."""
-    first = "the largest first, of Burstable pods half of the memory counts"
-    if TALOS.is_strict(setup):
-        first = "BestEffort pods first, then Burstable ones, in each class the largest first"
-    return f"{first}; pods with a memory limit and Guaranteed ones never"
 
 
 class Words(NamedTuple):
@@ -26,7 +18,7 @@ class Words(NamedTuple):
     `killed` is what it did. The rest is of killers alone: `name` who it is in a sentence, `by` who kills in
     lists of coming deaths (`note` explains that), `step` the same in a simulation where it is not the name in
     JSON, and `order` whom it chooses among, or whom of the node's pods it takes first. A daemon `acts` at
-    some moment before the kernel, and `first` is whom it takes first on a node.
+    some moment before the kernel, and `first` is whom it takes first, by the variant of its order.
     """
 
     killed: str
@@ -36,9 +28,10 @@ class Words(NamedTuple):
     order: str = ""
     note: str = ""
     acts: str = ""
-    first: str | Callable[[NodeSetup], str] = ""
+    first: Mapping[str, str] = MappingProxyType({})
 
 
+_NEVER: Final = "pods with a memory limit and Guaranteed ones never"
 _BY_SCORE: Final = "the kernel kills the highest oom_score first"
 
 WORDS: Final = {
@@ -83,14 +76,19 @@ WORDS: Final = {
         by="Talos: pressure",
         order="Talos kills BestEffort pods before Burstable ones, those without a limit alone",
         acts="kills before the kernel under memory pressure (PSI), at the latest on a full node",
-        first=_talos_order,
+        first={
+            "": f"the largest first, of Burstable pods half of the memory counts; {_NEVER}",
+            "strict": (
+                f"BestEffort pods first, then Burstable ones, in each class the largest first; {_NEVER}"
+            ),
+        },
     ),
     Mechanism.SYSTEMD_OOMD: Words(
         "killed by systemd-oomd under memory pressure, not by the kernel",
         name="systemd-oomd",
         by="systemd-oomd: pressure",
         order="systemd-oomd goes by swap in use or by reclaim",
-        first="by swap in use or by reclaim, which is not known here",
+        first={"": "by swap in use or by reclaim, which is not known here"},
         acts=(
             "kills whole cgroups before the kernel, below units with ManagedOOMSwap or"
             " ManagedOOMMemoryPressure"
@@ -101,7 +99,7 @@ WORDS: Final = {
         name="earlyoom",
         by="earlyoom: 10% free",
         order="earlyoom kills the highest oom_score first",
-        first="the highest oom_score first, --prefer and --avoid left out",
+        first={"": "the highest oom_score first, --prefer and --avoid left out"},
         acts="kills before the kernel, as 10 % of RAM and of swap are left",
     ),
     Mechanism.MEMORY_NODES: Words(
@@ -155,5 +153,5 @@ def killer_sentence(setup: NodeSetup) -> str:
         return ""
     words = WORDS[daemon.id]
     assumed = " (assumed)" if daemon.is_assumed(setup) else ""
-    first = words.first if isinstance(words.first, str) else words.first(setup)
+    first = words.first[daemon.variant(setup)]
     return f"{words.name}{assumed} {words.acts}: {first}. RANK is the kernel's order"

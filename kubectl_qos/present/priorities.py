@@ -21,8 +21,7 @@ from kubectl_qos.present.format import count, escape, first_few, full_name
 from kubectl_qos.present.killers import actor
 from kubectl_qos.present.output import NUMBER, Column, column, fitted_table
 from kubectl_qos.present.reasons import no_usage_reason, unmeasured_notes
-from kubectl_qos.qos.killers.eviction import EVICTION
-from kubectl_qos.qos.killers.full_node import FULL_NODE
+from kubectl_qos.qos.killers import BY_RANK, EVICTING
 
 MOST_UNSOLVED: Final = 10
 MANY_TIMES: Final = 10
@@ -46,7 +45,7 @@ def problem_sentences(plans: Plans) -> Iterator[str]:
 
 def _by_killer(inversions: Sequence[Inversion]) -> str:
     texts = []
-    for killer in (FULL_NODE, EVICTION):
+    for killer in (BY_RANK, EVICTING):
         pods = [full_name(*inversion.lower) for inversion in inversions if inversion.killer is killer]
         texts += [f"{actor(killer)}: {first_few(pods, most=1)}"] if pods else []
     return "; ".join(texts)

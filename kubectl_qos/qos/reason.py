@@ -82,10 +82,13 @@ class Reason(msgspec.Struct, frozen=True):
 
 
 KILLED: Final = "killed"
+_EVICTED: Final = "evicted"
 
 
 class Mechanism(StrEnum):
-    """What ends a container or a pod."""
+    """What ends a container or a pod; `verb` is what happens to its victims."""
+
+    verb: str
 
     CONTAINER_LIMIT = "container limit"
     """The kernel, at the container's own memory limit."""
@@ -99,19 +102,19 @@ class Mechanism(StrEnum):
     """The kernel, as those NUMA nodes run out that a cpuset or a memory policy allows."""
     START_LIMIT = "limit at start"
     """The kernel or the runtime, as a container is started: its limit is too small for that."""
-    EVICTION = "kubelet eviction"
+    EVICTION = "kubelet eviction", _EVICTED
     """The kubelet, under memory pressure."""
-    OTHER_EVICTION = "other eviction"
+    OTHER_EVICTION = "other eviction", _EVICTED
     """The kubelet, for storage, inodes or process IDs of the node."""
-    VOLUME_LIMIT = "volume limit"
+    VOLUME_LIMIT = "volume limit", _EVICTED
     """The kubelet, as an emptyDir held more than its sizeLimit."""
-    STORAGE_LIMIT = "storage limit"
+    STORAGE_LIMIT = "storage limit", _EVICTED
     """The kubelet, as a container wrote more than its ephemeral-storage limit, or a pod more than the sum."""
-    UNKNOWN_EVICTION = "unknown eviction"
+    UNKNOWN_EVICTION = "unknown eviction", _EVICTED
     """The kubelet, for what the pod's status does not name."""
     REJECTION = "not admitted"
     """The kubelet did not start it: the node was under pressure, or had no room."""
-    PREEMPTION = "kubelet preemption"
+    PREEMPTION = "kubelet preemption", "preempted"
     """The kubelet, to admit a critical pod."""
     SHUTDOWN = "node shutdown"
     """The kubelet, as its node shuts down: SIGKILL after the grace period, and not for memory."""
@@ -133,38 +136,17 @@ class Mechanism(StrEnum):
     EARLYOOM = "earlyoom"
     UNKNOWN = "unknown"
 
-    @property
-    def verb(self) -> str:
-        """What happens to its victims: they are killed, evicted or preempted."""
-        if self.is_eviction:
-            return "evicted"
-        return "preempted" if self is Mechanism.PREEMPTION else KILLED
+    def __new__(cls, value: str, verb: str = KILLED) -> Self:
+        """A mechanism with what it does beside its name."""
+        mechanism = str.__new__(cls, value)
+        mechanism._value_ = value
+        mechanism.verb = verb
+        return mechanism
 
     @property
     def is_eviction(self) -> bool:
         """Whether the kubelet evicted the pod, for whatever it was short of."""
-        return self in _EVICTIONS
-
-    @property
-    def is_known(self) -> bool:
-        """Whether it is known what ended the container."""
-        return self is not Mechanism.UNKNOWN
-
-    @property
-    def is_shutdown(self) -> bool:
-        """Whether the node shut down."""
-        return self is Mechanism.SHUTDOWN
-
-    @property
-    def is_for_resources(self) -> bool:
-        """Whether the pod itself used too much; a shutdown and a critical pod end others."""
-        return self not in {Mechanism.SHUTDOWN, Mechanism.PREEMPTION}
-
-
-_EVICTIONS: Final = {
-    *(Mechanism.EVICTION, Mechanism.OTHER_EVICTION, Mechanism.VOLUME_LIMIT),
-    *(Mechanism.STORAGE_LIMIT, Mechanism.UNKNOWN_EVICTION),
-}
+        return self.verb == _EVICTED
 
 
 class Confidence(StrEnum):

@@ -21,6 +21,8 @@ from kubectl_qos.qos.reason import Mechanism
 
 __all__ = (
     "BY_ID",
+    "BY_RANK",
+    "EVICTING",
     "KILLERS",
     "OWN_LIMITS",
     "PRECEDENCE",
@@ -41,6 +43,9 @@ KILLERS: Final[tuple[Killer, ...]] = (
 )
 """All killers. Of those whose ceilings are reached at the same time the first one acts."""
 PRECEDENCE: Final = {killer.id: place for place, killer in enumerate(KILLERS)}
+BY_RANK: Final = next(killer for killer in KILLERS if killer.has_ranks)
+"""The one whose order RANK is."""
+EVICTING: Final = next(killer for killer in KILLERS if killer.evicts)
 BY_ID: Final[Mapping[Mechanism, Killer]] = {killer.id: killer for killer in KILLERS}
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
+from kubectl_qos.qos.cgroup.names import PathLevel
 from kubectl_qos.qos.killers.badness import BadnessOrder
 from kubectl_qos.qos.killers.killer import Killer
 from kubectl_qos.qos.reason import Mechanism
@@ -16,6 +17,7 @@ class ContainerLimit(Killer):
 
     id = Mechanism.CONTAINER_LIMIT
     scope = Scope.CONTAINER
+    levels = frozenset({PathLevel.CONTAINER})
 
     def ceilings(self, state: NodeState, use: MemoryUse) -> Iterator[Ceiling]:  # noqa: ARG002
         """The limit of each container that has one."""

@@ -25,6 +25,10 @@ class Earlyoom(Killer):
     scope = Scope.NODE
     measures = frozenset({Scope.NODE})
     daemon = Daemon.EARLYOOM
+    log_lines = (
+        r"(?:earlyoom(?:\[\d{1,10}\])?: )?sending SIG\w+ to process "
+        r'(?P<pid>\d{1,10})(?: uid (?P<uid>\d+))? "(?P<comm>[^"]*)": (?P<why>.*)',
+    )
 
     def ceilings(self, state: NodeState, use: MemoryUse) -> Iterator[Ceiling]:
         """A tenth of RAM and of swap is left; none where so much of the swap cannot be used."""

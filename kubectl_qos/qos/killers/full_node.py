@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
+from kubectl_qos.qos.cgroup.names import PathLevel
 from kubectl_qos.qos.killers.badness import BadnessOrder
 from kubectl_qos.qos.killers.killer import Killer
 from kubectl_qos.qos.reason import Mechanism
@@ -16,7 +17,9 @@ class FullNode(Killer):
 
     id = Mechanism.NODE
     scope = Scope.NODE
+    levels = frozenset({PathLevel.ABOVE})
     measures = frozenset({Scope.NODE})
+    has_ranks = True
 
     def ceilings(self, state: NodeState, use: MemoryUse) -> Iterator[Ceiling]:  # noqa: ARG002
         """All that the node holds."""

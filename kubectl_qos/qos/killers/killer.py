@@ -7,6 +7,7 @@ from typing import ClassVar, Final, NamedTuple, Protocol
 
 from kubectl_qos.k8s.kubelet import Daemon, NodeSetup
 from kubectl_qos.k8s.usage import PodKey
+from kubectl_qos.qos.cgroup.names import PathLevel
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryUse, Scope
@@ -52,8 +53,10 @@ class Killer(Protocol):
 
     `id` is its name in JSON, `scope` whose memory has to run out. `measures` is whose use has to be known for
     its distance: else that is an upper bound. `ends_pods` is whether it ends whole pods, `evicts` whether
-    those come back on another node only. `delay_seconds` is how long it takes at most to notice. `daemon` is
-    the program of the node, None for kernel and kubelet.
+    those come back on another node only. `has_ranks` is whether RANK is its order, `delay_seconds` how long
+    it takes at most to notice. `daemon` is the program of the node, None for kernel and kubelet.
+    Kills show it in logs: `levels` are the cgroups that the kernel names as it kills there, `log_lines` what
+    a daemon writes then.
     """
 
     id: ClassVar[Mechanism]
@@ -61,8 +64,11 @@ class Killer(Protocol):
     measures: ClassVar[frozenset[Scope]] = frozenset()
     ends_pods: ClassVar[bool] = False
     evicts: ClassVar[bool] = False
+    has_ranks: ClassVar[bool] = False
     delay_seconds: ClassVar[int] = 0
     daemon: ClassVar[Daemon | None] = None
+    levels: ClassVar[frozenset[PathLevel]] = frozenset()
+    log_lines: ClassVar[tuple[str, ...]] = ()
 
     def applies(self, setup: NodeSetup) -> bool:
         """Whether it kills on a node, by what the node says of itself or what is assumed."""
@@ -85,6 +91,10 @@ class Killer(Protocol):
     def pod_order(self, pods: Iterable[Candidate], setup: NodeSetup) -> list[PodKey] | None:  # noqa: ARG002
         """The pods that it may kill, the first one first; None if that is not known, or is the kernel's."""
         return None
+
+    def variant(self, setup: NodeSetup) -> str:  # noqa: ARG002
+        """Which of its orders it has on a node, if it has several; present/ has the words of each."""
+        return ""
 
     @property
     def picks_among_pods(self) -> bool:

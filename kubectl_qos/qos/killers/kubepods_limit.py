@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
+from kubectl_qos.qos.cgroup.names import PathLevel
 from kubectl_qos.qos.killers.badness import BadnessOrder
 from kubectl_qos.qos.killers.killer import Killer
 from kubectl_qos.qos.reason import Mechanism
@@ -16,6 +17,7 @@ class KubepodsLimit(Killer):
 
     id = Mechanism.KUBEPODS_LIMIT
     scope = Scope.PODS
+    levels = frozenset({PathLevel.PODS, PathLevel.QOS_CLASS})
     measures = frozenset({Scope.PODS})
 
     def ceilings(self, state: NodeState, use: MemoryUse) -> Iterator[Ceiling]:

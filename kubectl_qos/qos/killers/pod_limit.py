@@ -7,6 +7,7 @@ The pod's cgroup holds its pause container too, so of equal limits the pod's is 
 from collections.abc import Iterator
 from typing import Final
 
+from kubectl_qos.qos.cgroup.names import PathLevel
 from kubectl_qos.qos.killers.badness import BadnessOrder
 from kubectl_qos.qos.killers.killer import Killer
 from kubectl_qos.qos.reason import Mechanism
@@ -23,6 +24,7 @@ class PodLimit(Killer):
 
     id = Mechanism.POD_LIMIT
     scope = Scope.POD
+    levels = frozenset({PathLevel.POD})
 
     def ceilings(self, state: NodeState, use: MemoryUse) -> Iterator[Ceiling]:
         """The limit of each pod that has one."""

@@ -23,6 +23,10 @@ class SystemdOomd(Killer):
     measures = frozenset({Scope.NODE})
     ends_pods = True
     daemon = Daemon.SYSTEMD_OOMD
+    log_lines = (
+        r"(?:Killed|Marked) (?P<cgroup>/\S+)(?: for killing)? due to (?P<why>.*)",
+        r"(?P<cgroup>\S+\.(?:scope|service|slice)): systemd-oomd killed \d+ process",
+    )
 
     def ceilings(self, state: NodeState, use: MemoryUse) -> Iterator[Ceiling]:  # noqa: ARG002
         """Unknown: at the latest as the machine runs out."""

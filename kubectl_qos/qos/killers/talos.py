@@ -11,7 +11,7 @@ from typing import Final
 
 from kubectl_qos.k8s.kubelet import Daemon, NodeSetup, Origin
 from kubectl_qos.k8s.usage import PodKey
-from kubectl_qos.qos.killers.killer import NOBODY, Candidate, Choice, Killer
+from kubectl_qos.qos.killers.killer import NOBODY, Candidate, Choice, Killer, Order
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryUse, Scope
@@ -24,10 +24,11 @@ _KILLS_SINCE: Final = (1, 12, 0)
 _STRICT_SINCE: Final = {12: 9, 13: 4}
 """The first patches of Talos' older minors that take a class after the other; 1.14 always does."""
 _NEWEST: Final = 1 << 16
+_LINE: Final = r"(?:\[talos\] |(?:[A-Z]{4,5} )?(?=.*runtime\.OOMController))"
 _WEIGHTS: Final = {QosClass.BEST_EFFORT: 2, QosClass.BURSTABLE: 1, QosClass.GUARANTEED: 0}
 
 
-class TalosOrder:
+class TalosOrder(Order):
     """Talos' order: by class and memory.current, for which the working set stands."""
 
     def __init__(self, memory: MemoryTimeline, killer: "Talos") -> None:
@@ -55,6 +56,10 @@ class Talos(Killer):
     measures = frozenset({Scope.NODE})
     ends_pods = True
     daemon = Daemon.TALOS
+    log_lines = (
+        _LINE + r'Sending SIGKILL to cgroup (?:\{.*"cgroup": ?")?(?P<cgroup>[^"\s{]+)',
+        _LINE + r'victim processes: .*"processes": ?\[(?P<names>[^\]]*)',
+    )
 
     def applies(self, setup: NodeSetup) -> bool:
         """By what is assumed, else by the operating system's image in nodeInfo."""
@@ -73,6 +78,10 @@ class Talos(Killer):
     def order(self, memory: MemoryTimeline) -> TalosOrder:
         """Pods without a limit, BestEffort ones before Burstable ones."""
         return TalosOrder(memory, self)
+
+    def variant(self, setup: NodeSetup) -> str:
+        """Newer releases take a class after the other."""
+        return "strict" if self.is_strict(setup) else ""
 
     def is_strict(self, setup: NodeSetup) -> bool:
         """Whether it takes a class after the other, as its newer releases do."""

@@ -265,7 +265,7 @@ class _KillAnalyzer:
             is_explained |= by_kubelet is not None
         if not deaths and kubelet is None:
             yield from self._starts(pod, events)
-        if kubelet is not None and not is_explained and not kubelet.mechanism.is_shutdown:
+        if kubelet is not None and not is_explained and kubelet.mechanism is not Mechanism.SHUTDOWN:
             time = kubelet.time or _unready_since(pod)
             yield _kill(pod, kubelet.diagnosis(), time=time, time_is_estimated=time != kubelet.time)
 

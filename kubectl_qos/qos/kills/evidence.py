@@ -28,7 +28,7 @@ from kubectl_qos.k8s.objects import (
 )
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.qos.cgroup.names import CUT, PathLevel, path_level, pod_cgroup
-from kubectl_qos.qos.killers import BY_ID, Killer
+from kubectl_qos.qos.killers import BY_ID, BY_RANK, EVICTING, KILLERS, Killer
 from kubectl_qos.qos.kills.report import Constraint, OomReport, Outcome, seconds_between
 from kubectl_qos.qos.prediction import predict_running
 from kubectl_qos.qos.reason import Confidence, Mechanism
@@ -153,14 +153,12 @@ def event_evidence(event: Event) -> Evidence:
 
 # -- by the kernel's own words ------------------------------------------------------------------------------
 
-_LEVELS: Final = {
-    PathLevel.ABOVE: Mechanism.NODE,
-    PathLevel.PODS: Mechanism.KUBEPODS_LIMIT,
-    PathLevel.QOS_CLASS: Mechanism.KUBEPODS_LIMIT,
-    PathLevel.POD: Mechanism.POD_LIMIT,
-    PathLevel.CONTAINER: Mechanism.CONTAINER_LIMIT,
+_AT_LEVEL: Final = {
     PathLevel.OTHER: Mechanism.CGROUP_LIMIT,
+    **{level: killer.id for killer in KILLERS for level in killer.levels},
 }
+"""Whose memory ran out, by the cgroup that a report of the kernel names."""
+_OF_DAEMON: Final = {killer.daemon: killer.id for killer in KILLERS if killer.daemon is not None}
 
 
 _INIT: Final = re.compile(r"(?:runc|youki):\[")
@@ -170,7 +168,7 @@ _INIT: Final = re.compile(r"(?:runc|youki):\[")
 def reported_mechanism(report: OomReport) -> Mechanism:
     """Whose memory ran out by a report of the kernel."""
     if report.daemon is not None:
-        return Mechanism(report.daemon.value)
+        return _OF_DAEMON[report.daemon]
     if report.outcome is Outcome.PANIC:
         return Mechanism.PANIC
     if report.outcome is Outcome.NOBODY and report.invoker is not None and _INIT.match(report.invoker.comm):
@@ -182,10 +180,10 @@ def reported_mechanism(report: OomReport) -> Mechanism:
     if report.constraint in {Constraint.CPUSET, Constraint.MEMORY_POLICY}:
         return Mechanism.MEMORY_NODES
     if report.constraint is Constraint.NONE:
-        return Mechanism.NODE
+        return BY_RANK.id
     if not report.oom_memcg or report.oom_memcg.endswith(CUT):
         return Mechanism.MEMORY_LIMIT
-    return _LEVELS[path_level(report.oom_memcg, report.task_memcg)]
+    return _AT_LEVEL[path_level(report.oom_memcg, report.task_memcg)]
 
 
 def reported_confidence(report: OomReport) -> Confidence:
@@ -279,12 +277,17 @@ class KubeletKill:
     evidence: tuple[Evidence, ...]
     is_stated: bool = False
 
+    @property
+    def is_for_resources(self) -> bool:
+        """Whether the pod itself used too much; a shutdown and a critical pod end others."""
+        return self.mechanism not in {Mechanism.SHUTDOWN, Mechanism.PREEMPTION}
+
     def has_ended(self, end: ContainerStateTerminated, *, runs_once: bool) -> bool:
         """Whether a container ended by it: not before, and not an init container that was done.
 
         A shutdown explains no more than a SIGKILL that the runtime does not count as an OOM kill.
         """
-        if self.mechanism.is_shutdown and (end.exit_code != SIGKILLED or end.reason == OOM_KILLED):
+        if self.mechanism is Mechanism.SHUTDOWN and (end.exit_code != SIGKILLED or end.reason == OOM_KILLED):
             return False
         after = seconds_between(self.time, end.finished_at)
         if after is not None:
@@ -353,7 +356,7 @@ def _kubelet_mechanism(
     if pod.status.reason == PREEMPTING or any(map(_CRITICAL.search, messages)):
         return Mechanism.PREEMPTION
     if resource:
-        return Mechanism.EVICTION if resource == MEMORY else Mechanism.OTHER_EVICTION
+        return EVICTING.id if resource == MEMORY else Mechanism.OTHER_EVICTION
     if own is not None:
         return Mechanism.VOLUME_LIMIT if own["volume"] else Mechanism.STORAGE_LIMIT
     if any(map(_REJECTED.search, messages)):
@@ -425,8 +428,8 @@ class MemoryLimits:
         container, whose limit is the pod's as well, it is the pod's cgroup that runs out.
         """
         if self.is_of_pod:
-            return Mechanism.POD_LIMIT
-        return Mechanism.CONTAINER_LIMIT if self.own is not None else None
+            return _AT_LEVEL[PathLevel.POD]
+        return _AT_LEVEL[PathLevel.CONTAINER] if self.own is not None else None
 
     @property
     def least(self) -> int:
@@ -552,7 +555,7 @@ def _mechanism_by_events(
     ]
     evidence = list(map(event_evidence, node_events))
     if any(not event.message.startswith("Memory cgroup") for event in node_events):
-        return Mechanism.NODE, Confidence.POSSIBLE if limit else Confidence.LIKELY, evidence
+        return BY_RANK.id, Confidence.POSSIBLE if limit else Confidence.LIKELY, evidence
     known_before = seconds_between(context.events_since, time)
     is_covered = known_before is not None and known_before >= 0
     evidence.append(Evidence(Fact.NO_SYSTEM_OOM if is_covered else Fact.NO_EVENTS))
@@ -563,5 +566,5 @@ def _mechanism_by_events(
         evidence.append(Evidence(Fact.NEIGHBOURS, {"count": neighbours}))
     if is_covered and (is_oom_killed or neighbours):
         confidence = Confidence.LIKELY if is_oom_killed else Confidence.POSSIBLE
-        return Mechanism.KUBEPODS_LIMIT, confidence, evidence
+        return _AT_LEVEL[PathLevel.PODS], confidence, evidence
     return Mechanism.UNKNOWN, Confidence.POSSIBLE, evidence

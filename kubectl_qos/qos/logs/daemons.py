@@ -1,4 +1,4 @@
-"""Kills by daemons, which act before the kernel: lines of Talos, systemd-oomd and earlyoom.
+"""Kills by daemons, which act before the kernel: lines of logs, by the `log_lines` of each killer.
 
 Sources: Talos' OOMController (internal/app/machined/pkg/controllers/runtime/oom.go, since 1.12), systemd's
 src/oom/oomd-manager.c and src/core/unit.c (since 247), earlyoom's kill.c (since 1.2).
@@ -10,30 +10,24 @@ import re
 from typing import Final
 
 from kubectl_qos.k8s.kubelet import Daemon
+from kubectl_qos.qos.killers import KILLERS
 from kubectl_qos.qos.kills.report import Killed
 from kubectl_qos.qos.logs.oom_lines import ReportBuilder, Stage
 from kubectl_qos.qos.logs.record import LogRecord
 
-_TALOS: Final = r"(?:\[talos\] |(?:[A-Z]{4,5} )?(?=.*runtime\.OOMController))"
-_EARLYOOM: Final = r"(?:earlyoom(?:\[\d{1,10}\])?: )?sending SIG\w+ to process "
-_KILLS: Final = (
-    (Daemon.TALOS, _TALOS + r'Sending SIGKILL to cgroup (?:\{.*"cgroup": ?")?(?P<cgroup>[^"\s{]+)'),
-    (Daemon.SYSTEMD_OOMD, r"(?:Killed|Marked) (?P<cgroup>/\S+)(?: for killing)? due to (?P<why>.*)"),
-    (Daemon.SYSTEMD_OOMD, r"(?P<cgroup>\S+\.(?:scope|service|slice)): systemd-oomd killed \d+ process"),
-    (
-        Daemon.EARLYOOM,
-        _EARLYOOM + r'(?P<pid>\d{1,10})(?: uid (?P<uid>\d+))? "(?P<comm>[^"]*)": (?P<why>.*)',
-    ),
+_FORMS: Final = tuple(
+    (killer.daemon, re.compile(form, re.ASCII))
+    for killer in KILLERS
+    if killer.daemon is not None
+    for form in killer.log_lines
 )
-_FORMS: Final = tuple((daemon, re.compile(form, re.ASCII)) for daemon, form in _KILLS)
-_NAMES: Final = re.compile(_TALOS + r'victim processes: .*"processes": ?\[(?P<names>[^\]]*)')
 _RESIDENT: Final = re.compile(r"VmRSS (\d{1,9}) MiB", re.ASCII)
 _ADJ: Final = re.compile(r"oom_score_adj (-?\d{1,4})\b", re.ASCII)
 
 
 def is_daemon_line(message: str) -> bool:
     """Whether a daemon writes such a line, and no kernel."""
-    return any(form.match(message) is not None for form in (*(form for _, form in _FORMS), _NAMES))
+    return any(form.match(message) is not None for _, form in _FORMS)
 
 
 class DaemonKill(ReportBuilder):
@@ -41,14 +35,13 @@ class DaemonKill(ReportBuilder):
 
     def take(self, record: LogRecord) -> bool:
         """Add a line; False if it is about another kill."""
-        names = _NAMES.match(record.message)
-        if names is not None and self._stage:
-            self._set(names=tuple(re.findall(r'"([^"]*)"', names["names"])))
-            return True
         for daemon, form in _FORMS:
             match = form.match(record.message)
-            if match is not None:
+            if match is not None and "names" not in form.groupindex:
                 return self._take(daemon, match.groupdict())
+            if match is not None and self._stage:
+                self._set(names=tuple(re.findall(r'"([^"]*)"', match["names"])))
+                return True
         return False
 
     def _take(self, daemon: Daemon, fields: dict[str, str | None]) -> bool:
