@@ -4,7 +4,7 @@ Not here: reading them (cluster/kube_api.py), tables and sentences (present/even
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -142,21 +142,35 @@ def is_of_memory(event: Event) -> bool:
 def last_shortages(events: Iterable[Event]) -> dict[str, str]:
     """When memory was last short on each node: its kubelet evicted, or the kernel killed for the whole node.
 
-    A restarted kubelet reports the kernel's kills since the boot again: the first report of each counts.
-    Source: pkg/kubelet/eviction/eviction_manager.go, oom/oom_watcher_linux.go.
+    Source: pkg/kubelet/eviction/eviction_manager.go.
     """
     shortages: dict[str, str] = {}
-    kills: set[tuple[str, str]] = set()
-    for event in in_order(events):
+    for event in without_repeats(events):
         text = _SHORTAGES.get(event.reason)
         if text is None or text not in event.message:
             continue
         node = event.involved_object.name if event.is_of_node else event.source.host if event.source else ""
-        if (node, event.message) not in kills and event.last:
+        if event.last:
             shortages[node] = event.last
-        if event.reason == "SystemOOM":
-            kills.add((node, event.message))
     return shortages
+
+
+def without_repeats(events: Iterable[Event]) -> Iterator[Event]:
+    """Yield events, the newest last, without those that a restarted kubelet repeats.
+
+    When it starts it reads the kernel's log since boot, and reports each kill of a full node once more.
+    Source: pkg/kubelet/oom/oom_watcher_linux.go.
+    """
+    reported: set[tuple[str, str]] = set()
+    for event in in_order(events):
+        node = event.involved_object.name
+        if event.reason == "Rebooted":
+            reported = {report for report in reported if report[0] != node}
+        elif event.reason == "SystemOOM":
+            if (node, event.message) in reported:
+                continue
+            reported.add((node, event.message))
+        yield event
 
 
 _SHORTAGES: Final = {

@@ -90,6 +90,15 @@ def test_the_processes_of_a_group_are_one_death_whose_victim_the_event_names() -
     assert "was kubectl, oom_score_adj 1000, which fits this container" in text_of(kill)
 
 
+def test_a_kubelet_that_starts_again_reports_no_second_death() -> None:
+    """It reads the kernel's log since boot once more; after a reboot a process may have the same number."""
+    later = "2026-11-20T12:05:00Z", "2026-11-20T12:10:00Z"
+    repeated = [node_event("SystemOOM", SYSTEM_OOM, at) for at in (later[1], AT, later[0])]
+    assert [kill.time for kill in kills_of(*repeated)] == [AT]
+    rebooted = node_event("Rebooted", "Node n1 has been rebooted, boot id: 7", later[0])
+    assert [kill.time for kill in kills_of(*repeated[:2], rebooted)] == [later[1], AT]
+
+
 @pytest.mark.parametrize("event", [("OOMKilling", "TaskHung"), ("SystemOOM", "x"), ("Rebooted", SYSTEM_OOM)])
 def test_what_names_no_process(event: tuple[str, str]) -> None:
     assert not kills_of(node_event(*event))

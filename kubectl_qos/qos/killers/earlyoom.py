@@ -16,6 +16,7 @@ from kubectl_qos.qos.simulation.node_state import NodeState
 from kubectl_qos.qos.simulation.timeline import MemoryTimeline
 
 _PERCENT_IN_USE: Final = 90
+_LINE: Final = r"(?:earlyoom(?:\[\d{1,10}\])?: )?sending SIG\w+ to process "
 
 
 class Earlyoom(Killer):
@@ -25,10 +26,7 @@ class Earlyoom(Killer):
     scope = Scope.NODE
     measures = frozenset({Scope.NODE})
     daemon = Daemon.EARLYOOM
-    log_lines = (
-        r"(?:earlyoom(?:\[\d{1,10}\])?: )?sending SIG\w+ to process "
-        r'(?P<pid>\d{1,10})(?: uid (?P<uid>\d+))? "(?P<comm>[^"]*)": (?P<why>.*)',
-    )
+    log_lines = (_LINE + r'(?P<pid>\d{1,10})(?: uid (?P<uid>\d+))? "(?P<comm>[^"]*)": (?P<why>.*)',)
 
     def ceilings(self, state: NodeState, use: MemoryUse) -> Iterator[Ceiling]:
         """A tenth of RAM and of swap is left; none where so much of the swap cannot be used."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from kubectl_qos.k8s.events import Event
+from kubectl_qos.k8s.events import Event, without_repeats
 from kubectl_qos.k8s.kinds import find_workload
 from kubectl_qos.k8s.objects import Pod, all_containers
 from kubectl_qos.qos.kills.report import Constraint, Killed, OomReport
@@ -25,7 +25,7 @@ _LONGEST_NAME: Final = 15
 
 def event_reports(events: Iterable[Event]) -> Iterator[tuple[Event, OomReport]]:
     """Each event of a node that names the process that was killed, as the report that it repeats."""
-    for event in events:
+    for event in without_repeats(events):
         record = LogRecord(event.message, time=event.last, node=event.involved_object.name)
         builder = ReportBuilder.begin(record) if event.reason == "OOMKilling" else None
         victim = _VICTIM.match(event.message) if event.reason == "SystemOOM" else None
