@@ -9,6 +9,7 @@ from kubectl_qos.edit.edits import Edit, as_flags, current_value
 from kubectl_qos.edit.preview import Effects, FileChange, NumberChange, Preview, StrategyKind, When
 from kubectl_qos.edit.status import unchanged_pods_note
 from kubectl_qos.edit.strategy import loop_obstacles, replaced_pods
+from kubectl_qos.k8s.allocation import is_resizing
 from kubectl_qos.k8s.kinds import STATIC, find_workload
 from kubectl_qos.k8s.kubelet import MEMORY_AVAILABLE
 from kubectl_qos.k8s.node_overrides import NodeOverride
@@ -19,7 +20,7 @@ from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.format import NONE, UNKNOWN, binary, cpu, escape, first_few, full_name, short_path
 from kubectl_qos.present.killers import killer_sentence
 from kubectl_qos.present.output import ARROW, Section, ValueChange, fitted_cells, sentences
-from kubectl_qos.present.reasons import sentence
+from kubectl_qos.present.reasons import resize_sentence, sentence
 from kubectl_qos.qos.qos_class import SPEC_RESOURCES
 from kubectl_qos.qos.ranking import ContainerScore, RankedPod
 from kubectl_qos.qos.resize import ResizeStatus
@@ -28,7 +29,8 @@ from kubectl_qos.qos.resize import ResizeStatus
 def change_section(pod: Pod, edits: Sequence[Edit], *, with_flags: bool = False) -> Section:
     """The values that change, of a pod as stored or written; `with_flags` adds the flags for the same."""
     if not edits:
-        return Section("Change", "none: requests and limits have these values already")
+        unfinished = f", but {resize_sentence(pod)}" if is_resizing(pod) else ""
+        return Section("Change", f"none: requests and limits have these values already{unfinished}")
     changes = []
     for edit in edits:
         before, after = quantity_text(current_value(pod, *edit.target)), quantity_text(edit.quantity)

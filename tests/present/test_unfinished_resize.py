@@ -12,6 +12,7 @@ from kubectl_qos.__main__ import main
 from kubectl_qos.analysis.pod_table import PodRow, build_rows
 from kubectl_qos.k8s.objects import NodeObject, convert
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.present.effects import change_section
 from kubectl_qos.present.explanation import explain_pod, text_lines
 from kubectl_qos.present.reasons import resize_sentence, why_lines
 from kubectl_qos.qos.prediction import predict_running
@@ -51,6 +52,8 @@ def test_the_flag_says_what_the_kubelet_says(status: str, sentence: str) -> None
     row, why = row_of(Snapshot((mine,)), "mine")
     assert "RESIZING" in row.flags
     assert f"RESIZING: {resize_sentence(mine)}" in why[-1]
+    answer = change_section(mine, ()).answer
+    assert answer == f"none: requests and limits have these values already, but {resize_sentence(mine)}"
 
 
 def test_a_row_has_the_values_in_force_beside_the_desired_ones() -> None:
