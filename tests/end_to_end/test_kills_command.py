@@ -8,6 +8,12 @@ from typing import Any
 
 import pytest
 
+from kubectl_qos.cli.commands.kills import doubt_notes
+from kubectl_qos.k8s.events import Event, EventList
+from kubectl_qos.k8s.objects import convert
+from kubectl_qos.k8s.snapshot import Snapshot
+from kubectl_qos.qos.kills.analyze import find_kills
+from kubectl_qos.qos.reason import Confidence
 from tests.cluster.cluster_objects import node as node_object
 from tests.cluster.cluster_objects import pod as pod_object
 from tests.cluster.object_server import ObjectServer
@@ -112,6 +118,13 @@ def test_a_cluster_and_its_events(run: Run, live: Live) -> None:
     server.requests.clear()
     assert columns(run("kills", "-A").lines[1])[2:6] == ["web", "app", "node", "likely"]
     assert "/api/v1/events" in server.paths()
+
+
+def test_a_certain_kill_of_an_unknown_pod_is_no_doubt() -> None:
+    kills = find_kills(Snapshot(), EventList((convert(SYSTEM_OOM, Event),)))
+    assert [kill.diagnosis.confidence for kill in kills] == [Confidence.CERTAIN]
+    doubt = "not every victim's pod is known: add kernel logs of worker-1 (--kernel-log)"
+    assert [*doubt_notes(kills)] == [doubt]
 
 
 def test_an_eviction_whose_events_are_gone_has_a_time_for_since(run: Run, live: Live) -> None:

@@ -363,15 +363,17 @@ def source_notes(facts: Facts, logs: Sequence[KernelLog]) -> Iterator[str]:
 
 
 def doubt_notes(kills: Sequence[Kill]) -> Iterator[str]:
-    """Which kernel logs would make more deaths certain."""
+    """Which kernel logs would make more deaths certain, or name the pods of victims."""
     from kubectl_qos.present.format import UNKNOWN, first_few
     from kubectl_qos.qos.kills.evidence import Need
+    from kubectl_qos.qos.reason import Confidence
 
-    uncertain = [kill for kill in kills if kill.diagnosis.needs is not None]
-    nodes = {kill.node for kill in uncertain if kill.diagnosis.needs is not Need.WALL_CLOCK} - {"", UNKNOWN}
+    unproven = [kill for kill in kills if kill.diagnosis.needs is not None]
+    nodes = {kill.node for kill in unproven if kill.diagnosis.needs is not Need.WALL_CLOCK} - {"", UNKNOWN}
+    uncertain = sum(kill.diagnosis.confidence is not Confidence.CERTAIN for kill in unproven)
     if nodes:
-        of = first_few(sorted(nodes))
-        yield f"{len(uncertain)} of {len(kills)} not certain: add kernel logs of {of} (--kernel-log)"
+        doubt = f"{uncertain} of {len(kills)} not certain" if uncertain else "not every victim's pod is known"
+        yield f"{doubt}: add kernel logs of {first_few(sorted(nodes))} (--kernel-log)"
 
 
 def _print(kills: Sequence[Kill], facts: Facts, format_: TableFormat, *, in_detail: bool) -> None:
