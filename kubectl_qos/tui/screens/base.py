@@ -219,7 +219,7 @@ class SingleDismissScreen(Screen[ResultT]):
 class Dialog(ModalScreen[ResultT], SingleDismissScreen[ResultT]):
     """A dialog over a screen, with its keys on the border. Textual takes styles from the first base."""
 
-    on_enter: ClassVar[str] = ""
+    enter_does: ClassVar[str] = ""
     """What enter does where that is no action of the dialog."""
 
     def on_mount(self) -> None:
@@ -233,7 +233,7 @@ class Dialog(ModalScreen[ResultT], SingleDismissScreen[ResultT]):
     def border_keys(self) -> list[tuple[str, str]]:
         """Keys and what they do."""
         actions = [action for action in actions_in_group(self.group) if action.footer] if self.group else []
-        entered = [("enter", self.on_enter)] if self.on_enter else []
+        entered = [("enter", self.enter_does)] if self.enter_does else []
         return [*entered, *((self.qos.keys.first(action.name), action.label) for action in actions)]
 
     def action_leave(self) -> None:

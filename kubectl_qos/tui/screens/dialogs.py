@@ -76,7 +76,7 @@ class SaveAs(InputDialog[Path | None], group=BindingGroup.SAVE):
     may look at the extension of a path and raise QosError.
     """
 
-    on_enter = "save"
+    enter_does = "save"
 
     def __init__(self, what: str, name: str, text_for: Callable[[Path], str]) -> None:
         super().__init__()
@@ -170,7 +170,7 @@ class ConfirmWrite(_YesNoDialog):
 class NumberDialog(InputDialog[int | None], group=BindingGroup.NUMBER):
     """Asks for a whole number from 1 on."""
 
-    on_enter = "take it"
+    enter_does = "take it"
     AUTO_FOCUS = "Input"
 
     def __init__(self, question: str, most: int) -> None:

@@ -96,7 +96,7 @@ def find_fixes(
 class FixDialog(Dialog[Fix | None], group=BindingGroup.SELECT):
     """Fixes below each other, found in a thread, on the first one of these pods; enter takes one."""
 
-    on_enter = "try it"
+    enter_does = "try it"
 
     def __init__(self, find: Callable[[], FixList], keys: Collection[PodKey] = ()) -> None:
         super().__init__()

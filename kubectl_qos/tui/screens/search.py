@@ -36,7 +36,7 @@ RowT = TypeVar("RowT")
 class SearchDialog(Dialog[RowT | None], group=BindingGroup.SEARCH):
     """Type, choose with the arrows, take it with enter."""
 
-    on_enter = "take it"
+    enter_does = "take it"
     AUTO_FOCUS = "Input"
 
     dialog_title: str
@@ -295,7 +295,7 @@ class ColumnsScreen(Dialog[tuple[str, ...] | None], group=BindingGroup.COLUMNS):
 class SelectDialog(Dialog[str | None], group=BindingGroup.SELECT):
     """Names below each other; enter selects one, escape none. `current` is the one that is used now."""
 
-    on_enter = "take it"
+    enter_does = "take it"
 
     def __init__(self, title: str, names: Sequence[str], current: str, *, header: str = "") -> None:
         super().__init__()
