@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
@@ -38,7 +38,7 @@ from kubectl_qos.present.format import (
     short_path,
 )
 from kubectl_qos.present.killers import WORDS, killer_sentence
-from kubectl_qos.present.next_death import conditions
+from kubectl_qos.present.next_death import DIES_NEXT, dies_next
 from kubectl_qos.present.output import ARROW, Line, Section, ValueChange, sentences, spaced_lines
 from kubectl_qos.present.pod_columns import WITH_PSI
 from kubectl_qos.present.tree import is_noise
@@ -81,8 +81,9 @@ def explain_pod(
     facts = pod_facts(pod, snapshot, sampled, events)
     prediction, row, rows, replicas = facts.prediction, facts.row, facts.rows, facts.replicas
     sections = (
+        dies_next(snapshot, pod),
         _class(prediction),
-        _oom(prediction, row, rows, facts.usage, replicas, conditions(snapshot, pod)),
+        _oom(prediction, row, rows, facts.usage, replicas),
         _cgroup(prediction),
         _swap(prediction),
         _eviction(prediction, row, rows, replicas),
@@ -103,6 +104,20 @@ def explain_pod(
     if row is not None and row.adj is not None and facts.score is not None and used is not None:
         formula = reasons.score_formula(used, row.adj, prediction.setup.node)
     return Explanation(subject, facts, shown, summary, formula)
+
+
+def with_fix(explanation: Explanation, snapshot: Snapshot) -> Explanation:
+    """Add what puts off the first death of a pod, or why nothing does; it searches, which takes time."""
+    first, *others = explanation.sections
+    pod = explanation.facts.prediction.pod
+    if first.title != DIES_NEXT:
+        return explanation
+    from kubectl_qos.analysis.fix_list import fixes_for_pods
+    from kubectl_qos.present.fixes import first_fix
+
+    text = first_fix(fixes_for_pods(snapshot, [(pod.namespace, pod.name)]))
+    first = replace(first, lines=(Line(f"fix: {text}"), *first.lines)) if text else first
+    return replace(explanation, sections=(first, *others))
 
 
 def text_lines(explanation: Explanation) -> Iterable[str]:
@@ -135,7 +150,6 @@ def _oom(
     rows: PodRows,
     usage: PodUsage | None,
     pod_rows: Sequence[PodRow],
-    more: Iterable[str],
 ) -> Section:
     killed_by = sentences(*filter(None, [killer_sentence(prediction.setup)]))
     if prediction.setup.node.is_windows:
@@ -162,7 +176,7 @@ def _oom(
             lines.append(Line("memory usage is unknown: the rank is by oom_score_adj alone"))
         if used is not None and used.rss_bytes is None:
             lines.append(Line(reasons.PAGE_CACHE))
-    lines += [*map(Line, more), *_daemon_lines(row, rows, prediction.setup)]
+    lines += _daemon_lines(row, rows, prediction.setup)
     return Section("OOM", reasons.rank_sentence(row, node), (*lines, *killed_by))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from kubectl_qos.analysis.fix_list import FixList, Throttled
-from kubectl_qos.edit.edits import as_flags
+from kubectl_qos.edit.edits import as_flags, current_value
 from kubectl_qos.edit.fixes import (
     Evidence,
     EvidenceKind,
@@ -26,6 +26,7 @@ from kubectl_qos.k8s.allocation import is_resizing
 from kubectl_qos.k8s.kinds import find_workload
 from kubectl_qos.k8s.kubelet import MEMORY_AVAILABLE, Origin
 from kubectl_qos.k8s.objects import Pod, all_containers
+from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.present.apply import strategy_name
 from kubectl_qos.present.effects import edits_text, moment
@@ -286,6 +287,40 @@ def unfixed_sentence(unfixed: Unfixed) -> str:
     """A death without a fix, and why."""
     death = unfixed.death
     return f"{victim(death)}: {killed_by(death)}, {distance(death)}: {no_fix_sentence(unfixed)}"
+
+
+def fix_summary(fix: Fix) -> str:
+    """One line for people who know which pod dies: `container c: memory limit 1Gi → 2Gi, now, in place`."""
+    names = dict[str, list[str]]()
+    for edit in fix.edits:
+        owner = f"container {escape(edit.owner)}" if edit.owner else "pod"
+        old = current_value(fix.pod, *edit.target)
+        values = f"{_amount(old)} {ARROW} {_amount(edit.quantity)}"
+        names.setdefault(owner, []).append(f"{edit.resource} {edit.side.removesuffix('s')} {values}")
+    changes = (f"{owner}: {', '.join(values)}" for owner, values in names.items())
+    kind, name = fix.workload or find_workload(fix.pod)[::2]
+    is_in_place = fix.strategy is StrategyKind.IN_PLACE
+    how = strategy_name(fix.strategy) if is_in_place else how_to_apply(fix.strategy, kind, name)
+    is_other = (fix.pod.namespace, fix.pod.name) != fix.death.key
+    waits = f"{resize_sentence(fix.pod)}; " if is_resizing(fix.pod) else ""
+    whose = f"{fix_object(fix)} " if is_other else ""
+    return f"{waits}{whose}{'; '.join(changes)}, {fix_when(fix)}, {how}"
+
+
+def _amount(quantity: Quantity | None) -> str:
+    """A quantity as it is written, and bytes without a unit in the largest one."""
+    if quantity is None:
+        return NONE
+    text = str(quantity)
+    return binary(int(text)) if text.isdigit() and int(text) >= 1 << 20 else escape(text)
+
+
+def first_fix(fixes: Fixes | FixList) -> str:
+    """The fix against the death that comes first, or why there is none; empty without deaths."""
+    first = min(fixes.unfixed, key=_urgency, default=None)
+    if fixes.fixes and (first is None or fixes.fixes[0].death.urgency <= _urgency(first)):
+        return fix_summary(fixes.fixes[0])
+    return f"none: {no_fix_sentence(first)}" if first is not None else ""
 
 
 def nearer(fixes: Fixes | FixList) -> list[str]:

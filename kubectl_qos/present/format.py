@@ -21,6 +21,11 @@ def mebibytes(value: int) -> str:
     return f"{value >> 20}Mi"
 
 
+def rounded(value: int) -> str:
+    """Whole Mi, rounded down, and Gi with one decimal from 1024Mi on: `900Mi`, `35.1Gi`."""
+    return mebibytes(value) if abs(value) < 1 << 30 else f"{value / (1 << 30):.1f}Gi"
+
+
 def psi_text(percent: float | None) -> str:
     """A share of time in which tasks waited: `12.3%`; `<none>` where its source does not give it."""
     return NONE if percent is None else f"{percent:.1f}%"

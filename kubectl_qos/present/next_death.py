@@ -10,7 +10,7 @@ from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.present.crash_loops import loop_notes
 from kubectl_qos.present.format import count, duration, escape, eta, first_few, full_name, mebibytes
 from kubectl_qos.present.killers import WORDS
-from kubectl_qos.present.output import BYTES, NUMBER, Column, column
+from kubectl_qos.present.output import BYTES, NUMBER, Column, Line, Section, column
 from kubectl_qos.present.reasons import (
     PAGE_CACHE,
     WITHOUT_USAGE,
@@ -34,6 +34,7 @@ _DUE: Final = {
     Due.NOW: ", or pressure just ended",
     Due.MAYBE: " (now, if MemoryPressure has not ended)",
 }
+DIES_NEXT: Final = "Dies next"
 BEFORE: Final = "BEFORE: how many others the same killer ends first; IN counts what they have freed"
 
 
@@ -101,13 +102,14 @@ def condition(death: NextDeath) -> str:
     return f"{killed_by(death)}: {'; '.join(parts)}" if parts else ""
 
 
-def conditions(snapshot: Snapshot, pod: Pod) -> Iterator[str]:
-    """What decides whether a pod is chosen; nothing where its node is not known."""
-    for death in contested_deaths(snapshot, pod):
-        if death.grown_bytes is not None or death.due is not Due.NO:
-            yield f"{distance(death)} {killed_by(death)}{turn(death)}"
-        elif death.rival is not None:
-            yield condition(death._replace(growing=()))
+def dies_next(snapshot: Snapshot, pod: Pod) -> Section | None:
+    """What ends a pod, the first of it as the answer; None where nothing is known to."""
+    deaths = contested_deaths(snapshot, pod)
+    if not deaths:
+        return None
+    lines = [Line(how(death)) for death in deaths[1:]]
+    rivals = (condition(death._replace(growing=())) for death in deaths if death.grown_bytes is None)
+    return Section(DIES_NEXT, how(deaths[0]), (*lines, *map(Line, filter(None, rivals))))
 
 
 def _up(size_bytes: int) -> str:
@@ -162,6 +164,24 @@ def killed_by(death: NextDeath) -> str:
 def _by(death: NextDeath) -> str:
     """By whom, and what says that it comes to that."""
     return f"{killed_by(death)}{f', {death.precedent.value}' if death.precedent else ''}"
+
+
+def foretold(death: NextDeath, node: str = "", *, is_first: bool = True) -> str:
+    """Who dies, when, by whom and how far away that is, the first death of its node or another."""
+    where = f" on {escape(node)}" if node else ""
+    verb, rest = "is evicted" if death.killer.evicts else "dies", f": {_by(death)}"
+    if death.distance_bytes <= 0:
+        return f"{victim(death)}{where} {verb} now{rest}"
+    if death.seconds is not None:
+        return f"{victim(death)}{where} {verb} in {eta(death.seconds)}{rest}, {distance(death)}"
+    if is_first:
+        return f"{victim(death)}{where} {verb} next{rest}, {distance(death)}"
+    return f"{victim(death)}{where} {verb} at {distance(death)}{rest}{turn(death)}"
+
+
+def how(death: NextDeath) -> str:
+    """By whom, in which turn, how far away and when: `own limit 98%, +2Mi, ~38 s`."""
+    return ", ".join(filter(None, (f"{_by(death)}{turn(death)}", distance(death), eta(death.seconds))))
 
 
 def turn(death: NextDeath) -> str:

@@ -1,7 +1,8 @@
 """The picture of the next deaths: one axis of a node's memory from what is used now, for both shells.
 
-A mark stands where each death falls, its victim, its killer and its time below it; a narrow picture is a
-list. Spans have a look, for the theme. Not here: which deaths there are, and their words (next_death.py).
+A mark stands where each death falls, with its distance and time, its victim and its killer below it; a
+narrow picture is a list. Spans have a look, for the theme. Not here: which deaths there are, and their words
+(next_death.py).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,6 +25,8 @@ LIST_BELOW: Final = 62
 _NAMES: Final = (24, 20, 16, 12)
 """The most cells of a victim's name: the first with which as many killers of the whole node fit as can."""
 LISTED: Final = 5
+LINES: Final = 3
+"""The lines of a picture that is not a list."""
 _MOST: Final = 12
 """The own limits that a picture may have, the nearest ones."""
 _AXIS, _SEEN, _GAP = "─", "●", 2
@@ -80,7 +83,7 @@ def timeline(
     focus: Focus = NO_FOCUS,
     most: int = LISTED,
 ) -> list[Line]:
-    """The lines of the picture: axis, victims, killers, and times where memory is known to grow.
+    """The lines of the picture: the axis with distances and times, victims, and killers.
 
     Of the `deaths`, the next one first, those that do not fit are counted; killers of the whole node come
     after it. A `width` of fewer cells than LIST_BELOW gives a list, a line for each of `most` deaths. `head`
@@ -115,8 +118,7 @@ def timeline(
             rest = cells_wide + stretch - _length(part)
             filler = Span(_AXIS * rest if number == 0 else " " * rest, "axis")
             line.extend((*folded[number], *part, filler))
-    has_times = any(span.text and span.look == "time" for span in drawn[3])
-    return [_trimmed(line) for line in drawn[: 4 if has_times else 3]]
+    return list(map(_trimmed, drawn))
 
 
 def _importance(death: NextDeath) -> tuple[bool, int]:
@@ -162,17 +164,20 @@ def _now_cell(growth: Growth) -> _Cell:
         (Span(_SEEN, "now"), Span(_AXIS * (width - 1), "axis")),
         (Span("now".ljust(width), "muted"),),
         (Span(growing.ljust(width), "time"),),
-        (Span(" " * width),),
     )
 
 
 def _cell(death: NextDeath, looks: _Looks, name: int) -> _Cell:
     pod = death.key
     return (
-        (Span("◆ ", looks.mark, pod), Span(distance(death), looks.far, pod), Span(" ", "axis")),
+        (
+            Span("◆ ", looks.mark, pod),
+            Span(distance(death), looks.far, pod),
+            Span(f" {eta(death.seconds)}".rstrip(), "time", pod),
+            Span(" ", "axis"),
+        ),
         (Span(shortened(escape(pod[1]), name), looks.name, pod),),
         (Span(killed_by(death), "muted", pod),),
-        (Span(eta(death.seconds), "time", pod),),
     )
 
 
@@ -195,7 +200,7 @@ def _gaps(places: Sequence[int]) -> list[int]:
 def _folded(hidden: int) -> _Cell:
     """What stands for those that are left out."""
     axis = f"┄ {hidden} ┄ " if hidden else ""
-    below = (word.ljust(len(axis)) if hidden else "" for word in ("more", "", ""))
+    below = (word.ljust(len(axis)) if hidden else "" for word in ("more", ""))
     return (Span(axis, "axis"),), *((Span(word, "muted"),) for word in below)
 
 

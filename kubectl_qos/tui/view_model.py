@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import accumulate, chain
 from operator import is_
 from typing import Final
 
 import msgspec
 
-from kubectl_qos.analysis.deaths import FEW_NODES, NodeDeaths, deaths_on_node
+from kubectl_qos.analysis.deaths import FEW_NODES, DeathRow, NodeDeaths, deaths_on_node
 from kubectl_qos.analysis.group_table import grouped, known_sum
 from kubectl_qos.analysis.node_table import is_in_trouble, troubles
 from kubectl_qos.analysis.pod_table import PodRow, PodRows, build_rows
@@ -23,9 +23,12 @@ from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.qos.eviction import eviction_due, to_hard_eviction
 from kubectl_qos.qos.node_memory import schedulable_bytes
 from kubectl_qos.qos.qos_class import QosClass
-from kubectl_qos.qos.simulation.next_death import NextDeath
 
 BARS: Final = "▁▂▃▄▅▆▇█"
+SOON_SECONDS: Final = 600
+_LEAP: Final = 5
+_PATIENCE: Final = timedelta(seconds=30)
+"""Nodes change places where one is so many points fuller than those before it, or after this time."""
 
 
 def sparkline(samples: Sequence[int], most: int | None, cells: int) -> str:
@@ -81,10 +84,13 @@ class NodeView(msgspec.Struct, frozen=True, gc=False):
 class ViewModel:
     """A snapshot with its rows in kill order; `taken` is when it was true, by the source's clock.
 
-    `in_order` are the rows of all nodes, those in trouble and the fullest first, and `starts` the indices at
-    which a node begins. `scope` is which pods were read, `notice` says where that is less than was requested.
+    `in_order` are the rows of all nodes, the fullest first, and `starts` the indices at which a node begins;
+    `unordered_since` is when the nodes were last seen in another order than by fullness, None if they are in
+    it. `scope` is which pods were read, `notice` says where that is less than was requested.
     Two view models are never equal: comparing them pod by pod takes longer than showing the other one.
     `arrived` is None where all pods are there; before that their rows have no ranks, and the groups no usage.
+    `first_deaths` are the next deaths on each node, the first of all first: none without usage, of many
+    nodes, and before `know_deaths`.
     """
 
     snapshot: Snapshot
@@ -98,6 +104,8 @@ class ViewModel:
     scope: Scope
     notice: str = ""
     arrived: Arrived | None = None
+    unordered_since: datetime | None = None
+    first_deaths: list[DeathRow] = field(default_factory=list)
     cached_times: dict[str, Mapping[PodKey, float]] = field(default_factory=dict)
     cached_deaths: dict[str, tuple[tuple[object, ...], NodeDeaths | None]] = field(default_factory=dict)
 
@@ -121,20 +129,13 @@ class ViewModel:
 
     def know_deaths(self) -> None:
         """Compute those of nodes that have changed, of all where they are few; for a thread."""
-        for node in self.by_node if len(self.by_node) <= FEW_NODES else ():
-            self.deaths(node)
-
-    @property
-    def nearest(self) -> tuple[str, NextDeath] | None:
-        """The next death of all, and its node; None without usage, and where the nodes are many."""
-        is_known = self.snapshot.usage and len(self.by_node) <= FEW_NODES
-        nodes = sorted(self.by_node) if is_known else ()
-        first = list[tuple[str, NextDeath]]()
-        for node in nodes:
-            node_deaths = self.known_deaths(node)
-            if node_deaths is not None and node_deaths.deaths:
-                first.append((node, node_deaths.deaths[0]))
-        return min(first, key=lambda on_node: on_node[1].urgency, default=None)
+        nodes = sorted(self.by_node) if len(self.by_node) <= FEW_NODES else ()
+        on_nodes = [(node, self.deaths(node)) for node in nodes]
+        if self.snapshot.usage:
+            first = [
+                DeathRow(node, waiting.deaths[0]) for node, waiting in on_nodes if waiting and waiting.deaths
+            ]
+            self.first_deaths[:] = sorted(first, key=lambda row: row.death.urgency)
 
     def is_under_pressure(self, node: str) -> bool:
         """Whether the kubelet's order decides now: the node says so, or a hard threshold is crossed."""
@@ -156,8 +157,12 @@ class ViewModel:
         return self.cached_times.get(node, {})
 
     def is_in_trouble(self, node: str) -> bool:
-        """Whether a node's memory is nearly full, or the node says so."""
-        return node in self.by_node and self.by_node[node].group.in_trouble
+        """Whether a node's memory is nearly full, the node says so, or somebody dies there soon."""
+        if node in self.by_node and self.by_node[node].group.in_trouble:
+            return True
+        node_deaths = self.known_deaths(node)
+        first = node_deaths.deaths[0] if node_deaths is not None and node_deaths.deaths else None
+        return first is not None and first.urgency.seconds < SOON_SECONDS
 
     def pod_keys(self, node: str) -> list[PodKey]:
         """The pods of a node that have not ended."""
@@ -205,7 +210,8 @@ def build_view_model(
     rows = build_rows(snapshot, scope, provisional=provisional, before=known_rows)
     known_nodes = before.by_node if before is not None else {}
     by_node = _by_node(snapshot, rows, known_nodes, provisional=provisional)
-    nodes = tuple(_nodes(node.group for node in by_node.values()))
+    groups, unordered_since = _in_order([node.group for node in by_node.values()], taken, before)
+    nodes = tuple(_with_all(groups))
     ranked = (rows.nodes.get(group.key) for group in nodes if group.key is not None)
     of_nodes = [node.rows for node in ranked if node is not None]
     return ViewModel(
@@ -220,6 +226,7 @@ def build_view_model(
         scope=scope,
         notice=notice,
         arrived=arrived,
+        unordered_since=unordered_since,
         cached_deaths=before.cached_deaths if before is not None else {},
     )
 
@@ -304,11 +311,36 @@ def _namespaces(nodes: Iterable[NodeView]) -> dict[str, PodGroup]:
     return {name: _sum(name, groups[name]) for name in sorted(groups)}
 
 
-def _nodes(groups: Iterable[PodGroup]) -> Iterable[PodGroup]:
-    """All nodes together, then each one, the fullest first, then the pods without a node."""
+def _in_order(
+    groups: Iterable[PodGroup], taken: datetime, before: ViewModel | None
+) -> tuple[Sequence[PodGroup], datetime | None]:
+    """The nodes by fullness, and since when they are in another order, None if they are not.
+
+    They stay in the order of before until one is _LEAP points fuller than another above it, or for _PATIENCE.
+    """
     ordered = sorted(
         groups, key=lambda group: (group.key == "", group.percent is None, -(group.percent or 0), group.key)
     )
+    places = {group.key: place for place, group in enumerate(before.nodes)} if before is not None else {}
+    if (
+        before is None
+        or before.arrived is not None
+        or places.keys() != {None, *(group.key for group in ordered)}
+    ):
+        return ordered, None
+    kept = sorted(ordered, key=lambda group: places[group.key])
+    emptiest, leaps = 100, False
+    for group in kept:
+        leaps |= (group.percent or 0) - emptiest >= _LEAP
+        emptiest = min(emptiest, group.percent or 0)
+    since = before.unordered_since or taken
+    if kept == ordered or leaps or taken - since >= _PATIENCE:
+        return ordered, None
+    return kept, since
+
+
+def _with_all(ordered: Sequence[PodGroup]) -> Iterable[PodGroup]:
+    """All nodes together, then each one."""
     machines = [group for group in ordered if group.key]
     sizes = [group.allocatable for group in machines if group.allocatable]
     yield msgspec.structs.replace(

@@ -150,8 +150,7 @@ def assert_one_answer(snapshot: Snapshot, *, with_fixes: bool = True) -> None:
             answered = [fix.death for fix in fixes.fixes] + [one.death for one in fixes.unfixed]
             assert named(min(answered, key=lambda death: death.urgency, default=None)) == said
     first = named(listed[0].death) if listed else None
-    nearest = view_model.nearest
-    assert named(nearest[1] if nearest is not None else None) == first
+    assert named(view_model.first_deaths[0].death if view_model.first_deaths else None) == first
     dying = cluster_row("c", snapshot, EventList(), now=DEMO_TIME, taken=DEMO_TIME).dying
     assert named(dying.death if dying is not None else None) == first
     incident = Incident(

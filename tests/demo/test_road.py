@@ -87,13 +87,10 @@ async def test_two_keys_from_a_cold_start_show_what_to_change_and_the_rest_appli
 ) -> None:
     monkeypatch.setattr(apply, "LONGEST_PAUSE_SECONDS", 0.1)
     demo = Stepped()
-    async with running(demo, size=(80, 24)) as pilot:
-        await pilot.seen("F fix data/importer-5f7b9c-2vtxk c limits.memory 123456789 → 144Mi")
-        for width, height in ((120, 35), (200, 50)):
+    async with running(demo, size=(80, 24), at_first=False) as pilot:
+        for width, height in ((80, 24), (120, 35), (200, 50)):
             await pilot.resize_terminal(width, height)
-            await pilot.seen(
-                "F fix data/importer-5f7b9c-2vtxk c limits.memory 123456789 → 144Mi, now, in place until"
-            )
+            await pilot.seen("F fix container c: memory limit 117.7Mi → 144Mi, now, in place")
         await pilot.keys("F")
         await pilot.seen("own limit 98%: +2Mi → +29Mi")
         await pilot.keys("enter")

@@ -145,7 +145,7 @@ def of_screens(model: ViewModel, now: datetime) -> Iterator[Claim]:
                 yield from _named_victim(row.name, " ".join(panel))
             else:
                 about = ("namespace", row.key) if kind is ListKind.NAMESPACES else ("workload", *row.key)
-                yield from of_groups(about, row.worst.pod.namespace, shown, panel[0])
+                yield from of_groups(about, row.worst.pod.namespace, shown, panel[-1])
     yield from of_panes(model)
     for name in model.by_node:
         yield from of_deaths(model, name)
@@ -165,7 +165,7 @@ def of_pod_lists(shown: Mapping[str, str], panel: list[str], *, of_containers: b
 
 
 def of_groups(about: About, namespace: str, shown: Mapping[str, str], answer: str) -> Iterator[Claim]:
-    """The row of a workload or namespace, and the first line of its panel."""
+    """The row of a workload or namespace, and the last line of its panel."""
     yield Claim(about, "pods", shown["PODS"], str(shown))
     yield from _number_of_pods(about, answer)
     if shown["FIRST_TO_DIE"] != "<none>":

@@ -172,7 +172,7 @@ def test_no_metric_and_no_screen_has_them_either(tmp_path: Path) -> None:
     assert samples["pod_oom_score_adj"], "the order is still known"
     view_model = build_view_model(snapshot, Scope(), DEMO_TIME)
     view_model.know_deaths()
-    assert view_model.nearest is None
+    assert view_model.first_deaths == []
     assert view_model.times("worker-1") == {}
     assert suggested_line(snapshot, "worker-1").startswith(UNKNOWN)
     row = build_node_row(snapshot, "worker-1")

@@ -14,7 +14,7 @@ from kubectl_qos.k8s.objects import Container, PodStatus, Volume, convert
 from kubectl_qos.k8s.releases import OciRuntime, Release
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage
-from kubectl_qos.present.explanation import _cgroup, explain_pod, text_lines
+from kubectl_qos.present.explanation import _cgroup, explain_pod, text_lines, with_fix
 from kubectl_qos.present.output import to_json, to_yaml
 from kubectl_qos.present.reasons import class_sentence, formula, score_formula, sentence
 from kubectl_qos.present.values import as_document
@@ -431,3 +431,13 @@ def test_whether_memory_qos_is_on_is_said(gates: dict[str, bool], said: str) -> 
     section = _cgroup(predict(one("requests: {memory: 1Gi}"), MACHINE, release=release))
     assert section is not None
     assert section.answer == f"v2, systemd driver, {said}"
+
+
+def test_it_begins_with_the_killer_that_comes_first_and_what_puts_it_off() -> None:
+    pod = next(pod for pod in DEMO.pods if pod.name.startswith("importer-"))
+    lines = list(text_lines(with_fix(explain_pod(pod, DEMO, DEMO_TIME), DEMO)))
+    assert lines[2:5] == [
+        "Dies next   own limit 98%, +2Mi",
+        "  fix: container c: memory limit 117.7Mi → 144Mi, now, in place",
+        "  kubelet evicts, after 5 other deaths, +3348Mi",
+    ]

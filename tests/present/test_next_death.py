@@ -79,7 +79,7 @@ def test_a_pod_that_grows_alone_dies_before_those_that_the_kernel_names(snapshot
     assert [(one.before, one.grown_bytes is not None) for one in of_node] == [(0, True), (2, False)]
     assert of_node[0].frees_bytes == of_node[0].distance_bytes + 1105 * MIB
     explained = list(text_lines(explain_pod(pod, snapshot, DEMO_TIME)))
-    assert "  +1199Mi kernel: node full, if it alone grows: from 1439Mi" in explained
+    assert "  kernel: node full, if it alone grows: from 1439Mi, +1199Mi" in explained
     items = as_document(death_list_values(found))["items"]
     values = next(one for one in items if one["mechanism"] == "node")
     assert (values["grownBytes"], values["rival"], values["growing"]) == (of_node[0].grown_bytes, None, [])

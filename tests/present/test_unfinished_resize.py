@@ -100,13 +100,13 @@ def test_json_has_the_desired_values(capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.parametrize(
     ("to", "reason", "words"),
     [
-        ("160Mi", "", "own limit 98%, +2Mi: a resize that is under way leaves it room enough"),
+        ("160Mi", "", "none: a resize that is under way leaves it room enough"),
         (
             "160Mi",
             "Infeasible",
-            f"a resize is Infeasible: it will not happen on this node; data/{IMPORTER} c",
+            "a resize is Infeasible: it will not happen on this node; container c: memory",
         ),
-        ("125Mi", "", f"a resize is in progress; data/{IMPORTER} c limits.memory 125Mi → "),
+        ("125Mi", "", "a resize is in progress; container c: memory limit 125Mi → "),
     ],
 )
 def test_a_fix_waits_for_a_resize_that_is_enough(to: str, reason: str, words: str) -> None:

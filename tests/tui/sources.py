@@ -314,6 +314,12 @@ class Run(Pilot[Any]):
         """The same without regard to where lines are broken, or to the frames of dialogs."""
         return " ".join(self.text.replace("│", " ").split())
 
+    def begin_at_first(self) -> None:
+        """Put the cursor on the first row of every list and place: keys of tests count from there."""
+        main = self.main
+        main._begin = lambda: main.table.action_first()  # type: ignore[method-assign]  # noqa: PLW0108 - of the list then
+        main.table.action_first()
+
     async def until(self, condition: Callable[[], bool]) -> None:
         """Wait until something is so."""
         for _ in range(3_000):
@@ -382,9 +388,13 @@ async def running(
     scope: Scope | None = None,
     ready: bool = True,
     notifications: bool = False,
+    at_first: bool = True,
     **options: Any,
 ) -> AsyncIterator[Run]:
-    """The UI of a source, of the demo by default, after keys; where it is ready, with the first answer."""
+    """The UI of a source, of the demo by default, after keys; where it is ready, with the first answer.
+
+    Unless asked otherwise, the cursor begins on the first row of every list, not on who dies first.
+    """
     if isinstance(source, QosApp):
         app = source
     else:
@@ -394,5 +404,7 @@ async def running(
         await pilot.until(lambda: app.screen.focused is not None or not app.screen.focus_chain)
         if ready:
             await pilot.settled()
+            if at_first:
+                pilot.begin_at_first()
         await pilot.keys(*pressed)
         yield pilot

@@ -46,14 +46,14 @@ async def test_letters_of_a_filter_do_not_explain_the_same_pod_again(monkeypatch
         return explain_pod(*arguments)
 
     monkeypatch.setattr(browse, "explain_pod", explain)
-    async with running(size=(200, 50)) as pilot:
+    async with running(size=(200, 50), at_first=False) as pilot:
         await pilot.listed()
         await pilot.keys("slash")
-        await pilot.type("api-7d9c")
-        assert "Class: Burstable, oom_score_adj 969" in pilot.words
+        await pilot.type("importer")
+        assert "Class: Burstable, oom_score_adj 995" in pilot.words
         view_model = pilot.qos.view_model
         assert view_model is not None
-        assert [arguments[0].name for arguments in requests] == [API]
+        assert [arguments[0].name for arguments in requests] == ["importer-5f7b9c-2vtxk"]
         assert requests[0][3] is view_model.rows.sampled, "nor is the usage of all pods gone through"
 
 

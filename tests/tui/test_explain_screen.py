@@ -17,7 +17,7 @@ from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.events import Event
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Snapshot
-from kubectl_qos.present.explanation import explain_pod, text_lines
+from kubectl_qos.present.explanation import explain_pod, text_lines, with_fix
 from kubectl_qos.present.output import Line, Section
 from kubectl_qos.tui.screens.edit import EditScreen
 from kubectl_qos.tui.screens.explain import Collapsible, CollapsibleTitle, ExplainScreen
@@ -95,7 +95,7 @@ def documents(pilot: Run) -> str:
 async def test_it_says_all_that_the_command_line_says() -> None:
     async with running(None, "d") as pilot:
         snapshot = demo()
-        explanation = explain_pod(pod_named(snapshot, API), snapshot, DEMO_TIME)
+        explanation = with_fix(explain_pod(pod_named(snapshot, API), snapshot, DEMO_TIME), snapshot)
         assert explanation.subject in pilot.text
         shown = " ".join(documents(pilot).split())
         for section in explanation.sections:
@@ -104,8 +104,10 @@ async def test_it_says_all_that_the_command_line_says() -> None:
                 assert " ".join(line.note.split()) in shown
         answers = titles(pilot)
         assert list(answers)[-1] == "Events"
-        assert answers.keys() - {"Events"} == {section.title for section in explanation.sections}
-        assert all(answers[section.title] == section.answer for section in explanation.sections)
+        dies, *folding = explanation.sections
+        assert answers.keys() - {"Events"} == {section.title for section in folding}
+        assert all(answers[section.title] == section.answer for section in folding)
+        assert documents(pilot).startswith(dies.answer)
         # It is copied as the command line prints it.
         await pilot.keys("c")
         said, shown = pilot.app.clipboard.split("\n\nEvents ")

@@ -133,26 +133,25 @@ async def test_cursor_headline_fixes_and_next_name_the_same_death(monkeypatch: p
     snapshot = with_usage(demo(), "promo-", 63 << 20)
     first = deaths_on_nodes(snapshot, sorted(snapshot.nodes)).rows[0]
     assert (first.node, distance(first.death)) == ("worker-1", "+1Mi")
-    found = f"! next of all nodes worker-1 +1Mi {victim(first.death)}, own limit 98%"
+    said = f"{victim(first.death)} on worker-1 dies next: own limit 98%, +1Mi"
 
     def under_cursor() -> object:
         return getattr(pilot.main.table.row, "key", ())[:2]
 
-    async with running(ScriptedSource(snapshot), size=(120, 40)) as pilot:
+    async with running(ScriptedSource(snapshot), size=(120, 40), at_first=False) as pilot:
         assert under_cursor() == first.death.key
+        assert said in pilot.words
         assert "worker-1 ██" in pilot.words, "the headline is of its node"
-        assert "dies at +1Mi (own limit 98%)" in pilot.words, "the panel below"
         await pilot.keys("F")
         await pilot.seen("known from")
         assert pilot.app.screen.query_one(LineTable).rows[0].pod.name == first.death.key[1]
-        # Elsewhere the headline names both nodes, and a key leads to that death.
+        # Whatever the row, the headline is of all nodes; of a node that is chosen it names the other one.
         await pilot.keys("escape", "g")
         assert under_cursor() == ("shop", API)
-        assert "worker-2 ██" in pilot.words
-        assert found in pilot.words
-        await pilot.keys("1")
-        await pilot.listed()
-        assert found not in pilot.words, "each node is listed with its own"
+        assert "worker-1 ██" in pilot.words
+        await pilot.keys("tab", "j")
+        assert pilot.main.view.node == "worker-2"
+        assert f"! sooner {said}" in pilot.words
         await pilot.keys("!")
         await pilot.until(lambda: under_cursor() == first.death.key)
         assert pilot.main.view.node == "worker-1"
@@ -161,7 +160,6 @@ async def test_cursor_headline_fixes_and_next_name_the_same_death(monkeypatch: p
         pilot.main.change_view(View())
         await pilot.keys("g")
         assert under_cursor() == ("shop", API)
-        assert "next of all nodes" not in pilot.words
         await pilot.keys("!")
         await pilot.until(lambda: under_cursor() == first.death.key)
 

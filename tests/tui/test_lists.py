@@ -20,7 +20,7 @@ from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.output import table
 from kubectl_qos.tui.lists.base import ListDefinition, export_rows
-from kubectl_qos.tui.lists.panes import ExplanationPanel
+from kubectl_qos.tui.lists.panes import ExplanationPanel, NodePanel
 from kubectl_qos.tui.screens.browse import list_definitions
 from kubectl_qos.tui.screens.dialogs import SaveAs
 from kubectl_qos.tui.screens.edit import EditScreen
@@ -42,6 +42,7 @@ KEYS = {
 ROWS = node_after_node(build_rows(demo(), Scope()).rows)
 CONTAINERS = node_after_node(build_rows(demo(), Scope(), containers=True).rows)
 ALONE = {ListKind.NODES, ListKind.NAMESPACES}
+IMPORTER = ("data", "importer-5f7b9c-2vtxk")
 
 
 @pytest.fixture(params=[(80, 24), (120, 40)], ids=["80x24", "120x40"])
@@ -115,6 +116,36 @@ async def test_a_key_for_each_list_shows_all_there_is_of_it(pilot: Run) -> None:
         assert why(pilot)
 
 
+async def test_every_list_and_the_headline_begin_with_who_dies_first() -> None:
+    async with running(at_first=False) as pilot:
+        first = "data/importer-5f7b9c-2vtxk:c on worker-2 dies next: own limit 98%, +2Mi"
+        assert first in pilot.text.splitlines()[2]
+        assert at(pilot) == (*IMPORTER, "")
+        assert why(pilot).startswith("data/importer-5f7b9c-2vtxk:c dies next: own limit 98%, +2Mi")
+        for key, row in {
+            "1": "worker-2",
+            "2": "data",
+            "3": Workload("Deployment", "data", "importer"),
+            "5": (*IMPORTER, "c"),
+        }.items():
+            await to(pilot, key)
+            assert at(pilot) == row
+            assert "data/importer-5f7b9c-2vtxk:c dies next" in why(pilot)
+            assert first in pilot.text, "of all nodes, whatever the row"
+        await to(pilot, "4", "tab", "j", "j")
+        assert pilot.main.view.node == "worker-1"
+        assert at(pilot)[1].startswith("promo-"), "a node that is chosen begins with its own"
+        assert f"! sooner  {first}" in pilot.text
+
+
+async def test_the_panel_has_the_same_lines_whatever_the_data(wide: Run) -> None:
+    for size, lines in (((120, 40), 10), ((80, 24), 7), ((60, 15), 2)):
+        await wide.resize_terminal(*size)
+        for key in ("4", "tab", "j", "j", "j", "j"):
+            await wide.keys(key)
+            assert wide.main.query_one(NodePanel).outer_size.height == lines, (size, key)
+
+
 def next_of(node: str) -> set[tuple[str, str]]:
     """The nearest death on a node, and that by each killer of the whole node."""
     if not node:
@@ -126,16 +157,17 @@ def next_of(node: str) -> set[tuple[str, str]]:
 async def test_what_is_in_the_lists(wide: Run) -> None:
     await to(wide, "1")
     assert at(wide) == "worker-2"
-    assert why(wide).startswith("worker-2: next +2Mi data/importer-5f7b9c-2vtxk:c, own limit 98%")
-    assert "worker-2: if memory runs out now, first to die: shop/api-7d9c5b6f8-x2mzq (1390, B)" in why(wide)
+    assert why(wide).startswith("worker-2: data/importer-5f7b9c-2vtxk:c dies next: own limit 98%, +2Mi")
+    assert "if memory runs out now, first to die: shop/api-7d9c5b6f8-x2mzq (1390, B)" in why(wide)
     assert "then batch/crunch-x2k9f (" in why(wide)
     await to(wide, "2")
     assert at(wide) == "shop"
     assert "namespace shop: " in why(wide)
-    assert "the worst kill rank on a node: shop/api-7d9c5b6f8-x2mzq is Burstable, the kernel" in why(wide)
+    assert why(wide).startswith("shop/promo-7c4b-l9dk2:c dies next: own limit 95%, +3Mi")
     await to(wide, "3")
     assert at(wide) == Workload("Deployment", "shop", "api")
     assert "Deployment shop/api: 2 pods, 1 the kernel's next victim on a full node" in why(wide)
+    assert why(wide).startswith("shop/api-7d9c5b6f8-x2mzq:c dies at +687Mi: kubepods limit shop/api")
     await to(wide, "5")
     assert at(wide) == CONTAINERS[0].key == ("shop", "api-7d9c5b6f8-x2mzq", "c")
     assert why(wide).startswith("container c of shop/api-7d9c5b6f8-x2mzq")
@@ -151,9 +183,10 @@ async def test_what_is_in_the_lists(wide: Run) -> None:
     await to(wide, "i")
     assert screen.view.pod == pod, "of a container, those of its pod"
     await to(wide, "1", "i")
-    assert screen.view.pod == ("shop", "api-7d9c5b6f8-x2mzq"), "of a node, those of its next victim"
-    # A bar is painted in the colours of its classes.
-    await to(wide, *["escape"] * 5, "4", "g")
+    assert screen.view.pod == IMPORTER, "of a node, those of the first to die"
+
+
+async def test_bars_are_painted_in_the_colours_of_the_classes_and_a_container_by_its_rank(wide: Run) -> None:
     screen = await to(wide, "1")
     column = screen.table.columns.column("memory")
     assert column is not None
@@ -485,10 +518,13 @@ def test_the_next_victim_of_a_node_is_named_even_outside_the_scope() -> None:
     nodes, rows = listed(ListKind.NODES, view_model)
     row = next(row for row in rows if row.name == "worker-2")
     said = explained(nodes, row, view_model)
-    assert said.startswith("worker-2: next +2Mi data/importer-5f7b9c-2vtxk:c, own limit 98%")
+    assert said.startswith("worker-2: data/importer-5f7b9c-2vtxk:c dies next: own limit 98%, +2Mi")
     assert "worker-2: if memory runs out now, first to die: shop/api-7d9c5b6f8-x2mzq (1390, B)" in said
     assert " then " not in said, "who comes after it is not known among all of them"
-    assert nodes.pod_of(row, view_model) is None
+    pod = nodes.pod_of(row, view_model)
+    assert pod is not None
+    assert pod.key[:2] == IMPORTER
+    assert nodes.pod_of(row, facts_for(Scope(namespace="ml"))) is None
 
 
 def test_a_node_without_a_next_victim_says_so() -> None:

@@ -140,7 +140,7 @@ async def test_a_name_is_only_text() -> None:
     assert (await shown(named, name)).startswith("[bold]x[/]\\x1b[31m  ")
 
 
-async def test_it_follows_the_cursor_and_new_facts() -> None:
+async def test_it_follows_the_chosen_node_and_new_facts() -> None:
     source = ScriptedSource(demo(), with_usage(demo(), "crunch-x2k9f", 4 * GIB))
     async with running(source) as pilot:
         line = pilot.main.query_one(MemoryLine)
@@ -149,12 +149,7 @@ async def test_it_follows_the_cursor_and_new_facts() -> None:
         await pilot.refresh()
         assert line.render().plain.startswith("worker-2  ")
         assert line.render().plain != first
-        row = next(row for row in pilot.main.table.rows if row.node == "worker-3")
-        pilot.main.table.move_to(row.key)
-        await pilot.pause()
-        assert line.render().plain.startswith("worker-3  ")
         await pilot.keys("G")
-        huge = next(row for row in pilot.main.table.rows if not row.node)
-        pilot.main.table.move_to(huge.key)
-        await pilot.pause()
-        assert line.render().plain.startswith("worker-2  "), "of a pod without a node: the next death of all"
+        assert line.render().plain.startswith("worker-2  "), "the next death of all nodes, whatever the row"
+        await pilot.keys("tab", "G", "k")
+        assert line.render().plain.startswith("control-1  "), "a node that was chosen"

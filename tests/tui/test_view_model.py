@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 
 import msgspec
 import pytest
@@ -19,7 +21,7 @@ from kubectl_qos.qos.node_memory import schedulable_bytes
 from kubectl_qos.tui.actions import Keys
 from kubectl_qos.tui.filters import RowFilter
 from kubectl_qos.tui.lists.base import RowSelection
-from kubectl_qos.tui.lists.panes import first_lines, with_more
+from kubectl_qos.tui.lists.panes import with_more
 from kubectl_qos.tui.lists.pods import PodList
 from kubectl_qos.tui.view import (
     FollowStatus,
@@ -30,7 +32,14 @@ from kubectl_qos.tui.view import (
     list_title,
     title_words,
 )
-from kubectl_qos.tui.view_model import PodGroup, ViewModel, build_view_model, namespaces_on, oldest_usage
+from kubectl_qos.tui.view_model import (
+    PodGroup,
+    ViewModel,
+    _in_order,
+    build_view_model,
+    namespaces_on,
+    oldest_usage,
+)
 from kubectl_qos.tui.widgets.table import group_starts
 from tests.tui.sources import demo
 
@@ -179,11 +188,30 @@ def test_what_is_cut_is_no_half_word_or_parenthesis(line: str, shown: str) -> No
     assert with_more(line, 48) == shown
 
 
-def test_a_suggestion_has_the_lines_that_there_are() -> None:
-    words = "F fix  none: ml/notebook-0:c: own limit 44%, +112Mi: its limit leaves room"
-    assert [line.text for line in first_lines(words, 40, 1)] == ["F fix  none: ml/notebook-0:c: own …"]
-    shown = ["F fix  none: ml/notebook-0:c: own limit", "  44%, +112Mi: its limit leaves room"]
-    assert [line.text for line in first_lines(words, 40, 2)] == shown
+@pytest.mark.parametrize(
+    ("percents", "seconds", "order"),
+    [
+        ((93, 45, 36), 5, "worker-2 worker-1 worker-3"),
+        ((50, 54, 36), 5, "worker-2 worker-1 worker-3"),
+        ((50, 55, 36), 5, "worker-1 worker-2 worker-3"),
+        ((50, 51, 36), 30, "worker-1 worker-2 worker-3"),
+        ((50, 45, 50), 5, "worker-2 worker-3 worker-1"),
+    ],
+)
+def test_nodes_change_places_at_five_points_or_after_half_a_minute(
+    view_model: ViewModel, percents: tuple[int, ...], seconds: int, order: str
+) -> None:
+    names = ("worker-2", "worker-1", "worker-3")
+
+    def groups(*shares: int) -> Sequence[PodGroup]:
+        of_nodes = zip(names, shares, strict=True)
+        return [PodGroup(name, 1, 0, 0, 1, used=share, allocatable=100) for name, share in of_nodes]
+
+    now, since = groups(50, 45, 36), None
+    for step in range(3):
+        before = replace(view_model, nodes=(view_model.nodes[0], *now), unordered_since=since)
+        now, since = _in_order(groups(*percents), DEMO_TIME + timedelta(seconds=step * seconds), before)
+    assert " ".join(group.key or "" for group in now) == order
 
 
 def test_the_title_says_whose_order_decides_in_as_many_words_as_fit() -> None:

@@ -81,7 +81,7 @@ def _explain(
 
     The last are the references without a pod. Raises QosError where no other has one.
     """
-    from kubectl_qos.present.explanation import explain_pod
+    from kubectl_qos.present.explanation import explain_pod, with_fix
 
     # The pods of a workload have other names than it has.
     only_pods = references and all(target.kind == "Pod" for target in references)
@@ -108,11 +108,18 @@ def _explain(
     for pod in pods:
         if names := ranges.get((pod.kind, pod.namespace, pod.name)):
             output.note(f"{reference(pod)} has the defaults of LimitRange {names}")
-    now, none = resolved.source.now(), dict[str, dict[str, int]]()
+    now = resolved.source.now()
+    # Of all pods of a file the search for fixes would take minutes.
+    add_fix = with_fix if references else _without_fix
     explanations = [
-        explain_pod(pod, snapshot, now, events=events.get((pod.namespace, pod.name), none)) for pod in pods
+        add_fix(explain_pod(pod, snapshot, now, events=events.get((pod.namespace, pod.name), {})), snapshot)
+        for pod in pods
     ]
     return explanations, snapshot.at, missing
+
+
+def _without_fix(explanation: Explanation, _: Snapshot) -> Explanation:
+    return explanation
 
 
 def _with_parts(snapshot: Snapshot, pods: Sequence[Pod], source: SourceOptions) -> Snapshot:

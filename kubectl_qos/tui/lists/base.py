@@ -12,9 +12,11 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from textual.content import Content
 
+from kubectl_qos.analysis.deaths import DeathRow
 from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.config.state import UiState
 from kubectl_qos.errors import InputError, QosError
+from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.clusters import CLUSTER_COLUMNS
 from kubectl_qos.present.format import UNKNOWN, escape
 from kubectl_qos.present.groups import NAMESPACE_COLUMNS, WORKLOAD_COLUMNS
@@ -175,12 +177,15 @@ class ListDefinition(ABC, Generic[RowT]):
     def node_of(self, row: RowT) -> str:
         """The node whose memory is shown."""
 
+    @abstractmethod
+    def dying_key(self, coming: DeathRow, view_model: ViewModel) -> Hashable:
+        """The key of the row with the victim of a death."""
 
-def newest_row(row: PodRow, view_model: ViewModel) -> PodRow | None:
-    """The pod's row as it is now: lists may still show an older view model. None if it is gone."""
-    ranked = view_model.rows.nodes.get(row.node)
-    key = row.pod.metadata.namespace, row.name, ""
-    return next((newer for newer in ranked.rows if newer.key == key), None) if ranked is not None else None
+
+def row_on(view_model: ViewModel, node: str, key: PodKey) -> PodRow | None:
+    """The row of a pod as it is now: lists may still show an older view model. None if it is gone."""
+    ranked = view_model.rows.nodes.get(node)
+    return next((row for row in ranked.rows if row.key == (*key, "")), None) if ranked is not None else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from textual.timer import Timer
 
 from kubectl_qos.analysis.cluster_table import ClusterRow, cluster_row, worst_first
+from kubectl_qos.analysis.deaths import DeathRow
 from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.cluster.fleet import read_each
 from kubectl_qos.cluster.source import Source
@@ -209,3 +210,7 @@ class ClusterList(ListDefinition[ClusterRow]):
     def node_of(self, row: ClusterRow) -> str:
         del row
         return ""
+
+    def dying_key(self, coming: DeathRow, view_model: ViewModel) -> Hashable:
+        del coming, view_model
+        return None

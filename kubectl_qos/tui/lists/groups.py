@@ -12,17 +12,17 @@ from typing import Any, Final, TypeVar, cast
 
 from rich.cells import cell_len
 
-from kubectl_qos.analysis.deaths import foremost
+from kubectl_qos.analysis.deaths import DeathRow, foremost
 from kubectl_qos.analysis.group_table import GroupRow, namespace_rows, workload_rows
 from kubectl_qos.analysis.node_table import NodeRow, NodeRows, build_node_rows, trouble_first
 from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.analysis.trends import Trends
-from kubectl_qos.k8s.kinds import Workload
+from kubectl_qos.k8s.kinds import Workload, find_workload
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.format import binary, escape, eta, shortened
 from kubectl_qos.present.groups import NAMESPACE_COLUMNS, WORKLOAD_COLUMNS
-from kubectl_qos.present.next_death import distance, killed_by, victim
+from kubectl_qos.present.next_death import distance, foretold, killed_by, victim
 from kubectl_qos.present.node_columns import (
     FILLS,
     NODE_COLUMNS,
@@ -36,7 +36,7 @@ from kubectl_qos.present.pod_columns import PSI_COLUMNS
 from kubectl_qos.present.reasons import CLASSES, no_usage_reason, node_table_notes, pod_table_notes
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.tui.filters import Fields
-from kubectl_qos.tui.lists.base import ListDefinition, ListRows, newest_row
+from kubectl_qos.tui.lists.base import ListDefinition, ListRows, row_on
 from kubectl_qos.tui.lists.pods import PodList
 from kubectl_qos.tui.view import ListKind, View, count
 from kubectl_qos.tui.view_model import ViewModel, sparkline
@@ -80,19 +80,21 @@ class _GroupList(ListDefinition[GroupRow[KeyT]]):
 
     def panel(self, row: GroupRow[KeyT], view_model: ViewModel) -> TextLayout:
         """How many of its pods are at risk, then why the first of them dies."""
-        worst = newest_row(row.worst, view_model)
+        pod = self.pod_of(row, view_model)
         words = f"{self.title(row)}: {count(row.pods, ListKind.PODS)}"
         if row.victims:
             words += f", {row.victims} the kernel's next victim on a full node"
         if row.at_risk:
             words += f", {row.at_risk} at risk"
-        if worst is None:
-            return paragraphs((words, "answer"))
-        words += "; the worst kill rank on a node:" if worst.rank is not None else "; none has a rank:"
-        return stacked(paragraphs((words, "answer")), self._pods.panel(worst, view_model))
+        title = paragraphs((words, ""))
+        return title if pod is None else stacked(self._pods.panel(pod, view_model), title)
 
     def pod_of(self, row: GroupRow[KeyT], view_model: ViewModel) -> PodRow | None:
-        return newest_row(row.worst, view_model)
+        """The first of its pods to die on a node, else the one with the worst rank."""
+        for coming in view_model.first_deaths:
+            if self.dying_key(coming, view_model) == row.key:
+                return row_on(view_model, coming.node, coming.death.key)
+        return row_on(view_model, row.worst.node, row.worst.key[:2])
 
     def node_of(self, row: GroupRow[KeyT]) -> str:
         return row.worst.node
@@ -118,6 +120,10 @@ class WorkloadList(_GroupList[Workload]):
         kind, namespace, name = row.key
         return escape(f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}")
 
+    def dying_key(self, coming: DeathRow, view_model: ViewModel) -> Hashable:
+        pod = row_on(view_model, coming.node, coming.death.key)
+        return find_workload(pod.pod) if pod is not None else None
+
     def opened(self, view: View, row: GroupRow[Workload]) -> View | None:
         return replace(view.whole, kind=ListKind.PODS, workload=row.key)
 
@@ -140,6 +146,10 @@ class NamespaceList(_GroupList[str]):
 
     def title(self, row: GroupRow[str]) -> str:
         return f"namespace {escape(row.key)}" if row.key else "no namespace"
+
+    def dying_key(self, coming: DeathRow, view_model: ViewModel) -> Hashable:
+        del view_model
+        return coming.death.key[0]
 
     def opened(self, view: View, row: GroupRow[str]) -> View | None:
         return replace(view.whole, kind=ListKind.PODS, namespace=row.key)
@@ -293,11 +303,16 @@ class NodeList(ListDefinition[NodeRow]):
         return replace(view.whole, kind=ListKind.PODS, node=row.name)
 
     def pod_of(self, row: NodeRow, view_model: ViewModel) -> PodRow | None:
-        """Its next victim; None where that is not in scope."""
-        return next((pod for pod in _victims(row, view_model) if pod.is_next_victim), None)
+        """The next to die on it, else the kernel's next victim; None where that is not in scope."""
+        dying = row_on(view_model, row.name, row.death.key) if row.death is not None else None
+        return dying or next((pod for pod in _victims(row, view_model) if pod.is_next_victim), None)
 
     def node_of(self, row: NodeRow) -> str:
         return row.name
+
+    def dying_key(self, coming: DeathRow, view_model: ViewModel) -> Hashable:
+        del view_model
+        return coming.node
 
 
 def _victims(row: NodeRow, view_model: ViewModel) -> list[PodRow]:
@@ -310,7 +325,7 @@ def _sentences(row: NodeRow, view_model: ViewModel) -> list[str]:
     name = escape(row.name)
     sentences = []
     if row.death is not None:
-        sentences.append(f"{name}: next {distance(row.death)} {victim(row.death)}, {killed_by(row.death)}")
+        sentences.append(f"{name}: {foretold(row.death)}")
     if row.victim is None:
         sentences += [f"{name}: {_why_no_victim(row, view_model.snapshot)}"]
     else:

@@ -18,9 +18,11 @@ from textual.widgets import Static
 from kubectl_qos.analysis.deaths import NodeDeaths
 from kubectl_qos.analysis.node_table import NodeRow, build_node_row
 from kubectl_qos.errors import QosError
-from kubectl_qos.present.format import binary, escape, mebibytes, psi_text
+from kubectl_qos.present.format import binary, escape, psi_text, rounded
+from kubectl_qos.present.next_death import foretold
 from kubectl_qos.present.node_columns import memory_bar, memory_ticks
 from kubectl_qos.present.output import NUMBER, Align, Column, column
+from kubectl_qos.present.reasons import no_usage_reason
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.simulation.node_state import NO_GROWTH
 from kubectl_qos.tui.background import run_in_background
@@ -28,7 +30,7 @@ from kubectl_qos.tui.view import View, bar, group_name
 from kubectl_qos.tui.view_model import PodGroup, ViewModel, namespaces_on
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.table import GAP, GUTTER, Layout, measured
-from kubectl_qos.tui.widgets.text_view import TextLine, TextView, wrapped
+from kubectl_qos.tui.widgets.text_view import TextLine, TextView
 from kubectl_qos.tui.widgets.timeline import Timeline
 
 PaneColumn = Column[PodGroup]
@@ -49,7 +51,7 @@ def _used_percent(group: PodGroup) -> str:
 
 
 def _used(group: PodGroup) -> str:
-    return "?" if group.used is None else mebibytes(group.used)
+    return "?" if group.used is None else rounded(group.used)
 
 
 _CLASS_COLUMNS: Final[tuple[PaneColumn, ...]] = (
@@ -185,12 +187,12 @@ def with_more(text: str, width: int) -> str:
     return f"{text.rstrip()} …"
 
 
-def first_lines(text: str, width: int, most: int) -> list[TextLine]:
-    """A text in this many lines at most."""
-    lines = list(wrapped(text, width))
-    if len(lines) > most:
-        lines[most - 1 :] = [with_more(lines[most - 1], width)]
-    return list(map(TextLine, lines))
+def _no_death(view_model: ViewModel, node: str) -> str:
+    """Why a node has no headline."""
+    unknown = "no next death is known"
+    if view_model.snapshot.usage:
+        return f"{escape(node)}: {unknown}"
+    return f"{unknown}: {no_usage_reason(view_model.snapshot)}"
 
 
 _FILLED: Final[Mapping[QosClass | None, str]] = {
@@ -252,13 +254,28 @@ class MemoryLine(Widget):
         return Content.assemble(line, "\n", Content.styled(ticks, "$secondary"))
 
 
+class OneLine(Static):
+    """A line whose text is cut at its end, and whose height never changes."""
+
+    DEFAULT_CSS = "OneLine { height: 1; text-wrap: nowrap; text-overflow: ellipsis; }"
+
+    def __init__(self, id: str) -> None:  # noqa: A002 - Textual's name
+        super().__init__(id=id, markup=False)
+
+    def show(self, text: str) -> None:
+        if text != self.content:
+            self.update(text, layout=False)
+
+
 class NodePanel(Vertical):
-    """The node in focus: how full it is, who dies next on it, and what would help."""
+    """Who dies next on a node, how full that is, what would help, and who dies first elsewhere.
+
+    It has the same lines whatever the data.
+    """
 
     DEFAULT_CSS = """
     NodePanel { height: auto; }
     NodePanel.-empty { display: none; }
-    NodePanel #nearest, NodePanel #fix { height: auto; display: none; }
     """
 
     def __init__(self) -> None:
@@ -266,19 +283,18 @@ class NodePanel(Vertical):
         self._shown: tuple[ViewModel, str] | None = None
         self._suggested: dict[str, tuple[NodeDeaths, str]] = {}
         self._is_suggesting = False
-        self.border_title = "Next deaths"
+        self.border_title = "Next death"
 
     def compose(self) -> ComposeResult:
+        yield OneLine("headline")
         yield MemoryLine()
         yield Timeline()
-        yield TextView(id="fix")
-        yield Static(id="nearest", markup=False)
+        yield OneLine("fix")
+        yield OneLine("elsewhere")
 
-    def show(self, view_model: ViewModel | None, node: str, fix_key: str, nearest: str) -> None:
-        """Show a node; without one, nothing. `nearest` names a nearer death on another one."""
-        line = self.query_one("#nearest", Static)
-        line.display = bool(nearest)
-        line.update(nearest, layout=False)
+    def show(self, view_model: ViewModel | None, node: str, fix_key: str, elsewhere: str) -> None:
+        """Show a node; without one, nothing. `elsewhere` is about the first death on other nodes."""
+        self.query_one("#elsewhere", OneLine).show(elsewhere)
         self.set_class(view_model is None or not node, "-empty")
         if view_model is None:
             self._suggested = {}
@@ -294,7 +310,9 @@ class NodePanel(Vertical):
             deaths = node_deaths.deaths if node_deaths is not None else ()
             in_trouble = view_model.is_in_trouble(node)
             self.query_one(Timeline).show(deaths, growth=growth, in_trouble=in_trouble)
-
+            headline = self.query_one("#headline", OneLine)
+            headline.set_class(in_trouble, "-danger")
+            headline.show(foretold(deaths[0], node) if deaths else _no_death(view_model, node))
         self._show_suggestion(fix_key)
 
     def _show_suggestion(self, fix_key: str) -> None:
@@ -302,10 +320,7 @@ class NodePanel(Vertical):
         view_model, node = self._shown or (None, "")
         deaths = view_model.deaths(node) if view_model is not None else None
         of_deaths, suggestion = (None, "") if deaths is None else self._suggested.get(node, (None, ""))
-        line = self.query_one("#fix", TextView)
-        line.display = bool(suggestion)
-        words = f"{fix_key} fix  {suggestion}"
-        line.show(lambda width: first_lines(words, width, 2 if self.screen.has_class("-roomy") else 1))
+        self.query_one("#fix", OneLine).show(f"{fix_key} fix  {suggestion}" if suggestion else "")
         if view_model is None or deaths is None or self._is_suggesting or of_deaths is deaths:
             return
         self._is_suggesting = True

@@ -11,11 +11,12 @@ from typing import Any, Final, cast
 
 from rich.cells import cell_len
 
+from kubectl_qos.analysis.deaths import DeathRow
 from kubectl_qos.analysis.pod_table import PodRow, PodRows, build_rows, is_at_risk
 from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.format import NONE, UNKNOWN, escape, eta
-from kubectl_qos.present.next_death import distance, killed_by, victim
+from kubectl_qos.present.next_death import distance, foretold, killed_by, victim
 from kubectl_qos.present.output import NUMBER, Align, column, largest_first
 from kubectl_qos.present.pod_columns import (
     ALL_COLUMNS,
@@ -29,7 +30,7 @@ from kubectl_qos.present.reasons import CLASSES, pod_table_notes, why_lines
 from kubectl_qos.qos.flags import Flag
 from kubectl_qos.qos.prediction import predict_running
 from kubectl_qos.tui.filters import PODS
-from kubectl_qos.tui.lists.base import ListDefinition, ListRows, newest_row
+from kubectl_qos.tui.lists.base import ListDefinition, ListRows, row_on
 from kubectl_qos.tui.view import ListKind, View, group_name
 from kubectl_qos.tui.view_model import ViewModel, sparkline
 from kubectl_qos.tui.widgets.column_layout import moved
@@ -206,7 +207,7 @@ class _RankedList(ListDefinition[PodRow]):
         if view_model is None or view is None:
             return (("── ", "faint"), (group_name(row.node, "node"), "muted"))
         percent = f" {view.group.percent_text}" if view.group.percent is not None else ""
-        in_trouble = view.group.in_trouble
+        in_trouble = view_model.is_in_trouble(row.node)
         spans = [("── ", "faint"), (group_name(row.node, "node"), "error" if in_trouble else "accent")]
         spans.append((f"{percent} ", "error" if in_trouble else "muted"))
         node_deaths = view_model.known_deaths(row.node)
@@ -235,6 +236,10 @@ class _RankedList(ListDefinition[PodRow]):
 
     def node_of(self, row: PodRow) -> str:
         return row.node
+
+    def dying_key(self, coming: DeathRow, view_model: ViewModel) -> Hashable:
+        del view_model
+        return (*coming.death.key, "")
 
 
 def pod_token(row: PodRow, key: str, view_model: ViewModel | None = None) -> Token:
@@ -298,7 +303,7 @@ class PodList(_RankedList):
         return ListRows(rows, notes)
 
     def panel(self, row: PodRow, view_model: ViewModel) -> TextLayout:
-        """Why its rank is what it is, and at how much more memory it dies; the next death stands out."""
+        """By whom it dies first and when, what else ends it, and why it has its rank on a full node."""
         if row.is_provisional:
             return paragraphs((f"{escape('/'.join(row.key[:2]))}: {NO_RANK_YET}", "answer"))
         setup = view_model.rows.nodes[row.node].setup
@@ -307,11 +312,13 @@ class PodList(_RankedList):
         node_deaths = view_model.known_deaths(row.node)
         on_node = node_deaths.deaths if node_deaths is not None else ()
         deaths = [death for death in on_node if death.key == row.key[:2]]
-        is_next = bool(deaths) and deaths[0] is on_node[0]
+        if not deaths:
+            return paragraphs((answer, "answer"), *((line, "") for line in others))
+        is_next = deaths[0] is on_node[0]
         token = "wrong" if is_next and view_model.is_in_trouble(row.node) else "answer"
-        dies = ", ".join(f"{distance(death)} ({killed_by(death)})" for death in deaths)
-        named = [(f"dies at {dies}", "changed" if is_next else "")] if deaths else []
-        return paragraphs((answer, token), *named, *((line, "") for line in others))
+        later = ", ".join(f"{distance(death)} ({killed_by(death)})" for death in deaths[1:])
+        lines = [answer, *([f"then at {later}"] if later else []), *others]
+        return paragraphs((foretold(deaths[0], is_first=is_next), token), *((line, "") for line in lines))
 
     def pod_of(self, row: PodRow, view_model: ViewModel) -> PodRow | None:
         del view_model
@@ -410,4 +417,8 @@ class ContainerList(_RankedList):
         return title if pod is None else stacked(title, self._pods.panel(pod, view_model))
 
     def pod_of(self, row: PodRow, view_model: ViewModel) -> PodRow | None:
-        return newest_row(row, view_model)
+        return row_on(view_model, row.node, row.key[:2])
+
+    def dying_key(self, coming: DeathRow, view_model: ViewModel) -> Hashable:
+        pod = row_on(view_model, coming.node, coming.death.key)
+        return (*coming.death.key, coming.death.container or (pod.worst if pod is not None else ""))

@@ -20,8 +20,7 @@ from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.explanation import explain_pod
 from kubectl_qos.present.format import arrived_text, escape
-from kubectl_qos.present.next_death import distance, killed_by, victim
-from kubectl_qos.qos.simulation.next_death import NextDeath
+from kubectl_qos.present.next_death import foretold
 from kubectl_qos.tui.background import run_in_background
 from kubectl_qos.tui.filters import filter_completions
 from kubectl_qos.tui.go_to import go_to_completions
@@ -106,6 +105,8 @@ class BrowseScreen(QosScreen):
         self._definitions = list_definitions(trends, lambda: self.qos.view_model, clusters, retry_key)
         self._rows: ListRows | None = None
         self._awaited_row: Hashable = None
+        self._begun: set[ListKind] = set()
+        """The lists whose cursor was put where it begins."""
         self._explained: tuple[int, ViewModel | None, TextLayout] = 0, None, no_text
         self._moves_in_sidebar = False
         """All moves through a pane of the sidebar are one step of the navigation."""
@@ -190,20 +191,20 @@ class BrowseScreen(QosScreen):
             self.side.show(view_model, self.view, self.qos.source.now())
             if self.view.kind is ListKind.CLUSTERS and (before is None or before.arrived is not None):
                 self.qos.clusters.read_open()
-        is_at_first, is_new = self.table.cursor == 0, self._rows is None
+        is_at_first = self.table.cursor == 0
         self._show_list()
-        was_arriving = before is not None and before.arrived is not None
-        if was_arriving and is_at_first:
-            # Rows that arrive may belong above: a cursor that nobody has moved stays on the first one.
-            self.table.action_first()
-        if (was_arriving or is_new) and is_at_first:
-            self._begin_at_nearest()
+        if before is not None and before.arrived is not None and is_at_first:
+            # Rows that arrive may belong above a cursor that nobody has moved.
+            self._begin()
 
-    def _begin_at_nearest(self) -> None:
-        """The cursor begins on the next death of all pods, unless that is on the first node."""
-        nearest, row = self._nearest, self.table.row
-        if self.view.kind is ListKind.PODS and nearest is not None and row and row.node != nearest[0]:
-            self.table.move_to((*nearest[1].key, ""))
+    def _begin(self) -> None:
+        """Put the cursor on who dies first of those that are listed, else on the first row."""
+        view_model, key_of = self.qos.view_model, self.definition.dying_key
+        for coming in view_model.first_deaths if view_model is not None else ():
+            is_listed = self.view.node in {None, coming.node}
+            if view_model and is_listed and self.table.move_to(key_of(coming, view_model)):
+                return
+        self.table.action_first()
 
     def _leave_removed_node(self, view_model: ViewModel) -> None:
         """Show all nodes instead, and say so: the keys now act on other pods."""
@@ -215,7 +216,7 @@ class BrowseScreen(QosScreen):
         self.change_view(replace(self.view, node=None))
 
     def watch_view(self, old: View, new: View) -> None:
-        """Another view begins at its first row; rows that stay keep the cursor."""
+        """Another view begins with who dies first; rows that stay keep the cursor."""
         if not self.is_mounted:
             return
         view_model = self.qos.view_model
@@ -228,7 +229,7 @@ class BrowseScreen(QosScreen):
         self._show_list()
         row, key = self.table.row, self.definition.key
         if row is not None and (was is None or key(was) != key(row)):
-            self.table.action_first()
+            self._begin()
 
     def _switch(self, kind: ListKind) -> None:
         had_focus = self.focused is None or isinstance(self.focused, ListTable)
@@ -301,6 +302,9 @@ class BrowseScreen(QosScreen):
             selection = RowSelection(self.definition, view.filter, view.at_risk, view_model.taken)
             empty = empty_sentence(view, view_model, self.qos.source.title, len(rows.rows), self.qos.keys)
             table.show(view, rows.rows, now, empty, selection, rows.starts)
+            if view.kind not in self._begun and view_model.arrived is None:
+                self._begun.add(view.kind)
+                self._begin()
         self._show_explanation()
         self._show_title()
         self._show_notes()
@@ -332,10 +336,13 @@ class BrowseScreen(QosScreen):
         )
 
     def _node_in_focus(self) -> str:
-        """That of the view or row, else that of the next death of all."""
-        row = self.table.row
-        node = self.view.node or (self.definition.node_of(row) if row is not None else "")
-        return node or (self._nearest or ("",))[0]
+        """That of the view, else that of the next death of all, else that of the row."""
+        view_model, row = self.qos.view_model, self.table.row
+        if self.view.node is not None or self.view.kind is ListKind.CLUSTERS or view_model is None:
+            return self.view.node or ""
+        if view_model.first_deaths:
+            return view_model.first_deaths[0].node
+        return self.definition.node_of(row) if row is not None else ""
 
     def _is_under_pressure(self) -> bool:
         view_model = self.qos.view_model
@@ -355,23 +362,16 @@ class BrowseScreen(QosScreen):
             beside = layout if pod is None else stacked(layout, self._explained[2])
             self.query_one("#explained", TextView).show(beside)
         node, key = "" if arriving else self._node_in_focus(), self.qos.keys.first("main.fix")
-        self.query_one(NodePanel).show(view_model, node, key, self._nearer(node))
+        elsewhere = self._elsewhere(view_model, node) if view_model is not None else ""
+        self.query_one(NodePanel).show(view_model, node, key, elsewhere)
 
-    def _nearer(self, node: str) -> str:
-        """Where another node of the list has a nearer death than that in focus, and which key goes there."""
-        nearest = self._nearest if node else None
-        if nearest is None or nearest[0] == node:
-            return ""
-        elsewhere, death = nearest
-        what = f"{escape(elsewhere)} {distance(death)} {victim(death)}, {killed_by(death)}"
-        return f"{self.qos.keys.first('main.nearest')} next of all nodes  {what}"
-
-    @property
-    def _nearest(self) -> tuple[str, NextDeath] | None:
-        """The next death of all nodes, where what runs on them is listed and it is known."""
-        view_model = self.qos.view_model
-        is_of_all = self.view.node is None and self.view.kind in {*WITH_SIDEBAR, ListKind.NAMESPACES}
-        return view_model.nearest if view_model is not None and is_of_all else None
+    def _elsewhere(self, view_model: ViewModel, node: str) -> str:
+        """Who dies first on another node than this, and where that is sooner, which key goes there."""
+        for place, coming in enumerate(view_model.first_deaths):
+            if coming.node != node:
+                key = "then" if place else f"{self.qos.keys.first('main.nearest')} sooner"
+                return f"{key}  {foretold(coming.death, coming.node, is_first=not place)}"
+        return ""
 
     def notes_now(self) -> list[str]:
         view_model, rows = self._view_model, self._rows

@@ -25,8 +25,9 @@ from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.events import Event
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.present.events import LOADING, error_section, events_section
-from kubectl_qos.present.explanation import Explanation, explain_pod, text_lines
+from kubectl_qos.present.explanation import Explanation, explain_pod, text_lines, with_fix
 from kubectl_qos.present.format import escape
+from kubectl_qos.present.next_death import DIES_NEXT
 from kubectl_qos.present.output import Section
 from kubectl_qos.present.rank_changes import cheapest_section
 from kubectl_qos.tui.actions import BindingGroup, bindings
@@ -41,7 +42,7 @@ _Explained = tuple[Pod, Explanation, Section | None] | None
 TWO_COLUMNS: Final = 120
 """From this width on there are two columns."""
 _LEFT: Final = frozenset({"Class", "Pressure"})
-"""The sections below the summary and the cheapest changes; with the others both columns are about as long."""
+"""The sections below the summary; with the others both columns are about as long."""
 _PROOF: Final = frozenset({"cgroup", "Assumed"})
 """What is folded at first."""
 _BAR: Final = 60
@@ -74,13 +75,14 @@ class ExplainScreen(BuiltScreen[_Explained], group=BindingGroup.EXPLAIN):
 
     def compose_content(self) -> ComposeResult:
         yield Static(Content(self._subject), id="subject")
-        sections = self._sections()
+        sections = self._folding()
         with text_view.TextScroll(can_focus=False):
             with Container(id="columns"):
                 with Vertical(id="left"):
+                    yield text_view.TextView(id="dies")
                     yield text_view.TextView(self._summary_layout, id="summary")
-                    yield text_view.TextView(id="cheapest")
                     yield from self._new_folds(sections, "left")
+                    yield text_view.TextView(id="cheapest")
                 with Vertical(id="right"):
                     yield from self._new_folds(sections, "right")
             with Vertical(id="below"):
@@ -109,6 +111,7 @@ class ExplainScreen(BuiltScreen[_Explained], group=BindingGroup.EXPLAIN):
             return None
         sampled = view_model.rows.sampled
         explanation = explain_pod(pod, view_model.snapshot, view_model.taken, sampled)
+        explanation = with_fix(explanation, view_model.snapshot)
         return pod, explanation, cheapest_section(pod, explanation.facts.row, view_model.snapshot)
 
     def show_built(self, built: _Explained | QosError) -> None:
@@ -194,6 +197,10 @@ class ExplainScreen(BuiltScreen[_Explained], group=BindingGroup.EXPLAIN):
         events = [self._events_section()] if self._pod.kind == "Pod" else []
         return [*self._explanation.sections, *events]
 
+    def _folding(self) -> list[Section]:
+        """All but the next death, which stands above them."""
+        return [section for section in self._sections() if section.title != DIES_NEXT]
+
     def _events_section(self) -> Section:
         if self._events is None:
             return LOADING
@@ -210,7 +217,7 @@ class ExplainScreen(BuiltScreen[_Explained], group=BindingGroup.EXPLAIN):
 
     def _show(self) -> None:
         self.query_one("#subject", Static).update(Content(self._subject))
-        sections = self._sections()
+        sections = self._folding()
         for title in self._folds.keys() - {section.title for section in sections}:
             self._folds.pop(title).remove()
             self._shown.pop(title)
@@ -221,13 +228,20 @@ class ExplainScreen(BuiltScreen[_Explained], group=BindingGroup.EXPLAIN):
                 self.query_one(f"#{place}").mount(self._new_fold(section), before=below.get(place))
             below[place] = self._folds[section.title]
         self._fill(sections)
-        summary = self._explanation.summary, self._explanation.formula, self._cheapest
+        first = self._explanation.sections[0]
+        summary = first, self._explanation.summary, self._explanation.formula, self._cheapest
         if summary != self._shown_summary:
             self._shown_summary = summary
             self._show_summary()
 
     def _show_summary(self) -> None:
+        first = self._explanation.sections[0]
+        dies = self.query_one("#dies", text_view.TextView)
         cheapest = self.query_one("#cheapest", text_view.TextView)
+        dies.display = first.title == DIES_NEXT
+        dies.border_title = first.title
+        answer = text_view.paragraphs((first.answer, "answer"))
+        dies.show(text_view.stacked(answer, text_view.section_layout(first, "")))
         self.query_one("#summary", text_view.TextView).show(self._summary_layout)
         if self._cheapest is not None:
             if not cheapest.display:

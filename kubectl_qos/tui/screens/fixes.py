@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from operator import attrgetter
 from typing import Final
 
 from textual import on
@@ -23,6 +22,7 @@ from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.fixes import (
+    first_fix,
     fix_change,
     fix_effect,
     fix_evidence,
@@ -33,7 +33,6 @@ from kubectl_qos.present.fixes import (
     nearer,
     nothing_sentence,
     unfixed_lines,
-    unfixed_sentence,
 )
 from kubectl_qos.present.output import Column, column
 from kubectl_qos.present.reasons import unmeasured_notes
@@ -66,12 +65,8 @@ def suggestion(snapshot: Snapshot, node: str) -> Fixes:
 
 def suggested_line(snapshot: Snapshot, node: str) -> str:
     """The suggestion for a node in words, or why there is none; empty without deaths. Raises InputError."""
-    fixes = suggestion(snapshot, node)
-    if not fixes.fixes:
-        nearest = min(fixes.unfixed, key=attrgetter("death.urgency"), default=None)
-        unknown = unmeasured_notes(snapshot, {node: state_of_node(snapshot, node)})
-        return f"none: {unfixed_sentence(nearest)}" if nearest is not None else "".join(unknown)
-    return "; but sooner: ".join([*map(fix_sentence, fixes.fixes[:1]), *nearer(fixes)])
+    unknown = unmeasured_notes(snapshot, {node: state_of_node(snapshot, node)})
+    return first_fix(suggestion(snapshot, node)) or "".join(unknown)
 
 
 def find_fixes(

@@ -204,7 +204,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
     def _fix_clicked(self) -> None:
         self.action_fix()
 
-    @on(events.Click, "NodePanel #nearest")
+    @on(events.Click, "NodePanel #elsewhere")
     def _nearest_clicked(self) -> None:
         self.action_nearest()
 

@@ -1,4 +1,4 @@
-"""The picture of the next deaths (present/timeline.py) as a widget, as high as it has lines."""
+"""The picture of the next deaths (present/timeline.py) as a widget, of a height that its width decides."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from kubectl_qos.k8s.usage import PodKey
-from kubectl_qos.present.timeline import LISTED, Focus, Line, timeline
+from kubectl_qos.present.timeline import LINES, LIST_BELOW, LISTED, Focus, Line, timeline
 from kubectl_qos.qos.simulation.next_death import NextDeath
 from kubectl_qos.qos.simulation.node_state import NO_GROWTH, Growth
 
@@ -72,8 +72,9 @@ class Timeline(Widget):
         """Show deaths, the nearest first; without any it takes no room. See `present.timeline.timeline`."""
         shown = tuple(deaths), head, growth, in_trouble
         if shown != self._shown:
-            (width, before), self._shown, self._drawn = self._drawn, shown, (-1, [])
-            self.refresh(layout=width < 0 or len(self.lines(width)) != len(before))
+            is_other = bool(shown[0]) != bool(self._shown[0])
+            self._shown, self._drawn = shown, (-1, [])
+            self.refresh(layout=is_other)
 
     def lines(self, width: int) -> list[Line]:
         """The lines for a width."""
@@ -93,7 +94,8 @@ class Timeline(Widget):
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         del container, viewport
-        return len(self.lines(width))
+        height = LINES if width >= LIST_BELOW else self._most + 1
+        return height if self._shown[0] else 0
 
     def render(self) -> Content:
         return content(self.lines(self.content_size.width), no_color=self.app.no_color)
