@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from kubectl_qos.analysis.pod_facts import NO_COUNTS, PodFacts, pod_facts
 from kubectl_qos.analysis.pod_table import PodRow, PodRows
 from kubectl_qos.k8s.allocation import desired_pod, resize_condition
+from kubectl_qos.k8s.events import EventList
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import (
     DISRUPTION_TARGET,
@@ -48,12 +49,13 @@ from kubectl_qos.qos.killers.killer import Candidate
 from kubectl_qos.qos.prediction import CgroupPrediction, ContainerPrediction, Prediction
 from kubectl_qos.qos.qos_class import QosClass, steps_to
 from kubectl_qos.qos.ranking import UNKNOWN_BURSTABLE_ADJ, Basis, ContainerKind, has_processes
-from kubectl_qos.qos.reason import Rule
+from kubectl_qos.qos.reason import Confidence, Rule
 from kubectl_qos.qos.restart import Restart, oom_at_start, restart_after_kill
 
 if TYPE_CHECKING:
     from kubectl_qos.edit.edits import Edit
     from kubectl_qos.edit.preview import Effects
+    from kubectl_qos.qos.kills.report import KernelLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +78,9 @@ def explain_pod(
     now: datetime,
     sampled: Sampled | None = None,
     events: Mapping[str, Mapping[str, int]] = NO_COUNTS,
+    logs: Sequence[KernelLog] = (),
 ) -> Explanation:
-    """A pod of a snapshot, with its rank on its node; see pod_facts."""
+    """A pod of a snapshot, with its rank on its node; see pod_facts. `logs` say how it died before."""
     facts = pod_facts(pod, snapshot, sampled, events)
     prediction, row, rows, replicas = facts.prediction, facts.row, facts.rows, facts.replicas
     sections = (
@@ -90,7 +93,7 @@ def explain_pod(
         _memory(prediction.pod, facts, events),
         _pressure(facts.pressure, facts.usage),
         _resize(prediction, facts.resize),
-        _history(prediction, now, facts.usage),
+        _history(prediction, now, facts.usage, _verdicts(pod, snapshot, logs)),
         _assumed(prediction, rows, snapshot),
     )
     subject = reasons.pod_subject(prediction)
@@ -432,7 +435,24 @@ def desired_values(pod: Pod) -> Iterable[tuple[Edit, Quantity | None]]:
                     yield Edit(now.name, side, resource, quantity), value
 
 
-def _history(prediction: Prediction, now: datetime, usage: PodUsage | None) -> Section | None:
+def _verdicts(pod: Pod, snapshot: Snapshot, logs: Sequence[KernelLog]) -> Mapping[tuple[object, ...], str]:
+    """What certainly ended the containers of a pod, by container, exit code and reason, as kills says it."""
+    if not logs or not any(status.ends for status in pod.status.every_container):
+        return {}
+    from kubectl_qos.present.kills import mechanism_sentence
+    from kubectl_qos.qos.kills.analyze import find_kills
+
+    kills = find_kills(snapshot, EventList(), logs, is_included=lambda other: other is pod)
+    certain = (kill for kill in kills if kill.pod and kill.diagnosis.confidence is Confidence.CERTAIN)
+    return {(kill.container, kill.exit_code, kill.time): mechanism_sentence(kill) for kill in certain}
+
+
+def _history(
+    prediction: Prediction,
+    now: datetime,
+    usage: PodUsage | None,
+    verdicts: Mapping[tuple[object, ...], str],
+) -> Section | None:
     pod = prediction.pod
     statuses, disruptions = pod.status.every_container, list(_disruptions(pod, now))
     if not statuses and not disruptions:
@@ -442,8 +462,13 @@ def _history(prediction: Prediction, now: datetime, usage: PodUsage | None) -> S
 
     restarts = sum(status.restart_count for status in statuses)
     lines = [Line(text) for text in disruptions]
-    lines += [line for status in statuses for line in _states(status, now)]
-    ends = [end for status in statuses for end in status.ends]
+    lines += [line for status in statuses for line in _states(status, now, verdicts)]
+    ends = [
+        end
+        for status in statuses
+        for end in status.ends
+        if (status.name, end.exit_code, end.finished_at) not in verdicts
+    ]
     if any(end.reason == "OOMKilled" or end.exit_code == SIGKILLED for end in ends):
         lines.append(Line(_NO_PROOF))
     release = prediction.setup.release
@@ -491,7 +516,9 @@ def _disruptions(pod: Pod, now: datetime) -> Iterable[str]:
     yield from (evidence_sentence(fact) for fact in evidence if fact.fact is not Fact.DISRUPTED)
 
 
-def _states(status: ContainerStatus, now: datetime) -> Iterable[Line]:
+def _states(
+    status: ContainerStatus, now: datetime, verdicts: Mapping[tuple[object, ...], str]
+) -> Iterable[Line]:
     name = escape(status.name)
     waiting = status.state.waiting if status.state is not None else None
     if waiting is not None:
@@ -500,9 +527,8 @@ def _states(status: ContainerStatus, now: datetime) -> Iterable[Line]:
         yield Line(f"{name} waits: {escape(waiting.reason or 'without a reason')}", quoted)
     for field_name, end in status.ends_by_field.items():
         word, reason = "ended" if field_name == "state" else "last ended", end.reason or "without a reason"
-        yield Line(
-            f"{name} {word} {escape(reason)}, exit code {end.exit_code}{_when(end, now)}", _meaning(end)
-        )
+        meaning = verdicts.get((status.name, end.exit_code, end.finished_at)) or _meaning(end)
+        yield Line(f"{name} {word} {escape(reason)}, exit code {end.exit_code}{_when(end, now)}", meaning)
 
 
 def _when(end: ContainerStateTerminated, now: datetime) -> str:

@@ -12,7 +12,7 @@ from kubectl_qos.edit.status import LOW_POD_LIMIT
 from kubectl_qos.k8s.kubelet import Daemon
 from kubectl_qos.k8s.objects import EPHEMERAL_STORAGE, MEMORY
 from kubectl_qos.k8s.quantity import parse_time
-from kubectl_qos.present.format import NONE, UNKNOWN, age, count, escape, first_few, in_mi
+from kubectl_qos.present.format import NONE, UNKNOWN, age, count, escape, first_few, full_name, in_mi
 from kubectl_qos.present.killers import WORDS
 from kubectl_qos.present.output import BYTES, NUMBER, Column, cell_table, column, largest_first
 from kubectl_qos.qos.cgroup.names import CUT, class_of_path, pod_cgroup
@@ -85,6 +85,15 @@ def _wrapped(texts: Iterable[str], width: int) -> Iterator[str]:
             break_on_hyphens=False,
             break_long_words=False,
         )
+
+
+def death_line(kill: Kill) -> str:
+    """What happened in one line: `12:00:41 data/importer-0:c killed by the kernel …`."""
+    time = parse_time(kill.time)
+    container = f":{escape(kill.container)}" if kill.container else ""
+    ended = WORDS[kill.diagnosis.mechanism].killed
+    clock = f"{time:%H:%M:%S} " if time is not None else ""
+    return f"{clock}{full_name(kill.namespace, kill.pod)}{container} {ended}"
 
 
 def when(kill: Kill) -> str:

@@ -150,6 +150,7 @@ class Follower:
                 is_first = self._view_model is None or self._view_model.arrived is not None
                 if message.view_model.arrived is None:
                     message.view_model.know_deaths()
+                    message.view_model.know_kills(self._view_model, self._source.kernel_logs)
                     message.built, self._find = self._build_list(message.view_model), None
                 if is_first and message.view_model.arrived is None:
                     # A full collection visits everything that is held, and delays keys by up to 100 ms.

@@ -28,6 +28,7 @@ from kubectl_qos.tui.view_model import ViewModel, living_pods, oldest_usage
 
 _BAR: Final = 6
 _DAY: Final = 86_400
+_LATELY: Final = 300
 
 EVERYTHING: Final = RowFilter()
 """The filter that selects every row."""
@@ -246,6 +247,8 @@ def title_words(
             count(len([name for name in view_model.by_node if name]), ListKind.NODES),
             count(view_model.nodes[0].pods, ListKind.PODS),
         ]
+        if kills := len(view_model.kills_within(_LATELY)):
+            words.insert(2, f"{kills} {'death' if kills == 1 else 'deaths'} in {duration(_LATELY)}")
         sampled = oldest_usage(view_model)
         if sampled is None:
             words.append("no usage" if not snapshot.usage else "usage of unknown age")

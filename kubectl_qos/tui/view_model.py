@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import accumulate, chain
@@ -21,11 +21,14 @@ from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import Arrived, Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.qos.eviction import eviction_due, to_hard_eviction
+from kubectl_qos.qos.kills.analyze import Kill, kills_since
+from kubectl_qos.qos.kills.report import KernelLog
 from kubectl_qos.qos.node_memory import schedulable_bytes
 from kubectl_qos.qos.qos_class import QosClass
 
 BARS: Final = "▁▂▃▄▅▆▇█"
 SOON_SECONDS: Final = 600
+_MOST_KILLS: Final = 100
 _LEAP: Final = 5
 _PATIENCE: Final = timedelta(seconds=30)
 """Nodes change places where one is so many points fuller than those before it, or after this time."""
@@ -89,8 +92,8 @@ class ViewModel:
     it. `scope` is which pods were read, `notice` says where that is less than was requested.
     Two view models are never equal: comparing them pod by pod takes longer than showing the other one.
     `arrived` is None where all pods are there; before that their rows have no ranks, and the groups no usage.
-    `first_deaths` are the next deaths on each node, the first of all first: none without usage, of many
-    nodes, and before `know_deaths`.
+    `kills` are those that were seen since the UI was opened, the newest first. `first_deaths` are the next
+    deaths on each node, the first of all first: none without usage, of many nodes, and before `know_deaths`.
     """
 
     snapshot: Snapshot
@@ -105,6 +108,7 @@ class ViewModel:
     notice: str = ""
     arrived: Arrived | None = None
     unordered_since: datetime | None = None
+    kills: list[Kill] = field(default_factory=list)
     first_deaths: list[DeathRow] = field(default_factory=list)
     cached_times: dict[str, Mapping[PodKey, float]] = field(default_factory=dict)
     cached_deaths: dict[str, tuple[tuple[object, ...], NodeDeaths | None]] = field(default_factory=dict)
@@ -136,6 +140,16 @@ class ViewModel:
                 DeathRow(node, waiting.deaths[0]) for node, waiting in on_nodes if waiting and waiting.deaths
             ]
             self.first_deaths[:] = sorted(first, key=lambda row: row.death.urgency)
+
+    def know_kills(self, before: ViewModel | None, logs: Callable[[], Sequence[KernelLog]]) -> None:
+        """Find who has died since an older view model; for a thread."""
+        if before is not None and before.arrived is None:
+            self.kills[:] = [*kills_since(before.snapshot, self.snapshot, logs), *before.kills][:_MOST_KILLS]
+
+    def kills_within(self, seconds: float) -> list[Kill]:
+        """The kills of the last so many seconds, the newest first."""
+        times = ((kill, parse_time(kill.time)) for kill in self.kills)
+        return [kill for kill, time in times if time and (self.taken - time).total_seconds() <= seconds]
 
     def is_under_pressure(self, node: str) -> bool:
         """Whether the kubelet's order decides now: the node says so, or a hard threshold is crossed."""

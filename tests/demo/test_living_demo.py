@@ -31,13 +31,18 @@ from kubectl_qos.edit.history import EntryState
 from kubectl_qos.edit.status import Stage
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.allocation import is_resizing
+from kubectl_qos.k8s.events import EventList
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.qos.kills.analyze import find_kills
+from kubectl_qos.present.explanation import explain_pod
+from kubectl_qos.present.kills import death_line
+from kubectl_qos.qos.kills.analyze import find_kills, with_seen
 from kubectl_qos.qos.kills.evidence import memory_limits
 from kubectl_qos.qos.reason import Confidence, Mechanism
 from kubectl_qos.qos.restart import oom_loops
 from kubectl_qos.qos.simulation.next_death import next_deaths
 from kubectl_qos.qos.simulation.node_state import state_of_node
+from kubectl_qos.tui.view import title_words
+from kubectl_qos.tui.view_model import build_view_model
 from tests.demo.living import FULL_AT, IMPORTER, NODE_FULL_AT, THUMBS_EVICTED_AT, Stepped, limit, request
 
 PLACE = attrgetter("namespace", "name")
@@ -99,6 +104,37 @@ def test_the_headline_foretells_each_death_for_twenty_seconds() -> None:
         died = (datetime.fromisoformat(kill.time) - DEMO_TIME).total_seconds()
         before = [second for second in named[kill.pod] if died - 90 <= second < died]
         assert len(before) >= 20, (kill.pod, died)
+
+
+def test_every_death_is_seen_once_and_keeps_what_its_status_said() -> None:
+    demo, view_model, told = Stepped(), None, list[str]()
+    for _ in range(0, NODE_FULL_AT + SAMPLE_SECONDS, SAMPLE_SECONDS):
+        newer = build_view_model(demo.snapshot(Scope()), Scope(), demo.now(), before=view_model)
+        newer.know_kills(view_model, demo.kernel_logs)
+        told += map(death_line, newer.kills[: len(newer.kills) - len(view_model.kills if view_model else ())])
+        view_model = newer
+        demo.later(SAMPLE_SECONDS)
+    of_pod = "killed by the kernel at the pod's memory limit"
+    assert told == [
+        f"12:00:41 data/importer-5f7b9c-2vtxk:c {of_pod}",
+        f"12:02:03 shop/promo-7c4b-l9dk2:c {of_pod}",
+        f"12:03:34 data/importer-5f7b9c-2vtxk:c {of_pod}",
+        "12:03:59 batch/thumbs-28934-d5k8p:c evicted by the kubelet under memory pressure; no OOM",
+        "12:05:21 data/warehouse-0:c killed by the kernel because the node ran out of memory",
+    ]
+    assert view_model is not None
+    assert "5 deaths in 5m" in title_words("demo", view_model, demo.now())
+    snapshot, logs = demo.snapshot(Scope()), demo.kernel_logs()
+    of_importer = [kill for kill in find_kills(snapshot, EventList(), logs) if kill.pod == IMPORTER]
+    assert [kill.exit_code for kill in of_importer] == [137, None], "its status has the last end alone"
+    assert [kill.exit_code for kill in with_seen(of_importer, view_model.kills)] == [137, 137]
+
+
+def test_explain_says_of_a_death_what_kills_says() -> None:
+    demo = Stepped(FULL_AT + SAMPLE_SECONDS)
+    explained = explain_pod(demo.pod(), demo.snapshot(Scope()), demo.now(), logs=demo.kernel_logs())
+    (history,) = (section for section in explained.sections if section.title == "History")
+    assert [line.note for line in history.lines] == ["killed by the kernel at the pod's memory limit"]
 
 
 def test_between_two_samples_nothing_is_another_object() -> None:

@@ -29,6 +29,7 @@ from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.screens.node import CompareScreen, TreeScreen
 from kubectl_qos.tui.view import ListKind, View, ended_pods
 from kubectl_qos.tui.view_model import ViewModel, build_view_model
+from tests.demo.living import FULL_AT, Stepped
 from tests.tui.sources import Run, ScriptedSource, demo, node_after_node, running, with_usage, without
 
 GIB = 1 << 30
@@ -144,6 +145,18 @@ async def test_the_panel_has_the_same_lines_whatever_the_data(wide: Run) -> None
         for key in ("4", "tab", "j", "j", "j", "j"):
             await wide.keys(key)
             assert wide.main.query_one(NodePanel).outer_size.height == lines, (size, key)
+
+
+async def test_a_death_is_told_counted_and_stands_out() -> None:
+    source = ScriptedSource(Stepped(FULL_AT - 1).snapshot(Scope()), Stepped(FULL_AT + 4).snapshot(Scope()))
+    async with running(source) as pilot:
+        assert "deaths in" not in pilot.text
+        await pilot.refresh()
+        died = "data/importer-5f7b9c-2vtxk:c"
+        await pilot.seen(f"K why 12:00:41 {died}")
+        assert "1 death in 5m" in pilot.text.splitlines()[0]
+        row = next(row for row in pilot.main.table.rows if row.key[:2] == IMPORTER)
+        assert pilot.main.table._token_for(row, "pod") == "error"
 
 
 def next_of(node: str) -> set[tuple[str, str]]:

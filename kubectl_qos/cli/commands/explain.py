@@ -109,10 +109,14 @@ def _explain(
         if names := ranges.get((pod.kind, pod.namespace, pod.name)):
             output.note(f"{reference(pod)} has the defaults of LimitRange {names}")
     now = resolved.source.now()
+    logs = resolved.source.kernel_logs()
     # Of all pods of a file the search for fixes would take minutes.
     add_fix = with_fix if references else _without_fix
     explanations = [
-        add_fix(explain_pod(pod, snapshot, now, events=events.get((pod.namespace, pod.name), {})), snapshot)
+        add_fix(
+            explain_pod(pod, snapshot, now, events=events.get((pod.namespace, pod.name), {}), logs=logs),
+            snapshot,
+        )
         for pod in pods
     ]
     return explanations, snapshot.at, missing

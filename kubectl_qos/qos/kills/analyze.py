@@ -113,6 +113,62 @@ def find_kills(
     return _KillAnalyzer(snapshot, event_list, logs).kills(is_included, outside_pods=outside_pods)
 
 
+def kills_since(before: Snapshot, snapshot: Snapshot, logs: Callable[[], Sequence[KernelLog]]) -> list[Kill]:
+    """The deaths of pods that had not ended so in an earlier snapshot, the newest first."""
+    nodes, latest = before.by_node(), dict[str, float]()
+    for name, pods in snapshot.by_node().items():
+        known = nodes.get(name, ())
+        if pods is known:
+            continue
+        older = {pod.metadata.uid or pod.name: pod for pod in known}
+        for pod in pods:
+            old = older.get(pod.metadata.uid or pod.name)
+            if old is not None and old is not pod and _ends(pod) - _ends(old):
+                ends = map(parse_time, (end for _, end in _ends(old)))
+                latest[pod.metadata.uid] = max((end.timestamp() for end in ends if end), default=0.0)
+    if not latest:
+        return []
+
+    def is_new(kill: Kill) -> bool:
+        time = parse_time(kill.time)
+        return time is None or time.timestamp() > latest.get(kill.pod_uid, 0.0)
+
+    kills = find_kills(
+        snapshot,
+        EventList(),
+        logs(),
+        is_included=lambda pod: pod.metadata.uid in latest,
+        outside_pods=False,
+    )
+    return [kill for kill in kills if kill.pod and is_new(kill)]
+
+
+def _ends(pod: Pod) -> set[tuple[str, str]]:
+    """The containers that ended and when, and whether the whole pod did."""
+    ends = {
+        (status.name, end.finished_at or "") for status in pod.status.every_container for end in status.ends
+    }
+    return ends | {("", pod.status.reason)} if pod.is_terminal else ends
+
+
+def with_seen(kills: Iterable[Kill], seen: Sequence[Kill]) -> list[Kill]:
+    """Give back to kills that only a log still has what their status said when it was seen."""
+    known = [kill for kill in seen if kill.exit_code is not None]
+    return [
+        kill if kill.exit_code is not None else next(filter(partial(_is_same, kill), known), kill)
+        for kill in kills
+    ]
+
+
+def _is_same(kill: Kill, other: Kill) -> bool:
+    times = parse_time(kill.time), parse_time(other.time)
+    place = kill.namespace, kill.pod, kill.container
+    if place != (other.namespace, other.pod, other.container) or not all(times):
+        return False
+    first, second = (time.timestamp() for time in times if time is not None)
+    return abs(first - second) <= AGREES_SECONDS
+
+
 @dataclass(frozen=True, slots=True)
 class _Death:
     """An end of a container, by its status: `state` of the last one, `lastState` of the one before.

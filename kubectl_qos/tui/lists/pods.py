@@ -81,6 +81,8 @@ _ORDER: Final = (
 IMPORTANCE: Final = " ".join((_IMPORTANT, *(key for key in _ORDER if key not in _IMPORTANT.split())))
 """The columns that stay the longest first, those without a place there last; see fitting_columns."""
 NO_RANK_YET: Final = "its rank among the pods of its node is known once all pods have arrived"
+_MOURNED_SECONDS: Final = 15
+"""For how long the row of a pod stands out after it died."""
 TREND: Final = 8
 """The cells of a trend: one for each of the last samples."""
 _BAR: Final = 5
@@ -245,6 +247,9 @@ class _RankedList(ListDefinition[PodRow]):
 def pod_token(row: PodRow, key: str, view_model: ViewModel | None = None) -> Token:
     """The theme's token of a cell: only the next death of a node in trouble is a danger."""
     if key in {"rank", "pod", "container"}:
+        died = view_model.kills_within(_MOURNED_SECONDS) if view_model is not None else ()
+        if any((kill.namespace, kill.pod) == row.key[:2] for kill in died):
+            return "error"
         if view_model is None or not view_model.is_in_trouble(row.node):
             return ""
         if key == "rank":

@@ -20,6 +20,7 @@ from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.explanation import explain_pod
 from kubectl_qos.present.format import arrived_text, escape
+from kubectl_qos.present.kills import death_line
 from kubectl_qos.present.next_death import foretold
 from kubectl_qos.tui.background import run_in_background
 from kubectl_qos.tui.filters import filter_completions
@@ -77,6 +78,8 @@ def list_definitions(
 
 _BESIDE_TITLE: Final = 4
 """The cells of a border that a title leaves free."""
+_TOLD_SECONDS: Final = 45
+"""For how long a death is told."""
 _FOLDED: Final = frozenset({"cgroup", "Assumed"})
 """Sections that only the explanation's own screen has."""
 
@@ -366,7 +369,9 @@ class BrowseScreen(QosScreen):
         self.query_one(NodePanel).show(view_model, node, key, elsewhere)
 
     def _elsewhere(self, view_model: ViewModel, node: str) -> str:
-        """Who dies first on another node than this, and where that is sooner, which key goes there."""
+        """Who has just died and which key explains it, else who dies first on another node than this."""
+        if died := view_model.kills_within(_TOLD_SECONDS):
+            return f"{self.qos.keys.first('main.kills')} why  {death_line(died[0])}"
         for place, coming in enumerate(view_model.first_deaths):
             if coming.node != node:
                 key = "then" if place else f"{self.qos.keys.first('main.nearest')} sooner"

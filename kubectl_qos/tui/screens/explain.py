@@ -110,7 +110,8 @@ class ExplainScreen(BuiltScreen[_Explained], group=BindingGroup.EXPLAIN):
         if pod is None:
             return None
         sampled = view_model.rows.sampled
-        explanation = explain_pod(pod, view_model.snapshot, view_model.taken, sampled)
+        logs = self.qos.source.kernel_logs()
+        explanation = explain_pod(pod, view_model.snapshot, view_model.taken, sampled, logs=logs)
         explanation = with_fix(explanation, view_model.snapshot)
         return pod, explanation, cheapest_section(pod, explanation.facts.row, view_model.snapshot)
 
