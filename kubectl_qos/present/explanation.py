@@ -93,7 +93,7 @@ def explain_pod(
         _memory(prediction.pod, facts, events),
         _pressure(facts.pressure, facts.usage),
         _resize(prediction, facts.resize),
-        _history(prediction, now, facts.usage, _verdicts(pod, snapshot, logs)),
+        _history(prediction, now, facts.usage, _ends_by_log(pod, snapshot, logs)),
         _assumed(prediction, rows, snapshot),
     )
     subject = reasons.pod_subject(prediction)
@@ -435,7 +435,7 @@ def desired_values(pod: Pod) -> Iterable[tuple[Edit, Quantity | None]]:
                     yield Edit(now.name, side, resource, quantity), value
 
 
-def _verdicts(pod: Pod, snapshot: Snapshot, logs: Sequence[KernelLog]) -> Mapping[tuple[object, ...], str]:
+def _ends_by_log(pod: Pod, snapshot: Snapshot, logs: Sequence[KernelLog]) -> Mapping[tuple[object, ...], str]:
     """What certainly ended the containers of a pod, by container, exit code and reason, as kills says it."""
     if not logs or not any(status.ends for status in pod.status.every_container):
         return {}
@@ -451,7 +451,7 @@ def _history(
     prediction: Prediction,
     now: datetime,
     usage: PodUsage | None,
-    verdicts: Mapping[tuple[object, ...], str],
+    ends_by_log: Mapping[tuple[object, ...], str],
 ) -> Section | None:
     pod = prediction.pod
     statuses, disruptions = pod.status.every_container, list(_disruptions(pod, now))
@@ -462,12 +462,12 @@ def _history(
 
     restarts = sum(status.restart_count for status in statuses)
     lines = [Line(text) for text in disruptions]
-    lines += [line for status in statuses for line in _states(status, now, verdicts)]
+    lines += [line for status in statuses for line in _states(status, now, ends_by_log)]
     ends = [
         end
         for status in statuses
         for end in status.ends
-        if (status.name, end.exit_code, end.finished_at) not in verdicts
+        if (status.name, end.exit_code, end.finished_at) not in ends_by_log
     ]
     if any(end.reason == "OOMKilled" or end.exit_code == SIGKILLED for end in ends):
         lines.append(Line(_NO_PROOF))
@@ -517,7 +517,7 @@ def _disruptions(pod: Pod, now: datetime) -> Iterable[str]:
 
 
 def _states(
-    status: ContainerStatus, now: datetime, verdicts: Mapping[tuple[object, ...], str]
+    status: ContainerStatus, now: datetime, ends_by_log: Mapping[tuple[object, ...], str]
 ) -> Iterable[Line]:
     name = escape(status.name)
     waiting = status.state.waiting if status.state is not None else None
@@ -527,7 +527,7 @@ def _states(
         yield Line(f"{name} waits: {escape(waiting.reason or 'without a reason')}", quoted)
     for field_name, end in status.ends_by_field.items():
         word, reason = "ended" if field_name == "state" else "last ended", end.reason or "without a reason"
-        meaning = verdicts.get((status.name, end.exit_code, end.finished_at)) or _meaning(end)
+        meaning = ends_by_log.get((status.name, end.exit_code, end.finished_at)) or _meaning(end)
         yield Line(f"{name} {word} {escape(reason)}, exit code {end.exit_code}{_when(end, now)}", meaning)
 
 

@@ -24,9 +24,9 @@ LEAST_OF_FRAMES: Final = 3.0
 _STEPS: Final = 32
 
 
-def contrast(one: Color, other: Color) -> float:
+def contrast(first: Color, second: Color) -> float:
     """The ratio of WCAG 2, from 1 to 21."""
-    darker, lighter = sorted((_luminance(one), _luminance(other)))
+    darker, lighter = sorted((_luminance(first), _luminance(second)))
     return (lighter + 0.05) / (darker + 0.05)
 
 

@@ -107,15 +107,16 @@ def test_the_headline_foretells_each_death_for_twenty_seconds() -> None:
 
 
 def test_every_death_is_seen_once_and_keeps_what_its_status_said() -> None:
-    demo, view_model, told = Stepped(), None, list[str]()
+    demo, view_model, lines = Stepped(), None, list[str]()
     for _ in range(0, NODE_FULL_AT + SAMPLE_SECONDS, SAMPLE_SECONDS):
         newer = build_view_model(demo.snapshot(Scope()), Scope(), demo.now(), before=view_model)
         newer.know_kills(view_model, demo.kernel_logs)
-        told += map(death_line, newer.kills[: len(newer.kills) - len(view_model.kills if view_model else ())])
+        more = len(newer.kills) - (len(view_model.kills) if view_model is not None else 0)
+        lines += map(death_line, newer.kills[:more])
         view_model = newer
         demo.later(SAMPLE_SECONDS)
     of_pod = "killed by the kernel at the pod's memory limit"
-    assert told == [
+    assert lines == [
         f"12:00:41 data/importer-5f7b9c-2vtxk:c {of_pod}",
         f"12:02:03 shop/promo-7c4b-l9dk2:c {of_pod}",
         f"12:03:34 data/importer-5f7b9c-2vtxk:c {of_pod}",

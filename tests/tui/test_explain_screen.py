@@ -388,11 +388,11 @@ async def test_of_facts_that_come_quickly_the_newest_are_shown(monkeypatch: pyte
     held, began = threading.Event(), threading.Event()
     worked: list[int] = []
 
-    def slowly(*arguments: Any) -> Any:
+    def slowly(*arguments: Any, **named: Any) -> Any:
         worked.append(1)
         began.set()
         assert held.wait(10)
-        return explain_pod(*arguments)
+        return explain_pod(*arguments, **named)
 
     async with explaining(ScriptedSource(before)) as pilot:
         monkeypatch.setattr("kubectl_qos.tui.screens.explain.explain_pod", slowly)
@@ -411,7 +411,7 @@ async def test_of_facts_that_come_quickly_the_newest_are_shown(monkeypatch: pyte
 async def test_a_defect_is_said_and_what_was_known_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     source = ScriptedSource(demo())
     async with explaining(source) as pilot:
-        monkeypatch.setattr("kubectl_qos.tui.screens.explain.explain_pod", lambda *_: 1 // 0)
+        monkeypatch.setattr("kubectl_qos.tui.screens.explain.explain_pod", lambda *_, **__: 1 // 0)
         source.later(1)
         await renew(pilot)
         assert "as it was last: unexpected ZeroDivisionError" in subject(pilot)

@@ -147,7 +147,7 @@ async def test_the_panel_has_the_same_lines_whatever_the_data(wide: Run) -> None
             assert wide.main.query_one(NodePanel).outer_size.height == lines, (size, key)
 
 
-async def test_a_death_is_told_counted_and_stands_out() -> None:
+async def test_a_death_is_shown_counted_and_stands_out() -> None:
     source = ScriptedSource(Stepped(FULL_AT - 1).snapshot(Scope()), Stepped(FULL_AT + 4).snapshot(Scope()))
     async with running(source) as pilot:
         assert "deaths in" not in pilot.text
@@ -209,7 +209,7 @@ async def test_bars_are_painted_in_the_colours_of_the_classes_and_a_container_by
     signs = {"filled": "█G", "calm": "▓B", "warning": "░E", "muted": " ·"}
     assert not isinstance(token, str)
     for length, style in token:
-        assert set(text[begin : begin + length]) <= set(signs[style])
+        assert set(text[begin : begin + length]) <= set(signs[style.removeprefix("inverse ")])
         begin += length
     assert begin == len(text)
     assert text in wide.text

@@ -117,10 +117,10 @@ def kills_since(before: Snapshot, snapshot: Snapshot, logs: Callable[[], Sequenc
     """The deaths of pods that had not ended so in an earlier snapshot, the newest first."""
     nodes, latest = before.by_node(), dict[str, float]()
     for name, pods in snapshot.by_node().items():
-        known = nodes.get(name, ())
-        if pods is known:
+        pods_before = nodes.get(name, ())
+        if pods is pods_before:
             continue
-        older = {pod.metadata.uid or pod.name: pod for pod in known}
+        older = {pod.metadata.uid or pod.name: pod for pod in pods_before}
         for pod in pods:
             old = older.get(pod.metadata.uid or pod.name)
             if old is not None and old is not pod and _ends(pod) - _ends(old):
@@ -153,9 +153,9 @@ def _ends(pod: Pod) -> set[tuple[str, str]]:
 
 def with_seen(kills: Iterable[Kill], seen: Sequence[Kill]) -> list[Kill]:
     """Give back to kills that only a log still has what their status said when it was seen."""
-    known = [kill for kill in seen if kill.exit_code is not None]
+    with_status = [kill for kill in seen if kill.exit_code is not None]
     return [
-        kill if kill.exit_code is not None else next(filter(partial(_is_same, kill), known), kill)
+        kill if kill.exit_code is not None else next(filter(partial(_is_same, kill), with_status), kill)
         for kill in kills
     ]
 

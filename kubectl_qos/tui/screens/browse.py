@@ -78,7 +78,7 @@ def list_definitions(
 
 _BESIDE_TITLE: Final = 4
 """The cells of a border that a title leaves free."""
-_TOLD_SECONDS: Final = 45
+_LATELY_SECONDS: Final = 45
 """For how long a death is told."""
 _FOLDED: Final = frozenset({"cgroup", "Assumed"})
 """Sections that only the explanation's own screen has."""
@@ -370,7 +370,7 @@ class BrowseScreen(QosScreen):
 
     def _elsewhere(self, view_model: ViewModel, node: str) -> str:
         """Who has just died and which key explains it, else who dies first on another node than this."""
-        if died := view_model.kills_within(_TOLD_SECONDS):
+        if died := view_model.kills_within(_LATELY_SECONDS):
             return f"{self.qos.keys.first('main.kills')} why  {death_line(died[0])}"
         for place, coming in enumerate(view_model.first_deaths):
             if coming.node != node:

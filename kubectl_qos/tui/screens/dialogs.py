@@ -312,16 +312,16 @@ class HelpScreen(Dialog[None], group=BindingGroup.GUIDE):
     def _layout(self, width: int) -> list[TextLine]:
         words = self._query.split()
         columns: list[list[TextLine]] = [[] for _ in range(max(width // _COLUMN, 1))]
-        each = width // len(columns) - _GAP * (len(columns) > 1)
+        column_width = width // len(columns) - _GAP * (len(columns) > 1)
         for section in (whole.found(words) for whole in self._sections):
             if section.entries:
                 shortest = min(columns, key=len)
-                shortest += [*([TextLine("")] if shortest else []), *_section_lines(section, each)]
+                shortest += [*([TextLine("")] if shortest else []), *_section_lines(section, column_width)]
         if not columns[0]:
             return [TextLine(f"Nothing in the help has {escape(self._query.strip())}.")]
         none = TextLine("")
         return [
-            TextLine.of(*((set_cell_size(line.text, each + _GAP), line.token) for line in row))
+            TextLine.of(*((set_cell_size(line.text, column_width + _GAP), line.token) for line in row))
             for row in zip_longest(*columns, fillvalue=none)
         ]
 
