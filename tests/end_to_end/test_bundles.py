@@ -166,7 +166,9 @@ def test_a_recorded_node_as_a_dump_with_its_kernel_log(
     for about, form in (["-A"], "markdown"), (["node/node1", "--since", "3d"], "html"), ([pod], "json"):
         written = run("report", *about, *given, *logs, "-o", form, "--bundle", "r.tar.gz")
         assert run("report", "-f", "r.tar.gz", "-o", form) == (0, written.out, "")
-    commands = [words for words in COMMANDS if words[0] in {"top", "explain", "next"}]
+    explained = run("explain", pod, "-f", f"{name}.tar.gz").out
+    assert ("killed by the kernel because" in explained) is (name == "global-A"), "the log is in the bundle"
+    commands = [words for words in COMMANDS if words[0] in {"top", "next"}]
     assert_same(run, pod, "node/node1", given=given, bundle=Path(f"{name}.tar.gz"), commands=commands)
     table = run("kills", "-A", *given, *logs).lines
     nameless = run("kills", "-A", "-f", bundle).lines

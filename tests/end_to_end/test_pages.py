@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 from collections.abc import Callable
@@ -13,10 +14,11 @@ import pytest
 
 from tests.cluster.kubeconfigs import kubeconfig, write
 from tests.cluster.serving import Serve
-from tests.distribution.shell_examples import blocks, examples
+from tests.distribution.shell_examples import blocks, examples, with_shown
 from tests.end_to_end import verifying
 from tests.end_to_end.changing import Cluster
 from tests.end_to_end.command import Run
+from tests.end_to_end.golden_text import UPDATE
 from tests.end_to_end.stages import node_oom
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -60,6 +62,7 @@ def test_every_example_of_a_page_prints_what_is_shown(run: Run, serve: Serve, na
     yaml = [(page.count("\n", 0, block.start), block.text) for block in blocks(page) if block.kind == "yaml"]
     commands = [example for example in examples(page) if example.shown is not None]
     assert len(commands) == count
+    outputs: dict[int, str] = {}
     for example in commands:
         while yaml and yaml[0][0] < example.line:
             (run.home / file).write_text(yaml.pop(0)[1])
@@ -71,5 +74,9 @@ def test_every_example_of_a_page_prints_what_is_shown(run: Run, serve: Serve, na
         assert words[:3] == ["kubectl", "qos", name]
         done = run(*words[2:])
         printed = "\n".join(done.lines[-int(tail) :]) + "\n" if piped else done.out + done.err
-        assert printed == example.shown, command
+        outputs[example.line] = printed
+    if os.environ.get(UPDATE):
+        (DOCS / f"{name}.md").write_text(with_shown(page, outputs), encoding="utf-8")
+    else:
+        assert with_shown(page, outputs) == page, f"if it is right: {UPDATE}=1 pytest {Path(__file__).name}"
     assert not isinstance(found, Cluster) or "write" not in found.sent()

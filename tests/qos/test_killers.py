@@ -142,7 +142,7 @@ def test_every_list_says_who_kills_before_the_kernel(given: str) -> None:
 def test_a_pod_has_its_place_in_the_order_of_talos() -> None:
     snapshot = demo("userspaceOOMKiller=talos")
     lines = {
-        name: [line.strip() for line in text_lines(explain_pod(pod, snapshot, NOW)) if "Talos:" in line]
+        name: [line.strip() for line in text_lines(explain_pod(pod, snapshot, NOW)) if "of Talos:" in line]
         for pod in snapshot.by_node()["worker-2"]
         for name in [pod.name]
     }
