@@ -63,7 +63,9 @@ class Output:
 
     def forget(self) -> None:
         """Take nothing for granted: the terminal was resized, or others have written to it."""
-        self._lines = []
+        with self.lock:
+            self._lines = []
+            self._is_busy = False
 
     def await_change(self) -> None:
         """Say that a key is at work unless something changes soon."""

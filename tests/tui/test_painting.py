@@ -150,3 +150,14 @@ async def test_a_screen_is_painted_once_its_widgets_have_their_sizes_and_keys(
             assert footer in frames[0].splitlines()[-1]
             assert frames[0].splitlines()[:6] == frames[-1].splitlines()[:6]
             await pilot.keys("escape")
+
+
+def test_a_sign_that_others_have_written_over_is_not_taken_away() -> None:
+    """As where ctrl-z takes its time: the shell had the terminal when the key is done."""
+    terminal = Emulator()
+    output = Output(terminal.feed)
+    terminal.feed(written(output, whole(line(("title", BOLD)))))
+    output.show_busy()
+    output.forget()
+    output.stop_waiting()
+    terminal.feed(written(output, whole(line(("title", BOLD)))))
