@@ -6,6 +6,7 @@ Not here: the loop (cluster/driver.py), the steps of a change (edit/apply.py), w
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -132,7 +133,8 @@ class RunningChange(Driver):
     def run(self, work: Callable[[], Any], then: Callable[[Any], object], pause: float = 0.0) -> None:
         """Do work in a thread, and what follows in the UI's."""
         if pause:
-            self._service.app.set_timer(pause, partial(self._service.run, work, then))
+            # Textual's timer drops its one call when the thread is held up for longer than the pause.
+            asyncio.get_running_loop().call_later(pause, self._service.run, work, then)
         else:
             self._service.run(work, then)
 

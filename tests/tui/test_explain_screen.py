@@ -197,7 +197,7 @@ async def test_while_requested_again_the_events_stay() -> None:
         source.hold_events.clear()
         source.later(1)
         await renew(pilot)
-        assert titles(pilot)["Events"] == "loading …"
+        await pilot.until(lambda: titles(pilot)["Events"] == "loading …")
         assert "again" in documents(pilot)
         source.later(1)
         await renew(pilot)
