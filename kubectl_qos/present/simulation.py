@@ -10,7 +10,7 @@ from kubectl_qos.k8s.kubelet import Origin
 from kubectl_qos.present.format import UNKNOWN, binary, count, escape, full_name, in_mi, mebibytes
 from kubectl_qos.present.killers import WORDS, step_name
 from kubectl_qos.present.next_death import AT_MOST
-from kubectl_qos.present.output import BYTES, NUMBER, Align, Column, column, fitted_cells, fitted_table
+from kubectl_qos.present.output import BYTES, NUMBER, Align, Column, column, fitted_table, text_columns
 from kubectl_qos.present.reasons import killer_notes
 from kubectl_qos.qos.eviction import Due
 from kubectl_qos.qos.restart import Restart
@@ -104,7 +104,10 @@ def _outcome(simulation: Simulation) -> str:
     counts = [(evictions, "eviction"), (len(steps) - evictions, "kill")]
     after = f"after {' and '.join(count(number, noun) for number, noun in counts if number)} {free}"
     if scenario.free_bytes is not None and not simulation.is_reached:
-        return f"{after}: {in_mi(scenario.free_bytes)} cannot be freed"
+        size = in_mi(scenario.free_bytes)
+        if all(step.is_measured for step in steps):
+            return f"{after}: {size} cannot be freed"
+        return f"{after}: whether {size} can be freed is unknown"
     if scenario.growth and not simulation.is_reached:
         return f"{after}, and some of what grows is killed before it reaches its size"
     return after
@@ -134,7 +137,8 @@ def simulation_notes(
     yield from killer_notes({"": node_state.setup})
     yield "a container counts as one process with all of its memory"
     counted = "the working set" if node_state.by_working_set else "swap and the larger of RSS and working set"
-    yield f"memory is {counted}: the kernel counts mapped memory and swap, which may be less"
+    if not node_state.is_unmeasured:
+        yield f"memory is {counted}: the kernel counts mapped memory and swap, which may be less"
     if node_state.without_usage:
         yield f"{count(node_state.without_usage, 'pod')} without usage: what is free is at most as shown"
     yield from _node_notes(node_state, scenario)
@@ -280,7 +284,8 @@ def what_if_lines(now: Simulation, then: Simulation, width: int | None = None) -
         mark = "*" if identity(old) != identity(new) else ""
         cells.append((mark, str(number), *_what_if_cells(old), *_what_if_cells(new)))
     headers = ("", "STEP", "NOW", "BY", "FREED", "THEN", "THEN_BY", "THEN_FREED")
-    return fitted_cells(cells, headers, width) if cells else iter(())
+    aligns = {header: Align.RIGHT if "FREED" in header else Align.LEFT for header in headers}
+    return fitted_table(cells, text_columns(aligns), width, (), ()) if cells else iter(())
 
 
 def _what_if_cells(step: SimulationStep | None) -> tuple[str, str, str]:

@@ -42,6 +42,10 @@ def test_the_last_sentence() -> None:
     assert said(at, Scenario(free_bytes=GIB)).startswith(
         "after 2 kills 1024Mi is free: 1024Mi cannot be freed;"
     )
+    some = node_state([*TWO, ("u", replace(container(0, 0), has_usage=False))])
+    assert said(some, Scenario(free_bytes=GIB)).startswith(
+        "after 3 kills at most 1024Mi is free: whether 1024Mi can be freed is unknown;"
+    )
     assert (
         said(node_state([("a", container(-1000, 1))]), Scenario(free_bytes=1)) == "there is nothing to kill"
     )
@@ -90,10 +94,11 @@ def test_the_table_and_ties() -> None:
 
 
 def test_what_differs_is_marked() -> None:
-    before = simulate(node_state(TWO), Scenario(free_bytes=GIB))
+    before = simulate(node_state([TWO[0], ("b", container(900, 20))]), Scenario(free_bytes=GIB))
     after = simulate(node_state(TWO[:1]), Scenario(free_bytes=GIB))
     lines = list(what_if_lines(before, after))
     assert [line[0] for line in lines[1:]] == [" ", "*"]
+    assert {line.index("Mi") + 2 for line in lines[1:]} == {lines[0].index("FREED") + 5}
     assert (
         list(what_if_lines(simulate(node_state(TWO), Scenario()), simulate(node_state(TWO), Scenario())))
         == []
@@ -107,6 +112,8 @@ def test_notes_say_what_is_not_known() -> None:
     assert "node's own processes" not in noted(replace(at, own_bytes=1), free)
     assert "memory is swap and the larger of RSS and working set: the kernel counts" in noted(at, free)
     assert "memory is the working set: the kernel counts" in noted(replace(at, by_working_set=True), free)
+    unmeasured = node_state([("a", replace(container(0, 0), has_usage=False))])
+    assert "memory is swap" not in noted(unmeasured, Scenario(all_at_limit=True))
     grown = replace(free, free_bytes=None, growth=(ContainerGrowth(None, MIB),))
     assert "what the node itself grows by counts as one process with oom_score_adj 0" in noted(at, grown)
     assert "1 pod without usage" in noted(replace(at, without_usage=1), free)
