@@ -260,7 +260,9 @@ def add_output(parser: argparse._ActionsContainer, *formats: str, help_: str = "
     parser.add_argument("-o", "--output", choices=Formats(formats), metavar=metavar, help=help_)
     if has_values:
         parser.add_argument(
-            "--template", metavar="TEMPLATE", help="that of -o jsonpath, or of another format without its ="
+            "--template",
+            metavar="TEMPLATE",
+            help="the template, where -o jsonpath or custom-columns has none",
         )
 
 

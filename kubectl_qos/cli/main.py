@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
+from textwrap import fill, wrap
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from kubectl_qos.cli import output
@@ -57,13 +58,11 @@ class Parser(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         """What the command does, examples, and its own flags, in the order of kubectl's --help."""
-        from textwrap import fill
-
         formatter = self._get_formatter()
         formatter._action_max_length = formatter._max_help_position  # noqa: SLF001 - one column for all
         paragraphs = (self.description or "").split("\n\n")
         formatter.add_text("\n\n".join(fill(text, formatter._width) for text in paragraphs))  # noqa: SLF001
-        formatter.add_text(self.epilog)
+        formatter.add_text("\n\n".join(_fitted_sections(self.epilog or "", output.terminal_width())))
         for group in self._action_groups:
             if group not in self.shared_groups:
                 _add_section(formatter, group)
@@ -71,7 +70,7 @@ class Parser(argparse.ArgumentParser):
         operands = (formatter._format_args(action, str(action.metavar)) for action in actions)  # noqa: SLF001
         formatter.add_text(f"usage:\n  {' '.join((self.prog, *operands))} [flags]")
         formatter.add_text(
-            f'Use "{_program_name()} options" for the flags of every command (-n, -A, -f, --demo, …).'
+            f'Use "{_program_name()} options" for the flags of every command (-n, -A, -f, --demo …).'
         )
         return formatter.format_help()
 
@@ -164,6 +163,44 @@ class Parser(argparse.ArgumentParser):
             setattr(namespace, operand.dest, [*getattr(namespace, operand.dest), *words])
 
 
+class HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """argparse's, but a flag's value stands once behind all of its names, and breaks at its bars."""
+
+    def _format_action_invocation(self, action: argparse.Action) -> str:
+        if not action.option_strings or action.nargs == 0:
+            return super()._format_action_invocation(action)
+        value = self._format_args(action, self._get_default_metavar_for_optional(action))
+        text = f"{', '.join(action.option_strings)} {value}".replace("|", "| ")
+        lines = wrap(text, self._width - 6, break_on_hyphens=False)
+        return "\n      ".join(lines).replace("| ", "|")
+
+
+def _fitted_sections(epilog: str, width: int | None) -> Iterator[str]:
+    """Examples and lists of columns at a terminal's width; a comment then stands above its command."""
+    for section in epilog.strip("\n").split("\n\n"):
+        title, *lines = section.split("\n")
+        if width is None or max(map(len, lines), default=0) <= width:
+            yield section
+        elif title == "examples:":
+            parts = [line.partition("  # ") for line in lines]
+            comments = [wrap(text, width - 4) for _, _, text in parts]
+            texts = (
+                "\n".join([*(f"  # {line}" for line in comment), command.rstrip()])
+                for (command, _, _), comment in zip(parts, comments, strict=True)
+            )
+            yield "\n".join([title, *texts])
+        else:
+            text = re.sub(r"\n {4,}", " ", "\n".join(lines))
+            yield "\n".join([title, *(line for row in text.split("\n") for line in _hanging(row, width))])
+
+
+def _hanging(row: str, width: int) -> list[str]:
+    """A name and its text, which is broken below its own begin."""
+    label = re.match(r" *\S.*? {2,}", row)
+    name = label[0] if label else ""
+    return wrap(row[len(name) :], width, initial_indent=name, subsequent_indent=" " * len(name))
+
+
 def _add_section(formatter: argparse.HelpFormatter, group: argparse._ArgumentGroup) -> None:
     formatter.start_section(group.title)
     formatter.add_arguments(group._group_actions)  # noqa: SLF001
@@ -188,7 +225,10 @@ class CommandParser(Parser):
 
     def format_help(self) -> str:
         """The text of --help, with what is not needed before somebody reads it."""
-        return "".join((super().format_help(), *(f"{line}\n" for line in self.more_help())))
+        from kubectl_qos.present.output import wrapped
+
+        lines = wrapped(self.more_help(), output.terminal_width())
+        return "".join((super().format_help(), *(f"{line}\n" for line in lines)))
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse what stands behind the command's name."""
@@ -203,7 +243,7 @@ def build_parser() -> Parser:
         prog=_program_name(),
         description="When a node runs out of memory, who dies, why, and what do I change?",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormatter,
         allow_abbrev=False,
         add_help=False,
     )
@@ -218,7 +258,7 @@ def build_parser() -> Parser:
             help=summary,
             allow_abbrev=False,
             add_help=False,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=HelpFormatter,
         )
         of_command.command = name
     return parser

@@ -13,7 +13,7 @@ from io import TextIOWrapper
 from itertools import cycle
 from typing import TYPE_CHECKING, Any, Final
 
-from kubectl_qos.errors import InputError, QosError, without_secrets
+from kubectl_qos.errors import InputError, QosError, UsageError, without_secrets
 from kubectl_qos.present.ascii import is_utf8, replace_signs
 from kubectl_qos.present.format import arrived_text, escape
 
@@ -63,7 +63,7 @@ def print_document(
 ) -> None:
     """Print a document in the format of -o, with the time of one about the past.
 
-    Raises InputError for a template that does not fit it.
+    Raises UsageError for a template that cannot be read, InputError for one that does not fit it.
     """
     from kubectl_qos.present.output import json_parts, references, to_yaml, with_metadata
     from kubectl_qos.present.values import as_document
@@ -82,7 +82,7 @@ def print_document(
         if name.endswith("-file"):
             template = _read_template(template, columns=name.startswith("custom"))
         if not template and name.startswith("jsonpath"):
-            raise InputError("template format specified but no template given")
+            raise UsageError("template format specified but no template given")
         document = with_metadata(document)
         if name.startswith("jsonpath"):
             text = render_jsonpath(template, document)
@@ -132,10 +132,19 @@ def is_stdout_closed() -> bool:
 
 
 def note(text: str) -> None:
-    """Print a line on stderr; whatever a server or file put into it, it stays one line."""
+    """Print a sentence on stderr: on one line, whatever it has, unless a terminal is narrower."""
     end_progress()
-    if sys.stderr is not None:
-        sys.stderr.write(f"{escape(text)}\n")
+    if sys.stderr is None:
+        return
+    lines = [escape(text)]
+    if sys.stderr.isatty():
+        from kubectl_qos.present.output import wrapped
+
+        size = 80, 24
+        with suppress(OSError):
+            size = os.get_terminal_size(sys.stderr.fileno())
+        lines = [*wrapped(lines, shutil.get_terminal_size(size).columns)]
+    sys.stderr.writelines(f"{line}\n" for line in lines)
 
 
 def notes(lines: Iterable[str]) -> None:

@@ -74,6 +74,8 @@ class NodeOverride(NamedTuple):
             raise UsageError(
                 f"unknown node setting {self.key!r}", hint=f"write one such as {', '.join(near)}"
             )
+        if self.text.startswith("+"):
+            raise UsageError(f"{self}: there is no value to add to", hint=f"write {self.key}={self.text[1:]}")
         try:
             return field.parse(self.text)
         except QosError as error:

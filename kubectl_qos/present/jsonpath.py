@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from kubectl_qos.errors import InputError
+from kubectl_qos.errors import InputError, UsageError
 from kubectl_qos.present.format import NONE
 
 _ACTION: Final = re.compile(r"""\{((?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[^{}"'])*)\}|(\{)""")
@@ -23,14 +23,14 @@ _TYPES: Final = {dict: "map[string]interface {}", str: "string", bool: "bool", t
 
 
 def render_jsonpath(template: str, document: Any) -> str:
-    """The text of a template such as `{range .items[*]}{.pod} {end}`. Raises InputError."""
+    """The text of a template such as `{range .items[*]}{.pod} {end}`. Raises InputError or UsageError."""
     blocks: list[list[Any]] = [[]]
     at = 0
     for match in _ACTION.finditer(template):
         blocks[-1].append(template[at : match.start()])
         at, action = match.end(), (match[1] or "").strip()
         if match[2]:
-            raise InputError(f"error parsing jsonpath {template}, unclosed action")
+            raise UsageError(f"error parsing jsonpath {template}, unclosed action")
         if action.startswith("range "):
             block: list[Any] = []
             blocks[-1].append((action.removeprefix("range "), block))
@@ -38,14 +38,14 @@ def render_jsonpath(template: str, document: Any) -> str:
         elif action == "end":
             blocks.pop()
             if not blocks:
-                raise InputError(f'error executing jsonpath "{template}": not in range, nothing to end')
+                raise UsageError(f'error executing jsonpath "{template}": not in range, nothing to end')
         else:
             blocks[-1].append((action, None))
     blocks[-1].append(template[at:])
     try:
         return "".join(_render(blocks[0], json.loads(json.dumps(document, sort_keys=True))))
-    except InputError as error:
-        raise InputError(f'error executing jsonpath "{template}": {error}') from None
+    except (InputError, UsageError) as error:
+        raise type(error)(f'error executing jsonpath "{template}": {error}') from None
 
 
 def _render(block: Sequence[Any], node: Any) -> Iterator[str]:
@@ -64,10 +64,10 @@ def _render(block: Sequence[Any], node: Any) -> Iterator[str]:
 
 
 def _find(path: str, node: Any) -> list[Any]:
-    """The values at a path of kubectl's dialect, from the node. Raises InputError."""
+    """The values at a path of kubectl's dialect, from the node. Raises InputError or UsageError."""
     rest = path.strip().removeprefix("@").removeprefix("$")
     if rest and rest[0] not in ".[":
-        raise InputError(f"unrecognized identifier {path.strip()}")
+        raise UsageError(f"unrecognized identifier {path.strip()}")
     union = _UNION.search(rest)
     if union is not None:  # of the first key in all nodes, then of the next one
         keys = union[1].split(",")
@@ -87,7 +87,7 @@ def _query(path: str, node: Any) -> list[Any]:
     try:
         return list(findall(f"${path if path != '.' else ''}", node))
     except JSONPathError as error:
-        raise InputError(str(error)) from None
+        raise UsageError(str(error).partition("\n")[0]) from None
 
 
 def _check_bounds(values: Any, index: re.Match[str]) -> None:
@@ -121,14 +121,14 @@ def _numbers(value: Any) -> Any:
 
 
 def render_columns(spec: str, document: Any, *, headers: bool = True) -> str:
-    """The table of a spec such as `POD:.pod,ADJ:.oomScoreAdj`: a row for each item. Raises InputError."""
+    """The table of a spec such as `POD:.pod`: a row for each item. Raises InputError or UsageError."""
     if not spec:
-        raise InputError("custom-columns format specified but no custom columns given")
+        raise UsageError("custom-columns format specified but no custom columns given")
     names, paths = [], []
     for column in spec.split(","):
         name, colon, path = column.partition(":")
         if not colon:
-            raise InputError(f"unexpected custom-columns spec: {column}, expected <header>:<json-path-expr>")
+            raise UsageError(f"unexpected custom-columns spec: {column}, expected <header>:<json-path-expr>")
         path = path.strip().removeprefix("{").removesuffix("}")
         names.append(name)
         paths.append(path if path[:1] in {".", "[", ""} else f".{path}")

@@ -258,7 +258,8 @@ class ExecPlugin:
         log.log(log.REQUESTS, f"exec plugin {name} ended with exit code {done.returncode} in {duration}")
         if done.returncode:
             stderr = (done.stderr or b"").decode(errors="replace").strip()
-            hint = f"its stderr: {stderr}" if stderr else f"run {command} by hand to see what it prints"
+            above = "what it says stands above; if that is nothing, " if first else ""
+            hint = f"its stderr: {stderr}" if stderr else f"{above}run {command} by hand"
             code = max(done.returncode, -1)
             raise _failed(f"exec: executable {command} failed with exit code {code}", hint)
         return _read_credential(done.stdout, self._api_version)

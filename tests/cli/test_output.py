@@ -14,6 +14,15 @@ class Terminal(io.StringIO):
         return True
 
 
+def test_sentences_fit_a_terminal_but_commands_stay_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    command = "to raise it: kubectl qos fix pod/search-0 -n shop"
+    for stream, shown in ((Terminal(), "words that are\n  longer\n"), (io.StringIO(), "that are longer\n")):
+        monkeypatch.setattr("sys.stderr", stream)
+        output.notes(["nine words that are longer", command])
+        assert stream.getvalue().endswith(f"{shown}{command}\n")
+
+
 @pytest.mark.parametrize(
     ("template", "shown"),
     [

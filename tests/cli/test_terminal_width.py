@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kubectl_qos.cli import output
-from kubectl_qos.cli.main import run
+from kubectl_qos.cli.main import build_parsers, run
 from kubectl_qos.k8s.rbac import PERMISSIONS, AccessReview
 from kubectl_qos.present.rbac import tier_lines
 
@@ -63,6 +63,16 @@ def test_permissions_fit_with_what_is_missing_below_them() -> None:
     assert max(map(len, lines)) <= 60
     assert lines[0].split() == ["TIER", "ALLOWED"]
     assert any(line.startswith("    ") for line in lines)
+
+
+def test_help_fits_with_each_comment_above_its_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(output, "terminal_width", lambda: 80)
+    texts = {name: parser.format_help() for name, parser in build_parsers().items()}
+    lines = [line for text in texts.values() for line in text.splitlines()]
+    assert max(len(line) for line in lines if " kubectl " not in line) <= 80
+    assert "\n  # what kills this pod\n  kubectl qos fix pod/search-0 -n shop\n" in texts["fix"]
+    assert "\n  BY      container limit, pod limit" in texts["kills"]
 
 
 @pytest.mark.parametrize("line", ["top -A", "fix", "kills -A"])

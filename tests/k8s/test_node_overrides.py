@@ -110,6 +110,7 @@ def test_without_a_release_the_patch_stays() -> None:
         ),
         ("cgroupVersion=3", "cgroupVersion=3: must be 1 or 2", ""),
         ("memory=16Gx", "memory=16Gx: quantities must match", ""),
+        ("memory=+2Gi", "memory=+2Gi: there is no value to add to", "write memory=2Gi"),
         ("memory=0", "must be a size of at least 1Mi", ""),
         ("memory=16", "must be a size of at least 1Mi", ""),
         ("cpuCFSQuota=on", "must be true or false", ""),

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from kubectl_qos.errors import InputError
+from kubectl_qos.errors import QosError
 from kubectl_qos.present.jsonpath import render_columns, render_jsonpath
 from tests.end_to_end.command import Run, environment
 
@@ -23,7 +23,7 @@ def test_a_template_prints_what_kubectl_prints(case: dict[str, str]) -> None:
     if "error" not in case:
         assert render_jsonpath(case["template"], DOCUMENT) == case["prints"]
         return
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(QosError) as caught:
         render_jsonpath(case["template"], DOCUMENT)
     assert str(caught.value) == case["error"].replace("Error executing template: ", "")
 
@@ -50,7 +50,7 @@ def test_columns_are_those_of_kubectl(case: dict[str, str]) -> None:
     if "error" not in case:
         assert render_columns(case["spec"], DOCUMENT) == case["prints"]
         return
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(QosError) as caught:
         render_columns(case["spec"], DOCUMENT)
     assert str(caught.value) == case["error"]
 
@@ -117,10 +117,12 @@ def test_templates_come_from_files(tmp_path: Path) -> None:
         (["-o", "go-template={{.kind}}"], "Go templates are not supported"),
         (["-o", "custom-columns"], "custom-columns format specified but no custom columns given"),
         (["-o", "jsonpath"], "template format specified but no template given"),
+        (["-o", "jsonpath={.kind"], "error: error parsing jsonpath {.kind, unclosed action"),
+        (["-o", "jsonpath={.items[?(@.pod=]}"], "unexpected token '='"),
     ],
 )
 def test_what_is_no_template_is_one_sentence(tmp_path: Path, words: list[str], sentence: str) -> None:
     done = Run(tmp_path)("top", "--demo", *words)
     assert sentence in done.err
-    assert done.code != 0
+    assert done.code == 2
     assert not done.out

@@ -47,7 +47,7 @@ class Options:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `compare`."""
-    add_target(parser, "pod/web-0 in full, node/worker-1 or nothing as a table")
+    add_target(parser, "pod/db-0 in full; node/worker-2, or nothing, as a table")
     parser.add_argument(
         "--to", dest="release", metavar="RELEASE", help="the kubelet's release after it, such as 1.37"
     )

@@ -28,5 +28,5 @@ class Options:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `edit`."""
-    add_target(parser, "pod/web-0", nargs="+")
+    add_target(parser, "pod/notebook-0", nargs="+")
     add_readonly(parser)

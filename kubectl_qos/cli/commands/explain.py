@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from kubectl_qos.present.explanation import Explanation
 
 DESCRIPTION: Final = "Everything about one pod: class, oom_score_adj, rank, cgroup values, eviction."
+EXAMPLES: Final = """\
+examples:
+  kubectl qos explain deploy/api -n shop                    # the pod of a Deployment that dies first
+  kubectl qos explain pod/search-0 -n shop --usage=summary  # with what the kernel cannot drop
+  kubectl qos explain -f deployment.yaml --node-memory 16Gi  # a manifest: its class, and how to be Guaranteed
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +41,7 @@ class Options:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `explain`."""
-    add_target(parser, "web-0, pod/web-0 or deployment/web, also several")
+    add_target(parser, "search-0, pod/search-0 or deployment/api, also several")
     add_output(parser, "json", "yaml")
     add_at(parser)
     parser.add_argument(

@@ -48,7 +48,8 @@ the kubelet ends a pod before one of lower priority on its node. No value is low
 class changes, and what cannot be solved is said with the reason.
 
 Of one node also the kubelet's settings with which it evicts before the kernel kills:
--o kubelet-config. It looks every 10 seconds, so that counts what memory grows by.
+-o kubelet-config. The kubelet checks every 10 seconds, and memory may grow in between:
+--growth says how fast.
 
 --apply does what `set` does with the same values: preview, dry run of the server and
 confirmation.
@@ -64,9 +65,10 @@ examples:
   kubectl qos fix deploy/api -n shop --apply 1         # apply it
   kubectl qos fix deploy/api -n shop --apply 1 --for 10m --undo-if oom  # and see whether it helps
   kubectl qos fix deploy/api -n shop --apply 1 --write ~/gitops --into overlay  # in Git
-  kubectl qos fix deploy/api -n shop -o patch          # the patch of the first one, or of --apply N
+  kubectl qos fix deploy/api -n shop -o kustomize      # the first one as a patch file for Kustomize
+  kubectl qos fix deploy/api -n shop --apply 2 -o patch  # the second one as a patch for kubectl
   kubectl qos fix node/worker-2 --growth 20Mi -o kubelet-config  # settings for its kubelet
-  kubectl qos fix --priorities                         # requests with which priorities hold, on each node
+  kubectl qos fix --priorities                         # requests that make pods die in priority order
   kubectl qos fix --priorities node/worker-2 -o patch  # all of their patches
   kubectl qos fix --priorities -n shop                 # only pods of this namespace are changed
 """
@@ -92,7 +94,7 @@ class Options:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `fix`."""
-    add_target(parser, "pod/web-0, deployment/api or node/worker-1; every node without it")
+    add_target(parser, "pod/search-0, deployment/api or node/worker-2; every node without it")
     parser.add_argument(
         "--apply", dest="number", type=_parse_number, metavar="N", help="apply the fix of this number"
     )

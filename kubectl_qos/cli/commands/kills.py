@@ -80,7 +80,7 @@ class Facts:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `kills`."""
-    flags.add_target(parser, "pod/web-0, deployment/web, node/worker-1; a name alone is a pod's")
+    flags.add_target(parser, "pod/search-0, deployment/api, node/worker-2; a name alone is a pod's")
     add_death_flags(parser, "only deaths of the last 30m, 2h, 1d12h, and those of unknown time")
     flags.add_output(
         parser,

@@ -52,7 +52,7 @@ class Options:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `next`."""
-    flags.add_target(parser, "web-0, deployment/api or node/worker-1, also several; every node without it")
+    flags.add_target(parser, "db-0, deployment/api or node/worker-2, also several; every node without it")
     flags.add_switch(
         parser,
         "--all",

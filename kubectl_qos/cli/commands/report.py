@@ -51,7 +51,7 @@ class Options(kills_command.DeathOptions):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `report`."""
-    add_target(parser, "node/worker-2, pod/web-0 or deployment/web; without it the namespace")
+    add_target(parser, "node/worker-2, pod/search-0 or deployment/api; without it the namespace")
     kills_command.add_death_flags(
         parser, "the time before now: 30m, 2h, 7d (default: 1d; of files all that they have)"
     )

@@ -68,7 +68,7 @@ EXIT_CHANGES: Final = 1
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `set`."""
-    add_target(parser, "pod/web-0 or deployment/api; not needed where the files of -f have only one")
+    add_target(parser, "pod/search-0 or deployment/api; not needed where the files of -f have only one")
     values = parser.add_argument_group("which values")
     for side in ("requests", "limits"):
         values.add_argument(

@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         metavar="TYPE/NAME",
         help="only these pods: search-0, pod/search-0, pods search-0, or deploy/api for its pods; or"
-        " namespaces, workloads or nodes; of nodes also node/worker-1 or nodes worker-1",
+        " namespaces, workloads or nodes; of nodes also node/worker-2 or nodes worker-2",
     )
     flags.add_switch(parser, "--containers", help="one row for each container")
     parser.add_argument(
@@ -85,7 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="labels that are columns of their own",
     )
     flags.add_switch(parser, "--show-labels", help="all labels as the last column")
-    flags.add_switch(parser, "--show-kind", help="names as pod/web-0")
+    flags.add_switch(parser, "--show-kind", help="names as pod/search-0")
     parser.add_argument(
         "--chunk-size",
         type=int,

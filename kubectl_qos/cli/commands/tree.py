@@ -39,7 +39,7 @@ class _Trees:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `tree`."""
     add_target(
-        parser, "node/worker-1, or for the paths to pods pod/web-0 or deploy/web; every node without it"
+        parser, "node/worker-2, or for the paths to pods pod/db-0 or deploy/api; every node without it"
     )
     add_switch(parser, "--files", dest="by_file", help="one line for each file, with its whole path")
     add_output(parser, "json", "yaml")

@@ -60,7 +60,7 @@ class Options:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `verify`."""
-    add_target(parser, "pod/web-0, or node/worker-1 for every pod on it", nargs="+")
+    add_target(parser, "pod/cache-0, or node/worker-2 for every pod on it", nargs="+")
     add_dry_run(parser, "client: print the command and the containers, and run nothing; none (default)")
     add_output(
         parser,
