@@ -35,7 +35,8 @@ class Deaths:
     """Deaths to come, the most urgent first; `state` is that of the node where all are of one.
 
     `pods` and `states` are the pods and nodes whose deaths these are; `problems` say why those of others, or
-    all of them, are unknown.
+    all of them, are unknown. `others_first` are nodes where no limit of these pods is near, and others die
+    first.
     """
 
     rows: tuple[DeathRow, ...]
@@ -44,6 +45,7 @@ class Deaths:
     states: Mapping[str, NodeState] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
     state: NodeState | None = None
+    others_first: tuple[str, ...] = ()
 
 
 class NodeDeaths(NamedTuple):
@@ -67,6 +69,7 @@ def deaths_on_nodes(
     With `only_next` also of one node. Raises InputError where nothing can be said of a single node.
     """
     rows, problems, states = list[DeathRow](), list[str](), dict[str, NodeState]()
+    others_first = list[str]()
     only_next = only_next or len(nodes) > 1
     for name in nodes:
         try:
@@ -81,9 +84,10 @@ def deaths_on_nodes(
         waiting = next_deaths(states[name], 1 if only_next and is_whole else None, contests=True)
         deaths = [death for death in waiting if is_whole or death.key in of_scope]
         rows += _rows(snapshot, name, deaths[:1] if only_next else deaths)
+        others_first += [name] if waiting and not deaths else []
     pods = [pod for name in states for pod in snapshot.by_node().get(name, ()) if scope.matches(pod)]
-    deaths_of_all = Deaths(_in_order(rows), snapshot, pods, states, tuple(problems))
-    return replace(deaths_of_all, state=states[nodes[0]]) if len(nodes) == 1 else deaths_of_all
+    state = states[nodes[0]] if len(nodes) == 1 else None
+    return Deaths(_in_order(rows), snapshot, pods, states, tuple(problems), state, tuple(others_first))
 
 
 def by_node(snapshot: Snapshot, rows: PodRows) -> Callable[[PodRow], tuple[object, ...]]:

@@ -37,7 +37,7 @@ from kubectl_qos.qos.kills.evidence import kubelet_kill
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import Urgency
-from kubectl_qos.qos.simulation.node_state import NodeState, growth_on, unknown_capacity
+from kubectl_qos.qos.simulation.node_state import NodeState, growth_on
 
 
 class Throttled(NamedTuple):
@@ -62,7 +62,8 @@ class FixList:
     `states` are the nodes whose deaths these are, `problems` why nothing is known of others; `managers`
     recommend other values. `ended` are pods that were evicted, OOMKilled or never admitted. `absent` are the
     containers that a template lacks, `left_out` how many changes were only of those. `further` is on how many
-    more nodes deaths wait that come later, against which nothing was looked for.
+    more nodes deaths wait that come later, against which nothing was looked for. `others_first` are nodes
+    where no limit of the requested pods is near, and other pods die first.
     """
 
     fixes: tuple[Fix, ...]
@@ -77,6 +78,7 @@ class FixList:
     absent: tuple[str, ...] = ()
     left_out: int = 0
     further: int = 0
+    others_first: tuple[str, ...] = ()
 
 
 class _Waiting(NamedTuple):
@@ -100,7 +102,7 @@ def fixes_on_nodes(
     With `only_nearest` also of one node, with `most` of several nodes no more than so many: those against the
     deaths that come first. Raises InputError where nothing can be said of a single node.
     """
-    fixes, unfixed = list[Fix](), list[Unfixed]()
+    fixes, unfixed, others_first = list[Fix](), list[Unfixed](), list[str]()
     models, throttled, states = list[NodeModel](), list[Throttled](), dict[str, NodeState]()
     is_one = len(nodes) == 1
     waiting, problems = _waiting(snapshot, nodes, scope, by_urgency=most is not None and not is_one)
@@ -117,11 +119,10 @@ def fixes_on_nodes(
                 raise
             problems.append(str(error))
             continue
-        if not model.is_sized:
-            has_own = bool(of_node.fixes or of_node.unfixed or ended_pods([model], scope))
-            problems += _unsized([model], alone=is_one and not has_own)
         models.append(model)
         states.update(of_node.states)
+        if keys is not None and not of_node.fixes and not of_node.unfixed:
+            others_first += [name for name, state in of_node.states.items() if state.is_known]
         fixes += of_node.fixes
         unfixed += of_node.unfixed
         if is_one:
@@ -142,22 +143,13 @@ def fixes_on_nodes(
         tuple(throttled),
         ended_pods(models, scope),
         further=len(further),
+        others_first=tuple(others_first),
     )
 
 
 def ended_pods(models: Iterable[NodeModel], scope: Scope) -> tuple[Pod, ...]:
     """The pods of some nodes that have ended for want of resources."""
     return tuple(pod for model in models for pod in model.pods if scope.matches(pod) and _was_ended(pod))
-
-
-def _unsized(models: Iterable[NodeModel], *, alone: bool) -> list[str]:
-    """Of which nodes own limits alone were tried. Raises InputError where that is all there is to say."""
-    unsized = [model for model in models if not model.is_sized]
-    if unsized and alone:
-        raise unknown_capacity(unsized[0].setup.node.name)
-    running = [model for model in unsized if any(not pod.is_terminal for pod in model.pods)]
-    errors = [unknown_capacity(model.setup.node.name) for model in running]
-    return [f"{error}; only limits of pods' own are tried ({error.hint})" for error in errors]
 
 
 def _waiting(
@@ -215,9 +207,7 @@ def fixes_for_pods(
     throttled = tuple(_throttled(models, keys, snapshot))
     is_empty = not fixes and not of_pods.unfixed
     lost = (ended,) if ended is not None and _was_ended(ended) and is_empty else ()
-    problems = tuple(_unsized(models, alone=is_empty and not lost))
-    states = of_pods.states
-    return FixList(fixes, of_pods.unfixed, snapshot, states, problems, managers, throttled, lost)
+    return FixList(fixes, of_pods.unfixed, snapshot, of_pods.states, (), managers, throttled, lost)
 
 
 def _was_ended(pod: Pod) -> bool:

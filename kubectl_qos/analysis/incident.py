@@ -20,7 +20,7 @@ from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.allocation import RESIZE_IN_PROGRESS, RESIZE_PENDING
 from kubectl_qos.k8s.events import Event, EventList, is_of_memory, is_of_node_memory
 from kubectl_qos.k8s.kinds import Workload, find_workload
-from kubectl_qos.k8s.objects import Condition, NodeObject, Pod, all_containers
+from kubectl_qos.k8s.objects import Condition, NodeObject, Pod
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import PodsByNode, Scope, Snapshot
 from kubectl_qos.qos.killers import OWN_LIMITS
@@ -28,6 +28,7 @@ from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.evidence import SLACK_SECONDS, Evidence, ended_evidence
 from kubectl_qos.qos.kills.report import seconds_between
 from kubectl_qos.qos.reason import KILLED, Mechanism
+from kubectl_qos.qos.simulation.next_death import NextDeath
 
 MOST_DEATHS: Final = 10
 """In detail, the newest ones: the timeline has them all."""
@@ -85,6 +86,7 @@ class Death:
     `rows` are the pods of its node in kill order at `state_time`, a minute before; where no store has that,
     and the choice was among all of them, those of the report. `fix` is the first change against such a death
     in the state of `fix_time`, `unfixed` why there is none. Both times are empty for that of the report.
+    `tried` is what `fix` says of the pod where it has neither, None where the pod did not run.
     """
 
     kill: Kill
@@ -94,6 +96,7 @@ class Death:
     fix: Fix | None
     unfixed: Unfixed | None
     fix_time: str
+    tried: FixList | None
 
     @property
     def row(self) -> PodRow | None:
@@ -191,16 +194,19 @@ class Incident:
         then = self.past(moment - BEFORE) if moment is not None and reads_past else None
         # The status of today says that it was OOMKilled; a choice among pods depends on those of then.
         states = (snapshot, then) if killer in OWN_LIMITS else (then, snapshot)
-        at, fix, unfixed = snapshot, None, None
+        at, fix, unfixed, tried = snapshot, None, None, None
         for state in filter(None, states):
-            fix, unfixed = _prevention(kill, state)
+            fixes = _fixes_against(kill, state)
+            fix, unfixed = _first_of(fixes, kill) if fixes is not None else (None, None)
             if fix is not None or unfixed is not None:
                 at = state
                 break
+            tried = tried or fixes
         rows, time = (_rows(kill.node, then), then.at) if then is not None else ((), "")
         if not rows and killer is not None and killer.picks_among_pods:
             rows, time = _rows(kill.node, snapshot), ""
-        return Death(kill, tuple(kills[1:]), rows, time, fix, unfixed, "" if at is snapshot else at.at)
+        fix_time = "" if at is snapshot else at.at
+        return Death(kill, tuple(kills[1:]), rows, time, fix, unfixed, fix_time, tried)
 
     @cached_property
     def timeline(self) -> tuple[TimelineEntry, ...]:
@@ -225,23 +231,30 @@ def _rows(node: str, snapshot: Snapshot) -> tuple[PodRow, ...]:
     return build_rows(replace(snapshot, pods=PodsByNode(pods)), Scope()).rows if node else ()
 
 
-def _prevention(kill: Kill, snapshot: Snapshot) -> tuple[Fix | None, Unfixed | None]:
-    """The first change of `fix` against such a death, or why there is none; both None if nothing is tried."""
+def _fixes_against(kill: Kill, snapshot: Snapshot) -> FixList | None:
+    """What `fix` says of a killer and the pod that it killed; None where the pod does not run."""
     killer = kill.diagnosis.killer
     pod = _find_pod(snapshot, kill.namespace, kill.pod)
     is_own = killer in OWN_LIMITS
     if pod is None or killer is None or not pod.node_name or (pod.is_terminal and not is_own):
-        return None, None
-    by = OWN_LIMITS if is_own else (killer,)
+        return None
     try:
-        fixes = fixes_for_pods(snapshot, [(pod.namespace, pod.name)], by=by)
-    except InputError:
-        return None, None
-    names = {"", kill.container} if is_own else {"", *(container.name for container in all_containers(pod))}
+        return fixes_for_pods(snapshot, [(pod.namespace, pod.name)], by=OWN_LIMITS if is_own else (killer,))
+    except InputError as error:
+        return FixList((), (), snapshot, problems=(str(error),))
+
+
+def _first_of(fixes: FixList, kill: Kill) -> tuple[Fix | None, Unfixed | None]:
+    """The first change against such a death, or why there is none; both None if no such death waits."""
+    is_own = kill.diagnosis.killer in OWN_LIMITS
+
+    def is_such(death: NextDeath) -> bool:
+        return not is_own or death.container in {"", kill.container}
+
     for fix in fixes.fixes:
-        if fix.death.container in names:
+        if is_such(fix.death):
             return fix, None
-    return None, next((unfixed for unfixed in fixes.unfixed if unfixed.death.container in names), None)
+    return None, next((unfixed for unfixed in fixes.unfixed if is_such(unfixed.death)), None)
 
 
 def _killed(kill: Kill) -> TimelineEntry:

@@ -179,7 +179,7 @@ def _collect(
         if not fixes:
             evidence = search.evidence(death) if reason is NoFixReason.HAS_ROOM else None
             unfixed.append(Unfixed(search.node, death, reason or NoFixReason.NOT_BY_EDITS, evidence))
-    states = {search.node: search.before for search in searches if search.is_sized}
+    states = {search.node: search.before for search in searches}
     return Fixes(tuple(sorted(collected, key=order_of_fixes)), tuple(unfixed), states)
 
 
@@ -208,13 +208,14 @@ class _Search:
         self._group = frozenset(group) if workload is not None else frozenset()
         self._workload = workload
         self.pods = {pod_key(pod): pod for pod in self._real.pods}
-        self.node, self.is_sized = model.setup.node.name, model.is_sized
+        self.node = model.setup.node.name
         self.before = self._model.state()
 
     def deaths(self, keys: Collection[PodKey] | None = None) -> list[NextDeath]:
         """The next deaths on the node, or of some of its pods; on one of unknown size by own limits alone."""
         deaths = next_deaths(self.before) if keys is None else deaths_of(self.before, keys)
-        return [death for death in deaths if self.is_sized or not death.killer.picks_among_pods]
+        is_sized = self.before.capacity_bytes > 0
+        return [death for death in deaths if is_sized or not death.killer.picks_among_pods]
 
     def on_node(self, fix: Fix) -> Iterator[Fix]:
         """A fix of a workload with what its pods here request together."""

@@ -216,7 +216,7 @@ class Unfixed(NamedTuple):
 class Fixes:
     """What can be done, the nearest death first; and the deaths against which nothing is offered.
 
-    `states` are those of the nodes whose memory is known, by name.
+    `states` are those of the nodes, by name.
     """
 
     fixes: tuple[Fix, ...] = ()
@@ -240,11 +240,6 @@ class NodeModel:
     growth: Growth = NO_GROWTH
     own_bytes: int | None = None
     own_processes: tuple[NodeProcess, ...] = ()
-
-    @property
-    def is_sized(self) -> bool:
-        """Whether the node's memory is known: else only limits of a pod's own can be tried."""
-        return (self.setup.node.memory_capacity_bytes or 0) >= self.setup.node.page_size_bytes
 
     @cached_property
     def _ranking(self) -> Ranking:

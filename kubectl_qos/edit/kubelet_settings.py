@@ -79,10 +79,12 @@ def evicts_first(model: NodeModel, growth_bytes: int) -> bool:
 def fix_kubelet(model: NodeModel, growth_bytes: int = 0) -> KubeletFix | None:
     """The least settings with which the kubelet evicts first; None where it does, or none help.
 
-    `growth_bytes` is by how much memory grows a second. Raises InputError without the node's memory.
+    None also without the node's memory. `growth_bytes` is by how much memory grows a second.
     """
     setup = model.setup
     kubelet, capacity = setup.kubelet, setup.node.memory_capacity_bytes or 0
+    if capacity < setup.node.page_size_bytes:
+        return None
     kube_reserved = kubelet.kube_reserved.get(MEMORY, ZERO).value()
     system_reserved = kubelet.system_reserved.get(MEMORY, ZERO).value()
     kubepods = setup.node.allocatable_memory_bytes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Final, NamedTuple
 
 from kubectl_qos.analysis.fix_list import FixList, Throttled
@@ -34,9 +35,18 @@ from kubectl_qos.present.findings import manager_line
 from kubectl_qos.present.format import NONE, binary, count, escape, first_few, full_name, in_mi
 from kubectl_qos.present.killers import WORDS
 from kubectl_qos.present.kills import evidence_sentence, subject, when
-from kubectl_qos.present.next_death import distance, killed_by, mechanism_notes, state_notes, turn, victim
+from kubectl_qos.present.next_death import (
+    capacity_notes,
+    distance,
+    killed_by,
+    mechanism_notes,
+    others_first_text,
+    state_notes,
+    turn,
+    victim,
+)
 from kubectl_qos.present.output import ARROW, NUMBER, Column, column, fitted_table
-from kubectl_qos.present.reasons import no_usage_reason, resize_sentence, unmeasured_notes
+from kubectl_qos.present.reasons import resize_sentence, unmeasured_notes
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.evidence import Fact, kubelet_kill
 from kubectl_qos.qos.oom_score import burstable_adj
@@ -62,12 +72,11 @@ PRIORITY: Final = (
 
 def unmeasured(fixes: FixList) -> str:
     """Why nothing is known of nodes without usage, and what would help; empty where all have some."""
-    if not fixes.states and fixes.problems and not fixes.snapshot.usage:
-        return no_usage_reason(fixes.snapshot)
     text = "".join(unmeasured_notes(fixes.snapshot, fixes.states))
-    if text and len(fixes.states) == 1:
-        (capacity,) = (state.capacity_bytes for state in fixes.states.values())
-        text += f"; a memory request of 1Gi lowers it by {1000 - burstable_adj(1 << 30, capacity)}"
+    sizes = [state.capacity_bytes for state in fixes.states.values()]
+    if text and len(sizes) == 1 and sizes[0]:
+        lowered = 1000 - burstable_adj(1 << 30, sizes[0])
+        text += f"; a memory request of 1Gi lowers a pod's oom_score_adj by {lowered}"
     return text
 
 
@@ -117,6 +126,7 @@ def _oom_ended(pod: Pod, release: Release) -> str:
 def basis_notes(fix_list: FixList) -> Iterator[str]:
     """What the fixes rest on, and what stands against them."""
     fixes = fix_list.fixes
+    yield from capacity_notes(fix_list.states)
     yield from fix_list.problems
     yield from dict.fromkeys(map(manager_line, fix_list.managers))
     obstacles = (
@@ -389,8 +399,13 @@ def nothing_sentence(fixes: FixList) -> str:
     if fixes.unfixed:
         is_static = any(unfixed.reason is NoFixReason.STATIC for unfixed in fixes.unfixed)
         return "no fix that the server could apply" if is_static else "no fix"
-    nothing = "nothing to fix: no limit is near, and no killer waits"
-    return unmeasured(fixes) or next(iter(fixes.problems), nothing)
+    why = others_first_text(fixes.others_first) or "no limit is near, and no killer waits"
+    return unknown_text(fixes) or f"nothing to fix: {why}"
+
+
+def unknown_text(fixes: FixList) -> str:
+    """What has to be known of nodes to look for fixes, and is not; empty where all is."""
+    return unmeasured(fixes) or next(chain(capacity_notes(fixes.states), fixes.problems), "")
 
 
 def notes(fixes: FixList, most: int | None = None) -> Iterator[str]:
@@ -404,7 +419,8 @@ def notes(fixes: FixList, most: int | None = None) -> Iterator[str]:
     unknown = unmeasured(fixes) if fixes.fixes or fixes.unfixed else ""
     yield from filter(None, [unknown])
     yield from () if is_of_ended(fixes) else ended_notes(fixes)
-    yield from basis_notes(fixes)
+    nothing = "" if fixes.fixes else nothing_sentence(fixes)
+    yield from (note for note in basis_notes(fixes) if note != nothing)
     if fixes.kubelet is not None:
         yield f"{kubelet_sentence(fixes.kubelet)}: -o kubelet-config prints the settings"
 

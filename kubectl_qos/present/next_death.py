@@ -42,12 +42,7 @@ def notes(deaths: Deaths) -> Iterator[str]:
     """What is unknown, why, and what the distances rest on; without rows the first note says why."""
     snapshot, states = deaths.snapshot, deaths.states
     yield from unmeasured_notes(snapshot, states)
-    unknown = [escape(name) or "the node" for name, state in states.items() if not state.capacity_bytes]
-    if unknown:
-        yield (
-            f"the memory capacity of {first_few(unknown)} is unknown: only limits of containers and pods,"
-            " and evictions that are due, are known (--node-memory 16Gi assumes one)"
-        )
+    yield from capacity_notes(states)
     yield from deaths.problems
     releases = {name: state.setup.release for name, state in states.items()}
     yield from loop_notes(deaths.pods, snapshot.usage, releases)
@@ -76,9 +71,25 @@ def notes(deaths: Deaths) -> Iterator[str]:
 
 def nothing(deaths: Deaths) -> str:
     """Say why there is no row."""
-    return next(
-        notes(deaths), "no death is known: no limit, no threshold and no killer of a node reaches these pods"
-    )
+    why = "no death is known: no limit, no threshold and no killer of a node reaches these pods"
+    return next(notes(deaths), others_first_text(deaths.others_first) or why)
+
+
+def others_first_text(nodes: Iterable[str]) -> str:
+    """Say that pods are not those which die first on their nodes; empty without such a node."""
+    names = sorted(escape(name) or "the node" for name in nodes)
+    return f"no limit of these pods is near, and on {first_few(names)} others die first" if names else ""
+
+
+def capacity_notes(states: Mapping[str, NodeState]) -> Iterator[str]:
+    """Say of which nodes with pods the memory is unknown, and what is known without it."""
+    unsized = (name for name, state in states.items() if state.pods and not state.capacity_bytes)
+    names = [escape(name) or "the node" for name in unsized]
+    if names:
+        yield (
+            f"the memory capacity of {first_few(names)} is unknown: only limits of containers and pods,"
+            " and evictions that are due, are known (--node-memory 16Gi assumes one)"
+        )
 
 
 def condition(death: NextDeath) -> str:
@@ -129,7 +140,8 @@ def state_notes(states: Mapping[str, NodeState], usage: Mapping[PodKey, PodUsage
     without = sum(state.without_usage for state in states.values() if not state.is_unmeasured)
     if without:
         yield f"{count(without, 'pod')} {WITHOUT_USAGE}"
-    yield from own_memory_notes({name: state.own_bytes for name, state in states.items()}, usage)
+    own = {name: state.own_bytes for name, state in states.items() if state.capacity_bytes}
+    yield from own_memory_notes(own, usage)
 
 
 def distance(death: NextDeath) -> str:

@@ -329,7 +329,8 @@ def own_memory_notes(own: Mapping[str, int | None], usage: Mapping[PodKey, PodUs
         yield f"what nodes use beside their pods is from {origin_of(usage)}"
     if unknown and usage:
         more = "list on nodes.metrics.k8s.io (docs/rbac/nodes.yaml), --usage=summary or NodeMetrics with -f"
-        yield f"what {first_few(unknown)} uses beside its pods is unknown: {more} tells"
+        use = "use beside their" if len(unknown) > 1 else "uses beside its"
+        yield f"what {first_few(unknown)} {use} pods is unknown: {more} tells"
 
 
 def pod_subject(prediction: Prediction) -> str:

@@ -296,6 +296,9 @@ def prevention_sentence(death: Death) -> str:
         if not at and death.unfixed.evidence is not None:
             at = "; that is of now: what it used when it died is not known"
         return f"no change is offered: {why}{at}"
+    if death.tried is not None:
+        why = of_fixes.unknown_text(death.tried) or "nothing would kill it in that way now"
+        return f"no change is offered: {why}"
     if death.kill.diagnosis.killer is not None:
         return "nothing can be tried: the pod does not run any more, and its node then is not known"
     return ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,7 +14,8 @@ from kubectl_qos.analysis.incident import About, Incident
 from kubectl_qos.k8s.events import Event, EventList
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.present.report import TimelineEntry, timeline
+from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
+from kubectl_qos.present.report import TimelineEntry, prevention_sentence, timeline
 from kubectl_qos.qos.kills.analyze import Kill, find_kills
 from kubectl_qos.qos.kills.evidence import Diagnosis
 from kubectl_qos.qos.reason import Confidence, Mechanism
@@ -168,3 +170,31 @@ def test_the_past_is_read_of_the_newest_deaths_a_minute_before_each(monkeypatch:
     read: list[datetime] = []
     assert len(incident_of(kills, past=read.append).deaths) == 3
     assert [f"{one:%H:%M}" for one in read] == ["11:08", "11:07"]
+
+
+@pytest.mark.parametrize(
+    ("pods", "nodes", "mechanism", "words"),
+    [
+        ([], {}, Mechanism.NODE, "the pod does not run any more, and its node then is not known"),
+        (["Failed"], {}, Mechanism.NODE, "the pod does not run any more, and its node then is not known"),
+        (["Running"], {"worker-1"}, Mechanism.NODE, "memory usage is unknown"),
+        (["Running"], {}, Mechanism.NODE, "memory usage is unknown"),
+        (["Running"], {"worker-1"}, Mechanism.CONTAINER_LIMIT, "memory usage is unknown"),
+    ],
+)
+def test_why_nothing_would_have_helped(
+    pods: list[str], nodes: set[str], mechanism: Mechanism, words: str
+) -> None:
+    objects = tuple(a_pod("web", phase=phase) for phase in pods)
+    sized = {name: convert(node_object(name), NodeObject) for name in nodes}
+    snapshot = Snapshot(pods=objects, nodes=sized)
+    [death] = incident_of([a_kill(9, mechanism)], snapshot=snapshot).deaths
+    assert words in prevention_sentence(death)
+    assert ("does not run" in prevention_sentence(death)) == (pods != ["Running"])
+    if pods == ["Running"]:
+        usage = {("shop", "web"): PodUsage.of_containers({"app": ContainerUsage(1 << 20)})}
+        measured = replace(snapshot, usage=usage)
+        [death] = incident_of([a_kill(9, mechanism)], snapshot=measured).deaths
+        is_own = mechanism is Mechanism.CONTAINER_LIMIT
+        why = "nothing would kill it in that way now" if is_own else "" if nodes else "the memory capacity of"
+        assert why in prevention_sentence(death)

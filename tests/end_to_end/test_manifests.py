@@ -80,7 +80,7 @@ def test_the_hint_for_pods_without_a_node_leads_on(run: Run) -> None:
         done = run(*words, "-f", "x.yaml", "--node-memory", "16Gi")
         assert (done.code, order in done.out) == (0, True), words
     assert (
-        "; a memory request of 1Gi lowers it by 62\n"
+        "; a memory request of 1Gi lowers a pod's oom_score_adj by 62\n"
         in run("fix", "-f", "x.yaml", "--node-memory", "16Gi").out
     )
 

@@ -147,15 +147,26 @@ def test_with_pods_alone_every_command_names_what_may_not_be_read(run: Run, live
         assert "grant get and list on nodes" in text
 
 
-@pytest.mark.parametrize("words", ["next", "next pod/small -n shop", "report node/worker-1", "top nodes"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "next",
+        "next pod/small -n shop",
+        "fix node/worker-1",
+        "fix -n shop",
+        "report node/worker-1",
+        "top nodes",
+    ],
+)
 def test_own_limits_need_no_capacity(run: Run, live: Live, words: str) -> None:
     samples = [metrics("small", "150Mi"), metrics("big", "1Gi"), metrics("plain", "1Mi")]
     live(live_server(*samples, forbidden=["/api/v1/nodes"]))
     done = run(*words.split())
-    assert "+50Mi" in done.out
-    assert "own limit 75%" in done.out
-    assert not re.search("node full|kubelet evicts|kubepods", done.out)
-    assert "grant get and list on nodes" in done.out + done.err
+    text = done.out + done.err
+    assert "+50Mi" in text
+    assert "own limit 75%" in text
+    assert not re.search("node full|kubelet evicts|kubepods", text)
+    assert "grant get and list on nodes" in text
 
 
 def test_no_metric_and_no_screen_has_them_either(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from kubectl_qos.analysis.fix_list import FixList, fixes_for_pods, fixes_on_node
 from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.edit.fixes import Evidence, EvidenceKind, Fix, FixKind, NoFixReason, Unfixed, order_of_fixes
 from kubectl_qos.edit.preview import StrategyKind
-from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.objects import Pod, convert
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
@@ -220,7 +219,11 @@ def test_several_nodes_show_the_nearest_and_a_namespace_its_own(snapshot: Snapsh
     assert (header.split()[1], nearest.split()[1]) == ("NODE", "worker-2")
     in_shop = fixes_on_nodes(snapshot, nodes, Scope(namespace="shop"))
     assert {fix.death.key[0] for fix in in_shop.fixes} == {"shop"}
-    assert list(lines(fixes_on_nodes(snapshot, nodes, Scope(namespace="nobody")))) == [
+    others_first = fixes_on_nodes(snapshot, ["worker-2"], Scope(namespace="kube-system"))
+    assert list(lines(others_first)) == [
+        "nothing to fix: no limit of these pods is near, and on worker-2 others die first"
+    ]
+    assert list(lines(fixes_on_nodes(replace(snapshot, pods=()), ["worker-2"], Scope()))) == [
         "nothing to fix: no limit is near, and no killer waits"
     ]
 
@@ -305,12 +308,10 @@ def test_on_a_node_of_unknown_size_only_own_limits_are_tried(snapshot: Snapshot)
     of_pod = fixes_for_pods(unknown, [("data", "db-0")])
     among = fixes_on_nodes(unknown, ["worker-1", "worker-2"], Scope())
     for found in (alone, of_pod, among):
-        assert next(basis_notes(found)) == (
-            "the memory capacity of worker-2 is unknown: when it is full cannot be computed;"
-            " only limits of pods' own are tried (--node-memory 16Gi assumes one)"
-        )
-    with pytest.raises(InputError, match="memory capacity of worker-2 is unknown"):
-        fixes_on_nodes(unknown, ["worker-2"], Scope(namespace="nobody"))
+        assert next(basis_notes(found)).startswith("the memory capacity of worker-2 is unknown: only limits")
+    without = fixes_on_nodes(replace(unknown, nodes={}), sorted(nodes), Scope(namespace="nobody"))
+    assert next(lines(without)).startswith("the memory capacity of control-1, worker-1, worker-3 is unknown")
+    assert not any("capacity" in note for note in notes(without)), "it is said once"
 
 
 def test_a_container_that_the_template_lacks_is_changed_by_what_injects_it(snapshot: Snapshot) -> None:

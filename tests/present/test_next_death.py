@@ -12,7 +12,7 @@ from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present import next_death
 from kubectl_qos.present.explanation import explain_pod, text_lines
-from kubectl_qos.present.next_death import columns, condition, distance, killed_by, victim
+from kubectl_qos.present.next_death import columns, condition, distance, killed_by, nothing, victim
 from kubectl_qos.present.timeline import lines
 from kubectl_qos.present.values import as_document
 from kubectl_qos.present.values.incidents import death_list_values
@@ -137,9 +137,16 @@ def test_a_node_of_unknown_size_has_own_limits_and_evictions_that_are_due(snapsh
     first = deaths_on_nodes(short, ["worker-2"]).rows[0].death
     whole = deaths_on_nodes(replace(snapshot, shortages=short.shortages), ["worker-2"]).rows[0].death
     assert (first.key, distance(first), killed_by(first)) == (whole.key, "now", killed_by(whole))
-    assert list(lines(deaths_on_nodes(snapshot, ["worker-1"], Scope(namespace="nobody")), 80)) == [
+    assert nothing(deaths_on_nodes(replace(snapshot, pods=()), ["worker-1"])) == (
         "no death is known: no limit, no threshold and no killer of a node reaches these pods"
-    ]
+    )
+
+
+def test_where_others_die_first_that_is_why_nothing_is_listed(snapshot: Snapshot) -> None:
+    of_team = deaths_on_nodes(snapshot, ["worker-1", "worker-2"], Scope(namespace="team-a"))
+    assert of_team.others_first == ("worker-2",)
+    alone = deaths_on_nodes(snapshot, ["worker-2"], Scope(namespace="kube-system"))
+    assert nothing(alone) == "no limit of these pods is near, and on worker-2 others die first"
 
 
 def test_what_the_nodes_own_processes_use_makes_distances_shorter(snapshot: Snapshot) -> None:

@@ -290,7 +290,7 @@ def _find(
             if options.output == KUBELET_CONFIG and fixes.kubelet is None:
                 events, logs = resolved.source.event_list(None), resolved.source.kernel_logs()
                 kills = find_kills(snapshot, events, logs)
-                why = present.unmeasured(fixes) or present.no_kubelet_fix(
+                why = present.unknown_text(fixes) or present.no_kubelet_fix(
                     node, missed_kill(model, growth, kills)
                 )
                 output.print_text(f"# {why}\n")
@@ -328,10 +328,10 @@ def _print(answer: FixList | Plans, snapshot: Snapshot, options: Options) -> Non
     from kubectl_qos.present.reasons import missing_sentence
 
     if isinstance(answer, FixList) and options.output == KUBELET_CONFIG:
-        if answer.kubelet is None:
-            return
-        output.print_yaml(answer.kubelet.configuration)
-        output.notes([*map(missing_sentence, snapshot.missing), *present.kubelet_notes(answer.kubelet)])
+        if answer.kubelet is not None:
+            output.print_yaml(answer.kubelet.configuration)
+        of_kubelet = present.kubelet_notes(answer.kubelet) if answer.kubelet is not None else ()
+        output.notes([*map(missing_sentence, snapshot.missing), *of_kubelet])
         return
     width = output.terminal_width() if options.output != "wide" else None
     if isinstance(answer, FixList):

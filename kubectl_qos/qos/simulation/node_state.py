@@ -282,10 +282,19 @@ class NodeState:
         """Whether the usage of none of its containers is known."""
         return bool(self.containers) and not any(container.has_usage for container in self.containers)
 
+    @property
+    def is_known(self) -> bool:
+        """Whether the node's memory, and the usage of some container, are known: then its killers wait."""
+        return self.capacity_bytes > 0 and any(container.has_usage for container in self.containers)
+
     def require_capacity(self) -> NodeState:
         """Return the state. Raises InputError if nothing says when the node is full."""
         if not self.capacity_bytes:
-            raise unknown_capacity(self.setup.node.name)
+            raise InputError(
+                f"the memory capacity of {self.setup.node.name or 'the node'} is unknown:"
+                " when it is full cannot be computed",
+                hint="--node-memory 16Gi assumes one",
+            )
         return self
 
     def lacks_usage(self, key: PodKey) -> bool:
@@ -328,14 +337,6 @@ class NodeState:
             f"pod {pod} has several containers: {', '.join(candidate.name for candidate in candidates)}",
             hint=f"say which one grows: pod/{pod}:{candidates[0].name}=SIZE",
         )
-
-
-def unknown_capacity(node: str) -> InputError:
-    """The error of a node whose memory nobody knows."""
-    return InputError(
-        f"the memory capacity of {node or 'the node'} is unknown: when it is full cannot be computed",
-        hint="--node-memory 16Gi assumes one",
-    )
 
 
 def build_node_state(

@@ -36,7 +36,6 @@ from kubectl_qos.present.fixes import (
 )
 from kubectl_qos.present.output import Column, column
 from kubectl_qos.present.reasons import unmeasured_notes
-from kubectl_qos.qos.simulation.node_state import state_of_node
 from kubectl_qos.tui.actions import BindingGroup
 from kubectl_qos.tui.background import run_in_background
 from kubectl_qos.tui.screens.base import Dialog
@@ -65,8 +64,8 @@ def suggestion(snapshot: Snapshot, node: str) -> Fixes:
 
 def suggested_line(snapshot: Snapshot, node: str) -> str:
     """The suggestion for a node in words, or why there is none; empty without deaths. Raises InputError."""
-    unknown = unmeasured_notes(snapshot, {node: state_of_node(snapshot, node)})
-    return first_fix(suggestion(snapshot, node)) or "".join(unknown)
+    fixes = suggestion(snapshot, node)
+    return first_fix(fixes) or "".join(unmeasured_notes(snapshot, fixes.states))
 
 
 def find_fixes(
