@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import yaml
 
-from kubectl_qos.check.rule_texts import rule_texts
+from kubectl_qos.check.findings import rule_texts
 from kubectl_qos.check.settings import RuleId
 
 FOLDER: Final = Path(__file__).parent / "check-rules"

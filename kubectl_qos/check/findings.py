@@ -1,4 +1,4 @@
-"""What is checked, against what, and what is found: pods with their objects, settings and findings.
+"""Pods with their objects, what they are checked against, and findings with their words (rule_texts.yaml).
 
 Not here: the rules (rules.py), and the files that settings and manifests are read from.
 """
@@ -10,8 +10,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from functools import cached_property
+from functools import cache, cached_property
+from pathlib import Path
 from typing import Final, NamedTuple
+
+import msgspec
 
 from kubectl_qos.check.settings import Exemption, Level, RuleId, Settings, matches, waiver
 from kubectl_qos.k8s.defaulting import SYSTEM_PRIORITIES, default_pod
@@ -22,6 +25,7 @@ from kubectl_qos.k8s.quota import LimitRange, ResourceQuota, with_limit_ranges
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.qos.qos_class import QosClass, computed_class
 from kubectl_qos.qos.ranking import ContainerKind, container_kinds
+from kubectl_qos.yaml_loader import read_yaml
 
 POD_LEVEL: Final = "spec.resources"
 """The owner of what a pod's containers share."""
@@ -291,3 +295,22 @@ def _covers(exemption: Exemption, finding: Finding, today: date) -> bool:
         and matches([exemption.namespace], finding.subject.namespace)
         and matches([exemption.container], finding.owner)
     )
+
+
+class RuleText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The words of a rule; `no_policy` is why CEL cannot express it, empty where it can."""
+
+    title: str
+    message: str
+    why: str
+    mend: str
+    parameter: str = ""
+    no_policy: str = ""
+
+
+@cache
+def rule_texts() -> Mapping[RuleId, RuleText]:
+    """The words of every rule, in the order of their ids."""
+    document = read_yaml(Path(__file__).with_name("rule_texts.yaml").read_bytes())
+    texts = msgspec.convert(document.value if document is not None else {}, dict[str, RuleText])
+    return {rule: texts[rule] for rule in RuleId}

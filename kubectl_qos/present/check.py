@@ -9,8 +9,7 @@ from datetime import date
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
-from kubectl_qos.check.findings import WAIVER_MARK, Finding, Subject
-from kubectl_qos.check.rule_texts import RuleText, rule_texts
+from kubectl_qos.check.findings import WAIVER_MARK, Finding, RuleText, Subject, rule_texts
 from kubectl_qos.check.settings import Exemption, Level, RuleId, Settings, matches, waiver_mistakes
 from kubectl_qos.present.format import count, escape
 

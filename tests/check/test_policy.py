@@ -13,9 +13,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_qos.check.findings import Context, Subject, select
+from kubectl_qos.check.findings import Context, Subject, rule_texts, select
 from kubectl_qos.check.policy import policies
-from kubectl_qos.check.rule_texts import rule_texts
 from kubectl_qos.check.rules import check
 from kubectl_qos.check.settings import Level, RuleId, Settings
 from kubectl_qos.k8s.kinds import pod_from_workload

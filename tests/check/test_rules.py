@@ -12,8 +12,8 @@ from typing import Any, Final
 import pytest
 import yaml
 
+from kubectl_qos.check.findings import rule_texts
 from kubectl_qos.check.policy import policies
-from kubectl_qos.check.rule_texts import rule_texts
 from kubectl_qos.check.settings import PARAMETERS, RuleId, Settings
 from kubectl_qos.k8s.releases import Release
 from tests.end_to_end.command import Run

@@ -433,8 +433,8 @@ def _print(
 
 
 def _print_policies(settings: Settings, release: str | None) -> None:
+    from kubectl_qos.check.findings import rule_texts
     from kubectl_qos.check.policy import policies
-    from kubectl_qos.check.rule_texts import rule_texts
     from kubectl_qos.k8s.releases import Release
     from kubectl_qos.present.output import to_yaml
 

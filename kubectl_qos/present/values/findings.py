@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from msgspec import UNSET, UnsetType
 
-from kubectl_qos.check.findings import Finding
-from kubectl_qos.check.rule_texts import rule_texts
+from kubectl_qos.check.findings import Finding, rule_texts
 from kubectl_qos.check.settings import Level
 from kubectl_qos.present.check import Place, Report, sentence
 from kubectl_qos.present.values import ClusterValues, Document, OfCluster, Values
