@@ -26,8 +26,14 @@ from io import TextIOWrapper
 from typing import Final
 
 from kubectl_qos.cli import output
-from kubectl_qos.cli.completion.candidates import NO_FILES, NOTHING, Candidate, Completions
-from kubectl_qos.cli.completion.position import Position, find_position
+from kubectl_qos.cli.completion.candidates import (
+    NO_FILES,
+    NOTHING,
+    Candidate,
+    Completions,
+    Position,
+    find_position,
+)
 from kubectl_qos.cli.flags import Switch
 
 MAX_SECONDS: Final = 3.0

@@ -9,8 +9,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from kubectl_qos.cli.completion.candidates import EXTENSIONS, FILES, FOLDERS, NOTHING, Candidate, Completions
-from kubectl_qos.cli.completion.position import Position
+from kubectl_qos.cli.completion.candidates import (
+    EXTENSIONS,
+    FILES,
+    FOLDERS,
+    NOTHING,
+    Candidate,
+    Completions,
+    Position,
+)
 from kubectl_qos.cli.options import SourceOptions
 from kubectl_qos.k8s.kinds import KINDS, WORKLOADS, parse_kind
 from kubectl_qos.k8s.selectors import field_term
