@@ -1,7 +1,7 @@
 """Commands on several clusters: one table or document of what each of them answers, in one order.
 
 Each answer is reduced to the texts or values that are printed before the next cluster is asked. Not here:
-which contexts are meant and how many are asked at once (cluster/fleet.py).
+which contexts are meant and how many are asked at once (cluster/background.py).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def read_clusters(
 
     A failure is printed as it comes. Raises UsageError for flags that no cluster can answer.
     """
-    from kubectl_qos.cluster.fleet import find_contexts, read_each
+    from kubectl_qos.cluster.background import find_contexts, read_each
 
     connection = source.connection
     refuse(source, {"--demo": source.demo, "-f": source.files, "-k": source.kustomize, "--at": source.at})

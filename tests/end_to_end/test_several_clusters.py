@@ -137,7 +137,7 @@ def test_answers_and_failures_stand_in_the_kubeconfigs_order(
     def last_first(contexts: Iterable[str], _: object) -> list[tuple[str, object]]:
         return [(one, QosError(one) if one in {"broken", "gone"} else 1) for one in reversed([*contexts])]
 
-    monkeypatch.setattr("kubectl_qos.cluster.fleet.read_each", last_first)
+    monkeypatch.setattr("kubectl_qos.cluster.background.read_each", last_first)
     config = ConnectionOptions(kubeconfig=str(fleet.home / ".kube" / "config"))
     answers, errors = read_clusters(SourceOptions(config, all_contexts=True), lambda _: 1)
     assert (list(answers), list(errors)) == (["prod-us", "prod-eu"], ["broken", "gone"])

@@ -13,7 +13,7 @@ from textual.timer import Timer
 from kubectl_qos.analysis.cluster_table import ClusterRow, cluster_row, worst_first
 from kubectl_qos.analysis.deaths import DeathRow
 from kubectl_qos.analysis.pod_table import PodRow
-from kubectl_qos.cluster.fleet import read_each
+from kubectl_qos.cluster.background import read_each
 from kubectl_qos.cluster.source import Source
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.snapshot import Scope
