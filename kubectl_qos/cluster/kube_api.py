@@ -1,19 +1,22 @@
-"""The requests that predictions, versions, completion and events need, each returning decoded values."""
+"""The requests for predictions, versions, completion, events and rights; each returns decoded values.
+
+Rights are SelfSubjectAccessReviews: k8s.io/api/authorization/v1/types.go.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from itertools import starmap
 from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from kubectl_qos.cluster.background import Future
+from kubectl_qos.cluster.background import Future, run_all
 from kubectl_qos.cluster.documents import metadata_text
-from kubectl_qos.cluster.http import RestClient, decode_body, decode_error, read_body
+from kubectl_qos.cluster.http import RestClient, decode_body, decode_error, read_body, retrying
 from kubectl_qos.cluster.pager import Pager, Progress
-from kubectl_qos.errors import ApiError, QosError
+from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.k8s.events import (
     NODE_EVENTS_NAMESPACE,
     Event,
@@ -27,15 +30,18 @@ from kubectl_qos.k8s.interning import Interner
 from kubectl_qos.k8s.kinds import api_path, path_segment
 from kubectl_qos.k8s.kubelet import Kubelet, kubelet_from_configz
 from kubectl_qos.k8s.objects import JsonDecoder, NodeObject, Pod
+from kubectl_qos.k8s.rbac import AccessReview, Permission
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.selectors import field_term
 from kubectl_qos.k8s.snapshot import Missing
 from kubectl_qos.k8s.usage import NodeMetrics, PodMetrics, Summary
 from kubectl_qos.transport import logging as log
-from kubectl_qos.transport.client import Connection
+from kubectl_qos.transport.client import REVIEWS, Connection
 
 MAX_CONFIGZ_NODES: Final = 8
 """The configurations of more nodes than this are not read: one request each."""
+REVIEWS_AT_ONCE: Final = 8
+"""Fewer than the connections that are kept."""
 
 _METRICS: Final = "/apis/metrics.k8s.io"
 _METRICS_VERSIONS: Final = ("v1", "v1beta1")
@@ -348,3 +354,72 @@ def _list_events(client: RestClient, namespace: str | None, fields: dict[str, st
     query = {"fieldSelector": ",".join(starmap(field_term, fields.items()))}
     # No server keeps events in its watch cache.
     return _events.list_all(client, list_path("events", namespace), query, revision="").items
+
+
+class _Attributes(msgspec.Struct, frozen=True, omit_defaults=True):
+    verb: str
+    resource: str
+    group: str = ""
+    subresource: str = ""
+    namespace: str = ""
+
+
+class _ReviewStatus(msgspec.Struct, rename="camel"):
+    allowed: bool
+    reason: str = ""
+    evaluation_error: str = ""
+
+
+class _Review(msgspec.Struct):
+    status: _ReviewStatus
+
+
+_review = msgspec.json.Decoder(_Review)
+
+
+def review_access(
+    connection: Connection, permissions: Iterable[Permission], namespace: str | None
+) -> dict[Permission, AccessReview]:
+    """The server's review of each permission; namespaced ones in this namespace, or in all for None.
+
+    A server that refuses one review refuses every one, so the first is sent alone. Raises QosError.
+    """
+    requested = {
+        item: _Attributes(
+            item.verb, item.resource, item.group, item.subresource, item.namespace(namespace) or ""
+        )
+        for item in permissions
+    }
+    first, *others = dict.fromkeys(requested.values())
+    try:
+        reviews: dict[_Attributes, AccessReview | QosError] = {first: _review_one(connection, first)}
+    except ServerUnreachable:
+        raise
+    except QosError as error:
+        if isinstance(error, ApiError) and error.status == HTTPStatus.UNAUTHORIZED:
+            raise
+        return dict.fromkeys(requested, AccessReview(None, str(error)))
+    reviews |= run_all(
+        lambda attributes: _review_one(connection, attributes), others, at_once=REVIEWS_AT_ONCE
+    )
+    answers = {permission: reviews[attributes] for permission, attributes in requested.items()}
+    return {
+        permission: AccessReview(None, str(answer)) if isinstance(answer, QosError) else answer
+        for permission, answer in answers.items()
+    }
+
+
+def _review_one(connection: Connection, attributes: _Attributes) -> AccessReview:
+    request = msgspec.json.encode(
+        {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": attributes},
+        }
+    )
+
+    def send() -> bytes:
+        return read_body(connection.request("POST", REVIEWS, body=request), connection.server)
+
+    status = decode_body(_review, retrying(send, "the access review"), "the access review").status
+    return AccessReview(status.allowed, "; ".join(filter(None, (status.reason, status.evaluation_error))))

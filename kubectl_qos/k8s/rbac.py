@@ -1,7 +1,7 @@
 """The permissions that the program can use, tier by tier.
 
 `kubectl qos can-i` checks them, docs/rbac grants them, docs/rights.md lists them. Not here: access reviews
-(cluster/access_review.py), tables and sentences (present/rbac.py).
+(cluster/kube_api.py), tables and sentences (present/rbac.py).
 """
 
 from collections.abc import Mapping

@@ -8,8 +8,8 @@ from contextlib import suppress
 
 import pytest
 
-from kubectl_qos.cluster.access_review import AT_ONCE, review_access
 from kubectl_qos.cluster.exec import read_container
+from kubectl_qos.cluster.kube_api import REVIEWS_AT_ONCE, review_access
 from kubectl_qos.cluster.live import LiveSource
 from kubectl_qos.cluster.usage import UsageChoice
 from kubectl_qos.edit.patch import build_request
@@ -74,11 +74,11 @@ def test_each_right_is_reviewed_once(serve: Serve, connect_to: ConnectTo) -> Non
 
 
 def test_a_few_are_requested_at_a_time(serve: Serve, connect_to: ConnectTo) -> None:
-    together = threading.Barrier(AT_ONCE)
+    together = threading.Barrier(REVIEWS_AT_ONCE)
     numbers = itertools.count()
 
     def slow(request: Request) -> Answer:
-        if 1 <= next(numbers) <= AT_ONCE:  # the first one is asked alone
+        if 1 <= next(numbers) <= REVIEWS_AT_ONCE:  # the first one is asked alone
             together.wait(10)
         return review(allowed=True)
 
@@ -86,7 +86,7 @@ def test_a_few_are_requested_at_a_time(serve: Serve, connect_to: ConnectTo) -> N
     reviews = review_access(connect_to(server), PERMISSIONS, "shop")
     assert allowed(reviews) == set(PERMISSIONS)
     assert not together.broken, "as many as may be are asked at the same time"
-    assert server.connections <= AT_ONCE
+    assert server.connections <= REVIEWS_AT_ONCE
 
 
 def test_without_a_watch_the_first_tier_still_works(connect_to: ConnectTo) -> None:
