@@ -14,8 +14,15 @@ import msgspec
 
 from kubectl_qos.cluster.background import Future, run_all
 from kubectl_qos.cluster.documents import metadata_text
-from kubectl_qos.cluster.http import RestClient, decode_body, decode_error, read_body, retrying
-from kubectl_qos.cluster.pager import Pager, Progress
+from kubectl_qos.cluster.http import (
+    Pager,
+    Progress,
+    RestClient,
+    decode_body,
+    decode_error,
+    read_body,
+    retrying,
+)
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.k8s.events import (
     NODE_EVENTS_NAMESPACE,

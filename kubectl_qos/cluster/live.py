@@ -8,6 +8,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from kubectl_qos.cluster.background import Future
+from kubectl_qos.cluster.http import Progress
 from kubectl_qos.cluster.informer import Informer, no_capacity, no_neighbours
 from kubectl_qos.cluster.kube_api import (
     KubeApi,
@@ -17,7 +18,6 @@ from kubectl_qos.cluster.kube_api import (
     read_object,
     read_pod_events,
 )
-from kubectl_qos.cluster.pager import Progress
 from kubectl_qos.cluster.source import Source, UpdateStream
 from kubectl_qos.cluster.usage import UsageChoice, UsageReader, read_usage, with_shortages
 from kubectl_qos.errors import ApiError, InputError, QosError

@@ -21,8 +21,16 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 import msgspec
 
-from kubectl_qos.cluster.http import RestClient, decode_body, decode_error, status_error
-from kubectl_qos.cluster.pager import PAGE_SIZE, Pager, check_names, newest_revision
+from kubectl_qos.cluster.http import (
+    PAGE_SIZE,
+    Pager,
+    RestClient,
+    check_names,
+    decode_body,
+    decode_error,
+    newest_revision,
+    status_error,
+)
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.k8s.objects import JsonDecoder, NodeObject, Pod
 from kubectl_qos.k8s.snapshot import Arrived

@@ -7,9 +7,8 @@ from typing import Final, TypeVar
 
 from kubectl_qos.cluster.background import Future
 from kubectl_qos.cluster.documents import metadata_text
-from kubectl_qos.cluster.http import UNDECODABLE, RestClient, decode_error
+from kubectl_qos.cluster.http import UNDECODABLE, Pager, RestClient, decode_error
 from kubectl_qos.cluster.kube_api import list_path, read_object
-from kubectl_qos.cluster.pager import Pager
 from kubectl_qos.edit.related import (
     AUTOSCALERS,
     BUDGETS,

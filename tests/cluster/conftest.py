@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kubectl_qos.cluster import pager
+from kubectl_qos.cluster import http
 from tests.cluster.following import follow
 from tests.cluster.serving import ConnectTo, authority, connect_to, own_home, serve
 
@@ -17,7 +17,7 @@ PageSize = Callable[[int], None]
 @pytest.fixture
 def page_size(monkeypatch: pytest.MonkeyPatch) -> PageSize:
     """Set how many items a page has."""
-    return lambda size: monkeypatch.setattr(pager, "PAGE_SIZE", size)
+    return lambda size: monkeypatch.setattr(http, "PAGE_SIZE", size)
 
 
 @pytest.fixture(autouse=True)

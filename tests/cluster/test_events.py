@@ -11,8 +11,8 @@ import pytest
 
 from kubectl_qos.cluster import kube_api as cluster_events
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource, FileSource
+from kubectl_qos.cluster.http import PAGE_SIZE
 from kubectl_qos.cluster.live import LiveSource
-from kubectl_qos.cluster.pager import PAGE_SIZE
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.k8s.events import NODE_MEMORY_REASONS, Event
 from kubectl_qos.k8s.objects import Annotations, ObjectMeta, Pod, PodSpec

@@ -259,7 +259,7 @@ def pages(monkeypatch: pytest.MonkeyPatch) -> Callable[[Point], None]:
 
     def start(point: Point) -> None:
         if point.name == "second page":
-            monkeypatch.setattr("kubectl_qos.cluster.pager.PAGE_SIZE", 15)
+            monkeypatch.setattr("kubectl_qos.cluster.http.PAGE_SIZE", 15)
         if point.name == "in one piece":
             monkeypatch.setattr(answers, "PART_BYTES", 2048)
         request = Connection.request

@@ -179,7 +179,7 @@ def test_credentials_that_are_renewed(serve: Serve, tmp_path: Path, logged: Log)
 
 
 def test_lists_are_logged(connect_to: ConnectTo, logged: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kubectl_qos.cluster.pager.PAGE_SIZE", 1)
+    monkeypatch.setattr("kubectl_qos.cluster.http.PAGE_SIZE", 1)
     objects = ObjectServer(pods=[pod(f"web-{number}") for number in range(3)])
     objects.expire_after = 1
     api = KubeApi(connect_to(objects))
