@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import socket
+import ssl
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import quote, unquote, urlencode, urlsplit, urlunsplit
 
 from kubectl_qos.errors import QosError
@@ -16,8 +18,7 @@ from kubectl_qos.transport import ConnectionOptions, StoreOptions, net_errors
 from kubectl_qos.transport import logging as log
 from kubectl_qos.transport.auth import Credentials, impersonation_headers, load_credentials
 from kubectl_qos.transport.kubeconfig import ResolvedContext, resolve_context, validate_context
-from kubectl_qos.transport.pool import pool_manager
-from kubectl_qos.transport.proxy import without_credentials
+from kubectl_qos.transport.proxy import find_proxy, without_credentials
 from kubectl_qos.transport.tls import tls_context
 from kubectl_qos.version import __version__
 
@@ -35,6 +36,16 @@ STORE_SECONDS: Final = 30.0
 _CLOCK_SECONDS: Final = 0.005
 """What may be left of a deadline after waiting for all of it, since clocks are read twice."""
 _CONTROL_CHARACTERS: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+MAX_CONNECTIONS: Final = 12
+"""Kept open: three watches and eight short requests, with one to spare."""
+_KEEPALIVE: Final = {"TCP_KEEPIDLE": 30, "TCP_KEEPALIVE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
+_SOCKET_OPTIONS: Final = [
+    (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    # Seconds of silence before probes, and between them; macOS calls the first TCP_KEEPALIVE. A watch may be
+    # silent for long, and nothing else would notice that its peer is gone.
+    *((socket.IPPROTO_TCP, getattr(socket, n), v) for n, v in _KEEPALIVE.items() if hasattr(socket, n)),
+]
 
 
 def connect(options: ConnectionOptions, *, has_terminal: bool = True) -> Connection:
@@ -290,3 +301,33 @@ def _base_url(server: str) -> str:
     if parts.scheme not in {"http", "https"}:
         raise net_errors.connection_error(f'unsupported protocol scheme "{parts.scheme}"')
     return urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/"), "", ""))
+
+
+def pool_manager(
+    url: str, context: ssl.SSLContext | None, *, server_name: str | None = None, proxy: str | None = None
+) -> PoolManager:
+    """Connections to a server, by the configured `proxy` or that of the environment. Raises QosError."""
+    import urllib3
+
+    options: dict[str, Any] = {"maxsize": MAX_CONNECTIONS, "socket_options": _SOCKET_OPTIONS}
+    if context is not None:
+        options["ssl_context"] = context
+        if server_name:
+            options["server_hostname"] = server_name
+        if context.verify_mode == ssl.CERT_NONE:
+            urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
+    proxy = find_proxy(url, proxy)
+    route = f"through the proxy {without_credentials(proxy)}" if proxy else "without a proxy"
+    log.log(log.WIRE, f"connecting to {log.masked_url(url)} {route}")
+    if not proxy:
+        return urllib3.PoolManager(**options)
+    parts = urlsplit(proxy)
+    name, password = unquote(parts.username or ""), unquote(parts.password or "")
+    address = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+    if parts.scheme.startswith("socks"):
+        from urllib3.contrib.socks import SOCKSProxyManager
+
+        return SOCKSProxyManager(address, name or None, password or None, **options)
+    if name:
+        options["proxy_headers"] = urllib3.make_headers(proxy_basic_auth=f"{name}:{password}")
+    return urllib3.ProxyManager(address, **options)
