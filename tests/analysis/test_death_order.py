@@ -21,7 +21,7 @@ from kubectl_qos.analysis.incident import About, Incident
 from kubectl_qos.analysis.node_table import build_node_rows
 from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cluster.files import DEMO_TIME
-from kubectl_qos.exporter.series import FAMILIES, node_samples
+from kubectl_qos.exporter.collector import FAMILIES, node_samples
 from kubectl_qos.k8s.events import EventList
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.snapshot import Scope, Snapshot

@@ -14,7 +14,7 @@ from kubectl_qos.analysis.node_table import build_node_row, build_node_rows
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource, FileSource
 from kubectl_qos.edit.fixes import NodeModel
 from kubectl_qos.edit.kubelet_settings import evicts_first
-from kubectl_qos.exporter.series import FAMILIES, node_samples
+from kubectl_qos.exporter.collector import FAMILIES, node_samples
 from kubectl_qos.k8s.kubelet import Kubelet
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.snapshot import Scope, Snapshot

@@ -11,7 +11,7 @@ import pytest
 from kubectl_qos.analysis.deaths import deaths_on_node
 from kubectl_qos.analysis.node_table import build_node_row
 from kubectl_qos.cluster.files import DEMO_TIME, FileSource
-from kubectl_qos.exporter.series import FAMILIES, node_samples
+from kubectl_qos.exporter.collector import FAMILIES, node_samples
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.next_death import distance
 from kubectl_qos.qos.reason import Mechanism

@@ -21,8 +21,7 @@ import pytest
 import yaml
 
 from kubectl_qos.analysis.pod_table import build_rows
-from kubectl_qos.exporter.collector import Exporter
-from kubectl_qos.exporter.series import FAMILIES, KILLS
+from kubectl_qos.exporter.collector import FAMILIES, KILLS, Exporter
 from kubectl_qos.k8s.snapshot import Scope
 from tests.demo.living import Stepped
 from tests.exporter.scraping import exporter_of, served, show

@@ -14,14 +14,17 @@ from kubectl_qos.analysis.deaths import deaths_on_node
 from kubectl_qos.analysis.node_table import build_node_row
 from kubectl_qos.analysis.pod_table import build_rows
 from kubectl_qos.cluster.store import NODES, PODS, Store
+from kubectl_qos.cluster.usage import UsageChoice
 from kubectl_qos.exporter import collector
-from kubectl_qos.exporter.collector import ClusterSamples
-from kubectl_qos.exporter.series import FAMILIES, KILLS, labels
+from kubectl_qos.exporter.collector import FAMILIES, KILLS, ClusterSamples, labels
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.snapshot import NO_OVERRIDES, Missing, Scope, Shard, Snapshot, Usage
 from kubectl_qos.k8s.usage import PodMetrics, usage_by_pod
 from kubectl_qos.qos.reason import Mechanism
 from tests.cluster.cluster_objects import metrics, node, pod
+from tests.cluster.following import Follow, follow, has, held, names
+from tests.cluster.serving import authority, connect_to, own_home, serve
+from tests.cluster.watch_server import WatchServer
 from tests.demo.living import FULL_AT, IMPORTER, Stepped
 from tests.exporter.scraping import OPENMETRICS, exporter_of, named, parsed, samples_of, show
 
@@ -33,6 +36,8 @@ NAMES = ["a", "b", "c", "d", "e"]
 pods = st.sampled_from(NAMES)
 nodes = st.sampled_from(["", "worker-1", "worker-2", "worker-3"])
 sizes = st.sampled_from(["", "64Mi", "1Gi", "2Gi"])
+__all__ = ["authority", "connect_to", "follow", "own_home", "serve"]
+WORKERS = [f"worker-{number}" for number in range(8)]
 
 
 def put(name: str, on: str, request: str, limit: str, priority: int) -> Step:
@@ -285,3 +290,29 @@ def test_what_is_missing_is_a_metric() -> None:
     store.set_usage(Usage({}, Missing("memory usage", "Metrics API not available")))
     show(exporter, store.snapshot())
     assert named(parsed(exporter.exposition("")[0]), "exporter_missing") == [({"what": "memory usage"}, 1)]
+
+
+@pytest.mark.parametrize("streams", [True, False], ids=["streaming", "plain"])
+def test_a_shard_follows_its_nodes_and_no_others(follow: Follow, streams: bool) -> None:
+    shard = Shard(0, 2)
+    of_shard = [name for name in WORKERS if shard.has(name)]
+    others = [name for name in WORKERS if not shard.has(name)]
+    assert of_shard
+    assert others
+    objects = WatchServer(
+        streams=streams,
+        pods=[pod(f"on-{name}", node=name) for name in WORKERS],
+        nodes=[node(name) for name in WORKERS],
+        metrics=[metrics(f"on-{name}", "1Mi") for name in WORKERS],
+    )
+    followed, _ = follow(objects, Scope(shard=shard), usage=UsageChoice.METRICS)
+    first = sorted(f"on-{name}" for name in of_shard)
+    update = followed.until(lambda update: has(*first)(update) and bool(held(update).usage))
+    assert sorted(held(update).nodes) == of_shard
+    assert sorted(name for _, name in held(update).usage) == first
+    objects.put(pod("late", node=others[0]))
+    objects.put(pod("early", node=""))
+    objects.put(pod("later", node=of_shard[0]))
+    followed.until(has(*first, "later"))
+    seen = [set(names(update)) for update in followed.updates if update.snapshot is not None]
+    assert not any({"late", "early"} & pod_names for pod_names in seen)
