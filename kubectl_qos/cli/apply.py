@@ -25,7 +25,7 @@ from kubectl_qos.edit.patch import PatchRequest
 from kubectl_qos.edit.preview import StrategyKind
 from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.edit.server_response import with_group
-from kubectl_qos.edit.trial import Condition, TrialPlan
+from kubectl_qos.edit.status import Condition, TrialPlan
 from kubectl_qos.errors import EXIT_DID_NOT_HOLD, ApiError, InputError, QosError, UsageError
 from kubectl_qos.k8s.objects import Json
 from kubectl_qos.present import apply as present

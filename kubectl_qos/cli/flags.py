@@ -402,7 +402,7 @@ def _parse_seconds(text: str) -> float:
 
 
 def _parse_conditions(text: str) -> tuple[str, ...]:
-    from kubectl_qos.edit.trial import Condition
+    from kubectl_qos.edit.status import Condition
 
     conditions = tuple(text.split(","))
     if not set(conditions) <= {condition.value for condition in Condition}:

@@ -18,8 +18,7 @@ from kubectl_qos.edit.apply import Apply, ApplyResult, Check, Confirm, DryRun, D
 from kubectl_qos.edit.history import EntryState, HistoryStore
 from kubectl_qos.edit.preview import Preview
 from kubectl_qos.edit.related import RelatedObjects
-from kubectl_qos.edit.status import Progress, Stage
-from kubectl_qos.edit.trial import NO_TRIAL, Trial
+from kubectl_qos.edit.status import NO_TRIAL, Progress, Stage, Trial
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.quantity import parse_time

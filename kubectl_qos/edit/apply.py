@@ -18,9 +18,8 @@ from kubectl_qos.edit.patch import PatchRequest
 from kubectl_qos.edit.preview import Preview, StrategyKind, preview
 from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.edit.replicas import node_of, usage_of, with_priority
-from kubectl_qos.edit.status import Progress, Stage
+from kubectl_qos.edit.status import NO_TRIAL, Progress, Stage, Trial, TrialPlan
 from kubectl_qos.edit.strategy import Strategy, find_strategies
-from kubectl_qos.edit.trial import NO_TRIAL, Trial, TrialPlan
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.objects import Json, Pod
 from kubectl_qos.k8s.snapshot import Snapshot

@@ -12,9 +12,8 @@ from kubectl_qos.edit.history import Entry, EntryState, ValueConflict
 from kubectl_qos.edit.patch import CONTENT_TYPE, METHOD, FileEdit, PatchRequest, WriteBack
 from kubectl_qos.edit.preview import Effects, Preview, StrategyKind
 from kubectl_qos.edit.server_response import ServerRefusal
-from kubectl_qos.edit.status import Progress, Stage
+from kubectl_qos.edit.status import Condition, Fate, Progress, Stage, Trial
 from kubectl_qos.edit.strategy import Strategy, revert_obstacle
-from kubectl_qos.edit.trial import Condition, Fate, Trial
 from kubectl_qos.present.effects import (
     class_change,
     edits_text,

@@ -14,7 +14,7 @@ from kubectl_qos.edit.edits import value_now
 from kubectl_qos.edit.history import ValueConflict
 from kubectl_qos.edit.patch import PatchRequest
 from kubectl_qos.edit.server_response import expected_response
-from kubectl_qos.edit.trial import TrialPlan
+from kubectl_qos.edit.status import TrialPlan
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.quantity import parse_time

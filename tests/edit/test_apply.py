@@ -33,8 +33,7 @@ from kubectl_qos.edit.edits import Edit, Side
 from kubectl_qos.edit.history import ValueConflict
 from kubectl_qos.edit.preview import Preview, StrategyKind, preview
 from kubectl_qos.edit.related import Owner, RelatedObjects
-from kubectl_qos.edit.status import Progress, Stage
-from kubectl_qos.edit.trial import Condition, Trial, TrialPlan
+from kubectl_qos.edit.status import Condition, Progress, Stage, Trial, TrialPlan
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.k8s.kinds import pod_from_workload
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup

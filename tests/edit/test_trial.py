@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from kubectl_qos.edit.status import Progress, Stage
-from kubectl_qos.edit.trial import Condition, Trial
+from kubectl_qos.edit.status import Condition, Progress, Stage, Trial
 from kubectl_qos.k8s.objects import Pod, PodStatus, ResourceList, ResourceRequirements, convert
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage

@@ -19,8 +19,7 @@ from kubectl_qos.edit.edits import Edit, Side, apply_edits
 from kubectl_qos.edit.history import ValueConflict
 from kubectl_qos.edit.preview import StrategyKind
 from kubectl_qos.edit.related import RelatedObjects, pod_from_raw, pod_reference
-from kubectl_qos.edit.status import Progress, Stage
-from kubectl_qos.edit.trial import Condition, Trial, TrialPlan
+from kubectl_qos.edit.status import Condition, Progress, Stage, Trial, TrialPlan
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.k8s.kinds import WORKLOADS, pod_from_workload
 from kubectl_qos.k8s.objects import Pod, PodStatus

@@ -21,8 +21,7 @@ from kubectl_qos.edit.edits import Side
 from kubectl_qos.edit.history import EntryState, ValueConflict
 from kubectl_qos.edit.patch import PatchRequest
 from kubectl_qos.edit.related import RelatedObjects
-from kubectl_qos.edit.status import Progress, Stage
-from kubectl_qos.edit.trial import TrialPlan
+from kubectl_qos.edit.status import Progress, Stage, TrialPlan
 from kubectl_qos.errors import ApiError, ServerUnreachable
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.quantity import Quantity

@@ -213,7 +213,7 @@ def releases(_at: Position, _names: Names) -> Completions:
 
 def conditions(_at: Position, _names: Names) -> Completions:
     """Complete the conditions that revert a change."""
-    from kubectl_qos.edit.trial import Condition
+    from kubectl_qos.edit.status import Condition
 
     return Completions.of(Condition)
 

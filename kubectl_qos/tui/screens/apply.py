@@ -19,8 +19,8 @@ from textual.message import Message
 from textual.widgets import Static
 
 from kubectl_qos.edit.apply import Blocked, Phase
+from kubectl_qos.edit.status import TrialPlan
 from kubectl_qos.edit.strategy import Strategy
-from kubectl_qos.edit.trial import TrialPlan
 from kubectl_qos.present.apply import (
     although,
     confirm_lines,
