@@ -87,7 +87,7 @@ def pod_facts(
 def _replicas(pod: Pod, snapshot: Snapshot) -> Sequence[Pod]:
     if pod.kind == "Pod":
         return ()
-    from kubectl_qos.edit.replicas import replicas_of
+    from kubectl_qos.edit.compare import replicas_of
 
     return replicas_of(pod, snapshot.pods)
 

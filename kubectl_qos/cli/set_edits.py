@@ -12,6 +12,7 @@ from kubectl_qos.cli.resources import parse_kind, reference
 from kubectl_qos.cli.set_options import KUSTOMIZE
 from kubectl_qos.cli.sources import ResolvedSource
 from kubectl_qos.edit.apply import Apply
+from kubectl_qos.edit.compare import NodeReplicas
 from kubectl_qos.edit.edits import (
     POD_LEVEL,
     Amount,
@@ -26,7 +27,6 @@ from kubectl_qos.edit.findings import Severity, find_findings
 from kubectl_qos.edit.goals import Goal, RankGoal, outlive, rank_at_least, reach_class
 from kubectl_qos.edit.patch import build_manifest, build_patch, kubectl_command, kustomize_patch
 from kubectl_qos.edit.preview import Preview, StrategyKind
-from kubectl_qos.edit.replicas import NodeReplicas
 from kubectl_qos.errors import ApiError, InputError, QosError, UsageError
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import Json, Pod

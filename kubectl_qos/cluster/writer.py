@@ -18,11 +18,11 @@ from kubectl_qos.cluster.documents import metadata_text
 from kubectl_qos.cluster.http import UNDECODABLE, decode_body, decode_error, read_body
 from kubectl_qos.cluster.kube_api import KubeApi, check_object, read_object
 from kubectl_qos.edit.apply import DRY_RUN_AGAIN, ApplyResult, ConflictError, DryRunResult, UnknownOutcome
+from kubectl_qos.edit.compare import to_pods
 from kubectl_qos.edit.edits import Edit, value_now
 from kubectl_qos.edit.history import Entry, EntryState, HistoryStore, find_conflicts
 from kubectl_qos.edit.patch import CONTENT_TYPE, PatchRequest
 from kubectl_qos.edit.related import decode_pod, is_managed_by_us
-from kubectl_qos.edit.replicas import to_pods
 from kubectl_qos.edit.status import Progress, Stage, check_progress, with_scheduler_reason
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.k8s.objects import Json, Pod

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import Final
 
+from kubectl_qos.edit.compare import node_of, usage_of, with_priority
 from kubectl_qos.edit.edits import Edit
 from kubectl_qos.edit.findings import Finding, find_findings
 from kubectl_qos.edit.history import Entry, ValueConflict, find_conflicts
 from kubectl_qos.edit.patch import PatchRequest
 from kubectl_qos.edit.preview import Preview, StrategyKind, preview
 from kubectl_qos.edit.related import RelatedObjects
-from kubectl_qos.edit.replicas import node_of, usage_of, with_priority
 from kubectl_qos.edit.status import NO_TRIAL, Progress, Stage, Trial, TrialPlan
 from kubectl_qos.edit.strategy import Strategy, find_strategies
 from kubectl_qos.errors import QosError

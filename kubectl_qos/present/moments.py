@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from kubectl_qos.analysis.change_steps import deaths_at_moments, is_reached, moments
+from kubectl_qos.edit.compare import NodeReplicas
 from kubectl_qos.edit.preview import Effects, When
-from kubectl_qos.edit.replicas import NodeReplicas
 from kubectl_qos.edit.strategy import replaced_pods, rollout_plan
 from kubectl_qos.k8s.objects import Json, Pod
 from kubectl_qos.present.effects import moment

@@ -12,8 +12,8 @@ from typing import Final
 from rich.cells import cell_len
 
 from kubectl_qos.analysis.change_steps import DeathsAt, LadderRow, ladder
+from kubectl_qos.edit.compare import NodeReplicas
 from kubectl_qos.edit.preview import Effects
-from kubectl_qos.edit.replicas import NodeReplicas
 from kubectl_qos.k8s.objects import Json
 from kubectl_qos.present.effects import cgroup_sections
 from kubectl_qos.present.format import UNKNOWN, binary, count, full_name, mebibytes, shortened

@@ -14,12 +14,12 @@ from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cluster.source import Source
 from kubectl_qos.edit.apply import Apply
+from kubectl_qos.edit.compare import NodeReplicas, node_of, recreate_all, usage_of, with_priority
 from kubectl_qos.edit.edits import POD_LEVEL, Edit
 from kubectl_qos.edit.findings import Severity
 from kubectl_qos.edit.goals import Goal, outlive, rank_at_least
 from kubectl_qos.edit.preview import Preview, preview
 from kubectl_qos.edit.related import RelatedObjects, pod_from_raw
-from kubectl_qos.edit.replicas import NodeReplicas, node_of, recreate_all, usage_of, with_priority
 from kubectl_qos.edit.strategy import Strategy
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.kinds import WORKLOADS, find_workload

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubectl_qos.edit.compare import with_priority
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side
 from kubectl_qos.edit.findings import Finding, FindingCode, Severity, find_findings
 from kubectl_qos.edit.preview import Preview, StrategyKind, preview
 from kubectl_qos.edit.related import Owner, RelatedObjects
-from kubectl_qos.edit.replicas import with_priority
 from kubectl_qos.edit.server_response import expected_response
 from kubectl_qos.k8s.kinds import pod_from_workload
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup

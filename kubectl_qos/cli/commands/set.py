@@ -196,8 +196,8 @@ def change(planned_edits: PlannedEdits, shell: ApplyShell | None, options: Optio
     """Print what edits do, then apply them with a shell; whether something changes. Raises QosError."""
     from kubectl_qos.cli import set_edits
     from kubectl_qos.edit.apply import Apply
+    from kubectl_qos.edit.compare import recreate_all
     from kubectl_qos.edit.preview import StrategyKind
-    from kubectl_qos.edit.replicas import recreate_all
 
     pod, edits, snapshot, resolved, request = planned_edits
     # In place unless --by says otherwise: a template has other pods too.
@@ -233,7 +233,7 @@ def _scope(
     references: Sequence[resources.Reference], resolved: sources.ResolvedSource, options: Options
 ) -> Scope:
     """What is named, of a workload its pods: those with the labels of its template."""
-    from kubectl_qos.edit.replicas import to_pods
+    from kubectl_qos.edit.compare import to_pods
     from kubectl_qos.k8s.kinds import WORKLOADS
 
     if options.source.reads_store:

@@ -167,9 +167,9 @@ def _undo(entry: Entry, shell: ApplyShell, *, is_requested: bool = True) -> None
     from kubectl_qos.cli.set_edits import effect_sections, preview_notes
     from kubectl_qos.cluster.source import related_to
     from kubectl_qos.edit.apply import Apply
+    from kubectl_qos.edit.compare import recreate_all, to_pods
     from kubectl_qos.edit.history import find_conflicts, undo_edits
     from kubectl_qos.edit.related import pod_from_raw, pod_reference
-    from kubectl_qos.edit.replicas import recreate_all, to_pods
     from kubectl_qos.k8s.objects import nested
     from kubectl_qos.k8s.snapshot import Scope
     from kubectl_qos.present.apply import alternative

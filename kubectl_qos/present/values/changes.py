@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 from kubectl_qos.analysis.deaths import DeathRow
 from kubectl_qos.edit.apply import Apply
-from kubectl_qos.edit.compare import Comparison
+from kubectl_qos.edit.compare import Comparison, NodeReplicas
 from kubectl_qos.edit.edits import Edit, Side, current_value
 from kubectl_qos.edit.findings import Finding, Severity
 from kubectl_qos.edit.goals import RankGoal
@@ -21,7 +21,6 @@ from kubectl_qos.edit.preview import (
     StrategyKind,
     When,
 )
-from kubectl_qos.edit.replicas import NodeReplicas
 from kubectl_qos.edit.strategy import Strategy
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.node_overrides import NodeOverride
