@@ -56,7 +56,7 @@ from kubectl_qos.qos.oom_score import is_critical, is_mirror, is_static, most_ad
 from kubectl_qos.qos.qos_class import QosClass, computed_class, is_decided_at_pod_level
 from kubectl_qos.qos.resize import ResizeStatus
 from kubectl_qos.qos.restart import is_refused, oom_loops, was_killed_since_resize
-from kubectl_qos.qos.simulation.ceiling import Scope
+from kubectl_qos.qos.simulation.ceiling import LimitHit, Scope
 from kubectl_qos.qos.simulation.engine import Run, SimulationStep, simulate
 from kubectl_qos.qos.simulation.next_death import (
     NextDeath,
@@ -66,7 +66,6 @@ from kubectl_qos.qos.simulation.next_death import (
     own_deaths,
 )
 from kubectl_qos.qos.simulation.node_state import ContainerGrowth, NodeState, Scenario, SimulatedContainer
-from kubectl_qos.qos.simulation.timeline import LimitHit
 
 MOST_GUARANTEED_EDITS: Final = 2
 """A pod that is further from Guaranteed is left in its class."""

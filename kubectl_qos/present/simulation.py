@@ -14,6 +14,7 @@ from kubectl_qos.present.output import BYTES, NUMBER, Align, Column, column, fit
 from kubectl_qos.present.reasons import killer_notes
 from kubectl_qos.qos.eviction import Due
 from kubectl_qos.qos.restart import Restart
+from kubectl_qos.qos.simulation.ceiling import MemoryLevel
 from kubectl_qos.qos.simulation.engine import MechanismDistance, Simulation, SimulationStep
 from kubectl_qos.qos.simulation.node_state import (
     ContainerGrowth,
@@ -22,7 +23,6 @@ from kubectl_qos.qos.simulation.node_state import (
     NodeState,
     Scenario,
 )
-from kubectl_qos.qos.simulation.timeline import MemoryLevel
 
 NO_USAGE: Final = "without memory usage nothing can be freed and nothing grows"
 BUDGETS_NOT_READ: Final = "PodDisruptionBudgets are only taken from manifests (-f FILE.yaml)"

@@ -21,6 +21,7 @@ from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import ContainerKind, rank_node
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.restart import Restart, restart_after_kill
+from kubectl_qos.qos.simulation.ceiling import GROWN_PROCESS, MemoryLevel
 from kubectl_qos.qos.simulation.engine import Simulation, simulate
 from kubectl_qos.qos.simulation.node_state import (
     ContainerGrowth,
@@ -34,7 +35,6 @@ from kubectl_qos.qos.simulation.node_state import (
     Thresholds,
     build_node_state,
 )
-from kubectl_qos.qos.simulation.timeline import GROWN_PROCESS, MemoryLevel
 
 MIB = 1 << 20
 GIB = 1 << 30

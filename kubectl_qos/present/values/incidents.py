@@ -18,9 +18,9 @@ from kubectl_qos.qos.kills.report import Constraint, OomReport
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Confidence, Mechanism
 from kubectl_qos.qos.restart import Restart
+from kubectl_qos.qos.simulation.ceiling import MemoryLevel
 from kubectl_qos.qos.simulation.engine import MechanismDistance, Simulation, SimulationStep
 from kubectl_qos.qos.simulation.node_state import ImportanceReason, NodeState
-from kubectl_qos.qos.simulation.timeline import MemoryLevel
 
 
 class EvidenceValues(Values, frozen=True):

@@ -12,9 +12,8 @@ from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.qos.killers.killer import NOBODY, Choice
 from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN, Kernel, badness
 from kubectl_qos.qos.qos_class import QosClass
-from kubectl_qos.qos.simulation.ceiling import Scope
+from kubectl_qos.qos.simulation.ceiling import MemoryTimeline, Scope
 from kubectl_qos.qos.simulation.node_state import NodeState
-from kubectl_qos.qos.simulation.timeline import MemoryTimeline
 
 
 class Contender(NamedTuple):

@@ -11,9 +11,8 @@ from kubectl_qos.qos.eviction import Due, EvictionKey, eviction_key
 from kubectl_qos.qos.killers.badness import Contender
 from kubectl_qos.qos.killers.killer import Choice, Killer
 from kubectl_qos.qos.reason import Mechanism
-from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryUse, Scope
+from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryTimeline, MemoryUse, Scope
 from kubectl_qos.qos.simulation.node_state import NodeState
-from kubectl_qos.qos.simulation.timeline import MemoryTimeline
 
 _NANO: Final = 10**9
 

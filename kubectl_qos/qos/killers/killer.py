@@ -10,9 +10,8 @@ from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.qos.cgroup.names import PathLevel
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Mechanism
-from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryUse, Scope
+from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryTimeline, MemoryUse, Scope
 from kubectl_qos.qos.simulation.node_state import NodeProcess, NodeState
-from kubectl_qos.qos.simulation.timeline import MemoryTimeline
 
 
 class Choice(NamedTuple):

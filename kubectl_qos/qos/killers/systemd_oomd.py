@@ -10,9 +10,8 @@ from typing import Final
 from kubectl_qos.k8s.kubelet import Daemon
 from kubectl_qos.qos.killers.killer import Killer
 from kubectl_qos.qos.reason import Mechanism
-from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryUse, Scope
+from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryTimeline, MemoryUse, Scope
 from kubectl_qos.qos.simulation.node_state import NodeState
-from kubectl_qos.qos.simulation.timeline import MemoryTimeline
 
 
 class SystemdOomd(Killer):

@@ -14,9 +14,8 @@ from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.qos.killers.killer import NOBODY, Candidate, Choice, Killer, Order
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Mechanism
-from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryUse, Scope
+from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryTimeline, MemoryUse, Scope
 from kubectl_qos.qos.simulation.node_state import NodeState
-from kubectl_qos.qos.simulation.timeline import MemoryTimeline
 
 _RELEASE: Final = re.compile(r"talos(?: \(v|-)(\d+)\.(\d+)(?:\.(\d+))?", re.ASCII | re.IGNORECASE)
 _SETTING: Final = Daemon.TALOS.setting

@@ -1,14 +1,24 @@
-"""Where killers act: how many bytes are in use, and at how many each of them ends something.
+"""Where killers act: how much memory is used when, and which ceiling is reached next.
 
-Which killers there are, and whom they end, is in qos/killers/.
+All growth is steady and reaches its target at the same moment: usage is `used + rate × time`, where time runs
+from 0 to 1, or without end. Bytes throughout. Which killers there are, and whom they end, is in qos/killers/.
 """
 
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
-from typing import NamedTuple, Self
+from math import inf
+from typing import Final, NamedTuple, Self
 
+import msgspec
+
+from kubectl_qos.errors import InputError
 from kubectl_qos.qos.eviction import Due
+from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN
 from kubectl_qos.qos.reason import Mechanism
-from kubectl_qos.qos.simulation.node_state import NodeState
+from kubectl_qos.qos.simulation.node_state import NodeProcess, NodeState, Scenario
+
+GROWN_PROCESS: Final = "a process that has grown"
+"""The name of the process of the node that holds what the node itself has grown by."""
 
 
 class Scope(Enum):
@@ -93,3 +103,259 @@ class MemoryUse(NamedTuple):
     def free_bytes(self) -> int:
         """What is free by the kernel's count."""
         return self.most_bytes - self.own - self.total
+
+
+class MemoryLevel(msgspec.Struct, frozen=True, rename="camel"):
+    """Memory that is free for the kernel, and memory.available of the kubelet."""
+
+    free_bytes: int
+    available_bytes: int
+
+
+class LimitHit(NamedTuple):
+    """When a limit is hit, and its owner: the index of a container or pod, -1 for limits of the node."""
+
+    time: float
+    mechanism: Mechanism
+    owner: int = -1
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether the limit is one of all pods, or of the node."""
+        return self.owner < 0
+
+
+class MemoryTimeline:
+    """Usage over time, and when it reaches the ceilings; containers and pods by their index in `state`.
+
+    `living` may be killed; `present` hold memory, as containers that were killed and restarted do too. The
+    kernel never kills `immune` ones; `kills` counts those that were killed. `own_processes` are known ones of
+    the node itself. `reclaiming` are killers that have acted, and go on until `reclaim_bytes` more are free.
+    """
+
+    def __init__(self, node_state: NodeState, scenario: Scenario, use: MemoryUse) -> None:
+        pods, containers = node_state.pods, node_state.containers
+        self.state = node_state
+        self._evictable = node_state.capacity_bytes - node_state.thresholds.hugepages_bytes
+        self._end = inf if scenario.until_oom else 1.0
+        self._used = [container.used_bytes for container in containers]
+        self._rate = _rates(node_state, scenario)
+        self._own_rate = _own_rate(node_state, scenario)
+        self._own_used = use.own
+        self._total_used, self._total_rate = use.total, sum(self._rate)
+        self._working_sets = [container.working_set_bytes for container in containers]
+        self._total_working_set = use.working_set
+        self._pod_used = list(use.pods)
+        self._pod_working_set = [0] * len(pods)
+        self._pod_rate = [0] * len(pods)
+        self.pod_containers: list[list[int]] = [[] for _ in pods]
+        for index, container in enumerate(containers):
+            self._pod_working_set[container.pod_index] += container.working_set_bytes
+            self._pod_rate[container.pod_index] += self._rate[index]
+            self.pod_containers[container.pod_index].append(index)
+        self.now = 0.0
+        self.living = dict.fromkeys(range(len(containers)))
+        self.present = set(self.living)
+        self.immune = {
+            index for index, container in enumerate(containers) if container.adj == OOM_SCORE_ADJ_MIN
+        }
+        self.own_processes = list(node_state.own_processes)
+        self.reclaiming: set[Mechanism] = set()
+        self._most = use.most_bytes
+        self.kills = 0
+        self._container_hits: list[LimitHit] = []
+        self._pod_ceilings: list[Ceiling] = []
+        self._wide_ceilings: list[Ceiling] = []
+        self._polled: dict[Mechanism, list[Ceiling]] = {}
+
+    def watch(self, ceilings: Iterable[Ceiling]) -> None:
+        """Set the ceilings of which `next_hits` returns those that are hit next.
+
+        A limit that is not hit at this pace is not hit at a slower one either, and nothing gets faster.
+        """
+        for ceiling in ceilings:
+            if ceiling.scope is Scope.CONTAINER:
+                rate = self._rate[ceiling.owner]
+                time = (ceiling.latest_bytes - ceiling.used_bytes) / rate if rate else inf
+                if time < self._end:
+                    self._container_hits.append(LimitHit(time, ceiling.killer, ceiling.owner))
+            elif ceiling.scope is Scope.POD:
+                rate = self._pod_rate[ceiling.owner]
+                if rate and (ceiling.latest_bytes - ceiling.used_bytes) / rate < self._end:
+                    self._pod_ceilings.append(ceiling)
+            elif ceiling.is_soft:
+                continue  # How long it has been exceeded is not simulated.
+            elif ceiling.is_polled:
+                self._polled.setdefault(ceiling.killer, []).append(ceiling)
+            else:
+                self._wide_ceilings.append(ceiling)
+        self._container_hits.sort(key=lambda hit: (hit.time, hit.owner))
+
+    @property
+    def grows(self) -> bool:
+        """Whether any container still grows."""
+        return self._total_rate > 0
+
+    @property
+    def growing(self) -> list[int]:
+        """The living containers that still grow."""
+        return [index for index in self.living if self._rate[index]]
+
+    def node_processes(self) -> list[NodeProcess]:
+        """The processes of the node itself, with the one that holds what the node has grown by."""
+        grown = int(self._own_rate * self.now)
+        return [*self.own_processes, *([NodeProcess(GROWN_PROCESS, 0, grown)] if grown else [])]
+
+    def end_process(self, process: NodeProcess) -> None:
+        """End a process of the node."""
+        if process in self.own_processes:
+            self.own_processes.remove(process)
+            self._own_used -= process.used_bytes
+        else:
+            self._own_rate = 0
+
+    def level(self) -> MemoryLevel:
+        """How full the node is now."""
+        grown = self._own_used + int((self._total_rate + self._own_rate) * self.now)
+        return MemoryLevel(
+            self._most - self._total_used - grown, self._evictable - self._total_working_set - grown
+        )
+
+    def usages(self, containers: Iterable[int]) -> list[int]:
+        """The bytes that each of these containers uses now by the kernel's count."""
+        used, rate, now = self._used, self._rate, self.now
+        return [used[index] + int(rate[index] * now) for index in containers]
+
+    def working_set(self, container: int) -> int:
+        """The bytes that a container uses now by the kubelet's count."""
+        return self._working_sets[container] + int(self._rate[container] * self.now)
+
+    def pod_working_set(self, pod: int) -> int:
+        """The bytes that a pod uses now by the kubelet's count."""
+        return self._pod_working_set[pod] + int(self._pod_rate[pod] * self.now)
+
+    def is_present(self, pod: int) -> bool:
+        """Whether a pod still holds memory."""
+        return not self.present.isdisjoint(self.pod_containers[pod])
+
+    def grown_bytes(self, time: float) -> int:
+        """By how much containers have grown at that time."""
+        return int(self._total_rate * time)
+
+    def finish(self) -> None:
+        """Advance to the end, if there is one."""
+        if self._end < inf:
+            self.now = self._end
+
+    def kill(self, container: int, *, restarts: bool) -> None:
+        """A container ends. One that restarts has its memory of the start, and does not grow again."""
+        self.kills += 1
+        self._end_container(container)
+        if not restarts:
+            self._free(container)
+
+    def _end_container(self, container: int) -> None:
+        rate = self._rate[container]
+        del self.living[container]
+        self._rate[container] = 0
+        self._total_rate -= rate
+        self._pod_rate[self.state.containers[container].pod_index] -= rate
+
+    def evict(self, pod: int) -> None:
+        """A pod ends with all its containers."""
+        for container in self.pod_containers[pod]:
+            if container in self.living:
+                self._end_container(container)
+            if container in self.present:
+                self._free(container)
+
+    def _free(self, container: int) -> None:
+        pod, working_set = self.state.containers[container].pod_index, self._working_sets[container]
+        self.present.discard(container)
+        self._total_used -= self._used[container]
+        self._total_working_set -= working_set
+        self._pod_used[pod] -= self._used[container]
+        self._pod_working_set[pod] -= working_set
+
+    def next_hits(self, exhausted: set[tuple[Mechanism, int]]) -> Iterator[LimitHit]:
+        """The next hit of each killer, except of limits at which nothing is left to kill or evict.
+
+        A limit that is reached at the very end is not exceeded, so it is no hit.
+        """
+        for hit in self._all_hits(exhausted):
+            if hit.time < self._end and hit[1:] not in exhausted:
+                yield hit
+
+    def _all_hits(self, exhausted: set[tuple[Mechanism, int]]) -> Iterator[LimitHit]:
+        hits = self._container_hits
+        while hits and not self._rate[hits[0].owner]:
+            hits.pop(0)
+        for hit in hits:
+            if self._rate[hit.owner] and hit[1:] not in exhausted:
+                yield hit
+                break
+        for ceiling in self._pod_ceilings:
+            rate = self._pod_rate[ceiling.owner]
+            if rate:
+                time = (ceiling.latest_bytes - self._pod_used[ceiling.owner]) / rate
+                yield LimitHit(time, ceiling.killer, ceiling.owner)
+        for ceiling in self._wide_ceilings:
+            used, rate = self._use_and_rate(ceiling)
+            if rate:
+                yield LimitHit((ceiling.latest_bytes - used) / rate, ceiling.killer)
+        for killer, ceilings in self._polled.items():
+            next_time = self._next_poll(killer, ceilings)
+            if next_time is not None:
+                yield LimitHit(next_time, killer)
+
+    def _next_poll(self, killer: Mechanism, ceilings: Sequence[Ceiling]) -> float | None:
+        """When a killer that looks from time to time next finds too little free, None if it never will.
+
+        After it has acted it also reclaims the minimum reclaim (eviction_manager.go, thresholdsMet).
+        """
+        times = []
+        for ceiling in ceilings:
+            used, rate = self._use_and_rate(ceiling)
+            reclaim = ceiling.reclaim_bytes if killer in self.reclaiming else 0
+            if ceiling.latest_bytes - used - int(rate * self.now) < reclaim:
+                return self.now
+            if rate:
+                times.append((ceiling.latest_bytes - used) / rate)
+        self.reclaiming.discard(killer)
+        return min(times, default=None)
+
+    def _use_and_rate(self, ceiling: Ceiling) -> tuple[int, int]:
+        """What all pods or the node used at the start, and how fast that grows."""
+        used = self._total_working_set if ceiling.by_working_set else self._total_used
+        if ceiling.scope is Scope.PODS:
+            return used, self._total_rate
+        return self._own_used + used, self._total_rate + self._own_rate
+
+
+def _rates(node_state: NodeState, scenario: Scenario) -> list[int]:
+    """By how much each container grows. Raises InputError for growth to less than is used."""
+    containers = node_state.containers
+    if scenario.until_oom:
+        return [container.used_bytes for container in containers]
+    if scenario.all_at_limit:
+        return [max(container.limit_bytes - container.used_bytes, 0) for container in containers]
+    rates = [0] * len(containers)
+    for index, to_bytes in scenario.growth:
+        if index is not None:
+            container = containers[index]
+            rates[index] = _difference(container.used_bytes, to_bytes, f"container {container.name}")
+    return rates
+
+
+def _own_rate(node_state: NodeState, scenario: Scenario) -> int:
+    targets = [growth.to_bytes for growth in scenario.growth if growth.container is None]
+    return _difference(node_state.own_bytes or 0, targets[-1], "the node itself") if targets else 0
+
+
+def _difference(used: int, to_bytes: int, what: str) -> int:
+    if to_bytes < used:
+        raise InputError(
+            f"{what} uses {used >> 20}Mi already, more than what it is to grow to",
+            hint="give a larger size, or how much more: +512Mi",
+        )
+    return to_bytes - used

@@ -1,6 +1,6 @@
 """A simulation of a node whose memory fills: one killer after another ends a container or a pod.
 
-Who acts where, and on whom, is in qos/killers/. Bytes throughout. Not here: growth (timeline.py) and the
+Who acts where, and on whom, is in qos/killers/. Bytes throughout. Not here: growth (ceiling.py) and the
 words (present/simulation.py).
 """
 
@@ -17,7 +17,15 @@ from kubectl_qos.qos.oom_score import badness, proc_oom_score
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.restart import Restart
-from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryUse, Scope
+from kubectl_qos.qos.simulation.ceiling import (
+    GROWN_PROCESS,
+    Ceiling,
+    LimitHit,
+    MemoryLevel,
+    MemoryTimeline,
+    MemoryUse,
+    Scope,
+)
 from kubectl_qos.qos.simulation.node_state import (
     Importance,
     ImportanceReason,
@@ -25,7 +33,6 @@ from kubectl_qos.qos.simulation.node_state import (
     NodeState,
     Scenario,
 )
-from kubectl_qos.qos.simulation.timeline import GROWN_PROCESS, LimitHit, MemoryLevel, MemoryTimeline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

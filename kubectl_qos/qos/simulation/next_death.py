@@ -23,7 +23,7 @@ from kubectl_qos.qos.killers.badness import BadnessOrder, Contender
 from kubectl_qos.qos.killers.eviction import EvictionOrder
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Mechanism
-from kubectl_qos.qos.simulation.ceiling import Ceiling, Scope
+from kubectl_qos.qos.simulation.ceiling import Ceiling, LimitHit, Scope
 from kubectl_qos.qos.simulation.engine import Run
 from kubectl_qos.qos.simulation.node_state import (
     Growth,
@@ -32,7 +32,6 @@ from kubectl_qos.qos.simulation.node_state import (
     Scenario,
     state_of_node,
 )
-from kubectl_qos.qos.simulation.timeline import LimitHit
 
 
 class Precedent(StrEnum):
