@@ -22,9 +22,8 @@ from kubectl_qos.qos.kills.report import (
     Outcome,
     seconds_between,
 )
-from kubectl_qos.qos.logs.memory_lines import MemoryLines, is_within
+from kubectl_qos.qos.logs.memory_lines import MemoryLines, TaskTable, is_within
 from kubectl_qos.qos.logs.record import LogRecord
-from kubectl_qos.qos.logs.task_table import TaskTable
 
 _LONGEST_PATH: Final = 4_096
 _APART_SECONDS: Final = 1.0
