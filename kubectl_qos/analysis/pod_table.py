@@ -18,20 +18,25 @@ from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.resources import declared_limits, pod_limits, pod_requests
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import NO_PSI, PodKey, PodUsage, PsiData, Sampled, memory_psi, sampled
-from kubectl_qos.qos import flags
 from kubectl_qos.qos.eviction import node_eviction_ranks
-from kubectl_qos.qos.flags import Flag, Risk
 from kubectl_qos.qos.oom_score import GUARANTEED_ADJ
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import (
+    RISKS,
     UNKNOWN_BURSTABLE_ADJ,
     Basis,
     ContainerScore,
+    Flag,
     Profiles,
     RankedPod,
     Ranking,
+    Risk,
+    flags,
     has_processes,
+    limit_percent,
+    lowest_priorities_after,
     rank_node,
+    risk,
 )
 
 T = TypeVar("T")
@@ -271,9 +276,9 @@ def _rank_node(
     evicted = node_eviction_ranks(ranking)
     container_ranks = _container_ranks(ranking) if containers else {}
     rows: list[PodRow] = []
-    percents = [flags.limit_percent(row)[0] or 0 for row in ranking.pods]
+    percents = [limit_percent(row)[0] or 0 for row in ranking.pods]
     fullest = max(percents, default=0)
-    lowest = flags.lowest_priorities_after(ranking.pods)
+    lowest = lowest_priorities_after(ranking.pods)
     for row, after, percent in zip(ranking.pods, lowest, percents, strict=True):
         if scope.matches(row.pod):
             place = evicted.get((row.pod.namespace, row.pod.name))
@@ -302,13 +307,13 @@ def _pod_row(
     row: RankedPod, setup: NodeSetup, lowest_after: int | None, evicted: int | None, *, nearest: bool
 ) -> PodRow:
     pod = row.pod
-    percent, limited = flags.limit_percent(row)
+    percent, limited = limit_percent(row)
     scores = row.containers
     by_adj = sorted(scores, key=lambda score: -(score.adj if score.adj is not None else 999))
     worst = row.worst or next(iter(by_adj), None)
     statuses = pod.status.every_container
     usage = row.usage
-    pod_flags = _interned(tuple(flags.flags(row, percent, lowest_after)))
+    pod_flags = _interned(tuple(flags(row, percent, lowest_after)))
     desired = _desired(pod, setup.release) if isinstance(pod, ResizingPod) else (None, None)
     words = " ".join((f"{pod.namespace}/{pod.title}", setup.node.name, row.qos.value, *pod_flags))
     return PodRow(
@@ -412,13 +417,13 @@ def is_at_risk(row: PodRow) -> bool:
     """
     if row.nearest or row.is_next_victim or row.eviction_rank == 1 or Flag.NEAR_LIMIT in row.flags:
         return True
-    return row.adj != GUARANTEED_ADJ and not flags.RISKS.isdisjoint(row.flags)
+    return row.adj != GUARANTEED_ADJ and not RISKS.isdisjoint(row.flags)
 
 
 def row_risk(row: PodRow) -> Risk:
     """The risk of a pod or container: by its own rank and its pod's flags."""
     rank = row.rank if row.rank != 1 or row.is_next_victim else None
-    return flags.risk(row.flags, rank, has_processes=has_processes(row.pod) and not row.ended)
+    return risk(row.flags, rank, has_processes=has_processes(row.pod) and not row.ended)
 
 
 def _container_ranks(ranking: Ranking) -> dict[tuple[str, str, str], tuple[int, bool]]:

@@ -31,7 +31,7 @@ from kubectl_qos.present.reasons import (
     usage_sentence,
     usage_values,
 )
-from kubectl_qos.qos.flags import Risk
+from kubectl_qos.qos.ranking import Risk
 
 
 class PodTable:

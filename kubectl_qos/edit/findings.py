@@ -38,8 +38,8 @@ from kubectl_qos.k8s.releases import Change, Gate, Release
 from kubectl_qos.k8s.resources import eviction_request, is_sidecar
 from kubectl_qos.k8s.usage import ContainerHistory, PodUsage
 from kubectl_qos.k8s.validation import Refusal, pod_refusals
-from kubectl_qos.qos.flags import NEAR_LIMIT_PERCENT
 from kubectl_qos.qos.qos_class import computed_class
+from kubectl_qos.qos.ranking import NEAR_LIMIT_PERCENT
 from kubectl_qos.qos.resize import waiting_containers
 
 

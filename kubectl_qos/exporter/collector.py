@@ -41,10 +41,16 @@ from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.qos.eviction import eviction_due, to_hard_eviction, to_soft_eviction
-from kubectl_qos.qos.flags import is_inverted, lowest_priorities_after
 from kubectl_qos.qos.kills.analyze import find_kills
 from kubectl_qos.qos.node_memory import node_memory
-from kubectl_qos.qos.ranking import Profiles, RankedPod, Ranking, rank_node
+from kubectl_qos.qos.ranking import (
+    Profiles,
+    RankedPod,
+    Ranking,
+    is_inverted,
+    lowest_priorities_after,
+    rank_node,
+)
 from kubectl_qos.qos.simulation.ceiling import MemoryUse
 from kubectl_qos.qos.simulation.next_death import next_deaths
 from kubectl_qos.qos.simulation.node_state import growth_on, ranked_node_state

@@ -8,9 +8,9 @@ from kubectl_qos.analysis.pod_table import PodRow, kill_order, row_risk
 from kubectl_qos.k8s.usage import UsageOrigin
 from kubectl_qos.present.format import NONE, UNKNOWN, escape, eta, mebibytes, psi_text
 from kubectl_qos.present.output import BYTES, NUMBER, PERCENT, Align, Column, ColumnType, Needs, column
-from kubectl_qos.qos.flags import WORDS, Flag
 from kubectl_qos.qos.oom_score import is_critical
 from kubectl_qos.qos.qos_class import QosClass
+from kubectl_qos.qos.ranking import WORDS, Flag
 
 PodColumn = Column[PodRow]
 QOS_CHOICES: Final = tuple(qos.value for qos in QosClass)

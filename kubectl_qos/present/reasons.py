@@ -24,10 +24,9 @@ from kubectl_qos.present.format import (
 )
 from kubectl_qos.present.killers import killer_sentence
 from kubectl_qos.qos.cgroup.values import MIN_QUOTA_US
-from kubectl_qos.qos.flags import NEAR_LIMIT_PERCENT, Flag
 from kubectl_qos.qos.oom_score import Kernel, badness, kernel_formula
 from kubectl_qos.qos.qos_class import ClassStep, ClassStepKind, QosClass
-from kubectl_qos.qos.ranking import Basis, has_processes
+from kubectl_qos.qos.ranking import NEAR_LIMIT_PERCENT, Basis, Flag, has_processes
 from kubectl_qos.qos.reason import Reason, Rule
 
 if TYPE_CHECKING:

@@ -42,7 +42,7 @@ from kubectl_qos.present.simulation import simulation_lines
 from kubectl_qos.present.values import as_document
 from kubectl_qos.present.values.pods import explanation_values
 from kubectl_qos.qos.cgroup.tree import CgroupLevel, cgroup_tree
-from kubectl_qos.qos.flags import Flag
+from kubectl_qos.qos.ranking import Flag
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.engine import simulate
 from kubectl_qos.qos.simulation.node_state import Scenario, build_node_state

@@ -7,7 +7,7 @@ from textual.binding import ActiveBinding, Binding
 from textual.dom import DOMNode
 
 from kubectl_qos.present.pod_columns import ALL_COLUMNS
-from kubectl_qos.qos.flags import Flag
+from kubectl_qos.qos.ranking import Flag
 from kubectl_qos.tui.actions import (
     ACTIONS,
     BY_NAME,

@@ -27,8 +27,8 @@ from kubectl_qos.present.pod_columns import (
     PodColumn,
 )
 from kubectl_qos.present.reasons import CLASSES, pod_table_notes, why_lines
-from kubectl_qos.qos.flags import Flag
 from kubectl_qos.qos.prediction import predict_running
+from kubectl_qos.qos.ranking import Flag
 from kubectl_qos.tui.filters import PODS
 from kubectl_qos.tui.lists.base import ListDefinition, ListRows, row_on
 from kubectl_qos.tui.view import ListKind, View, group_name

@@ -3,12 +3,13 @@
 import msgspec
 import pytest
 
+from kubectl_qos.cli.commands.top import RISKS as OF_THE_COMMAND_LINE
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.interning import Interner
 from kubectl_qos.k8s.kubelet import Node
 from kubectl_qos.k8s.objects import Annotations, Pod, ResourceRequirements, convert, resource_list
 from kubectl_qos.k8s.releases import Release
-from kubectl_qos.qos.ranking import Profiles, Ranking, rank_node
+from kubectl_qos.qos.ranking import RISKS, WORDS, Flag, Profiles, Ranking, Risk, rank_node, risk
 from tests.cluster.cluster_objects import recorded_pods
 
 CAPACITY = 4 << 30
@@ -73,3 +74,29 @@ def test_the_same_spec_is_computed_once() -> None:
     raw = {"spec": {"containers": [{"resources": {"requests": {"memory": "1Gi"}}}], "resources": of_the_pod}}
     first, second = (profiles.profile_for(sharing.pod(convert(raw, Pod))) for _ in range(2))
     assert first is second
+
+
+@pytest.mark.parametrize(
+    ("flags", "rank", "expected"),
+    [
+        ((), 2, Risk.LOW),
+        ((), None, Risk.LOW),
+        ((Flag.CRITICAL, Flag.STATIC, Flag.RESIZING, Flag.CLASS_DIFFERS), 2, Risk.LOW),
+        ((Flag.PRIORITY,), 2, Risk.MEDIUM),
+        ((Flag.OVER_REQUEST,), None, Risk.MEDIUM),
+        ((Flag.NEAR_LIMIT, Flag.OVER_REQUEST), 2, Risk.HIGH),
+        ((), 1, Risk.NEXT),
+        ((Flag.NEAR_LIMIT,), 1, Risk.NEXT),
+    ],
+)
+def test_the_levels(flags: tuple[Flag, ...], rank: int | None, expected: Risk) -> None:
+    assert risk(flags, rank, has_processes=True) is expected
+    assert risk(flags, rank, has_processes=False) is Risk.NONE
+
+
+def test_every_flag_of_risk_raises_the_level() -> None:
+    assert {flag for flag in Flag if risk((flag,), 2, has_processes=True) > Risk.LOW} == RISKS
+
+
+def test_the_command_line_knows_every_level_in_order() -> None:
+    assert OF_THE_COMMAND_LINE == WORDS == tuple(level.word for level in sorted(Risk))
