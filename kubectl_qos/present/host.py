@@ -3,12 +3,11 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from kubectl_qos.analysis.process_table import ProcessRow
 from kubectl_qos.present.format import NONE, count, escape, first_few
 from kubectl_qos.present.output import BYTES, NUMBER, Align, Column, column
 from kubectl_qos.present.pod_columns import rank_text
 from kubectl_qos.qos.oom_score import Kernel, kernel_formula
-from kubectl_qos.qos.process_order import HostView, Spared
+from kubectl_qos.qos.process_order import HostView, ProcessRow, Spared
 
 _SHORT_UID: Final = 8
 _SHORT_ID: Final = 12

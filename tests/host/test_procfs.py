@@ -13,7 +13,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kubectl_qos.analysis.process_table import build_process_rows
 from kubectl_qos.cli.commands.host import pod_names_by_uid
 from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.host.procfs import find_hierarchy, from_json, read_host, with_parents
@@ -27,6 +26,7 @@ from kubectl_qos.qos.process_order import (
     HostView,
     RankedProcess,
     Spared,
+    build_process_rows,
     formula_in_use,
     process_order,
 )

@@ -16,11 +16,10 @@ from kubectl_qos.errors import InputError, QosError, UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kubectl_qos.analysis.process_table import ProcessRow
     from kubectl_qos.cli.options import SourceOptions, TableFormat
     from kubectl_qos.cli.watch import TableView
     from kubectl_qos.k8s.objects import Pod
-    from kubectl_qos.qos.process_order import HostView, PodNames
+    from kubectl_qos.qos.process_order import HostView, PodNames, ProcessRow
 
 DESCRIPTION: Final = (
     "All processes of the node that this runs on, those of pods and the others, in the order in which the"
@@ -125,10 +124,9 @@ def _read(options: Options, names: dict[str, PodNames]) -> HostView:
 
 
 def _view(host: HostView, options: Options) -> TableView[ProcessRow]:
-    from kubectl_qos.analysis.process_table import build_process_rows
     from kubectl_qos.cli.watch import TableView
     from kubectl_qos.present.host import host_columns, host_notes
-    from kubectl_qos.qos.process_order import Spared, formula_in_use, process_order
+    from kubectl_qos.qos.process_order import Spared, build_process_rows, formula_in_use, process_order
 
     kernel = formula_in_use(host.processes, host.kernel_release, host.total_pages, host.page_size)
     order = process_order(host.processes, host.total_pages, host.page_size, kernel, is_whole=host.is_whole)
