@@ -48,6 +48,7 @@ _WORDS: Final = (
         "panic",
         "CPU: ",
         "OOM",
+        "signal ",
     ),
 )
 _ROW: Final = re.compile(r"\[ *\d{1,10}\] +\d{1,10} +\d")
@@ -405,9 +406,19 @@ _OTHER_FORMATS: Final = (
     (re.compile(r"<[!?a-zA-Z]"), "XML or HTML", _HINT),
     (re.compile(r"---|[A-Za-z]\w*:(?: |$)"), "YAML", "gcloud logging read --format=json"),
     (
-        re.compile(r".*(?:Got sys oom event|TaskOOM)"),
-        "a log of the kubelet or of containerd, which repeats OOM kills and not their cause",
+        re.compile(r".*(?:Got sys oom event|TaskOOM|Created an OOM event|container oom )"),
+        "a log of the kubelet or of its runtime, which repeats OOM kills and not their cause",
         _HINT,
+    ),
+    (
+        re.compile(r".*(?i:eviction[_ ]manager)"),
+        "a log of the kubelet, whose evictions are in the statuses and events of pods as well",
+        "kubectl get pods,events -A -o json > FILE, and kubectl qos kills -f FILE",
+    ),
+    (
+        re.compile(r".*(?:\bnohang\b|implement_corrective_action)"),
+        "a log of nohang, which kills before the kernel does, the process that it calls the victim",
+        "nohang's kills are not read: only those of the kernel, Talos, systemd-oomd and earlyoom",
     ),
     (
         re.compile(r"(?!.*oom[-_]kill|.*Killed process)[^,\s]*(?:,[^,]+){2}|[^\t]*\t[^\t]*\t"),

@@ -38,7 +38,8 @@ def parse_line(text: str, now: datetime | None = None) -> LogRecord | None:
             if source["program"] not in _PROGRAMS_READ:
                 return None
             fields["program"] = source["program"].removeprefix("kernel")
-            fields["node"], position = source["host"] or fields.get("node", ""), source.end()
+            host = (source["host"] or "").strip(".")  # A person may have left it out.
+            fields["node"], position = host or fields.get("node", ""), source.end()
             fields["is_kernel"] = source["program"] != "systemd"
         elif kind == "iso" and (stream := _STREAM.match(text, position)) is not None:
             fields["node"], position = fields.get("node") or stream["name"], stream.end()
@@ -85,7 +86,7 @@ def _source_form(piece: re.Match[str], kind: str) -> re.Pattern[str]:
     """What may name node and program: any after the times of a journal or syslog, but not of dmesg."""
     if kind in {"syslog", "full", "unix"} or (kind == "iso" and piece[0][0] != "[" and "," not in piece[0]):
         return _HOST
-    return _HOST_KERNEL if kind == "uptime" else _NEVER
+    return _AFTER_UPTIME if kind == "uptime" else _NEVER
 
 
 def _parse_time(kind: str, text: str, now: datetime | None = None) -> str:
@@ -270,6 +271,8 @@ _LAST_EPOCH: Final = 1e11
 _DIGITS: Final = re.compile(r"\d{1,19}", re.ASCII)
 _CLOCK: Final = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
 MONTH: Final = "|".join(_MONTHS)
+_ANY_MONTH: Final = r"[^\s\d\[\]<>:{}()/,]{3,9}|\d{1,2}[月월]"
+"""In any language; of those that are not English the time is unknown."""
 _ISO: Final = rf"\d{{4}}-\d\d-\d\d[T ]{_CLOCK}(?:Z|[+-]\d\d:?\d\d)?"
 _DELTA: Final = r"(?: <[ \d.]{1,24}>)?"
 _CTIME: Final = rf"[^\[\]:]{{3,40}} {_CLOCK} \d{{4}}"
@@ -286,7 +289,7 @@ _PIECE: Final = re.compile(
             rf"\[(?P<ctime>{_CTIME}){_DELTA}\] ?",
             rf"\[?(?P<iso>{_ISO})\]?:?(?:[ \t]|$)",
             rf"(?P<kibana>(?:{MONTH}) \d{{1,2}}, \d{{4}} @ {_CLOCK})[ \t]+",
-            rf"(?P<syslog>(?:{MONTH}) [ \d]\d {_CLOCK}) ",
+            rf"(?P<syslog>(?:{_ANY_MONTH}) [ \d]\d {_CLOCK}) ",
             rf"(?P<full>[A-Z][a-z]{{2}} \d{{4}}-\d\d-\d\d {_CLOCK} [A-Z+\-\d:]{{1,9}}) ",
             r"(?P<unix>\d{9,11}\.\d{1,9}) ",
             r"(?P<kmsg>\d{1,5},\d{1,20},\d{1,18},[^;\s]{1,64});",
@@ -302,7 +305,11 @@ _HOST: Final = re.compile(
     r"(?P<program>[\w@./-]{1,64})(?:\[\d+\]: ?|: ?| - - - )",
     re.ASCII,
 )
-_HOST_KERNEL: Final = re.compile(r"(?P<host>[\w.:-]{0,252}[\w.-]) (?P<program>kernel): ", re.ASCII)
+_AFTER_UPTIME: Final = re.compile(
+    r"(?:(?P<host>[\w.:-]{0,252}[\w.-]) )?"
+    r"(?P<program>(?<= )kernel|(?:earlyoom|systemd(?:-oomd)?)(?=\[))(?:\[\d+\])?: ",
+    re.ASCII,
+)
 _NEVER: Final = re.compile("(?!)")
 _STREAM: Final = re.compile(
     rf"(?P<name>[\w./:$@\[\]-]{{1,512}}) (?=\[ *\d+\.\d|<\d{{1,3}}>|\{{\"|(?:{MONTH}) [ \d]\d \d\d:)",

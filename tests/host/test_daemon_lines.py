@@ -135,6 +135,8 @@ def test_systemd_oomd(message: str) -> None:
     }
     assert kill_of([json.dumps(entry)]).pod_uid == UID
     assert kill_of(lines[1:]).cgroup == unit
+    monotonic = [f"  [   77.7495{number}] {line.split(' ', 2)[2]}" for number, line in enumerate(lines)]
+    assert kill_of(monotonic).pod_uid == UID
 
 
 def test_earlyoom() -> None:
@@ -154,6 +156,8 @@ def test_earlyoom() -> None:
         assert "ends as Error with exit code 143 (SIGTERM) or 137, not as OOMKilled" in text_of(kill)
     without = [line.partition("]: ")[2] for line in lines]
     assert [kill.report.victim.pid for kill in kills_of([*without, newer])] == [41, 42]  # type: ignore[union-attr]
+    oldest = 'killing process 43 "bash" with signal 15: badness 550, VmRSS 7609 MiB'
+    assert kill_of([oldest, "process 43 exited after 1.9 seconds"]).freed_bytes == 7609 << 20
     assert not kills_of([f"[ 77.1] {newer}"]), "a kernel writes no such line"
 
 

@@ -15,7 +15,8 @@ from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryTimeline, MemoryUs
 from kubectl_qos.qos.simulation.node_state import NodeState
 
 _PERCENT_IN_USE: Final = 90
-_LINE: Final = r"(?:earlyoom(?:\[\d{1,10}\])?: )?sending SIG\w+ to process "
+_LINE: Final = r"(?:earlyoom(?:\[\d{1,10}\])?: )?(?:sending SIG\w+ to|killing) process "
+_WHOM: Final = r'(?P<pid>\d{1,10})(?: uid (?P<uid>\d+))? "(?P<comm>[^"]*)"(?: with signal \d+)?: (?P<why>.*)'
 
 
 class Earlyoom(Killer):
@@ -25,7 +26,7 @@ class Earlyoom(Killer):
     scope = Scope.NODE
     measures = frozenset({Scope.NODE})
     daemon = Daemon.EARLYOOM
-    log_lines = (_LINE + r'(?P<pid>\d{1,10})(?: uid (?P<uid>\d+))? "(?P<comm>[^"]*)": (?P<why>.*)',)
+    log_lines = (_LINE + _WHOM,)
 
     def ceilings(self, state: NodeState, use: MemoryUse) -> Iterator[Ceiling]:
         """A tenth of RAM and of swap is left; none where so much of the swap cannot be used."""
