@@ -342,6 +342,7 @@ def _memory(pod: Pod, facts: PodFacts, events: Mapping[str, Mapping[str, int]]) 
             lines.append(
                 Line(f"counts to the container that writes it, outlives its restart{evicts}", depth=1)
             )
+            lines.append(Line(_SHOWN_BY_DF, depth=1))
     for name, counts in events.items():
         counted = ", ".join(f"{event} {times}" for event, times in counts.items())
         hidden = "; no status shows oom_kill while it lives" if counts.get("oom_kill") else ""
@@ -482,6 +483,10 @@ def _history(
 
 
 _MOST_QUOTED: Final = 300
+_SHOWN_BY_DF: Final = (
+    "df shows the least of its sizeLimit, the pod's memory limit and allocatable memory; before kubelet 1.22"
+    " half of the node's memory"
+)
 _NO_PROOF: Final = (
     "neither OOMKilled nor exit code 137 proves what happened: with the systemd driver many victims of the"
     " kernel end as Error, and SIGKILL has other senders; see the node's kernel log"

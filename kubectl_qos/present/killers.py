@@ -53,7 +53,8 @@ WORDS: Final = {
         by="kubepods limit",
         order=_BY_SCORE,
         note=(
-            "kubepods limit: the memory limit of all pods together: what the node has, less what is reserved"
+            "kubepods limit: the memory limit of all pods together, what the node has less what is reserved;"
+            " a higher eviction threshold (memory.available) makes the kubelet evict earlier before it"
         ),
     ),
     Mechanism.NODE: Words(

@@ -442,7 +442,8 @@ def node_table_notes(snapshot: Snapshot, nodes: NodeRows) -> Iterator[str]:
     if full:
         yield (
             f"{first_few(full)}: its working set, by which the kubelet evicts, counts page cache in use and"
-            " kernel memory, which free shows as available"
+            " kernel memory, which free shows as available; MEMORY% of kubectl top nodes is of allocatable"
+            " memory"
         )
     own = {row.name: row.own for row in nodes.rows if row.memory.used_bytes}
     yield from own_memory_notes(own, snapshot.usage)

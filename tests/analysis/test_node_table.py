@@ -127,7 +127,9 @@ def test_a_full_node_counts_page_cache_that_free_does_not() -> None:
     busy, idle = (
         replace(snapshot_of(nodes=(node("n1"),)), node_usage={"n1": used * MI}) for used in (15_900, 9_000)
     )
-    assert any("n1 uses 15900Mi" in note and "free shows as available" in note for note in notes_on(busy))
+    assert any(
+        "n1 uses 15900Mi" in note and "free shows as available; MEMORY%" in note for note in notes_on(busy)
+    )
     assert all("free shows" not in note for note in notes_on(idle))
 
 

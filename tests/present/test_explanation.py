@@ -270,6 +270,9 @@ def test_a_volume_in_memory_counts_to_its_writer(size: str | None, held: int | N
     snapshot = replace(DEMO, usage={**DEMO.usage, key: usage})
     text = "\n".join(text_lines(explain_pod(pod, snapshot, DEMO_TIME)))
     assert f"  volume scratch  in memory, {said}\n    counts to the container that writes it" in text
+    assert "df shows the least of its sizeLimit, the pod's memory limit and allocatable memory" in " ".join(
+        text.split()
+    )
     assert ("; above 128Mi the kubelet evicts the pod" in " ".join(text.split())) == bool(size)
 
 
