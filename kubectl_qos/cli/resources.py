@@ -219,6 +219,9 @@ def find_nodes(node: str | None, snapshot: Snapshot, scope: Scope, *, is_fleet: 
     if not nodes and snapshot.overrides.memory_bytes is not None and any(map(scope.matches, snapshot.pods)):
         return [""]
     if not nodes and not is_fleet:
+        if not snapshot.pods:
+            hint = "kubectl get pods,nodes -A -o json has them; kubectl qos kills takes a status alone too"
+            raise InputError("no pods of which the requests are known", hint)
         hint = "a pod's node is its spec.nodeName; --node-memory 16Gi puts the others on one such node"
         raise InputError("no pods that are on a node", hint)
     return nodes

@@ -23,15 +23,23 @@ PODS_OF_NODE: Final = b"Non-terminated Pods:"
 _UNKNOWN_NAME: Final = "<unknown>"
 _TEXT: Final = re.compile(
     r"^ *(?:(?:Last )?State: +(?:Terminated|Waiting|Running)$|Name: {2,}\S.*\n[A-Z][\w ]{2,40}: "
+    r"|Reason: +(?:Evicted|Preempting)$"
     r"|(?:NAMESPACE +)?(?:LAST|FIRST) ?SEEN .{0,200}\bREASON\b.{0,200}\bMESSAGE\b"
     r"|(?:\S{1,253} {2,}){0,2}(?:Normal|Warning) {2,}[A-Z]\w+ {2,}\S.{0,400} {2,}\S"
     r"|(?:Type|FirstSeen|LastSeen) .{0,200}\bReason\b.{0,200}\bMessage$)",
     re.MULTILINE,
 )
 _LEFT_OUT: Final = re.compile(
-    r"^(?:> ?)+|^`{3}.*|^.*\b(?:kubectl|oc) (?:describe|get) .*|\x1b\[[0-9;]*m", re.MULTILINE
+    r"^(?:> ?)+|^`{3}.*|^`(?=\w)|`$|\x1b\[[0-9;]*m"
+    r"|^.*(?:\b(?:kubectl|oc)|[^\w\s] ?k\w{0,2}) (?:-\S+ (?:[\w.-]+ )?)*(?:describe|get) .*",
+    re.MULTILINE,
 )
-_COMMAND: Final = re.compile(r"\bdescribe (?:pods?|po)[ /](?P<name>[a-z0-9][\w.-]*)")
+_COMMAND: Final = re.compile(
+    r"\bdescribe (?P<kind>po|no)(?:d|de)?s?[ /](?:-\S+ (?:[\w.-]+ )?)*(?P<name>[a-z0-9][\w.-]*)"
+)
+_JSON: Final = re.compile(rb'\s*(?:\{|\[\s*[][{"])')
+_SECOND_LINE: Final = re.compile(r"(?<=or sacrifice child)\n *(?=Killed process \d)")
+"""Of node-problem-detector's message, which kubectl describe prints as it is."""
 _TITLE: Final = re.compile(r"\S+(?: \S+)*")
 _EVENT_TITLES: Final = (
     ("TYPE", "REASON", "AGE", "FROM", "MESSAGE"),
@@ -71,22 +79,34 @@ def described_objects(content: bytes) -> list[dict[str, Any]]:
 
     A pod has no containers where the text does not show what they request.
     """
-    if b"apiVersion" in content or content.lstrip()[:1] in {b"{", b"["}:
+    if b"apiVersion" in content or _JSON.match(content) is not None:
         return []
     whole = content.decode(errors="replace")
     text = "\n".join(line.rstrip() for line in _LEFT_OUT.sub("", whole).expandtabs().splitlines())
     if _TEXT.search(text) is None:
         return []
     command = _COMMAND.search(whole)
-    name = command["name"] if command is not None else _UNKNOWN_NAME
-    parts = re.split(r"^(?=Name: )", dedent(text), flags=re.MULTILINE)
-    return [raw for part in parts for raw in _objects(_Fields(list(filter(None, part.split("\n")))), name)]
+    kind, name = ("", _UNKNOWN_NAME) if command is None else (_KINDS[command["kind"]], command["name"])
+    parts = re.split(r"^(?=Name: )", dedent(_SECOND_LINE.sub("\v", text)), flags=re.MULTILINE)
+    fields = (_Fields(list(filter(None, part.split("\n")))) for part in parts)
+    return [raw for part in fields for raw in _objects(_with_container(part), kind, name)]
 
 
-def _objects(fields: _Fields, name: str) -> Iterator[dict[str, Any]]:
+def _with_container(fields: _Fields) -> _Fields:
+    """The fields with those of a container at the top, where a person has left out the lines between."""
+    for name, field in [*fields.items()]:
+        if not {"State", "Last State"}.isdisjoint(field):
+            if field.value:
+                fields.update(field)
+            else:
+                fields.setdefault("Containers", _Fields([]))[name] = field
+    return fields
+
+
+def _objects(fields: _Fields, kind: str, name: str) -> Iterator[dict[str, Any]]:
     name = fields["Name"].value or name
     involved = {
-        "kind": "Object" if "Name" in fields else "",
+        "kind": "Object" if "Name" in fields else kind,
         "name": name,
         "namespace": fields["Namespace"].value,
     }
@@ -95,7 +115,7 @@ def _objects(fields: _Fields, name: str) -> Iterator[dict[str, Any]]:
         yield _node(name, fields)
         rows = _rows(fields["Non-terminated Pods"].lines)
         yield from (_summed_pod(row, name) for row in rows if row.keys() >= {"NAME", "MEMORYREQUESTS"})
-    elif not {"Containers", "State", "Last State", "Node"}.isdisjoint(fields):
+    elif not {"Containers", "State", "Last State", "Node"}.isdisjoint(fields) or fields["Reason"].value:
         involved["kind"] = "Pod"
         yield _pod(involved, fields)
     rows = _rows(fields["Events"].lines if {"Name", "Events"} & fields.keys() else fields.lines)
@@ -142,7 +162,7 @@ def _event(row: Mapping[str, str], involved: Mapping[str, str]) -> dict[str, Any
         "involvedObject": {**involved, "fieldPath": row.get("SUBOBJECT", row.get("SUBOBJECTPATH", ""))},
         "type": row.get("TYPE", ""),
         "reason": row["REASON"],
-        "message": row["MESSAGE"],
+        "message": row["MESSAGE"].replace("\v", "\n"),
         "count": int(times[1]) if times is not None else None,
         "source": {"component": row.get("FROM", "")},
     }
@@ -160,7 +180,7 @@ def _node(name: str, fields: _Fields) -> dict[str, Any]:
         "capacity": fields["Capacity"].values_below,
         "allocatable": fields["Allocatable"].values_below,
         "conditions": _conditions(fields),
-        "nodeInfo": {field: info.get(title, "") for field, title in titles.items()},
+        "nodeInfo": {field: info[title] for field, title in titles.items() if title in info},
     }
     return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": status}
 
@@ -192,10 +212,9 @@ def _pod(involved: Mapping[str, str], fields: _Fields) -> dict[str, Any]:
     if is_container:
         groups["container"][UNKNOWN_CONTAINER] = fields
     node = _UNKNOWN_NAME if is_container else fields["Node"].value.partition("/")[0].replace("<none>", "")
-    spec: dict[str, Any] = {"nodeName": node}
+    spec: dict[str, Any] = {"nodeName": node, "priority": _number(fields["Priority"].value)}
     containers = [container for group in groups.values() for container in group.values()]
-    # Every container has these two, behind Limits and Requests.
-    if containers and all(container.keys() & {"Environment", "Mounts"} for container in containers):
+    if containers and all(map(_has_resources, containers)):
         for kind, group in groups.items():
             spec[f"{kind}s"] = [
                 {
@@ -204,7 +223,6 @@ def _pod(involved: Mapping[str, str], fields: _Fields) -> dict[str, Any]:
                 }
                 for name, container in group.items()
             ]
-        spec["priority"] = _number(fields["Priority"].value) or 0
         spec["volumes"] = [
             {"name": name, "emptyDir": {"medium": volume["Medium"].value}}
             for name, volume in fields["Volumes"].items()
@@ -224,6 +242,11 @@ def _pod(involved: Mapping[str, str], fields: _Fields) -> dict[str, Any]:
         "spec": spec,
         "status": status,
     }
+
+
+def _has_resources(container: _Fields) -> bool:
+    """Whether the text goes on behind Limits and Requests, or has the last line of both."""
+    return not {"Environment", "Mounts"}.isdisjoint(container) or "memory" in container["Requests"]
 
 
 def _status(name: str, fields: _Fields) -> dict[str, Any]:

@@ -11,8 +11,10 @@ from typing import Final
 from kubectl_qos.k8s.objects import ApiStruct, ObjectMeta, Pod
 from kubectl_qos.k8s.snapshot import Missing
 
-NODE_MEMORY_REASONS: Final = frozenset(
-    {"SystemOOM", "OOMKilling", "EvictionThresholdMet", "NodeNotReady"}
+OOM_KILLING: Final = frozenset({"OOMKilling", "PodOOMKilling"})
+"""Of node-problem-detector: vendors have a reason of their own for pods."""
+NODE_MEMORY_REASONS: Final = OOM_KILLING | frozenset(
+    {"SystemOOM", "EvictionThresholdMet", "NodeNotReady"}
     | {"NodeHasInsufficientMemory", "NodeHasSufficientMemory"}
 )
 """Reasons about memory, by a kubelet (pkg/kubelet/events, oom/oom_watcher_linux.go), the node lifecycle
@@ -61,6 +63,11 @@ class Event(ApiStruct, frozen=True):
     series: EventSeries | None = None
     source: _EventSource | None = None
     reporting_component: str = ""
+
+    @property
+    def own_message(self) -> str:
+        """Its message, without what a client puts before it that sends similar events as one."""
+        return self.message.removeprefix("(combined from similar events): ")
 
     @property
     def times(self) -> int:
@@ -167,9 +174,9 @@ def without_repeats(events: Iterable[Event]) -> Iterator[Event]:
         if event.reason == "Rebooted":
             reported = {report for report in reported if report[0] != node}
         elif event.reason == "SystemOOM":
-            if (node, event.message) in reported:
+            if (node, event.own_message) in reported:
                 continue
-            reported.add((node, event.message))
+            reported.add((node, event.own_message))
         yield event
 
 
@@ -183,7 +190,7 @@ NOT_ONLY_MEMORY: Final = frozenset({"Evicted", "EvictionThresholdMet", "FailedSc
 """Reasons that may also be about disk, CPU or process ids: the message says which."""
 _OTHER_REASONS: Final = frozenset(
     {
-        *("OOMKilling", "Evicted", "Preempted", "Preempting", "FailedScheduling", "OutOfmemory"),
+        *(*OOM_KILLING, "Evicted", "Preempted", "Preempting", "FailedScheduling", "OutOfmemory"),
         *("ResizeDeferred", "ResizeInfeasible", "ResizeError", "ResizeStarted", "ResizeCompleted"),
         "ScalingReplicaSet",
     }

@@ -25,10 +25,11 @@ from kubectl_qos.qos.kills.choice import (
     first_of_table,
     memory_users,
 )
-from kubectl_qos.qos.kills.evidence import OOM_KILLED, WAITING, Evidence, Fact, Need
+from kubectl_qos.qos.kills.evidence import OOM_KILLED, SIGKILLED, WAITING, Evidence, Fact, Need
 from kubectl_qos.qos.kills.report import Constraint, OomReport, Outcome
 from kubectl_qos.qos.oom_score import (
     BEST_EFFORT_ADJ,
+    GUARANTEED_ADJ,
     LOWEST_BURSTABLE_ADJ,
     SANDBOX_ADJ,
     Kernel,
@@ -183,9 +184,11 @@ def _ended(details: Details) -> str:
     reason = escape(str(details["reason"])) or "no reason"
     if details["state"] == WAITING:
         return f"it could not be started: {reason}"
-    is_child = details["exit_code"] == 0 and details["reason"] == OOM_KILLED
-    child = ": a process in it was killed, and its first one ended well" if is_child else ""
-    return f"{subject} ended with exit code {details['exit_code']} and {reason}{child}"
+    code, child = details["exit_code"], ""
+    if details["reason"] == OOM_KILLED and code != SIGKILLED:
+        by = {0: "well", 143: "by SIGTERM, as one that is stopped does"}.get(code, "by itself")
+        child = f": a process in it was killed in that run, and its first one ended {by}"
+    return f"{subject} ended with exit code {code} and {reason}{child}"
 
 
 def _quoted(what: str) -> Callable[[Details], str]:
@@ -197,8 +200,9 @@ def _quoted(what: str) -> Callable[[Details], str]:
 
 
 def _event(details: Details) -> str:
-    reason, what = escape(str(details["reason"])), escape(str(details["object"]))
-    return f"event {reason} of {what}: {_one_line(details['message'])}"
+    reason, what, times = escape(str(details["reason"])), escape(str(details["object"])), details["times"]
+    often = f", {times} times" if times > 1 else ""
+    return f"event {reason} of {what}{often}: {_one_line(details['message'])}"
 
 
 def _excess(details: Details) -> str:
@@ -207,8 +211,8 @@ def _excess(details: Details) -> str:
     if resource not in {MEMORY, EPHEMERAL_STORAGE}:
         return f"nothing requests {resource}: pods go by priority, then by how many they use"
     what = "memory, by the working set that counts page cache in use," if resource == MEMORY else resource
-    priority = escape(str(details["priority"]))
-    order = f"pods above their requests go first, whatever their size, then by priority ({priority})"
+    priority = f" ({escape(str(details['priority']))})" if details["priority"] is not None else ""
+    order = f"pods above their requests go first, whatever their size, then by priority{priority}"
     if above is None:
         return f"{order}; kubelets before 1.13 do not say what it used"
     if not above:
@@ -306,6 +310,10 @@ _FACTS: Final[Mapping[Fact, str | Callable[[Details], str]]] = {
         " by the runtime and its version: choose 32Mi or more"
     ),
     Fact.OOM_KILLED: "OOMKilled: the runtime counted an OOM kill in its cgroup, at a limit or of the node",
+    Fact.NOT_COUNTED: (
+        "137 without OOMKilled is a SIGKILL in which the runtime counted no OOM kill: a full node mostly"
+        " ends it so, a limit sometimes, a failed liveness probe or a stop beyond its grace period always"
+    ),
     Fact.EXIT_IS_MADE_UP: "ContainerStatusUnknown: the kubelet lost track of it and fills in exit code 137",
     Fact.POD_ENDED: _quoted("the pod's status says"),
     Fact.DISRUPTED: _quoted("the pod's condition DisruptionTarget says"),
@@ -348,11 +356,12 @@ _FACTS: Final[Mapping[Fact, str | Callable[[Details], str]]] = {
         + (" (SystemdCgroup = true of runc)" if details["runtime"] == "containerd" else "")
     ),
     Fact.ALONE: lambda details: (
-        "only this process was killed, as memory.oom.group is not set: its container went on, and no status"
-        " shows the kill, unless it was its first process"
+        "only this process was killed, as memory.oom.group is not set: "
+        + ("its container" if details["is_in_container"] else "if it was in a container, that")
+        + " went on, and no status shows the kill, unless it was its first process"
         + (
             f"; {escape(str(details['command']))} ({details['pid']}), which is older, went on"
-            if details
+            if "pid" in details
             else ""
         )
     ),
@@ -563,6 +572,8 @@ def _reason_by_adj(report: OomReport, *, is_outside: bool) -> Iterator[str]:
         return
     elif qos is None and adj == BEST_EFFORT_ADJ:
         yield "oom_score_adj 1000 is that of BestEffort pods, which have no limit, if not set by the process"
+    elif qos is None and adj in {GUARANTEED_ADJ, SANDBOX_ADJ} and victim.comm != "pause":
+        yield f"oom_score_adj {adj} is that of a Guaranteed pod, or of a critical one (system-node-critical)"
     elif qos is None and adj >= LOWEST_BURSTABLE_ADJ:
         thousandths = least_request(adj, capacity=1000)
         share = f"about {thousandths / 10:g} %" if thousandths else "less than 0.2 %"

@@ -145,8 +145,10 @@ def mechanisms(text: str) -> dict[str, Mechanism]:
         f"```\n{indent(POD, '    ')}```\n",
         indent(POD, "> ", lambda _: True),
         f"me@host:~$ kubectl describe pod web-0 -n shop\n{POD}",
+        f"[root@host ~]# kubectl -n shop describe pod web-0\n{POD}",
+        f"\u276f k describe po web-0\n{POD}",
     ],
-    ids=["as it is", "Windows", "indented", "quoted", "with its command"],
+    ids=["as it is", "Windows", "indented", "quoted", "with its command", "of root", "by an alias"],
 )
 def test_a_pod(text: str) -> None:
     parsed = read(text)
@@ -181,8 +183,10 @@ def test_a_pod(text: str) -> None:
         (STATE, "<unknown>"),
         (f"$ kubectl describe po web-0\n{indent(STATE, '    ')}", "web-0"),
         (POD.replace(indent(RESOURCES, "    "), ""), "web-0"),
+        (f"% kubectl describe pod -n shop web-0\nName:   web-0\n<snip>\n{indent(STATE, '    ')}", "web-0"),
+        (f"$ kubectl describe pod -n shop web-0\n  app:\n{indent(STATE, '    ')}", "web-0"),
     ],
-    ids=["no name", "named in the command", "cut"],
+    ids=["no name", "named in the command", "cut", "left out", "of a container"],
 )
 def test_what_a_container_requests_is_unknown_where_the_text_does_not_have_it(text: str, pod: str) -> None:
     parsed = read(text)
@@ -200,6 +204,11 @@ def test_what_a_container_requests_is_unknown_where_the_text_does_not_have_it(te
 def test_a_time_that_is_none(time: str) -> None:
     (kill,) = kills(POD.replace("Tue, 10 Nov 2026 09:05:10 +0100", time))
     assert kill.time == ""
+
+
+def test_a_text_that_ends_behind_the_requests_has_them() -> None:
+    (pod,) = read(f"Containers:\n  app:\n{indent(STATE + RESOURCES.partition('Env')[0], '    ')}").pods
+    assert str(pod.containers[0].limits["memory"]) == "256Mi"
 
 
 def test_of_one_container_the_limit_of_its_pod_is_unknown() -> None:
@@ -222,6 +231,23 @@ def test_the_pods_of_a_node_have_their_sums_and_those_of_kube_system_no_rank() -
     assert {**proxy.containers[0].limits} == {}
     assert [pod.status.every_container[0].has_processes for pod in (api, proxy)] == [True, False]
     assert "pods of a described node count as one container each" in parsed.warnings[0]
+
+
+def test_the_status_of_a_pod_that_was_evicted_alone() -> None:
+    text = f"`Status:       Failed\nReason:       Evicted\nMessage:      {EVICTED}\n`"
+    (kill,) = kills(text)
+    assert (kill.diagnosis.mechanism, kill.diagnosis.confidence) == (Mechanism.EVICTION, Confidence.CERTAIN)
+    assert "then by priority, then by how far above" in " ".join(" ".join(detail_lines(kill)).split())
+
+
+def test_a_message_of_two_lines_hides_no_event() -> None:
+    old = "Memory cgroup out of memory: Kill process 8 (py) score 9 or sacrifice child\nKilled process 8 (py)"
+    text = NODE.replace(
+        OOM_KILLING, f"{old} total-vm:9kB, anon-rss:2048kB\n  Normal  Starting  2m  kubelet  x"
+    )
+    (event,) = [event for event in read(text).events if event.reason == "OOMKilling"]
+    assert event.message.endswith("child\nKilled process 8 (py) total-vm:9kB, anon-rss:2048kB")
+    assert read(text).events[-1].reason == "Starting"
 
 
 def test_several_pods_and_one_that_was_evicted() -> None:

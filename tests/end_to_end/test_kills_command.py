@@ -151,6 +151,6 @@ def test_without_the_right_to_events(run: Run, live: Live, forbidden: tuple[str,
     live(cluster, namespace="shop")
     done = run("kills")
     assert done.code == 0
-    assert columns(done.lines[1])[4:6] == ["unknown", "possible"]
+    assert columns(done.lines[1])[4:6] == ["OOM killer", "likely"]
     assert f"the list of {what} is missing" in done.err
     assert "docs/rbac/events.yaml" in done.err

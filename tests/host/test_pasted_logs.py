@@ -328,12 +328,17 @@ def test_a_group_of_which_only_the_kills_are_in_the_log(form: str) -> None:
         "dmesg-x9k dmesg [ 8523.300000] ",
         "Nov 20, 2026 @ 12:00:07.400\t",
         "[\u00a08523.300000]\u00a0",
+        "апр 18 12:00:07 worker-a kernel: ",
+        "févr.  7 12:00:07 worker-a kernel: ",
+        "8月 20 12:00:07 worker-a kernel: ",
+        "Nov 20 12:00:07 ... kernel: ",
     ],
 )
 def test_what_stands_before_a_line(prefix: str) -> None:
     report = report_of([f"{prefix}{message}" for message in MESSAGES])
     assert (report.is_table_whole, len(report.tasks), report.incomplete) == (True, 3, False)
     assert bool(report.time) == ("20" in prefix)
+    assert report.node in {"worker-a", "worker-a.example", "dmesg-x9k", ""}
 
 
 @pytest.mark.parametrize("prefix", ["2026-11-20T12:00:07Z ", ""])
@@ -650,6 +655,11 @@ def test_whether_the_container_went_on() -> None:
     assert "no line here kills the rest of its container (memory.oom.group)" in text_of(kill_of(LINES))
     filtered = [line for line in [*LINES, AFTER] if "emory" in line or "oom" in line]
     assert "only this process" not in text_of(kills_of(filtered)[0])
+    of_node = [
+        "Out of memory: Kill process 994 (containerd) score 4 or sacrifice child",
+        "Killed process 994 (containerd) anon-rss:9kB",
+    ]
+    assert "if it was in a container, that went on" in text_of(kill_of(of_node))
 
 
 @pytest.mark.parametrize("length", range(len("Memory cgroup out of memory: "), 60))
@@ -791,3 +801,6 @@ def test_the_class_explains_a_small_victim_of_a_full_node() -> None:
         "oom_score_adj 990 is that of a Burstable pod that requests about 1 % of its node's memory"
         in burstable
     )
+    for adj in (-997, -998):
+        text = text_of(kill_of([KILLED.replace("adj:990", f"adj:{adj}")]))
+        assert f"oom_score_adj {adj} is that of a Guaranteed pod, or of a critical one" in text

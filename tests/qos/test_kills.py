@@ -124,7 +124,11 @@ def test_without_events_much_less_is_said() -> None:
     for run in ("global-A", "kubepods-C"):
         snapshot, _ = recorded(run)
         for kill in find_kills(snapshot, EventList(of_nodes=False)):
-            assert diagnosed(kill) == (Mechanism.UNKNOWN, Confidence.POSSIBLE)
+            by_kernel, unknown = (
+                (Mechanism.KERNEL, Confidence.LIKELY),
+                (Mechanism.UNKNOWN, Confidence.POSSIBLE),
+            )
+            assert diagnosed(kill) == (by_kernel if kill.reason == "OOMKilled" else unknown)
             assert Fact.NO_EVENTS in facts(kill)
 
 
@@ -274,6 +278,19 @@ def test_an_exit_code_that_is_no_sigkill_is_no_death_by_memory() -> None:
     assert only(pod(exit_code=1, reason="OOMKilled"), OLD).diagnosis.confidence is Confidence.LIKELY
 
 
+@pytest.mark.parametrize(("code", "end"), [(0, "well"), (143, "by SIGTERM"), (1, "by itself"), (137, "")])
+def test_an_oom_kill_that_did_not_end_the_container(code: int, end: str) -> None:
+    kill = only(pod(exit_code=code, reason="OOMKilled", limits={}), of_nodes=False)
+    assert diagnosed(kill) == (Mechanism.KERNEL, Confidence.LIKELY)
+    text = " ".join(detail_lines(kill))
+    assert (f"its first one ended {end}" in " ".join(text.split())) == bool(end)
+
+
+def test_a_sigkill_in_which_no_oom_kill_was_counted() -> None:
+    assert Fact.NOT_COUNTED in facts(only(pod(), OLD))
+    assert Fact.NOT_COUNTED not in facts(only(pod(reason="OOMKilled"), OLD))
+
+
 @pytest.mark.parametrize(
     ("found", "mechanism", "confidence"),
     [
@@ -346,9 +363,9 @@ def test_node_problem_detector_distinguishes_a_cgroup_from_the_node() -> None:
 def test_events_that_do_not_go_back_so_far_say_nothing() -> None:
     late = event("Scheduled", time="2026-11-20T12:30:00Z")
     kill = only(pod(reason="OOMKilled", limits={}), late)
-    assert diagnosed(kill) == (Mechanism.UNKNOWN, Confidence.POSSIBLE)
+    assert diagnosed(kill) == (Mechanism.KERNEL, Confidence.LIKELY)
     kill = only(pod(reason="OOMKilled", limits={}), OLD, of_nodes=False)
-    assert kill.diagnosis.mechanism is Mechanism.UNKNOWN
+    assert kill.diagnosis.mechanism is Mechanism.KERNEL
     assert only(pod(reason="OOMKilled", limits={}), OLD).diagnosis.mechanism is Mechanism.KUBEPODS_LIMIT
 
 

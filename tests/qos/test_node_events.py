@@ -20,11 +20,9 @@ OOM_KILLING = (
 SYSTEM_OOM = "System OOM encountered, victim process: crunch, pid: 77"
 
 
-def node_event(reason: str, message: str, at: str = AT) -> Event:
-    involved = {"kind": "Node", "name": "n1"}
-    return convert(
-        {"involvedObject": involved, "reason": reason, "message": message, "lastTimestamp": at}, Event
-    )
+def node_event(reason: str, message: str, at: str = AT, count: int = 1) -> Event:
+    what = {"reason": reason, "message": message, "lastTimestamp": at, "count": count}
+    return convert({"involvedObject": {"kind": "Node", "name": "n1"}, **what}, Event)
 
 
 def pod(name: str, container: str = "c", **status: Any) -> Pod:
@@ -97,6 +95,23 @@ def test_a_kubelet_that_starts_again_reports_no_second_death() -> None:
     assert [kill.time for kill in kills_of(*repeated)] == [AT]
     rebooted = node_event("Rebooted", "Node n1 has been rebooted, boot id: 7", later[0])
     assert [kill.time for kill in kills_of(*repeated[:2], rebooted)] == [later[1], AT]
+
+
+def test_other_forms_of_the_message() -> None:
+    """Of old kernels in two lines, of old kubelets without the process, of several events sent as one."""
+    old = "Memory cgroup out of memory: Kill process 25 (hyperkube) score 1109 or sacrifice child"
+    second = "\nKilled process 25 (hyperkube) total-vm:812200kB, anon-rss:204100kB, file-rss:0kB"
+    (kill,) = kills_of(node_event("OOMKilling", old + second))
+    assert (kill.freed_bytes, "the kernel chose" in text_of(kill)) == (204100 << 10, False)
+    (kill,) = kills_of(node_event("PodOOMKilling", old))
+    assert kill.diagnosis.mechanism is Mechanism.MEMORY_LIMIT
+    assert "the kernel chose hyperkube, process 25" in text_of(kill)
+    (kill,) = kills_of(node_event("SystemOOM", "System OOM encountered"))
+    assert (kill.diagnosis.mechanism, kill.report.victim if kill.report else 0) == (Mechanism.NODE, None)
+    similar = f"(combined from similar events): {SYSTEM_OOM}"
+    (kill,) = kills_of(node_event("SystemOOM", similar, count=3))
+    assert "event SystemOOM of Node/n1, 3 times: (combined" in text_of(kill)
+    assert "the victim was crunch, process 77" in text_of(kill)
 
 
 @pytest.mark.parametrize("event", [("OOMKilling", "TaskHung"), ("SystemOOM", "x"), ("Rebooted", SYSTEM_OOM)])

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.allocation import low_pod_limit
-from kubectl_qos.k8s.events import Event
+from kubectl_qos.k8s.events import OOM_KILLING, Event
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import (
     DISRUPTION_TARGET,
@@ -56,12 +56,13 @@ class Fact(Enum):
     ENDED = "the status has how it ended: state, exit_code, reason"
     OOM_AT_START = "the runtime says that memory ran out as it was started, or seems so: words, is_named"
     OOM_KILLED = "the runtime counted an OOM kill in the container's cgroup: by any limit, or the node's"
+    NOT_COUNTED = "it ended by SIGKILL, in which the runtime counted no OOM kill"
     EXIT_IS_MADE_UP = "the kubelet lost sight of the container and filled in 137"
     POD_ENDED = "status.reason of the pod: reason, message"
     DISRUPTED = "the condition DisruptionTarget: reason, message"
     EXCESS = "what containers of an evicted pod used above their requests: resource, above, is_all, priority"
     OWN_STORAGE_LIMIT = "a limit of its own for storage was exceeded: of, name, limit, is_memory"
-    EVENT = "an event: reason, message, object"
+    EVENT = "an event: reason, message, object, times"
     NO_SYSTEM_OOM = "events of the node go back that far and none is a SystemOOM"
     NO_EVENTS = "events of that time are not known"
     BEING_DELETED = "the pod is being deleted"
@@ -82,7 +83,7 @@ class Fact(Enum):
     NOT_FULL = "not the memory limit but another was reached: usage_bytes, limit_bytes"
     ALL_PODS = "the limit is that of all pods: the machine was not full"
     MIXED_DRIVERS = "kubelet and runtime use different cgroup drivers: runtime"
-    ALONE = "only one process was killed: pid, command of an older one"
+    ALONE = "only one process was killed: is_in_container, and pid, command of an older one"
     MAYBE_ALONE = "the log does not show whether other processes were killed with it"
     GROUP = "every process of the cgroup was killed with it (memory.oom.group): path, is_own"
     OTHER_PROCESSES = "more reports of the kernel about this container before: count"
@@ -147,7 +148,8 @@ def ended_evidence(end: ContainerStateTerminated, state: str, limit: int = 0) ->
 def event_evidence(event: Event) -> Evidence:
     """Quote an event."""
     involved = event.involved_object
-    details = {"reason": event.reason, "message": event.message, "object": f"{involved.kind}/{involved.name}"}
+    about = f"{involved.kind}/{involved.name}"
+    details = {"reason": event.reason, "message": event.message, "object": about, "times": event.times}
     return Evidence(Fact.EVENT, details, event.last)
 
 
@@ -228,7 +230,8 @@ def report_evidence(report: OomReport, title: str) -> Iterator[Evidence]:
     elif report.is_alone and (pod is not None or not report.cgroup):
         older = report.oldest if pod_cgroup(report.oom_memcg) is not None else None
         is_other = older is not None and victim is not None and older.pid not in {victim.pid, report.chosen}
-        yield Evidence(Fact.ALONE, {"pid": older.pid, "command": older.name} if older and is_other else {})
+        went_on = {"pid": older.pid, "command": older.name} if older and is_other else {}
+        yield Evidence(Fact.ALONE, {"is_in_container": pod is not None, **went_on})
     elif (
         victim is not None
         and report.constraint is Constraint.MEMCG
@@ -374,7 +377,8 @@ def _excess(pod: Pod, messages: Sequence[str], resource: str, *, is_old: bool) -
     above = dict(_amounts(of_pod or matches)) if resource in {MEMORY, EPHEMERAL_STORAGE} else {}
     names = {container.name for container in pod.containers}
     named = pod.spec.priority_class_name
-    assumed = f"of PriorityClass {named}" if named else 0
+    # Of a pod of which only events tell the priority is unknown.
+    assumed = f"of PriorityClass {named}" if named else 0 if pod.containers else None
     details: dict[str, Any] = {
         "resource": resource,
         "above": above or (None if is_old else {}),
@@ -541,6 +545,8 @@ def diagnosis_without_kernel(
         return Diagnosis(Mechanism.KERNEL, Confidence.LIKELY, tuple(evidence), needs)
     evidence += limits.evidence()
     mechanism, confidence, more = _mechanism_by_events(time, context, is_oom_killed=is_oom_killed)
+    if confidence is Confidence.POSSIBLE and not is_oom_killed:
+        evidence.append(Evidence(Fact.NOT_COUNTED))
     return Diagnosis(mechanism, confidence, (*evidence, *more), needs)
 
 
@@ -551,10 +557,10 @@ def _mechanism_by_events(
     node_events = [
         event
         for event in context.node_events
-        if event.reason in {"SystemOOM", "OOMKilling"} and is_near(event, time)
+        if event.reason in {"SystemOOM", *OOM_KILLING} and is_near(event, time)
     ]
     evidence = list(map(event_evidence, node_events))
-    if any(not event.message.startswith("Memory cgroup") for event in node_events):
+    if any(not event.own_message.startswith("Memory cgroup") for event in node_events):
         return BY_RANK.id, Confidence.POSSIBLE if limit else Confidence.LIKELY, evidence
     known_before = seconds_between(context.events_since, time)
     is_covered = known_before is not None and known_before >= 0
@@ -567,4 +573,6 @@ def _mechanism_by_events(
     if is_covered and (is_oom_killed or neighbours):
         confidence = Confidence.LIKELY if is_oom_killed else Confidence.POSSIBLE
         return _AT_LEVEL[PathLevel.PODS], confidence, evidence
+    if is_oom_killed:
+        return Mechanism.KERNEL, Confidence.LIKELY, evidence
     return Mechanism.UNKNOWN, Confidence.POSSIBLE, evidence

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from kubectl_qos.k8s.events import Event, without_repeats
+from kubectl_qos.k8s.events import OOM_KILLING, Event, without_repeats
 from kubectl_qos.k8s.kinds import find_workload
 from kubectl_qos.k8s.objects import Pod, all_containers
 from kubectl_qos.qos.kills.report import Constraint, Killed, OomReport
@@ -17,26 +17,27 @@ from kubectl_qos.qos.logs.oom_lines import ReportBuilder
 from kubectl_qos.qos.logs.record import LogRecord
 
 _VICTIM: Final = re.compile(
-    r"System OOM encountered, victim process: (?P<comm>.{0,64}), pid: (?P<pid>\d{1,10})"
+    r"System OOM encountered(?:, victim process: (?P<comm>.{0,64}), pid: (?P<pid>\d{1,10})|$)"
 )
+"""Kubelets before 1.15 do not name the process."""
 _LONGEST_NAME: Final = 15
 """Of a process; longer ones are cut."""
 
 
 def event_reports(events: Iterable[Event]) -> Iterator[tuple[Event, OomReport]]:
-    """Each event of a node that names the process that was killed, as the report that it repeats."""
+    """Each event of a node about a kill, as the report that it repeats."""
     for event in without_repeats(events):
-        record = LogRecord(event.message, time=event.last, node=event.involved_object.name)
-        builder = ReportBuilder.begin(record) if event.reason == "OOMKilling" else None
-        victim = _VICTIM.match(event.message) if event.reason == "SystemOOM" else None
+        first, *others = event.own_message.split("\n")
+        record = LogRecord(first, time=event.last, node=event.involved_object.name)
+        builder = ReportBuilder.begin(record) if event.reason in OOM_KILLING else None
+        victim = _VICTIM.match(first) if event.reason == "SystemOOM" else None
         if event.is_of_node and builder is not None:
+            for message in others:
+                builder.take(replace(record, message=message.strip()))
             yield event, replace(builder.report(is_filtered=True), incomplete=False)
         elif event.is_of_node and victim is not None:
-            killed = Killed(int(victim["pid"]), victim["comm"])
-            yield (
-                event,
-                OomReport(record.time, node=record.node, constraint=Constraint.NONE, victims=(killed,)),
-            )
+            killed = (Killed(int(victim["pid"]), victim["comm"]),) if victim["pid"] else ()
+            yield event, OomReport(record.time, node=record.node, constraint=Constraint.NONE, victims=killed)
 
 
 def container_by_name(pods: Iterable[Pod], process: str) -> tuple[Pod, str] | None:
