@@ -239,7 +239,7 @@ def cgroup_sections(effects: Effects) -> Iterator[Section]:
 def same_effect_sentence(files: Iterable[FileChange]) -> str:
     """Which files are now written, or not any more, with what the kernel has by default; empty for none."""
     names = ", ".join(sorted({file.file for file in files if file.same_effect}))
-    return f"written with the same effect: {names}" if names else ""
+    return f"written, but nothing changes: {names}" if names else ""
 
 
 def _below(pod_path: str, path: str) -> str:
@@ -267,7 +267,7 @@ def _room(preview: Preview) -> Iterator[Section]:
 
 def _server(preview: Preview) -> Section:
     refusals = sentences(*(escape(str(refusal)) for refusal in preview.refusals))
-    answer = "would refuse these values" if refusals else "valid; quota and LimitRange come after"
+    answer = "would refuse these values" if refusals else "valid; a dry run also checks the quota"
     return Section("Server", answer, refusals, warns=bool(refusals))
 
 

@@ -466,7 +466,7 @@ def kubelet_notes(fix: KubeletFix) -> Iterator[str]:
     else:
         most = binary(fix.threshold_bytes // POLL_SECONDS)
         yield f"the kubelet looks every {POLL_SECONDS} s: for growth below {most} a second, or --growth"
-    yield "kernelMemcgNotification, of cgroup v1 alone, would only be earlier; it evicts one pod each time"
+    yield "kernelMemcgNotification, of cgroup v1 alone, only makes it notice earlier: still one pod at a time"
     if "systemReserved" in fix.fields:
         used = binary(fix.own_bytes)
         yield f"the node itself uses {used}, one sample, of which {RESERVE_PERCENT} percent are reserved"
