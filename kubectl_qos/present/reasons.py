@@ -43,7 +43,9 @@ Inputs = Mapping[str, Any]
 
 
 WITHOUT_USAGE: Final = "without usage may die before others; distances on their nodes are at most as shown"
-_USAGE_HINT: Final = "it comes from the metrics API, or with -f from the PodMetrics in the files"
+_USAGE_HINT: Final = (
+    "it comes from the metrics API, or with -f from PodMetrics or a kubelet summary in the files"
+)
 
 
 class Mark(NamedTuple):

@@ -79,7 +79,7 @@ def list_definitions(
 _BESIDE_TITLE: Final = 4
 """The cells of a border that a title leaves free."""
 _LATELY_SECONDS: Final = 45
-"""For how long a death is told."""
+"""For how long a death is announced."""
 _FOLDED: Final = frozenset({"cgroup", "Assumed"})
 """Sections that only the explanation's own screen has."""
 
