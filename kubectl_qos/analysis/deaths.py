@@ -12,6 +12,7 @@ from kubectl_qos.analysis.pod_table import PodRow, PodRows, kill_order
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.qos.ranking import ProfileCache
 from kubectl_qos.qos.simulation.next_death import NextDeath, Urgency, deaths_of, next_deaths, times_on_node
 from kubectl_qos.qos.simulation.node_state import NodeState, state_of_node
 
@@ -70,10 +71,11 @@ def deaths_on_nodes(
     """
     rows, problems, states = list[DeathRow](), list[str](), dict[str, NodeState]()
     others_first = list[str]()
+    profiles: ProfileCache = {}
     only_next = only_next or len(nodes) > 1
     for name in nodes:
         try:
-            states[name] = state_of_node(snapshot, name)
+            states[name] = state_of_node(snapshot, name, profiles=profiles)
         except InputError as error:
             if len(nodes) == 1:
                 raise

@@ -35,6 +35,7 @@ from kubectl_qos.qos.killers import KILLERS, Killer
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.evidence import kubelet_kill
 from kubectl_qos.qos.qos_class import QosClass
+from kubectl_qos.qos.ranking import ProfileCache, Profiles
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import Urgency
 from kubectl_qos.qos.simulation.node_state import NodeState, growth_on
@@ -157,8 +158,9 @@ def _waiting(
 ) -> tuple[list[_Waiting], list[str]]:
     """The nodes, those without a death first if by urgency, and why nothing can be said of others."""
     waiting, problems = list[_Waiting](), list[str]()
+    profiles: ProfileCache = {}
     for name in nodes:
-        model = node_model(snapshot, name)
+        model = node_model(snapshot, name, profiles)
         keys = keys_in_scope(model, scope)
         try:
             waiting.append(_Waiting(next_urgency(model, keys) if by_urgency else None, model, keys))
@@ -244,8 +246,8 @@ def _as_running(snapshot: Snapshot, pod: Pod) -> Snapshot:
     return replace(snapshot, pods=pods, usage=usage)
 
 
-def node_model(snapshot: Snapshot, node: str) -> NodeModel:
-    """The node of a snapshot to try edits on."""
+def node_model(snapshot: Snapshot, node: str, profiles: ProfileCache | None = None) -> NodeModel:
+    """The node of a snapshot to try edits on; `profiles` are shared by the nodes of a snapshot."""
     pods, own = snapshot.by_node().get(node, ()), snapshot.own_bytes(node)
     history = {
         key: Evidence(EvidenceKind.HISTORY, past.peak_bytes, past.is_leak)
@@ -258,14 +260,17 @@ def node_model(snapshot: Snapshot, node: str) -> NodeModel:
     }
     scalers = ((pod, targets.get(find_workload(pod))) for pod in pods if targets)
     recommending = {(pod.namespace, pod.name): scaler for pod, scaler in scalers if scaler is not None}
+    setup = snapshot.setup(node)
+    key = setup.node.memory_capacity_bytes, setup.release
     return NodeModel(
-        snapshot.setup(node),
+        setup,
         pods,
         snapshot.usage,
         history,
         recommending,
         growth=growth_on(snapshot, node),
         own_bytes=own,
+        profiles=None if profiles is None else profiles.setdefault(key, Profiles(*key)),
     )
 
 

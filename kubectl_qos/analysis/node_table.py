@@ -9,7 +9,6 @@ from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.allocation import running_pod
 from kubectl_qos.k8s.kubelet import MEMORY_AVAILABLE, NodeSetup, Origin
 from kubectl_qos.k8s.objects import NodeObject, Pod
-from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey, memory_psi
 from kubectl_qos.qos.eviction import (
@@ -22,7 +21,7 @@ from kubectl_qos.qos.eviction import (
 from kubectl_qos.qos.killers.eviction import EVICTION
 from kubectl_qos.qos.node_memory import NodeMemory, node_memory, schedulable_bytes
 from kubectl_qos.qos.qos_class import QosClass
-from kubectl_qos.qos.ranking import Basis, Profiles, Ranking, rank_node
+from kubectl_qos.qos.ranking import Basis, ProfileCache, Profiles, Ranking, rank_node
 from kubectl_qos.qos.simulation.next_death import NextDeath, next_deaths
 from kubectl_qos.qos.simulation.node_state import growth_on, ranked_node_state
 
@@ -145,7 +144,7 @@ def build_node_rows(
     by_node = snapshot.by_node()
     cached = before.nodes if before is not None else {}
     nodes: dict[str, CachedRow] = {}
-    profiles: dict[tuple[int | None, Release], Profiles] = {}
+    profiles: ProfileCache = {}
     for name in {**snapshot.nodes, **by_node}:
         node = snapshot.nodes.get(name)
         if not name or not shown(name, node):

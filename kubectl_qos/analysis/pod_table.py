@@ -27,6 +27,7 @@ from kubectl_qos.qos.ranking import (
     Basis,
     ContainerScore,
     Flag,
+    ProfileCache,
     Profiles,
     RankedPod,
     Ranking,
@@ -182,7 +183,7 @@ def build_rows(
     """
     nodes: dict[str, RankedNode] = {}
     cached = before.nodes if before is not None else {}
-    profiles: dict[tuple[int | None, Release], Profiles] = {}
+    profiles: ProfileCache = {}
     for name, pods in snapshot.by_node().items():
         node_and_kubelet = snapshot.nodes.get(name), snapshot.kubelets.get(name)
         setup_from = (*node_and_kubelet, snapshot.overrides, snapshot.server_version)

@@ -23,7 +23,7 @@ from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.objects import Json, Pod, convert, nested, nested_list
 from kubectl_qos.k8s.releases import Change
 from kubectl_qos.qos.qos_class import computed_class
-from kubectl_qos.qos.resize import ResizeStatus, resize_outcome
+from kubectl_qos.qos.resize import ResizeStatus, node_fit, resize_outcome
 
 RESIZE_SECONDS: Final = 2
 RETRY_SECONDS: Final = 5
@@ -62,7 +62,8 @@ class Kubelets:
         setup = snapshot.setup(pod.node_name)
         others = [other for other in snapshot.by_node()[pod.node_name] if other.name != pod.name]
         old, wanted = running_pod(pod, setup.release), default_pod(pod, setup.release)
-        outcome = resize_outcome(old, wanted, setup, others, snapshot.usage_of(pod))
+        fits = node_fit(wanted, others, setup)
+        outcome = resize_outcome(old, wanted, setup, fits, snapshot.usage_of(pod))
         is_new = generation != raw["status"]["observedGeneration"]
         new = copy.deepcopy(dict(raw))
         status = new["status"] | {"observedGeneration": generation}

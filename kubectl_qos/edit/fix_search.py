@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import islice
 from operator import attrgetter
 from typing import Final, NamedTuple
@@ -33,6 +34,7 @@ from kubectl_qos.edit.fixes import (
     order_of_fixes,
     pod_key,
     same_death,
+    same_of_pod,
 )
 from kubectl_qos.edit.goals import (
     UNIT_BYTES,
@@ -42,7 +44,7 @@ from kubectl_qos.edit.goals import (
     raise_request,
     reach_class,
 )
-from kubectl_qos.edit.preview import Preview, StrategyKind, preview
+from kubectl_qos.edit.preview import Preview, StrategyKind
 from kubectl_qos.edit.related import recommended_edits
 from kubectl_qos.k8s.allocation import is_resizing, low_pod_limit, resize_condition
 from kubectl_qos.k8s.kinds import WORKLOADS, find_workload
@@ -192,6 +194,13 @@ class _Change(NamedTuple):
     evidence: Evidence
 
 
+class _Outcome(NamedTuple):
+    """The death as it is with some edits, None where it does not wait, and all deaths of the edited pods."""
+
+    after: NextDeath | None
+    deaths: Sequence[NextDeath]
+
+
 class _Search:
     """The search for fixes on one node; with a workload every edit is made to all of its pods, the group."""
 
@@ -203,16 +212,23 @@ class _Search:
         real: NodeModel | None = None,
     ) -> None:
         # A copy: what it caches of each pod is let go with the search.
-        self._model, self._real = replace(model), real or model
+        self._model = replace(model)
+        self._real = real or self._model
         self._group = frozenset(group) if workload is not None else frozenset()
         self._workload = workload
         self.pods = {pod_key(pod): pod for pod in self._real.pods}
         self.node = model.setup.node.name
         self.before = self._model.state()
+        # The edits that are offered are among those that were tried.
+        self._tried: dict[tuple[PodKey, tuple[Edit, ...]], NodeState] = {}
+
+    @cached_property
+    def _next_deaths(self) -> list[NextDeath]:
+        return next_deaths(self.before)
 
     def deaths(self, keys: Collection[PodKey] | None = None) -> list[NextDeath]:
         """The next deaths on the node, or of some of its pods; on one of unknown size by own limits alone."""
-        deaths = next_deaths(self.before) if keys is None else deaths_of(self.before, keys)
+        deaths = self._next_deaths if keys is None else deaths_of(self.before, keys)
         is_sized = self.before.capacity_bytes > 0
         return [death for death in deaths if is_sized or not death.killer.picks_among_pods]
 
@@ -261,7 +277,7 @@ class _Search:
         if fix.workload is None:
             return True
         after = self._model.state(self._group, fix.edits)
-        return all(self._is_safe(key, after) for key in self._group & self.pods.keys())
+        return all(self._is_safe(key, own_deaths(after, key)) for key in self._group & self.pods.keys())
 
     def covers(self, fix: Fix, other: Fix) -> bool:
         """Whether a fix, of another death of the same pod, does what the other one would do."""
@@ -312,8 +328,8 @@ class _Search:
                 lower += advice.lower_bound.get(MEMORY, ZERO).value()
                 upper += advice.upper_bound.get(MEMORY, ZERO).value()
         evidence = Evidence(EvidenceKind.RECOMMENDED, target, lower_bytes=lower, upper_bytes=upper)
-        after = self._after(death, edits)
-        fix = self._build(FixKind.RECOMMENDED, death, _Change(pod, edits, edits, Claim(), evidence), after)
+        outcome = self._outcome(death, death.key, self._after(death, edits))
+        fix = self._build(FixKind.RECOMMENDED, death, _Change(pod, edits, edits, Claim(), evidence), outcome)
         if fix is not None:
             yield fix
 
@@ -364,7 +380,7 @@ class _Search:
         node = model.setup.node
         allocatable = node.status_allocatable.get(MEMORY)
         most = allocatable.value() if allocatable is not None else node.memory_capacity_bytes or 0
-        fits = preview(pod, (), model.setup, model.pods, model.usage).node_fit
+        fits = model.preview(pod, ()).node_fit
         room = next((fit.free - fit.needed for fit in fits if fit.resource == MEMORY), most)
         for before in dict.fromkeys((death.before + 1, self._latest(death, room))):
             claim = Claim(before=before)
@@ -510,7 +526,8 @@ class _Search:
             is_kept = own is not None and claim.is_kept(own)
             if not is_kept or _ends(after, place, to_bytes, death.key, evicts=evicts):
                 continue
-            fix = self._build(FixKind.NEIGHBOUR, death, _Change(pod, edits, minimal, claim, evidence), after)
+            change, outcome = _Change(pod, edits, minimal, claim, evidence), self._outcome(death, key, after)
+            fix = self._build(FixKind.NEIGHBOUR, death, change, outcome)
             if fix is not None and fix.kind is FixKind.NEIGHBOUR:
                 yield replace(fix, after=own, sooner=None)
                 return
@@ -529,7 +546,18 @@ class _Search:
         return most if most is not None and not is_critical(self.pods[most[2]]) else None
 
     def _after(self, death: NextDeath, edits: Sequence[Edit]) -> NodeState:
-        return self._model.state(self._group or {death.key}, edits)
+        key = death.key, tuple(edits)
+        if key not in self._tried:
+            self._tried[key] = self._model.state(self._group or {death.key}, edits)
+        return self._tried[key]
+
+    def _outcome(self, death: NextDeath, key: PodKey, state: NodeState) -> _Outcome:
+        """What becomes of a death where these are the edits of one pod, or of the group."""
+        keys = self._group & self.pods.keys() or {key}
+        deaths = deaths_of(state, keys)
+        return _Outcome(
+            same_of_pod(deaths, death) if keys == {death.key} else same_death(state, death), deaths
+        )
 
     def _later(self, death: NextDeath, edits: Sequence[Edit]) -> NextDeath | None:
         return same_death(self._after(death, edits), death)
@@ -537,9 +565,9 @@ class _Search:
     def _holds(self, death: NextDeath, edits: Sequence[Edit], claim: Claim) -> bool:
         return claim.is_kept(self._later(death, edits))
 
-    def _is_safe(self, key: PodKey, after: NodeState) -> bool:
-        """Whether no own limit has come nearer than it was, or is nearer than the headroom."""
-        old, new = (next(iter(own_deaths(state, key)), None) for state in (self.before, after))
+    def _is_safe(self, key: PodKey, deaths: Iterable[NextDeath]) -> bool:
+        """Whether no own limit in these deaths is nearer than it was, or nearer than the headroom."""
+        old, new = (_nearest_own(some, key) for some in (self._next_deaths, deaths))
         if new is None:
             return True
         wanted = self._wanted_room(new)
@@ -549,28 +577,26 @@ class _Search:
         self, kind: FixKind, death: NextDeath, claim: Claim, edits: Sequence[Edit], minimal: Sequence[Edit]
     ) -> Fix | None:
         """The fix if it keeps its claim and brings no limit nearer; a class changes by other kinds alone."""
-        after, pod = self._after(death, edits), self.pods[death.key]
-        later = same_death(after, death)
-        if not claim.is_kept(later) or not self._is_safe(death.key, after):
+        outcome = self._outcome(death, death.key, self._after(death, edits))
+        if not claim.is_kept(outcome.after) or not self._is_safe(death.key, outcome.deaths):
             return None
-        change = _Change(pod, edits, minimal, claim, self.evidence(death))
-        fix = self._build(kind, death, change, after)
+        change = _Change(self.pods[death.key], edits, minimal, claim, self.evidence(death))
+        fix = self._build(kind, death, change, outcome)
         return None if fix is not None and kind is FixKind.LIMIT and fix.kind is not kind else fix
 
-    def _build(self, kind: FixKind, death: NextDeath, change: _Change, state: NodeState) -> Fix | None:
+    def _build(self, kind: FixKind, death: NextDeath, change: _Change, outcome: _Outcome) -> Fix | None:
         """The fix, its edits and the least ones, unless a server would refuse it."""
         pod, claim, evidence = change.pod, change.claim, change.evidence
         edits, minimal = (effective_edits(pod, edits) for edits in (change.edits, change.minimal))
-        seen = preview(pod, edits, self._real.setup, self._real.pods, self._real.usage)
+        seen = self._real.preview(pod, edits)
         if seen.refusals or not edits:
             return None
         workload = self._workload if pod_key(pod) in self._group else None
         strategy = strategy_for(pod, seen) if workload is None else StrategyKind.TEMPLATE
         if seen.before.qos_class is not seen.after.qos_class and kind is not FixKind.RECOMMENDED:
             kind = FixKind.CLASS
-        after = same_death(state, death)
-        of_pods = deaths_of(state, self._group & self.pods.keys() or {pod_key(pod)})
-        first = min(of_pods, key=attrgetter("distance_bytes"), default=None)
+        after = outcome.after
+        first = min(outcome.deaths, key=attrgetter("distance_bytes"), default=None)
         is_later = first is None or (after is not None and after.distance_bytes <= first.distance_bytes)
         sooner = None if is_later else first
         fix = Fix(kind, pod, edits, minimal, claim, death, after, evidence, seen, strategy, workload, sooner)
@@ -586,6 +612,11 @@ def strategy_for(pod: Pod, seen: Preview) -> StrategyKind:
         return StrategyKind.IN_PLACE
     has_template = find_workload(pod).kind in WORKLOADS.keys() - {"Job"}
     return StrategyKind.TEMPLATE if has_template else StrategyKind.RECREATE
+
+
+def _nearest_own(deaths: Iterable[NextDeath], key: PodKey) -> NextDeath | None:
+    own = (death for death in deaths if death.key == key and not death.killer.picks_among_pods)
+    return min(own, key=attrgetter("distance_bytes"), default=None)
 
 
 def _is_after(most: int, state: NodeState, death: NextDeath, container: str) -> bool:

@@ -12,13 +12,14 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from math import inf
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from msgspec import structs
 
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, apply_edits, current_value
 from kubectl_qos.edit.goals import UNIT_BYTES
-from kubectl_qos.edit.preview import Effects, Preview, StrategyKind, When, as_recreated
+from kubectl_qos.edit.preview import Effects, Preview, StrategyKind, When, as_recreated, preview
 from kubectl_qos.k8s.allocation import desired_pod, other_pod_limit, running_pod
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kubelet import NodeSetup
@@ -29,7 +30,8 @@ from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.resources import pod_level_limits, pod_requests
 from kubectl_qos.k8s.usage import ContainerKey, ContainerUsage, PodKey, PodUsage
 from kubectl_qos.qos.qos_class import QosClass, computed_class
-from kubectl_qos.qos.ranking import Ranking, rank_node, with_pods
+from kubectl_qos.qos.ranking import Profiles, Ranking, rank_node, with_pods
+from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.resize import node_fit
 from kubectl_qos.qos.restart import is_refused, may_be_killed_again, was_killed_since_resize
 from kubectl_qos.qos.simulation.ceiling import Scope
@@ -229,7 +231,8 @@ class NodeModel:
     """A node to try edits on: its pods as stored with their usage, and what the node itself uses.
 
     `history` is what is known of containers beside their present usage, `growth` how that changes,
-    `recommending` the VerticalPodAutoscalers that recommend other values for pods.
+    `recommending` the VerticalPodAutoscalers that recommend other values for pods. `profiles` are those of
+    nodes of the same memory and release.
     """
 
     setup: NodeSetup
@@ -240,12 +243,13 @@ class NodeModel:
     growth: Growth = NO_GROWTH
     own_bytes: int | None = None
     own_processes: tuple[NodeProcess, ...] = ()
+    profiles: Profiles | None = field(default=None, repr=False, compare=False)
 
     @cached_property
     def _ranking(self) -> Ranking:
         release = self.setup.release
         running = (running_pod(pod, release) for pod in self.pods)
-        return rank_node(running, self.setup.node, release, self.usage)
+        return rank_node(running, self.setup.node, release, self.usage, self.profiles)
 
     @cached_property
     def _built(self) -> BuiltPods:
@@ -288,6 +292,10 @@ class NodeModel:
             built=self._built,
         )
         return replace(state, growth=self.growth)
+
+    def preview(self, pod: Pod, edits: Iterable[Edit]) -> Preview:
+        """The effects of edits on one of its pods."""
+        return preview(pod, edits, self.setup, usage=self.usage, ranking=self._ranking)
 
     def evidence(self, pod: Pod, container: str) -> Evidence:
         """What is known of a container's need: its history, unless it was killed above that, or its usage."""
@@ -367,18 +375,29 @@ def pod_key(pod: Pod) -> PodKey:
 
 def same_death(state: NodeState, death: NextDeath) -> NextDeath | None:
     """The same death in another state of its node, None where it does not wait there."""
+    if not death.killer.picks_among_pods:
+        return same_of_pod(own_deaths(state, death.key), death)
+    firsts = [first for first in node_deaths(state) if _kind(first) == _kind(death)]
+    return next((turn for first in firsts for turn in in_turn(state, first, {death.key})), None)
+
+
+def same_of_pod(deaths: Iterable[NextDeath], death: NextDeath) -> NextDeath | None:
+    """The same death among those of its pod in another state of its node, None where it is not there."""
     if death.killer.picks_among_pods:
-        kind = death.mechanism, death.grace_seconds
-        firsts = [first for first in node_deaths(state) if (first.mechanism, first.grace_seconds) == kind]
-        same = [turn for first in firsts for turn in in_turn(state, first, {death.key})]
-    else:
-        own, of_pod = own_deaths(state, death.key), death.killer.scope is Scope.POD
-        same = [
-            other
-            for other in own
-            if other.killer is death.killer and (of_pod or other.container == death.container)
-        ] or [other for other in own if other.container == death.container or other.killer.scope is Scope.POD]
+        return next((other for other in deaths if _kind(other) == _kind(death)), None)
+    own = [other for other in deaths if not other.killer.picks_among_pods]
+    own.sort(key=attrgetter("distance_bytes"))
+    of_pod = death.killer.scope is Scope.POD
+    same = [
+        other
+        for other in own
+        if other.killer is death.killer and (of_pod or other.container == death.container)
+    ] or [other for other in own if other.container == death.container or other.killer.scope is Scope.POD]
     return same[0] if same else None
+
+
+def _kind(death: NextDeath) -> tuple[Mechanism, int | None]:
+    return death.mechanism, death.grace_seconds
 
 
 def least_units(low: int, high: int, works: Callable[[int], bool], guess: int | None = None) -> int | None:

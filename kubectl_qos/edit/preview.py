@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from operator import is_
 from typing import Final
 
 import msgspec
@@ -23,7 +24,7 @@ from kubectl_qos.qos import resize
 from kubectl_qos.qos.cgroup.values import UNWRITTEN
 from kubectl_qos.qos.eviction import node_eviction_ranks
 from kubectl_qos.qos.prediction import Prediction, predict, predict_running
-from kubectl_qos.qos.ranking import ContainerKind, RankedPod, Ranking, rank_node, with_adj
+from kubectl_qos.qos.ranking import ContainerKind, RankedPod, Ranking, rank_node, with_adj, with_pod
 from kubectl_qos.qos.restart import OomLoop, oom_loops
 
 
@@ -308,13 +309,14 @@ def preview(
     setup: NodeSetup,
     neighbours: Sequence[Pod] = (),
     usage: Mapping[PodKey, PodUsage] | None = None,
+    ranking: Ranking | None = None,
 ) -> Preview:
     """The effects of edits on a pod; of a pending resize alone where there are none.
 
     Before is what the node runs, after is the spec with the edits; those without effect are dropped.
 
     `pod` is as stored or written, not defaulted by us; `neighbours` are every other pod of its node. `usage`
-    is memory by pod, for the ranks.
+    is memory by pod, for the ranks; `ranking` has the neighbours in place of both.
     """
     release = setup.release
     edits = effective_edits(pod, edits)
@@ -325,27 +327,31 @@ def preview(
         changed = resized_pod(pod)
     before = predict_running(pod, setup)
     after = predict(changed, setup.node, kubelet=setup.kubelet, release=release)
-    others = neighbours_without(pod, neighbours, release)
-    ranking_before = rank_node([before.pod, *others], setup.node, release, usage)
-    ranking_after = rank_node([after.pod, *others], setup.node, release, usage)
+    if ranking is None:
+        ranking = rank_node(neighbours_without(pod, neighbours, release), setup.node, release, usage)
+    ranking_before = with_pod(ranking, before.pod, release, usage)
+    ranking_after = with_pod(ranking, after.pod, release, usage)
+    others = [row.pod for row in ranking_before.pods if row.pod is not before.pod]
     [effects] = build_effects([(before, after)], ranking_before, ranking_after)
     refusals = resize.resize_refusals(default_pod(pod, release), after.pod, release, setup.node)
     kind = _strategy_kind(pod, before, refusals)
     loops: tuple[OomLoop, ...] = ()
     restarts, outcome = [], resize.ResizeOutcome(resize.ResizeStatus.ACTUATED)
+    # The kubelet counts what it has allocated to the others, the scheduler what they desire.
+    allocated = tuple(resize.node_fit(after.pod, others, setup))
     if kind is StrategyKind.IN_PLACE:
         restarts = resize.restarting(before.pod, after.pod)
         used = (usage or {}).get((pod.namespace, pod.name))
-        outcome = resize.resize_outcome(before.pod, after.pod, setup, others, used)
+        outcome = resize.resize_outcome(before.pod, after.pod, setup, allocated, used)
         in_place = _in_place(effects, restarts, outcome.answer)
         loops = oom_loops(before.pod) if in_place.kept_pod_limit is not None else ()
         kind, effects = (StrategyKind.RECREATE, effects) if loops else (kind, in_place)
-    # The kubelet counts what it has allocated to the others, the scheduler what they desire.
-    counted = others if kind is StrategyKind.IN_PLACE else map(desired_pod, others)
+    desired = list(map(desired_pod, others))
+    is_allocated = kind is StrategyKind.IN_PLACE or all(map(is_, desired, others))
     return Preview(
         effects=effects,
         edits=edits,
-        node_fit=tuple(resize.node_fit(after.pod, counted, setup)),
+        node_fit=allocated if is_allocated else tuple(resize.node_fit(after.pod, desired, setup)),
         refusals=(*pod_refusals(after.pod, release), *kubelet_rejections(after.pod, release)),
         resize_refusals=tuple(refusals),
         restarts=tuple(restarts),

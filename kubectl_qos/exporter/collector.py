@@ -37,13 +37,13 @@ from kubectl_qos.k8s.allocation import running_pod
 from kubectl_qos.k8s.events import EventList
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import Pod
-from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.qos.eviction import eviction_due, to_hard_eviction, to_soft_eviction
 from kubectl_qos.qos.kills.analyze import find_kills
 from kubectl_qos.qos.node_memory import node_memory
 from kubectl_qos.qos.ranking import (
+    ProfileCache,
     Profiles,
     RankedPod,
     Ranking,
@@ -58,7 +58,6 @@ from kubectl_qos.version import __version__
 
 Value = tuple[str, str, float | int | None]
 """A family's name, the labels after those of the node, and the value; None where it is not known."""
-ProfileCache = dict[tuple[int | None, Release], Profiles]
 MIN_REST_SECONDS: Final = 1.0
 """What changes within this time is computed at once."""
 SHARE_OF_A_CORE: Final = 2

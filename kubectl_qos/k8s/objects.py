@@ -295,6 +295,13 @@ class ContainerStatus(ApiStruct, frozen=True):
         return self.state is None or (self.state.terminated is None and self.state.waiting is None)
 
     @property
+    def has_stopped(self) -> bool:
+        """Whether it does not run now, or its run before has ended."""
+        return not self.has_processes or (
+            self.last_state is not None and self.last_state.terminated is not None
+        )
+
+    @property
     def ends(self) -> list[ContainerStateTerminated]:
         """How it ended, then how the run before it did, as far as they did."""
         return [*self.ends_by_field.values()]

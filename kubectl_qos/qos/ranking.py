@@ -202,6 +202,17 @@ def with_pods(ranking: Ranking, pods: Mapping[PodKey, Pod], release: Release) ->
     return _ranking(scorer, rows)
 
 
+def with_pod(
+    ranking: Ranking, pod: Pod, release: Release, usage: Mapping[PodKey, PodUsage] | None = None
+) -> Ranking:
+    """The ranking with one more pod (defaulted), in place of one of the same kind and name."""
+    scorer, key = _Scorer(ranking.node), (pod.kind, pod.namespace, pod.name)
+    profile = Profiles(ranking.node.memory_capacity_bytes, release).profile_for(pod)
+    row = scorer.pod(pod, profile, (usage or {}).get((pod.namespace, pod.name)))
+    others = [row for row in ranking.pods if (row.pod.kind, *_name(row)) != key]
+    return _ranking(scorer, [row, *others])
+
+
 def _ranking(scorer: _Scorer, rows: list[RankedPod]) -> Ranking:
     running = [row for row in rows if row.worst is not None]
     if scorer.node.is_windows:
@@ -303,6 +314,10 @@ class Profiles:
         steps = adj.steps_for(container) if self._capacity else adj.fixed
         limit = container.limits.get(MEMORY, ZERO).value()
         return ContainerProfile(container.name, kind, steps.adj if steps is not None else None, limit)
+
+
+ProfileCache = dict[tuple[int | None, Release], Profiles]
+"""The profiles of pods by their nodes' memory capacity and release."""
 
 
 class _Scorer:

@@ -144,16 +144,20 @@ class ResizeOutcome(NamedTuple):
 
 
 def resize_outcome(
-    old: Pod, new: Pod, setup: NodeSetup, neighbours: Iterable[Pod] = (), usage: PodUsage | None = None
+    old: Pod,
+    new: Pod,
+    setup: NodeSetup,
+    fits: Iterable[NodeFit] | None = None,
+    usage: PodUsage | None = None,
 ) -> ResizeOutcome:
     """What the kubelet will do with an accepted resize, as far as it can be predicted from outside.
 
-    `old` and the `neighbours`, the other pods of the node, are as it runs them; limits may not go below the
-    pod's `usage`.
+    `old` is as the node runs it, `fits` is how `new` fits beside the other pods as it runs them (`node_fit`),
+    None where there are none; limits may not go below the pod's `usage`.
     """
     if infeasible := _infeasible_reason(old, new, setup):
         return ResizeOutcome(ResizeStatus.INFEASIBLE, infeasible)
-    if exceeded := _exceeded_capacity(new, setup, neighbours):
+    if exceeded := _exceeded_capacity(node_fit(new, (), setup) if fits is None else fits):
         return ResizeOutcome(ResizeStatus.DEFERRED, f"Node didn't have enough resource: {exceeded}")
     errors = list(_limits_below_usage(old, new, usage))
     if errors:
@@ -305,8 +309,8 @@ def node_fit(pod: Pod, others: Iterable[Pod], setup: NodeSetup) -> Iterator[Node
         yield NodeFit(name, capacity, sum(_amount(requests, name) for requests in used), needed)
 
 
-def _exceeded_capacity(new: Pod, setup: NodeSetup, neighbours: Iterable[Pod]) -> str:
-    for fit in node_fit(new, neighbours, setup):
+def _exceeded_capacity(fits: Iterable[NodeFit]) -> str:
+    for fit in fits:
         if not fit.fits:
             return f"{fit.resource}, requested: {fit.needed}, used: {fit.used}, capacity: {fit.capacity}"
     return ""

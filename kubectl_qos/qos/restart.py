@@ -116,20 +116,26 @@ def oom_loops(pod: Pod) -> tuple[OomLoop, ...]:
 
 def is_refused(pod: Pod, container: str) -> bool:
     """Whether no runtime starts the container within its memory limit: one said so, or it is a few bytes."""
-    limit = stated_limit(pod, container)
+    statuses = _stopped(pod, container)
+    limit = stated_limit(pod, container) if statuses else 0
     return any(
         bool(refused_start(status, limit)) or (0 < limit < LEAST_MEMORY and not status.has_processes)
-        for status in pod.status.every_container
-        if status.name == container
+        for status in statuses
     )
+
+
+def _stopped(pod: Pod, container: str) -> list[ContainerStatus]:
+    """The statuses of a container that tell of its end; most containers have run without one."""
+    return [
+        status for status in pod.status.every_container if status.name == container and status.has_stopped
+    ]
 
 
 def was_killed_since_resize(pod: Pod, container: str) -> bool:
     """Whether it was OOMKilled, and not before the last resize: that may have been at another limit."""
     if is_refused(pod, container):
         return True
-    statuses = [status for status in pod.status.every_container if status.name == container]
-    ends = [end for status in statuses for end in status.ends]
+    ends = [end for status in _stopped(pod, container) for end in status.ends]
     killed = [end.finished_at or "" for end in ends if end.reason == "OOMKilled"]
     return bool(killed) and max(killed) >= pod.metadata.resized_at
 
@@ -141,9 +147,14 @@ def may_be_killed_again(pod: Pod, container: str, sampled_at: str) -> bool:
     """
     if is_refused(pod, container):
         return True
-    statuses = (status for status in pod.status.every_container if status.name == container and status.ends)
-    return was_killed_since_resize(pod, container) and any(
-        status.ends[0].reason == "OOMKilled" and not _has_outlived(status, sampled_at) for status in statuses
+    statuses = [status for status in _stopped(pod, container) if status.ends]
+    return (
+        bool(statuses)
+        and was_killed_since_resize(pod, container)
+        and any(
+            status.ends[0].reason == "OOMKilled" and not _has_outlived(status, sampled_at)
+            for status in statuses
+        )
     )
 
 

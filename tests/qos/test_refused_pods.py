@@ -20,7 +20,7 @@ from kubectl_qos.present.explanation import explain_pod, text_lines
 from kubectl_qos.qos.cgroup.tree import cgroup_tree
 from kubectl_qos.qos.prediction import predict
 from kubectl_qos.qos.ranking import rank_node
-from kubectl_qos.qos.resize import resize_outcome, resize_refusals
+from kubectl_qos.qos.resize import node_fit, resize_outcome, resize_refusals
 from kubectl_qos.qos.simulation.engine import simulate
 from kubectl_qos.qos.simulation.node_state import Scenario, build_node_state
 
@@ -157,7 +157,7 @@ def answers(pod: Pod, other: Pod, setup: NodeSetup) -> None:
         lambda: cgroup_tree([pod, other], setup),
         lambda: pod_refusals(pod, release),
         lambda: resize_refusals(pod, pod, release, node),
-        lambda: resize_outcome(pod, pod, setup, [other]),
+        lambda: resize_outcome(pod, pod, setup, node_fit(pod, [other], setup)),
         lambda: simulate(build_node_state([pod, other], setup, usage), Scenario(all_at_limit=True)),
         lambda: build_rows(snapshot, Scope(), containers=True),
         lambda: list(text_lines(explain_pod(pod, snapshot, NOW))),

@@ -15,7 +15,7 @@ from kubectl_qos.k8s.objects import NodeObject, Pod, convert, resource_list
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
-from kubectl_qos.qos.resize import ResizeStatus, resize_outcome, resize_refusals, restarting
+from kubectl_qos.qos.resize import ResizeStatus, node_fit, resize_outcome, resize_refusals, restarting
 from tests.qos.corner import one, spec
 from tests.recordings.files import read_json
 
@@ -128,7 +128,7 @@ def test_a_limit_below_usage_is_an_error_in_the_kubelets_words() -> None:
 def test_what_does_not_fit_now_is_deferred_in_the_kubelets_words() -> None:
     old, new = recorded(1, "rz-defer")
     blocker = one("requests: {cpu: 1438m}")
-    assert resize_outcome(old, new, setup(), [blocker]) == (
+    assert resize_outcome(old, new, setup(), node_fit(new, [blocker], setup())) == (
         ResizeStatus.DEFERRED,
         "Node didn't have enough resource: cpu, requested: 1500, used: 1438, capacity: 1800",
     )

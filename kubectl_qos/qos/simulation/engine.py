@@ -243,7 +243,7 @@ class Run:
         if isinstance(choice.victim, NodeProcess):
             step = self._kill_process(killer, choice.victim, choice)
         elif killer.ends_pods:
-            step = replace(self._end_pod(killer, choice.victim), refused=new)
+            step = self._end_pod(killer, choice.victim, new)
         else:
             step = self._kill_container(killer, choice.victim, choice)
         self.steps.append(step if self._is_still else replace(step, grown=self.timeline.now))
@@ -272,7 +272,7 @@ class Run:
             important=(*pod.important, *self._violated_budgets(pod.key)),
         )
 
-    def _end_pod(self, killer: Killer, index: int) -> SimulationStep:
+    def _end_pod(self, killer: Killer, index: int, refused: tuple[PodKey, ...]) -> SimulationStep:
         """End all containers of a pod; those of an evicted one do not restart."""
         timeline, pod = self.timeline, self._state.pods[index]
         living = [place for place in timeline.pod_containers[index] if place in timeline.living]
@@ -300,6 +300,7 @@ class Run:
             restarts=bool(restarting),
             restart=Restart.NONE if stays_dead else Restart.CONTAINER,
             important=(*pod.important, *self._violated_budgets(pod.key)),
+            refused=refused,
         )
 
     def _restarts(self, container: int) -> bool:

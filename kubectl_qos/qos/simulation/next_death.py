@@ -208,17 +208,14 @@ def next_deaths(state: NodeState, most: int | None = None, *, contests: bool = F
 def node_deaths(state: NodeState) -> list[NextDeath]:
     """The next deaths by the killers of the node alone, the most urgent first."""
     run = Run(state, Scenario())
-    reached = [] if state.is_unmeasured else _reached(run)
-    return _most_urgent(run, [(ceiling, alone) for ceiling, alone in reached if ceiling.scope.is_wide])
+    return _most_urgent(run, [] if state.is_unmeasured else _reached(run, ()))
 
 
 def own_deaths(state: NodeState, key: PodKey) -> list[NextDeath]:
     """The next deaths of one pod by its own limits, the nearest first."""
     run = Run(state, Scenario())
-    containers = {i for i, container in enumerate(state.containers) if state.pod_for(container).key == key}
-    owners = {Scope.CONTAINER: containers, Scope.POD: {state.containers[i].pod_index for i in containers}}
-    reached = [] if state.is_unmeasured else _reached(run)
-    own = [(ceiling, alone) for ceiling, alone in reached if ceiling.owner in owners.get(ceiling.scope, ())]
+    reached = [] if state.is_unmeasured else _reached(run, {key})
+    own = [(ceiling, alone) for ceiling, alone in reached if not ceiling.scope.is_wide]
     return sorted(_most_urgent(run, own), key=attrgetter("distance_bytes"))
 
 
@@ -229,14 +226,25 @@ def _most_urgent(
     return sorted(filter(None, deaths), key=attrgetter("urgency"))
 
 
-def _reached(run: Run) -> Iterator[tuple[Ceiling, Sequence[int]]]:
+def _reached(run: Run, keys: Collection[PodKey] | None = None) -> Iterator[tuple[Ceiling, Sequence[int]]]:
     """The ceilings that memory can reach, the nearest first, each with the containers that reach it alone.
 
-    A container does not reach its limit where that of its pod is as near, and a pod not its own where those
-    of its containers always end them before.
+    They are those of the node and of all pods, or of the pods with these keys. A container does not reach its
+    limit where that of its pod is as near, and a pod not its own where those of its containers always end
+    them before.
     """
-    containers, members = run.timeline.state.containers, run.timeline.pod_containers
-    ceilings = sorted(chain.from_iterable(run.ceilings.values()), key=attrgetter("distance_bytes"))
+    state, members = run.timeline.state, run.timeline.pod_containers
+    containers = state.containers
+    pods = {index for index, pod in enumerate(state.pods) if keys is None or pod.key in keys}
+    owners = {Scope.POD: pods, Scope.CONTAINER: {part for index in pods for part in members[index]}}
+    ceilings = sorted(
+        [
+            ceiling
+            for ceiling in chain.from_iterable(run.ceilings.values())
+            if ceiling.scope.is_wide or ceiling.owner in owners[ceiling.scope]
+        ],
+        key=attrgetter("distance_bytes"),
+    )
     room: dict[Scope, dict[int, int]] = {scope: {} for scope in Scope}
     for ceiling in ceilings:
         if run.unmeasured.isdisjoint(_bounded(run, ceiling)):
@@ -363,7 +371,9 @@ def deaths_of(state: NodeState, keys: Collection[PodKey], *, contests: bool = Fa
     The most urgent comes first. Those by killers of the node come when all before it have ended and what
     they freed has been used again; with `contests` also sooner, if it alone grows.
     """
-    nearest = next_deaths(state, contests=contests)
+    run = Run(state, Scenario())
+    reached = [] if state.is_unmeasured else _reached(run, keys)
+    nearest = _most_urgent(run, reached, contests=contests)
     deaths = [death for death in nearest if not death.killer.picks_among_pods and death.key in keys]
     for first in nearest:
         if first.killer.picks_among_pods:

@@ -27,7 +27,15 @@ from kubectl_qos.qos.cgroup.pod import sets_oom_group
 from kubectl_qos.qos.eviction import Due, evictable_capacity, eviction_due, memory_threshold
 from kubectl_qos.qos.oom_score import Kernel, is_critical, kernel_formula
 from kubectl_qos.qos.qos_class import QosClass
-from kubectl_qos.qos.ranking import ContainerScore, RankedPod, Ranking, container_kinds, rank_node
+from kubectl_qos.qos.ranking import (
+    ContainerScore,
+    ProfileCache,
+    Profiles,
+    RankedPod,
+    Ranking,
+    container_kinds,
+    rank_node,
+)
 from kubectl_qos.qos.restart import Restart, may_be_killed_again, restart_after_kill, was_killed_since_resize
 
 IMPORTANT_PRIORITY: Final = 1_000_000_000
@@ -354,21 +362,28 @@ def build_node_state(
 
 
 def state_of_node(
-    snapshot: Snapshot, node: str, rules: ImportanceRules = NO_RULES, pods: Iterable[Pod] | None = None
+    snapshot: Snapshot,
+    node: str,
+    rules: ImportanceRules = NO_RULES,
+    pods: Iterable[Pod] | None = None,
+    profiles: ProfileCache | None = None,
 ) -> NodeState:
     """A node of a snapshot with what its pods, or these instead, were allocated, and what it uses itself.
 
-    Raises InputError for a node that runs Windows.
+    `profiles` are shared by the nodes of a snapshot. Raises InputError for a node that runs Windows.
     """
     setup = snapshot.setup(node)
+    key = setup.node.memory_capacity_bytes, setup.release
+    alike = ({} if profiles is None else profiles).setdefault(key, Profiles(*key))
     pods = snapshot.by_node().get(node, ()) if pods is None else pods
     running = [running_pod(pod, setup.release) for pod in pods]
-    state = build_node_state(running, setup, snapshot.usage, rules, own_bytes=snapshot.own_bytes(node))
+    ranking = rank_node(running, setup.node, setup.release, snapshot.usage, alike)
+    state = ranked_node_state(ranking, setup, rules, own_bytes=snapshot.own_bytes(node))
     return replace(state, growth=growth_on(snapshot, node))
 
 
-BuiltPods = dict[tuple[int, int], tuple[tuple[ContainerScore, ...], SimulatedPod, list[SimulatedContainer]]]
-"""Parts of states of one node under the same rules, by the id of a pod's scores and by its place."""
+BuiltPods = dict[int, tuple[tuple[ContainerScore, ...], SimulatedPod, list[SimulatedContainer]]]
+"""Parts of states of one node under the same rules, by the id of a pod's scores."""
 
 
 def ranked_node_state(
@@ -399,12 +414,15 @@ def ranked_node_state(
     for row in ranking.pods:
         if row.worst is None:
             continue
-        place = id(row.containers), len(simulated)
-        if place not in built:
-            of_pod = _build_containers(row, len(simulated), setup)
+        key, index = id(row.containers), len(simulated)
+        if key not in built:
             # The scores are kept, so that no others get their id.
-            built[place] = row.containers, _build_pod(row, setup, rules), of_pod
-        _, pod, of_pod = built[place]
+            parts = _build_containers(row, index, setup)
+            built[key] = row.containers, _build_pod(row, setup, rules), parts
+        scores, pod, of_pod = built[key]
+        if of_pod and of_pod[0].pod_index != index:
+            of_pod = [replace(container, pod_index=index) for container in of_pod]
+            built[key] = scores, pod, of_pod
         simulated.append(pod)
         containers += of_pod
     is_enforced = ENFORCE_PODS in kubelet.enforce_node_allocatable and kubelet.cgroups_per_qos
