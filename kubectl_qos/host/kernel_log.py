@@ -61,7 +61,7 @@ _FOREIGN: Final = re.compile(r" [\w@.-]{1,64}\[\d{1,10}\]: ", re.ASCII)
 _DATE: Final = re.compile(r"\b\d{4}-\d\d-\d\d(?=[T ]\d\d:\d\d)", re.ASCII)
 _NEW_LINE: Final = re.compile(r"\n|\\x0a")
 """In a message, as journals and /dev/kmsg write it."""
-_LEAST_INDENT: Final = 8
+_LEAST_INDENT: Final = 2
 _LONGEST_GAP: Final = 80
 _GAP: Final = re.compile(
     r"\W*(?:\.(?: ?\.){2,}|…+|-{2,}|={3,}|\*{3,}|#{2,}|~{3,}|`{3,}\w*)\W*"
@@ -130,6 +130,8 @@ class _Pending:
         record = parse_line(text, now)
         if record is None:
             return None
+        if record.is_bare:
+            return _Pending(text, replace(self.record, message=record.message), line)
         return _Pending(text, replace(record, line=self.record.line, place=self.record.place), line)
 
 

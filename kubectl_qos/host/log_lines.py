@@ -54,7 +54,7 @@ def _add_time(fields: dict[str, Any], kind: str, piece: re.Match[str], now: date
     """Add a time; one without a year says less than one before it."""
     if kind != "syslog" or not fields.get("time"):
         fields["time"] = _parse_time(kind, piece[kind], now) or fields.get("time", "")
-        fields["year_is_guessed"] = kind == "syslog"
+        fields["year_is_guessed"] = kind == "syslog" or (kind == "ctime" and ":" in piece[kind][-5:])
     fields["is_kernel"] = fields.get("is_kernel") or piece[0][0] == "[" or "," in piece[0]
 
 
@@ -100,7 +100,10 @@ def _parse_time(kind: str, text: str, now: datetime | None = None) -> str:
             time = datetime.fromisoformat(f"{date}T{clock}")
             return _rfc3339(time.replace(tzinfo=UTC) if zone == ["UTC"] else time)
         if kind == "ctime":
-            _, month, day, clock, year = text.split()
+            _, month, day, clock, *years = text.split()
+            if not years:
+                return without_year(month, day, clock, now) if now is not None else ""
+            (year,) = years
             return _rfc3339(_datetime(int(year), month, day, clock))
         if kind == "kibana":
             month, day, year, _, clock = text.replace(",", "").split()
@@ -275,9 +278,10 @@ _ANY_MONTH: Final = r"[^\s\d\[\]<>:{}()/,]{3,9}|\d{1,2}[月월]"
 """In any language; of those that are not English the time is unknown."""
 _ISO: Final = rf"\d{{4}}-\d\d-\d\d[T ]{_CLOCK}(?:Z|[+-]\d\d:?\d\d)?"
 _DELTA: Final = r"(?: <[ \d.]{1,24}>)?"
-_CTIME: Final = rf"[^\[\]:]{{3,40}} {_CLOCK} \d{{4}}"
+_CTIME: Final = rf"[^\[\]:]{{3,40}} {_CLOCK} \d{{4}}|[A-Z][a-z]{{2}} (?:{MONTH}) [ \d]\d {_CLOCK}"
 _FACILITY: Final = r"kern|user|mail|daemon|auth|syslog|lpr|news|uucp|cron|authpriv|ftp|local\d"
 
+_WRAPPER: Final = r"(?:stdout|stderr) [FP]|\{(?:\w{1,64}=\"(?:[^\"\\]|\\.)*\"(?:, ?)?)*\}"
 _TIMES: Final = frozenset({"ctime", "iso", "syslog", "full", "unix", "kibana"})
 
 _PIECE: Final = re.compile(
@@ -294,7 +298,7 @@ _PIECE: Final = re.compile(
             r"(?P<unix>\d{9,11}\.\d{1,9}) ",
             r"(?P<kmsg>\d{1,5},\d{1,20},\d{1,18},[^;\s]{1,64});",
             rf"(?P<facility>{_FACILITY}) {{0,6}}: {{0,8}}[a-z]{{3,7}} {{0,6}}: ",
-            r"(?P<wrapper>(?:stdout|stderr) [FP]|\{(?:\w{1,64}=\"(?:[^\"\\]|\\.)*\"(?:, ?)?)*\})[ \t]+",
+            rf"(?P<wrapper>\[{_CLOCK}\]|{_WRAPPER})[ \t]+",
         )
     ),
     re.ASCII,
@@ -318,8 +322,8 @@ _STREAM: Final = re.compile(
 _NODE_LABEL: Final = re.compile(r'\b(?:node|nodename|node_name|hostname|host|instance)="([^"]{1,253})"')
 _NAMED: Final = re.compile(
     r"(?:(?P<name>[\w.:-]{1,253}?)(?::| \|) |\[(?P<bracketed>[\w./:-]{1,253})\] |[-*] |\+ ?"
-    r"|\d{1,13}[ \t]+|(?:[a-z][\w.-]{0,252} ){1,2}"
+    r"|\d{1,13}[ \t]+|\d{9,11} [\w.-]{1,253} |(?:[a-z][\w.-]{0,252} ){1,2}"
     r"|(?:[\w./-]{1,253}[:-])?\d{1,9}[:-] ?|[\w./-]{0,253}\.(?:log|txt|\d)[:-])"
-    rf"(?=<\d|\[ *\d+\.\d+\] |\[?{_ISO}|\[{_CTIME}|(?:{MONTH}) [ \d]\d \d\d:|(?:{_FACILITY}) *:)",
+    rf"(?=<\d|\[ *\d+\.\d+\] |\[?{_ISO}|\[(?:{_CTIME})|(?:{MONTH}) [ \d]\d \d\d:|(?:{_FACILITY}) *:)",
     re.ASCII,
 )

@@ -112,10 +112,12 @@ _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"?|[][{}]')
 _ANSI: Final = re.compile(r"\x1b\[[0-9;]{0,32}[A-Za-z]")
 _ENTITIES: Final = (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&nbsp;", " "), ("&amp;", "&"))
 _QUOTED: Final = re.compile(r"^[ \t]*(?:>[ \t]?){1,8}")
-_ITEM: Final = re.compile(r"^\s*(?:[-*+]|\d{1,5}[.)]) +(?=\S)")
+_ITEM: Final = re.compile(r"^\s*(?:(?:[-*+]|\d{1,5}[.)]) +(?=\S)|(?:#+|//) )")
 _MOST_OF_LIST: Final = 0.8
 _FIRST_LINES: Final = 1_000
 _MARKUP: Final = re.compile(r"<[^<>]{1,40}>$")
+_COMMENT: Final = re.compile(r"^\s*#+ (?=\[)")
+_NO_TIME: Final = re.compile(r"^\s*\[(?:\.{2,}|…)\] (?=\S)")
 _TAG: Final = re.compile(r"</?(?:pre|code|p|br|div|span|li)\b[^<>]{0,80}>")
 _OF_DETECTOR: Final = re.compile(
     r".{0,200} Timestamp:(\S{10} \S{8,18}) ([+-]\d{4}) .{0,60} Reason:OOMKilling Message:(.{1,2000}?)\}\].*"
@@ -178,6 +180,8 @@ def _clean(line: str) -> str:
         line = _TAG.sub("", line)
     if line.lstrip()[:1] == ">":
         line = _QUOTED.sub("", line)
+    if line.lstrip()[:1] == "[":
+        line = _NO_TIME.sub("", line)
     if "Reason:OOMKilling" in line:
         line = _OF_DETECTOR.sub(r"\1\2 kernel: \3", line)
     return line
@@ -194,7 +198,8 @@ def _without_list(lines: Iterator[str]) -> Iterator[str]:
     texts = [line for line in head if line and not line.isspace()]
     items = sum(_ITEM.match(text) is not None for text in texts)
     is_list = items > 1 and items >= _MOST_OF_LIST * len(texts)
-    return (_ITEM.sub("", line).strip("`") if is_list else line for line in chain(head, lines))
+    sign = _ITEM if is_list else _COMMENT
+    return (sign.sub("", line).strip("`") if is_list else sign.sub("", line) for line in chain(head, lines))
 
 
 def _columns(header: str) -> list[str]:

@@ -237,6 +237,13 @@ FORMS: dict[str, Callable[[list[str]], list[str]]] = {
         for part in (line, 'Oct 02 14:14:06 n1 containerd[27]: time="x" level=info msg="TaskOOM event"')
     ],
     "journald": lambda lines: [re.sub(r"^\[.{12}\]", "Oct 02 14:14:06 n1 kernel:", line) for line in lines],
+    "dmesg -T without its year": lambda lines: [
+        re.sub(r"^\[.{12}\]", "[Fri Oct  2 14:14:06]", line) for line in lines
+    ],
+    "the clock alone": lambda lines: [re.sub(r"^\[.{12}\]", "[14:14:06]", line) for line in lines],
+    "left-out times": lambda lines: [re.sub(r"^\[.{12}\]", "[...]", line) for line in lines],
+    "comments": lambda lines: [f"# {line}" for line in lines],
+    "a log store": lambda lines: [f"1790950446 n1 {line}" for line in lines],
     "dmesg -T in German": lambda lines: [
         re.sub(r"^\[.{12}\]", "[Do Okt  2 14:14:06 2026]", line) for line in lines
     ],
@@ -287,6 +294,31 @@ def test_lines_that_a_person_has_put_in_another_order_and_shortened() -> None:
     text = text_of(kill)
     assert "a BestEffort pod, whose uid the log does not have in full" in text
     assert "all processes of its container were killed with it" in text
+
+
+def test_one_report_that_a_person_has_wrapped_and_masked() -> None:
+    lines = [
+        "$ dmesg -T | grep -i kill",
+        "[Fri Oct  2 14:14:06 2026] oom-kill:constraint=CONSTRAINT_MEMCG, ...,",
+        "  oom_memcg=/kubepods.slice/.../cri-containerd-abc.scope,",
+        "  task=prometheus, pid=306",
+        "  Memory cgroup out of memory: Killed process 306 (prometheus)",
+        "  total-vm:1729372kB, anon-rss:2048kB, file-rss:0kB",
+        "  oom_score_adj:968",
+    ]
+    for prefix in ("", "# "):
+        kill = kill_of([prefix + line for line in lines])
+        assert kill.report is not None
+        assert kill.report.victim is not None
+        assert (kill.report.victim.pid, kill.report.victim.adj, kill.freed_bytes) == (306, 968, 2 << 20)
+        assert (kill.diagnosis.mechanism, kill.time) == (Mechanism.MEMORY_LIMIT, "2026-10-02T14:14:06")
+        assert "a process of an unknown cgroup" in text_of(kill), "the path is not whole"
+
+
+def test_the_last_line_of_a_log_is_whole_where_its_path_ends_as_one_of_a_container() -> None:
+    line = f"Task in {V1}/{ID} killed as a result of limit of {V1}/{ID}"
+    assert kill_of([line]).diagnosis.mechanism is Mechanism.CONTAINER_LIMIT
+    assert kill_of([line[:-9]]).diagnosis.mechanism is Mechanism.MEMORY_LIMIT
 
 
 # --- pods and containers

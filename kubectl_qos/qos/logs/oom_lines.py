@@ -39,8 +39,9 @@ _RELEASE: Final = re.compile(r"ainted[: ].{0,200}?(\d+\.\d+[^\s#]{0,100}) #", re
 _PATH: Final = rf"=([^,\s]{{1,{_LONGEST_PATH}}})(,?)"
 _FIELD: Final = {name: re.compile(rf"(?:^|[,\s]){name}{_PATH}") for name in ("oom_memcg", "task_memcg")}
 _CHOSEN: Final = re.compile(
-    r"(?:^|[,\s])task=(?P<comm>.{0,64}?)(?:,pid=(?:(?P<pid>\d{1,10}),|\d*…?$)|$)", re.ASCII
+    r"(?:^|[,\s])task=(?P<comm>.{0,64}?)(?:, ?pid=(?:(?P<pid>\d{1,10}),|\d*…?$)|$)", re.ASCII
 )
+_LEFT_OUT: Final = re.compile(r"/(?:\.{2,}|…)(?=/|$)")
 _AFTER_COMM: Final = re.compile(r"\),? *(?=(?:total-vm|anon-rss):|UID ?\d|score )")
 _NUMBERS: Final = {
     f"{name.replace('-', '_')}_kb": re.compile(rf"{name}:(\d{{1,18}})kB", re.ASCII)
@@ -123,8 +124,9 @@ def _parse(message: str) -> tuple[str, Stage, dict[str, Any]] | None:
 
 
 def _path(text: str, *, is_whole: bool = True) -> str:
-    """A path, with the sign of a cut at its end where it does not end there."""
-    text = text[:_LONGEST_PATH]
+    """A path, with the sign of a cut at its end where it does not end there, or a person left a part out."""
+    left_out = _LEFT_OUT.search(text)
+    text, is_whole = text[: left_out.start() if left_out else _LONGEST_PATH], is_whole and not left_out
     shown = text.rstrip(f"{CUT}./") if text != "/" else text
     return text if is_whole and shown == text else f"{shown}{CUT}"
 

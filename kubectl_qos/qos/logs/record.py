@@ -40,7 +40,6 @@ class LogRecord:
 
 BREAK: Final = "\v"
 """Stands where a row or its header was broken, and only their columns tell whether within a word."""
-_NEVER: Final = "(?!)"
 _ALWAYS: Final = ""
 _ENDS: Final = {
     begin: re.compile(end)
@@ -51,7 +50,7 @@ _ENDS: Final = {
         ),
         r",uid=\d+$": ("oom-kill:",),
         r" set$": ("Tasks in ",),
-        _NEVER: ("Task in ",),
+        r"result of limit of ?\S*(?:[\da-f]{64}|\.scope)$": ("Task in ",),
         r"(?::|KB)$": ("Memory cgroup stats for ",),
         r" failcnt \d+$": ("memory: usage ", "memory+swap: usage ", "swap: usage ", "kmem: usage "),
         r"-rss:\d+kB$": ("oom_reaper: reaped process ",),
@@ -69,7 +68,7 @@ _ROW: Final = re.compile(r"\[ *\d{1,10}\] +\d")
 _END_OF_ROW: Final = re.compile(rf"\](?: +-?\d+){{7,}} +[^\s{BREAK}]")
 _PART_OF_ROW: Final = re.compile(r"\[ *(?:\d{0,10}|p(?:id?)?) *\]?\s*$")
 STATISTIC: Final = re.compile(r"(?P<name>[a-z][a-z_0-9]{2,40}) (?P<size>\d{1,18})$", re.ASCII)
-_FURTHER_FIELD: Final = re.compile(r",|[a-z_-]{2,20}:-?\d+[kK]B")
+_FURTHER_FIELD: Final = re.compile(r",|[a-z_-]{2,20}:-?\d+[kK]B|(?:oom_score_adj|UID):-?\d")
 """No message begins with one: it belongs to the line before, even where that may be whole."""
 _PATH: Final = re.compile(r"[\w./:@-]+…?", re.ASCII)
 _OF_SUMMARY: Final = re.compile(r"[\w./:@+()\\-]*(?:[,=]|$)|.{0,15},pid=")
