@@ -225,9 +225,11 @@ class CommandParser(Parser):
 
     def format_help(self) -> str:
         """The text of --help, with what is not needed before somebody reads it."""
-        from kubectl_qos.present.output import wrapped
+        lines, width = [*self.more_help()], output.terminal_width()
+        if lines and width is not None:
+            from kubectl_qos.present.output import wrapped
 
-        lines = wrapped(self.more_help(), output.terminal_width())
+            lines = [*wrapped(lines, width)]
         return "".join((super().format_help(), *(f"{line}\n" for line in lines)))
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
