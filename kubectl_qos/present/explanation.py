@@ -39,11 +39,12 @@ from kubectl_qos.present.format import (
     short_path,
 )
 from kubectl_qos.present.killers import WORDS, killer_sentence
-from kubectl_qos.present.next_death import DIES_NEXT, dies_next
+from kubectl_qos.present.next_death import DIES_NEXT, NO_STATS, dies_next
 from kubectl_qos.present.output import ARROW, Line, Section, ValueChange, sentences, spaced_lines
 from kubectl_qos.present.pod_columns import WITH_PSI
 from kubectl_qos.present.tree import is_noise
 from kubectl_qos.qos.cgroup.memory import has_memory_qos
+from kubectl_qos.qos.eviction import lacks_stats
 from kubectl_qos.qos.killers import daemon_on
 from kubectl_qos.qos.killers.killer import Candidate
 from kubectl_qos.qos.prediction import CgroupPrediction, ContainerPrediction, Prediction
@@ -319,6 +320,8 @@ def _eviction(
         shared = " (shared)" if [rank for rank, _ in named].count(row.eviction_rank) > 1 else ""
         answer = f"rank {row.eviction_rank}{shared} of {len(named)} under memory pressure"
         lines += _neighbours("evicted", row.eviction_rank, named)
+    elif lacks_stats(row.pod):
+        answer = f"before all others under memory pressure: {NO_STATS}"
     else:
         answer = "rank unknown: memory usage is unknown" if has_processes(row.pod) else reasons.NO_PROCESS
     return Section("Eviction", answer, tuple(lines))

@@ -19,7 +19,7 @@ from kubectl_qos.present.reasons import (
     own_memory_notes,
     unmeasured_notes,
 )
-from kubectl_qos.qos.eviction import Due
+from kubectl_qos.qos.eviction import Due, lacks_stats
 from kubectl_qos.qos.killers.badness import Contender
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import NextDeath
@@ -36,6 +36,7 @@ _DUE: Final = {
 }
 DIES_NEXT: Final = "Dies next"
 BEFORE: Final = "BEFORE: how many others the same killer ends first; IN counts what they have freed"
+NO_STATS: Final = "no container runs, so the kubelet has no stats of the pod"
 
 
 def notes(deaths: Deaths) -> Iterator[str]:
@@ -57,6 +58,12 @@ def notes(deaths: Deaths) -> Iterator[str]:
         ]
         if near:
             yield f"{first_few(near)}: {PAGE_CACHE}"
+        evicting = {row.node for row in deaths.rows if row.death.killer.evicts}
+        unmeasured = (pod for pod in snapshot.pods if (pod.namespace, pod.name) not in snapshot.usage)
+        first = [pod for pod in unmeasured if pod.spec.node_name in evicting and lacks_stats(pod)]
+        if first:
+            names = [full_name(pod.namespace, pod.name) for pod in first]
+            yield f"kubelet evicts: {first_few(names)} before all others, which frees nothing: {NO_STATS}"
         conditions = list(filter(None, (condition(row.death) for row in deaths.rows)))
         yield from conditions[:_MOST]
         if len(conditions) > _MOST:

@@ -67,6 +67,18 @@ def eviction_key(priority: int, over_request: int | None) -> EvictionKey:
     return 1 if over_request > 0 else 2, priority, -over_request
 
 
+def lacks_stats(pod: Pod) -> bool:
+    """Whether its kubelet has no stats of it, as none of its containers runs, and may evict it.
+
+    So it is evicted before all others, and frees nothing. A manifest has no phase yet.
+    Source: pkg/kubelet/eviction/helpers.go (exceedMemoryRequests), stats/cri_stats_provider.go (a pod without
+    a running container is left out).
+    """
+    if not (pod.status.phase and pod.spec.node_name) or pod.is_terminal or is_critical(pod):
+        return False
+    return not any(status.has_processes for status in pod.status.every_container)
+
+
 def memory_threshold(text: str | None, capacity_bytes: int) -> int | None:
     """A threshold of memory.available in bytes; None where it is not set, or set so that it never counts.
 

@@ -3,12 +3,14 @@
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from kubectl_qos.analysis.deaths import Deaths, deaths_of_pods, deaths_on_nodes
 from kubectl_qos.analysis.node_table import build_node_row
 from kubectl_qos.analysis.pod_table import build_rows
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
+from kubectl_qos.k8s.objects import PodStatus, convert
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present import next_death
 from kubectl_qos.present.explanation import explain_pod, text_lines
@@ -103,6 +105,26 @@ def test_a_node_has_the_victims_of_the_kill_order_and_of_the_eviction_order(snap
             first = {row.key[:2] for row in of_node if row.eviction_rank == 1}
             assert found[Mechanism.EVICTION].key in first
             assert found[Mechanism.EVICTION].distance_bytes == summary.to_eviction
+
+
+def test_the_kubelet_evicts_a_pod_between_two_crashes_first(snapshot: Snapshot) -> None:
+    """As measured: `pods ranked for eviction`: loop in CrashLoopBackOff, then bu-over with 401Mi."""
+    crunch = next(pod for pod in snapshot.pods if pod.name == "crunch-x2k9f")
+    waits = {"name": "c", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}
+    status = convert({"phase": "Running", "containerStatuses": [waits]}, PodStatus)
+    loop = msgspec.structs.replace(crunch, status=status)
+    usage = {key: value for key, value in snapshot.usage.items() if key != ("batch", crunch.name)}
+    pods = tuple(loop if pod is crunch else pod for pod in snapshot.pods)
+    changed = replace(snapshot, pods=pods, usage=usage)
+    said = "before all others, which frees nothing: no container runs, so the kubelet has no stats of the pod"
+    assert f"kubelet evicts: batch/crunch-x2k9f {said}" in next_death.notes(
+        deaths_on_nodes(changed, ["worker-2"])
+    )
+    assert not any("no stats" in note for note in next_death.notes(deaths_on_nodes(snapshot, ["worker-2"])))
+    (eviction,) = [line for line in text_lines(explain_pod(loop, changed, DEMO_TIME)) if "Eviction" in line]
+    assert eviction.endswith(
+        "before all others under memory pressure: no container runs, so the kubelet has no stats of the pod"
+    )
 
 
 def test_several_nodes_show_the_nearest_of_each_and_a_namespace_its_own(snapshot: Snapshot) -> None:
