@@ -79,7 +79,7 @@ def test_a_few_are_requested_at_a_time(serve: Serve, connect_to: ConnectTo) -> N
 
     def slow(request: Request) -> Answer:
         if 1 <= next(numbers) <= REVIEWS_AT_ONCE:  # the first one is asked alone
-            together.wait(10)
+            together.wait(120)
         return review(allowed=True)
 
     server = serve(slow)

@@ -189,7 +189,7 @@ def test_few_are_read_at_a_time_and_a_failure_is_a_value() -> None:
 
     def work(name: str) -> str:
         begun.append(name)
-        full.wait(10)
+        full.wait(120)
         if name == "c1":
             raise QosError("no route to host")
         return name.upper()

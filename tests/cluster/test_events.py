@@ -224,7 +224,7 @@ def test_a_node_that_hangs_does_not_hold_up_the_pods_events(
     released, gave_up = threading.Event(), threading.Event()
 
     def hang(_: Request) -> Answer:
-        released.wait(10)
+        released.wait(120)
         gave_up.set()
         return status(503, "ServiceUnavailable", "too late")
 

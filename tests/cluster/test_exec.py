@@ -148,7 +148,7 @@ def test_a_ping_is_answered_with_its_own_words(execute: Execute) -> None:
         done.set()
 
     assert execute(lambda request: switched(request, talk)) == READ
-    assert done.wait(10)
+    assert done.wait(120)
     assert heard == [(10, b"7x"), (8, (1000).to_bytes(2, "big"))]
 
 

@@ -410,7 +410,7 @@ class Hanging(WatchServer):
         self.runs.set()
 
     def __call__(self, request: Request) -> Answer:
-        self.runs.wait(20)
+        self.runs.wait(120)
         return super().__call__(request)
 
 

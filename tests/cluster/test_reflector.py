@@ -77,13 +77,13 @@ def test_pods_are_held_while_the_first_list_arrives(
 
     class Slow(WatchServer):
         def __call__(self, request: Request) -> Answer:
-            assert "continue" not in request.query or goes_on.wait(10)
+            assert "continue" not in request.query or goes_on.wait(120)
             return super().__call__(request)
 
     def hold_second_batch(request: Request, lines: Iterator[Line]) -> Iterator[Line]:
         for number, line in enumerate(lines):
             if number == 2 and request.path == PODS:
-                assert goes_on.wait(10)
+                assert goes_on.wait(120)
             yield line
 
     objects = Slow(pods=[pod(name) for name in "abcdef"], nodes=[node()], streams=streams)
@@ -407,7 +407,7 @@ def test_a_watch_is_live_with_its_first_event_and_not_before(
 
     objects.on_watch = open_
     del objects.faults[f"watch {PODS}"]
-    assert opened.wait(10)
+    assert opened.wait(120)
     assert followed.updates[-1].health.error is not None
     objects.bookmark()
     followed.until(has("a"))
@@ -431,7 +431,7 @@ def test_a_server_that_is_ready_again_is_requested_at_once(
     objects.faults |= {f"watch {PODS}": Answer(hangs_up=True), "/readyz": is_away}
     objects.end_watches(abruptly=True)
     followed.until(fails())
-    assert requested.wait(10)
+    assert requested.wait(120)
     objects.faults.clear()
     objects.put(pod("b"))
     followed.until(has("a", "b"))

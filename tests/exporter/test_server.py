@@ -42,7 +42,7 @@ def get(
             "localhost", port, context=tls, timeout=10
         )
     else:
-        connection = http.client.HTTPConnection("localhost", port, timeout=10)
+        connection = http.client.HTTPConnection("localhost", port, timeout=60)
     with closing(connection):
         connection.request(
             method, path, headers={name.replace("_", "-"): text for name, text in headers.items()}
@@ -143,13 +143,13 @@ def test_it_is_stale_and_live_again_while_samples_are_computed(monkeypatch: pyte
 
     def slow(snapshot: Snapshot, scope: Scope) -> int:
         begun.release()
-        assert not exporter.is_synced or goes_on.wait(30)
+        assert not exporter.is_synced or goes_on.wait(120)
         return update(snapshot, scope)
 
     monkeypatch.setattr(exporter.samples, "update", slow)
     exporter.start()
-    assert begun.acquire(timeout=30)
-    assert begun.acquire(timeout=30), "the second update is computed"
+    assert begun.acquire(timeout=120)
+    assert begun.acquire(timeout=120), "the second update is computed"
     stream.current, stream.seconds = Health(QosError("timed out"), demo.now()), 12.0
     assert (stale_seconds(exporter), exporter.not_ready()) == (12, "stale for 12 s: timed out")
     stream.current, stream.seconds = LIVE, 1.0
@@ -324,7 +324,7 @@ def test_it_serves_until_a_signal_comes(tmp_path: Path, number: int, code: int) 
         end, status = time.monotonic() + TIMEOUT_SECONDS, 0
         while status != 200:
             assert time.monotonic() < end
-            with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=10)) as connection:
+            with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
                 connection.request("GET", "/readyz")
                 status = connection.getresponse().status
         process.send_signal(number)

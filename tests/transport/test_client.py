@@ -287,7 +287,7 @@ def test_watches_and_short_requests_share_a_pool(
 
     def answer(request: Request) -> Answer:
         if request.path != "/again":
-            together.wait(20)
+            together.wait(120)
         return Answer(body=b"{}")
 
     server = serve(answer)

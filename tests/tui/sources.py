@@ -42,7 +42,7 @@ API = "api-7d9c5b6f8-x2mzq"
 
 def given(answer: T | QosError, hold: threading.Event) -> T:
     """What a test says, once it is told to answer."""
-    assert hold.wait(10)
+    assert hold.wait(120)
     if isinstance(answer, QosError):
         raise answer
     return answer
@@ -139,7 +139,7 @@ class ScriptedSource(Source):
         with self._lock:
             self.requested.append(scope)
             answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        assert self.hold.wait(10)
+        assert self.hold.wait(120)
         if isinstance(answer, QosError):
             raise answer
         return answer if isinstance(answer, Snapshot) else answer(scope)

@@ -238,7 +238,7 @@ async def test_an_answer_to_a_question_given_up_is_dropped(monkeypatch: pytest.M
 
     def events_of(pod: Pod) -> tuple[Event, ...]:
         if pod.metadata.uid != "another":
-            assert held.wait(10)
+            assert held.wait(120)
             return (event("Old"),)
         return event("New"), event("New", "too")
 
@@ -391,7 +391,7 @@ async def test_of_facts_that_come_quickly_the_newest_are_shown(monkeypatch: pyte
     def slowly(*arguments: Any, **named: Any) -> Any:
         worked.append(1)
         began.set()
-        assert held.wait(10)
+        assert held.wait(120)
         return explain_pod(*arguments, **named)
 
     async with explaining(ScriptedSource(before)) as pilot:

@@ -39,7 +39,7 @@ class Gate:
         self.requested.append((view_model, view))
         self.threads.append(threading.current_thread().name)
         if not self.open:
-            assert self.through.acquire(timeout=20)
+            assert self.through.acquire(timeout=120)
         if self.failing:
             raise RuntimeError("broken")
 

@@ -353,7 +353,7 @@ async def test_it_is_working_it_out_until_it_is_worked_out(monkeypatch: pytest.M
     made = state_of_node
 
     def slowly(*arguments: Any) -> NodeState:
-        assert hold.wait(10)
+        assert hold.wait(120)
         return made(*arguments)
 
     monkeypatch.setattr(simulation_screen, "state_of_node", slowly)

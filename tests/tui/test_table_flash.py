@@ -15,6 +15,12 @@ from kubectl_qos.tui.widgets.table import Layout, Token, measured
 from tests.tui.test_line_table import COLUMNS, NOW, Row
 
 
+@pytest.fixture(autouse=True)
+def _long_flashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long a busy machine takes to look."""
+    monkeypatch.setattr(line_table, "FLASH_SECONDS", 3600)
+
+
 class FlashApp(App[None]):
     CSS = "LineTable > .line-table--changed { text-style: underline; }"
 
