@@ -10,6 +10,7 @@ from kubectl_qos.analysis.deaths import by_node
 from kubectl_qos.analysis.group_table import GroupRow, namespace_rows, rank_order, workload_rows
 from kubectl_qos.analysis.node_table import NodeRow, build_node_rows, trouble_first
 from kubectl_qos.analysis.pod_table import PodRow, PodRows, build_rows, row_risk
+from kubectl_qos.cli import output
 from kubectl_qos.cli.options import TableFormat, TableOptions
 from kubectl_qos.cli.resources import Reference, not_found, with_limit_ranges
 from kubectl_qos.cli.sources import ResolvedSource
@@ -116,7 +117,7 @@ class PodTable:
         return not named or any(belongs_to(row.pod, reference.kind, reference.name) for reference in named)
 
     def _keys(self, rows: PodRows, scope: Scope) -> list[str]:
-        """The columns: the node where there are several, RSS and swap where kubelets measured usage."""
+        """The columns: in a pipe always the node, on a terminal of several; RSS and swap where known."""
         sort_key = self._sort_column.key if self._sort_column is not None else ""
         keys = list(pod_columns.DEFAULT_KEYS)
         if self._options.format.output == "wide":
@@ -125,8 +126,8 @@ class PodTable:
             keys[keys.index("rank")] = "eviction"
         if self._options.containers:
             keys.insert(keys.index("pod") + 1, "container")
-        several = len(rows.nodes) > 1 or self._is_fleet
-        if several and scope.node is None and "node" not in keys:
+        has_node = output.terminal_width() is None or len(rows.nodes) > 1 or self._is_fleet
+        if has_node and scope.node is None and "node" not in keys:
             keys.insert(keys.index("qos"), "node")
         others = list[str]()
         if rows.sampled is not None and rows.sampled.origin is not UsageOrigin.METRICS_API:

@@ -164,7 +164,7 @@ def test_missing_rights_cost_one_line_each_and_nothing_more(run: Run, live: Live
     live(objects)
     done = run("top", "-n", "shop")
     assert done.code == 0
-    assert [line.split()[:4] for line in done.lines[1:]] == [["-", "shop", "web", "Burstable"]]
+    assert [line.split()[:5] for line in done.lines[1:]] == [["-", "shop", "web", "worker-1", "Burstable"]]
     said = [line.partition(" is missing: ") for line in done.err.splitlines() if " is missing: " in line]
     starts = [start for start, _, _ in said]
     assert starts == ["the rest of these nodes' pods", "the nodes' memory capacity", "memory usage"]
