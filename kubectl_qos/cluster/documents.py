@@ -40,6 +40,7 @@ _DOCUMENT_START = re.compile(rb"^---(?:[ \t].*)?\r?$", re.MULTILINE)
 _BLANK: Final = re.compile(rb"[ \t\r\n-]*")
 _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
 _KERNEL_LOG: Final = re.compile(rb"invoked oom-killer: |oom-kill:constraint=|out of memory: Kill")
+_OF_OBJECT: Final = re.compile(rb"\b(?:apiVersion|kind|metadata|spec)\b")
 _NOT_JSON: Final = (msgspec.DecodeError, UnicodeError, RecursionError)
 _START: Final = 4096
 _LONGEST_MANIFEST: Final = 1 << 20
@@ -229,6 +230,10 @@ class ReadObject(NamedTuple):
     pods: Sequence[Pod]
 
 
+_NO_OBJECTS: Final = (
+    "kubectl get pods,nodes,events -A -o json > FILE has what is needed; of kubectl's text describe and"
+    " get events are read"
+)
 _NO_KIND: Final = "Object 'Kind' is missing", "every document needs apiVersion and kind"
 _VALUES: Final = (
     "values of a Helm chart are no objects",
@@ -266,8 +271,7 @@ class ParsedObjects:
     def add_file(self, content: bytes, name: str) -> None:
         """Every object of a file; problems of documents are collected."""
         if not self.is_walked and not content.removeprefix(BYTE_ORDER_MARK).strip():
-            hint = "kubectl get pods,nodes -A -o json gives a file to read"
-            self.problems.append(InputError(f"{name}: empty", hint).at(name))
+            self.problems.append(InputError(f"{name}: empty", _NO_OBJECTS).at(name))
         elif self.is_walked and not (_kind_by_name(name) or b"apiVersion" in content or b"kind" in content):
             self.skipped += 1
         elif _is_json(content):
@@ -293,9 +297,12 @@ class ParsedObjects:
             hint = "kubectl qos kills --kernel-log FILE reads it"
             self.problems.append(InputError(f"{name}: a kernel log, not an object", hint).at(name))
         else:
+            before = len(self.problems)
             for document in _yaml_documents(content, name, self.problems.append):
                 if document.value is not None:
                     self._add_document(document.value, document.location)
+            for problem in self.problems[before:] if _OF_OBJECT.search(content) is None else ():
+                problem.hint = problem.hint or _NO_OBJECTS
 
     def _add_json_document(self, content: memoryview, location: DocumentLocation) -> None:
         """A manifest is read as YAML, which knows lines and duplicate keys; a dump as fast as possible."""
@@ -345,8 +352,7 @@ class ParsedObjects:
             return
         if not isinstance(raw, Mapping):
             actual = {list: "a list", str: "a text", type(None): "null"}.get(type(raw), repr(raw))
-            hint = "kubectl get pods,nodes -A -o json gives a file to read" if isinstance(raw, str) else ""
-            self.problems.append(location.error(f"an object was expected, not {actual}", hint))
+            self.problems.append(location.error(f"an object was expected, not {actual}"))
             return
         is_summary = self.objects is None and {"node", "pods"} <= words
         kind = raw.get("kind") or default_kind or (_SUMMARY if is_summary else "")

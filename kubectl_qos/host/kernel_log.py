@@ -418,9 +418,9 @@ _OTHER_FORMATS: Final = (
         "kubectl get pods,events -A -o json > FILE, and kubectl qos kills -f FILE",
     ),
     (
-        re.compile(r".*(?:\bnohang\b|implement_corrective_action)"),
-        "a log of nohang, which kills before the kernel does, the process that it calls the victim",
-        "nohang's kills are not read: only those of the kernel, Talos, systemd-oomd and earlyoom",
+        re.compile(r".*(?:\bnohang\b|implement_corrective_action|(?<!-)\boomd(?:\[\d+\])?: |\boomd kill: )"),
+        "a log of nohang or oomd, which kill before the kernel does and say whom",
+        "their kills are not read: only those of the kernel, Talos, systemd-oomd and earlyoom",
     ),
     (
         re.compile(r"(?!.*oom[-_]kill|.*Killed process)[^,\s]*(?:,[^,]+){2}|[^\t]*\t[^\t]*\t"),

@@ -336,6 +336,20 @@ def test_other_descriptions_and_manifests_are_not_read_so(tmp_path: Path) -> Non
     assert [document.value["kind"] for document in plain_documents(manifest, "x")] == ["ConfigMap"]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "NAME    READY   STATUS\nweb-0   1/1     Running\n",
+        "Last Termination State: Terminated\n Exit: 1",
+    ],
+)
+def test_other_text_says_what_is_needed(text: str) -> None:
+    parsed = ParsedObjects()
+    parsed.add_file(text.encode(), "x.txt")
+    (problem,) = parsed.problems
+    assert problem.hint.startswith("kubectl get pods,nodes,events -A -o json > FILE has what is needed")
+
+
 def test_a_source_has_the_objects_and_the_command_that_gives_more(tmp_path: Path) -> None:
     file = tmp_path / "x.txt"
     file.write_text(POD + NODE + STATE)
