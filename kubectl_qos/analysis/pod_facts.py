@@ -1,4 +1,4 @@
-"""All that is known of one pod, or of the pods of a workload: `explain`."""
+"""The facts of one pod, or of a workload's pods (`explain`), and of containers that restart at a limit."""
 
 from __future__ import annotations
 
@@ -8,17 +8,26 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kubectl_qos.analysis.pod_table import PodRow, PodRows, build_rows
+from kubectl_qos.edit.fixes import limit_in_force
 from kubectl_qos.k8s.allocation import is_resizing
-from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.k8s.objects import ContainerStatus, Pod
+from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import PodsByNode, Scope, Snapshot
 from kubectl_qos.k8s.usage import PodUsage, Pressure, Sampled
 from kubectl_qos.qos.oom_score import Kernel, kernel_formula
 from kubectl_qos.qos.prediction import Prediction, predict_running
+from kubectl_qos.qos.restart import is_refused, was_killed_since_resize
 
 if TYPE_CHECKING:
     from kubectl_qos.edit.preview import Effects
 
+
 NO_COUNTS: Final[Mapping[str, Any]] = MappingProxyType({})
+_OF_SIGNALS: Final = 128
+"""A shell's exit code for a child that a signal ended, less the signal's number."""
+_NEAR: Final = 0.5
+_MISSED: Final = 0.9
+"""Samples below this part of a limit at which the container was killed have missed its peak."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,3 +159,47 @@ def score_parts(row: PodRow | None, snapshot: Snapshot) -> ScoreParts | None:
     if kernel_formula(node.kernel) is Kernel.SIGNED:
         base, adj = _BASE, round(row.adj * 2 / 3)
     return ScoreParts(row.worst, base, adj, row.score - base - adj, row.score)
+
+
+def limit_in_loop(pod: Pod, status: ContainerStatus, release: Release) -> int:
+    """Return the limit in bytes of a container that waits for its next start, else 0."""
+    waits = status.state is not None and status.state.waiting is not None
+    is_again = waits and (status.restart_count or is_refused(pod, status.name))
+    return limit_in_force(pod, status.name, release) if is_again else 0
+
+
+def may_hide_kill(status: ContainerStatus) -> bool:
+    """Whether the end of a container that restarts can hide an OOM kill, if it has a limit."""
+    code = status.ends[0].exit_code if status.restart_count and status.ends else 0
+    return 0 < code < _OF_SIGNALS and not status.was_oom_killed
+
+
+def limit_with_hidden_kill(
+    pod: Pod, status: ContainerStatus, usage: PodUsage | None, release: Release
+) -> int:
+    """Return the limit in bytes at which the end of a container that restarts can hide an OOM kill.
+
+    No signal hides one, and hardly a container that uses less than half of its limit.
+    """
+    if not may_hide_kill(status):
+        return 0
+    limit = limit_in_force(pod, status.name, release)
+    used = usage.of(status.name) if usage is not None and status.has_processes else None
+    return 0 if used is not None and used.working_set_bytes < limit * _NEAR else limit
+
+
+def missed_peak(pod: Pod, status: ContainerStatus, usage: PodUsage | None, release: Release) -> float | None:
+    """Return the share of a limit that samples show of a container which it killed: they miss the peak."""
+    used = usage.of(status.name) if usage is not None else None
+    if used is None or not status.ends or not status.has_processes:
+        return None
+    limit = limit_in_force(pod, status.name, release)
+    share = used.working_set_bytes / limit if limit else 1.0
+    return share if share < _MISSED and was_killed_since_resize(pod, status.name) else None
+
+
+def limit_that_killed(pod: Pod, status: ContainerStatus, usage: PodUsage | None, release: Release) -> int:
+    """Return the limit in bytes at which a container that runs was OOMKilled, if its usage is unknown."""
+    is_measured = usage is not None and usage.of(status.name) is not None
+    killed = status.has_processes and not is_measured and was_killed_since_resize(pod, status.name)
+    return limit_in_force(pod, status.name, release) if killed else 0

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Final
 
-from kubectl_qos.analysis.crash_loops import (
+from kubectl_qos.analysis.pod_facts import (
     limit_in_loop,
     limit_that_killed,
     limit_with_hidden_kill,
