@@ -1,4 +1,4 @@
-"""The effects of a change at each moment: values side by side, the ladder of kill ranks, the next deaths.
+"""The effects of a change at each moment, and the cheapest changes of a pod's rank, in words and rows.
 
 Not here: the sections of a preview (effects.py), and how any of it looks (tui/).
 """
@@ -6,15 +6,24 @@ Not here: the sections of a preview (effects.py), and how any of it looks (tui/)
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from kubectl_qos.analysis.change_steps import deaths_at_moments, is_reached, moments
+from kubectl_qos.analysis.change_steps import (
+    RankChange,
+    cheapest_changes,
+    deaths_at_moments,
+    is_reached,
+    moments,
+)
+from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.edit.compare import NodeReplicas
 from kubectl_qos.edit.preview import Effects, When
 from kubectl_qos.edit.strategy import replaced_pods, rollout_plan
 from kubectl_qos.k8s.objects import Json, Pod
-from kubectl_qos.present.effects import moment
+from kubectl_qos.k8s.snapshot import Snapshot
+from kubectl_qos.present.effects import OF_FILE, edits_text, moment
 from kubectl_qos.present.format import UNKNOWN, count, escape, full_name
 from kubectl_qos.present.next_death import distance, killed_by, turn, victim
-from kubectl_qos.present.output import ARROW, Section, ValueChange, sentences
+from kubectl_qos.present.output import ARROW, Line, Section, ValueChange, sentences
+from kubectl_qos.qos.oom_score import is_mirror, is_static
 from kubectl_qos.qos.restart import oom_loops
 from kubectl_qos.qos.simulation.next_death import NextDeath, deaths_of
 from kubectl_qos.qos.simulation.node_state import NO_GROWTH, Growth, NodeState
@@ -201,3 +210,25 @@ def rollout_section(nodes: Sequence[NodeReplicas], workload: Json) -> Section | 
     if needs_other:
         lines.append("none of these nodes has room for one more: it waits until another node has")
     return Section("Rollout", answer, sentences(*lines), warns=needs_other)
+
+
+def cheapest_section(pod: Pod, row: PodRow | None, snapshot: Snapshot) -> Section | None:
+    """The least memory requests that let a pod outlive the next ones, and what makes it Guaranteed.
+
+    It searches: a pod of a node with 500 pods takes some 100 ms. None where nothing is to be had; of a static
+    pod it says where it is changed.
+    """
+    if is_static(pod) or is_mirror(pod):
+        return Section("Where to change it", lines=sentences(OF_FILE))
+    if row is None or row.rank is None or pod.kind != "Pod":
+        return None
+    changes = (_change_line(pod, change) for change in cheapest_changes(pod, snapshot))
+    lines = {line.text: line for line in changes}  # the last one of the same does most
+    return Section("Cheapest changes for a full node", lines=tuple(lines.values())) if lines else None
+
+
+def _change_line(pod: Pod, change: RankChange) -> Line:
+    effects, outlived = change.effects, change.outlives
+    what = "is Guaranteed" if outlived is None else f"outlives {full_name(outlived.namespace, outlived.name)}"
+    when = moment(effects.rank_when, effects.restarting_later, effects.when)
+    return Line(edits_text(pod, change.edits), f"{what}: rank {effects.rank_after} {when}")

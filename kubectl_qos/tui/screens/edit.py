@@ -26,8 +26,8 @@ from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.present.effects import apply_sections, goal_section
 from kubectl_qos.present.findings import obstacle_sentence
 from kubectl_qos.present.format import escape
+from kubectl_qos.present.moments import cheapest_section
 from kubectl_qos.present.output import Section
-from kubectl_qos.present.rank_changes import cheapest_section
 from kubectl_qos.present.reasons import step_sentence
 from kubectl_qos.qos.oom_score import is_mirror, is_static
 from kubectl_qos.qos.qos_class import QosClass, steps_to

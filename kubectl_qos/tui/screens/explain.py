@@ -27,9 +27,9 @@ from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.present.events import LOADING, error_section, events_section
 from kubectl_qos.present.explanation import Explanation, explain_pod, text_lines, with_fix
 from kubectl_qos.present.format import escape
+from kubectl_qos.present.moments import cheapest_section
 from kubectl_qos.present.next_death import DIES_NEXT
 from kubectl_qos.present.output import Section
-from kubectl_qos.present.rank_changes import cheapest_section
 from kubectl_qos.tui.actions import BindingGroup, bindings
 from kubectl_qos.tui.background import attempt, run_in_background
 from kubectl_qos.tui.screens.base import BuiltScreen, QosScreen
