@@ -1,9 +1,9 @@
-"""The deaths to come of nodes or pods, the most urgent first: `next`.
+"""The deaths to come of nodes or pods, the most urgent first (`next`), and the victims of a simulation.
 
-Their order is `NextDeath.urgency` everywhere. Not here: words (present/next_death.py).
+The order of deaths is `NextDeath.urgency` everywhere. Not here: words (present/next_death.py, simulation.py).
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
@@ -12,7 +12,9 @@ from kubectl_qos.analysis.pod_table import PodRow, PodRows, kill_order
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.qos.ranking import ProfileCache
+from kubectl_qos.qos.simulation.engine import MechanismDistance, Simulation, SimulationStep
 from kubectl_qos.qos.simulation.next_death import NextDeath, Urgency, deaths_of, next_deaths, times_on_node
 from kubectl_qos.qos.simulation.node_state import NodeState, state_of_node
 
@@ -165,3 +167,60 @@ def _rows(snapshot: Snapshot, node: str, deaths: Iterable[NextDeath]) -> list[De
     return [
         DeathRow(node, death, None if death.before else times.get(key, death.seconds)) for death, key in keys
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class VictimRow:
+    """A step, or the first victim of a mechanism: its pod, and what stays when values change.
+
+    `is_important` marks the first step that hits an important pod; `evicts` counts as the kubelet does.
+    `is_reached` is False for what would follow. What is free is an upper bound if it `is_bound`.
+    """
+
+    place: int
+    key: PodKey
+    identity: Hashable
+    step: SimulationStep | None = None
+    reach: MechanismDistance | None = None
+    evicts: bool = False
+    is_important: bool = False
+    is_reached: bool = True
+    is_bound: bool = False
+
+
+def victim_rows(simulation: Simulation, whole: Simulation | None = None) -> list[VictimRow]:
+    """The steps in order, then those that would follow in the `whole` simulation, which begins with them."""
+    shown, reached = whole or simulation, len(simulation.steps)
+    first, evicts = shown.first_important, simulation.scenario.eviction
+    return [
+        VictimRow(
+            place,
+            step.key,
+            identity(step),
+            step,
+            evicts=evicts,
+            is_important=place == first,
+            is_reached=place <= reached,
+            is_bound=shown.is_upper_bound,
+        )
+        for place, step in enumerate(shown.steps, start=1)
+    ]
+
+
+def begins_with(whole: Simulation, simulation: Simulation) -> bool:
+    """Whether a simulation of more memory hits the same victims first."""
+    steps = whole.steps[: len(simulation.steps)]
+    return list(map(identity, steps)) == list(map(identity, simulation.steps))
+
+
+def reach_rows(simulation: Simulation) -> list[VictimRow]:
+    """The first victim of each mechanism, the nearest first."""
+    return [
+        VictimRow(place, reach.key, reach.mechanism, reach=reach)
+        for place, reach in enumerate(simulation.distances, start=1)
+    ]
+
+
+def identity(step: SimulationStep | None) -> Hashable:
+    """Return what stays the same of a step when values change."""
+    return step and (step.mechanism, step.key, step.container)

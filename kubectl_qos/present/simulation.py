@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Final
 
-from kubectl_qos.analysis.victims import VictimRow, identity, reach_rows, victim_rows
+from kubectl_qos.analysis.deaths import VictimRow, identity, reach_rows, victim_rows
 from kubectl_qos.k8s.defaulting import SYSTEM_PRIORITIES
 from kubectl_qos.k8s.kubelet import Origin
 from kubectl_qos.present.format import UNKNOWN, binary, count, escape, full_name, in_mi, mebibytes

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from kubectl_qos.analysis.victims import victim_rows
+from kubectl_qos.analysis.deaths import victim_rows
 from kubectl_qos.present.output import table
 from kubectl_qos.present.simulation import (
     STEP_COLUMNS,

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from textual.widgets import Static
 
-from kubectl_qos.analysis.victims import VictimRow, reach_rows, victim_rows
+from kubectl_qos.analysis.deaths import VictimRow, reach_rows, victim_rows
 from kubectl_qos.k8s.snapshot import Missing, Snapshot
 from kubectl_qos.present.killers import step_name
 from kubectl_qos.present.output import NO_AGES, Column

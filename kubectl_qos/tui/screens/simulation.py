@@ -17,8 +17,8 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Static
 
+from kubectl_qos.analysis.deaths import begins_with
 from kubectl_qos.analysis.pod_table import PodRow
-from kubectl_qos.analysis.victims import begins_with
 from kubectl_qos.cluster.source import has_budgets
 from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.k8s.usage import PodKey

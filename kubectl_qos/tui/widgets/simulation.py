@@ -14,7 +14,7 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.widget import Widget
 
-from kubectl_qos.analysis.victims import VictimRow, reach_rows, victim_rows
+from kubectl_qos.analysis.deaths import VictimRow, reach_rows, victim_rows
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.format import binary
 from kubectl_qos.present.reasons import CLASSES
