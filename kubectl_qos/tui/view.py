@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from rich.cells import cell_len
 
-from kubectl_qos.analysis.cluster_table import server_version
+from kubectl_qos.analysis.group_table import server_version
 from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.cluster.source import LIVE, Health, PastTime
 from kubectl_qos.edit.edits import Edit

@@ -7,7 +7,6 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from kubectl_qos.analysis.cluster_table import cluster_row
 from kubectl_qos.analysis.deaths import (
     FAR_PERCENT,
     contested_deaths,
@@ -17,6 +16,7 @@ from kubectl_qos.analysis.deaths import (
     without_far,
 )
 from kubectl_qos.analysis.fix_list import fixes_on_nodes
+from kubectl_qos.analysis.group_table import cluster_row
 from kubectl_qos.analysis.incident import About, Incident
 from kubectl_qos.analysis.node_table import build_node_rows
 from kubectl_qos.analysis.trends import Trends

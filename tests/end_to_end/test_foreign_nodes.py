@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from kubectl_qos.analysis.cluster_table import server_version
+from kubectl_qos.analysis.group_table import server_version
 from kubectl_qos.cluster.files import DEMO_TIME, FileSource
 from kubectl_qos.exporter.collector import ClusterSamples
 from kubectl_qos.k8s.node_overrides import NodeOverride

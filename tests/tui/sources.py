@@ -14,7 +14,7 @@ import msgspec
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from kubectl_qos.analysis.cluster_table import cluster_row
+from kubectl_qos.analysis.group_table import cluster_row
 from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.cluster.source import LIVE, Health, Source, Update, UpdateStream
