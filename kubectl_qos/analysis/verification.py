@@ -13,8 +13,18 @@ from typing import Final
 
 import msgspec
 
-from kubectl_qos.analysis.drift import SUMS, CauseFinder, DriftCause, DriftReason, cause_above
-from kubectl_qos.analysis.observed import Files, Observed, ObservedContainer, ObservedProcess, pod_directory
+from kubectl_qos.analysis.drift import (
+    SUMS,
+    CauseFinder,
+    DriftCause,
+    DriftReason,
+    Files,
+    Observed,
+    ObservedContainer,
+    ObservedProcess,
+    cause_above,
+    pod_directory,
+)
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.qos.cgroup.memory import MEMORY_HIGH, MEMORY_LOW, MEMORY_MIN
 from kubectl_qos.qos.cgroup.tree import CgroupLevel, CgroupTree

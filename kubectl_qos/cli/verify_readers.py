@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kubectl_qos.analysis.observed import (
+from kubectl_qos.analysis.drift import (
     Files,
     Observed,
     ObservedContainer,

@@ -6,7 +6,7 @@ exec as a websocket, which begins with a GET. That needs permission to `get` pod
 
 Sources: k8s.io/apimachinery/pkg/util/remotecommand/constants.go (the protocols and their channels),
 k8s.io/client-go/tools/remotecommand/v4.go (the error channel). Not here: frames (transport/websocket.py),
-what the files mean (qos/observed.py).
+what the files mean (analysis/drift.py).
 """
 
 from __future__ import annotations

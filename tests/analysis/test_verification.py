@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from kubectl_qos.analysis.drift import KERNEL_DEFAULTS, DriftReason
-from kubectl_qos.analysis.observed import (
+from kubectl_qos.analysis.drift import (
+    KERNEL_DEFAULTS,
+    DriftReason,
     Observed,
     ObservedContainer,
     ObservedProcess,

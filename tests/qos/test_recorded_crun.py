@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from kubectl_qos.analysis.observed import Observed, ObservedContainer
+from kubectl_qos.analysis.drift import Observed, ObservedContainer
 from kubectl_qos.analysis.verification import verify_pod
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import Pod
