@@ -1,9 +1,11 @@
 """A row for each workload, namespace or cluster, with sums over its pods and what is worst in it."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from kubectl_qos.analysis.node_table import NodeRow, build_node_rows, trouble_first
 from kubectl_qos.analysis.pod_table import PodRow, is_at_risk, kill_order
@@ -11,9 +13,10 @@ from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.events import EventList
 from kubectl_qos.k8s.kinds import Workload, find_workload
 from kubectl_qos.k8s.snapshot import Snapshot
-from kubectl_qos.qos.kills.analyze import find_kills, is_since
-from kubectl_qos.qos.kills.report import KernelLog
 from kubectl_qos.qos.qos_class import QosClass
+
+if TYPE_CHECKING:
+    from kubectl_qos.qos.kills.report import KernelLog
 
 KeyT = TypeVar("KeyT", bound=Hashable)
 KILLS_SINCE: Final = timedelta(days=1)
@@ -160,7 +163,10 @@ def cluster_row(
     now: datetime,
     taken: datetime,
 ) -> ClusterRow:
-    """The row of a cluster: `now` by its own clock, `taken` by that which ages are counted to."""
+    """Return the row of a cluster: `now` is by its clock, `taken` by the clock that ages are counted by."""
+    # Other tables need no kills.
+    from kubectl_qos.qos.kills.analyze import find_kills, is_since
+
     rows = build_node_rows(snapshot, lambda *_: True).rows
     dying = [(row.death.urgency, row.name, row) for row in rows if row.death is not None]
     kills = find_kills(snapshot, events, logs, outside_pods=False)

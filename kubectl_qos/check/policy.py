@@ -19,10 +19,10 @@ from kubectl_qos.check.findings import CLASS_MARK, MARKS, POD_LEVEL, WAIVER_MARK
 from kubectl_qos.check.rules import INJECTED, MEANING, NO_CLASS, ODD_CPU, ODD_MEMORY, OTHER_CLASS
 from kubectl_qos.check.settings import Level, RuleId, Settings, waiver_form
 from kubectl_qos.k8s.defaulting import SYSTEM_NODE_CRITICAL, SYSTEM_PRIORITIES
-from kubectl_qos.k8s.manifest import MOST_CPU_MILLI
 from kubectl_qos.k8s.objects import CPU, MEMORY
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.releases import Gate, Release
+from kubectl_qos.k8s.validation import MOST_CPU_MILLI
 from kubectl_qos.qos.qos_class import QosClass
 
 _API: Final = "admissionregistration.k8s.io/v1"

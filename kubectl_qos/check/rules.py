@@ -1,7 +1,7 @@
 """The rules of `check` as pure functions: what is wrong with pods, where in their objects, with which facts.
 
 Of all containers: init, sidecar and ephemeral ones too. rule_texts.yaml has the words, policy.py the same
-rules in CEL. Sources: pkg/apis/core/validation/validation.go (through k8s/manifest.py),
+rules in CEL. Sources: pkg/apis/core/validation/validation.go (through k8s/validation.py),
 plugin/pkg/admission/limitranger and resourcequota (k8s/quota.py), pkg/apis/core/v1/helper/qos/qos.go
 (qos/qos_class.py), pkg/kubelet/qos/policy.go (qos/oom_score.py).
 """
@@ -32,7 +32,6 @@ from kubectl_qos.check.settings import CRIO_LEAST, LEAST_TO_START, RUNC_MOST, Le
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.defaulting import SYSTEM_NODE_CRITICAL, SYSTEM_PRIORITIES, default_pod
 from kubectl_qos.k8s.kinds import spec_path, template_path
-from kubectl_qos.k8s.manifest import MOST_CPU_MILLI, MistakeCode, manifest_mistakes
 from kubectl_qos.k8s.objects import (
     CPU,
     LEAST_MEMORY,
@@ -57,7 +56,7 @@ from kubectl_qos.k8s.quota import (
 )
 from kubectl_qos.k8s.releases import Gate, Release
 from kubectl_qos.k8s.resources import pod_requests, resources_of_pod
-from kubectl_qos.k8s.validation import pod_refusals
+from kubectl_qos.k8s.validation import MOST_CPU_MILLI, MistakeCode, manifest_mistakes, pod_refusals
 from kubectl_qos.qos.cgroup.values import UNWRITTEN
 from kubectl_qos.qos.prediction import Prediction, predict_running
 from kubectl_qos.qos.qos_class import QosClass, computed_class, is_decided_at_pod_level, qos_class

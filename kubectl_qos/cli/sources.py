@@ -418,7 +418,7 @@ def _parse_overrides(options: SourceOptions) -> NodeOverrides:
 
 def parse_size(text: str, flag: str, example: str) -> int:
     """The bytes of a flag's value. Raises UsageError, also where `+` has nothing to add to."""
-    from kubectl_qos.k8s.manifest import memory_bytes
+    from kubectl_qos.k8s.validation import memory_bytes
 
     if text.startswith("+"):
         raise UsageError(f"{flag} {text!r}: there is no value to add to", hint=f"write {text[1:]}")

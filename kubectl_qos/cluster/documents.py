@@ -375,7 +375,7 @@ class ParsedObjects:
             self.objects.append(ReadObject(kind, raw, location, pods))
         if self.objects is not None or not pods or metadata_text(raw, "uid"):
             return
-        from kubectl_qos.k8s.manifest import manifest_mistakes
+        from kubectl_qos.k8s.validation import manifest_mistakes
 
         for mistake in chain.from_iterable(manifest_mistakes(raw, pod) for pod in pods):
             texts = self.refused if mistake.is_refused else self.warnings

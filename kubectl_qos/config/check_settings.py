@@ -11,8 +11,8 @@ from msgspec import Meta
 from kubectl_qos.check.settings import FILE_NAME, PARAMETERS, Exemption, Level, RuleId, Settings
 from kubectl_qos.config.settings_file import SettingsFile, StrictStruct, stated
 from kubectl_qos.errors import InputError, QuantityError
-from kubectl_qos.k8s.manifest import memory_bytes
 from kubectl_qos.k8s.quantity import Quantity
+from kubectl_qos.k8s.validation import memory_bytes
 
 _LEVEL: Final = Meta(description="off, note, warning or error")
 _Level = bool | Literal["off", "note", "warning", "error"]

@@ -13,7 +13,6 @@ import msgspec
 
 from kubectl_qos.errors import InputError, QuantityError, UsageError
 from kubectl_qos.k8s.defaulting import with_containers
-from kubectl_qos.k8s.manifest import odd_size
 from kubectl_qos.k8s.objects import (
     EMPTY_RESOURCES,
     Container,
@@ -23,6 +22,7 @@ from kubectl_qos.k8s.objects import (
 )
 from kubectl_qos.k8s.quantity import ZERO, Quantity
 from kubectl_qos.k8s.resources import is_container_resource
+from kubectl_qos.k8s.validation import odd_size
 from kubectl_qos.qos.qos_class import SPEC_RESOURCES
 
 POD_LEVEL = ""

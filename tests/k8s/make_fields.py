@@ -13,7 +13,7 @@ from typing import Final
 from kubernetes.client import models
 
 from kubectl_qos.k8s.kinds import KINDS
-from kubectl_qos.k8s.manifest import FIELDS_FILE
+from kubectl_qos.k8s.validation import FIELDS_FILE
 
 _TYPE: Final = re.compile(r"\w*V\d\w*")
 _EARLIER: Final = {
