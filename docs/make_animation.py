@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from make_pictures import PICTURES
 
 from kubectl_qos.cluster.files import DEMO_TIME
-from kubectl_qos.config.history_file import HistoryFile
+from kubectl_qos.config.state import HistoryFile
 from kubectl_qos.demo.source import LivingDemo
 from kubectl_qos.edit import apply
 from kubectl_qos.k8s.snapshot import Scope

@@ -16,7 +16,7 @@ from kubectl_qos.cli.resources import reference
 from kubectl_qos.cli.sources import ResolvedSource, SourceNeeds, resolve_source
 from kubectl_qos.cluster.driver import Driver
 from kubectl_qos.cluster.source import writer_of
-from kubectl_qos.config.history_file import HistoryFile, history_path
+from kubectl_qos.config.state import HistoryFile, history_path
 from kubectl_qos.edit.apply import Apply, ConflictError, DryRunResult, Phase, Step
 from kubectl_qos.edit.findings import Severity
 from kubectl_qos.edit.goals import RankGoal

@@ -18,9 +18,8 @@ from textual.widgets import Input
 
 from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cluster.source import LIVE, Source
-from kubectl_qos.config.history_file import HistoryFile
 from kubectl_qos.config.settings import Settings
-from kubectl_qos.config.state import UiState
+from kubectl_qos.config.state import HistoryFile, UiState
 from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.k8s.kinds import WORKLOADS, Workload, find_workload
 from kubectl_qos.k8s.objects import Pod

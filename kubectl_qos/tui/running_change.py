@@ -17,7 +17,7 @@ from textual.app import App
 from textual.message import Message
 
 from kubectl_qos.cluster.driver import Driver
-from kubectl_qos.config.history_file import HistoryFile
+from kubectl_qos.config.state import HistoryFile
 from kubectl_qos.edit import apply
 from kubectl_qos.edit.history import Entry
 from kubectl_qos.edit.preview import Preview, StrategyKind

@@ -17,9 +17,8 @@ from textual import constants
 
 from kubectl_qos.cluster.source import Source
 from kubectl_qos.config import config_file, state_path
-from kubectl_qos.config.history_file import HistoryFile, history_path
 from kubectl_qos.config.settings import AllowedNames, Settings, read_settings
-from kubectl_qos.config.state import load_state, save_state
+from kubectl_qos.config.state import HistoryFile, history_path, load_state, save_state
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.pod_columns import BY_KEY

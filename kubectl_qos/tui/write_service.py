@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from textual.app import App
 
 from kubectl_qos.cluster.source import Source, writer_of
-from kubectl_qos.config.history_file import HistoryFile
 from kubectl_qos.config.settings import Settings
+from kubectl_qos.config.state import HistoryFile
 from kubectl_qos.errors import QosError
 from kubectl_qos.tui.actions import Keys
 from kubectl_qos.tui.background import run_in_background

@@ -10,7 +10,7 @@ import pytest
 from kubectl_qos.cli.commands import COMMANDS
 from kubectl_qos.cli.completion.completers import EVERY_COMMAND, OF_COMMAND
 from kubectl_qos.cli.main import build_parsers
-from kubectl_qos.config.history_file import HistoryFile, history_path
+from kubectl_qos.config.state import HistoryFile, history_path
 from kubectl_qos.edit.edits import Edit, Side
 from kubectl_qos.k8s.node_overrides import FIELDS, NodeOverride
 from kubectl_qos.k8s.quantity import Quantity

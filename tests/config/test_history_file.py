@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_qos.config import history_file as history
-from kubectl_qos.config.history_file import MAX_ENTRIES, HistoryFile, history_path
+from kubectl_qos.config import state as history
+from kubectl_qos.config.state import MAX_ENTRIES, HistoryFile, history_path
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side
 from kubectl_qos.edit.history import Entry, EntryState
 from kubectl_qos.k8s.quantity import Quantity
@@ -149,7 +149,7 @@ def test_a_line_that_broke_off_harms_only_itself(tmp_path: Path) -> None:
 
 def test_only_the_newest_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(history, "MAX_ENTRIES", 10)
-    monkeypatch.setattr(history, "_MAX_LINES", 40)
+    monkeypatch.setattr(history, "_MAX_HISTORY_LINES", 40)
     kept = HistoryFile(tmp_path / "j")
     for number in range(1, 60):
         kept.put(entry(number))
@@ -226,10 +226,10 @@ def test_a_file_that_another_process_replaces_meanwhile(tmp_path: Path) -> None:
 WRITER = """\
 import sys
 from pathlib import Path
-from kubectl_qos.config import history_file
+from kubectl_qos.config import state
 from tests.config.test_history_file import entry
-history_file.MAX_ENTRIES, history_file._MAX_LINES = 120, 150
-kept = history_file.HistoryFile(Path(sys.argv[1]))
+state.MAX_ENTRIES, state._MAX_HISTORY_LINES = 120, 150
+kept = state.HistoryFile(Path(sys.argv[1]))
 print("ready", flush=True)
 sys.stdin.readline()
 for number in range(40):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from kubectl_qos.cluster.files import DEMO_TIME
-from kubectl_qos.config.history_file import HistoryFile
+from kubectl_qos.config.state import HistoryFile
 from kubectl_qos.demo.source import LivingDemo
 from kubectl_qos.edit.apply import ApplyResult
 from kubectl_qos.edit.edits import Edit, Side

@@ -12,8 +12,8 @@ import msgspec
 import pytest
 
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
-from kubectl_qos.config.history_file import HistoryFile
 from kubectl_qos.config.settings import ContextSettings, Settings
+from kubectl_qos.config.state import HistoryFile
 from kubectl_qos.edit.apply import Apply, ApplyResult, ConflictError, Phase, UnknownOutcome
 from kubectl_qos.edit.edits import Edit, Side, apply_edits
 from kubectl_qos.edit.history import ValueConflict

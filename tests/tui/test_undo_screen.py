@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kubectl_qos.cluster.files import DemoSource
-from kubectl_qos.config.history_file import HistoryFile
+from kubectl_qos.config.state import HistoryFile
 from kubectl_qos.edit import apply
 from kubectl_qos.edit.history import Entry, EntryState
 from kubectl_qos.edit.patch import PatchRequest

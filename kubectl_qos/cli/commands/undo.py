@@ -60,7 +60,7 @@ def run(options: Options) -> int:
             "there is nothing to undo: each command begins the demo again",
             hint="in the terminal UI of kubectl qos --demo, changes last until it is left",
         )
-    from kubectl_qos.config.history_file import HistoryFile, history_path
+    from kubectl_qos.config.state import HistoryFile, history_path
 
     history = HistoryFile(history_path())
     entries = history.entries()
