@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import indent
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from kubectl_qos.cli import output
+from kubectl_qos.cli import output, resources, sources
+from kubectl_qos.cli.options import KUSTOMIZE
 from kubectl_qos.cli.resources import parse_kind, reference
-from kubectl_qos.cli.set_options import KUSTOMIZE
 from kubectl_qos.cli.sources import ResolvedSource
+from kubectl_qos.cluster.working_tree import WorkingTree
 from kubectl_qos.edit.apply import Apply
 from kubectl_qos.edit.compare import NodeReplicas
 from kubectl_qos.edit.edits import (
@@ -27,13 +28,16 @@ from kubectl_qos.edit.findings import Severity, find_findings
 from kubectl_qos.edit.goals import Goal, RankGoal, outlive, rank_at_least, reach_class
 from kubectl_qos.edit.patch import build_manifest, build_patch, kubectl_command, kustomize_patch
 from kubectl_qos.edit.preview import Preview, StrategyKind
+from kubectl_qos.edit.strategy import topmost_workload
 from kubectl_qos.errors import ApiError, InputError, QosError, UsageError
 from kubectl_qos.k8s.kubelet import NodeSetup
+from kubectl_qos.k8s.managers import ManagedValue, find_managers
 from kubectl_qos.k8s.objects import Json, Pod
 from kubectl_qos.k8s.releases import Gate
 from kubectl_qos.k8s.resources import pod_requests
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey
+from kubectl_qos.present.apply import commit_message, diff_lines, write_back_lines
 from kubectl_qos.present.effects import change_section, goal_section, never_sentence, preview_sections
 from kubectl_qos.present.findings import answer_sentence, finding_line, obstacle_remedy, obstacle_sentence
 from kubectl_qos.present.moments import deaths_section, replicas_section, rollout_section
@@ -44,7 +48,7 @@ from kubectl_qos.qos.resize import ResizeStatus
 from kubectl_qos.qos.simulation.node_state import growth_on
 
 if TYPE_CHECKING:
-    from kubectl_qos.cli.set_options import Options
+    from kubectl_qos.cli.options import SetOptions
     from kubectl_qos.present.values.changes import ChangePreviewValues
 
 
@@ -64,7 +68,7 @@ class EditRequest:
         return self.target is not None or self.kill_rank is not None
 
 
-def parse_edit_request(options: Options) -> EditRequest:
+def parse_edit_request(options: SetOptions) -> EditRequest:
     """What the flags ask for. Raises UsageError where they contradict each other, or ask for nothing."""
     given = {Side.REQUESTS: options.requests, Side.LIMITS: options.limits}
     amounts = tuple(
@@ -206,7 +210,7 @@ def _check_goal(goal: Goal, name: str, given: Sequence[Edit], pod: Pod) -> Seque
 def print_preview(
     change: Apply,
     resolved: ResolvedSource,
-    options: Options,
+    options: SetOptions,
     request: EditRequest,
     snapshot: Snapshot,
     replicas: Sequence[NodeReplicas],
@@ -249,10 +253,8 @@ def effect_sections(
     yield from preview_sections(effects, replicas[0].first if replicas else None, workload)
 
 
-def _print_patch(effects: Preview, pod: Pod, resolved: ResolvedSource, options: Options) -> None:
+def _print_patch(effects: Preview, pod: Pod, resolved: ResolvedSource, options: SetOptions) -> None:
     if options.output == KUSTOMIZE and effects.edits:
-        from kubectl_qos.cli.write_back import declared
-
         namespace = pod.namespace if options.source.files else ""
         entry, patch = kustomize_patch(declared(pod, resolved)[1], effects.edits, namespace)
         listed = to_yaml({"patches": [entry]}, ascii_only=True)
@@ -340,7 +342,7 @@ def _beyond_every_node(effects: Preview, snapshot: Snapshot) -> Iterator[str]:
             yield f"no node can hold it: requests {resource} {request}, at most {most} is allocatable"
 
 
-def check_possible(effects: Preview, others: Sequence[str], options: Options) -> None:
+def check_possible(effects: Preview, others: Sequence[str], options: SetOptions) -> None:
     """Raise InputError where the change cannot be made, after it was shown.
 
     A manifest may be written whose object cannot be changed: it can be recreated from it. `others` are the
@@ -372,3 +374,37 @@ def check_possible(effects: Preview, others: Sequence[str], options: Options) ->
             f"{name}: a server refuses this patch",
             hint="save what -o manifest prints, delete the pod and recreate it",
         )
+
+
+def write_to_tree(
+    pod: Pod, edits: Sequence[Edit], resolved: sources.ResolvedSource, options: SetOptions
+) -> None:
+    """Write edits to where the object, or the workload that owns the pod, comes from. Raises QosError."""
+    raw, template = declared(pod, resolved)
+    managers = find_managers(raw, [ManagedValue(*edit.target) for edit in edits])
+    assert options.tree is not None
+    dry_run = options.is_dry_write
+    done = WorkingTree(options.tree).write(template, edits, managers, options.into, dry_run=dry_run)
+    output.notes(write_back_lines(done, dry_run=dry_run))
+    if dry_run and options.output is None:
+        output.print_lines(diff_lines(done.files))
+    elif done.edits and not dry_run:
+        (output.print_lines if options.output is None else output.notes)(commit_message(done))
+
+
+def declared(pod: Pod, resolved: sources.ResolvedSource) -> tuple[Mapping[str, Any], Pod]:
+    """What a manifest declares: the object itself, or the workload that owns the pod, and its template.
+
+    Raises QosError.
+    """
+    related = resolved.objects.related(pod)
+    owner = topmost_workload(related)
+    if related.owners and owner is None:
+        above = f"{related.owners[-1].kind.lower()}/{related.owners[-1].name}"
+        raise InputError(
+            f"{resources.reference(pod)} belongs to {above}, which has no template that could be read",
+            hint="name the workload whose manifest it is",
+        )
+    if owner is None or owner.template is None:
+        return {"kind": pod.kind, **related.raw}, pod
+    return owner.raw, owner.template

@@ -22,8 +22,7 @@ from kubectl_qos.cli.flags import (
     add_trial_flags,
     add_write_flags,
 )
-from kubectl_qos.cli.set_options import KUSTOMIZE
-from kubectl_qos.cli.set_options import Options as SetOptions
+from kubectl_qos.cli.options import KUSTOMIZE, SetOptions
 from kubectl_qos.errors import InputError, QosError, UsageError
 
 if TYPE_CHECKING:

@@ -19,7 +19,8 @@ from kubectl_qos.cli.flags import (
     add_trial_flags,
     add_write_flags,
 )
-from kubectl_qos.cli.set_options import KUSTOMIZE, Options
+from kubectl_qos.cli.options import KUSTOMIZE
+from kubectl_qos.cli.options import SetOptions as Options
 from kubectl_qos.errors import EXIT_ERROR, EXIT_TROUBLE, ApiError, InputError, QosError, UsageError, trouble
 
 if TYPE_CHECKING:
@@ -216,7 +217,7 @@ def change(planned_edits: PlannedEdits, shell: ApplyShell | None, options: Optio
     elif shell is not None:
         output.note(f"nothing to apply: {resources.reference(pod)} has these values already")
     if options.tree is not None:
-        from kubectl_qos.cli.write_back import write_to_tree
+        from kubectl_qos.cli.set_edits import write_to_tree
 
         write_to_tree(pod, edits, resolved, options)
     elif options.writes:
