@@ -311,7 +311,8 @@ class _Search:
         return max(self.evidence(death).wanted_bytes - used, 0)
 
     def _containers_of(self, key: PodKey) -> list[SimulatedContainer]:
-        return [state for state in self.before.containers if self.before.pod_for(state).key == key]
+        places = [place for place, pod in enumerate(self.before.pods) if pod.key == key]
+        return [container for container in self.before.containers if container.pod_index in places]
 
     def _recommended(self, death: NextDeath) -> Iterator[Fix]:
         """What a VerticalPodAutoscaler would set: it claims nothing, what becomes of the death is shown."""
@@ -376,12 +377,10 @@ class _Search:
 
     def _raised_requests(self, death: NextDeath) -> Iterator[Fix]:
         """The least request to die after one more, and the least to die as late as the room allows."""
-        model, pod = self._model, self.pods[death.key]
-        node = model.setup.node
+        node, room = self._model.setup.node, self._model.free_bytes
         allocatable = node.status_allocatable.get(MEMORY)
         most = allocatable.value() if allocatable is not None else node.memory_capacity_bytes or 0
-        fits = model.preview(pod, ()).node_fit
-        room = next((fit.free - fit.needed for fit in fits if fit.resource == MEMORY), most)
+        room = most if room is None else room
         for before in dict.fromkeys((death.before + 1, self._latest(death, room))):
             claim = Claim(before=before)
             edits = self._least_requests(death, claim, most) if before > death.before else None
@@ -396,7 +395,7 @@ class _Search:
         owners = [container.name for container in (*running.init_containers, *running.containers)]
         if is_decided_at_pod_level(running, self._model.setup.release):
             owners = [POD_LEVEL]
-        share = max(room, 0) // len(owners) // len(self._group or "1")
+        share = room // len(owners) // len(self._group or "1")
         requests = {owner: memory_value(running, owner, Side.REQUESTS) for owner in owners}
         sizes = {owner: (request + share) // UNIT_BYTES for owner, request in requests.items()}
         later = self._later(death, self._requests(pod, sizes))
