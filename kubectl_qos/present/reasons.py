@@ -530,6 +530,12 @@ def missing_sentence(missing: Missing) -> str:
     return f"{missing.what} is missing: {missing.why}{remedy}"
 
 
+def missing_notes(missing: Iterable[Missing], said: Iterable[str]) -> list[str]:
+    """Say what is missing, but for what other sentences say already."""
+    text = "\n".join(said)
+    return [missing_sentence(gap) for gap in missing if not gap.why or gap.why not in text]
+
+
 def usage_sentence(sampled: Sampled, now: datetime, history: History = NO_HISTORY) -> str:
     """Where MEMORY and RANK come from, and how old that is."""
     source = f"{sampled.origin}{_ages(sampled, now)}"

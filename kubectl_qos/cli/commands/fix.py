@@ -324,7 +324,7 @@ def _print(answer: FixList | Plans, snapshot: Snapshot, options: Options) -> Non
     from kubectl_qos.analysis.fix_list import FixList
     from kubectl_qos.present import fixes as present
     from kubectl_qos.present import priorities
-    from kubectl_qos.present.reasons import missing_sentence
+    from kubectl_qos.present.reasons import missing_notes, missing_sentence
 
     if isinstance(answer, FixList) and options.output == KUBELET_CONFIG:
         if answer.kubelet is not None:
@@ -347,7 +347,9 @@ def _print(answer: FixList | Plans, snapshot: Snapshot, options: Options) -> Non
             printed = (f"# {line}" for line in printed) if not answer.rows else iter(())
     if options.output in {None, "wide", "patch"}:
         output.print_lines(printed)
-        output.notes([*map(missing_sentence, snapshot.missing), *more])
+        notes = list(more)
+        nothing = [present.nothing_sentence(answer)] if isinstance(answer, FixList) else []
+        output.notes([*missing_notes(snapshot.missing, [*nothing, *notes]), *notes])
         return
     from kubectl_qos.present.values.fixes import fix_list_values, priority_values
 

@@ -189,9 +189,9 @@ def _view(deaths: Deaths, snapshot: Snapshot) -> TableView[DeathRow]:
 
 def _notes(deaths: Deaths, snapshot: Snapshot) -> tuple[str, ...]:
     from kubectl_qos.present.next_death import BEFORE, notes
-    from kubectl_qos.present.reasons import missing_sentence
+    from kubectl_qos.present.reasons import missing_notes
 
     before = [BEFORE] if any(row.death.before for row in deaths.rows) else []
     of_deaths = tuple(notes(deaths))
     shown = of_deaths if deaths.rows else of_deaths[1:]
-    return (*map(missing_sentence, snapshot.missing), *before, *shown)
+    return (*missing_notes(snapshot.missing, of_deaths), *before, *shown)
