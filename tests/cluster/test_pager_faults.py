@@ -254,10 +254,10 @@ class Spoiling:
 
 
 @pytest.fixture
-def pages(monkeypatch: pytest.MonkeyPatch) -> Callable[[Point], None]:
-    """Pages as small, and parts of bodies as short, as the point wants them; who is meant is waited for."""
+def pages(monkeypatch: pytest.MonkeyPatch) -> Callable[[Point, float], None]:
+    """Pages as small, and parts of bodies as short, as the point wants them; how long its answer may take."""
 
-    def start(point: Point) -> None:
+    def start(point: Point, seconds: float) -> None:
         if point.name == "second page":
             monkeypatch.setattr("kubectl_qos.cluster.http.PAGE_SIZE", 15)
         if point.name == "in one piece":
@@ -266,7 +266,7 @@ def pages(monkeypatch: pytest.MonkeyPatch) -> Callable[[Point], None]:
 
         def without_retries(self: Connection, method: str, path: str, query: Any = None, **more: Any) -> Any:
             if point.is_meant(path, query or {}):
-                more["read_seconds"] = SILENCE_SECONDS
+                more["read_seconds"] = seconds
             return request(self, method, path, query, **more)
 
         monkeypatch.setattr(Connection, "request", without_retries)
@@ -287,11 +287,11 @@ def test_a_fault_is_one_sentence(
     connect_to: ConnectTo,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
-    pages: Callable[[Point], None],
+    pages: Callable[[Point, float], None],
     fault: Fault,
     point: Point,
 ) -> None:
-    pages(point)
+    pages(point, SILENCE_SECONDS if TIMEOUT in fault.sentence else 60)
     connection = connect_to(Spoiling(fault, point))
     said = fault.said(point.path if "zip" in fault.name else point.what or point.path)
     code = main(["top", *point.flags, "--kubeconfig", str(tmp_path / "kubeconfig"), "-o", "csv"])

@@ -2,7 +2,7 @@
 
 import json
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any, Final
@@ -272,10 +272,12 @@ def flow(value: Any, space: str) -> str:
     return f'"{value}"' if value[-1:].isdigit() else value
 
 
-def only_of_resources(lines: Iterable[str]) -> bool:
-    """A container in brackets is on one line with its resources, or gets them there."""
-    return all(
-        any(word in line for word in RESOURCE_WORDS) or "{name: " in line.replace("{ ", "{") for line in lines
+def only_of_resources(lines: Sequence[str]) -> bool:
+    """A container in brackets is on one line with its resources, or gets them there. Empty lines may move."""
+    return lines.count("+") == lines.count("-") and all(
+        any(word in line for word in RESOURCE_WORDS) or "{name: " in line.replace("{ ", "{")
+        for line in lines
+        if line not in {"+", "-"}
     )
 
 
