@@ -70,13 +70,16 @@ def eviction_key(priority: int, over_request: int | None) -> EvictionKey:
 def lacks_stats(pod: Pod) -> bool:
     """Whether its kubelet has no stats of it, as none of its containers runs, and may evict it.
 
-    So it is evicted before all others, and frees nothing. A manifest has no phase yet.
+    So it is evicted before all others, and frees nothing. A manifest has no phase yet, and of a pod that
+    runs the statuses of its containers may have been left out.
     Source: pkg/kubelet/eviction/helpers.go (exceedMemoryRequests), stats/cri_stats_provider.go (a pod without
     a running container is left out).
     """
     if not (pod.status.phase and pod.spec.node_name) or pod.is_terminal or is_critical(pod):
         return False
-    return not any(status.has_processes for status in pod.status.every_container)
+    statuses = pod.status.every_container
+    is_known = bool(statuses) or pod.status.phase == "Pending"
+    return is_known and not any(status.has_processes for status in statuses)
 
 
 def memory_threshold(text: str | None, capacity_bytes: int) -> int | None:

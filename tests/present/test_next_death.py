@@ -18,6 +18,7 @@ from kubectl_qos.present.next_death import columns, condition, distance, killed_
 from kubectl_qos.present.timeline import lines
 from kubectl_qos.present.values import as_document
 from kubectl_qos.present.values.incidents import death_list_values
+from kubectl_qos.qos.eviction import lacks_stats
 from kubectl_qos.qos.killers.badness import Contender
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Mechanism
@@ -125,6 +126,7 @@ def test_the_kubelet_evicts_a_pod_between_two_crashes_first(snapshot: Snapshot) 
     assert eviction.endswith(
         "before all others under memory pressure: no container runs, so the kubelet has no stats of the pod"
     )
+    assert not lacks_stats(msgspec.structs.replace(loop, status=PodStatus(phase="Running"))), "left out"
 
 
 def test_several_nodes_show_the_nearest_of_each_and_a_namespace_its_own(snapshot: Snapshot) -> None:
