@@ -319,6 +319,7 @@ def test_the_last_line_of_a_log_is_whole_where_its_path_ends_as_one_of_a_contain
     line = f"Task in {V1}/{ID} killed as a result of limit of {V1}/{ID}"
     assert kill_of([line]).diagnosis.mechanism is Mechanism.CONTAINER_LIMIT
     assert kill_of([line[:-9]]).diagnosis.mechanism is Mechanism.MEMORY_LIMIT
+    assert kill_of([line.partition(" of /")[0] + " of"]).diagnosis.mechanism is Mechanism.MEMORY_LIMIT
 
 
 # --- pods and containers

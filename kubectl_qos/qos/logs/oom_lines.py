@@ -298,7 +298,7 @@ class ReportBuilder:
 
     def _take_domain(self, task: str, domain: str) -> bool:
         """Up to 4.20 the domain has its own line; some vendors print it for the node too, as `host`."""
-        is_cgroup = domain.startswith("/")
+        is_cgroup = domain.startswith(("/", CUT))
         if self._report.task_memcg or not self._constrain(Constraint.MEMCG if is_cgroup else Constraint.NONE):
             return False
         task, domain = _path(task), _path(domain, is_whole=domain != "/" and is_within(task, domain))

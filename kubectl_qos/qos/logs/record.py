@@ -130,7 +130,8 @@ def between(before: str, rest: str, *, is_full: bool) -> str | None:
     is_more = _FURTHER_FIELD.match(rest) is not None or (rest.isdigit() and before[-1:].isdigit())
     if end is None or (end.search(before) is not None and not is_more):
         return "" if is_full else None
-    if before.startswith("Task in ") and "result of limit of" in before and _PATH.fullmatch(rest) is None:
+    is_of_path = before.startswith("Task in ") and "result of limit of" in before
+    if is_of_path and _PATH.fullmatch(rest.strip()) is None:
         return None
     if before.startswith("oom-kill:") and _OF_SUMMARY.match(rest) is None:
         return None
