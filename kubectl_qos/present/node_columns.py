@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from kubectl_qos.analysis.node_table import NodeRow, percent, trouble_first
-from kubectl_qos.present.format import NONE, UNKNOWN, binary, escape
+from kubectl_qos.present.format import NONE, UNKNOWN, binary, escape, eta
 from kubectl_qos.present.next_death import AT_MOST, distance, killed_by, victim
 from kubectl_qos.present.output import BYTES, NUMBER, PERCENT, Column, Needs, column
 from kubectl_qos.present.pod_columns import PSI_COLUMNS
@@ -85,7 +85,10 @@ def _victim_text(row: NodeRow) -> str:
 
 def _death_text(row: NodeRow) -> str:
     death = row.death
-    return _no_victim(row) if death is None else f"{distance(death)} {victim(death)}, {killed_by(death)}"
+    if death is None:
+        return _no_victim(row)
+    when = filter(None, (killed_by(death), eta(death.seconds)))
+    return f"{distance(death)} {victim(death)}, {', '.join(when)}"
 
 
 _COLUMNS: Final[tuple[NodeColumn, ...]] = (

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from kubectl_qos.analysis.node_table import NodeRow, build_node_rows
-from kubectl_qos.cluster.files import DemoSource
+from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.present.node_columns import FILLS, FREE, RESERVED, BarSegment, memory_bar
+from kubectl_qos.present.node_columns import FILLS, FREE, NODE_COLUMNS, RESERVED, BarSegment, memory_bar
 from kubectl_qos.qos.qos_class import QosClass
 
 GI = 1 << 30
@@ -155,3 +155,11 @@ def test_the_nodes_of_the_demo() -> None:
         for qos, amount in used.items():
             assert abs(cells_of(bar, qos) - 1000 * amount / row.capacity) <= 1
         assert text(bar).count(RESERVED) == round(1000 * (row.capacity - row.allocatable) / row.capacity)
+
+
+def test_the_next_death_has_its_time() -> None:
+    row = demo()["worker-2"]
+    assert row.death is not None
+    timed = replace(row, death=row.death._replace(seconds=40.0))
+    texts = [NODE_COLUMNS["next_death"].cell(node, DEMO_TIME) for node in (row, timed)]
+    assert texts == [f"+2Mi data/importer-5f7b9c-2vtxk:c, own limit 98%{when}" for when in ("", ", ~40 s")]
