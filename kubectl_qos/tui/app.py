@@ -431,6 +431,8 @@ class QosApp(Shell):
     ) -> None:
         from kubectl_qos.tui.screens.fixes import FixDialog, find_fixes
 
+        if self.refuses_change():
+            return
         named = (workload.kind, workload.name) if workload is not None else None
 
         def take(fix: Fix | None) -> None:

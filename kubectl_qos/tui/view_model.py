@@ -151,6 +151,10 @@ class ViewModel:
         times = ((kill, parse_time(kill.time)) for kill in self.kills)
         return [kill for kill, time in times if time and (self.taken - time).total_seconds() <= seconds]
 
+    def first_death_beside(self, node: str) -> DeathRow | None:
+        """The first death on another node than this."""
+        return next((coming for coming in self.first_deaths if coming.node != node), None)
+
     def is_under_pressure(self, node: str) -> bool:
         """Whether the kubelet's order decides now: the node says so, or a hard threshold is crossed."""
         if node in self.by_node and "memory" in self.by_node[node].group.troubles:

@@ -27,6 +27,7 @@ from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.tui.actions import ACTIONS, Action, BindingGroup, Keys, actions_in_group
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.lists.base import ListTable
+from kubectl_qos.tui.lists.panes import ExplanationPanel
 from kubectl_qos.tui.screens.base import Dialog, QosScreen, TitleLine
 from kubectl_qos.tui.screens.edit import EditScreen
 from kubectl_qos.tui.screens.explain import CollapsibleTitle
@@ -953,6 +954,17 @@ async def test_what_is_said_of_a_node_is_clicked() -> None:
         assert pilot.main.view.by_eviction
         await pilot.click(TitleLine, offset=(SIZE[0] - 3, 0))
         await look_until(pilot, freshness, "paused")
+        await pilot.click("NodePanel #elsewhere", offset=(2, 0))
+        assert pilot.main.view.node == "worker-1"
+        assert pods.row is not None
+        assert pods.row.name.startswith("promo-"), "whom the line named"
+        await pilot.resize_terminal(80, 24)
+        why = pilot.main.query_one(ExplanationPanel)
+        first, second, *_ = why.text_lines(78)
+        await pilot._post_mouse_events([events.MouseScrollDown], why)
+        assert why.text_lines(78)[0].text == second.text
+        await pilot._post_mouse_events([events.MouseScrollUp, events.MouseScrollUp], why)
+        assert why.text_lines(78)[0] == first
 
 
 def fix_line(pilot: Run) -> bool:

@@ -51,6 +51,9 @@ async def test_every_key_gets_an_answer_and_the_footer_is_never_blank() -> None:
         ):
             await pilot.keys(key)
             assert pilot.notifications[-1] == answer
+        said = len(pilot.notifications)
+        await pilot.keys("escape")
+        assert len(pilot.notifications) == said, "there is nothing to leave"
         await pilot.press_each("1", "tab")
         assert pilot.notifications[-1].startswith("tab does nothing here")
         await pilot.keys("D")

@@ -218,7 +218,8 @@ async def test_to_the_minute_before_a_death_and_back(screen_text: Look) -> None:
         assert str(title.render()).endswith(f"-- {AGO} ago, 09:59:00 UTC --  not live")
         assert title.has_class("-past")
         await screen_text(pilot, "main_in_the_past")
-        for key in ("e", "U"):
+        assert "fix  container" not in pilot.text, "nothing can be changed there"
+        for key in ("e", "U", "F"):
             await pilot.keys(key)
             assert pilot.screen_name == "MainScreen"
             assert pilot.notifications[-1] == (

@@ -168,14 +168,31 @@ def _load(
 
 
 class ExplanationPanel(TextView):
-    """The explanation of the row under the cursor; its last line in sight says where there is more."""
+    """The explanation of the row under the cursor; its last line in sight says where the wheel shows more."""
+
+    _top = 0
 
     def text_lines(self, width: int) -> Sequence[TextLine]:
         lines, room = super().text_lines(width), self.content_size.height
-        if not 0 < room < len(lines):
-            return lines
-        last = lines[room - 1]
-        return [*lines[: room - 1], replace(last, text=with_more(last.text, width))]
+        self._top = max(min(self._top, len(lines) - room), 0)
+        shown = lines[self._top : self._top + room] if room > 0 else lines
+        if not 0 < room < len(lines) - self._top:
+            return shown
+        last = shown[-1]
+        return [*shown[:-1], replace(last, text=with_more(last.text, width))]
+
+    def turn(self, lines: int | None = None) -> None:
+        """Move by some lines, or to the first one."""
+        top = 0 if lines is None else max(self._top + lines, 0)
+        if top != self._top:
+            self._top = top
+            self.refresh()
+
+    def on_mouse_scroll_down(self) -> None:
+        self.turn(1)
+
+    def on_mouse_scroll_up(self) -> None:
+        self.turn(-1)
 
 
 def with_more(text: str, width: int) -> str:
@@ -293,7 +310,10 @@ class NodePanel(Vertical):
         yield OneLine("elsewhere")
 
     def show(self, view_model: ViewModel | None, node: str, fix_key: str, elsewhere: str) -> None:
-        """Show a node; without one, nothing. `elsewhere` is about the first death on other nodes."""
+        """Show a node; without one, nothing. `elsewhere` is about the first death on other nodes.
+
+        Without a `fix_key` nothing can be changed.
+        """
         self.query_one("#elsewhere", OneLine).show(elsewhere)
         self.set_class(view_model is None or not node, "-empty")
         if view_model is None:
@@ -320,8 +340,8 @@ class NodePanel(Vertical):
         view_model, node = self._shown or (None, "")
         deaths = view_model.deaths(node) if view_model is not None else None
         of_deaths, suggestion = (None, "") if deaths is None else self._suggested.get(node, (None, ""))
-        self.query_one("#fix", OneLine).show(f"{fix_key} fix  {suggestion}" if suggestion else "")
-        if view_model is None or deaths is None or self._is_suggesting or of_deaths is deaths:
+        self.query_one("#fix", OneLine).show(f"{fix_key} fix  {suggestion}" if suggestion and fix_key else "")
+        if view_model is None or deaths is None or self._is_suggesting or of_deaths is deaths or not fix_key:
             return
         self._is_suggesting = True
         snapshot, suggested = view_model.snapshot, self._suggested

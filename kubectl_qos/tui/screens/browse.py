@@ -78,7 +78,7 @@ def list_definitions(
 
 _BESIDE_TITLE: Final = 4
 """The cells of a border that a title leaves free."""
-_LATELY_SECONDS: Final = 45
+LATELY_SECONDS: Final = 45
 """For how long a death is announced."""
 _FOLDED: Final = frozenset({"cgroup", "Assumed"})
 """Sections that only the explanation's own screen has."""
@@ -338,7 +338,7 @@ class BrowseScreen(QosScreen):
             )
         )
 
-    def _node_in_focus(self) -> str:
+    def node_in_focus(self) -> str:
         """That of the view, else that of the next death of all, else that of the row."""
         view_model, row = self.qos.view_model, self.table.row
         if self.view.node is not None or self.view.kind is ListKind.CLUSTERS or view_model is None:
@@ -349,7 +349,7 @@ class BrowseScreen(QosScreen):
 
     def _is_under_pressure(self) -> bool:
         view_model = self.qos.view_model
-        return view_model is not None and view_model.is_under_pressure(self._node_in_focus())
+        return view_model is not None and view_model.is_under_pressure(self.node_in_focus())
 
     def _show_explanation(self) -> None:
         view_model, row = self._view_model, self.table.row
@@ -364,19 +364,21 @@ class BrowseScreen(QosScreen):
                 self._explained = id(pod), view_model, explained(pod, view_model)
             beside = layout if pod is None else stacked(layout, self._explained[2])
             self.query_one("#explained", TextView).show(beside)
-        node, key = "" if arriving else self._node_in_focus(), self.qos.keys.first("main.fix")
+        node = "" if arriving else self.node_in_focus()
+        key = self.qos.keys.first("main.fix") if self.qos.source.past is None else ""
         elsewhere = self._elsewhere(view_model, node) if view_model is not None else ""
         self.query_one(NodePanel).show(view_model, node, key, elsewhere)
 
     def _elsewhere(self, view_model: ViewModel, node: str) -> str:
         """Who has just died and which key explains it, else who dies first on another node than this."""
-        if died := view_model.kills_within(_LATELY_SECONDS):
+        if died := view_model.kills_within(LATELY_SECONDS):
             return f"{self.qos.keys.first('main.kills')} why  {death_line(died[0])}"
-        for place, coming in enumerate(view_model.first_deaths):
-            if coming.node != node:
-                key = "then" if place else f"{self.qos.keys.first('main.nearest')} sooner"
-                return f"{key}  {foretold(coming.death, coming.node, is_first=not place)}"
-        return ""
+        coming = view_model.first_death_beside(node)
+        if coming is None:
+            return ""
+        is_first = coming is view_model.first_deaths[0]
+        key = f"{self.qos.keys.first('main.nearest')} sooner" if is_first else "then"
+        return f"{key}  {foretold(coming.death, coming.node, is_first=is_first)}"
 
     def notes_now(self) -> list[str]:
         view_model, rows = self._view_model, self._rows
@@ -447,6 +449,7 @@ class BrowseScreen(QosScreen):
 
     @on(LineTable.Highlighted, "ListTable")
     def _explain_highlighted_row(self) -> None:
+        self.query_one(ExplanationPanel).turn()
         self._show_explanation()
         self._show_title()
 

@@ -21,7 +21,7 @@ from kubectl_qos.tui.background import run_in_background
 from kubectl_qos.tui.filters import RowFilter
 from kubectl_qos.tui.go_to import Destination, GoTo, parse_go_to
 from kubectl_qos.tui.lists.base import ListTable, export_rows
-from kubectl_qos.tui.screens.browse import WITH_SIDEBAR, BrowseScreen
+from kubectl_qos.tui.screens.browse import LATELY_SECONDS, WITH_SIDEBAR, BrowseScreen
 from kubectl_qos.tui.screens.search import ColumnsScreen, Finder, Menu
 from kubectl_qos.tui.view import EVERYTHING, Detail, ListKind, View, count
 from kubectl_qos.tui.view_model import PodGroup, ViewModel
@@ -151,7 +151,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
     def action_fix(self) -> None:
         """Of a node its deaths; of a pod or workload theirs, after the next one of the node in focus."""
         view_model, row = self.qos.whole_view_model(), self.table.row
-        node = self._node_in_focus()
+        node = self.node_in_focus()
         if view_model is None or not node:
             if view_model is not None:
                 self.qos.notify("there is no node whose deaths could be put off", severity="warning")
@@ -198,15 +198,23 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
     def _victim_clicked(self, event: Timeline.Chosen) -> None:
         view_model = self.qos.whole_view_model()
         if view_model is not None:
-            self._go_to_victim(view_model, self._node_in_focus(), event.pod)
+            self._go_to_victim(view_model, self.node_in_focus(), event.pod)
 
     @on(events.Click, "NodePanel #fix")
     def _fix_clicked(self) -> None:
         self.action_fix()
 
     @on(events.Click, "NodePanel #elsewhere")
-    def _nearest_clicked(self) -> None:
-        self.action_nearest()
+    def _elsewhere_clicked(self) -> None:
+        """Go to what the line names: the last kill, else the first death on another node."""
+        view_model = self.qos.whole_view_model()
+        if view_model is None:
+            return
+        coming = view_model.first_death_beside(self.node_in_focus())
+        if view_model.kills_within(LATELY_SECONDS):
+            self.action_kills()
+        elif coming is not None:
+            self._go_to_victim(view_model, coming.node, coming.death.key)
 
     @on(events.Click, "ListTable")
     def _title_clicked(self, event: events.Click) -> None:
@@ -259,7 +267,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
 
     def _show_next(self, node: str | None) -> None:
         """Every death that waits on a node, by default on that in focus."""
-        view_model, node = self.qos.whole_view_model(), node or self._node_in_focus()
+        view_model, node = self.qos.whole_view_model(), node or self.node_in_focus()
         if view_model is not None and node:
             from kubectl_qos.tui.screens.read import next_deaths_screen
 
