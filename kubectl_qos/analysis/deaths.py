@@ -15,7 +15,13 @@ from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.qos.ranking import ProfileCache
 from kubectl_qos.qos.simulation.engine import MechanismDistance, Simulation, SimulationStep
-from kubectl_qos.qos.simulation.next_death import NextDeath, Urgency, deaths_of, next_deaths, times_on_node
+from kubectl_qos.qos.simulation.next_death import (
+    NextDeath,
+    deaths_of,
+    first_deaths,
+    next_deaths,
+    times_on_node,
+)
 from kubectl_qos.qos.simulation.node_state import NodeState, state_of_node
 
 EVERYWHERE: Final = Scope()
@@ -85,8 +91,9 @@ def deaths_on_nodes(
             continue
         of_scope = {pod.key for pod in states[name].pods if scope.matches(pod.pod)}
         is_whole = len(of_scope) == len(states[name].pods)
-        waiting = next_deaths(states[name], 1 if only_next and is_whole else None, contests=True)
-        deaths = [death for death in waiting if is_whole or death.key in of_scope]
+        find = first_deaths if only_next and is_whole else next_deaths
+        waiting = find(states[name], contests=True)
+        deaths = [death for death in waiting if is_whole or death.key in of_scope or not death.has_victim]
         rows += _rows(snapshot, name, deaths[:1] if only_next else deaths)
         others_first += [name] if waiting and not deaths else []
     pods = [pod for name in states for pod in snapshot.by_node().get(name, ()) if scope.matches(pod)]
@@ -94,18 +101,24 @@ def deaths_on_nodes(
     return Deaths(_in_order(rows), snapshot, pods, states, tuple(problems), state, tuple(others_first))
 
 
-def by_node(snapshot: Snapshot, rows: PodRows) -> Callable[[PodRow], tuple[object, ...]]:
-    """Return a sort key that brings rows together by node, the nodes by their first death.
-
-    Nodes without a known death come after the others, by the score of their first pod; so do all nodes where
-    they are many. Pods without a node come last.
-    """
-    names = [name for name in rows.nodes if name]
-    first: dict[str, Urgency] = {}
-    if len(names) <= FEW_NODES:
+def first_deaths_of(snapshot: Snapshot, rows: PodRows) -> dict[str, Sequence[NextDeath]]:
+    """Return the first deaths of the nodes of these rows, by the node; nothing where they are many."""
+    names, deaths = [name for name in rows.nodes if name], dict[str, Sequence[NextDeath]]()
+    for name in names if len(names) <= FEW_NODES else ():
         with suppress(InputError):
-            deaths = deaths_on_nodes(snapshot, names, only_next=True)
-            first = {row.node: row.death.urgency for row in deaths.rows}
+            deaths[name] = first_deaths(state_of_node(snapshot, name))
+    return deaths
+
+
+def by_node(
+    rows: PodRows, deaths: Mapping[str, Sequence[NextDeath]]
+) -> Callable[[PodRow], tuple[object, ...]]:
+    """Return a sort key that brings rows together by node, the nodes by the first of their deaths.
+
+    Nodes without a known death come after the others, by the score of their first pod. Pods without a node
+    come last.
+    """
+    first = {name: on_node[0].urgency for name, on_node in deaths.items() if on_node}
     places = {
         name: (not name, name not in first, first[name] if name in first else kill_order(node.rows[0]), name)
         for name, node in rows.nodes.items()
@@ -147,13 +160,16 @@ def foremost(deaths: Sequence[NextDeath], most: int) -> list[NextDeath]:
     return sorted(chosen, key=deaths.index)
 
 
-def contested_deaths(snapshot: Snapshot, pod: Pod) -> Sequence[NextDeath]:
-    """Return what kills a pod, with its rivals; nothing where its node is not known."""
+def deaths_of_pod(snapshot: Snapshot, pod: Pod) -> NodeDeaths | None:
+    """Return what kills a pod, with its rivals; None where nothing is known of its node, or it has ended."""
+    key = pod.namespace, pod.name
     try:
         state = state_of_node(snapshot, pod.node_name)
     except InputError:
-        return ()
-    return tuple(deaths_of(state, {(pod.namespace, pod.name)}, contests=True))
+        return None
+    if all(running.key != key for running in state.pods):
+        return None
+    return NodeDeaths(state, tuple(deaths_of(state, {key}, contests=True)))
 
 
 def _in_order(rows: Iterable[DeathRow]) -> tuple[DeathRow, ...]:

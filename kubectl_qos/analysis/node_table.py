@@ -1,6 +1,6 @@
 """A row for each node: its memory, eviction thresholds, troubles and next death."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import is_
 from typing import Final, NamedTuple
@@ -18,23 +18,26 @@ from kubectl_qos.qos.eviction import (
     to_hard_eviction,
     to_soft_eviction,
 )
-from kubectl_qos.qos.killers.eviction import EVICTION
 from kubectl_qos.qos.node_memory import NodeMemory, node_memory, schedulable_bytes
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import Basis, ProfileCache, Profiles, Ranking, rank_node
-from kubectl_qos.qos.simulation.next_death import NextDeath, next_deaths
+from kubectl_qos.qos.simulation.next_death import NextDeath, first_deaths
 from kubectl_qos.qos.simulation.node_state import growth_on, ranked_node_state
 
 _PRESSURES: Final = {"MemoryPressure": "memory", "DiskPressure": "disk", "PIDPressure": "pids"}
 
 
 class Victim(NamedTuple):
-    """The pod of rank 1, the first by name if several share it; `others` is how many more do."""
+    """The pod of rank 1, the first by name if several share it; `others` is how many more do.
+
+    The pod `rival` dies instead unless one process of the victim holds enough.
+    """
 
     key: PodKey
     qos: QosClass
     oom_score: int | None
     others: int
+    rival: PodKey | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,8 @@ class NodeRow:
     @property
     def own_words(self) -> tuple[str, ...]:
         """Its name, and that of its next victim."""
-        return (self.name,) if self.death is None else (self.name, "/".join(self.death.key))
+        has_victim = self.death is not None and self.death.has_victim
+        return (self.name, "/".join(self.death.key)) if self.death and has_victim else (self.name,)
 
     @property
     def common_words(self) -> tuple[str, ...]:
@@ -178,14 +182,14 @@ def _build_row(
     whole, own = snapshot.node_usage.get(name), snapshot.own_bytes(name)
     due = eviction_due(setup.node, ((row.pod, row.usage) for row in ranking.pods), own)
     used, evictable = memory.used_bytes, evictable_capacity(setup) or 0
-    psi = memory_psi(snapshot.pressure.get(name))
+    psi, deaths = memory_psi(snapshot.pressure.get(name)), _first_deaths(setup, ranking, own, snapshot)
     row = NodeRow(
         name=name,
         memory=memory,
         capacity=capacity,
         allocatable=schedulable_bytes(setup.node),
-        victim=_victim(ranking),
-        death=_next_death(setup, ranking, own, snapshot),
+        victim=_victim(ranking, deaths),
+        death=deaths[0] if deaths else None,
         troubles=troubles(node) if node is not None else None,
         eviction=memory_threshold(kubelet.eviction_hard.get(MEMORY_AVAILABLE), evictable),
         to_eviction=to_hard_eviction(setup, used, whole, due) if used is not None else None,
@@ -197,21 +201,20 @@ def _build_row(
         psi60=psi.avg60,
         whole=whole,
         own=own,
-        is_bound=EVICTION.is_upper_bound(own, is_measured=not ranking.without_usage),
+        is_bound=own is None or ranking.without_usage > 0,
     )
     order = OrderBasis(setup, ranking.basis, ranking.without_usage) if ranking.pods else None
     return CachedRow(row, order, made_from)
 
 
-def _next_death(
+def _first_deaths(
     setup: NodeSetup, ranking: Ranking, own_bytes: int | None, snapshot: Snapshot
-) -> NextDeath | None:
+) -> list[NextDeath]:
     try:
         state = ranked_node_state(ranking, setup, own_bytes=own_bytes)
     except InputError:
-        return None
-    state = replace(state, growth=growth_on(snapshot, setup.node.name))
-    return next(iter(next_deaths(state, 1)), None)
+        return []
+    return first_deaths(replace(state, growth=growth_on(snapshot, setup.node.name)))
 
 
 def trouble_first(row: NodeRow) -> tuple[object, ...]:
@@ -242,9 +245,12 @@ def is_in_trouble(
     return 20 * (capacity - used if to_eviction is None else to_eviction) < capacity
 
 
-def _victim(ranking: Ranking) -> Victim | None:
+def _victim(ranking: Ranking, deaths: Iterable[NextDeath]) -> Victim | None:
     first = [row for row in ranking.pods if row.rank == 1]
     if not first or first[0].worst is None or first[0].worst.usage is None:
         return None
     row, score = first[0], first[0].worst.oom_score
-    return Victim((row.pod.namespace, row.pod.name), row.qos, score, len(first) - 1)
+    key = row.pod.namespace, row.pod.name
+    rivals = (death.rival for death in deaths if death.killer.has_ranks and death.key == key)
+    rival = next(filter(None, rivals), None)
+    return Victim(key, row.qos, score, len(first) - 1, rival.key if rival is not None else None)

@@ -6,7 +6,7 @@ from datetime import datetime
 from http import HTTPStatus
 from typing import Any
 
-from kubectl_qos.analysis.deaths import by_node
+from kubectl_qos.analysis.deaths import by_node, first_deaths_of
 from kubectl_qos.analysis.group_table import GroupRow, namespace_rows, rank_order, workload_rows
 from kubectl_qos.analysis.node_table import NodeRow, build_node_rows, trouble_first
 from kubectl_qos.analysis.pod_table import PodRow, PodRows, build_rows, row_risk
@@ -23,6 +23,7 @@ from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import UsageOrigin, origin_of
 from kubectl_qos.present import groups, node_columns, pod_columns
 from kubectl_qos.present.format import NONE, escape
+from kubectl_qos.present.next_death import rank_notes
 from kubectl_qos.present.output import Column, Needs, RowT, column, find_column
 from kubectl_qos.present.pod_columns import psi_notes
 from kubectl_qos.present.reasons import (
@@ -61,7 +62,8 @@ class PodTable:
         if self._options.watch:
             self._before = table
         rows: Sequence[PodRow] = [row for row in table.rows if self._is_named(row)]
-        order = self._sort_column.sort_key if self._sort_column is not None else by_node(snapshot, table)
+        deaths = first_deaths_of(snapshot, table)
+        order = self._sort_column.sort_key if self._sort_column is not None else by_node(table, deaths)
         rows = sorted(rows, key=order)
         min_risk = self._options.min_risk
         if min_risk is not None:
@@ -83,7 +85,11 @@ class PodTable:
                 ),
                 *label_columns(self._options, lambda row: row.pod.metadata.labels),
             ],
-            notes=(*pod_table_notes(snapshot, table), *psi_notes(keys, rows, origin_of(snapshot.usage))),
+            notes=(
+                *pod_table_notes(snapshot, table),
+                *rank_notes(deaths),
+                *psi_notes(keys, rows, origin_of(snapshot.usage)),
+            ),
             key=lambda row: row.key,
             reference=_pod_reference,
             nothing=f"{nothing} in {scope.namespace} namespace." if scope.namespace else nothing,

@@ -242,7 +242,7 @@ class _Search:
         """Why nothing is to be looked for."""
         pod = self.pods.get(death.key)
         if pod is None:
-            return NoFixReason.PROCESS
+            return NoFixReason.PROCESS if death.has_victim else NoFixReason.ANYBODY
         if self.before.lacks_usage(death.key) and death.killer.picks_among_pods:
             return NoFixReason.NO_USAGE
         if not death.killer.picks_among_pods:

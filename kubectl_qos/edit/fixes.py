@@ -196,6 +196,7 @@ class NoFixReason(StrEnum):
     """Why no edit is offered against a death."""
 
     PROCESS = "a process of the node"
+    ANYBODY = "unknown victim"
     STATIC = "a static pod"
     LEAK = "grows without end"
     HAS_ROOM = "has room enough"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
+from kubectl_qos.analysis.deaths import NodeDeaths, deaths_of_pod
 from kubectl_qos.analysis.pod_facts import NO_COUNTS, PodFacts, pod_facts
 from kubectl_qos.analysis.pod_table import PodRow, PodRows
 from kubectl_qos.k8s.allocation import desired_pod, resize_condition
@@ -39,7 +40,7 @@ from kubectl_qos.present.format import (
     short_path,
 )
 from kubectl_qos.present.killers import WORDS, killer_sentence
-from kubectl_qos.present.next_death import DIES_NEXT, NO_STATS, dies_next
+from kubectl_qos.present.next_death import DIES_NEXT, NO_STATS, death_condition, dies_next
 from kubectl_qos.present.output import ARROW, Line, Section, ValueChange, sentences, spaced_lines
 from kubectl_qos.present.pod_columns import WITH_PSI
 from kubectl_qos.present.tree import is_noise
@@ -82,12 +83,12 @@ def explain_pod(
     logs: Sequence[KernelLog] = (),
 ) -> Explanation:
     """A pod of a snapshot, with its rank on its node; see pod_facts. `logs` say how it died before."""
-    facts = pod_facts(pod, snapshot, sampled, events)
+    facts, deaths = pod_facts(pod, snapshot, sampled, events), deaths_of_pod(snapshot, pod)
     prediction, row, rows, replicas = facts.prediction, facts.row, facts.rows, facts.replicas
     sections = (
-        dies_next(snapshot, pod),
+        dies_next(deaths),
         _class(prediction),
-        _oom(prediction, row, rows, facts.usage, replicas),
+        _oom(prediction, row, rows, facts.usage, replicas, deaths),
         _cgroup(prediction),
         _swap(prediction),
         _eviction(prediction, row, rows, replicas),
@@ -154,17 +155,18 @@ def _oom(
     rows: PodRows,
     usage: PodUsage | None,
     pod_rows: Sequence[PodRow],
+    on_node: NodeDeaths | None,
 ) -> Section:
-    killed_by = sentences(*filter(None, [killer_sentence(prediction.setup)]))
+    who_kills = sentences(*filter(None, [killer_sentence(prediction.setup)]))
     if prediction.setup.node.is_windows:
-        return Section("OOM", "none", killed_by)
+        return Section("OOM", "none", who_kills)
     lines = [_container_line(container) for container in prediction.containers]
     lines += _restarts(prediction)
     if prediction.node_critical:
         lines.append(Line("system-node-critical is the only priority class that affects the kernel's order"))
     if row is None:
         answer = _ranks(pod_rows, rows, "rank") if pod_rows else reasons.NOT_SCHEDULED
-        return Section("OOM", answer, (*lines, *killed_by))
+        return Section("OOM", answer, (*lines, *who_kills))
     node = rows.nodes[row.node]
     used = usage.of(row.worst) if usage is not None else None
     if row.score is not None and row.adj is not None and used is not None:
@@ -172,7 +174,9 @@ def _oom(
         lines.append(Line(f"{escape(row.worst)}  oom_score {row.score}", formula))
     if row.rank is not None:
         if row.is_next_victim:
-            lines.append(Line(reasons.next_victim(tied=row.tied)))
+            by_rank = (death for death in on_node.deaths if death.killer.has_ranks) if on_node else ()
+            first = next((death for death in by_rank if death.rival is not None and not death.before), None)
+            lines.append(Line(f"{reasons.next_victim(tied=row.tied)}{death_condition(first)}"))
         ranked = ((other.rank, _name_with_score(other)) for other in node.rows)
         named = [(rank, name) for rank, name in ranked if rank is not None]
         lines += _neighbours("killed", row.rank, named)
@@ -181,7 +185,7 @@ def _oom(
         if used is not None and used.rss_bytes is None:
             lines.append(Line(reasons.PAGE_CACHE))
     lines += _daemon_lines(row, rows, prediction.setup)
-    return Section("OOM", reasons.rank_sentence(row, node), (*lines, *killed_by))
+    return Section("OOM", reasons.rank_sentence(row, node), (*lines, *who_kills))
 
 
 def _name_with_score(row: PodRow) -> str:
@@ -568,7 +572,8 @@ def _meaning(end: ContainerStateTerminated) -> str:
 
 def _assumed(prediction: Prediction, rows: PodRows, snapshot: Snapshot) -> Section | None:
     assumed = [reasons.assumption_sentence(assumption) for assumption in prediction.assumptions]
-    shown = set(reasons.killer_notes({name: node.setup for name, node in rows.nodes.items()}))
+    setups = {name: node.setup for name, node in rows.nodes.items()}
+    shown = set(reasons.killer_notes(setups, has_ranks=True))
     notes = [note for note in reasons.pod_table_notes(snapshot, rows) if note not in shown]
     notes += [f"not measured, assumed: {', '.join(assumed)}"] if assumed else []
     notes += reasons.profile_notes(prediction.assumptions)

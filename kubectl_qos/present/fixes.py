@@ -37,8 +37,9 @@ from kubectl_qos.present.killers import WORDS
 from kubectl_qos.present.kills import evidence_sentence, subject, when
 from kubectl_qos.present.next_death import (
     capacity_notes,
+    death_condition,
     distance,
-    killed_by,
+    killer_words,
     mechanism_notes,
     others_first_text,
     state_notes,
@@ -191,15 +192,16 @@ def fix_effect(fix: Fix) -> str:
     death, after = fix.death, fix.after
     looping = [loop.container for loop in oom_loops(fix.pod)]
     again = " at its next start" if death.container in looping else " when it was killed"
-    words = f"{killed_by(death)}{again if death.waits else ''}: "
+    words = f"{killer_words(death)}{again if death.waits else ''}: "
     if fix.kind is FixKind.NEIGHBOUR:
         assert after is not None, "a limit that was set can be hit"
         return f"{words}spares {victim(death)}, ends {victim(after)} after {distance(after)}"
     words += f"{distance(death)} {ARROW} {distance(after) if after is not None else 'never'}"
     words += turn(after) if after is not None else ""
     if fix.sooner is not None:
-        where = f"at {distance(fix.sooner)}" if fix.sooner.distance_bytes > 0 else "now"
-        words += f", but {killed_by(fix.sooner)}{_whose(fix, fix.sooner)} {where} before that"
+        words += (
+            f", but before that {killer_words(fix.sooner)}{_whose(fix, fix.sooner)} ({distance(fix.sooner)})"
+        )
     before, changed = fix.effects.before.qos_class, fix.effects.after.qos_class
     return f"{words}; {before.value} {ARROW} {changed.value}" if before is not changed else words
 
@@ -275,6 +277,7 @@ def fix_sentence(fix: Fix) -> str:
 
 NO_FIX: Final = {
     NoFixReason.PROCESS: "a process of the node has no requests and limits",
+    NoFixReason.ANYBODY: "whom it kills is unknown, so that no edit is known to put it off",
     NoFixReason.STATIC: (
         "a static pod is changed by its file on the node: kubectl qos set shows what values there would do"
     ),
@@ -296,7 +299,8 @@ def no_fix_sentence(unfixed: Unfixed) -> str:
 def unfixed_sentence(unfixed: Unfixed) -> str:
     """A death without a fix, and why."""
     death = unfixed.death
-    return f"{victim(death)}: {killed_by(death)}, {distance(death)}: {no_fix_sentence(unfixed)}"
+    who = f"{victim(death)}: " if death.has_victim else ""
+    return f"{who}{killer_words(death)}, {distance(death)}: {no_fix_sentence(unfixed)}"
 
 
 def fix_summary(fix: Fix) -> str:
@@ -419,6 +423,10 @@ def notes(fixes: FixList, most: int | None = None) -> Iterator[str]:
     unknown = unmeasured(fixes) if fixes.fixes or fixes.unfixed else ""
     yield from filter(None, [unknown])
     yield from () if is_of_ended(fixes) else ended_notes(fixes)
+    for death in dict.fromkeys(fix.death for fix in fixes.fixes):
+        condition = death_condition(death)
+        if condition:
+            yield f"{killer_words(death)}: {victim(death)}{condition}"
     nothing = "" if fixes.fixes else nothing_sentence(fixes)
     yield from (note for note in basis_notes(fixes) if note != nothing)
     if fixes.kubelet is not None:

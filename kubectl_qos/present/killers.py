@@ -31,6 +31,8 @@ class Words(NamedTuple):
     first: Mapping[str, str] = MappingProxyType({})
 
 
+OWN_LIMIT: Final = "own limit"
+"""That of a container, and of the pod of a single one."""
 _NEVER: Final = "pods with a memory limit and Guaranteed ones never"
 _BY_SCORE: Final = "the kernel kills the highest oom_score first"
 
@@ -38,7 +40,7 @@ WORDS: Final = {
     Mechanism.CONTAINER_LIMIT: Words(
         "killed by the kernel at the container's memory limit",
         name="the container limit",
-        by="own limit",
+        by=OWN_LIMIT,
         order="nobody outside of this container: at its limit the kernel chooses among its processes",
     ),
     Mechanism.POD_LIMIT: Words(
@@ -79,9 +81,7 @@ WORDS: Final = {
         acts="kills before the kernel under memory pressure (PSI), at the latest on a full node",
         first={
             "": f"the largest first, of Burstable pods half of the memory counts; {_NEVER}",
-            "strict": (
-                f"BestEffort pods first, then Burstable ones, in each class the largest first; {_NEVER}"
-            ),
+            "strict": f"BestEffort pods first, then Burstable ones, of each class the largest; {_NEVER}",
         },
     ),
     Mechanism.SYSTEMD_OOMD: Words(
@@ -89,7 +89,7 @@ WORDS: Final = {
         name="systemd-oomd",
         by="systemd-oomd: pressure",
         order="systemd-oomd goes by swap in use or by reclaim",
-        first={"": "by swap in use or by reclaim, which is not known here"},
+        first={"": "by swap in use or by reclaim, which no API returns"},
         acts=(
             "kills whole cgroups before the kernel, below units with ManagedOOMSwap or"
             " ManagedOOMMemoryPressure"
@@ -145,8 +145,11 @@ def step_name(mechanism: Mechanism) -> str:
     return WORDS[mechanism].step or mechanism.value
 
 
-def killer_sentence(setup: NodeSetup) -> str:
-    """Who kills before the kernel, or in its place, and in which order; empty where the kernel's holds."""
+def killer_sentence(setup: NodeSetup, *, has_ranks: bool = True) -> str:
+    """Who kills before the kernel, or in its place, and in which order; empty where the kernel's holds.
+
+    `has_ranks` is whether it stands below a list that has RANK.
+    """
     if setup.node.is_windows:
         return "Windows has no OOM killer, oom_score_adj or cgroups: only class, scheduling and eviction hold"
     daemon = daemon_on(setup)
@@ -155,4 +158,5 @@ def killer_sentence(setup: NodeSetup) -> str:
     words = WORDS[daemon.id]
     assumed = " (assumed)" if daemon.is_assumed(setup) else ""
     first = words.first[daemon.variant(setup)]
-    return f"{words.name}{assumed} {words.acts}: {first}. RANK is the kernel's order"
+    rank = ". RANK is the kernel's order" if has_ranks else ""
+    return f"{words.name}{assumed} {words.acts}: {first}{rank}"

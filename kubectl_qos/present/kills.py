@@ -139,18 +139,18 @@ def _is_outside_pods(kill: Kill) -> bool:
 
 def mechanism_sentence(kill: Kill) -> str:
     """What killed it, and at a limit whether of memory alone."""
-    mechanism, report = kill.diagnosis.mechanism, kill.report
-    text = WORDS[mechanism].killed
+    killer, report = kill.diagnosis.killer, kill.report
+    text = WORDS[kill.diagnosis.mechanism].killed
     if report is None:
         return text
     if report.memory.full is not None and report.memory.full[0] != "memory":
         text = text.replace("memory limit", f"limit of {report.memory.full[0]}")
     if report.outcome is Outcome.NOBODY:
         text = text.replace("killed by the kernel", "nothing was killed, as no process may be,")
-    if mechanism is Mechanism.KUBEPODS_LIMIT and report.oom_memcg:
+    if report.oom_memcg:
         qos = class_of_path(report.oom_memcg)
         text = text.replace(_OF_ANY_PODS, f"of all {qos.value} pods together" if qos else "of all pods")
-    if mechanism is Mechanism.NODE and report.is_manual is None and report.line:
+    if killer is not None and killer.has_ranks and report.is_manual is None and report.line:
         text += " (or SysRq f: the beginning of the report is missing)"
     return text
 

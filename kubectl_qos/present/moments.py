@@ -21,7 +21,7 @@ from kubectl_qos.k8s.objects import Json, Pod
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.present.effects import OF_FILE, edits_text, moment
 from kubectl_qos.present.format import UNKNOWN, count, escape, full_name
-from kubectl_qos.present.next_death import distance, killed_by, turn, victim
+from kubectl_qos.present.next_death import distance, killer_words, turn, victim
 from kubectl_qos.present.output import ARROW, Line, Section, ValueChange, sentences
 from kubectl_qos.qos.oom_score import is_mirror, is_static
 from kubectl_qos.qos.restart import oom_loops
@@ -115,7 +115,7 @@ def deaths_section(effects: Effects, own_bytes: int | None, growth: Growth = NO_
         rest = ["the others as before"] if len(new) < len(at.deaths) else []
         lines += [f"{since_then}: {'; '.join([*new, *rest])}"] if at.deaths else []
         in_turn = (death for death in at.of_pod if death.before and death not in shown)
-        later = [f"{distance(death)} {killed_by(death)}{turn(death)}" for death in in_turn]
+        later = [f"{distance(death)} {killer_words(death)}{turn(death)}" for death in in_turn]
         lines += [f"of this pod {since_then}: {'; '.join(later)}"] if later else []
         shown = {*at.deaths, *at.of_pod}
     return Section("Next death", answer, sentences(*lines), changed=len(moments) > 1)
@@ -128,7 +128,7 @@ def first_death(state: NodeState, pod: Pod) -> str:
 
 
 def _death(death: NextDeath) -> str:
-    return f"{distance(death)} {victim(death)}, {killed_by(death)}"
+    return f"{distance(death)} {victim(death)}, {killer_words(death)}"
 
 
 def _first(deaths: Sequence[NextDeath], nothing: str = "none") -> str:
@@ -136,7 +136,7 @@ def _first(deaths: Sequence[NextDeath], nothing: str = "none") -> str:
     if not deaths:
         return nothing
     after = f" (after {count(deaths[0].before, 'other death')})" if deaths[0].before else ""
-    return f"{distance(deaths[0])} {killed_by(deaths[0])}{after}"
+    return f"{distance(deaths[0])} {killer_words(deaths[0])}{after}"
 
 
 def _turns(deaths: Sequence[NextDeath]) -> dict[str, str]:
@@ -144,7 +144,7 @@ def _turns(deaths: Sequence[NextDeath]) -> dict[str, str]:
     turns: dict[str, str] = {}
     for death in deaths:
         of = "" if death.killer.picks_among_pods else f" of {escape(death.container)}"
-        killer = killed_by(death._replace(limit_bytes=None))
+        killer = killer_words(death._replace(limit_bytes=None))
         turns.setdefault(f"{killer}{of}", f"{distance(death)}{turn(death)}")
     return turns
 

@@ -3,13 +3,11 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from kubectl_qos.analysis.deaths import DeathRow, Deaths, contested_deaths
-from kubectl_qos.k8s.objects import Pod
-from kubectl_qos.k8s.snapshot import Snapshot
+from kubectl_qos.analysis.deaths import DeathRow, Deaths, NodeDeaths
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.present.crash_loops import loop_notes
 from kubectl_qos.present.format import count, duration, escape, eta, first_few, full_name, mebibytes
-from kubectl_qos.present.killers import WORDS
+from kubectl_qos.present.killers import OWN_LIMIT, WORDS
 from kubectl_qos.present.output import BYTES, NUMBER, Column, Line, Section, column
 from kubectl_qos.present.reasons import (
     PAGE_CACHE,
@@ -20,8 +18,7 @@ from kubectl_qos.present.reasons import (
     unmeasured_notes,
 )
 from kubectl_qos.qos.eviction import Due, lacks_stats
-from kubectl_qos.qos.killers.badness import Contender
-from kubectl_qos.qos.reason import Mechanism
+from kubectl_qos.qos.killers.killer import Contender
 from kubectl_qos.qos.simulation.next_death import NextDeath
 from kubectl_qos.qos.simulation.node_state import NodeState
 
@@ -35,6 +32,7 @@ _DUE: Final = {
     Due.MAYBE: " (now, if MemoryPressure has not ended)",
 }
 DIES_NEXT: Final = "Dies next"
+_UNKNOWN_VICTIM: Final = "unknown"
 BEFORE: Final = "BEFORE: how many others the same killer ends first; IN counts what they have freed"
 NO_STATS: Final = "no container runs, so the kubelet has no stats of the pod"
 
@@ -64,10 +62,7 @@ def notes(deaths: Deaths) -> Iterator[str]:
         if first:
             names = [full_name(pod.namespace, pod.name) for pod in first]
             yield f"kubelet evicts: {first_few(names)} before all others, which frees nothing: {NO_STATS}"
-        conditions = list(filter(None, (condition(row.death) for row in deaths.rows)))
-        yield from conditions[:_MOST]
-        if len(conditions) > _MOST:
-            yield f"{len(conditions) - _MOST} more deaths may hit another victim: -o json has whom"
+        yield from victim_notes(deaths.rows)
         if snapshot.history.containers:
             yield history_note(snapshot.history)
         starting = {key for state in states.values() for key in state.growth.starting}
@@ -99,35 +94,62 @@ def capacity_notes(states: Mapping[str, NodeState]) -> Iterator[str]:
         )
 
 
-def condition(death: NextDeath) -> str:
-    """What decides whether it is another victim, empty where nothing does."""
+def victim_notes(rows: Sequence[DeathRow]) -> Iterator[str]:
+    """Who else may die in place of the victims, once for each node."""
+    nodes: dict[str, list[NextDeath]] = {}
+    for row in rows:
+        if row.death.rival is not None or row.death.growing:
+            nodes.setdefault(row.node, []).append(row.death)
+    is_one = len({row.node for row in rows}) == 1
+    for node, deaths in list(nodes.items())[:_MOST]:
+        where = "" if is_one else f"{escape(node)}: "
+        others = [f"{killer_words(death)}: {_contender(death.rival)}" for death in deaths if death.rival]
+        if others:
+            yield f"{where}if no process holds as much, another dies ({'; '.join(others)})"
+        growing = [
+            f"{killer_words(death)}: {first_few([_from(other) for other in death.growing])}"
+            for death in deaths
+            if death.growing
+        ]
+        if growing:
+            yield f"{where}if one pod alone grows, it dies instead ({'; '.join(growing)})"
+    if len(nodes) > _MOST:
+        yield f"on {count(len(nodes) - _MOST, 'more node')} others may die instead: -o json has whom"
 
-    def named(other: Contender) -> str:
-        return victim(death._replace(key=other.key, container=other.container, qos=other.qos_class))
 
-    parts, rival = [], death.rival
-    if rival is not None:
-        size = _up(rival.size_bytes)
-        parts.append(f"{victim(death)} if one of its processes holds {size}, else {named(rival)}")
-    if death.growing:
-        sizes = [f"{named(other)} from {_up(other.size_bytes)}" for other in death.growing]
-        what = (
-            "pod that alone grows is evicted"
-            if death.killer.evicts
-            else "container that alone grows is killed"
-        )
-        parts.append(f"a {what} itself: {first_few(sizes)}")
-    return f"{killed_by(death)}: {'; '.join(parts)}" if parts else ""
+def rank_notes(deaths: Mapping[str, Sequence[NextDeath]]) -> Iterator[str]:
+    """Say of which nodes, by their first deaths, another pod may have RANK 1."""
+    firsts = {
+        escape(node): f"{victim(death)}{death_condition(death)}"
+        for node, on_node in deaths.items()
+        for death in on_node
+        if death.killer.has_ranks and death.rival is not None
+    }
+    if len(firsts) > 1:
+        nodes = count(len(firsts), "node")
+        yield f"RANK 1 of {nodes} depends on the sizes of processes: kubectl qos next node/NAME"
+    for node, first in firsts.items() if len(firsts) == 1 else ():
+        yield f"RANK 1 of {node}: {first}"
 
 
-def dies_next(snapshot: Snapshot, pod: Pod) -> Section | None:
-    """What ends a pod, the first of it as the answer; None where nothing is known to."""
-    deaths = contested_deaths(snapshot, pod)
-    if not deaths:
+def _from(contender: Contender) -> str:
+    return f"{_contender(contender)} from {_up(contender.size_bytes)}"
+
+
+def dies_next(on_node: NodeDeaths | None) -> Section | None:
+    """What ends a pod, the first of it as the answer; None where no node is known on which it runs."""
+    if on_node is not None and on_node.deaths:
+        first, *others = map(how, on_node.deaths)
+        return Section(DIES_NEXT, first, tuple(map(Line, others)))
+    if on_node is None or not on_node.state.setup.node.name:
         return None
-    lines = [Line(how(death)) for death in deaths[1:]]
-    rivals = (condition(death._replace(growing=())) for death in deaths if death.grown_bytes is None)
-    return Section(DIES_NEXT, how(deaths[0]), (*lines, *map(Line, filter(None, rivals))))
+    is_unmeasured = any(not container.has_usage for container in on_node.state.containers)
+    why = "unknown: memory usage is unknown" if is_unmeasured else "none: no killer of its node reaches it"
+    return Section(DIES_NEXT, why)
+
+
+def _contender(contender: Contender) -> str:
+    return full_name(*contender.key) + (f":{escape(contender.container)}" if contender.container else "")
 
 
 def _up(size_bytes: int) -> str:
@@ -159,48 +181,89 @@ def distance(death: NextDeath) -> str:
 
 
 def victim(death: NextDeath) -> str:
-    """Who dies: a container as `shop/api-0:app`, a pod, or a process of the node."""
+    """Who dies: a container as `shop/api-0:app`, a pod, a process of the node, or that it is unknown."""
+    if not death.has_victim:
+        return _UNKNOWN_VICTIM
     if not death.key[0] and death.qos is None:
         return f"{escape(death.key[1])} (a process of the node)"
     return full_name(*death.key) + (f":{escape(death.container)}" if death.container else "")
 
 
+def short_victim(death: NextDeath) -> str:
+    """The name of the pod or process that dies."""
+    return escape(death.key[1]) if death.has_victim else _UNKNOWN_VICTIM
+
+
 def killed_by(death: NextDeath) -> str:
-    """By whom, and why: `own limit 98%`, `kubelet evicts`, `kernel: node full`."""
-    grown = f", if it alone grows: from {_up(death.grown_bytes)}" if death.grown_bytes is not None else ""
+    """By whom, why, and on which condition: `own limit 98%`, `node full, if one process holds 2Gi`."""
+    return f"{killer_words(death)}{death_condition(death, names_other=False)}"
+
+
+def death_condition(death: NextDeath | None, *, names_other: bool = True) -> str:
+    """Whether it is that victim: `, if one process holds 2Gi, else shop/db-0:db`; empty if certain."""
+    if death is None:
+        return ""
+    parts = []
+    if death.grown_bytes is not None:
+        parts.append(f"if it alone grows: from {_up(death.grown_bytes)}")
+    if death.unless is not None:
+        parts.append(f"unless a process of {_contender(death.unless)} holds {_up(death.unless.size_bytes)}")
+    if death.rival is not None:
+        parts.append(rival_condition(death.rival, names_other=names_other))
+    if death.earlier is not None:
+        parts.append(f"unless {WORDS[death.earlier].name} kills first")
+    return "".join(f", {part}" for part in parts)
+
+
+def rival_condition(rival: Contender, *, names_other: bool = True) -> str:
+    """Whether a victim dies and not its rival: `if one process holds 2Gi, else shop/db-0:db`."""
+    other = f", else {_contender(rival)}" if names_other else ""
+    return f"if one process holds {_up(rival.size_bytes)}{other}"
+
+
+def killer_words(death: NextDeath) -> str:
+    """By whom, and why, without conditions: `own limit 98%`, `kubelet evicts`, `kernel: node full`."""
     by = WORDS[death.mechanism].by
     if death.killer.evicts:
         grace = f" after {duration(death.grace_seconds)}" if death.grace_seconds is not None else ""
-        return f"{by}{grace}{_DUE[death.due]}{grown}"
+        return f"{by}{grace}{_DUE[death.due]}"
     if death.killer.picks_among_pods:
-        return f"{by}{grown}"
-    whose = WORDS[Mechanism.CONTAINER_LIMIT].by if death.is_own else by
-    if not death.limit_bytes or death.used_bytes is None:
-        return whose
-    return f"{whose} {100 * death.used_bytes / death.limit_bytes:.0f}%{grown}"
+        return by
+    whose = OWN_LIMIT if death.is_own else by
+    swap = " and swap" if death.limit_bytes and death.ceiling_bytes > death.limit_bytes else ""
+    return f"{whose}{swap} {100 * death.fullness:.0f}%" if death.limit_bytes else whose
 
 
 def _by(death: NextDeath) -> str:
     """By whom, and what says that it comes to that."""
-    return f"{killed_by(death)}{f', {death.precedent.value}' if death.precedent else ''}"
+    return f"{killed_by(death)}{_precedent(death)}"
 
 
-def foretold(death: NextDeath, node: str = "", *, is_first: bool = True) -> str:
-    """Who dies, when, by whom and how far away that is, the first death of its node or another."""
+def _precedent(death: NextDeath) -> str:
+    return f", {death.precedent.value}" if death.precedent else ""
+
+
+def foretold(death: NextDeath, node: str = "", *, is_first: bool = True, with_else: bool = True) -> str:
+    """Who dies, when, by whom, how far away that is, and else who: the first death of its node or another."""
+    who = victim(death) if death.has_victim else "an unknown victim"
     where = f" on {escape(node)}" if node else ""
-    verb, rest = "is evicted" if death.killer.evicts else "dies", f": {_by(death)}"
+    verb = "is evicted" if death.killer.evicts else "dies"
+    by, far, when = f"{killer_words(death)}{_precedent(death)}", f", {distance(death)}", "next"
     if death.distance_bytes <= 0:
-        return f"{victim(death)}{where} {verb} now{rest}"
-    if death.seconds is not None:
-        return f"{victim(death)}{where} {verb} in {eta(death.seconds)}{rest}, {distance(death)}"
-    if is_first:
-        return f"{victim(death)}{where} {verb} next{rest}, {distance(death)}"
-    return f"{victim(death)}{where} {verb} at {distance(death)}{rest}{turn(death)}"
+        far, when = "", "now"
+    elif death.seconds is not None:
+        when = f"in {eta(death.seconds)}"
+    elif not is_first:
+        far, when = turn(death), f"at {distance(death)}"
+    return f"{who}{where} {verb} {when}: {by}{far}{death_condition(death) if with_else else ''}"
 
 
 def how(death: NextDeath) -> str:
-    """By whom, in which turn, how far away and when: `own limit 98%, +2Mi, ~38 s`."""
-    return ", ".join(filter(None, (f"{_by(death)}{turn(death)}", distance(death), eta(death.seconds))))
+    """By whom, in which turn, how far away and when: `own limit 98%, +2Mi, ~38 s`; of the next who else."""
+    by = f"{killer_words(death)}{_precedent(death)}{turn(death)}"
+    when = ", ".join(filter(None, (by, distance(death), eta(death.seconds))))
+    others = "" if death.before else death_condition(death)
+    return f"{when}{others}{'' if death.has_victim else ', its victim is unknown'}"
 
 
 def turn(death: NextDeath) -> str:

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from kubectl_qos.analysis.node_table import NodeRow, percent, trouble_first
-from kubectl_qos.present.format import NONE, UNKNOWN, binary, escape, eta
+from kubectl_qos.present.format import NONE, UNKNOWN, binary, escape, eta, full_name
 from kubectl_qos.present.next_death import AT_MOST, distance, killed_by, victim
 from kubectl_qos.present.output import BYTES, NUMBER, PERCENT, Column, Needs, column
 from kubectl_qos.present.pod_columns import PSI_COLUMNS
@@ -79,7 +79,11 @@ def _victim_name(row: NodeRow) -> str | None:
 def _victim_text(row: NodeRow) -> str:
     if row.victim is None:
         return _no_victim(row)
-    others = f", or {row.victim.others} more" if row.victim.others else ""
+    others = ""
+    if row.victim.others:
+        others = f", or {row.victim.others} more"
+    elif row.victim.rival is not None and row.victim.rival != row.victim.key:
+        others = f", or {full_name(*row.victim.rival)}"
     return f"{escape('/'.join(row.victim.key))} {CLASSES[row.victim.qos].letter}{others}"
 
 

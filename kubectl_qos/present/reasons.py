@@ -313,11 +313,11 @@ def profile_notes(assumed: Iterable[Assumption]) -> Iterator[str]:
             yield f"profile {name}: as published on {profile.date} by {profile.source}"
 
 
-def killer_notes(setups: Mapping[str, NodeSetup]) -> Iterator[str]:
+def killer_notes(setups: Mapping[str, NodeSetup], *, has_ranks: bool = False) -> Iterator[str]:
     """The sentences for these nodes, each with the nodes that it holds for."""
     nodes: dict[str, list[str]] = {}
     for name, setup in setups.items():
-        nodes.setdefault(killer_sentence(setup), []).append(escape(name))
+        nodes.setdefault(killer_sentence(setup, has_ranks=has_ranks), []).append(escape(name))
     for text, names in nodes.items():
         if text:
             yield f"{first_few(sorted(names))}: {text}" if any(names) else text
@@ -426,7 +426,7 @@ _FULL: Final = 0.95
 def pod_table_notes(snapshot: Snapshot, rows: PodRows) -> Iterator[str]:
     """What the kill orders of these pods rest on, and who kills in another order."""
     yield from _ranking_notes(snapshot, rows.nodes, "RANK{where} is by oom_score_adj alone")
-    yield from killer_notes({name: node.setup for name, node in rows.nodes.items()})
+    yield from killer_notes({name: node.setup for name, node in rows.nodes.items()}, has_ranks=True)
     if snapshot.history.containers:
         yield history_note(snapshot.history)
 

@@ -29,7 +29,7 @@ from kubectl_qos.present import kills as of_kills
 from kubectl_qos.present.events import event_text
 from kubectl_qos.present.format import UNKNOWN, binary, count, duration, escape, first_few, full_name
 from kubectl_qos.present.killers import WORDS
-from kubectl_qos.present.next_death import columns, distance, killed_by, notes, nothing, victim
+from kubectl_qos.present.next_death import columns, foretold, notes, nothing
 from kubectl_qos.present.output import NO_AGES, Align, Column
 from kubectl_qos.present.page import Block, Bullets, Grid, Heading, Lanes, Mark, Paragraph
 from kubectl_qos.present.pod_columns import BY_KEY
@@ -119,9 +119,8 @@ def summary(incident: Incident) -> Iterator[str]:
         yield f"Also in that time: {', '.join(texts)}."
     yield from (f"{doubt}." for doubt in incident.doubts)
     for node, death, _ in incident.coming[0].rows[:1]:
-        where = f" on {escape(node)}" if len(incident.nodes) > 1 else ""
-        away = " away" if death.distance_bytes > 0 else ""
-        yield f"Next to die{where} is {victim(death)}: {killed_by(death)}, {distance(death)}{away}."
+        where = node if len(incident.nodes) > 1 else ""
+        yield f"{foretold(death, where, is_first=not death.before)}."
 
 
 class TimelineEntry(Values, frozen=True):

@@ -9,7 +9,7 @@ from kubectl_qos.k8s.defaulting import SYSTEM_PRIORITIES
 from kubectl_qos.k8s.kubelet import Origin
 from kubectl_qos.present.format import UNKNOWN, binary, count, escape, full_name, in_mi, mebibytes
 from kubectl_qos.present.killers import WORDS, step_name
-from kubectl_qos.present.next_death import AT_MOST
+from kubectl_qos.present.next_death import AT_MOST, rival_condition
 from kubectl_qos.present.output import BYTES, NUMBER, Align, Column, column, fitted_table, text_columns
 from kubectl_qos.present.reasons import killer_notes
 from kubectl_qos.qos.eviction import Due
@@ -78,12 +78,17 @@ def _growth(node_state: NodeState, growth: ContainerGrowth) -> str:
 
 def simulation_summary(simulation: Simulation) -> str:
     """How much is free after how many kills, and the first important pod that is hit."""
-    outcome, first = _outcome(simulation), simulation.first_important
+    parts, first, unforeseen = [_outcome(simulation)], simulation.first_important, simulation.unforeseen
     if first is not None:
         step = simulation.steps[first - 1]
         verb = step.mechanism.verb
-        return f"{outcome}; the first important pod, {full_name(*step.key)}, is {verb} at step {first}"
-    return f"{outcome}; no important pod is killed" if simulation.steps else outcome
+        parts.append(f"the first important pod, {full_name(*step.key)}, is {verb} at step {first}")
+    elif simulation.steps:
+        parts.append("no important pod is killed")
+    if unforeseen is not None and unforeseen.step <= len(simulation.steps):
+        name = WORDS[unforeseen.mechanism].name
+        parts.append(f"from step {unforeseen.step} on {name} may kill first, and its victim is unknown")
+    return "; ".join(parts)
 
 
 def _outcome(simulation: Simulation) -> str:
@@ -121,6 +126,9 @@ def _first_kill(simulation: Simulation) -> str:
     if not simulation.distances:
         return "nothing is killed, however much all containers grow"
     first = simulation.distances[0]
+    if not first.key[1]:
+        by = WORDS[first.mechanism].name
+        return f"at most {in_mi(first.more_bytes)} more, until {by} kills, and its victim is unknown"
     container = f", container {escape(first.container)}" if first.container else ""
     more = f"{_at_most(simulation)}{in_mi(first.more_bytes)} more"
     return (
@@ -231,6 +239,8 @@ def _step_notes(row: VictimRow) -> str:
         notes.append(step.restart.value)
     if step.tied:
         notes.append(f"tied with {step.tied}")
+    if step.rival is not None:
+        notes.append(rival_condition(step.rival))
     if step.qos is None:
         notes.append("a process of the node")
     if step.refused:
@@ -272,7 +282,7 @@ REACH_COLUMNS: Final[tuple[Column[VictimRow], ...]] = (
     column(
         "growth", lambda row: _reach(row).factor, type=NUMBER, width=4, cell=lambda row: _percent(_reach(row))
     ),
-    column("victim", lambda row: full_name(*row.key), width=4),
+    column("victim", lambda row: full_name(*row.key) if row.key[1] else UNKNOWN, width=4),
     column("container", lambda row: _reach(row).container, width=4, empty=""),
 )
 

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from kubectl_qos.analysis.deaths import Deaths
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.format import binary, count, escape, eta, mebibytes, shortened
-from kubectl_qos.present.next_death import columns, distance, killed_by, nothing
+from kubectl_qos.present.next_death import columns, distance, killer_words, nothing, short_victim
 from kubectl_qos.present.output import fit_columns, table
 from kubectl_qos.qos.killers import PRECEDENCE
 from kubectl_qos.qos.simulation.ceiling import Scope
@@ -176,8 +176,8 @@ def _cell(death: NextDeath, looks: _Looks, name: int) -> _Cell:
             Span(f" {eta(death.seconds)}".rstrip(), "time", pod),
             Span(" ", "axis"),
         ),
-        (Span(shortened(escape(pod[1]), name), looks.name, pod),),
-        (Span(killed_by(death), "muted", pod),),
+        (Span(shortened(short_victim(death), name), looks.name, pod),),
+        (Span(killer_words(death), "muted", pod),),
     )
 
 
@@ -222,18 +222,18 @@ def _list(
     if missing:
         shown = [*shown[: max(most - len(missing), 1)], *missing][:most]
     far = max((len(distance(death)) for death in shown), default=0)
-    by = max((len(killed_by(death)) for death in shown), default=0)
+    by = max((len(killer_words(death)) for death in shown), default=0)
     times = max((len(eta(death.seconds)) for death in shown), default=0)
     room = max(width - 2 - far - by - 4 - (times + 2 if times else 0), 8)
     for death in shown:
         look = looks(death)
-        name = shortened(escape(death.key[1]), room)
+        name = shortened(short_victim(death), room)
         yield _trimmed(
             [
                 Span("◆ ", look.mark, death.key),
                 Span(distance(death).rjust(far), look.far, death.key),
                 Span(f"  {name.ljust(min(room, 32))}", look.name, death.key),
-                Span(f"  {killed_by(death).ljust(by)}", "muted", death.key),
+                Span(f"  {killer_words(death).ljust(by)}", "muted", death.key),
                 Span(f"  {eta(death.seconds)}", "time", death.key),
             ]
         )

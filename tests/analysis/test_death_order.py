@@ -9,7 +9,7 @@ import pytest
 
 from kubectl_qos.analysis.deaths import (
     FAR_PERCENT,
-    contested_deaths,
+    deaths_of_pod,
     deaths_of_pods,
     deaths_on_node,
     deaths_on_nodes,
@@ -138,7 +138,9 @@ def assert_one_answer(snapshot: Snapshot, *, with_fixes: bool = True) -> None:
             assert named(next((row.death for row in shown.rows), None)) == said
         victim = next((pod for pod in snapshot.pods if said and (pod.namespace, pod.name) == said.key), None)
         if victim is not None:
-            assert named(contested_deaths(snapshot, victim)[0]) == said
+            of_victim = deaths_of_pod(snapshot, victim)
+            assert of_victim is not None
+            assert named(of_victim.deaths[0]) == said
             assert named(deaths_of_pods(snapshot, [victim]).rows[0].death) == said
         assert named(rows[node].death) == said
         assert named_in_metrics(snapshot, node) == said

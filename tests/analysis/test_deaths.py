@@ -2,7 +2,7 @@
 
 from itertools import groupby
 
-from kubectl_qos.analysis.deaths import by_node, deaths_on_nodes
+from kubectl_qos.analysis.deaths import by_node, deaths_on_nodes, first_deaths_of
 from kubectl_qos.analysis.pod_table import build_rows
 from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
@@ -12,7 +12,9 @@ def ranks_by_node(snapshot: Snapshot) -> dict[str, list[int]]:
     """The known ranks of each node's rows, in order; rows of a node that stand apart are an error."""
     found = build_rows(snapshot, Scope())
     ranks: dict[str, list[int]] = {}
-    for name, rows in groupby(sorted(found.rows, key=by_node(snapshot, found)), key=lambda row: row.node):
+    for name, rows in groupby(
+        sorted(found.rows, key=by_node(found, first_deaths_of(snapshot, found))), key=lambda row: row.node
+    ):
         assert name not in ranks
         ranks[name] = [row.rank for row in rows if row.rank is not None]
     return ranks

@@ -95,9 +95,9 @@ def test_the_demo_adds_up_to_what_its_pods_show() -> None:
         assert row.memory.used_bytes == sum(row.used(qos) or 0 for qos in QosClass)
         (first,) = [one for one in there if one.rank == 1]
         assert row.victim is not None
-        assert (*row.victim, row.victim.key[1]) == (
+        assert row.victim._replace(rival=None) == (
             (first.pod.namespace, first.name),
-            *(first.qos, first.score, 0, first.name),
+            *(first.qos, first.score, 0, None),
         )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubectl_qos.analysis.deaths import Deaths, deaths_of_pods, deaths_on_nodes
+from kubectl_qos.analysis.deaths import DeathRow, Deaths, deaths_of_pods, deaths_on_nodes
 from kubectl_qos.analysis.node_table import build_node_row
 from kubectl_qos.analysis.pod_table import build_rows
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
@@ -14,12 +14,22 @@ from kubectl_qos.k8s.objects import PodStatus, convert
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present import next_death
 from kubectl_qos.present.explanation import explain_pod, text_lines
-from kubectl_qos.present.next_death import columns, condition, distance, killed_by, nothing, victim
+from kubectl_qos.present.next_death import (
+    columns,
+    distance,
+    how,
+    killed_by,
+    killer_words,
+    nothing,
+    rank_notes,
+    victim,
+    victim_notes,
+)
 from kubectl_qos.present.timeline import lines
 from kubectl_qos.present.values import as_document
 from kubectl_qos.present.values.incidents import death_list_values
 from kubectl_qos.qos.eviction import lacks_stats
-from kubectl_qos.qos.killers.badness import Contender
+from kubectl_qos.qos.killers.killer import Contender
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import NextDeath
@@ -28,7 +38,7 @@ MIB = 1 << 20
 DEATH = NextDeath(Mechanism.NODE, 100 * MIB, ("shop", "api"), "c", QosClass.BURSTABLE, 30 * MIB)
 SOURCE = "what nodes use beside their pods is from the metrics API"
 OTHERS = [("a", 7), ("b", 8), ("c", 9), ("d", 10)]
-IN_USE = {"limit_bytes": 400 * MIB, "used_bytes": 300 * MIB}
+IN_USE = {"limit_bytes": 400 * MIB, "used_bytes": 300 * MIB, "ceiling_bytes": 400 * MIB}
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +55,7 @@ def snapshot() -> Snapshot:
         ({"mechanism": Mechanism.EVICTION, "grace_seconds": 90}, "kubelet evicts after 90s"),
         ({"mechanism": Mechanism.CONTAINER_LIMIT, **IN_USE, "is_own": True}, "own limit 75%"),
         ({"mechanism": Mechanism.POD_LIMIT, **IN_USE}, "pod limit 75%"),
+        ({"mechanism": Mechanism.POD_LIMIT, **IN_USE, "ceiling_bytes": 500 * MIB}, "pod limit and swap 80%"),
     ],
 )
 def test_who_kills(changes: dict[str, Any], words: str) -> None:
@@ -61,17 +72,41 @@ def test_how_far_and_whom() -> None:
     )
 
 
-def test_what_decides_about_the_victim_is_said() -> None:
-    assert condition(DEATH) == ""
+def test_what_decides_about_the_victim_is_said_in_each_line_and_whom_else_below() -> None:
     others = [Contender("x", name, "c", QosClass.BURSTABLE, 5 * MIB, size * MIB) for name, size in OTHERS]
-    sentence = condition(DEATH._replace(rival=others[0], growing=tuple(others)))
-    assert sentence == (
-        "kernel: node full: shop/api:c if one of its processes holds 7Mi, else x/a:c; a container that alone"
-        " grows is killed itself: x/a:c from 7Mi, x/b:c from 8Mi, x/c:c from 9Mi and 1 more"
+    contested = DEATH._replace(rival=others[0], growing=tuple(others), earlier=Mechanism.SYSTEMD_OOMD)
+    assert killed_by(contested) == (
+        "kernel: node full, if one process holds 7Mi, unless systemd-oomd kills first"
     )
+    assert how(contested) == (
+        "kernel: node full, +100Mi, if one process holds 7Mi, else x/a:c, unless systemd-oomd kills first"
+    )
+    assert how(contested._replace(before=2)) == "kernel: node full, after 2 other deaths, +100Mi"
     assert killed_by(DEATH._replace(grown_bytes=7 * MIB + 1)) == (
         "kernel: node full, if it alone grows: from 8Mi"
     )
+    assert killed_by(DEATH._replace(unless=others[1])) == (
+        "kernel: node full, unless a process of x/b:c holds 8Mi"
+    )
+    assert list(victim_notes([DeathRow("n", DEATH)])) == []
+    from_sizes = "x/a:c from 7Mi, x/b:c from 8Mi, x/c:c from 9Mi and 1 more"
+    notes = [
+        "if no process holds as much, another dies (kernel: node full: x/a:c)",
+        f"if one pod alone grows, it dies instead (kernel: node full: {from_sizes})",
+    ]
+    rows = [DeathRow("n", contested), DeathRow("n", DEATH)]
+    assert list(victim_notes(rows)) == notes
+    assert list(victim_notes([*rows, DeathRow("other", DEATH)])) == [f"n: {note}" for note in notes]
+
+
+def test_rank_1_names_the_pod_that_may_come_before_it() -> None:
+    contested = DEATH._replace(rival=Contender("x", "a", "c", QosClass.BURSTABLE, 5 * MIB, 7 * MIB))
+    assert list(rank_notes({"n": [DEATH], "m": [contested]})) == [
+        "RANK 1 of m: shop/api:c, if one process holds 7Mi, else x/a:c"
+    ]
+    assert list(rank_notes({f"n{number}": [contested] for number in range(9)})) == [
+        "RANK 1 of 9 nodes depends on the sizes of processes: kubectl qos next node/NAME"
+    ]
 
 
 def test_a_pod_that_grows_alone_dies_before_those_that_the_kernel_names(snapshot: Snapshot) -> None:
@@ -82,7 +117,7 @@ def test_a_pod_that_grows_alone_dies_before_those_that_the_kernel_names(snapshot
     assert [(one.before, one.grown_bytes is not None) for one in of_node] == [(0, True), (2, False)]
     assert of_node[0].frees_bytes == of_node[0].distance_bytes + 1105 * MIB
     explained = list(text_lines(explain_pod(pod, snapshot, DEMO_TIME)))
-    assert "  kernel: node full, if it alone grows: from 1439Mi, +1199Mi" in explained
+    assert "  kernel: node full, +1199Mi, if it alone grows: from 1439Mi" in explained
     items = as_document(death_list_values(found))["items"]
     values = next(one for one in items if one["mechanism"] == "node")
     assert (values["grownBytes"], values["rival"], values["growing"]) == (of_node[0].grown_bytes, None, [])
@@ -193,7 +228,7 @@ def test_what_the_nodes_own_processes_use_makes_distances_shorter(snapshot: Snap
 
 def test_without_the_nodes_own_memory_distances_are_upper_bounds(snapshot: Snapshot) -> None:
     bare = deaths_on_nodes(replace(snapshot, node_usage={}), ["worker-2"])
-    words = {killed_by(row.death): distance(row.death) for row in bare.rows}
+    words = {killer_words(row.death): distance(row.death) for row in bare.rows}
     assert words["kubelet evicts"] == "at most +587Mi"
     assert words["kernel: node full"] == "at most +1199Mi"
     assert words["kubepods limit"] == "+687Mi", "the limit of all pods counts pods alone"

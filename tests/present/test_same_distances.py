@@ -15,7 +15,7 @@ from kubectl_qos.k8s.objects import ObjectMeta, Pod, convert
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.fixes import fix_effect
 from kubectl_qos.present.moments import deaths_section, replicas_section
-from kubectl_qos.present.next_death import distance, killed_by, turn
+from kubectl_qos.present.next_death import distance, killer_words, turn
 from kubectl_qos.qos.simulation.next_death import NextDeath
 from kubectl_qos.qos.simulation.node_state import state_of_node
 from kubectl_qos.tui.screens.fixes import find_fixes, suggested_line
@@ -63,7 +63,7 @@ def test_a_fix_names_the_next_death_that_its_preview_names() -> None:
         assert nearest.distance_bytes == min(death.distance_bytes for death in found[-1].of_pod)
         section = deaths_section(fix.effects, snapshot.own_bytes(fix.pod.node_name))
         assert section is not None
-        assert f"{distance(first)} {killed_by(first)}" in section.answer
+        assert f"{distance(first)} {killer_words(first)}" in section.answer
         assert fix.after is None or fix.after in found[-1].of_pod
         for one in filter(None, (fix.after, fix.sooner)):
             assert distance(one) in fix_effect(fix)
@@ -100,9 +100,9 @@ def test_a_workload_s_fix_names_the_next_death_that_its_preview_names() -> None:
         assert (fix.sooner or fix.after) in node.mine_after
         changes = {one.label: one.after for one in replicas_section([node]).changes}
         if fix.death.killer.picks_among_pods:
-            killer = changes[f"{NODE}: of these, {killed_by(fix.death)}"]
+            killer = changes[f"{NODE}: of these, {killer_words(fix.death)}"]
             assert killer == f"{distance(fix.after)}{turn(fix.after)}"
-        assert changes[f"{NODE}: next death of these"] == f"{distance(first)} {killed_by(first)}"
+        assert changes[f"{NODE}: next death of these"] == f"{distance(first)} {killer_words(first)}"
 
 
 def test_why_a_node_has_no_fix_is_suggested_in_place_of_one() -> None:

@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from kubectl_qos.analysis.deaths import DeathRow
+from kubectl_qos.analysis.fix_list import fixes_on_nodes
 from kubectl_qos.analysis.node_table import build_node_rows
 from kubectl_qos.analysis.pod_table import build_rows
 from kubectl_qos.cluster.files import DEMO_TIME as NOW
@@ -19,14 +21,16 @@ from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.effects import kubelet_sections, preview_sections
 from kubectl_qos.present.explanation import explain_pod, text_lines
+from kubectl_qos.present.fixes import unfixed_sentence
 from kubectl_qos.present.killers import WORDS, killer_sentence
-from kubectl_qos.present.next_death import distance
+from kubectl_qos.present.next_death import distance, victim
 from kubectl_qos.present.node_columns import NODE_COLUMNS
 from kubectl_qos.present.output import ValueChange
 from kubectl_qos.present.pod_columns import BY_KEY
-from kubectl_qos.present.reasons import killer_notes, node_table_notes, pod_table_notes, why_lines
-from kubectl_qos.present.simulation import simulation_notes
+from kubectl_qos.present.reasons import node_table_notes, pod_table_notes, why_lines
+from kubectl_qos.present.simulation import simulation_notes, simulation_summary
 from kubectl_qos.present.tree import tree_notes, tree_subject
+from kubectl_qos.present.values.incidents import death_values
 from kubectl_qos.present.values.pods import explanation_values
 from kubectl_qos.qos.cgroup.tree import cgroup_tree
 from kubectl_qos.qos.killers import KILLERS, Killer, daemon_on
@@ -43,7 +47,13 @@ from kubectl_qos.qos.restart import Restart
 from kubectl_qos.qos.simulation.ceiling import MemoryUse
 from kubectl_qos.qos.simulation.engine import Run, SimulationStep, simulate
 from kubectl_qos.qos.simulation.next_death import deaths_of, next_deaths
-from kubectl_qos.qos.simulation.node_state import NodeState, Scenario, build_node_state, state_of_node
+from kubectl_qos.qos.simulation.node_state import (
+    ContainerGrowth,
+    NodeState,
+    Scenario,
+    build_node_state,
+    state_of_node,
+)
 
 
 def demo(*assumed: str) -> Snapshot:
@@ -123,8 +133,8 @@ def test_an_order_that_cannot_be_known() -> None:
 def test_every_list_says_who_kills_before_the_kernel(given: str) -> None:
     snapshot = demo(given)
     setup = snapshot.setup("worker-2")
-    text = killer_sentence(setup)
-    assert text.endswith("RANK is the kernel's order")
+    text = killer_sentence(setup, has_ranks=False)
+    assert killer_sentence(setup) == f"{text}. RANK is the kernel's order"
     assert " (assumed) " in text
     pods = snapshot.by_node()["worker-2"]
     state = build_node_state(pods, setup, snapshot.usage)
@@ -234,14 +244,46 @@ def test_earlyoom_kills_in_the_kernels_order_and_sooner() -> None:
     assert simulate(state, Scenario()).steps[0].mechanism is EARLYOOM.id
 
 
-def test_a_killer_of_unknown_order_has_a_note_and_no_row() -> None:
+def test_a_killer_of_unknown_order_may_choose_anybody_before_those_after_it() -> None:
     snapshot = demo("userspaceOOMKiller=systemd-oomd")
-    state = state_of_node(snapshot, "worker-2")
+    state, plain = state_of_node(snapshot, "worker-2"), state_of_node(demo(), "worker-2")
     (ceiling,) = Run(state, Scenario()).ceilings[SYSTEMD_OOMD.id]
     assert (ceiling.at_bytes, ceiling.latest_bytes) == (None, state.capacity_bytes)
-    assert next_deaths(state) == next_deaths(state_of_node(demo(), "worker-2"))
-    (note,) = (note for note in killer_notes({"worker-2": state.setup}) if "systemd-oomd" in note)
-    assert note.endswith("which is not known here. RANK is the kernel's order")
+    deaths = next_deaths(state)
+    (oomd,) = (death for death in deaths if death.killer is SYSTEMD_OOMD)
+    assert (oomd.key, victim(oomd), distance(oomd)) == (("", ""), "unknown", "at most +1199Mi")
+    others = [death for death in deaths if death is not oomd]
+    assert [death._replace(earlier=None) for death in others] == next_deaths(plain)
+    assert [death.killer for death in deaths if death.earlier is SYSTEMD_OOMD.id] == [FULL_NODE]
+    values = death_values(DeathRow("worker-2", oomd))
+    assert (values.namespace, values.pod, values.process, values.container) == (None, None, None, None)
+    pod = ("batch", "crunch-x2k9f")
+    assert oomd in deaths_of(state, {pod}, contests=True)
+    assert oomd not in deaths_of(state, {pod}), "a change of the pod does not bring it nearer"
+    unfixed = fixes_on_nodes(snapshot, ["worker-2"], Scope()).unfixed
+    (why,) = (unfixed_sentence(one) for one in unfixed if one.death.killer is SYSTEMD_OOMD)
+    assert why.startswith("systemd-oomd: pressure, at most +1199Mi: whom it kills is unknown")
+
+
+@pytest.mark.parametrize(
+    ("scenario", "step"),
+    [
+        (Scenario(free_bytes=1), 1),
+        (Scenario(growth=(ContainerGrowth(None, 2 * GIB),)), 1),
+        (Scenario(until_oom=True), None),
+        (Scenario(all_at_limit=True), None),
+    ],
+)
+def test_a_simulation_says_from_where_on_a_killer_of_unknown_order_may_act(
+    scenario: Scenario, step: int | None
+) -> None:
+    snapshots = demo(), demo("userspaceOOMKiller=systemd-oomd")
+    plain, simulation = (simulate(state_of_node(one, "worker-2"), scenario) for one in snapshots)
+    assert simulation.steps == plain.steps
+    said = f"from step {step} on systemd-oomd may kill first, and its victim is unknown"
+    assert (said in simulation_summary(simulation)) is (step is not None)
+    oomd = [reach for reach in simulation.distances if reach.mechanism is SYSTEMD_OOMD.id]
+    assert [reach.key for reach in oomd] == [("", "")] * scenario.until_oom
 
 
 def test_every_killer_and_every_end_has_its_words() -> None:

@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from kubectl_qos.analysis.deaths import DeathRow
 from kubectl_qos.analysis.node_table import build_node_row
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodUsage, UsageOrigin
-from kubectl_qos.present.next_death import condition, killed_by
+from kubectl_qos.present.next_death import death_condition, killed_by, victim_notes
 from kubectl_qos.present.node_columns import NODE_COLUMNS
 from kubectl_qos.present.output import NO_AGES
 from kubectl_qos.qos.process_order import with_largest
@@ -124,22 +125,27 @@ def test_on_a_full_node_the_pod_that_grows_becomes_the_victim() -> None:
     growth = Growth(1.0, {grow: 1.0}, {(grow, "c"): 1.0})
     then = next(one for one in next_deaths(replace(found, growth=growth)) if one.mechanism is Mechanism.NODE)
     assert (then.key, then.distance_bytes) == (grow, death.distance_bytes)
+    assert death.distance_bytes == pytest.approx((1_659_316 - 21_336) << 10, rel=0.03), "by its RSS"
 
 
 @pytest.mark.parametrize(
-    ("label", "kubelet", "reserved_mib", "over", "victim"),
-    [("D9", "evict", 600, "100Mi", "bu-over"), ("D14", "kubepods", 1300, "153Mi", "be-a")],
+    ("label", "kubelet", "reserved_mib", "over", "victim", "grown"),
+    [
+        ("D9", "evict", 600, "100Mi", "bu-over", 1_084_260_352),
+        ("D14", "kubepods", 1300, "153Mi", "be-a", 652_976_128),
+    ],
 )
 def test_the_kubelet_evicts_whom_it_evicted(
-    label: str, kubelet: str, reserved_mib: int, over: str, victim: str
+    label: str, kubelet: str, reserved_mib: int, over: str, victim: str, grown: int
 ) -> None:
-    """Both while `grow` grew, which requests 900Mi."""
+    """Both while `grow` grew, which requests 900Mi: by so many bytes in the last sample before."""
     found = state_d(kubelet, reserved_mib, {"be-a": 253, "bu-over": 401}, over)
     growth = Growth(1.0, {("oom", "grow"): 1.0}, {(("oom", "grow"), "c"): 1.0})
     for grows in (NO_GROWTH, growth):
         deaths = next_deaths(replace(found, growth=grows))
         first = next(one for one in deaths if one.mechanism is Mechanism.EVICTION)
         assert first.key == ("oom", victim), label
+        assert first.distance_bytes == pytest.approx(grown, rel=0.03)
 
 
 def test_the_kubelet_evicts_the_pod_that_grows_once_it_is_furthest_above_its_request() -> None:
@@ -159,9 +165,8 @@ def test_the_kubelet_evicts_the_pod_that_grows_once_it_is_furthest_above_its_req
     (itself, *_) = [one for one in deaths_of(evict, {grow}, contests=True) if one.killer.evicts]
     assert (itself.grown_bytes, itself.distance_bytes) == (sizes["grow"], first.distance_bytes)
     assert killed_by(itself) == "kubelet evicts, if it alone grows: from 1072Mi"
-    assert condition(first).startswith(
-        "kubelet evicts: a pod that alone grows is evicted itself: oom/be-b from 172Mi"
-    )
+    (note,) = victim_notes([DeathRow("node1", first)])
+    assert note.startswith("if one pod alone grows, it dies instead (kubelet evicts: oom/be-b from 172Mi")
     d9 = next_deaths(state_d("evict", 600, {"be-a": 250, "bu-over": 401}, "100Mi"), contests=True)
     of_d9 = next(one for one in d9 if one.mechanism is Mechanism.EVICTION)
     assert (of_d9.key, "grow" in {one.pod for one in of_d9.growing}) == (("oom", "bu-over"), False)
@@ -180,9 +185,13 @@ def test_a_container_of_five_processes_is_not_certain_to_die_first() -> None:
         assert death.key == ("oom", "be-kids")
         assert death.rival is not None
         assert (death.rival.key, death.rival.size_bytes // MIB) == (("oom", "pr-hi"), 153)
-        assert condition(death).startswith(
-            "kernel: node full: oom/be-kids:c if one of its processes holds 154Mi, else oom/pr-hi:c"
+        assert death_condition(death) == ", if one process holds 154Mi, else oom/pr-hi:c"
+        (of_rival,) = (
+            death
+            for death in deaths_of(state_of_node(source, "node1"), {("oom", "pr-hi")}, contests=True)
+            if death.mechanism is Mechanism.NODE and death.unless
         )
+        assert death_condition(of_rival) == ", unless a process of oom/be-kids:c holds 154Mi"
     known = with_largest(snapshot.usage, snapshot.pods, host_d().processes)
     certain = on_full_node(replace(snapshot, usage=known))
     assert (certain.key, certain.rival) == (("oom", "pr-hi"), None)

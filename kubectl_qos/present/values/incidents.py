@@ -11,7 +11,7 @@ from kubectl_qos.present.kills import evidence_sentence, need_sentence
 from kubectl_qos.present.next_death import notes
 from kubectl_qos.present.simulation import simulation_notes, simulation_summary
 from kubectl_qos.present.values import ClusterValues, OfCluster, TimedDocument, Values, camel, plain
-from kubectl_qos.qos.killers.badness import Contender
+from kubectl_qos.qos.killers.killer import Contender
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.choice import MemoryUser, Unranked, VictimChoice, memory_users
 from kubectl_qos.qos.kills.report import Constraint, OomReport
@@ -144,6 +144,16 @@ class ScenarioValues(Values, frozen=True, kw_only=True):
     restarting: bool
 
 
+class ContenderValues(Values, frozen=True):
+    """A container, or a pod that is evicted, that may die in place of a victim, and the size that decides."""
+
+    namespace: str
+    pod: str
+    container: str | None
+    qos_class: QosClass
+    size_bytes: int
+
+
 class StepValues(Values, frozen=True, kw_only=True):
     """One kill or eviction: of a pod with its container, or of one of the node's own processes.
 
@@ -161,6 +171,7 @@ class StepValues(Values, frozen=True, kw_only=True):
     oom_score: int | None
     points: int | None
     tied: int
+    rival: ContenderValues | None
     freed_bytes: int | None
     freed_working_set_bytes: int | None
     after: MemoryLevel
@@ -171,13 +182,13 @@ class StepValues(Values, frozen=True, kw_only=True):
 
 
 class ReachValues(Values, frozen=True):
-    """How much more memory until a mechanism kills, and whom; `factor` is of what is used now."""
+    """How much more memory until a mechanism kills, and whom, if known; `factor` is of what is used now."""
 
     mechanism: Mechanism
     more_bytes: int
     factor: float
     namespace: str | None
-    pod: str
+    pod: str | None
     container: str | None
 
 
@@ -209,16 +220,6 @@ class SimulationComparisonValues(TimedDocument, frozen=True, kw_only=True, tag="
     then: SimulationValues
 
 
-class ContenderValues(Values, frozen=True):
-    """A container, or a pod that is evicted, that may die in place of a victim, and the size that decides."""
-
-    namespace: str
-    pod: str
-    container: str | None
-    qos_class: QosClass
-    size_bytes: int
-
-
 class DeathValues(OfCluster, frozen=True, kw_only=True):
     """A death to come. `distanceBytes` is growth until then, of the container, the pod, all pods or the node.
 
@@ -227,8 +228,9 @@ class DeathValues(OfCluster, frozen=True, kw_only=True):
     (working set), `before` how many this mechanism ends before;
     `fullnessPercent` is the part of the ceiling that is in use, at which the killer acts;
     `etaSeconds` is known where a store of metrics has seen memory grow in a straight line. `rival` dies
-    instead unless one process of the victim holds so much, each of `growing` once it alone has grown to so
-    much, which is `grownBytes` of a victim; only `next` has these.
+    instead unless one process of the victim holds so much; a rival itself dies `unless` another does. Each of
+    `growing` dies instead once it alone has grown to so much, which is `grownBytes` of a victim. Without a
+    pod and a process the victim is unknown.
     """
 
     node: str
@@ -249,6 +251,7 @@ class DeathValues(OfCluster, frozen=True, kw_only=True):
     fullness_percent: int
     eta_seconds: int | None
     rival: ContenderValues | None
+    unless: ContenderValues | None
     growing: tuple[ContenderValues, ...]
     grown_bytes: int | None
 
@@ -276,7 +279,7 @@ def death_values(row: DeathRow) -> DeathValues:
         distance_is_upper_bound=death.is_upper_bound,
         namespace=namespace or None,
         pod=name if is_pod else None,
-        process=None if is_pod else name,
+        process=None if is_pod else name or None,
         container=death.container or None,
         qos_class=death.qos,
         freed_bytes=death.frees_bytes,
@@ -287,7 +290,8 @@ def death_values(row: DeathRow) -> DeathValues:
         tied=death.tied,
         fullness_percent=round(100 * death.fullness),
         eta_seconds=None if row.seconds is None else round(row.seconds),
-        rival=_contender_values(death.rival) if death.rival is not None else None,
+        rival=death.rival and _contender_values(death.rival),
+        unless=death.unless and _contender_values(death.unless),
         growing=tuple(map(_contender_values, death.growing)),
         grown_bytes=death.grown_bytes,
     )
@@ -447,6 +451,7 @@ def _step_values(number: int, step: SimulationStep) -> StepValues:
         oom_score=step.score,
         points=step.points,
         tied=step.tied,
+        rival=step.rival and _contender_values(step.rival),
         freed_bytes=step.freed.free_bytes if step.is_measured else None,
         freed_working_set_bytes=step.freed.available_bytes if step.is_measured else None,
         after=step.level,
@@ -459,5 +464,5 @@ def _step_values(number: int, step: SimulationStep) -> StepValues:
 
 def _reach_values(reach: MechanismDistance) -> ReachValues:
     namespace, pod = reach.key
-    owner = namespace or None, pod, reach.container or None
+    owner = namespace or None, pod or None, reach.container or None
     return ReachValues(reach.mechanism, reach.more_bytes, round(reach.factor, 4), *owner)

@@ -6,33 +6,14 @@ Sources: Linux mm/oom_kill.c (select_bad_process, constrained_alloc) and mm/memc
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import NamedTuple
 
-from kubectl_qos.k8s.usage import PodKey
-from kubectl_qos.qos.killers.killer import NOBODY, Choice
+from kubectl_qos.qos.killers.killer import NOBODY, Choice, Contender, Order
 from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN, Kernel, badness
-from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.simulation.ceiling import MemoryTimeline, Scope
 from kubectl_qos.qos.simulation.node_state import NodeState
 
 
-class Contender(NamedTuple):
-    """A container that may die in place of a victim, and the size in bytes that decides."""
-
-    namespace: str
-    pod: str
-    container: str
-    qos_class: QosClass
-    used_bytes: int
-    size_bytes: int
-
-    @property
-    def key(self) -> PodKey:
-        """Namespace and name of the pod."""
-        return self.namespace, self.pod
-
-
-class BadnessOrder:
+class BadnessOrder(Order):
     """The order of badness below a limit of some scope.
 
     `scale_bytes` returns the RAM and swap by which oom_score_adj is scaled there, by the index of the owner.
@@ -65,40 +46,43 @@ class BadnessOrder:
             return NOBODY
         tied = points.count(most) + own.count(most) - 1
         if most in points:
-            return Choice(candidates[points.index(most)], most, tied)
+            victim = candidates[points.index(most)]
+            return Choice(victim, most, tied, rival=self._rival(victim, most, candidates, points))
         return Choice(processes[own.index(most)], most, tied)
 
-    def contest(
-        self, owner: int, room_bytes: int, ended: Collection[int]
-    ) -> tuple[Contender | None, tuple[Contender, ...]]:
-        """Who dies in place of the victim unless one of its processes holds so much, if that is possible.
+    def _rival(
+        self, victim: int, most: int, candidates: Sequence[int], points: Sequence[int]
+    ) -> Contender | None:
+        """The container with the next most points, if each process of the victim may have fewer."""
+        container = self._state.containers[victim]
+        others = [(score, -index) for score, index in zip(points, candidates, strict=True) if index != victim]
+        if container.processes == 1 or not others:
+            return None
+        score, index = max(others)
+        if not self._state.containers[-index].has_usage:
+            return None
+        (used,) = self._memory.usages([victim])
+        size = used - (most - score) * self._page
+        return self._contender(-index, size) if size > container.least_bytes(used) else None
 
-        Then those that do once they alone have grown to so much, by `room_bytes` at most; not those of which
-        a limit of their own `ended` them before.
-        """
-        choice, page, containers = self.first(owner), self._page, self._state.containers
+    def growing(self, owner: int, room_bytes: int, ended: Collection[int]) -> tuple[Contender, ...]:
+        """Those with as many points as the victim once they alone have grown to so much."""
+        choice, page = self.first(owner), self._page
         if choice.points is None:
-            return None, ()
+            return ()
         candidates, points = self._scores(owner, max(self._scale_bytes(self._state, owner) // page, 1))
+        near = sorted(
+            ((choice.points - score + 1) * page, index)
+            for score, index in zip(points, candidates, strict=True)
+            if index != choice.victim and index not in ended
+        )
         used = dict(zip(candidates, self._memory.usages(candidates), strict=True))
-        scored = zip(points, candidates, strict=True)
-        gaps = sorted((choice.points - score, index) for score, index in scored if index != choice.victim)
+        return tuple(self._contender(index, used[index] + more) for more, index in near if more <= room_bytes)
 
-        def contender(index: int, size_bytes: int) -> Contender:
-            pod = self._state.pod_for(containers[index])
-            return Contender(*pod.key, containers[index].name, pod.qos, used[index], size_bytes)
-
-        near = [
-            (index, (gap + 1) * page)
-            for gap, index in gaps
-            if (gap + 1) * page <= room_bytes and index not in ended
-        ]
-        growing = tuple(contender(index, used[index] + more) for index, more in near)
-        if not gaps or not isinstance(choice.victim, int):
-            return None, growing
-        (gap, best), all_of_it = gaps[0], used[choice.victim]
-        is_open = all_of_it - gap * page > containers[choice.victim].least_bytes(all_of_it)
-        return contender(best, all_of_it - gap * page) if is_open else None, growing
+    def _contender(self, index: int, size_bytes: int) -> Contender:
+        container = self._state.containers[index]
+        pod, (used,) = self._state.pod_for(container), self._memory.usages([index])
+        return Contender(*pod.key, container.name, pod.qos, used, size_bytes)
 
     def _scores(self, owner: int, total: int) -> tuple[Sequence[int], Sequence[int]]:
         """The containers that may die there, and their points."""

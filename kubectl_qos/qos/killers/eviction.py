@@ -8,8 +8,7 @@ from collections.abc import Collection, Iterator
 from typing import Final
 
 from kubectl_qos.qos.eviction import Due, EvictionKey, eviction_key
-from kubectl_qos.qos.killers.badness import Contender
-from kubectl_qos.qos.killers.killer import Choice, Killer
+from kubectl_qos.qos.killers.killer import Choice, Contender, Killer, Order
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryTimeline, MemoryUse, Scope
 from kubectl_qos.qos.simulation.node_state import NodeState
@@ -17,7 +16,7 @@ from kubectl_qos.qos.simulation.node_state import NodeState
 _NANO: Final = 10**9
 
 
-class EvictionOrder:
+class EvictionOrder(Order):
     """The kubelet's order, of pods that still hold memory."""
 
     def __init__(self, memory: MemoryTimeline) -> None:
@@ -38,16 +37,11 @@ class EvictionOrder:
         ]
         return Choice(chosen, refused=tuple(sorted(critical, key=keys.__getitem__)))
 
-    def contest(
-        self, owner: int, room_bytes: int, ended: Collection[int]
-    ) -> tuple[None, tuple[Contender, ...]]:
-        """The pods that are evicted instead once they alone have grown to so much, by `room_bytes` at most.
-
-        Not those of which limits of their own `ended` every container before.
-        """
+    def growing(self, owner: int, room_bytes: int, ended: Collection[int]) -> tuple[Contender, ...]:
+        """The pods that exceed their requests by more than the victim, or have a lower priority."""
         memory, victim = self._memory, self.first(owner).victim
         if not isinstance(victim, int):
-            return None, ()
+            return ()
         priority, request = self._priorities[victim]
         excess = memory.pod_working_set(victim) * _NANO - request
         near = []
@@ -60,7 +54,7 @@ class EvictionOrder:
             size = (needed + own_request) // _NANO + 1
             if used < size <= used + room_bytes:
                 near.append((size - used, Contender(*pod.key, "", pod.qos, used, size)))
-        return None, tuple(contender for _, contender in sorted(near))
+        return tuple(contender for _, contender in sorted(near))
 
     def _current_keys(self) -> list[EvictionKey]:
         """What the kubelet sorts each pod by; where nothing grows that stays until the next kill."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import ClassVar, Final, NamedTuple, Protocol
 
 from kubectl_qos.k8s.kubelet import Daemon, NodeSetup
@@ -14,17 +14,35 @@ from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryTimeline, MemoryUs
 from kubectl_qos.qos.simulation.node_state import NodeProcess, NodeState
 
 
+class Contender(NamedTuple):
+    """A container, or a pod that is evicted, that may die in place of a victim; `size_bytes` decides."""
+
+    namespace: str
+    pod: str
+    container: str
+    qos_class: QosClass
+    used_bytes: int
+    size_bytes: int
+
+    @property
+    def key(self) -> PodKey:
+        """Namespace and name of the pod."""
+        return self.namespace, self.pod
+
+
 class Choice(NamedTuple):
     """Whom a killer ends: a process of the node, or by its index a container, or the pod if it ends pods.
 
     None is nobody. `points` is the victim's badness in pages where that decides, `tied` how many others have
-    as many. `refused` are the pods before it that may not be ended.
+    as many. `refused` are the pods before it that may not be ended. The `rival` dies instead unless one
+    process of the victim holds so much.
     """
 
     victim: int | NodeProcess | None
     points: int | None = None
     tied: int = 0
     refused: tuple[int, ...] = ()
+    rival: Contender | None = None
 
 
 NOBODY: Final = Choice(None)
@@ -45,6 +63,13 @@ class Order(Protocol):
     def first(self, owner: int) -> Choice:
         """Whom it ends now where the memory of `owner` has reached the ceiling (-1: of pods or node)."""
         ...
+
+    def growing(self, owner: int, room_bytes: int, ended: Collection[int]) -> tuple[Contender, ...]:  # noqa: ARG002
+        """Who is the victim once it alone has grown to so much, by `room_bytes` at most, the nearest first.
+
+        Not those of which a limit of their own `ended` all containers before.
+        """
+        return ()
 
 
 class Killer(Protocol):

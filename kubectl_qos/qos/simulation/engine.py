@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.qos.killers import BY_ID, PRECEDENCE, killers_on
-from kubectl_qos.qos.killers.killer import NOBODY, Choice, Killer, Order
+from kubectl_qos.qos.killers.killer import NOBODY, Choice, Contender, Killer, Order
 from kubectl_qos.qos.oom_score import badness, proc_oom_score
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Mechanism
@@ -41,10 +41,11 @@ class SimulationStep:
 
     `points` is the badness in pages where memory ran out, `score` what /proc showed for the victim: None,
     like `adj`, where those do not decide. `tied` is how many others had equal points. `freed` is what was
-    used, by both counts, known if it `is_measured`, `level` what is free after the step. `refused` are pods
-    whose eviction was tried before, and refused. A process of the node has no class, and its name as key.
-    `restart` is what the kubelet does afterwards, `restarts` whether the memory is used again at once.
-    `grown` is the part of all growth that had taken place, from 0 to 1.
+    used, by both counts, known if it `is_measured`, `level` what is free after the step. The `rival` dies
+    instead unless one process of the victim holds so much. `refused` are pods whose eviction was tried
+    before, and refused. A process of the node has no class, and its name as key. `restart` is what the
+    kubelet does afterwards, `restarts` whether the memory is used again at once. `grown` is the part of all
+    growth that had taken place, from 0 to 1.
     """
 
     mechanism: Mechanism
@@ -55,6 +56,7 @@ class SimulationStep:
     points: int | None = None
     score: int | None = None
     tied: int = 0
+    rival: Contender | None = None
     freed: MemoryLevel
     level: MemoryLevel
     restarts: bool = False
@@ -73,8 +75,8 @@ class SimulationStep:
 class MechanismDistance(NamedTuple):
     """How much more memory until this mechanism acts, if no other does before, and on which pod.
 
-    Where nobody knows when it acts, that is until it does at the latest. `factor` is what every container
-    then uses relative to its present usage.
+    Where nobody knows when it acts, that is until it does at the latest; where nobody knows on which pod,
+    that has no name. `factor` is what every container then uses relative to its present usage.
     """
 
     mechanism: Mechanism
@@ -84,9 +86,16 @@ class MechanismDistance(NamedTuple):
     container: str
 
 
+class Unforeseen(NamedTuple):
+    """A killer that may act before a step, counted from 1, on whom nobody knows."""
+
+    mechanism: Mechanism
+    step: int
+
+
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """What happens, in order.
+    """What happens, in order, as far as it can be foreseen: no step is of an `unforeseen` killer.
 
     `is_reached` is whether the goal was: so much was freed, everything grew to its end. `refused` are the
     pods that the kubelet would not evict. What is free `is_upper_bound` where the usage of some is unknown.
@@ -100,6 +109,7 @@ class Simulation:
     distances: tuple[MechanismDistance, ...] = ()
     refused: tuple[PodKey, ...] = ()
     is_upper_bound: bool = False
+    unforeseen: Unforeseen | None = None
 
     @property
     def first_important(self) -> int | None:
@@ -140,6 +150,7 @@ class Run:
         self._refused: dict[PodKey, None] = {}
         self._exhausted: set[tuple[Mechanism, int]] = set()
         self._disrupted: dict[str, set[PodKey]] = {}
+        self._unforeseen: Unforeseen | None = None
         self._is_still = not self.timeline.grows
         self._is_watching = False
         self._unknown = self.unmeasured.difference(self.timeline.growing)
@@ -202,10 +213,11 @@ class Run:
         for hit in nearest.values():
             alone = Run(self._state, self._scenario)
             time = alone.timeline.now = max(hit.time, 0.0)
-            step = alone.act(hit)
+            step, more = alone.act(hit), self.timeline.grown_bytes(time)
             if step is not None:
-                more = self.timeline.grown_bytes(time)
                 yield MechanismDistance(hit.mechanism, more, 1 + time, step.key, step.container)
+            elif self.order(hit.mechanism) is None:
+                yield MechanismDistance(hit.mechanism, more, 1 + time, ("", ""), "")
 
     def result(self, *, is_reached: bool, distances: tuple[MechanismDistance, ...] = ()) -> Simulation:
         """What has happened so far."""
@@ -218,6 +230,7 @@ class Run:
             distances=distances,
             refused=tuple(self._refused),
             is_upper_bound=bool(self._unknown),
+            unforeseen=self._unforeseen,
         )
 
     def choose(self, mechanism: Mechanism, owner: int = -1) -> Choice:
@@ -232,8 +245,10 @@ class Run:
         return self._orders[mechanism]
 
     def act(self, hit: LimitHit) -> SimulationStep | None:
-        """Kill or evict where a limit is hit; None if nothing there can be."""
+        """Kill or evict where a limit is hit; None if nothing there can be, or nobody knows what."""
         killer, choice = BY_ID[hit.mechanism], self.choose(hit.mechanism, hit.owner)
+        if self.order(hit.mechanism) is None and self._unforeseen is None:
+            self._unforeseen = Unforeseen(hit.mechanism, len(self.steps) + 1)
         refused = [self._state.pods[index].key for index in choice.refused]
         new = tuple(key for key in refused if key not in self._refused)
         self._refused |= dict.fromkeys(refused)
@@ -264,6 +279,7 @@ class Run:
             points=choice.points if is_measured else None,
             score=score if is_measured else None,
             tied=choice.tied,
+            rival=choice.rival,
             freed=freed,
             is_measured=is_measured,
             level=self.timeline.level(),

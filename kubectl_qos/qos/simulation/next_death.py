@@ -19,8 +19,7 @@ from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.qos.eviction import Due
 from kubectl_qos.qos.killers import BY_ID, PRECEDENCE, Killer
-from kubectl_qos.qos.killers.badness import BadnessOrder, Contender
-from kubectl_qos.qos.killers.eviction import EvictionOrder
+from kubectl_qos.qos.killers.killer import Choice, Contender
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.ceiling import Ceiling, LimitHit, Scope
@@ -70,9 +69,13 @@ class NextDeath(NamedTuple):
     (working set). `grace_seconds` is how long a soft threshold must be crossed, None for what acts at once.
     `before` is how many this mechanism ends before, `tied` how many others have equal points. `is_own` is
     whether the limit is the container's, or that of its pod, which is the same with one container.
-    `is_upper_bound` is whether the distance is one, `due` whether the node says that it is none. `rival` dies
-    instead unless one process of the victim holds so much, each of `growing` once it alone has grown to so
-    much: `grown_bytes` where it is the victim.
+    `is_upper_bound` is whether the distance is one, `due` whether the node says that it is none.
+
+    `rival` dies instead unless one process of the victim holds so much; where the rival is the victim,
+    `unless` is the other. Each of `growing` dies instead once it alone has grown to so much: `grown_bytes`
+    where it is the victim. Of a killer that may choose anybody the victim has no name; the killers of the
+    node after it act only unless it does `earlier`.
+
     `ceiling_bytes` is at how many bytes in use the killer acts, `seconds` when, if memory goes on growing in
     a straight line, None where it is not known to grow. `waits` is whether the container has to be started
     again before that.
@@ -93,12 +96,19 @@ class NextDeath(NamedTuple):
     is_upper_bound: bool = False
     due: Due = Due.NO
     rival: Contender | None = None
+    unless: Contender | None = None
     growing: tuple[Contender, ...] = ()
     grown_bytes: int | None = None
+    earlier: Mechanism | None = None
     ceiling_bytes: int = 0
     seconds: float | None = None
     precedent: Precedent | None = None
     waits: bool = False
+
+    @property
+    def has_victim(self) -> bool:
+        """Whether it is known whom the killer ends."""
+        return bool(self.key[1])
 
     @property
     def fullness(self) -> float:
@@ -119,7 +129,7 @@ class NextDeath(NamedTuple):
         fullness = self.fullness + (PRECEDENT_POINTS if self.precedent else 0)
         if self.before:
             return Urgency(inf, 1 - fullness, self.distance_bytes, self.before)
-        turn = 2 * PRECEDENCE[self.mechanism] + (self.grown_bytes is not None)
+        turn = 2 * PRECEDENCE[self.mechanism] + (self.grown_bytes is not None or self.unless is not None)
         return Urgency(seconds, -fullness, self.distance_bytes, turn)
 
     @property
@@ -190,40 +200,51 @@ def times_on_node(snapshot: Snapshot, node: str) -> dict[object, float]:
     return times
 
 
-def next_deaths(state: NodeState, most: int | None = None, *, contests: bool = False) -> list[NextDeath]:
-    """The nearest death by each limit and each threshold, the most urgent first, at `most` so many.
+def next_deaths(state: NodeState, *, contests: bool = False) -> list[NextDeath]:
+    """The nearest death by each limit and each threshold, the most urgent first.
 
     Without usage there is no distance. Where growth is known, victims are those at the moment of death; else
-    those if the others or the node grow. With `contests` they also say who else may die in their place.
+    those if the others or the node grow. With `contests` they also say who is the victim once it alone grows.
     """
-    if state.is_unmeasured:
-        return []
+    run = Run(state, Scenario())
+    return _most_urgent(run, _reached(run), contests=contests)
+
+
+def first_deaths(state: NodeState, *, contests: bool = False) -> list[NextDeath]:
+    """Those of `next_deaths` that may be the first by their killer, the most urgent first."""
     run = Run(state, Scenario())
     reached = list(_reached(run))
-    if most == 1 and not state.growth.containers:
+    if not state.growth.containers:
         reached = _full_enough(run, reached)
-    return _most_urgent(run, reached, contests=contests)[:most]
+    return _most_urgent(run, reached, contests=contests)
 
 
 def node_deaths(state: NodeState) -> list[NextDeath]:
     """The next deaths by the killers of the node alone, the most urgent first."""
     run = Run(state, Scenario())
-    return _most_urgent(run, [] if state.is_unmeasured else _reached(run, ()))
+    return _most_urgent(run, _reached(run, ()))
 
 
 def own_deaths(state: NodeState, key: PodKey) -> list[NextDeath]:
     """The next deaths of one pod by its own limits, the nearest first."""
     run = Run(state, Scenario())
-    reached = [] if state.is_unmeasured else _reached(run, {key})
-    own = [(ceiling, alone) for ceiling, alone in reached if not ceiling.scope.is_wide]
+    own = [(ceiling, alone) for ceiling, alone in _reached(run, {key}) if not ceiling.scope.is_wide]
     return sorted(_most_urgent(run, own), key=attrgetter("distance_bytes"))
 
 
 def _most_urgent(
     run: Run, reached: Iterable[tuple[Ceiling, Sequence[int]]], *, contests: bool = False
 ) -> list[NextDeath]:
-    deaths = (_death_at(run, ceiling, alone, contests=contests) for ceiling, alone in reached)
-    return sorted(filter(None, deaths), key=attrgetter("urgency"))
+    if run.timeline.state.is_unmeasured:
+        return []
+    at_ceilings = (_death_at(run, ceiling, alone, contests=contests) for ceiling, alone in reached)
+    deaths = sorted(filter(None, at_ceilings), key=attrgetter("urgency"))
+    anybody = next((place for place, death in enumerate(deaths) if not death.has_victim), len(deaths))
+    later = (
+        death._replace(earlier=deaths[anybody].mechanism) if death.killer.picks_among_pods else death
+        for death in deaths[anybody + 1 :]
+    )
+    return [*deaths[: anybody + 1], *later]
 
 
 def _reached(run: Run, keys: Collection[PodKey] | None = None) -> Iterator[tuple[Ceiling, Sequence[int]]]:
@@ -270,19 +291,17 @@ def _reached(run: Run, keys: Collection[PodKey] | None = None) -> Iterator[tuple
 def _full_enough(
     run: Run, reached: Sequence[tuple[Ceiling, Sequence[int]]]
 ) -> list[tuple[Ceiling, Sequence[int]]]:
-    """Leave out the limits that are too empty to come first, whatever the past says of them."""
-    most = max(
-        (
-            ceiling.used_bytes / ceiling.latest_bytes
-            for ceiling, _ in reached
-            if ceiling.scope is Scope.CONTAINER and ceiling.owner not in run.timeline.immune
-        ),
-        default=0.0,
-    )
+    """Leave out limits that are too empty to be the first of their kind, whatever the past says of them."""
+    most: dict[Mechanism, float] = {}
+    for ceiling, _ in reached:
+        if not run.timeline.immune.issuperset(_bounded(run, ceiling)):
+            fullness = ceiling.used_bytes / ceiling.latest_bytes
+            most[ceiling.killer] = max(fullness, most.get(ceiling.killer, 0.0))
     return [
         (ceiling, alone)
         for ceiling, alone in reached
-        if ceiling.scope.is_wide or ceiling.used_bytes >= (most - PRECEDENT_POINTS) * ceiling.latest_bytes
+        if ceiling.scope.is_wide
+        or ceiling.used_bytes >= (most.get(ceiling.killer, 0.0) - PRECEDENT_POINTS) * ceiling.latest_bytes
     ]
 
 
@@ -304,20 +323,22 @@ def _death_at(run: Run, ceiling: Ceiling, alone: Sequence[int], *, contests: boo
         if at_death is state and len(alone) == 1:
             at_death = _grown(state, {alone[0]: more_bytes})
     then = run if at_death is state else Run(at_death, Scenario())
-    choice = _victim(then, ceiling)
-    if choice is None:
+    order = then.order(ceiling.killer)
+    if chooses:
+        choice = then.choose(ceiling.killer, owner)
+    else:
+        (only,) = _bounded(run, ceiling)
+        choice = Choice(None if only in run.timeline.immune else only)
+    if order is not None and choice.victim is None:
         return None
     death = _death(then, at_death, ceiling, choice)
     if scope is Scope.POD:
         death = death._replace(used_bytes=run.timeline.pod_working_set(owner))
-    order = then.order(ceiling.killer) if contests and chooses else None
-    if isinstance(order, BadnessOrder | EvictionOrder):
+    if contests and chooses and order is not None:
         room = more_bytes if at_death is state else 0
-        rival, growing = order.contest(owner, room, _ended_before(run, room))
         unknown = {state.pod_for(state.containers[index]).key for index in run.unmeasured}
-        rival = None if rival is not None and rival.key in unknown else rival
-        growing = tuple(other for other in growing if other.key not in unknown)
-        death = death._replace(rival=rival, growing=growing)
+        growing = order.growing(owner, room, _ended_before(run, room))
+        death = death._replace(growing=tuple(other for other in growing if other.key not in unknown))
     is_bound = scope.is_wide and (
         ceiling.at_bytes is None
         or death.killer.is_upper_bound(state.own_bytes, is_measured=not run.unmeasured)
@@ -328,12 +349,12 @@ def _death_at(run: Run, ceiling: Ceiling, alone: Sequence[int], *, contests: boo
         due=ceiling.due if ceiling.distance_bytes >= 0 else Due.NO,
         ceiling_bytes=ceiling.latest_bytes,
         seconds=seconds_until(death, state.growth),
-        precedent=_precedent(state, death, ceiling, choice[0]),
+        precedent=_precedent(state, death, ceiling, choice.victim),
     )
 
 
 def _precedent(
-    state: NodeState, death: NextDeath, ceiling: Ceiling, victim: int | NodeProcess
+    state: NodeState, death: NextDeath, ceiling: Ceiling, victim: int | NodeProcess | None
 ) -> Precedent | None:
     """What says of an own limit that it is reached: a kill since it was set, or the peak that was seen."""
     if ceiling.scope.is_wide:
@@ -354,41 +375,46 @@ def _ended_before(run: Run, room_bytes: int) -> set[int]:
     return set(chain.from_iterable(_bounded(run, ceiling) for ceiling in near))
 
 
-def _victim(run: Run, ceiling: Ceiling) -> tuple[int | NodeProcess, int] | None:
-    """Whom it hits, by index of the container or of the pod that ends, and how many others are equal."""
-    members = [ceiling.owner]
-    if ceiling.scope is Scope.POD:
-        members = run.timeline.pod_containers[ceiling.owner]
-    if not ceiling.scope.is_wide and len(members) == 1:
-        return None if members[0] in run.timeline.immune else (members[0], 0)
-    choice = run.choose(ceiling.killer, ceiling.owner)
-    return None if choice.victim is None else (choice.victim, choice.tied)
-
-
 def deaths_of(state: NodeState, keys: Collection[PodKey], *, contests: bool = False) -> list[NextDeath]:
     """The deaths that wait for one pod or the first of some: by own limits, and by each killer of the node.
 
     The most urgent comes first. Those by killers of the node come when all before it have ended and what
-    they freed has been used again; with `contests` also sooner, if it alone grows.
+    they freed has been used again; with `contests` also sooner, if it alone grows, or if the processes of the
+    victim before it are small, and that of a killer that may choose anybody.
     """
     run = Run(state, Scenario())
-    reached = [] if state.is_unmeasured else _reached(run, keys)
-    nearest = _most_urgent(run, reached, contests=contests)
+    nearest = _most_urgent(run, _reached(run, keys), contests=contests)
     deaths = [death for death in nearest if not death.killer.picks_among_pods and death.key in keys]
     for first in nearest:
-        if first.killer.picks_among_pods:
+        if not first.has_victim:
+            deaths += [first] if contests else []
+        elif first.killer.picks_among_pods:
             deaths += in_turn(state, first, keys)
         grows = next((growing for growing in first.growing if growing.key in keys), None)
         if grows is not None:
-            itself = first._replace(key=grows.key, container=grows.container, qos=grows.qos_class, rival=None)
             frees = grows.used_bytes + first.distance_bytes
-            deaths.append(itself._replace(grown_bytes=grows.size_bytes, frees_bytes=frees, growing=()))
+            itself = _victim_instead(first, grows, frees)
+            deaths.append(itself._replace(grown_bytes=grows.size_bytes))
+        rival = first.rival
+        if contests and rival is not None and first.qos is not None and rival.key in keys:
+            used_bytes, size_bytes = first.frees_bytes or 0, rival.size_bytes
+            other = Contender(*first.key, first.container, first.qos, used_bytes, size_bytes)
+            deaths.append(_victim_instead(first, rival, rival.used_bytes)._replace(unless=other))
     return sorted(deaths, key=attrgetter("urgency"))
 
 
-def _death(run: Run, state: NodeState, ceiling: Ceiling, choice: tuple[int | NodeProcess, int]) -> NextDeath:
+def _victim_instead(death: NextDeath, victim: Contender, frees_bytes: int) -> NextDeath:
+    """The same death with another victim."""
+    key, container, qos = victim.key, victim.container, victim.qos_class
+    other = death._replace(key=key, container=container, qos=qos, frees_bytes=frees_bytes)
+    return other._replace(rival=None, growing=())
+
+
+def _death(run: Run, state: NodeState, ceiling: Ceiling, choice: Choice) -> NextDeath:
     mechanism, more_bytes = ceiling.killer, ceiling.distance_bytes
-    victim, tied = choice
+    victim, tied = choice.victim, choice.tied
+    if victim is None:
+        return NextDeath(mechanism, more_bytes, ("", ""), "", None, None)
     if isinstance(victim, NodeProcess):
         return NextDeath(mechanism, more_bytes, ("", victim.name), "", None, victim.used_bytes, tied=tied)
     killer = BY_ID[mechanism]
@@ -418,6 +444,7 @@ def _death(run: Run, state: NodeState, ceiling: Ceiling, choice: tuple[int | Nod
         used_bytes,
         tied=tied,
         is_own=is_own,
+        rival=choice.rival,
     )
 
 
@@ -446,7 +473,7 @@ def in_turn(state: NodeState, first: NextDeath, keys: Collection[PodKey]) -> Ite
                 before=before,
                 tied=step.tied,
                 seconds=None if before else first.seconds,
-                rival=None if before else first.rival,
+                rival=step.rival,
                 growing=() if before else first.growing,
             )
             return

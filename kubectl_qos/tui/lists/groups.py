@@ -22,7 +22,7 @@ from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.format import binary, escape, eta, shortened
 from kubectl_qos.present.groups import NAMESPACE_COLUMNS, WORKLOAD_COLUMNS
-from kubectl_qos.present.next_death import distance, foretold, killed_by, victim
+from kubectl_qos.present.next_death import distance, foretold, killer_words, short_victim, victim
 from kubectl_qos.present.node_columns import (
     FILLS,
     NODE_COLUMNS,
@@ -242,8 +242,8 @@ class NodeList(ListDefinition[NodeRow]):
         before = (GUTTER if is_narrow else column) - sum(cell_len(text) for text, _ in spans)
         room = width // _ON_A_LINE if is_narrow else width - column
         for death in deaths:
-            far, name = f"{distance(death)} ", escape(death.key[1]) if is_narrow else victim(death)
-            ends_by = f", {killed_by(death)}  {eta(death.seconds)}".rstrip()
+            far, name = f"{distance(death)} ", short_victim(death) if is_narrow else victim(death)
+            ends_by = f", {killer_words(death)}  {eta(death.seconds)}".rstrip()
             who = shortened(name, max(room - GAP - len(far + ends_by), GAP))
             spans += ((" " * before, ""), (far + who, ""), (ends_by, "muted"))
             before = GAP

@@ -16,7 +16,7 @@ from kubectl_qos.analysis.pod_table import PodRow, PodRows, build_rows, is_at_ri
 from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.format import NONE, UNKNOWN, escape, eta
-from kubectl_qos.present.next_death import distance, foretold, killed_by, victim
+from kubectl_qos.present.next_death import distance, foretold, killer_words, victim
 from kubectl_qos.present.output import NUMBER, Align, column, largest_first
 from kubectl_qos.present.pod_columns import (
     ALL_COLUMNS,
@@ -217,7 +217,7 @@ class _RankedList(ListDefinition[PodRow]):
             death = node_deaths.deaths[0]
             spans.append((f"─ next {distance(death)} ", "muted"))
             spans.append((f"{victim(death)} ", "victim" if in_trouble else ""))
-            spans.append((f"{killed_by(death)} ", "muted"))
+            spans.append((f"{killer_words(death)} ", "muted"))
         while (rest := width - sum(cell_len(text) for text, _ in spans)) < 0:
             spans.pop()
         return (*spans, ("─" * max(rest - 1, 0), "faint"))
@@ -321,9 +321,10 @@ class PodList(_RankedList):
             return paragraphs((answer, "answer"), *((line, "") for line in others))
         is_next = deaths[0] is on_node[0]
         token = "wrong" if is_next and view_model.is_in_trouble(row.node) else "answer"
-        later = ", ".join(f"{distance(death)} ({killed_by(death)})" for death in deaths[1:])
+        later = ", ".join(f"{distance(death)} ({killer_words(death)})" for death in deaths[1:])
         lines = [answer, *([f"then at {later}"] if later else []), *others]
-        return paragraphs((foretold(deaths[0], is_first=is_next), token), *((line, "") for line in lines))
+        dies = foretold(deaths[0], is_first=is_next, with_else=False)
+        return paragraphs((dies, token), *((line, "") for line in lines))
 
     def pod_of(self, row: PodRow, view_model: ViewModel) -> PodRow | None:
         del view_model
