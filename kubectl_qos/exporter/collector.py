@@ -36,7 +36,7 @@ from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.k8s.allocation import running_pod
 from kubectl_qos.k8s.events import EventList
 from kubectl_qos.k8s.kubelet import NodeSetup
-from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.k8s.objects import Pod, PodSpec
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.qos.eviction import eviction_due, to_hard_eviction, to_soft_eviction
@@ -52,7 +52,7 @@ from kubectl_qos.qos.ranking import (
     rank_node,
 )
 from kubectl_qos.qos.simulation.ceiling import MemoryUse
-from kubectl_qos.qos.simulation.next_death import next_deaths
+from kubectl_qos.qos.simulation.next_death import NextDeath, first_deaths
 from kubectl_qos.qos.simulation.node_state import growth_on, ranked_node_state
 from kubectl_qos.version import __version__
 
@@ -108,6 +108,10 @@ FAMILIES: Final = (
     Family("node_next_death", "Who dies next on the node, and by which mechanism.", "info"),
     Family("node_next_death_distance_bytes", "How much more memory may be used until the next death."),
     Family("node_next_death_priority", "Priority of the pod that dies next on the node."),
+    Family(
+        "node_killer_distance_bytes",
+        "Memory left until this killer acts, and on whom; at most, of killers that act by pressure.",
+    ),
     Family("pod_kill_rank", "Position in the kernel's kill order of the node; 1 is killed first."),
     Family("pod_oom_score", "The oom_score of the container that decides the pod's rank."),
     Family("pod_oom_score_adj", "The oom_score_adj of the container that decides the pod's rank."),
@@ -200,20 +204,31 @@ def _death_values(snapshot: Snapshot, setup: NodeSetup, ranking: Ranking) -> Ite
     if state.is_unmeasured:
         return
     yield "node_full_distance_bytes", "", MemoryUse.of(state).free_bytes if state.capacity_bytes else None
-    for death in next_deaths(state, 1):
-        pod = next(pod.pod for pod in state.pods if pod.key == death.key)
+    deaths = first_deaths(state)
+    for death in deaths[:1]:
+        spec = next((pod.pod.spec for pod in state.pods if pod.key == death.key), PodSpec())
         victim = labels(
-            mechanism=death.mechanism,
-            namespace=pod.namespace,
-            pod=pod.name,
-            container=death.container,
+            **_victim_labels(death),
             qos_class=death.qos or "",
-            priority_class=pod.spec.priority_class_name or "",
+            priority_class=spec.priority_class_name or "",
             own_limit="true" if death.is_own else "",
         )
         yield "node_next_death", victim, 1
         yield "node_next_death_distance_bytes", "", death.distance_bytes
-        yield "node_next_death_priority", "", pod.spec.priority or 0
+        yield "node_next_death_priority", "", spec.priority or 0
+    by_killer = {death.mechanism: death for death in reversed(deaths)}
+    for death in by_killer.values():
+        rival = {}
+        if death.rival is not None:
+            names = death.rival.namespace, death.rival.pod, death.rival.container
+            rival = dict(zip(("rival_namespace", "rival_pod", "rival_container"), names, strict=True))
+        yield "node_killer_distance_bytes", labels(**_victim_labels(death), **rival), death.distance_bytes
+
+
+def _victim_labels(death: NextDeath) -> dict[str, str]:
+    """The killer and whom it ends; the names of an unknown victim are empty."""
+    namespace, pod = death.key
+    return {"mechanism": death.mechanism, "namespace": namespace, "pod": pod, "container": death.container}
 
 
 def _pod_values(row: RankedPod) -> Iterator[Value]:

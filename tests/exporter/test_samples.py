@@ -13,12 +13,14 @@ from hypothesis import strategies as st
 from kubectl_qos.analysis.deaths import deaths_on_node
 from kubectl_qos.analysis.node_table import build_node_row
 from kubectl_qos.analysis.pod_table import build_rows
+from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.cluster.store import NODES, PODS, Store
 from kubectl_qos.cluster.usage import UsageChoice
 from kubectl_qos.exporter import collector
-from kubectl_qos.exporter.collector import FAMILIES, KILLS, ClusterSamples, labels
+from kubectl_qos.exporter.collector import FAMILIES, KILLS, ClusterSamples, labels, node_samples
+from kubectl_qos.k8s.node_overrides import NodeOverride
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
-from kubectl_qos.k8s.snapshot import NO_OVERRIDES, Missing, Scope, Shard, Snapshot, Usage
+from kubectl_qos.k8s.snapshot import NO_OVERRIDES, Missing, NodeOverrides, Scope, Shard, Snapshot, Usage
 from kubectl_qos.k8s.usage import PodMetrics, usage_by_pod
 from kubectl_qos.qos.reason import Mechanism
 from tests.cluster.cluster_objects import metrics, node, pod
@@ -121,10 +123,17 @@ def assert_as_commands_say(samples: ClusterSamples, snapshot: Snapshot) -> None:
             )
         ] == [row.memory.pods, row.capacity, row.memory.worst_bytes, row.to_eviction, row.own]
         info = [one for one, _ in named(found, "node_next_death_info") if one["node"] == name]
+        by_killer = [
+            (one, value) for one, value in named(found, "node_killer_distance_bytes") if one["node"] == name
+        ]
         if row.memory.used is None or not info:
-            assert not info
+            assert not info + by_killer
             continue
-        death = deaths_on_node(snapshot, name).deaths[0]
+        death, *_ = deaths = deaths_on_node(snapshot, name).deaths
+        first_by = {death.mechanism: death for death in reversed(deaths)}
+        assert {(one["mechanism"], one["namespace"], one["pod"], value) for one, value in by_killer} == {
+            (mechanism, *first.key, first.distance_bytes) for mechanism, first in first_by.items()
+        }
         assert [(one["mechanism"], one["namespace"], one["pod"], one["container"]) for one in info] == [
             (death.mechanism, *death.key, death.container)
         ]
@@ -249,6 +258,18 @@ def test_the_importer_of_the_demo_dies_at_its_limit(monkeypatch: pytest.MonkeyPa
     exporter = exporter_of(demo)
     show(exporter, demo.later(FULL_AT + 5))
     assert (IMPORTER, 1) in [(pod, value) for pod, _, value in kills(exporter.samples)]
+
+
+def test_daemons_and_rivals_have_samples() -> None:
+    """Nobody knows whom systemd-oomd ends: its series has no names."""
+    for daemon, victim in (("talos", "crunch-x2k9f"), ("systemd-oomd", "")):
+        overrides = NodeOverrides(settings=(NodeOverride.parse(f"userspaceOOMKiller={daemon}"),))
+        snapshot = DemoSource(overrides).snapshot(EVERYTHING)
+        lines = b"".join(node_samples(snapshot, "worker-2", EVERYTHING, 0, {}))
+        found = {one["mechanism"]: one for one, _ in named(parsed([lines]), "node_killer_distance_bytes")}
+        assert found[{"talos": "Talos"}.get(daemon, daemon)]["pod"] == victim
+        assert found["node"]["rival_pod"] == "crunch-x2k9f"
+        assert "rival_pod" not in found["pod limit"]
 
 
 def test_both_formats_say_the_same() -> None:
