@@ -143,6 +143,13 @@ class PodUsage(msgspec.Struct, frozen=True, gc=False):
         return _whole(self.amounts[self.names.index(container)])
 
     @property
+    def has_sizes(self) -> bool:
+        """Whether the largest process of each container is known."""
+        return all(
+            not isinstance(amount, int) and amount.largest_bytes is not None for amount in self.amounts
+        )
+
+    @property
     def working_set_bytes(self) -> int:
         """The sum over the containers."""
         amounts = [amount if isinstance(amount, int) else amount.working_set_bytes for amount in self.amounts]
@@ -164,7 +171,8 @@ class PodUsage(msgspec.Struct, frozen=True, gc=False):
 class Sampled:
     """What measured usage, and the times of the oldest and newest sample (RFC 3339, empty if unknown).
 
-    `crowded` is how many pods are known to have more processes than containers.
+    `crowded` is how many pods are known to have more processes than containers, without the size of each;
+    `uncounted` of how many pods the processes are unknown.
     """
 
     of: Mapping[PodKey, PodUsage]
@@ -172,6 +180,7 @@ class Sampled:
     oldest: str
     newest: str
     crowded: int = 0
+    uncounted: int = 0
 
 
 PodKey = tuple[str, str]
@@ -230,8 +239,12 @@ def sampled(usage: Mapping[PodKey, PodUsage], before: Sampled | None = None) -> 
     if not usage:
         return None
     times = {pod.timestamp for pod in usage.values()} - {""}
-    crowded = sum(pod.details.processes > len(pod.names) for pod in usage.values())
-    return Sampled(usage, origin_of(usage), min(times, default=""), max(times, default=""), crowded)
+    unsized = [pod for pod in usage.values() if not pod.has_sizes]
+    crowded = sum(pod.details.processes > len(pod.names) for pod in unsized)
+    uncounted = sum(not pod.details.processes for pod in unsized)
+    return Sampled(
+        usage, origin_of(usage), min(times, default=""), max(times, default=""), crowded, uncounted
+    )
 
 
 def origin_of(usage: Mapping[PodKey, PodUsage]) -> UsageOrigin:

@@ -539,14 +539,19 @@ def missing_notes(missing: Iterable[Missing], said: Iterable[str]) -> list[str]:
 def usage_sentence(sampled: Sampled, now: datetime, history: History = NO_HISTORY) -> str:
     """Where MEMORY and RANK come from, and how old that is."""
     source = f"{sampled.origin}{_ages(sampled, now)}"
-    estimate = "the kernel counts RSS and swap of each process: one per container is assumed"
+    estimate, several = "the kernel counts RSS and swap of each process", ""
+    if sampled.crowded:
+        several = f"{count(sampled.crowded, 'pod has', 'pods have')} more than one in a container"
+    if sampled.uncounted:
+        estimate += f": one per container is assumed{f', but {several}' if several else ''}"
+    elif several:
+        estimate += f": {several}"
     if history.stat:
         source = f"{sampled.origin}, each the {history.stat} of {history.over}"
     if sampled.origin is UsageOrigin.METRICS_API:
         return f"MEMORY and RANK are by the working set from {source}; {estimate}"
-    more = f", but {count(sampled.crowded, 'pod has', 'pods have')} more" if sampled.crowded else ""
     counted = "RANK is by swap and the larger of working set and RSS, MEMORY by the working set"
-    return f"{counted}, from {source}; {estimate}{more}"
+    return f"{counted}, from {source}; {estimate}"
 
 
 def history_note(history: History) -> str:

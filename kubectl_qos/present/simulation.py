@@ -143,7 +143,8 @@ def simulation_notes(
     """What is estimated, assumed or unknown; `restarts_by` is the flag or key that simulates restarts."""
     steps, scenario = simulation.steps, simulation.scenario
     yield from killer_notes({"": node_state.setup})
-    yield "a container counts as one process with all of its memory"
+    if any(not container.processes for container in node_state.containers):
+        yield "a container counts as one process with all of its memory"
     counted = "the working set" if node_state.by_working_set else "swap and the larger of RSS and working set"
     if not node_state.is_unmeasured:
         yield f"memory is {counted}: the kernel counts mapped memory and swap, which may be less"

@@ -176,7 +176,9 @@ def test_the_processes_of_pods_are_counted() -> None:
     assert found.crowded == 2, "be-children and ownadj"
     sentence = usage_sentence(found, DEMO_TIME)
     assert sentence.startswith("RANK is by swap and the larger of working set and RSS")
-    assert sentence.endswith("of each process: one per container is assumed, but 2 pods have more")
+    assert sentence.endswith(
+        "of each process: one per container is assumed, but 2 pods have more than one in a container"
+    )
     by_metrics = sampled({("n", "a"): PodUsage(("c",), (1,))})
     assert by_metrics is not None
     assert usage_sentence(by_metrics, DEMO_TIME).endswith("of each process: one per container is assumed")
