@@ -1,6 +1,8 @@
 """Who kills on a node: the kernel, Talos' OOM controller or systemd-oomd before it, or nobody (Windows)."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -32,6 +34,7 @@ from kubectl_qos.present.simulation import simulation_notes, simulation_summary
 from kubectl_qos.present.tree import tree_notes, tree_subject
 from kubectl_qos.present.values.incidents import death_values
 from kubectl_qos.present.values.pods import explanation_values
+from kubectl_qos.qos import killers
 from kubectl_qos.qos.cgroup.tree import cgroup_tree
 from kubectl_qos.qos.killers import KILLERS, Killer, daemon_on
 from kubectl_qos.qos.killers.earlyoom import EARLYOOM
@@ -292,6 +295,16 @@ def test_every_killer_and_every_end_has_its_words() -> None:
         words = WORDS[killer.id]
         assert all((words.name, words.by, words.order)), killer.id
     assert {killer.daemon for killer in KILLERS if killer.daemon} <= set(Daemon)
+
+
+def test_only_its_module_and_its_words_name_a_killer() -> None:
+    """All else walks the registry, so that a new killer is one file, one line and its words."""
+    folder = Path(killers.__file__).parent
+    members = "|".join(killer.id.name for killer in KILLERS)
+    modules = "|".join(type(killer).__module__ for killer in KILLERS)
+    name = re.compile(rf"Mechanism\.(?:{members})\b|(?:{modules}) import")
+    files = (path for path in folder.parents[1].rglob("*.py") if folder not in path.parents)
+    assert [path.name for path in files if name.search(path.read_text(encoding="utf-8"))] == ["killers.py"]
 
 
 def test_compare_switches_killers() -> None:
