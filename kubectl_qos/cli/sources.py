@@ -111,7 +111,7 @@ def resolve_source(
     if options.at is not None:
         source = _past(options)
     elif options.demo:
-        source = _demo(overrides, needs.write_settings, lives=needs.lives)
+        source = _demo(overrides, options, needs)
     elif options.has_files:
         files = _files(options, overrides, needs)
         scope, failed = build_scope(options, files, names), bool(files.problems) or files.is_refused
@@ -342,15 +342,16 @@ def _parse_at(text: str, present: datetime) -> datetime:
     return at
 
 
-def _demo(overrides: NodeOverrides, write_settings: Settings | None, *, lives: bool) -> Source:
-    if lives:
+def _demo(overrides: NodeOverrides, options: SourceOptions, needs: SourceNeeds) -> Source:
+    has_usage, settings = options.usage != "none", needs.write_settings
+    if needs.lives:
         from kubectl_qos.demo.source import LivingDemo
 
-        may_write = write_settings is not None and not write_settings.for_context(LivingDemo.title).readonly
-        return LivingDemo(overrides, may_write=may_write)
+        may_write = settings is not None and not settings.for_context(LivingDemo.title).readonly
+        return LivingDemo(overrides, may_write=may_write, has_usage=has_usage)
     from kubectl_qos.cluster.files import DemoSource
 
-    return DemoSource(overrides)
+    return DemoSource(overrides, has_usage=has_usage)
 
 
 def build_scope(options: SourceOptions, source: Source, names: Iterable[str]) -> Scope:

@@ -424,8 +424,9 @@ class DemoSource(FileSource):
     title = "demo"
     has_manifests = False
 
-    def __init__(self, overrides: NodeOverrides = NO_OVERRIDES) -> None:
+    def __init__(self, overrides: NodeOverrides = NO_OVERRIDES, *, has_usage: bool = True) -> None:
         super().__init__([str(DEMO_FILE)], overrides=overrides)
+        self.has_usage = has_usage
 
     def now(self) -> datetime:
         """The demo's frozen time."""

@@ -40,8 +40,8 @@ def running_clock() -> Callable[[], datetime]:
 class LivingDemo(Source):
     """The demo, moved by a clock: `now` is its time, from DEMO_TIME on.
 
-    Without `may_write` there is no writer. A stream looks every `tick_seconds` what has changed; None is at a
-    refresh only.
+    Without `may_write` there is no writer, without `has_usage` nothing is measured. A stream looks every
+    `tick_seconds` what has changed; None is at a refresh only.
     """
 
     title = "demo"
@@ -53,14 +53,16 @@ class LivingDemo(Source):
         overrides: NodeOverrides = NO_OVERRIDES,
         *,
         may_write: bool = False,
+        has_usage: bool = True,
         now: Callable[[], datetime] | None = None,
         tick_seconds: float | None = TICK_SECONDS,
     ) -> None:
         self._overrides = overrides
         self._may_write = may_write
+        self._has_usage = has_usage
         self._lock = threading.Lock()
         self._script: Script | None = None
-        self._first = self._last = DemoSource(overrides).snapshot(Scope())
+        self._first = self._last = DemoSource(overrides, has_usage=has_usage).snapshot(Scope())
         self._version: object = None
         self._metrics: object = None
         self._nodes: object = None
@@ -98,7 +100,7 @@ class LivingDemo(Source):
             earlier = before.get(key)
             is_same = earlier is not None and earlier[0] == revision
             self._decoded[key] = earlier if earlier is not None and is_same else (revision, convert(raw, Pod))
-        if api.metrics is not self._metrics:
+        if api.metrics is not self._metrics and self._has_usage:
             self._metrics = api.metrics
             usage = usage_by_pod(convert(raw, PodMetrics) for raw in api.metrics or ())
             node_usage = usage_by_node(convert(raw, NodeMetrics) for raw in api.node_metrics or ())
@@ -180,13 +182,20 @@ class LivingDemo(Source):
     def _cluster(self) -> LiveSource:
         with self._lock:  # two threads that import the same modules may see them half done
             from kubectl_qos.cluster.live import LiveSource
+            from kubectl_qos.cluster.usage import UsageChoice
             from kubectl_qos.demo.connection import MemoryConnection
 
         def reply(*request: Any) -> Reply:
             return self._advanced().world.api.reply(*request)
 
         connection = MemoryConnection(self.title, reply, self.now)
-        return LiveSource(connection, may_write=self._may_write, configz=False, overrides=self._overrides)
+        return LiveSource(
+            connection,
+            may_write=self._may_write,
+            usage=UsageChoice.METRICS if self._has_usage else UsageChoice.NONE,
+            configz=False,
+            overrides=self._overrides,
+        )
 
     def _advanced(self) -> Script:
         """The script, up to now."""

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ import pytest
 from kubectl_qos.analysis.deaths import deaths_on_node
 from kubectl_qos.analysis.node_table import build_node_row
 from kubectl_qos.cluster.files import DEMO_TIME, FileSource
+from kubectl_qos.demo.source import LivingDemo
 from kubectl_qos.exporter.collector import FAMILIES, node_samples
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.next_death import distance
@@ -116,6 +118,19 @@ def test_usage_none_is_as_a_dump_without_usage(run: Run, tmp_path: Path, words: 
     bundle = run("report", "-A", "--bundle", tmp_path / "b.tar.gz", "-f", tmp_path / "dump.json")
     done = run(*words.split(), "--usage", "none", "-f", tmp_path / "b.tar.gz")
     assert (bundle.code, done.out) == (0, without.out)
+
+
+@pytest.mark.parametrize("words", ["next", "top nodes", "set pod/db-2 -n data --dry-run=client"])
+def test_usage_none_holds_for_the_demo_too(run: Run, words: str) -> None:
+    done = run(*words.split(), "--usage", "none", "--demo")
+    assert not A_FACT.search(" ".join((done.out + done.err).split()))
+    assert {cell for _, cell in cells(done.out, OF_USAGE_ALONE)} <= {"<unknown>", "<none>"}
+
+
+def test_the_living_demo_without_usage_never_has_any() -> None:
+    demo = LivingDemo(has_usage=False, now=iter([DEMO_TIME, DEMO_TIME + timedelta(minutes=1)]).__next__)
+    for snapshot in (demo.first(), demo.snapshot(Scope()), demo.snapshot(Scope())):
+        assert (snapshot.usage, snapshot.node_usage) == ({}, {})
 
 
 @pytest.mark.parametrize("words", COMMANDS)

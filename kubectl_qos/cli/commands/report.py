@@ -138,7 +138,7 @@ def run(options: Options) -> int:
 
             whole = resolved.source
             if isinstance(whole, DemoSource):  # of its objects only the API in memory has the workloads
-                whole = LivingDemo(facts.snapshot.overrides, now=whole.now)
+                whole = LivingDemo(facts.snapshot.overrides, has_usage=whole.has_usage, now=whole.now)
             contents = collect(
                 whole, resolved.scope, logs, about=reference or ("Pod", ""), since_seconds=seconds
             )
