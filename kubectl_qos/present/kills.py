@@ -92,9 +92,18 @@ def death_line(kill: Kill) -> str:
     """What happened in one line: `12:00:41 data/importer-0:c killed by the kernel …`."""
     time = parse_time(kill.time)
     container = f":{escape(kill.container)}" if kill.container else ""
+    who = f"{full_name(kill.namespace, kill.pod)}{container}" if kill.pod else _process(kill)
     ended = WORDS[kill.diagnosis.mechanism].killed
     clock = f"{time:%H:%M:%S} " if time is not None else ""
-    return f"{clock}{full_name(kill.namespace, kill.pod)}{container} {ended}"
+    return f"{clock}{who} {ended}"
+
+
+def _process(kill: Kill) -> str:
+    """A process of a node by its name, where the kernel or an event says it."""
+    victim = kill.report.victim if kill.report is not None else None
+    if victim is None or not victim.comm:
+        return subject(kill)
+    return f"{escape(victim.comm)} (a process of {escape(kill.node) or 'the node'})"
 
 
 def when(kill: Kill) -> str:

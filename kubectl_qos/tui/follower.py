@@ -22,6 +22,7 @@ from textual.message_pump import MessagePump
 from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cluster.source import LIVE, Health, Source, Update, UpdateStream
 from kubectl_qos.errors import QosError
+from kubectl_qos.k8s.events import NODE_EVENTS_NAMESPACE
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.tui.background import attempt
@@ -150,7 +151,8 @@ class Follower:
                 is_first = self._view_model is None or self._view_model.arrived is not None
                 if message.view_model.arrived is None:
                     message.view_model.know_deaths()
-                    message.view_model.know_kills(self._view_model, self._source.kernel_logs)
+                    node_events = partial(self._source.event_list, NODE_EVENTS_NAMESPACE)
+                    message.view_model.know_kills(self._view_model, self._source.kernel_logs, node_events)
                     message.built, self._find = self._build_list(message.view_model), None
                 if is_first and message.view_model.arrived is None:
                     # A full collection visits everything that is held, and delays keys by up to 100 ms.

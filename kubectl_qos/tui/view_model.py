@@ -16,6 +16,7 @@ from kubectl_qos.analysis.group_table import grouped, known_sum
 from kubectl_qos.analysis.node_table import is_in_trouble, troubles
 from kubectl_qos.analysis.pod_table import PodRow, PodRows, build_rows
 from kubectl_qos.errors import InputError
+from kubectl_qos.k8s.events import EventList
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import Arrived, Scope, Snapshot
@@ -141,10 +142,16 @@ class ViewModel:
             ]
             self.first_deaths[:] = sorted(first, key=lambda row: row.death.urgency)
 
-    def know_kills(self, before: ViewModel | None, logs: Callable[[], Sequence[KernelLog]]) -> None:
+    def know_kills(
+        self,
+        before: ViewModel | None,
+        logs: Callable[[], Sequence[KernelLog]],
+        node_events: Callable[[], EventList],
+    ) -> None:
         """Find who has died since an older view model; for a thread."""
         if before is not None and before.arrived is None:
-            self.kills[:] = [*kills_since(before.snapshot, self.snapshot, logs), *before.kills][:_MOST_KILLS]
+            newer = kills_since(before.snapshot, self.snapshot, logs, node_events)
+            self.kills[:] = [*newer, *before.kills][:_MOST_KILLS]
 
     def kills_within(self, seconds: float) -> list[Kill]:
         """The kills of the last so many seconds, the newest first."""

@@ -5,7 +5,9 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import pairwise
 from operator import attrgetter
 from typing import Any
@@ -31,11 +33,12 @@ from kubectl_qos.edit.history import EntryState
 from kubectl_qos.edit.status import Stage
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.allocation import is_resizing
-from kubectl_qos.k8s.events import EventList
+from kubectl_qos.k8s.events import NODE_EVENTS_NAMESPACE, Event, EventList
+from kubectl_qos.k8s.objects import convert
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.explanation import explain_pod
 from kubectl_qos.present.kills import death_line
-from kubectl_qos.qos.kills.analyze import find_kills, with_seen
+from kubectl_qos.qos.kills.analyze import find_kills, kills_since, with_seen
 from kubectl_qos.qos.kills.evidence import memory_limits
 from kubectl_qos.qos.reason import Confidence, Mechanism
 from kubectl_qos.qos.restart import oom_loops
@@ -110,7 +113,7 @@ def test_every_death_is_seen_once_and_keeps_what_its_status_said() -> None:
     demo, view_model, lines = Stepped(), None, list[str]()
     for _ in range(0, NODE_FULL_AT + SAMPLE_SECONDS, SAMPLE_SECONDS):
         newer = build_view_model(demo.snapshot(Scope()), Scope(), demo.now(), before=view_model)
-        newer.know_kills(view_model, demo.kernel_logs)
+        newer.know_kills(view_model, demo.kernel_logs, partial(demo.event_list, NODE_EVENTS_NAMESPACE))
         more = len(newer.kills) - (len(view_model.kills) if view_model is not None else 0)
         lines += map(death_line, newer.kills[:more])
         view_model = newer
@@ -129,6 +132,24 @@ def test_every_death_is_seen_once_and_keeps_what_its_status_said() -> None:
     of_importer = [kill for kill in find_kills(snapshot, EventList(), logs) if kill.pod == IMPORTER]
     assert [kill.exit_code for kill in of_importer] == [137, None], "its status has the last end alone"
     assert [kill.exit_code for kill in with_seen(of_importer, view_model.kills)] == [137, 137]
+
+
+def test_the_death_of_a_process_of_the_node_is_seen_by_its_new_event() -> None:
+    def killed(name: str, at: str) -> Event:
+        message = f"System OOM encountered, victim process: {name}, pid: 7"
+        node = {"kind": "Node", "name": "worker-2"}
+        raw = {"reason": "SystemOOM", "message": message, "lastTimestamp": at, "involvedObject": node}
+        return convert(raw, Event)
+
+    times = "2026-11-20T12:00:10Z", "2026-11-20T12:00:30Z"
+    before, snapshot = (
+        replace(DemoSource().snapshot(Scope()), shortages={"worker-2": time}) for time in times
+    )
+    events = EventList(tuple(map(killed, ("sshd", "containerd"), times)))
+    (kill,) = kills_since(before, snapshot, lambda: (), lambda: events)
+    reason = "killed by the kernel because the node ran out of memory"
+    assert death_line(kill) == f"12:00:30 containerd (a process of worker-2) {reason}"
+    assert kills_since(snapshot, snapshot, lambda: (), lambda: events) == []
 
 
 def test_explain_says_of_a_death_what_kills_says() -> None:

@@ -113,9 +113,47 @@ def find_kills(
     return _KillAnalyzer(snapshot, event_list, logs).kills(is_included, outside_pods=outside_pods)
 
 
-def kills_since(before: Snapshot, snapshot: Snapshot, logs: Callable[[], Sequence[KernelLog]]) -> list[Kill]:
-    """The deaths of pods that had not ended so in an earlier snapshot, the newest first."""
-    nodes, latest = before.by_node(), dict[str, float]()
+def kills_since(
+    before: Snapshot,
+    snapshot: Snapshot,
+    logs: Callable[[], Sequence[KernelLog]],
+    node_events: Callable[[], EventList],
+) -> list[Kill]:
+    """The deaths that an earlier snapshot did not have, the newest first.
+
+    Those of pods are known by their status; those of a node's own processes by its events, which are read
+    where memory was short since then.
+    """
+    ended = _ended_since(before, snapshot)
+    short = {
+        node: parse_time(before.shortages.get(node, ""))
+        for node, time in snapshot.shortages.items()
+        if before.shortages.get(node) != time
+    }
+    if not ended and not short:
+        return []
+
+    def is_new(kill: Kill) -> bool:
+        time = parse_time(kill.time)
+        if kill.pod:
+            return kill.pod_uid in ended and (time is None or time.timestamp() > ended[kill.pod_uid])
+        before_that = short.get(kill.node)
+        is_process = kill.node in short and not kill.pod_uid
+        return is_process and time is not None and (before_that is None or time > before_that)
+
+    kills = find_kills(
+        snapshot,
+        node_events() if short else EventList(),
+        logs(),
+        is_included=lambda pod: pod.metadata.uid in ended or pod.node_name in short,
+        outside_pods=bool(short),
+    )
+    return list(filter(is_new, kills))
+
+
+def _ended_since(before: Snapshot, snapshot: Snapshot) -> dict[str, float]:
+    """The uids of pods with other ends than before, and when the last of those before was."""
+    nodes, ended = before.by_node(), dict[str, float]()
     for name, pods in snapshot.by_node().items():
         pods_before = nodes.get(name, ())
         if pods is pods_before:
@@ -125,22 +163,8 @@ def kills_since(before: Snapshot, snapshot: Snapshot, logs: Callable[[], Sequenc
             old = older.get(pod.metadata.uid or pod.name)
             if old is not None and old is not pod and _ends(pod) - _ends(old):
                 ends = map(parse_time, (end for _, end in _ends(old)))
-                latest[pod.metadata.uid] = max((end.timestamp() for end in ends if end), default=0.0)
-    if not latest:
-        return []
-
-    def is_new(kill: Kill) -> bool:
-        time = parse_time(kill.time)
-        return time is None or time.timestamp() > latest.get(kill.pod_uid, 0.0)
-
-    kills = find_kills(
-        snapshot,
-        EventList(),
-        logs(),
-        is_included=lambda pod: pod.metadata.uid in latest,
-        outside_pods=False,
-    )
-    return [kill for kill in kills if kill.pod and is_new(kill)]
+                ended[pod.metadata.uid] = max((end.timestamp() for end in ends if end), default=0.0)
+    return ended
 
 
 def _ends(pod: Pod) -> set[tuple[str, str]]:
