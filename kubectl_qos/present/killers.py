@@ -18,7 +18,8 @@ class Words(NamedTuple):
     `killed` is what it did. The rest is of killers alone: `name` who it is in a sentence, `by` who kills in
     lists of coming deaths (`note` explains that), `step` the same in a simulation where it is not the name in
     JSON, and `order` whom it chooses among, or whom of the node's pods it takes first. A daemon `acts` at
-    some moment before the kernel, and `first` is whom it takes first, by the variant of its order.
+    some moment before the kernel, and `first` is whom it takes first, by the variant of its order. `dies` is
+    what becomes of its victim.
     """
 
     killed: str
@@ -29,6 +30,7 @@ class Words(NamedTuple):
     note: str = ""
     acts: str = ""
     first: Mapping[str, str] = MappingProxyType({})
+    dies: str = "dies"
 
 
 OWN_LIMIT: Final = "own limit"
@@ -69,6 +71,7 @@ WORDS: Final = {
         "evicted by the kubelet under memory pressure; no OOM",
         name="eviction",
         by="kubelet evicts",
+        dies="is evicted",
         step="eviction",
         order="the kubelet evicts those first that use more than they request, of these the lowest priority",
     ),

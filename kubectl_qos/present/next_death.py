@@ -223,15 +223,11 @@ def rival_condition(rival: Contender, *, names_other: bool = True) -> str:
 
 def killer_words(death: NextDeath) -> str:
     """By whom, and why, without conditions: `own limit 98%`, `kubelet evicts`, `kernel: node full`."""
-    by = WORDS[death.mechanism].by
-    if death.killer.evicts:
-        grace = f" after {duration(death.grace_seconds)}" if death.grace_seconds is not None else ""
-        return f"{by}{grace}{_DUE[death.due]}"
-    if death.killer.picks_among_pods:
-        return by
-    whose = OWN_LIMIT if death.is_own else by
+    by = OWN_LIMIT if death.is_own else WORDS[death.mechanism].by
     swap = " and swap" if death.limit_bytes and death.ceiling_bytes > death.limit_bytes else ""
-    return f"{whose}{swap} {100 * death.fullness:.0f}%" if death.limit_bytes else whose
+    full = f"{swap} {100 * death.fullness:.0f}%" if death.limit_bytes else ""
+    grace = f" after {duration(death.grace_seconds)}" if death.grace_seconds is not None else ""
+    return f"{by}{full}{grace}{_DUE[death.due]}"
 
 
 def _by(death: NextDeath) -> str:
@@ -247,7 +243,7 @@ def foretold(death: NextDeath, node: str = "", *, is_first: bool = True, with_el
     """Who dies, when, by whom, how far away that is, and else who: the first death of its node or another."""
     who = victim(death) if death.has_victim else "an unknown victim"
     where = f" on {escape(node)}" if node else ""
-    verb = "is evicted" if death.killer.evicts else "dies"
+    verb = WORDS[death.mechanism].dies
     by, far, when = f"{killer_words(death)}{_precedent(death)}", f", {distance(death)}", "next"
     if death.distance_bytes <= 0:
         far, when = "", "now"
