@@ -204,5 +204,5 @@ def test_values_that_are_tried_for_one_pod_do_not_build_its_neighbours_again(
 
     monkeypatch.setattr(node_state, "_build_containers", counted)
     assert run("fix", "pod/p1", "-n", "shop", "-f", cluster(tmp_path / "one.json", 1)).code == 0
-    assert 10 < built.count("p1") < 50, "each value is tried, and few that are not the least"
+    assert 5 < built.count("p1") < 50, "each value is tried, and few that are not the least"
     assert max(map(built.count, ("p0", "p2", "p3"))) <= built.count("p1") / 3
