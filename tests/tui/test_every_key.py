@@ -222,6 +222,11 @@ def columns(pilot: Run) -> list[str]:
     return [column.key for column in pilot.main.table.columns.columns]
 
 
+def is_wide(pilot: Run) -> bool:
+    """Whether there are columns that do not fit, and no panes beside them."""
+    return {*FITTING, "node", "restarts"} <= {*columns(pilot)} and not pilot.main.side.display
+
+
 def focus(pilot: Run) -> str:
     """Where keys go: the widget by its id, else by its type."""
     focused = pilot.app.focused
@@ -455,20 +460,6 @@ def pages(group: str, come: Steps) -> tuple[Step, ...]:
 
 FITTING = ["rank", "namespace", "pod", "qos", "oom_score_adj", "oom_score", "memory"]
 FITTING += ["frees", "flags"]
-WIDE = [
-    *FITTING[:1],
-    "namespace",
-    "pod",
-    "node",
-    *FITTING[3:7],
-    "trend",
-    "psi10",
-    "psi60",
-    "frees",
-    "eta",
-    "dies",
-]
-WIDE += ["request", "limit", "limit_percent", "restarts", "priority", "age", "flags"]
 LAST = len(ALL) - 1
 BY_EVICTION = [
     row.name for row in node_after_node(sorted(ROWS, key=lambda row: row.eviction_rank or len(ROWS)))
@@ -552,7 +543,7 @@ tour(
     Step("main.at_risk", names, AT_RISK),
     Step("main.at_risk", names, ALL),
     Step("main.back", names, ALL, keys("z")),
-    Step("main.wide", columns, WIDE),
+    Step("main.wide", is_wide, True),
     Step("main.wide", columns, FITTING),
     Step("main.mark", marked, ([SECOND], 2), keys("j")),
     Step("main.mark", marked, ([], 2), keys("k")),
@@ -575,7 +566,7 @@ tour(
     Step("main.sort", order, (("pod", False), sorted(ALL))),
     Step("main.reverse", order, (("pod", True), sorted(ALL, reverse=True))),
     Step("main.sort", lambda pilot: order(pilot)[0], ("node", False), act=by_footer),
-    Step("main.wide", columns, WIDE, act=by_palette),
+    Step("main.wide", is_wide, True, act=by_palette),
 )
 
 tour(

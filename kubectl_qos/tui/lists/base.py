@@ -117,17 +117,24 @@ class ListDefinition(ABC, Generic[RowT]):
     ) -> Layout[RowT]:
         """The columns for a width in cells; `chosen` are those that a person chose.
 
-        All columns may be wider; those up to the name stay when the others scroll sideways. The one that the
-        rows are sorted `by` stays in sight. Where headings name the node no column repeats it.
+        Of a wide view those that fit come first and all others after them; those up to the name stay when the
+        others scroll sideways. The one that the rows are sorted `by` stays in sight, that of the node only
+        where no headings name it.
         """
         wanted = self.default_columns(view) if chosen is None else chosen
-        repeated = "node" if has_headings and chosen is None and not view.wide else None
-        keys = [key for key in wanted if key in self.columns and key != repeated]
+        keys = [key for key in wanted if key in self.columns]
         columns = [_with_time(self.columns[key]) if view.times else self.columns[key] for key in keys]
-        if chosen is not None or view.wide:
-            fixed = keys.index(self.name) + 1 if self.name in keys else 0
-            return Layout(columns, measured(columns, rows, now), fixed=fixed)
-        return self.fit(columns, rows, now, available, moved(self.importance, by, self.name))
+        fitting: Layout[RowT] = Layout()
+        if chosen is None:
+            first = [column for column in columns if column.key != "node" or not has_headings]
+            fitting = self.fit(first, rows, now, available, moved(self.importance, by, self.name))
+            if not view.wide:
+                return fitting
+        others = [column for column in columns if column.key not in fitting.by_key]
+        columns = [*fitting.columns, *others]
+        names = [column.key for column in columns]
+        fixed = names.index(self.name) + 1 if self.name in names else 0
+        return Layout(columns, [*fitting.widths, *measured(others, rows, now)], fixed=fixed)
 
     def default_columns(self, view: View) -> Sequence[str]:
         """The keys of the columns that are shown where there is room."""

@@ -140,6 +140,11 @@ class BrowseScreen(QosScreen):
         return self.query_one(Sidebar)
 
     @property
+    def has_sidebar(self) -> bool:
+        """Whether nodes and namespaces are beside the list; a wide one needs the room."""
+        return self.view.kind in WITH_SIDEBAR and not self.view.wide
+
+    @property
     def is_building(self) -> bool:
         return self._rows is None or self.qos.lists.is_building
 
@@ -225,6 +230,7 @@ class BrowseScreen(QosScreen):
         view_model = self.qos.view_model
         if old.kind != new.kind:
             self.qos.keep_view(old)
+        if (old.kind, old.wide) != (new.kind, new.wide):
             self._switch(new.kind)
         if view_model is not None and (old.node, old.namespace) != (new.node, new.namespace):
             self.side.show(view_model, new, self.qos.source.now())
@@ -238,7 +244,7 @@ class BrowseScreen(QosScreen):
         had_focus = self.focused is None or isinstance(self.focused, ListTable)
         self.query_one(ContentSwitcher).current = kind.value
         # Of the widgets, and not of the screen, which would style every widget again.
-        self.side.set_class(kind not in WITH_SIDEBAR, "-alone")
+        self.side.set_class(not self.has_sidebar, "-alone")
         for widget in self.query("#detail, ExplanationPanel"):
             widget.set_class(kind not in WITH_SIDEBAR, "-alone")
             widget.set_class(kind in {ListKind.CLUSTERS, ListKind.NODES}, "-full")
@@ -247,7 +253,7 @@ class BrowseScreen(QosScreen):
             self.qos.clusters.poll()
         self.refresh_bindings()
         self.call_after_refresh(self._show_title)
-        if had_focus or kind not in WITH_SIDEBAR:
+        if had_focus or not self.has_sidebar:
             self._focus_list()
 
     def _take_list(self, built: BuiltList | QosError) -> None:
@@ -472,7 +478,7 @@ class BrowseScreen(QosScreen):
 
     @property
     def _panes(self) -> tuple[LineTable[Any], ...]:
-        beside = (self.side.nodes, self.side.namespaces) if self.view.kind in WITH_SIDEBAR else ()
+        beside = (self.side.nodes, self.side.namespaces) if self.has_sidebar else ()
         return (self.table, *beside)
 
     def _focused_pane(self) -> int:

@@ -326,7 +326,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
         del parameters
         if action in _OF_OPEN_CLUSTER and self.view.kind is ListKind.CLUSTERS:
             return False
-        if action in {"next_pane", "previous_pane"} and self.view.kind not in WITH_SIDEBAR:
+        if action in {"next_pane", "previous_pane"} and not self.has_sidebar:
             return False
         return action not in _VERBS or not any(isinstance(child, Prompt) for child in self.displayed_children)
 
