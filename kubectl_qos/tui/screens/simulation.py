@@ -269,7 +269,7 @@ class SimulationScreen(BuiltScreen[NodeState | None], group=BindingGroup.SIMULAT
         self._shown = self._error = None
         try:
             if node_state.is_unmeasured and options.mode in {Mode.FREE, Mode.UNTIL_OOM}:
-                without = f"{Mode.ALL_AT_LIMIT} and {Mode.GROW} work without it"
+                without = f"{Mode.ALL_AT_LIMIT} and {Mode.GROW} work"
                 reason = no_usage_reason(self._view_model.snapshot)
                 raise InputError(present.NO_USAGE, hint=f"{reason}; {without}")
             scenario = options.scenario(node_state)
