@@ -25,7 +25,7 @@ ALL_PAGES = [*PAGES, *sorted(ROOT.glob("*.md"))]
 BUILT_SITE = ROOT / "build" / "site"
 RULE_PAGES = [DOCS / "rules.md", *sorted(DOCS.glob("rules-*.md"))]
 RULES = "\n".join(page.read_text(encoding="utf-8") for page in RULE_PAGES)
-LONG_BY_NATURE = {"keys.md"}
+LONG_BY_NATURE = {"keys.md", "performance.md"}
 MOST_WORDS = 2500
 LINK = re.compile(r"\]\((?P<target>[^)#\s]+)?(?:#(?P<anchor>[^)\s]+))?\)")
 URL = re.compile(r"https?://[^\s)>\]`'\"]+")
