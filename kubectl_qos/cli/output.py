@@ -140,10 +140,10 @@ def note(text: str) -> None:
     if sys.stderr.isatty():
         from kubectl_qos.present.output import wrapped
 
-        size = 80, 24
+        columns = 0
         with suppress(OSError):
-            size = os.get_terminal_size(sys.stderr.fileno())
-        lines = [*wrapped(lines, shutil.get_terminal_size(size).columns)]
+            columns = os.get_terminal_size(sys.stderr.fileno()).columns
+        lines = [*wrapped(lines, shutil.get_terminal_size((columns or 80, 24)).columns)]
     sys.stderr.writelines(f"{line}\n" for line in lines)
 
 

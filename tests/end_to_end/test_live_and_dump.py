@@ -210,7 +210,7 @@ def test_a_kubectl_plugin_by_its_name(tmp_path: Path) -> None:
         check=False,
         env=variables,
     )
-    assert (done.returncode, done.stderr.count("\n")) == (0, 1)
+    assert (done.returncode, done.stderr.count("\n")) == (0, 2)
     assert done.stdout.splitlines()[0].split()[:3] == ["1", "shop", "api-7d9c5b6f8-x2mzq"]
 
 
