@@ -38,6 +38,27 @@ class DeathRow(NamedTuple):
     death: NextDeath
     seconds: float | None = None
 
+    @property
+    def own_words(self) -> tuple[str, ...]:
+        """Its victim."""
+        return ("/".join(self.death.key), self.death.container)
+
+    @property
+    def common_words(self) -> tuple[str, ...]:
+        """Its node, and what kills."""
+        return (self.node, self.death.mechanism.value)
+
+    @property
+    def words(self) -> str:
+        """Both in one line, in lower case."""
+        return " ".join((*self.own_words, *self.common_words)).casefold()
+
+    @property
+    def is_far(self) -> bool:
+        """Whether it is at an own limit that is not full, not approached, and never ended a container."""
+        is_waiting = self.death.killer.picks_among_pods or self.death.precedent or self.seconds is not None
+        return not is_waiting and self.death.fullness * 100 < FAR_PERCENT
+
 
 @dataclass(frozen=True, slots=True)
 class Deaths:
@@ -94,7 +115,7 @@ def deaths_on_nodes(
         find = first_deaths if only_next and is_whole else next_deaths
         waiting = find(states[name], contests=True)
         deaths = [death for death in waiting if is_whole or death.key in of_scope or not death.has_victim]
-        rows += _rows(snapshot, name, deaths[:1] if only_next else deaths)
+        rows += death_rows(snapshot, name, deaths[:1] if only_next else deaths)
         others_first += [name] if waiting and not deaths else []
     pods = [pod for name in states for pod in snapshot.by_node().get(name, ()) if scope.matches(pod)]
     state = states[nodes[0]] if len(nodes) == 1 else None
@@ -132,7 +153,7 @@ def deaths_of_pods(snapshot: Snapshot, pods: Sequence[Pod]) -> Deaths:
     states = {name: state_of_node(snapshot, name) for name in sorted({pod.node_name for pod in pods})}
     keys, rows = {(pod.namespace, pod.name) for pod in pods}, list[DeathRow]()
     for name, state in states.items():
-        rows += _rows(snapshot, name, deaths_of(state, keys, contests=True))
+        rows += death_rows(snapshot, name, deaths_of(state, keys, contests=True))
     return Deaths(_in_order(rows), snapshot, pods, states)
 
 
@@ -141,16 +162,7 @@ def without_far(deaths: Deaths) -> Deaths:
 
     The first death stays whatever it is.
     """
-    rows = tuple(
-        row
-        for row in deaths.rows
-        if row is deaths.rows[0]
-        or row.death.killer.picks_among_pods
-        or row.death.precedent
-        or row.seconds is not None
-        or row.death.fullness * 100 >= FAR_PERCENT
-    )
-    return replace(deaths, rows=rows)
+    return replace(deaths, rows=tuple(row for row in deaths.rows if row is deaths.rows[0] or not row.is_far))
 
 
 def foremost(deaths: Sequence[NextDeath], most: int) -> list[NextDeath]:
@@ -176,7 +188,7 @@ def _in_order(rows: Iterable[DeathRow]) -> tuple[DeathRow, ...]:
     return tuple(sorted(rows, key=lambda row: row.death.urgency))
 
 
-def _rows(snapshot: Snapshot, node: str, deaths: Iterable[NextDeath]) -> list[DeathRow]:
+def death_rows(snapshot: Snapshot, node: str, deaths: Iterable[NextDeath]) -> list[DeathRow]:
     """Deaths with their times, which count from the present usage even where the snapshot has peaks."""
     times = times_on_node(snapshot, node) if snapshot.history.stat else {}
     keys = ((death, (death.mechanism, death.key, death.container)) for death in deaths)

@@ -15,7 +15,7 @@ from kubectl_qos.k8s.objects import ContainerStatus, Pod
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey, PodUsage
-from kubectl_qos.present.format import count, escape, first_few, full_name, in_mi
+from kubectl_qos.present.format import binary, count, escape, first_few, full_name
 from kubectl_qos.qos.restart import is_refused, oom_loops
 
 SUPERVISOR: Final = (
@@ -32,7 +32,7 @@ def hidden_kill(pod: Pod, status: ContainerStatus, usage: PodUsage | None, relea
     if not (limit := limit_with_hidden_kill(pod, status, usage, release)):
         return ""
     code = status.ends[0].exit_code
-    return f"exit code {code} does not rule out an OOM kill at its limit of {in_mi(limit)}: {SUPERVISOR}"
+    return f"exit code {code} does not rule out an OOM kill at its limit of {binary(limit)}: {SUPERVISOR}"
 
 
 def hidden_note(snapshot: Snapshot, pods: Iterable[Pod]) -> Iterator[str]:
@@ -85,9 +85,9 @@ def _loop_text(pod: Pod, status: ContainerStatus, usage: Mapping[PodKey, PodUsag
     restarts = count(status.restart_count, "restart")
     waits = f"waits in {escape(waiting.reason)} ({restarts}): no process to rank"
     if is_refused(pod, status.name):
-        return f"{waits}; the runtime could not start it with a limit of {in_mi(limit)}: kubectl qos fix"
+        return f"{waits}; the runtime could not start it with a limit of {binary(limit)}: kubectl qos fix"
     if status.name in {loop.container for loop in oom_loops(pod)}:
-        return f"{waits}; it was OOMKilled, and starts again with a limit of {in_mi(limit)}"
+        return f"{waits}; it was OOMKilled, and starts again with a limit of {binary(limit)}"
     hidden = hidden_kill(pod, status, None, release)
     return f"{waits}; {hidden}" if hidden else waits
 
@@ -96,6 +96,6 @@ def _running_text(pod: Pod, status: ContainerStatus, usage: PodUsage | None, rel
     killed = limit_that_killed(pod, status, usage, release)
     if killed:
         restarts = count(status.restart_count, "restart")
-        return f"was OOMKilled ({restarts}), and runs again with a limit of {in_mi(killed)}: kubectl qos fix"
+        return f"was OOMKilled ({restarts}), and runs again with a limit of {binary(killed)}: kubectl qos fix"
     peak = peak_text(pod, status, usage, release)
     return f"used {peak}" if peak else ""

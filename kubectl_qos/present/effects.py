@@ -45,8 +45,11 @@ def value_name(owner: str, side: str, resource: str) -> str:
 
 
 def quantity_text(quantity: Quantity | None) -> str:
-    """A quantity as it is written; None is absent."""
-    return NONE if quantity is None else escape(str(quantity))
+    """A quantity as it is written, and bytes without a unit in the largest one; None is absent."""
+    if quantity is None:
+        return NONE
+    text = str(quantity)
+    return binary(int(text)) if text.isdigit() and int(text) >= 1 << 20 else escape(text)
 
 
 def edits_text(pod: Pod, edits: Sequence[Edit], minimal: Sequence[Edit] = ()) -> str:

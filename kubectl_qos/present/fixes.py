@@ -27,12 +27,11 @@ from kubectl_qos.k8s.allocation import is_resizing
 from kubectl_qos.k8s.kinds import find_workload
 from kubectl_qos.k8s.kubelet import MEMORY_AVAILABLE, Origin
 from kubectl_qos.k8s.objects import Pod, all_containers
-from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.present.apply import strategy_name
-from kubectl_qos.present.effects import edits_text, moment
+from kubectl_qos.present.effects import edits_text, moment, quantity_text
 from kubectl_qos.present.findings import manager_line
-from kubectl_qos.present.format import NONE, binary, count, escape, first_few, full_name, in_mi
+from kubectl_qos.present.format import NONE, binary, count, escape, first_few, full_name
 from kubectl_qos.present.killers import WORDS
 from kubectl_qos.present.kills import evidence_sentence, subject, when
 from kubectl_qos.present.next_death import (
@@ -121,7 +120,7 @@ def _oom_ended(pod: Pod, release: Release) -> str:
         return f"{ended} without a memory limit: a memory request lowers its oom_score_adj"
     command = f"kubectl qos fix pod/{escape(pod.name)}"
     command += f" -n {escape(pod.namespace)}" if pod.namespace else ""
-    return f"{ended} with a limit of {in_mi(max(limits))}: {command} raises it"
+    return f"{ended} with a limit of {binary(max(limits))}: {command} raises it"
 
 
 def basis_notes(fix_list: FixList) -> Iterator[str]:
@@ -309,7 +308,7 @@ def fix_summary(fix: Fix) -> str:
     for edit in fix.edits:
         owner = f"container {escape(edit.owner)}" if edit.owner else "pod"
         old = current_value(fix.pod, *edit.target)
-        values = f"{_amount(old)} {ARROW} {_amount(edit.quantity)}"
+        values = f"{quantity_text(old)} {ARROW} {quantity_text(edit.quantity)}"
         names.setdefault(owner, []).append(f"{edit.resource} {edit.side.removesuffix('s')} {values}")
     changes = (f"{owner}: {', '.join(values)}" for owner, values in names.items())
     kind, name = fix.workload or find_workload(fix.pod)[::2]
@@ -319,14 +318,6 @@ def fix_summary(fix: Fix) -> str:
     waits = f"{resize_sentence(fix.pod)}; " if is_resizing(fix.pod) else ""
     whose = f"{fix_object(fix)} " if is_other else ""
     return f"{waits}{whose}{'; '.join(changes)}, {fix_when(fix)}, {how}"
-
-
-def _amount(quantity: Quantity | None) -> str:
-    """A quantity as it is written, and bytes without a unit in the largest one."""
-    if quantity is None:
-        return NONE
-    text = str(quantity)
-    return binary(int(text)) if text.isdigit() and int(text) >= 1 << 20 else escape(text)
 
 
 def first_fix(fixes: Fixes | FixList) -> str:

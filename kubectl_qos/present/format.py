@@ -22,7 +22,7 @@ def mebibytes(value: int) -> str:
 
 
 def rounded(value: int) -> str:
-    """Whole Mi, rounded down, and Gi with one decimal from 1024Mi on: `900Mi`, `35.1Gi`."""
+    """What changes all the time: whole Mi, rounded down, and Gi with one decimal from 1024Mi on."""
     return mebibytes(value) if abs(value) < 1 << 30 else f"{value / (1 << 30):.1f}Gi"
 
 
@@ -38,22 +38,14 @@ def in_mi(value: int) -> str:
 
 
 def binary(value: int) -> str:
-    """The largest unit with at most one decimal: `1Gi`, `62.8Gi`, `900Mi`, `12 B`."""
+    """The largest unit with at most one decimal: `1Gi`, `62.8Gi`, `900Mi`, `12 B`, `0`."""
     for size, suffix in _BINARY:
         if abs(value) >= size:
             whole, rest = divmod(value, size)
             if not rest:
                 return f"{whole}{suffix}"
             return f"{value / size:.1f}{suffix}".replace(f".0{suffix}", suffix)
-    return f"{value} B"
-
-
-def exact_binary(value: int) -> str:
-    """The largest unit that loses nothing: `1Gi`, `1536Mi`, `1000000000`."""
-    for size, suffix in _BINARY:
-        if value and value % size == 0:
-            return f"{value // size}{suffix}"
-    return str(value)
+    return f"{value} B" if value else "0"
 
 
 def arrived_text(pods: int, total: int | None, size_bytes: int) -> str:

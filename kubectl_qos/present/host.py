@@ -50,6 +50,7 @@ _COLUMNS: Final[tuple[Column[ProcessRow], ...]] = (
         "/proc/PID/oom_score; in brackets what the formula gives, where that is more than 2 off",
         NUMBER,
         field="oomScore",
+        header="OOM_SCORE",
         cell=_score_text,
     ),
     column(
@@ -60,7 +61,9 @@ _COLUMNS: Final[tuple[Column[ProcessRow], ...]] = (
         field="expectedOOMScore",
         wide=1,
     ),
-    column("adj", lambda row: row.process.adj, "oom_score_adj", NUMBER, field="oomScoreAdj"),
+    column(
+        "adj", lambda row: row.process.adj, "oom_score_adj", NUMBER, field="oomScoreAdj", header="OOM_ADJ"
+    ),
     column("rss", lambda row: row.process.rss_bytes, "resident memory: anonymous, files, shared", BYTES),
     column("anon", lambda row: row.process.anon_bytes, "its anonymous part", BYTES, wide=1),
     column("swap", lambda row: row.process.swap_bytes, "swapped memory", BYTES),
@@ -118,8 +121,8 @@ def host_notes(view: HostView, rows: Iterable[ProcessRow], kernel: Kernel, *, al
     if differing:
         verb = "has" if differing == 1 else "have"
         notes.append(
-            f"{_processes(differing)} {verb} another SCORE than the formula gives (in brackets): memory was"
-            " changing, or this kernel counts differently"
+            f"{_processes(differing)} {verb} another OOM_SCORE than the formula gives (in brackets): memory"
+            " was changing, or this kernel counts differently"
         )
     if any(row.process.cgroup.startswith("/..") for row in rows):
         notes.append(
@@ -129,7 +132,7 @@ def host_notes(view: HostView, rows: Iterable[ProcessRow], kernel: Kernel, *, al
     notes += _unranked(rows, all_shown=all_shown)
     notes.append(
         "RANK is for the node running out of memory; at its own limit a cgroup kills among its own processes,"
-        " and ADJ is scaled by that limit"
+        " and OOM_ADJ is scaled by that limit"
     )
     return notes
 
@@ -158,7 +161,7 @@ def _sysctl_notes(sysctls: Mapping[str, int]) -> Iterable[str]:
     if sysctls.get("vm.oom_kill_allocating_task"):
         yield (
             "vm.oom_kill_allocating_task is set: when the node runs out, the allocating process is killed,"
-            " not the first by RANK; cgroup limits still go by ADJ and memory"
+            " not the first by RANK; cgroup limits still go by OOM_ADJ and memory"
         )
     if sysctls.get("vm.overcommit_memory") == 2:
         yield "vm.overcommit_memory is 2: allocations fail before memory runs out, so kills are rare"

@@ -58,7 +58,7 @@ WORDS: Final = {
         order=_BY_SCORE,
         note=(
             "kubepods limit: the memory limit of all pods together, what the node has less what is reserved;"
-            " a higher eviction threshold (memory.available) makes the kubelet evict earlier before it"
+            " with a higher eviction threshold (memory.available) the kubelet evicts before it"
         ),
     ),
     Mechanism.NODE: Words(

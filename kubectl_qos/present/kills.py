@@ -445,7 +445,7 @@ def candidates(kill: Kill) -> tuple[list[tuple[str, ...]], int]:
     return list(map(_task_cells, shown)), len(choice.ranked) - len(shown)
 
 
-TASK_HEADERS: Final = ("PLACE", "PROCESS", "PID", "ADJ", "MEMORY_PAGES", "POINTS", "SCORE")
+TASK_HEADERS: Final = ("PLACE", "PROCESS", "PID", "OOM_ADJ", "MEMORY_PAGES", "POINTS", "OOM_SCORE")
 RIGHT: Final = frozenset(TASK_HEADERS) - {"PROCESS"}
 
 
@@ -706,7 +706,7 @@ _COLUMNS: Final[tuple[Column[Kill], ...]] = (
     ),
     column("by", lambda kill: kill.diagnosis.mechanism.value, "the mechanism", width=18),
     column("sure", lambda kill: kill.diagnosis.confidence.value, "certain, likely or possible", width=8),
-    column("score", lambda kill: kill.score, "its oom_score then", NUMBER),
+    column("score", lambda kill: kill.score, "its oom_score then", NUMBER, header="OOM_SCORE"),
     column("freed", lambda kill: kill.freed_bytes, "memory of the killed processes", BYTES, width=6),
     column("node", lambda kill: kill.node or None, "the node", width=10, empty=UNKNOWN),
     column("exit", lambda kill: kill.exit_code, "the exit code", NUMBER, empty=NONE, wide=1),

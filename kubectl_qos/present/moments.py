@@ -28,20 +28,17 @@ from kubectl_qos.qos.restart import oom_loops
 from kubectl_qos.qos.simulation.next_death import NextDeath, deaths_of
 from kubectl_qos.qos.simulation.node_state import NO_GROWTH, Growth, NodeState
 
-
-def moment_words(effects: Effects, when: When) -> str:
-    """A moment as a heading: `now`, `when app restarts`."""
-    return moment(when, effects.restarting_later, effects.when)
+_AFTER: Final = "after"
 
 
 def heading(effects: Effects, when: When | None) -> str:
-    """A moment of a change as a heading, None for the present."""
-    return first_heading(effects) if when is None else moment_words(effects, when)
-
-
-def first_heading(effects: Effects) -> str:
-    """What is true at present: `now`, but `before` where something changes at once."""
-    return "before" if When.NOW in moments(effects) else "now"
+    """A moment of a change as a heading: `before` (None) and `after`, or `at once` and `when c restarts`."""
+    steps = moments(effects)
+    if when is None:
+        return "before" if steps else "now"
+    if when is When.NOW:
+        return _AFTER if steps[-1:] == (When.NOW,) else "at once"
+    return moment(when, effects.restarting_later, effects.when)
 
 
 class MomentRow(NamedTuple):
@@ -62,7 +59,7 @@ class MomentTable(NamedTuple):
 def moment_table(effects: Effects) -> MomentTable:
     """Class, kill rank, each container's numbers and the eviction rank, at each moment."""
     when = moments(effects)
-    headings = (first_heading(effects), *(moment_words(effects, at) for at in when))
+    headings = tuple(heading(effects, at) for at in (None, *when))
     return MomentTable(headings, tuple(_rows(effects, when)))
 
 
@@ -102,7 +99,8 @@ def deaths_section(effects: Effects, own_bytes: int | None, growth: Growth = NO_
     for at in moments:
         steps.setdefault(first_death(at.state, effects.before.pod), heading(effects, at.when))
     change, *_, since = (f" {ARROW} ".join(steps), *steps.values())
-    answer = f"of this pod {change}{', stays' if len(steps) == 1 else f' {since}'}"
+    suffix = ", stays" if len(steps) == 1 else "" if since == _AFTER else f" {since}"
+    answer = f"of this pod {change}{suffix}"
     ends = {True: "could not start within its limit", False: "was OOMKilled: at its next start again"}
     lines = [
         f"{escape(loop.container)} uses nothing while it waits, and {ends[loop.never_ran]}"

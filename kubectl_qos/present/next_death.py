@@ -6,7 +6,7 @@ from typing import Final
 from kubectl_qos.analysis.deaths import DeathRow, Deaths, NodeDeaths
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.present.crash_loops import loop_notes
-from kubectl_qos.present.format import count, duration, escape, eta, first_few, full_name, mebibytes
+from kubectl_qos.present.format import count, duration, escape, eta, first_few, full_name, mebibytes, rounded
 from kubectl_qos.present.killers import OWN_LIMIT, WORDS
 from kubectl_qos.present.output import BYTES, NUMBER, Column, Line, Section, column
 from kubectl_qos.present.reasons import (
@@ -177,7 +177,7 @@ def distance(death: NextDeath) -> str:
     """How far away: `+361Mi`, `at most +361Mi`, or `now`."""
     if death.distance_bytes <= 0:
         return "now"
-    return f"{AT_MOST if death.is_upper_bound else ''}+{mebibytes(death.distance_bytes)}"
+    return f"{AT_MOST if death.is_upper_bound else ''}+{rounded(death.distance_bytes)}"
 
 
 def victim(death: NextDeath) -> str:
@@ -255,9 +255,10 @@ def foretold(death: NextDeath, node: str = "", *, is_first: bool = True, with_el
 
 
 def how(death: NextDeath) -> str:
-    """By whom, in which turn, how far away and when: `own limit 98%, +2Mi, ~38 s`; of the next who else."""
+    """By whom, in which turn, how far away, how full and when: `own limit 98%, +2Mi, ~38 s`; who else."""
     by = f"{killer_words(death)}{_precedent(death)}{turn(death)}"
-    when = ", ".join(filter(None, (by, distance(death), eta(death.seconds))))
+    full = "" if death.limit_bytes or death.before else f"{100 * death.fullness:.0f}% full"
+    when = ", ".join(filter(None, (by, distance(death), full, eta(death.seconds))))
     others = "" if death.before else death_condition(death)
     return f"{when}{others}{'' if death.has_victim else ', its victim is unknown'}"
 

@@ -233,7 +233,7 @@ _COLUMNS: Final[tuple[NodeColumn, ...]] = (
         field="victimOOMScore",
         width=8,
         empty=_no_victim,
-        header="SCORE",
+        header="OOM_SCORE",
         wide=1,
     ),
     column(

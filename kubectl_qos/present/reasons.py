@@ -17,10 +17,8 @@ from kubectl_qos.present.format import (
     cpu,
     duration,
     escape,
-    exact_binary,
     first_few,
     full_name,
-    in_mi,
 )
 from kubectl_qos.present.killers import killer_sentence
 from kubectl_qos.qos.cgroup.values import MIN_QUOTA_US
@@ -106,10 +104,10 @@ def formula(reason: Reason) -> str:
     text = sentence(reason)
     if reason.rule is Rule.ADJ_BURSTABLE:
         inputs: Inputs = reason.inputs
-        request = exact_binary(inputs["request"])
+        request = binary(inputs["request"])
         if inputs["share"]:
-            request = f"({request} + {exact_binary(inputs['share'])} of the pod's request)"
-        text = f"{adj_formula(request, exact_binary(inputs['capacity']))} = {inputs['raw']}"
+            request = f"({request} + {binary(inputs['share'])} of the pod's request)"
+        text = f"{adj_formula(request, binary(inputs['capacity']))} = {inputs['raw']}"
     for child in reason.children:
         if child.rule is not Rule.ADJ_POD_LEVEL_SHARE:
             text += f", {sentence(child)}"
@@ -127,7 +125,7 @@ def score_formula(used: ContainerUsage, adj: int, node: Node) -> str:
     memory = used.scored_bytes
     points = badness(memory // page, adj, total, kernel)
     share = truncating_div(points * 1000, total)
-    text = f"memory {in_mi(memory)} ({memory // page} pages)"
+    text = f"memory {binary(memory)} ({memory // page} pages)"
     text += (
         f" {'-' if adj < 0 else '+'} {abs(adj)} × {total // 1000} = {points}, {share}/1000 of {total} pages"
     )
@@ -211,7 +209,7 @@ def _no_limit(what: str, inputs: Inputs, limit: object) -> str:
 
 
 def _memory_limit(inputs: Inputs, result: object) -> str:
-    text = f"{_whose(inputs)}memory limit {exact_binary(inputs['limit'])}"
+    text = f"{_whose(inputs)}memory limit {binary(inputs['limit'])}"
     if str(result) != str(inputs["limit"]):
         text += f", in whole pages of {binary(inputs['page'])}"
     return text
@@ -321,6 +319,11 @@ def killer_notes(setups: Mapping[str, NodeSetup], *, has_ranks: bool = False) ->
     for text, names in nodes.items():
         if text:
             yield f"{first_few(sorted(names))}: {text}" if any(names) else text
+
+
+def own_memory(own_bytes: int | None) -> str:
+    """What a node uses beside its pods, `, the node itself 300Mi`; nothing where that is less than 1Mi."""
+    return f", the node itself {binary(own_bytes)}" if own_bytes and own_bytes >= 1 << 20 else ""
 
 
 def own_memory_notes(own: Mapping[str, int | None], usage: Mapping[PodKey, PodUsage]) -> Iterator[str]:
@@ -437,7 +440,7 @@ def node_table_notes(snapshot: Snapshot, nodes: NodeRows) -> Iterator[str]:
     yield from _ranking_notes(snapshot, orders, "who dies next{where} is unknown")
     yield from killer_notes({name: order.setup for name, order in orders.items()})
     full = [
-        f"{escape(row.name)} uses {in_mi(row.whole)}, {row.whole / row.capacity:.0%} of its capacity"
+        f"{escape(row.name)} uses {binary(row.whole)}, {row.whole / row.capacity:.0%} of its capacity"
         for row in nodes.rows
         if row.whole and row.capacity and row.whole >= _FULL * row.capacity
     ]
@@ -458,7 +461,7 @@ def eviction_notes(rows: Iterable[NodeRow]) -> Iterator[str]:
     if thresholds:
         of = assumed[0].name if len(assumed) == 1 else count(len(assumed), "node")
         yield (
-            f"the eviction threshold of {of} is assumed to be the default, {in_mi(thresholds[0])}:"
+            f"the eviction threshold of {of} is assumed to be the default, {binary(thresholds[0])}:"
             " the kubelet's configuration is unknown"
         )
 
@@ -483,7 +486,7 @@ def _ranking_notes(
     if without_capacity:
         yield capacity_sentence(without_capacity)
     elif snapshot.overrides.memory_bytes and any(name not in snapshot.nodes for name in nodes):
-        yield f"unknown nodes are assumed to have {in_mi(snapshot.overrides.memory_bytes)}"
+        yield f"unknown nodes are assumed to have {binary(snapshot.overrides.memory_bytes)}"
 
 
 def no_usage_reason(snapshot: Snapshot) -> str:

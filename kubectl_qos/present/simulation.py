@@ -11,7 +11,7 @@ from kubectl_qos.present.format import UNKNOWN, binary, count, escape, full_name
 from kubectl_qos.present.killers import WORDS, step_name
 from kubectl_qos.present.next_death import AT_MOST, rival_condition
 from kubectl_qos.present.output import BYTES, NUMBER, Align, Column, column, fitted_table, text_columns
-from kubectl_qos.present.reasons import killer_notes
+from kubectl_qos.present.reasons import killer_notes, own_memory
 from kubectl_qos.qos.eviction import Due
 from kubectl_qos.qos.restart import Restart
 from kubectl_qos.qos.simulation.ceiling import MemoryLevel
@@ -49,8 +49,7 @@ def simulation_subject(node_state: NodeState) -> str:
     least = "at least " if node_state.without_usage else ""
     used = f"its pods use {least}{in_mi(node_state.used_bytes)} of {capacity}"
     used = f"what its pods use of {capacity} is unknown" if node_state.is_unmeasured else used
-    own = f", the node itself {in_mi(node_state.own_bytes)}" if node_state.own_bytes else ""
-    return f"{node}, kubelet {setup.release}: {used}{own}"
+    return f"{node}, kubelet {setup.release}: {used}{own_memory(node_state.own_bytes)}"
 
 
 def scenario_sentence(node_state: NodeState, scenario: Scenario) -> str:
@@ -264,7 +263,7 @@ STEP_COLUMNS: Final[tuple[Column[VictimRow], ...]] = (
     column("victim", lambda row: full_name(*row.key), width=4),
     column("container", lambda row: _step(row).container, width=4),
     column("qos", lambda row: qos.value if (qos := _step(row).qos) is not None else "", width=4),
-    column("score", lambda row: _step(row).score, type=NUMBER, width=4, empty="-"),
+    column("score", lambda row: _step(row).score, type=NUMBER, header="OOM_SCORE", empty="-"),
     column("freed", _freed, type=BYTES, width=4),
     column(
         "free_after",

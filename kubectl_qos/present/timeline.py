@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from kubectl_qos.analysis.deaths import Deaths
 from kubectl_qos.k8s.usage import PodKey
-from kubectl_qos.present.format import binary, count, escape, eta, mebibytes, shortened
+from kubectl_qos.present.format import binary, count, escape, eta, rounded, shortened
 from kubectl_qos.present.next_death import columns, distance, killer_words, nothing, short_victim
 from kubectl_qos.present.output import fit_columns, table
 from kubectl_qos.qos.killers import PRECEDENCE
@@ -136,7 +136,7 @@ def rate(growth: Growth) -> str:
     per_minute = growth.node * 60
     if per_minute < 1 << 19:
         return f"↗ {int(per_minute) >> 10}Ki/min" if per_minute >= 1 << 10 else ""
-    return f"↗ {mebibytes(round(per_minute) + (1 << 19))}/min"
+    return f"↗ {rounded(round(per_minute) + (1 << 19))}/min"
 
 
 def is_near(death: NextDeath, capacity_bytes: int) -> bool:
@@ -162,7 +162,7 @@ def _now_cell(growth: Growth) -> _Cell:
     width = max(len(growing) + _GAP, 7)
     return (
         (Span(_SEEN, "now"), Span(_AXIS * (width - 1), "axis")),
-        (Span("now".ljust(width), "muted"),),
+        (Span("used".ljust(width), "muted"),),
         (Span(growing.ljust(width), "time"),),
     )
 

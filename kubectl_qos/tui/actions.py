@@ -148,6 +148,7 @@ _BY_GROUP: Final = {
         _action("list_workloads", "3", "Deployments and so on, by their worst rank", "workloads"),
         _action("list_pods", "4", "the pods in kill order", "pods"),
         _action("list_containers", "5", "the containers in kill order", "containers"),
+        _action("list_deaths", "6", "every death that waits on the nodes, the most urgent first", "deaths"),
         _action("containers", "i", "the containers of the pod", "inside"),
         _action("next_pane", "tab", "the next pane", "panes", footer=2),
         _action("previous_pane", "shift+tab", "the previous pane", "back a pane"),

@@ -121,7 +121,7 @@ _LOOKS: Final = {
 
 def deaths_layout(deaths: Sequence[DeathsAt], effects: Effects) -> TextLayout:
     """The picture of the next deaths at each moment at which they differ; the pod's own stand out."""
-    used = f"{binary(deaths[0].state.used_bytes)}  \nused" if deaths else ""
+    used = f"{binary(deaths[0].state.used_bytes)}  " if deaths else ""
     headings = [heading(effects, at.when) for at in deaths] if len(deaths) > 1 else [used] * len(deaths)
     column, pod = max(map(len, headings), default=0) + 2, effects.before.pod
     key = pod.namespace, pod.name

@@ -29,7 +29,6 @@ class Destination(Enum):
     TREE = auto()
     COMPARE = auto()
     SIMULATION = auto()
-    NEXT = auto()
     HELP = auto()
     QUIT = auto()
 
@@ -95,7 +94,9 @@ _COMMANDS: Final = (
     _Command(("explain",), Destination.EXPLAIN, "why a pod has its class, score and rank", argument="POD"),
     _Command(("edit",), Destination.EDIT, "change a pod's requests and limits", argument="POD"),
     _Command(("sim", "simulate"), Destination.SIMULATION, "what is killed as a node fills", argument="NODE"),
-    _Command(("next",), Destination.NEXT, "who dies next: every death that waits on a node", argument="NODE"),
+    _Command(
+        ("next", "deaths"), Destination.LIST, "every death that waits on the nodes", ListKind.DEATHS, "NODE"
+    ),
     _Command(("fix",), Destination.FIX, "what to change about the next deaths of the row"),
     _Command(("tree",), Destination.TREE, "the cgroup tree of the row's node"),
     _Command(("compare",), Destination.COMPARE, "what an upgrade or another setting would change"),
@@ -140,9 +141,10 @@ def parse_go_to(text: str, view_model: ViewModel | None) -> GoTo:
             _check_node(name, view_model)
         return GoTo(command.destination, name=name or None)
     namespace = None if name in _ALL else name
-    if command.kind is ListKind.NODES and namespace:
+    if command.argument == "NODE" and namespace:
         _check_node(namespace, view_model)
-        return GoTo(Destination.LIST, View(node=namespace))
+        of_node = ListKind.PODS if command.kind is ListKind.NODES else command.kind
+        return GoTo(Destination.LIST, View(of_node, node=namespace))
     _check_namespace(namespace, view_model)
     kind = command.kind
     if kind is ListKind.NAMESPACES and namespace is not None:

@@ -53,6 +53,7 @@ class ListKind(StrEnum):
     WORKLOADS = "workloads"
     PODS = "pods"
     CONTAINERS = "containers"
+    DEATHS = "deaths"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +114,7 @@ def view_from_values(values: Mapping[str, Any]) -> View | None:
     return view if all(text is None or isinstance(text, str) for text in texts) else None
 
 
-_ORDERS: Final = {"RANK": "in kill order", "EVICTION": "in eviction order"}
+_ORDERS: Final = {"RANK": "in kill order", "EVICTION": "in eviction order", "IN": "the most urgent first"}
 """How a title calls the order of a column, where it has a name."""
 
 

@@ -128,7 +128,7 @@ def test_a_full_node_counts_page_cache_that_free_does_not() -> None:
         replace(snapshot_of(nodes=(node("n1"),)), node_usage={"n1": used * MI}) for used in (15_900, 9_000)
     )
     assert any(
-        "n1 uses 15900Mi" in note and "free shows as available; MEMORY%" in note for note in notes_on(busy)
+        "n1 uses 15.5Gi" in note and "free shows as available; MEMORY%" in note for note in notes_on(busy)
     )
     assert all("free shows" not in note for note in notes_on(idle))
 
@@ -182,7 +182,7 @@ def test_what_a_node_uses_is_what_kubectl_top_nodes_shows() -> None:
     usage = {("n", "a"): PodUsage.of_containers({"c": ContainerUsage(1000 * MI)})}
     snapshot = Snapshot((pod("a"),), nodes={"n1": node()}, usage=usage, node_usage={"n1": 1300 * MI})
     columns = ["used", "own", "used_percent", "to_eviction", "death_in"]
-    assert cells(taken(snapshot).rows[0], *columns) == ["1300Mi", "300Mi", "7%", "14984Mi", "+14984Mi"]
+    assert cells(taken(snapshot).rows[0], *columns) == ["1300Mi", "300Mi", "7%", "14984Mi", "+14.6Gi"]
     assert notes_on(snapshot) == ("what nodes use beside their pods is from the metrics API",)
 
 

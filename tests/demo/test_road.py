@@ -69,7 +69,7 @@ async def test_a_death_is_seen_explained_fixed_and_the_fix_undone(monkeypatch: p
         # And back.
         await pilot.keys("escape")
         await pilot.keys("U")
-        await pilot.seen("limits.memory 123456789 → 160Mi")
+        await pilot.seen("limits.memory 117.7Mi → 160Mi")
         await pilot.keys("u")
         await pilot.until(lambda: "loading" not in pilot.words)
         await pilot.keys("a")

@@ -599,7 +599,7 @@ def test_a_container_that_runs_again_and_has_no_sample_gets_twice_the_limit_that
     (fix,) = fixes_of_pods([node(mine)], [KEY]).fixes
     assert as_flags(fix.edits) == [f"{'--pod-level' if of_pod else '-c a'} --limits memory=2Gi"]
     limit = "pod limit" if of_pod else "own limit"
-    assert fix_effect(fix) == f"{limit} 100% when it was killed: now → +1024Mi"
+    assert fix_effect(fix) == f"{limit} 100% when it was killed: now → +1.0Gi"
 
 
 def test_a_container_that_was_killed_at_the_limit_of_its_pod_raises_that() -> None:
@@ -638,7 +638,7 @@ def test_a_resize_that_left_the_pod_at_its_old_limit_has_a_remedy_and_no_edit() 
 def test_the_preview_of_a_loop_says_that_a_waiting_container_uses_nothing() -> None:
     model = node(looping(), setup=replace(SETUP, release=Release.of("1.36.4")))
     (fix,) = fixes_of_pods([model], [KEY]).fixes
-    assert fix_effect(fix) == "own limit 100% at its next start: now → +1024Mi"
+    assert fix_effect(fix) == "own limit 100% at its next start: now → +1.0Gi"
     section = deaths_section(fix.effects, 0)
     assert section is not None
     assert [line.text for line in section.lines] == [

@@ -199,7 +199,7 @@ def node_claims(row: Mapping[str, str], said: str) -> Iterator[Claim]:
         about = ("pod", victim[1], victim[2])
         yield Claim(about, "rank", "1", said)
         yield Claim(about, "node", row["NODE"], said)
-        for header, what in (("SCORE", "score"), ("QOS", "class")):
+        for header, what in (("OOM_SCORE", "score"), ("QOS", "class")):
             if header in row:
                 yield Claim(about, what, row[header], said)
 

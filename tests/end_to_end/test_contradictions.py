@@ -140,6 +140,8 @@ def of_screens(model: ViewModel, now: datetime) -> Iterator[Claim]:
             panel = [line.text for line in definition.panel(row, model)(WIDTH)]
             if kind in {ListKind.PODS, ListKind.CONTAINERS}:
                 yield from of_pod_lists(shown, panel, of_containers=kind is ListKind.CONTAINERS)
+            elif kind is ListKind.DEATHS:
+                continue  # see of_deaths
             elif kind is ListKind.NODES:
                 yield from node_claims(shown, f"list of nodes: {shown}")
                 yield from _named_victim(row.name, " ".join(panel))

@@ -104,8 +104,8 @@ def test_every_surface_takes_the_kubelets_word_for_it(
     items = [raw, pod("near", request="100Mi"), pod("big", request="1Gi"), *events, *samples, whole]
     dump = tmp_path / "dump.json"
     dump.write_text(json.dumps({"kind": "List", "items": items}))
-    is_due, far = says == REPORTED, "14236Mi"
-    when = "now" if is_due else f"+{far}"
+    is_due = says == REPORTED
+    when = "now" if is_due else "+13.9Gi"
     found = FileSource([str(dump)]).snapshot(Scope())
     death = next(death for death in deaths_on_node(found, "worker-1").deaths if death.killer.evicts)
     assert (killed_by(death), distance(death)) == (says, when)

@@ -63,12 +63,11 @@ OF_USAGE: Final = {
     "WORST",
     "%WORST",
     "TO_EVICTION",
-    "SCORE",
 }
 OF_USAGE_ALONE: Final = {*OF_USAGE, *SUMS, "IN", "FULL", "KERNEL_VICTIM", "NEXT_DEATH"}
 A_FACT: Final = re.compile(
-    r"(?<!at most )\+\d+Mi|own limit \d|evicts|the kernel's next victim|nothing to (?:fix|change)|"
-    r"oom_score +-?\d|memory 0Mi|(?<!at most )\b\d+Mi is (?:free|available)|if it alone grows"
+    r"(?<!at most )\+[\d.]+[MG]i|own limit \d|evicts|the kernel's next victim|nothing to (?:fix|change)|"
+    r"oom_score +-?\d|memory 0 |(?<!at most )(?<![\d.])[\d.]+[MG]i is (?:free|available)|if it alone grows"
 )
 
 
@@ -145,9 +144,9 @@ def test_of_a_pod_without_usage_no_command_has_what_comes_of_it(run: Run, tmp_pa
     sums = {cell for line, cell in cells(done.out, SUMS | {"TO_EVICTION", "FREE_AFTER"})}
     assert all(re.match(r"<unknown>|at most |\d+(?:Mi|%)\+", cell) for cell in sums), sums
     for line in of_others:
-        assert not re.search(r"(?<!at most )\+\d+Mi|own limit \d|oom_score +-?\d|if it alone grows", line), (
-            line
-        )
+        assert not re.search(
+            r"(?<!at most )\+[\d.]+[MG]i|own limit \d|oom_score +-?\d|if it alone grows", line
+        ), line
 
 
 @pytest.mark.parametrize("words", COMMANDS)
@@ -213,7 +212,7 @@ def test_a_pod_without_usage_has_no_distance_and_its_node_has_upper_bounds(tmp_p
     assert {death.is_upper_bound for death in deaths if death.killer.picks_among_pods} == {True}
     assert all(distance(death).startswith("at most +") for death in deaths if death.killer.picks_among_pods)
     (own,) = (death for death in deaths if death.mechanism is Mechanism.POD_LIMIT)
-    assert distance(own) == "+1024Mi"
+    assert distance(own) == "+1.0Gi"
     whole = deaths_on_node(snapshot_of(tmp_path, *(metrics(one, "1Mi") for one in NAMES)), "worker-1").deaths
     assert not any(death.is_upper_bound for death in whole if death.mechanism is Mechanism.KUBEPODS_LIMIT)
 

@@ -123,7 +123,7 @@ def test_the_formula_of_a_score_leads_to_it(row: PodRow) -> None:
     pod = next(one for one in DEMO.pods if one.metadata == row.pod.metadata)
     (line,) = [one for one in explained(pod.name).splitlines() if "oom_score " in one and "memory " in one]
     numbers = re.fullmatch(
-        r"  \S+  oom_score (-?\d+) +memory \S+Mi \((\d+ pages)\) ([+-] \d+) × (\d+)"
+        r"  \S+  oom_score (-?\d+) +memory \S+[MG]i \((\d+ pages)\) ([+-] \d+) × (\d+)"
         r" = (-?\d+), (-?\d+)/1000 of (\d+) pages; \(1000 ([+-] \d+)\) × 2 / 3",
         line,
     )
@@ -444,5 +444,5 @@ def test_it_begins_with_the_killer_that_comes_first_and_what_puts_it_off() -> No
     assert lines[2:5] == [
         "Dies next   own limit 98%, +2Mi",
         "  fix: container c: memory limit 117.7Mi → 144Mi, now, in place",
-        "  kubelet evicts, after 5 other deaths, +3348Mi",
+        "  kubelet evicts, after 5 other deaths, +3.3Gi",
     ]

@@ -108,8 +108,7 @@ def test_what_would_have_kept_a_pod_that_ended(status: dict[str, object], text: 
 def test_a_raised_limit(found: FixList) -> None:
     fix = first(found, FixKind.LIMIT)
     assert fix_sentence(fix) == (
-        "data/importer-5f7b9c-2vtxk c limits.memory 123456789 → 144Mi, now,"
-        " in place until the pod is replaced"
+        "data/importer-5f7b9c-2vtxk c limits.memory 117.7Mi → 144Mi, now, in place until the pod is replaced"
     )
     assert fix_effect(fix) == "own limit 98%: +2Mi → +29Mi"
     assert (fix_requests(fix), fix_evidence(fix)) == ("unchanged", "one sample: 115Mi")
@@ -120,7 +119,7 @@ def test_a_raised_limit(found: FixList) -> None:
 def test_a_raised_limit_that_another_killer_does_not_wait_for(found: FixList) -> None:
     fix = next(one for one in found.fixes if one.kind is FixKind.LIMIT and "api" in one.pod.name)
     assert fix.sooner is not None
-    assert fix_effect(fix) == ("own limit 94%: +118Mi → +1142Mi, but before that kubepods limit (+687Mi)")
+    assert fix_effect(fix) == ("own limit 94%: +118Mi → +1.1Gi, but before that kubepods limit (+687Mi)")
     due = replace(fix, sooner=fix.sooner._replace(distance_bytes=0))
     assert fix_effect(due).endswith(", but before that kubepods limit (now)")
 
@@ -141,7 +140,7 @@ def test_a_pod_that_was_killed_and_has_ended_needs_a_limit_above_that(snapshot: 
 def test_a_raised_request_and_its_moment(found: FixList) -> None:
     fix = first(found, FixKind.REQUEST)
     assert fix_effect(fix) == (
-        "kubepods limit: +687Mi → +1927Mi, after 1 other death, but before that own limit 94% (+118Mi)"
+        "kubepods limit: +687Mi → +1.9Gi, after 1 other death, but before that own limit 94% (+118Mi)"
     )
     assert (fix_when(fix), fix_requests(fix)) == ("when c restarts", "+209Mi of 1.6Gi free")
     assert fix_effect(replace(fix, after=None, sooner=None)) == "kubepods limit: +687Mi → never"

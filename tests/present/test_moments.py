@@ -28,11 +28,12 @@ def cells(found: Effects) -> dict[str, tuple[str, ...]]:
 def test_each_value_at_each_moment() -> None:
     assert cells(effects())[""] == ("now",)
     later = cells(effects(requests="1Gi"))
-    assert later[""] == ("now", "when c restarts")
+    assert later[""] == ("before", "when c restarts")
     assert later["kill rank"] == ("1 of 17", "3 of 17")
     assert later["oom_score_adj"] == ("969", "938")
     both = cells(effects(requests="2Gi", limits="3Gi"))
-    assert both[""] == ("before", "now", "when c restarts")
+    assert both[""] == ("before", "at once", "when c restarts")
+    assert cells(effects(limits="3Gi"))[""] == ("before", "after")
     assert both["eviction rank"] == ("9", "12", "12"), "the kubelet counts a new request at once"
     assert both["oom_score_adj"] == ("969", "969", "875"), "the kernel not before a restart"
     recreated = effects(kind=StrategyKind.TEMPLATE, requests="2Gi", limits="3Gi")
@@ -70,7 +71,7 @@ def test_the_next_deaths_before_and_after() -> None:
     headings = [heading(changed, at.when) for at in (before, now, later)]
     assert headings == [
         "before",
-        "now",
+        "at once",
         "when c restarts",
     ]
     pod = pod_named(DEMO, API)
@@ -97,7 +98,7 @@ def test_a_preview_says_what_becomes_of_the_next_death() -> None:
     assert section is not None
     assert section.answer == "of this pod +687Mi kubepods limit, stays"
     before, later, after = (line.text for line in section.lines)
-    assert later == "of this pod before: +3612Mi kubelet evicts, after 8 other deaths"
+    assert later == "of this pod before: +3.5Gi kubelet evicts, after 8 other deaths"
     assert before.startswith("before: +118Mi shop/api-7d9c5b6f8-x2mzq:c, own limit 94%; ")
-    assert after == "now: +1142Mi shop/api-7d9c5b6f8-x2mzq:c, own limit 63%; the others as before"
+    assert after == "after: +1.1Gi shop/api-7d9c5b6f8-x2mzq:c, own limit 63%; the others as before"
     assert deaths_section(effects("huge-0"), 0) is None

@@ -79,7 +79,8 @@ def test_what_decides_about_the_victim_is_said_in_each_line_and_whom_else_below(
         "kernel: node full, if one process holds 7Mi, unless systemd-oomd kills first"
     )
     assert how(contested) == (
-        "kernel: node full, +100Mi, if one process holds 7Mi, else x/a:c, unless systemd-oomd kills first"
+        "kernel: node full, +100Mi, 100% full, if one process holds 7Mi, else x/a:c,"
+        " unless systemd-oomd kills first"
     )
     assert how(contested._replace(before=2)) == "kernel: node full, after 2 other deaths, +100Mi"
     assert killed_by(DEATH._replace(grown_bytes=7 * MIB + 1)) == (
@@ -117,7 +118,7 @@ def test_a_pod_that_grows_alone_dies_before_those_that_the_kernel_names(snapshot
     assert [(one.before, one.grown_bytes is not None) for one in of_node] == [(0, True), (2, False)]
     assert of_node[0].frees_bytes == of_node[0].distance_bytes + 1105 * MIB
     explained = list(text_lines(explain_pod(pod, snapshot, DEMO_TIME)))
-    assert "  kernel: node full, +1199Mi, if it alone grows: from 1439Mi" in explained
+    assert "  kernel: node full, +1.2Gi, 93% full, if it alone grows: from 1439Mi" in explained
     items = as_document(death_list_values(found))["items"]
     values = next(one for one in items if one["mechanism"] == "node")
     assert (values["grownBytes"], values["rival"], values["growing"]) == (of_node[0].grown_bytes, None, [])
@@ -230,7 +231,7 @@ def test_without_the_nodes_own_memory_distances_are_upper_bounds(snapshot: Snaps
     bare = deaths_on_nodes(replace(snapshot, node_usage={}), ["worker-2"])
     words = {killer_words(row.death): distance(row.death) for row in bare.rows}
     assert words["kubelet evicts"] == "at most +587Mi"
-    assert words["kernel: node full"] == "at most +1199Mi"
+    assert words["kernel: node full"] == "at most +1.2Gi"
     assert words["kubepods limit"] == "+687Mi", "the limit of all pods counts pods alone"
     assert any("at most +587Mi" in line for line in lines(bare, 120))
     unknown = "what worker-2 uses beside its pods is unknown: list on nodes.metrics.k8s.io"

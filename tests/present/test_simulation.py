@@ -78,7 +78,7 @@ def test_the_table_and_ties() -> None:
         "VICTIM",
         "CONTAINER",
         "QOS",
-        "SCORE",
+        "OOM_SCORE",
         "FREED",
         "FREE_AFTER",
         "NOTE",

@@ -38,7 +38,7 @@ def test_each_mark_stands_above_its_victim_its_killer_and_its_time() -> None:
         assert victims[place:].startswith(victim)
         assert killers[place:].startswith(killer)
     assert axis.startswith("n 5Mi ●─")
-    assert victims.startswith("used  now ")
+    assert victims.startswith("used  used ")
     assert drawn([FULL], 50, head="5Mi  \nused")[0] == "5Mi used"
     assert "↗ 60Mi/min" in killers
 

@@ -206,8 +206,8 @@ def test_talos_waits_at_most_as_far_as_the_kernel() -> None:
     place = next(place for place, death in enumerate(deaths) if death.killer is TALOS)
     talos, kernel = deaths[place : place + 2]
     assert (talos.key, talos.container) == (("batch", "crunch-x2k9f"), "")
-    assert (talos.is_upper_bound, distance(talos)) == (True, "at most +1199Mi")
-    assert (kernel.killer, kernel.is_upper_bound, distance(kernel)) == (FULL_NODE, False, "+1199Mi")
+    assert (talos.is_upper_bound, distance(talos)) == (True, "at most +1.2Gi")
+    assert (kernel.killer, kernel.is_upper_bound, distance(kernel)) == (FULL_NODE, False, "+1.2Gi")
     (mine,) = (
         death
         for death in deaths_of(state_of_node(snapshot, "worker-2"), {("shop", "search-0")})
@@ -254,7 +254,7 @@ def test_a_killer_of_unknown_order_may_choose_anybody_before_those_after_it() ->
     assert (ceiling.at_bytes, ceiling.latest_bytes) == (None, state.capacity_bytes)
     deaths = next_deaths(state)
     (oomd,) = (death for death in deaths if death.killer is SYSTEMD_OOMD)
-    assert (oomd.key, victim(oomd), distance(oomd)) == (("", ""), "unknown", "at most +1199Mi")
+    assert (oomd.key, victim(oomd), distance(oomd)) == (("", ""), "unknown", "at most +1.2Gi")
     others = [death for death in deaths if death is not oomd]
     assert [death._replace(earlier=None) for death in others] == next_deaths(plain)
     assert [death.killer for death in deaths if death.earlier is SYSTEMD_OOMD.id] == [FULL_NODE]
@@ -265,7 +265,7 @@ def test_a_killer_of_unknown_order_may_choose_anybody_before_those_after_it() ->
     assert oomd not in deaths_of(state, {pod}), "a change of the pod does not bring it nearer"
     unfixed = fixes_on_nodes(snapshot, ["worker-2"], Scope()).unfixed
     (why,) = (unfixed_sentence(one) for one in unfixed if one.death.killer is SYSTEMD_OOMD)
-    assert why.startswith("systemd-oomd: pressure, at most +1199Mi: whom it kills is unknown")
+    assert why.startswith("systemd-oomd: pressure, at most +1.2Gi: whom it kills is unknown")
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from kubectl_qos.analysis.pod_table import PodRow, build_rows
 from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
 from kubectl_qos.present.format import shortened
 from kubectl_qos.present.output import Align, Needs, column
 from kubectl_qos.present.pod_columns import WIDE_KEYS, keys_that_need
@@ -85,6 +86,23 @@ def test_wide_adds_every_column_to_those_that_fit_and_fixes_the_names(width: int
     assert [*wide.by_key][: wide.fixed] == fitting[: fitting.index("pod") + 1]
 
 
+def test_wide_at_200_columns_has_the_trend_in_sight() -> None:
+    trends, (first, *_) = Trends(), rows()
+    for mebibytes in (60, 90):
+        trends.add({first.key[:2]: PodUsage.of_containers({"c": ContainerUsage(mebibytes << 20)})})
+    pods = PodList(trends)
+    wide = pods.layout(View(wide=True), None, rows(), DEMO_TIME, 134, has_headings=True)
+    names = [*wide.by_key]
+    assert wide.fixed_width + sum(wide.widths[wide.fixed : names.index("trend") + 1]) < 134
+
+
+def test_workloads_have_their_namespace_at_80_columns() -> None:
+    view_model = build_view_model(demo(), Scope(), DEMO_TIME)
+    workloads = list_definitions(Trends())[ListKind.WORKLOADS]
+    listed = workloads.build(view_model, View(ListKind.WORKLOADS), None).rows
+    assert "namespace" in workloads.layout(View(ListKind.WORKLOADS), None, listed, DEMO_TIME, 79).by_key
+
+
 def test_the_class_is_a_letter_and_a_glyph() -> None:
     fitting = PODS.layout(View(), None, rows(), DEMO_TIME, 79).column("qos")
     assert fitting is not None
@@ -143,6 +161,7 @@ def test_one_long_name_hides_no_other_columns(kind: ListKind, width: int) -> Non
         ListKind.WORKLOADS: {"workload", "rank", "pods", "qos"},
         ListKind.PODS: {"rank", "pod", "qos"},
         ListKind.CONTAINERS: {"rank", "container", "pod"},
+        ListKind.DEATHS: {"victim", "distance", "by"},
     }[kind]
     assert needed <= set(keys(renamed(demo(), "crunch", LONG)))
 

@@ -517,7 +517,7 @@ async def test_the_ladder_moves_and_the_files_unfold(pilot: Run) -> None:
     ladder = [line.text.split() for line in screen.query_one("#ladder", TextView).text_lines(80)]
     mine = [words for words in ladder if words[0] == "▸"]
     assert [words[1] for words in mine] == ["1", "3"]
-    assert mine[0][-1] == "now"
+    assert mine[0][-1] == "before"
     assert mine[1][-3:] == ["when", "c", "restarts"]
     assert ladder.index(mine[1]) == 3, "behind the two that overtake it"
     assert not screen.query_one("#files").display
@@ -579,7 +579,7 @@ async def test_e_on_a_workload_edits_all_its_pods() -> None:
         assert pilot.notifications[-1].startswith("deployment/api cannot be read: it is gone; ")
 
 
-@pytest.mark.parametrize("after", ["+68Mi own limit 88%", "+3521Mi, after 8 other deaths"])
+@pytest.mark.parametrize("after", ["+68Mi own limit 88%", "+3.4Gi, after 8 other deaths"])
 def test_a_value_that_is_wider_than_the_preview_is_wrapped_also_where_it_stays(after: str) -> None:
     row = ValueChange("worker-2: next death of these", "+68Mi own limit 88%", after, "when recreated")
     lines = [line.text for line in effects_layout((Section("Pods", changes=(row,)),))(35)[1:]]

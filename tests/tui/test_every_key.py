@@ -528,6 +528,7 @@ tour(
     listing("main.list_namespaces", "namespaces", ListKind.NAMESPACES),
     listing("main.list_workloads", EVERYWHERE, ListKind.WORKLOADS),
     listing("main.list_containers", EVERYWHERE, ListKind.CONTAINERS),
+    listing("main.list_deaths", EVERYWHERE, ListKind.DEATHS),
     listing("main.list_pods", EVERYWHERE, ListKind.PODS),
     Step("main.next_pane", focus, "side-nodes"),
     Step("main.back", focus, "pods"),

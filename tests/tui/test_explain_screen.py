@@ -443,7 +443,7 @@ async def test_the_summary_and_the_cheapest_changes_come_first() -> None:
         shown = " ".join(documents(pilot).split())
         assert "the kernel's next victim if worker-2 is full: rank 1 of 17" in shown
         assert "667 base ▒ +646 oom_score_adj █ +77 memory = 1390" in shown
-        assert "c: memory 1930Mi (494080 pages) + 969 × 4194 = 4558066, 1086/1000 of 4194304 pages" in shown
+        assert "c: memory 1.9Gi (494080 pages) + 969 × 4194 = 4558066, 1086/1000 of 4194304 pages" in shown
         assert "c requests.memory 512Mi → 705Mi outlives batch/crunch-x2k9f" in shown
         left, right = (pilot.app.screen.query_one(name).region for name in ("#left", "#right"))
         assert (left.y, left.right) == (right.y, right.x), "beside each other"

@@ -41,6 +41,8 @@ def view_model() -> ViewModel:
         ("pod", View()),
         ("pod shop", View(namespace="shop")),
         ("all", View()),
+        ("next", View(ListKind.DEATHS)),
+        ("deaths worker-2", View(ListKind.DEATHS, "worker-2")),
     ],
 )
 def test_lists(text: str, place: View, view_model: ViewModel) -> None:
@@ -53,8 +55,6 @@ def test_other_destinations(view_model: ViewModel) -> None:
     assert parse_go_to("undo", view_model) == GoTo(Destination.UNDO)
     assert parse_go_to("kills", view_model) == GoTo(Destination.KILLS)
     assert parse_go_to("fix", view_model) == GoTo(Destination.FIX)
-    assert parse_go_to("next", view_model) == GoTo(Destination.NEXT)
-    assert parse_go_to("next worker-2", view_model) == GoTo(Destination.NEXT, name="worker-2")
     assert parse_go_to("sim", view_model) == GoTo(Destination.SIMULATION)
     assert parse_go_to("simulate worker-2", view_model) == GoTo(Destination.SIMULATION, name="worker-2")
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from textual.widgets import Label
 
-from kubectl_qos.analysis.deaths import deaths_on_node
+from kubectl_qos.analysis.deaths import DeathRow, deaths_on_node
 from kubectl_qos.analysis.node_table import build_node_rows
 from kubectl_qos.analysis.pod_table import build_rows
 from kubectl_qos.analysis.trends import Trends
@@ -19,6 +19,7 @@ from kubectl_qos.k8s.kinds import Workload, find_workload
 from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.output import table
+from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.tui.lists.base import ListDefinition, export_rows
 from kubectl_qos.tui.lists.panes import ExplanationPanel, NodePanel
 from kubectl_qos.tui.screens.browse import list_definitions
@@ -39,9 +40,15 @@ KEYS = {
     "3": ListKind.WORKLOADS,
     "4": ListKind.PODS,
     "5": ListKind.CONTAINERS,
+    "6": ListKind.DEATHS,
 }
 ROWS = node_after_node(build_rows(demo(), Scope()).rows)
 CONTAINERS = node_after_node(build_rows(demo(), Scope(), containers=True).rows)
+DEATHS = [
+    DeathRow(node, death)
+    for node in sorted({row.node for row in ROWS if row.node})
+    for death in deaths_on_node(demo(), node).deaths
+]
 ALONE = {ListKind.NODES, ListKind.NAMESPACES}
 IMPORTER = ("data", "importer-5f7b9c-2vtxk")
 
@@ -62,6 +69,10 @@ async def to(pilot: Run, *keys: str) -> MainScreen:
     """Press keys, each after what the one before has listed."""
     await pilot.press_each(*keys)
     return pilot.main
+
+
+def death_key(row: DeathRow) -> Any:
+    return row.node, row.death.mechanism, row.death.key, row.death.container
 
 
 def keys_of(pilot: Run) -> list[Any]:
@@ -98,6 +109,7 @@ def expected(kind: ListKind) -> set[Any]:
         ListKind.WORKLOADS: {find_workload(row.pod) for row in ROWS},
         ListKind.PODS: {row.key for row in ROWS},
         ListKind.CONTAINERS: {row.key for row in CONTAINERS},
+        ListKind.DEATHS: {death_key(row) for row in DEATHS},
     }
     return found[kind]
 
@@ -128,6 +140,7 @@ async def test_every_list_and_the_headline_begin_with_who_dies_first() -> None:
             "2": "data",
             "3": Workload("Deployment", "data", "importer"),
             "5": (*IMPORTER, "c"),
+            "6": ("worker-2", Mechanism.POD_LIMIT, IMPORTER, "c"),
         }.items():
             await to(pilot, key)
             assert at(pilot) == row
@@ -171,7 +184,7 @@ async def test_what_is_in_the_lists(wide: Run) -> None:
     await to(wide, "1")
     assert at(wide) == "worker-2"
     assert why(wide).startswith("worker-2: data/importer-5f7b9c-2vtxk:c dies next: own limit 98%, +2Mi")
-    assert "if memory runs out now, first to die: shop/api-7d9c5b6f8-x2mzq (1390, B)" in why(wide)
+    assert "if memory runs out, first to die: shop/api-7d9c5b6f8-x2mzq (1390, B)" in why(wide)
     assert "then batch/crunch-x2k9f (" in why(wide)
     await to(wide, "2")
     assert at(wide) == "shop"
@@ -416,6 +429,7 @@ async def test_order_and_risk_in_every_list(wide: Run) -> None:
         ListKind.WORKLOADS: {find_workload(row.pod) for row in pods},
         ListKind.PODS: risky,
         ListKind.CONTAINERS: {row.key for row in CONTAINERS if (*row.key[:2], "") in risky},
+        ListKind.DEATHS: {death_key(row) for row in DEATHS if not row.is_far},
     }
     for key, kind in KEYS.items():
         await to(wide, key, "z")
@@ -532,7 +546,7 @@ def test_the_next_victim_of_a_node_is_named_even_outside_the_scope() -> None:
     row = next(row for row in rows if row.name == "worker-2")
     said = explained(nodes, row, view_model)
     assert said.startswith("worker-2: data/importer-5f7b9c-2vtxk:c dies next: own limit 98%, +2Mi")
-    assert "worker-2: if memory runs out now, first to die: shop/api-7d9c5b6f8-x2mzq (1390, B)" in said
+    assert "worker-2: if memory runs out, first to die: shop/api-7d9c5b6f8-x2mzq (1390, B)" in said
     assert " then " not in said, "who comes after it is not known among all of them"
     pod = nodes.pod_of(row, view_model)
     assert pod is not None

@@ -84,8 +84,8 @@ async def test_what_is_not_known_is_said() -> None:
     assert await shown(demo(), "nope") == "nope  memory capacity unknown"
     # A node without pods uses nothing.
     text = await shown(replace(demo(), pods=(), usage={}, node_usage={}), "worker-1")
-    assert text.endswith("  16Gi  pods use 0 B")
-    assert set(text.removeprefix("worker-1").removesuffix("16Gi  pods use 0 B")) == {" ", "·"}
+    assert text.endswith("  16Gi  pods use 0")
+    assert set(text.removeprefix("worker-1").removesuffix("16Gi  pods use 0")) == {" ", "·"}
     # Every trouble is named and takes the room of the bar.
     ill = in_trouble(demo(), "worker-1", "MemoryPressure", "DiskPressure", "PIDPressure")
     text = await shown(ill, "worker-1", 60)

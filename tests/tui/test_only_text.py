@@ -33,6 +33,7 @@ KINDS = {
     ListKind.WORKLOADS: "WorkloadRankList",
     ListKind.PODS: "PodRankList",
     ListKind.CONTAINERS: "PodRankList",
+    ListKind.DEATHS: "DeathList",
 }
 SHOWN = "[bold]x\\x1b[31m"
 NAMES = [NASTY, 'a,"b";c', "two\nlines\t", "\u202eback", "", "[/]", "=1+1", "née", "\x00"]

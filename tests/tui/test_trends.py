@@ -41,6 +41,15 @@ def after(*answers: Mapping[PodKey, PodUsage]) -> Trends:
     return trends
 
 
+def test_why_draws_memory_that_has_changed() -> None:
+    view_model = build_view_model(demo(), Scope(), DEMO_TIME)
+    row = next(row for row in view_model.rows.rows if row.name.startswith("importer-"))
+    steps = [{row.key[:2]: usage(mebibytes << 10, second)} for second, mebibytes in enumerate((60, 90, 120))]
+    for trends, drawn in ((after(*steps), ["memory ▁▅█ 60Mi to 120Mi"]), (after(steps[0], steps[0]), [])):
+        lines = [line.text for line in PodList(trends).panel(row, view_model)(120)]
+        assert [line for line in lines if line.startswith("memory ")] == drawn
+
+
 def of(trends: Trends, key: PodKey = A) -> list[int]:
     return list(trends.of(key))
 

@@ -37,13 +37,13 @@ examples:
   kubectl qos kills --local -A                    # on a node: with what its kernel log still has
 
 columns:
-  BY      container limit, pod limit, kubepods limit, node, memory nodes (of a cpuset or memory policy),
-          kubelet eviction, kubelet preemption, node shutdown, other SIGKILL, unknown; other limit is that
-          of a cgroup which is no pod's
-  SURE    certain, likely, possible
-  SCORE   /proc/PID/oom_score of the process that the kernel chose, then, by the numbers in its report
-  FREED   what the killed processes held in memory, by that report
-  ~       before a time: from seconds since boot, and deaths in the same log whose time is known
+  BY          container limit, pod limit, kubepods limit, node, memory nodes (of a cpuset or memory policy),
+              kubelet eviction, kubelet preemption, node shutdown, other SIGKILL, unknown; other limit is
+              that of a cgroup which is no pod's
+  SURE        certain, likely, possible
+  OOM_SCORE   /proc/PID/oom_score of the process that the kernel chose, then, by the numbers in its report
+  FREED       what the killed processes held in memory, by that report
+  ~           before a time: from seconds since boot, and deaths in the same log whose time is known
 """
 
 

@@ -118,8 +118,8 @@ class ListDefinition(ABC, Generic[RowT]):
         """The columns for a width in cells; `chosen` are those that a person chose.
 
         Of a wide view those that fit come first and all others after them; those up to the name stay when the
-        others scroll sideways. The one that the rows are sorted `by` stays in sight, that of the node only
-        where no headings name it.
+        others scroll sideways. The one that the rows are sorted `by` stays in sight, that of the node
+        only where no headings name it.
         """
         wanted = self.default_columns(view) if chosen is None else chosen
         keys = [key for key in wanted if key in self.columns]
@@ -422,7 +422,7 @@ _DOCUMENTS: Final[Mapping[ListKind, tuple[str, Sequence[Column[Any]]]]] = {
     ListKind.PODS: ("PodRank", VALUE_COLUMNS),
     ListKind.CONTAINERS: ("PodRank", VALUE_COLUMNS),
 }
-"""The kind of each list in JSON and YAML, and its columns there: all of them."""
+"""The kind of each list in JSON and YAML, and its columns there, all of them; deaths have others."""
 
 
 def export_rows(
@@ -440,8 +440,14 @@ def export_rows(
     if path.suffix == ".txt":
         return "".join(f"{line}\n" for line in table(rows, columns, now))
     if path.suffix in {".json", ".yaml", ".yml"}:
-        name, columns = _DOCUMENTS[kind]
-        values = table_values(name, rows, columns, notes)
+        if kind is ListKind.DEATHS:
+            from kubectl_qos.present.values import as_document
+            from kubectl_qos.present.values.incidents import DeathListValues, death_values
+
+            values = as_document(DeathListValues(items=tuple(map(death_values, rows)), notes=tuple(notes)))
+        else:
+            name, columns = _DOCUMENTS[kind]
+            values = table_values(name, rows, columns, notes)
         return to_json(values) if path.suffix == ".json" else to_yaml(values)
     raise InputError(
         f"{path.name}: the extension chooses the format", hint="end it in .csv, .json, .yaml or .txt"

@@ -46,14 +46,14 @@ from kubectl_qos.tui.widgets.text_view import TextLayout, paragraphs, stacked
 
 KeyT = TypeVar("KeyT", bound=Hashable)
 
-_SQUEEZED: Final = {"workload": 24, "namespace": 24, "worst": 18}
+_SQUEEZED: Final[Mapping[str, int]] = {"workload": 24, "namespace": 24, "worst": 18}
 
 
 class _GroupList(ListDefinition[GroupRow[KeyT]]):
     """What workloads and namespaces have in common."""
 
     natural = "rank"
-    squeezed = _SQUEEZED
+    squeezed: Mapping[str, int] = _SQUEEZED
 
     def __init__(self, pods: PodList) -> None:
         self._pods = pods
@@ -107,9 +107,10 @@ class WorkloadList(_GroupList[Workload]):
     name = "workload"
     columns = WORKLOAD_COLUMNS
     fields = Fields(WORKLOAD_COLUMNS, lambda row: row.worst.pod.metadata.labels)
+    squeezed = MappingProxyType({**_SQUEEZED, "namespace": 11})
     importance = (
-        "workload rank pods qos oom_score kind memory workload worst namespace at_risk node worst request"
-        " limit restarts victims"
+        "workload rank pods qos namespace oom_score memory kind workload namespace worst at_risk node worst"
+        " request limit restarts victims"
     )
 
     def build(self, view_model: ViewModel, view: View, before: ListRows | None) -> ListRows:
@@ -333,12 +334,12 @@ def _sentences(row: NodeRow, view_model: ViewModel) -> list[str]:
         first = _named(row.victim.key, row.victim.oom_score, row.victim.qos)
         if victims and victims[0].is_next_victim:
             first = _named_row(victims.pop(0))
-        sentences.append(f"{name}: if memory runs out now, first to die: {first}")
+        sentences.append(f"{name}: if memory runs out, first to die: {first}")
         if victims and _all_are_shown(row, view_model):
             sentences.append(f"then {', '.join(map(_named_row, victims))}")
     if row.to_eviction is not None:
         if row.to_eviction <= 0:
-            sentences.append("the kubelet evicts pods now")
+            sentences.append("the kubelet is evicting pods")
         else:
             sentences.append(
                 f"the kubelet evicts pods once {binary(row.to_eviction)} more is used"

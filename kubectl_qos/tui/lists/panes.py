@@ -22,7 +22,7 @@ from kubectl_qos.present.format import binary, escape, psi_text, rounded
 from kubectl_qos.present.next_death import foretold
 from kubectl_qos.present.node_columns import memory_bar, memory_ticks
 from kubectl_qos.present.output import NUMBER, Align, Column, column
-from kubectl_qos.present.reasons import no_usage_reason
+from kubectl_qos.present.reasons import no_usage_reason, own_memory
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.simulation.node_state import NO_GROWTH
 from kubectl_qos.tui.background import run_in_background
@@ -249,9 +249,7 @@ class MemoryLine(Widget):
         if row.memory.used_bytes is None:
             after.append(Content.styled("usage unknown", "$secondary"))
         else:
-            after.append(Content(f"pods use {binary(row.memory.used_bytes)}"))
-            if row.own:
-                after.append(Content(f", the node itself {binary(row.own)}"))
+            after.append(Content(f"pods use {binary(row.memory.used_bytes)}{own_memory(row.own)}"))
         if row.psi60 is not None:
             after.append(
                 Content.styled(f"  PSI60 {psi_text(row.psi60)}", "$secondary" if row.psi60 < 1 else "")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import chain
@@ -13,9 +13,9 @@ from rich.cells import cell_len
 
 from kubectl_qos.analysis.deaths import DeathRow
 from kubectl_qos.analysis.pod_table import PodRow, PodRows, build_rows, is_at_risk
-from kubectl_qos.analysis.trends import Trends
+from kubectl_qos.analysis.trends import MOST, STEADY, Trends
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.present.format import NONE, UNKNOWN, escape, eta
+from kubectl_qos.present.format import NONE, UNKNOWN, escape, eta, rounded
 from kubectl_qos.present.next_death import distance, foretold, killer_words, victim
 from kubectl_qos.present.output import NUMBER, Align, column, largest_first
 from kubectl_qos.present.pod_columns import (
@@ -133,11 +133,7 @@ _SHOWN: Final = {
     "eviction": replace(BY_KEY["eviction"], align=Align.LEFT),
 }
 _BARS: Final = {"memory": replace(BY_KEY["memory"], width=_BAR + 1 + _NUMBER, cell=memory_cell)}
-_COMPACT: Final = {
-    "oom_score_adj": replace(_dashed(BY_KEY["oom_score_adj"]), header="ADJ", width=4),
-    "oom_score": replace(_dashed(BY_KEY["oom_score"]), header="SCORE", width=5),
-    "frees": replace(_dashed(BY_KEY["frees"]), width=6),
-}
+_COMPACT: Final = {"frees": replace(_dashed(BY_KEY["frees"]), width=6)}
 
 
 class _RankedList(ListDefinition[PodRow]):
@@ -280,6 +276,7 @@ class PodList(_RankedList):
 
     def __init__(self, trends: Trends, newest: Callable[[], ViewModel | None] = lambda: None) -> None:
         super().__init__(newest)
+        self._trends = trends
         columns = {key: column for key, column in BY_KEY.items() if key not in {"container", "eta"}}
         self.columns = {**columns, "trend": _trend_column(trends), "eta": _eta_column(newest)}
 
@@ -313,7 +310,7 @@ class PodList(_RankedList):
             return paragraphs((f"{escape('/'.join(row.key[:2]))}: {NO_RANK_YET}", "answer"))
         setup = view_model.rows.nodes[row.node].setup
         prediction = predict_running(row.pod, setup)
-        answer, *others = why_lines(prediction, row, view_model.rows)
+        answer, *others = *why_lines(prediction, row, view_model.rows), *self._lately(row)
         node_deaths = view_model.known_deaths(row.node)
         on_node = node_deaths.deaths if node_deaths is not None else ()
         deaths = [death for death in on_node if death.key == row.key[:2]]
@@ -325,6 +322,14 @@ class PodList(_RankedList):
         lines = [answer, *([f"then at {later}"] if later else []), *others]
         dies = foretold(deaths[0], is_first=is_next, with_else=False)
         return paragraphs((dies, token), *((line, "") for line in lines))
+
+    def _lately(self, row: PodRow) -> Iterator[str]:
+        """Draw the memory that was seen to change, from the least to the most."""
+        kib = self._trends.of(row.key[:2])[-MOST:]
+        lowest, highest = min(kib, default=0), max(kib, default=0)
+        if highest - lowest > highest * STEADY:
+            bars = sparkline([sample - lowest for sample in kib], None, MOST)
+            yield f"memory {bars} {rounded(lowest << 10)} to {rounded(highest << 10)}"
 
     def pod_of(self, row: PodRow, view_model: ViewModel) -> PodRow | None:
         del view_model

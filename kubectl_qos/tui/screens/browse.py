@@ -27,6 +27,7 @@ from kubectl_qos.tui.filters import filter_completions
 from kubectl_qos.tui.go_to import go_to_completions
 from kubectl_qos.tui.lists.base import BuiltList, ListDefinition, ListQuery, ListRows, ListTable, RowSelection
 from kubectl_qos.tui.lists.clusters import ClusterList
+from kubectl_qos.tui.lists.deaths import DeathList
 from kubectl_qos.tui.lists.groups import NamespaceList, NodeList, WorkloadList
 from kubectl_qos.tui.lists.panes import ExplanationPanel, NodePanel, Sidebar
 from kubectl_qos.tui.lists.pods import ContainerList, PodList
@@ -53,7 +54,7 @@ from kubectl_qos.tui.widgets.text_view import (
     stacked,
 )
 
-WITH_SIDEBAR: Final = frozenset({ListKind.PODS, ListKind.CONTAINERS, ListKind.WORKLOADS})
+WITH_SIDEBAR: Final = frozenset({ListKind.PODS, ListKind.CONTAINERS, ListKind.WORKLOADS, ListKind.DEATHS})
 """The lists of what is on the nodes and in the namespaces beside them."""
 
 
@@ -72,6 +73,7 @@ def list_definitions(
         WorkloadList(pods),
         pods,
         ContainerList(pods, newest),
+        DeathList(pods, newest),
     )
     return {definition.kind: definition for definition in definitions}
 

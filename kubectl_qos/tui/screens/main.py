@@ -124,6 +124,9 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
     def action_list_containers(self) -> None:
         self.show_kind(ListKind.CONTAINERS)
 
+    def action_list_deaths(self) -> None:
+        self.show_kind(ListKind.DEATHS)
+
     def show_kind(self, kind: ListKind) -> None:
         """Another list of the same node and namespace; nodes and namespaces are listed all."""
         view = View(kind, wide=self.view.wide)
@@ -265,16 +268,6 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
     def action_simulate(self) -> None:
         self._simulate(None)
 
-    def _show_next(self, node: str | None) -> None:
-        """Every death that waits on a node, by default on that in focus."""
-        view_model, node = self.qos.whole_view_model(), node or self.node_in_focus()
-        if view_model is not None and node:
-            from kubectl_qos.tui.screens.read import next_deaths_screen
-
-            self.qos.push_screen(next_deaths_screen(view_model.snapshot, node, self.app.size.width))
-        elif view_model is not None:
-            self.qos.notify("there is no node to look at", severity="warning")
-
     def _simulate(self, node: str | None) -> None:
         """Simulate on the named node, else on that of the view or row, else on the fullest one."""
         view_model, row = self.qos.whole_view_model(), self.table.row
@@ -387,8 +380,6 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
             self._with_pod(Detail[target.destination.name], target.pod)
         elif target.destination is Destination.SIMULATION:
             self._simulate(target.name)
-        elif target.destination is Destination.NEXT:
-            self._show_next(target.name)
         elif target.destination is Destination.CONTEXT:
             self.qos.go_to_context(target.name)
         else:

@@ -10,16 +10,12 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Static
 
-from kubectl_qos.analysis.deaths import deaths_on_nodes
 from kubectl_qos.cluster.source import ContainerLogs, Source, objects_of
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.kinds import WORKLOADS, Workload
 from kubectl_qos.k8s.objects import Pod
-from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.present.format import age, escape
-from kubectl_qos.present.next_death import notes
 from kubectl_qos.present.output import to_yaml
-from kubectl_qos.present.timeline import lines
 from kubectl_qos.qos.kills.evidence import OOM_KILLED
 from kubectl_qos.tui.actions import BindingGroup
 from kubectl_qos.tui.background import run_in_background
@@ -35,8 +31,6 @@ from kubectl_qos.tui.widgets.text_view import (
 )
 
 NOTHING: Final = "it is empty"
-_FRAME: Final = 8
-"""Cells of a line beside the text: border, padding and scrollbar."""
 
 
 class ReadScreen(QosScreen, group=BindingGroup.READ):
@@ -107,16 +101,6 @@ def node_screen(source: Source, name: str) -> ReadScreen:
     return ReadScreen(
         f"YAML of node {escape(name)}", f"{name}.yaml", lambda: _text(objects_of(source).raw_node(name))
     )
-
-
-def next_deaths_screen(snapshot: Snapshot, node: str, width: int) -> ReadScreen:
-    """Every death that waits on a node, as `kubectl qos next` prints them."""
-
-    def read() -> str:
-        deaths = deaths_on_nodes(snapshot, [node])
-        return "\n".join([*lines(deaths, width - _FRAME), "", *(notes(deaths) if deaths.rows else ())])
-
-    return ReadScreen(f"who dies next on {escape(node)}", f"{node}-next.txt", read)
 
 
 def _object_text(source: Source, pod: Pod) -> str:
