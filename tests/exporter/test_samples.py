@@ -269,6 +269,7 @@ def test_daemons_and_rivals_have_samples() -> None:
         found = {one["mechanism"]: one for one, _ in named(parsed([lines]), "node_killer_distance_bytes")}
         assert found[{"talos": "Talos"}.get(daemon, daemon)]["pod"] == victim
         assert found["node"]["rival_pod"] == "crunch-x2k9f"
+        assert found["pod limit"]["pod"] == IMPORTER, "the most urgent of those by the same killer"
         assert "rival_pod" not in found["pod limit"]
 
 
