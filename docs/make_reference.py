@@ -129,7 +129,7 @@ def _program_page(parser: Parser) -> Iterator[str]:
     yield from ("## Usage", "", "    kubectl qos [FLAGS]", "    kubectl qos COMMAND [FLAGS]", "")
     yield from _description(parser)
     yield from (
-        "Without a command the terminal UI is opened, or `top` where standard output is no terminal.",
+        "Without a command the terminal UI is opened, or `top` if standard output is not a terminal.",
         "",
     )
     yield from ("## Commands", "")

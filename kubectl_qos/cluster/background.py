@@ -1,6 +1,6 @@
-"""Work in threads, also on several clusters. They are daemons, unlike executors': ctrl-c ends the program.
+"""Run work in threads, also for several clusters. The threads are daemons, so ctrl-c ends the program.
 
-Waits are cut into pieces, because a signal that comes just before a wait begins does not end it.
+A wait is cut into pieces: a signal that arrives just before a wait begins would not end it.
 """
 
 import threading
@@ -22,7 +22,7 @@ _WAIT_SECONDS: Final = 0.5
 
 
 class Future(Generic[T]):
-    """What a function returns or raises, computed in a thread."""
+    """A function's result, computed in a thread."""
 
     def __init__(self, compute: Callable[[], T]) -> None:
         self._compute = compute
@@ -38,12 +38,12 @@ class Future(Generic[T]):
             self._error = error
 
     def wait(self, seconds: float) -> bool:
-        """Wait for the end, but no longer than this; whether it has come."""
+        """Wait up to `seconds`, and return whether the result is there."""
         self._thread.join(max(seconds, 0))
         return not self._thread.is_alive()
 
     def result(self) -> T:
-        """The value, waited for. Raises what computing it raised."""
+        """Wait for the value and return it. Raises what the function raised."""
         while not self.wait(_WAIT_SECONDS):
             pass
         if self._error is not None:
@@ -52,7 +52,7 @@ class Future(Generic[T]):
 
 
 def ahead(items: Iterable[T], *, at_most: int = 1) -> Iterator[T]:
-    """The items, up to `at_most` made ahead in a thread. Raises what making them raised, in its place."""
+    """Yield the items; a thread makes up to `at_most` of them in advance. Raises what the iterator raised."""
     queue: SimpleQueue[tuple[T] | BaseException | None] = SimpleQueue()
     free = threading.Semaphore(at_most)
     stopped = threading.Event()
@@ -81,14 +81,14 @@ def ahead(items: Iterable[T], *, at_most: int = 1) -> Iterator[T]:
 
 
 def run_all(work: Callable[[K], T], items: Iterable[K], *, at_once: int) -> dict[K, T | QosError]:
-    """What work makes of each item, `at_once` of them at a time; a QosError where it raised that."""
+    """Call `work` for each item, `at_once` at a time. A value is the QosError if one was raised."""
     return dict(as_completed(work, items, at_once=at_once))
 
 
 def as_completed(
     work: Callable[[K], T], items: Iterable[K], *, at_once: int
 ) -> Iterator[tuple[K, T | QosError]]:
-    """The same, each item as soon as it is done. Raises what else work raised."""
+    """Like `run_all`, but yield each item as soon as it is done. Raises any other error of `work`."""
     waiting: SimpleQueue[K] = SimpleQueue()
     done: SimpleQueue[tuple[K, T | QosError] | BaseException] = SimpleQueue()
     for item in items:
@@ -123,17 +123,16 @@ def _next(queue: SimpleQueue[T]) -> T:
 
 
 CLUSTERS_AT_ONCE: Final = 4
-"""How many are asked at a time: each takes two connections for its lists, and the memory of its pods."""
+"""How many clusters are read at a time: each takes two connections for its lists, and memory for its pods."""
 _WILDCARDS: Final = frozenset("*?[")
 
 
 def find_contexts(
     options: ConnectionOptions, patterns: Iterable[str] | None = None
 ) -> Mapping[str, ConnectionOptions]:
-    """The contexts of some names and patterns (`prod-*`) with their options, in the kubeconfig's order.
+    """Return the contexts that match names and patterns (`prod-*`), in the kubeconfig's order; None is all.
 
-    None are all of them. Raises UsageError for a name that is not there and a pattern that matches none,
-    QosError for a kubeconfig that cannot be used.
+    Raises UsageError for a name or pattern that matches none, QosError if the kubeconfig cannot be used.
     """
     names = context_names(options)
     hint = f"contexts are: {', '.join(names)}" if names else "the kubeconfig defines no contexts"
@@ -151,8 +150,8 @@ def find_contexts(
 
 
 def read_each(contexts: Iterable[str], work: Callable[[str], T]) -> Iterator[tuple[str, T | QosError]]:
-    """What work makes of each context, as it comes; a QosError where it raised that, so that the rest go on.
+    """Yield what `work` returns for each context, as soon as it is done; a QosError does not stop the others.
 
-    What is kept is what `work` returns: it reduces a snapshot before the next cluster begins.
+    Only what `work` returns stays in memory: it reduces a snapshot before the next cluster begins.
     """
     return as_completed(work, contexts, at_once=CLUSTERS_AT_ONCE)

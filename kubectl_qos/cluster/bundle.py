@@ -1,8 +1,8 @@
-"""Bundles: everything that answers come from, in one archive, to get the same answers elsewhere and later.
+"""A bundle is one archive with the input of every answer, so that others get the same answers later.
 
-`bundle.json` has the time, usage, kubelets' configurations and the kernels' reports, `objects.json` a List.
-All is made of our own types, which have only the fields that are read: no environment, no command, no image,
-no name of a secret, no other annotation. Not here: which texts and names are in it (redaction.py).
+`bundle.json` has the time, usage, kubelet configurations and kernel logs, `objects.json` a List.
+Objects have only the fields of our own types: no environment, no command, no image, no name of a secret,
+no annotation that is not read. redaction.py decides which texts and names stay.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ from kubectl_qos.version import __version__
 VERSION: Final = 1
 MAX_BYTES: Final = 16 << 20
 MAX_UNPACKED_BYTES: Final = 64 << 20
-"""Of some 40,000 pods. It opens in less than 200 MB: objects take about as much as their text."""
+"""Enough for about 40,000 pods. Opening one takes less than 200 MB."""
 _MAX_MEMBERS: Final = 16
 _FACTS: Final = "bundle.json"
 _OBJECTS: Final = "objects.json"
 _MOST_WORKLOADS: Final = 100
 _MOST_SECONDS: Final = 20.0
-"""Of so many, and for so long, owners and limits are read: some requests each."""
+"""Owners and limits take some requests each: they are read for at most this many workloads, and this long."""
 
 
 class _Strategy(ApiStruct, frozen=True):
-    """How pods are replaced; what is below `rolling_update` has its own fields of these."""
+    """How pods are replaced; `rolling_update` has the nested fields."""
 
     type: str = ""
     rolling_update: _Strategy | None = None
@@ -84,8 +84,6 @@ class _WorkloadStatus(ApiStruct, frozen=True):
 
 
 class _Workload(ApiStruct, frozen=True):
-    """A workload, or the template of a CronJob's Jobs."""
-
     api_version: str = ""
     metadata: ObjectMeta = ObjectMeta()
     spec: _WorkloadSpec = _WorkloadSpec()
@@ -98,11 +96,11 @@ _TYPES: Final[Mapping[str, type[ApiStruct]]] = {
     **{kind.kind: kind.item_type for kind in _AROUND},
     "PodDisruptionBudget": DisruptionBudget,
 }
-"""What is kept beside pods, nodes and events."""
+"""The kinds that a bundle has beside pods, nodes and events."""
 
 
 class _PodFacts(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What was measured of a pod: as it is shown, now where that is something else, and over a time."""
+    """The measured usage of a pod: as shown, at present if that differs, and over time."""
 
     namespace: str
     name: str
@@ -112,14 +110,14 @@ class _PodFacts(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class _Written(msgspec.Struct, frozen=True):
-    """The part of bundle.json that every version has."""
+    """The fields that bundle.json has in every version."""
 
     version: int
     written_by: str = "a newer kubectl-qos"
 
 
 class Facts(_Written, frozen=True, kw_only=True):
-    """bundle.json. `from_files` is whether the source was no cluster: then templates are ranked too."""
+    """bundle.json. With `from_files` the source was not a cluster, so templates are ranked too."""
 
     title: str
     report: ReportScope
@@ -144,7 +142,7 @@ class Facts(_Written, frozen=True, kw_only=True):
 
 
 class Contents(NamedTuple):
-    """What a bundle is made of: its facts, and objects as plain JSON of only the fields that are read."""
+    """The content of a bundle: its facts, and its objects as plain JSON."""
 
     facts: Facts
     objects: Sequence[Json]
@@ -158,9 +156,9 @@ def collect(
     about: tuple[str, str] = ("Pod", ""),
     since_seconds: int | None = None,
 ) -> Contents:
-    """Everything that commands read of these pods, their nodes and neighbours. Raises QosError.
+    """Read everything that commands need of these pods, their nodes and neighbours. Raises QosError.
 
-    `about`, a kind and name, and `since_seconds` are those of the report.
+    `about` (kind and name) and `since_seconds` are those of the report.
     """
     plain, taken, events = source.snapshot(scope), source.now(), source.event_list(scope.namespace)
     snapshot = source.with_autoscalers(plain, scope.namespace)
@@ -225,7 +223,7 @@ def _pod_facts(snapshot: Snapshot, pods: Iterable[Pod]) -> Iterator[_PodFacts]:
 
 
 def _around(source: Source, snapshot: Snapshot, scope: Scope) -> Iterator[Json]:
-    """The owners of the requested pods, and what limits them."""
+    """Yield the owners of the requested pods, and the objects that limit them."""
     pods = {find_workload(pod): pod for pod in reversed(snapshot.pods) if scope.matches(pod)}
     end = time.monotonic() + _MOST_SECONDS
     yield from ({"kind": AUTOSCALERS.kind, **_plain(autoscaler)} for autoscaler in snapshot.autoscalers)
@@ -244,14 +242,14 @@ _plain = partial(msgspec.to_builtins, enc_hook=str)
 
 
 def write_bundle(path: Path, contents: Contents, *, anonymize: bool = False) -> None:
-    """Write the archive, whose bytes depend on the contents alone. Raises InputError.
+    """Write the archive; equal contents give equal bytes. Raises InputError.
 
-    To `anonymize` replaces each word of the names of objects, everywhere by the same one.
+    With `anonymize`, each word in the names of objects is replaced, everywhere by the same one.
     """
     facts, objects = _plain(contents.facts), {"apiVersion": "v1", "kind": "List", "items": contents.objects}
     redacted = Redactor(names=anonymize)
     if anonymize:
-        redacted([objects, facts])  # the names that messages may have
+        redacted([objects, facts])  # names may appear in messages
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w", format=tarfile.USTAR_FORMAT) as tar:
         for name, value in ((_FACTS, facts), (_OBJECTS, objects)):
@@ -259,7 +257,7 @@ def write_bundle(path: Path, contents: Contents, *, anonymize: bool = False) -> 
             member = tarfile.TarInfo(name)
             member.size = len(content)
             tar.addfile(member, io.BytesIO(content))
-    packer = zlib.compressobj(wbits=31)  # with a gzip header that has no time
+    packer = zlib.compressobj(wbits=31)  # the gzip header has no time
     packed = packer.compress(archive.getbuffer()) + packer.flush()
     if len(packed) > MAX_BYTES or archive.tell() > MAX_UNPACKED_BYTES:
         raise InputError(f"{path}: the bundle is too large", hint="select less with -n or --node")
@@ -270,9 +268,9 @@ def write_bundle(path: Path, contents: Contents, *, anonymize: bool = False) -> 
 
 
 class BundleSource(FileSource):
-    """A bundle, as of its own time. Raises InputError for what is none.
+    """A bundle as a source, at the time when it was made. Raises InputError if it cannot be read.
 
-    Without usage or `configz` nothing is missing where a cluster would not have been asked for it.
+    Without usage or `configz` nothing is reported missing that a cluster would not have been asked for.
     """
 
     has_manifests = False
@@ -292,15 +290,15 @@ class BundleSource(FileSource):
 
     @property
     def title(self) -> str:
-        """The file, and of when it is."""
+        """Return the file's name and the time of the bundle."""
         return f"{without_secrets(self._path)} at {self._facts.taken:%Y-%m-%d %H:%M:%S %Z}"
 
     def now(self) -> datetime:
-        """When it was made."""
+        """Return the time when the bundle was made."""
         return self._facts.taken
 
     def snapshot(self, scope: Scope) -> Snapshot:
-        """Everything, whatever the scope."""
+        """Return everything, whatever the scope."""
         facts, whole = self._facts, super().snapshot(scope)
         if not facts.from_files:
             whole = replace(whole, pods=tuple(pod for pod in whole.pods if pod.kind == "Pod"))
@@ -325,12 +323,12 @@ class BundleSource(FileSource):
         )
 
     def with_autoscalers(self, snapshot: Snapshot, namespace: str | None) -> Snapshot:
-        """With those in it, and why there are no others."""
+        """Add the autoscalers of the bundle, and why others are missing."""
         missing = (*snapshot.missing, *self._facts.autoscalers_missing)
         return replace(super().with_autoscalers(snapshot, namespace), missing=missing)
 
     def event_list(self, namespace: str | None) -> EventList:
-        """Those that a cluster would have given then: of a namespace, and of nodes."""
+        """Return the events that a cluster would have listed: those of a namespace, and those of nodes."""
         facts, event_list = self._facts, super().event_list(namespace)
 
         def is_requested(event: Event) -> bool:
@@ -342,7 +340,7 @@ class BundleSource(FileSource):
         return EventList(events, facts.events_of_nodes, facts.events_missing)
 
     def kernel_logs(self) -> Sequence[KernelLog]:
-        """The kernels' reports in it."""
+        """Return the kernel logs in the bundle."""
         return self._facts.kernel_logs
 
     def _contents(self, problems: list[InputError] | None = None) -> Iterator[tuple[str, bytes]]:
@@ -351,7 +349,7 @@ class BundleSource(FileSource):
 
 
 def _read_members(path: str) -> dict[str, bytes]:
-    """The files of an archive, in memory alone, whatever their names. Raises InputError."""
+    """Return the files of an archive, which is never unpacked to disk. Raises InputError."""
     if not is_url(path) and existing(path).stat().st_size > MAX_BYTES:
         raise InputError(f"{path}: more than {MAX_BYTES >> 20} MiB")
     packed = b"".join(content for _, content in read_path(path, recursive=False))
@@ -387,7 +385,7 @@ _facts_decoder = JsonDecoder(Facts)
 
 
 def _read_facts(content: bytes, path: str) -> Facts:
-    """Raise InputError for facts that are damaged, or of a newer version."""
+    """Raise InputError if the facts are damaged or were written by a newer version."""
     try:
         written = msgspec.json.decode(content, type=_Written)
         if written.version <= VERSION:

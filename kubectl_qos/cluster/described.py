@@ -1,6 +1,6 @@
-"""The text of `kubectl describe pod|node` and `kubectl get events`, as objects with the fields that it has.
+"""Read the text of `kubectl describe pod|node` and `kubectl get events` as objects with the fields it shows.
 
-Source: k8s.io/kubectl/pkg/describe/describe.go. Not here: when an event was, which is counted from the time
+Source: k8s.io/kubectl/pkg/describe/describe.go. The times of events are not read: they count from the time
 of the command.
 """
 
@@ -17,9 +17,9 @@ from kubectl_qos.k8s.events import NODE_MEMORY_REASONS
 from kubectl_qos.k8s.objects import UNKNOWN_CONTAINER
 
 MORE: Final = "kubectl get pods,nodes,events -A -o json"
-"""The command whose output has all of it."""
+"""The command whose output is complete."""
 PODS_OF_NODE: Final = b"Non-terminated Pods:"
-"""Where the description of a node has the sums of what its pods request."""
+"""The heading under which the description of a node has the requests of its pods."""
 _UNKNOWN_NAME: Final = "<unknown>"
 _TEXT: Final = re.compile(
     r"^ *(?:(?:Last )?State: +(?:Terminated|Waiting|Running)$|Name: {2,}\S.*\n[A-Z][\w ]{2,40}: "
@@ -39,21 +39,21 @@ _COMMAND: Final = re.compile(
 )
 _JSON: Final = re.compile(rb'\s*(?:\{|\[\s*[][{"])')
 _SECOND_LINE: Final = re.compile(r"(?<=or sacrifice child)\n *(?=Killed process \d)")
-"""Of node-problem-detector's message, which kubectl describe prints as it is."""
+"""Between the lines of node-problem-detector's message, which kubectl describe prints unchanged."""
 _TITLE: Final = re.compile(r"\S+(?: \S+)*")
 _EVENT_TITLES: Final = (
     ("TYPE", "REASON", "AGE", "FROM", "MESSAGE"),
     ("LASTSEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"),
     ("NAMESPACE", "LASTSEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"),
 )
-"""Of describe, get events, and get events -A, by the place of the type."""
+"""The headings of describe, get events, and get events -A, from the type's column on."""
 _TITLES: Final = ({"REASON", "MESSAGE"}, {"TYPE", "STATUS"}, {"NAMESPACE", "NAME"})
-"""Of events, conditions, and the pods of a node."""
+"""The headings of events, conditions, and the pods of a node."""
 _KINDS: Final = {"po": "Pod", "pod": "Pod", "no": "Node", "node": "Node"}
 
 
 class _Fields(dict[str, "_Fields"]):
-    """The fields at the least indent of some lines, each with its value and what is below it."""
+    """The fields at the least indentation of some lines, each with its value and the lines below it."""
 
     def __init__(self, lines: list[str], value: str = "") -> None:
         super().__init__()
@@ -75,9 +75,9 @@ class _Fields(dict[str, "_Fields"]):
 
 
 def described_objects(content: bytes) -> list[dict[str, Any]]:
-    """The pods, nodes and events of such a text, empty for any other.
+    """Return the pods, nodes and events in such a text; an empty list for any other text.
 
-    A pod has no containers where the text does not show what they request.
+    A pod has no containers if the text does not show what they request.
     """
     if b"apiVersion" in content or _JSON.match(content) is not None:
         return []
@@ -93,7 +93,7 @@ def described_objects(content: bytes) -> list[dict[str, Any]]:
 
 
 def _with_container(fields: _Fields) -> _Fields:
-    """The fields with those of a container at the top, where a person has left out the lines between."""
+    """Lift the fields of a container to the top if the lines between are missing in the copied text."""
     for name, field in [*fields.items()]:
         if not {"State", "Last State"}.isdisjoint(field):
             if field.value:
@@ -123,7 +123,7 @@ def _objects(fields: _Fields, kind: str, name: str) -> Iterator[dict[str, Any]]:
 
 
 def _rows(lines: list[str]) -> Iterator[dict[str, str]]:
-    """The rows of tables; a cell begins where its title does, unless a person has shifted the columns."""
+    """Yield the rows of tables; a cell begins under its heading, unless the columns were shifted."""
     titles: list[re.Match[str]] = []
     for line in lines:
         cells = [*_TITLE.finditer(line)]
@@ -186,9 +186,9 @@ def _node(name: str, fields: _Fields) -> dict[str, Any]:
 
 
 def _summed_pod(row: Mapping[str, str], node: str) -> dict[str, Any]:
-    """A pod of which the description of its node has the sums, as if it had one container.
+    """Return a pod as if it had one container with the sums that its node's description shows.
 
-    Those of kube-system may be critical, which the text does not say: without a process they have no rank.
+    Pods in kube-system may be critical, which the text does not say: without a process they have no rank.
     """
     resources: dict[str, dict[str, str]] = {"requests": {}, "limits": {}}
     for side, resource in product(resources, ("cpu", "memory")):
@@ -245,7 +245,7 @@ def _pod(involved: Mapping[str, str], fields: _Fields) -> dict[str, Any]:
 
 
 def _has_resources(container: _Fields) -> bool:
-    """Whether the text goes on behind Limits and Requests, or has the last line of both."""
+    """Return whether the text continues after Limits and Requests, or has the last line of both."""
     return not {"Environment", "Mounts"}.isdisjoint(container) or "memory" in container["Requests"]
 
 
@@ -267,7 +267,7 @@ def _number(text: str) -> int | None:
 
 
 def _time(text: str) -> str | None:
-    """A time in RFC 3339; None for Go's zero time."""
+    """Return a time in RFC 3339; None for Go's zero time."""
     try:
         moment = datetime.strptime(text, "%a, %d %b %Y %H:%M:%S %z")
     except ValueError:

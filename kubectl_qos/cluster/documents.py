@@ -1,4 +1,4 @@
-"""YAML and JSON files as documents, Lists and objects; a problem is one sentence with its location."""
+"""Read YAML and JSON files as documents, Lists and objects. A problem is one sentence with its location."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _READ_LATER: Final = {
     *("HorizontalPodAutoscaler", "VerticalPodAutoscaler"),
 }
 _SUMMARY: Final = "Summary"
-"""What a kubelet's `/stats/summary` is called here: it has no kind."""
+"""Our name for a kubelet's `/stats/summary`, which has no kind."""
 
 _OnProblem = Callable[[InputError], object]
 _Json = memoryview | msgspec.Raw
@@ -57,9 +57,10 @@ _Json = memoryview | msgspec.Raw
 
 @dataclass(frozen=True, slots=True)
 class DocumentLocation:
-    """Where a document, or an item of a List in it, is; `number` is 0 in a file of one document.
+    """The place of a document, or of an item of a List in it.
 
-    `path` is that of the item, and `yaml` is None where lines are not known.
+    `number` is 0 if the file has one document, `path` is that of the item, `yaml` is None if lines are
+    unknown.
     """
 
     name: str
@@ -69,29 +70,29 @@ class DocumentLocation:
     yaml: YamlDocument | None = None
 
     def item(self, *numbers: int) -> DocumentLocation:
-        """The location of an item of the List that is here, or of one of a List in it."""
+        """Return the location of an item of the List at this location."""
         path = ".".join((self.path, *(f"items[{number}]" for number in numbers)))
         return replace(self, path=path.removeprefix("."))
 
     def field(self, path: str) -> str:
-        """File, document and line of a field of what is here."""
+        """Return file, document and line of a field of this object."""
         if self.yaml is None:
             return str(self)
         return self.at_line(self.line + self.yaml.position(f"{self.path}.{path}")[0])
 
     def position(self, path: str) -> tuple[int, int] | None:
-        """Line and column, from 1, of a field of what is here; None where lines are not known."""
+        """Return line and column, from 1, of a field of this object; None if lines are unknown."""
         if self.yaml is None:
             return None
         line, column = self.yaml.position(f"{self.path}.{path}")
         return self.line + line, column + 1
 
     def error(self, message: str, hint: str = "") -> InputError:
-        """What is wrong with all that is here."""
+        """Return an error about the whole object."""
         return InputError(f"{self}: {message}", hint).at(self.name, *self.position("") or (self.line,))
 
     def at_line(self, line: int, column: str = "") -> str:
-        """File, document and a line of the file."""
+        """Return file, document and line for a message."""
         document = f"document {self.number}, " if self.number else ""
         return f"{self.name}: {document}line {line}{column}"
 
@@ -101,7 +102,7 @@ class DocumentLocation:
 
 
 class Document(NamedTuple):
-    """One document of a file: its location, its text and the values in it; `begin` counts bytes."""
+    """One document of a file: its location, its text and its value; `begin` counts bytes."""
 
     location: DocumentLocation
     begin: int
@@ -110,7 +111,7 @@ class Document(NamedTuple):
     is_json: bool = False
 
     def objects(self) -> Iterator[tuple[tuple[int, ...], dict[str, Any]]]:
-        """Every object as plain JSON, after its number in its List, and in the Lists around that."""
+        """Yield every object as plain JSON, each with its index in its List and in the Lists around it."""
         yield from _objects(self.value, ())
 
 
@@ -127,7 +128,7 @@ def _objects(value: Any, numbers: tuple[int, ...]) -> Iterator[tuple[tuple[int, 
 
 
 def plain_documents(content: bytes, name: str) -> Iterator[Document]:
-    """Every document of a file as plain JSON; those that cannot be read are left out."""
+    """Yield every document of a file as plain JSON, without those that cannot be read."""
     if not _is_json(content):
         described = described_objects(content)
         if described:
@@ -143,13 +144,13 @@ def plain_documents(content: bytes, name: str) -> Iterator[Document]:
 
 
 def metadata_text(raw: Json, field: str) -> str:
-    """A text of an object's metadata such as `uid`, empty where it is absent."""
+    """Return a text of an object's metadata such as `uid`; empty if it is absent."""
     metadata = raw.get("metadata")
     return str(metadata.get(field) or "") if isinstance(metadata, Mapping) else ""
 
 
 def yaml_value(text: str, location: DocumentLocation) -> Any:
-    """One YAML document as plain values. Raises InputError."""
+    """Return one YAML document as plain values. Raises InputError."""
     document = _read_yaml(text, location)
     return document.value if document is not None else None
 
@@ -176,7 +177,7 @@ def _is_json(content: bytes) -> bool:
 
 
 def _yaml_documents(content: bytes, name: str, on_problem: _OnProblem) -> Iterator[Document]:
-    """The documents of a YAML stream, split first so that a broken one does not break the others."""
+    """Yield the documents of a YAML stream; it is split first so that a broken one does not hide others."""
     begin, line, number = len(BYTE_ORDER_MARK) if content.startswith(BYTE_ORDER_MARK) else 0, 1, 0
     starts = (match.start() for match in _DOCUMENT_START.finditer(content, begin))
     for end in chain(starts, [len(content)]):
@@ -210,19 +211,19 @@ def _split_json(content: bytes, name: str) -> Iterator[tuple[DocumentLocation, m
 
 
 def _end_of_first(content: memoryview) -> int | None:
-    """Where the first of several JSON texts ends; None for a single one, and for what is no JSON."""
+    """Return where the first of several JSON texts ends; None for a single one, and if it is not JSON."""
     with suppress(UnicodeError, RecursionError):
         try:
             _raw.decode(content)
         except msgspec.DecodeError as error:
-            # The byte that is named is the second one of the next text.
+            # The error names the second byte of the next text.
             trailing = _TRAILING.search(str(error))
             return int(trailing[1]) - 1 if trailing is not None else None
     return None
 
 
 class ReadObject(NamedTuple):
-    """An object as it is written, where, and the pods that are made of it; its List may have its kind."""
+    """An object as written, its location, and the pods made of it; a List's item may have the List's kind."""
 
     kind: str
     raw: Json
@@ -243,14 +244,7 @@ _VALUES: Final = (
 
 @dataclass
 class ParsedObjects:
-    """The objects of documents, and the problems of others.
-
-    `refused` is what a server refuses of objects that can be read, `warnings` what is hardly meant so, and
-    `ignored` are the kinds of objects without pods. With `objects` each is kept there, as it is written, for
-    someone else to say what is wrong with it. What is in a folder that `is_walked` need be no object:
-    `skipped` counts the documents with neither apiVersion nor kind, values of Helm and patches.
-    `partial_pods` are those of which a text has the status, and not what they request.
-    """
+    """The objects of documents, and the problems of documents that cannot be read."""
 
     partial_pods: list[Pod] = field(default_factory=list)
     pods: list[Pod] = field(default_factory=list)
@@ -269,7 +263,7 @@ class ParsedObjects:
     skipped: int = 0
 
     def add_file(self, content: bytes, name: str) -> None:
-        """Every object of a file; problems of documents are collected."""
+        """Add every object of a file; problems of documents are collected."""
         if not self.is_walked and not content.removeprefix(BYTE_ORDER_MARK).strip():
             self.problems.append(InputError(f"{name}: empty", _NO_OBJECTS).at(name))
         elif self.is_walked and not (_kind_by_name(name) or b"apiVersion" in content or b"kind" in content):
@@ -305,7 +299,7 @@ class ParsedObjects:
                 problem.hint = problem.hint or _NO_OBJECTS
 
     def _add_json_document(self, content: memoryview, location: DocumentLocation) -> None:
-        """A manifest is read as YAML, which knows lines and duplicate keys; a dump as fast as possible."""
+        """Read a manifest as YAML, which has lines and duplicate keys, and a dump as fast as possible."""
         if len(content) <= _LONGEST_MANIFEST and b'"uid"' not in bytes(content):
             with suppress(InputError, *_NOT_JSON):
                 value, yaml = json_value(content), _read_yaml(bytes(content).decode(), location)
@@ -321,7 +315,7 @@ class ParsedObjects:
         self._add(value, location, _kind_by_name(location.name))
 
     def _add_json(self, content: _Json, location: DocumentLocation, default_kind: str = "") -> None:
-        """One JSON object or List; large dumps are decoded item by item into the fields that we read."""
+        """Add one JSON object or List; large dumps are decoded item by item into the fields that we read."""
         envelope = _Envelope()
         try:
             with suppress(msgspec.ValidationError):
@@ -400,7 +394,7 @@ class ParsedObjects:
         elif kind == "HostView" and self.objects is None:
             self.processes += msgspec.convert(raw, HostView).processes
         elif kind == "Event" and raw.get("apiVersion", "v1") == "v1":
-            # Those of events.k8s.io are the same in other words; a custom resource may have this name too.
+            # Those of events.k8s.io repeat these; a custom resource may have this name too.
             self.events.append(convert(raw, Event))
         else:
             pods = pods_from_custom(kind, raw)
@@ -418,7 +412,7 @@ class ParsedObjects:
 
 
 def _kind_by_name(file: str) -> str:
-    """The kind of what has none: kustomize knows its own file by the name."""
+    """Return the kind of a file without one: kustomize knows its own file by the name."""
     return "Kustomization" if PurePath(file).name in KUSTOMIZATIONS else ""
 
 
@@ -432,11 +426,11 @@ _raw = msgspec.json.Decoder(msgspec.Raw)
 _envelope = msgspec.json.Decoder(_Envelope)
 _pod = JsonDecoder(Pod)
 json_value = msgspec.json.Decoder(float_hook=str).decode
-"""One JSON text as plain values; numbers with a point or exponent stay texts."""
+"""Decode one JSON text into plain values; numbers with a point or exponent stay text."""
 
 
 def not_text(name: str, byte: int) -> InputError:
-    """The error for a file that is not UTF-8."""
+    """Return the error for a file that is not UTF-8."""
     hint = "manifests are UTF-8 YAML or JSON"
     return InputError(f"{name}: not a text file (byte {byte})", hint).at(name)
 
@@ -454,7 +448,7 @@ def _bad_json(error: Exception, content: _Json, location: DocumentLocation) -> I
 def _bad_fields(
     location: DocumentLocation, subject: str, raw: Mapping[str, Any], error: Exception
 ) -> Iterator[InputError]:
-    """All unreadable quantities of an object, or the one error in it."""
+    """Yield all unreadable quantities of an object, or the one error in it."""
     problems, hint = [("", str(error))], error.hint if isinstance(error, QosError) else ""
     if isinstance(error, QuantityError) and (quantities := [*_bad_quantities(raw, "")]):
         problems, hint = quantities, "write a quantity such as 250m, 1.5 or 512Mi"

@@ -1,6 +1,6 @@
-"""The one loop that makes a change: it carries out the commands of the state, and passes it their answers.
+"""The loop that makes a change: execute the commands of the apply state machine, and feed back their results.
 
-A shell derives from `Driver`, and asks, shows and runs. Not here: the steps (edit/apply.py).
+Shells subclass `Driver` and implement run, show and confirm. The steps are in edit/apply.py.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from kubectl_qos.k8s.snapshot import Snapshot
 
 
 class Driver(ABC):
-    """One change of a cluster: its `state`, which `take` alone replaces.
+    """One change of a cluster.
 
-    The writer is None where nothing can be sent.
+    Only `take` replaces its `state`; the writer is None if nothing can be sent.
     """
 
     state: Apply
@@ -40,29 +40,29 @@ class Driver(ABC):
 
     @property
     def writer(self) -> Writer:
-        """What sends its requests; there is one unless the state is read-only."""
+        """Return the writer; there is one unless the state is read-only."""
         assert self._writer is not None
         return self._writer
 
     @property
     @abstractmethod
     def elapsed(self) -> float:
-        """The seconds since the change was sent, 0 before."""
+        """Return the seconds since the change was sent, 0 before."""
 
     @abstractmethod
     def run(self, work: Callable[[], Any], then: Callable[[Any], object], pause: float = 0.0) -> None:
-        """Do work after so many seconds, then call `then` with its result or its QosError."""
+        """Wait for `pause` seconds, run `work`, and call `then` with its result or its QosError."""
 
     @abstractmethod
     def show(self, before: Apply) -> None:
-        """Show the state that follows the one before."""
+        """Show the state that follows `before`."""
 
     @abstractmethod
     def confirm(self, dry_run: DryRunResult) -> None:
-        """Let a person say yes or no: the answer is taken with `Apply.confirm`."""
+        """Ask a person to confirm, and take the answer with `Apply.confirm`."""
 
     def take(self, step: Step) -> None:
-        """Go to the next state, show it, and carry out its command."""
+        """Go to the next state, show it, and execute its command."""
         before = self.state
         self.state, command = step
         if self.state is not before:
@@ -106,7 +106,7 @@ class Driver(ABC):
         return result
 
     def _look(self, result: ApplyResult) -> tuple[Progress, Snapshot]:
-        """How far it has come, and on trial what has become of its containers."""
+        """Read the progress, and on trial the containers."""
         progress = self.writer.progress(result, self.history)
         if self.state.plan is None or progress.stage is Stage.GONE:
             return progress, Snapshot()

@@ -1,12 +1,12 @@
-"""Reads files in a running container: an exec through the API server, by websocket.
+"""Read files in a running container: an exec through the API server, as a websocket.
 
-One exec a container, with one of the commands below, which read and write nothing. The API server takes an
-exec as a websocket, which begins with a GET. That needs permission to `get` pods/exec, from 1.35 on to
-`create` it as well (AuthorizePodWebsocketUpgradeCreatePermission).
+Each container gets one exec of one of the commands below, which only read. The websocket begins with a GET,
+so it needs permission to `get` pods/exec, and from 1.35 on to `create` it as well
+(AuthorizePodWebsocketUpgradeCreatePermission).
 
 Sources: k8s.io/apimachinery/pkg/util/remotecommand/constants.go (the protocols and their channels),
-k8s.io/client-go/tools/remotecommand/v4.go (the error channel). Not here: frames (transport/websocket.py),
-what the files mean (analysis/drift.py).
+k8s.io/client-go/tools/remotecommand/v4.go (the error channel). The frames are in transport/websocket.py, the
+meaning of the files in analysis/drift.py.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 SECONDS: Final = 15.0
-"""How long one exec may take without --request-timeout."""
+"""The time limit of one exec without --request-timeout."""
 MAX_BYTES: Final = 1 << 20
 MAX_PROCESSES: Final = 200
 
@@ -64,10 +64,10 @@ _LINE: Final = (
     f"for f in {_MOUNT}/hugetlb/hugetlb.*.limit_in_bytes; do show $f; done; exit 0"
 )
 SHELL: Final = ("sh", "-c", _LINE)
-"""Only built-ins of the shell: it starts no further process, and writes to its standard output alone.
+"""Built-ins of the shell alone: no further process starts, and nothing is written but standard output.
 
-Where the container sees the cgroups of the node (privileged, or without a cgroup namespace), those above its
-own are read too.
+If the container sees the cgroups of the node (privileged, or without a cgroup namespace), the cgroups above
+its own are read too.
 """
 
 _CAT_FILES: Final = (
@@ -78,7 +78,7 @@ _CAT_FILES: Final = (
     "/proc/self/cgroup",
 )
 CAT: Final = ("cat", *_CAT_FILES)
-"""For images without a shell; each file but the last two is one line, stderr names those that are absent."""
+"""For images without a shell. Each file but the last two is one line; stderr names those that are absent."""
 
 COMMANDS: Final = (SHELL, CAT)
 
@@ -87,7 +87,7 @@ _ABSENT: Final = re.compile(r"(/(?:proc|sys)/[\w./]+)")
 
 
 class KubeletUnreachable(ServerUnreachable):
-    """The API server was reached, and then nothing came from the kubelet, or from the container, in time."""
+    """The API server answered, but the kubelet or the container did not answer in time."""
 
 
 class _CommandResult(NamedTuple):
@@ -97,7 +97,7 @@ class _CommandResult(NamedTuple):
 
 
 def read_container(connection: Connection, namespace: str, pod: str, container: str) -> dict[str, str]:
-    """The files that it has, by path; `$$` is the reader's pid. Raises QosError, in kubectl's words."""
+    """Return the files by path; `$$` is the reader's pid. Raises QosError, in kubectl's words."""
     errors: list[str] = []
     for command, parse in ((SHELL, _parse_sections), (CAT, _parse_lines)):
         result = _run(connection, namespace, pod, container, command)
@@ -127,7 +127,7 @@ def _parse_sections(result: _CommandResult) -> dict[str, str]:
 
 
 def _parse_lines(result: _CommandResult) -> dict[str, str]:
-    """One line a file in their order, without those that stderr names; nothing if the count is off."""
+    """Split the output into one line per file, without those in stderr; nothing if the count is off."""
     absent = set(_ABSENT.findall(result.err))
     present = [name for name in _CAT_FILES if name not in absent]
     lines = result.out.splitlines()
@@ -195,7 +195,7 @@ def _no_websocket(why: str) -> ServerUnreachable:
 
 
 def _websocket(response: BaseHTTPResponse, deadline: float) -> BoundedWebSocket:
-    """The response's connection, which http.client leaves alone after a 101; its reader has buffered some."""
+    """Take over the connection, which http.client leaves alone after a 101, and what it has buffered."""
     from kubectl_qos.transport.websocket import BoundedWebSocket
 
     inner: Any = response

@@ -1,4 +1,4 @@
-"""Manifests, dumps, standard input and the demo as a source; and what programs that import us have."""
+"""Manifests, dumps, standard input and the demo as sources, and the public API's functions for objects."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ T = TypeVar("T", Pod, NodeObject)
 
 
 class FileSource(Source):
-    """Manifests and dumps, read once. Raises InputError without objects."""
+    """Manifests and dumps, read once. Raises InputError if there is no object."""
 
     is_live = False
     default_namespace: str | None = None
     has_manifests = True
     has_usage = True
-    """Whether the usage that is in them counts."""
+    """True if the usage in the files is used."""
     _may_be_empty = False
 
     def __init__(
@@ -69,13 +69,13 @@ class FileSource(Source):
         any_files: Sequence[str] = (),
     ) -> None:
         self.objects: list[ReadObject] = []
-        """Every object with its location, if they are kept."""
+        """Every object with its location, if objects are kept."""
         self.texts: dict[str, bytes] = {}
-        """The files that were read, if objects are kept."""
+        """The content of each file, if objects are kept."""
         self.skipped: dict[str, None] = {}
-        """What is not read of folders, and how it is checked: sentences."""
+        """Sentences about what folders have and is not read, and how to check it."""
         self._any_files = any_files
-        """Paths that need be no objects, as files in a folder."""
+        """Paths whose documents may be something else than objects, as in a folder."""
         self._walked: set[Path] = set()
         self._keeps = keep_objects
         self._paths = tuple(paths)
@@ -88,7 +88,7 @@ class FileSource(Source):
 
     @property
     def title(self) -> str:
-        """The paths, or standard input; of a URL not what may be secret."""
+        """Return the paths, or standard input; a URL without what may be secret."""
         paths = (*self._paths, *((self._kustomize,) if self._kustomize is not None else ()))
         return without_secrets(
             ", ".join("standard input" if path == STANDARD_INPUT else path for path in paths)
@@ -96,17 +96,17 @@ class FileSource(Source):
 
     @property
     def problems(self) -> Sequence[InputError]:
-        """Why documents could not be read."""
+        """Return why documents could not be read."""
         return self._parsed.problems
 
     @property
     def is_refused(self) -> bool:
-        """Whether a server would refuse an object as it is written."""
+        """Return whether a server would refuse an object as it is written."""
         return bool(self._parsed.refused)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is wrong with the files, as kubectl marks it, with file and line."""
+        """Return what is wrong with the files, as kubectl marks it, with file and line."""
         parsed = self._parsed
         errors: list[str] = []
         for problem in parsed.problems:
@@ -126,11 +126,11 @@ class FileSource(Source):
         )
 
     def now(self) -> datetime:
-        """The present: a dump does not say when it was made."""
+        """Return the present: a dump does not say when it was made."""
         return datetime.now(UTC)
 
     def snapshot(self, scope: Scope) -> Snapshot:
-        """All objects, those out of scope too."""
+        """Return all objects, those out of scope too."""
         parsed = self._parsed
         return Snapshot(
             pods=tuple(parsed.pods),
@@ -142,15 +142,15 @@ class FileSource(Source):
         ).with_missing_releases(scope)
 
     def partial_pods(self) -> Sequence[Pod]:
-        """Pods of which a text has the status alone."""
+        """Return the pods of which a text shows the status alone."""
         return self._parsed.partial_pods
 
     def follow(self, scope: Scope) -> UpdateStream:
-        """The same snapshot whenever it is refreshed."""
+        """Yield the same snapshot whenever it is refreshed."""
         return StaticStream(self.snapshot, scope, self.now)
 
     def find(self, kind: str, namespace: str | None, name: str) -> Pod:
-        """A pod or a workload's template. Raises ApiError (NotFound)."""
+        """Return a pod or a workload's template. Raises ApiError (NotFound)."""
         for pod in self._parsed.pods:
             is_in_place = namespace is None or pod.namespace in {namespace, ""}
             if is_in_place and is_named(pod, kind, name):
@@ -161,17 +161,17 @@ class FileSource(Source):
         raise ApiError.not_found(with_group(f"{kind.lower()}s", kind), name, hint=hint)
 
     def has(self, resource: str, name: str) -> bool:
-        """Whether the files have a node, or pods in a namespace; pods without one may be in any."""
+        """Return whether the files have a node, or pods in a namespace; pods without one may be in any."""
         if resource == "nodes":
             return name in self._parsed.nodes or any(pod.node_name == name for pod in self._parsed.pods)
         return any(pod.namespace in {name, ""} for pod in self._parsed.pods)
 
     def raw(self, pod: Pod) -> dict[str, Any]:
-        """The object as it is written, read again. Raises InputError where it is gone."""
+        """Read the object again, as it is written. Raises InputError if it is gone."""
         return self._find_raw(self.raw_objects(), pod)
 
     def raw_node(self, name: str) -> dict[str, Any]:
-        """The node as it is written. Raises InputError where the files have none."""
+        """Return the node as it is written. Raises InputError if the files have none of that name."""
         nodes = (raw for raw in self.raw_objects() if raw.get("kind") == "Node")
         raw = next((raw for raw in nodes if metadata_text(raw, "name") == name), None)
         if raw is None:
@@ -179,7 +179,7 @@ class FileSource(Source):
         return raw
 
     def events(self, pod: Pod) -> tuple[Event, ...]:
-        """Those of a dump; manifests have none."""
+        """Return the events of a pod; only dumps have some."""
         return in_order(
             event
             for event in self._parsed.events
@@ -187,33 +187,36 @@ class FileSource(Source):
         )
 
     def event_list(self, namespace: str | None) -> EventList:
-        """Those of a dump, of all namespaces that it has."""
+        """Return the events of all namespaces in the dump."""
         del namespace
         events = self._parsed.events
         return EventList(in_order(events), of_nodes=any(event.is_of_node for event in events))
 
     def related(self, pod: Pod) -> RelatedObjects:
-        """The object with its owners and the limits of its namespace in the same files. Raises InputError."""
+        """Return the object with its owners and the limits of its namespace in the same files.
+
+        Raises InputError.
+        """
         from kubectl_qos.edit.related import related_in_files
 
         objects = [*self.raw_objects()]
         return related_in_files(self._find_raw(objects, pod), objects, pod.namespace)
 
     def with_autoscalers(self, snapshot: Snapshot, namespace: str | None) -> Snapshot:
-        """With those in the files, whatever the namespace."""
+        """Add the autoscalers in the files, whatever the namespace."""
         from kubectl_qos.edit.related import AUTOSCALERS, convert_all
 
         del namespace
         return replace(snapshot, autoscalers=convert_all([*self.raw_objects()], AUTOSCALERS))
 
     def disruption_budgets(self) -> Sequence[DisruptionBudget]:
-        """Those in the files."""
+        """Return the PodDisruptionBudgets in the files."""
         from kubectl_qos.k8s.selectors import find_budgets
 
         return tuple(find_budgets(self.raw_objects()))
 
     def locations(self, pods: Collection[Pod]) -> list[str]:
-        """File, document and item."""
+        """Return file, document and item of each pod."""
         return [
             str(document.location.item(*numbers))
             for _, document, numbers, raw in self._objects()
@@ -241,7 +244,10 @@ class FileSource(Source):
         return FileEdit(name, content, changed)
 
     def _contents(self, problems: list[InputError] | None = None) -> Iterator[tuple[str, bytes]]:
-        """Every file. Raises InputError for a path that cannot be read, unless `problems` collect it."""
+        """Yield every file.
+
+        Raises InputError for a path that cannot be read, unless `problems` collect it.
+        """
         built = [(self._built_name, self._kustomize)] if self._kustomize is not None else []
         named = [Path(path) for path in self._any_files if Path(path).is_file()]
         left_out = self._left_out(named)
@@ -259,7 +265,7 @@ class FileSource(Source):
                 problems.append(error.at(without_secrets(name)))
 
     def _left_out(self, files: Sequence[Path]) -> Collection[Path]:
-        """Templates of Helm and patches of kustomizations; other files of a folder may be no objects."""
+        """Return templates of Helm and patches of kustomizations, which are no objects."""
         names: set[Path] = set()
         folders: dict[str, dict[str, None]] = {}
         above = {folder for file in files for folder in file.parents}
@@ -285,14 +291,14 @@ class FileSource(Source):
         return names
 
     def _objects(self) -> Iterator[tuple[bytes, Document, tuple[int, ...], dict[str, Any]]]:
-        """Every object as plain JSON, after its file's content, its document and its numbers in Lists."""
+        """Yield every object as plain JSON, after its file's content, document and indexes in Lists."""
         for name, content in self._contents():
             for document in plain_documents(content, name):
                 for numbers, raw in document.objects():
                     yield content, document, numbers, raw
 
     def raw_objects(self) -> Iterator[dict[str, Any]]:
-        """Every object as it is written."""
+        """Yield every object as it is written."""
         return (raw for *_, raw in self._objects())
 
     def _find_raw(self, objects: Iterable[dict[str, Any]], pod: Pod) -> dict[str, Any]:
@@ -302,7 +308,7 @@ class FileSource(Source):
         return raw
 
     def _parse(self) -> ParsedObjects:
-        """Everything in the files. Raises InputError without a pod or node; its notes are more problems."""
+        """Parse all files. Raises InputError without a pod or node; its notes are more problems."""
         parsed = ParsedObjects(objects=self.objects if self._keeps else None)
         names = []
         for name, content in self._contents(parsed.problems if self._keeps else None):
@@ -335,7 +341,7 @@ class FileSource(Source):
 
 
 def _patches(file: Path) -> Iterator[str]:
-    """The files that a kustomization names as patches; none of one that cannot be read."""
+    """Yield the files that a kustomization names as patches; none if it cannot be read."""
     content = b""
     with suppress(OSError):
         content = file.read_bytes()
@@ -363,7 +369,7 @@ def manifests_of(source: Source) -> FileSource | None:
 
 
 def replace_manifest(path: Path, content: bytes, name: str) -> None:
-    """Write a manifest that was read. Raises InputError with its `name` for one that is not written."""
+    """Write a manifest that was read. Raises InputError with its `name` if it cannot be written."""
     file = path.resolve()
     try:
         if is_utf16(before := file.read_bytes()) or before.startswith(GZIP):
@@ -376,7 +382,7 @@ def replace_manifest(path: Path, content: bytes, name: str) -> None:
 
 
 def pod_from_yaml(text: str) -> Pod:
-    """The first pod (or pod template) of a YAML or JSON text. Raises InputError if there is none."""
+    """Return the first pod (or pod template) of a YAML or JSON text. Raises InputError if there is none."""
     if "kind:" not in text and '"kind"' not in text:
         text = f"kind: Pod\n{text}"
     parsed = ParsedObjects()
@@ -389,12 +395,18 @@ def pod_from_yaml(text: str) -> Pod:
 
 
 def pod_from_client(pod: Any) -> Pod:
-    """A `V1Pod` of the official Python client (kubernetes.client). Raises InputError for anything else."""
+    """Convert a `V1Pod` of the official Python client (kubernetes.client).
+
+    Raises InputError for anything else.
+    """
     return _from_client(pod, Pod, "V1Pod")
 
 
 def node_from_client(node: Any) -> Node:
-    """A `V1Node` of the official client, with the default kubelet. Raises InputError for anything else."""
+    """Convert a `V1Node` of the official client, with the default kubelet.
+
+    Raises InputError for anything else.
+    """
     raw = _from_client(node, NodeObject, "V1Node")
     release = Release.of_kubelet(raw.status.node_info.kubelet_version)
     return node_from_object(raw, Kubelet.defaults(release))
@@ -413,7 +425,7 @@ def _from_client(value: Any, object_type: type[T], name: str) -> T:
 
 DEMO_FILE: Final = Path(__file__).with_name("demo.json")
 DEMO_TIME: Final = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
-"""When the demo is frozen; ages are counted from it."""
+"""The frozen time of the demo; ages count from it."""
 FIRST_REVISION: Final = "500"
 """The resourceVersion of the demo's recorded objects."""
 
@@ -429,5 +441,5 @@ class DemoSource(FileSource):
         self.has_usage = has_usage
 
     def now(self) -> datetime:
-        """The demo's frozen time."""
+        """Return the demo's frozen time."""
         return DEMO_TIME

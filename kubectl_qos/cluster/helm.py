@@ -1,6 +1,6 @@
-"""Helm charts as files: where their values are, ways to make an edit there, and what a chart is built to.
+"""Edit the values of Helm charts as files, and build a chart with them.
 
-What a template makes of a value is for `helm template` to say; nothing is fetched. Values of a chart come
+Nothing is fetched, and `helm template` decides what a template makes of a value. The chart's own values come
 first, then those of its release. Source: helm.sh/helm (pkg/cli/values, MergeValues), argo-cd, util/helm, and
 fluxcd/helm-controller, api/v2 (HelmReleaseSpec).
 """
@@ -24,7 +24,7 @@ from kubectl_qos.k8s.objects import Json, nested, nested_list
 
 
 class ValuePlace(NamedTuple):
-    """Where values are: a document of a file, and the way to them in it, as a mapping or a text."""
+    """Where values are: a document of a file, and the path to them in it; a mapping or a text."""
 
     path: Path
     number: int = 0
@@ -32,9 +32,9 @@ class ValuePlace(NamedTuple):
 
 
 class Chart(NamedTuple):
-    """A chart as it is released: its values, its own as the last place, and what is set after them.
+    """A chart as it is released, with the places of its values, those applied last first.
 
-    The last applied come first; `unknown` is what other values it has.
+    The chart's own values are the last place. `unknown` names values that are elsewhere.
     """
 
     folder: Path
@@ -46,12 +46,12 @@ class Chart(NamedTuple):
 
 
 def chart_alone(folder: Path, release: str, namespace: str) -> Chart:
-    """A chart of which nothing in the tree says how it is released."""
+    """Return a chart whose release nothing in the tree describes."""
     return Chart(folder, release, namespace, (ValuePlace(folder / "values.yaml"),))
 
 
 class _Release(NamedTuple):
-    """What an object says of a release: `inline` are ways to values in it, `unknown` is what is elsewhere."""
+    """A release that an object describes: `inline` are paths to values in it, `unknown` is elsewhere."""
 
     by: Manager
     folder: Any
@@ -64,7 +64,7 @@ class _Release(NamedTuple):
 
 
 def releases_in(path: Path, files: Files) -> Iterator[tuple[Manager, Chart]]:
-    """The charts of the tree that Argo CD Applications and Flux HelmReleases of a file name."""
+    """Yield the charts of the tree that Argo CD Applications and Flux HelmReleases of a file name."""
     for number, document in enumerate(plain_documents(files.read(path), files.name(path))):
         for items, raw in document.objects():
             for release in _releases(raw):
@@ -123,9 +123,9 @@ _ABOUT_RESOURCES: Final = re.compile("resources|requests|limits|memory|cpu")
 
 
 def values_read(chart: Path, kind: str, files: Files) -> dict[str, tuple[str, ...]]:
-    """The values that templates of this kind read for resources, by the name of the template.
+    """Return the values that templates of this kind read for resources, by the name of the template.
 
-    Those of charts in it are below their names.
+    The values of subcharts are below their names.
     """
     by_template = {}
     inner = sorted(path.parent for path in chart.glob("charts/*/Chart.yaml"))
@@ -140,7 +140,7 @@ def values_read(chart: Path, kind: str, files: Files) -> dict[str, tuple[str, ..
 
 
 def _ways(chart: Chart, kind: str, edit: Edit, files: Files) -> Iterator[Way]:
-    """Where values may be that the templates make the edit of."""
+    """Yield the paths of values from which the templates may make the edit."""
     for name in (name for names in values_read(chart.folder, kind, files).values() for name in names):
         way: Way = tuple(name.split("."))
         if way[-1] == "resources":
@@ -152,9 +152,9 @@ def _ways(chart: Chart, kind: str, edit: Edit, files: Files) -> Iterator[Way]:
 
 
 def changes_in_values(chart: Chart, kind: str, files: Files, edit: Edit, *, shared: bool) -> Iterator[Change]:
-    """The edit where values set it, from what is applied last on, then where they do not.
+    """Yield the edit at each place that sets the value, those applied last first, then at the other places.
 
-    Without `shared` only in what its own release has.
+    Without `shared`, only at the places of its own release.
     """
     places = [place for place in chart.places if shared or place != chart.places[-1]]
     ways = dict.fromkeys(_ways(chart, kind, edit, files))
@@ -195,7 +195,7 @@ def _with_values(place: ValuePlace, files: Files, values: Any) -> Files | InputE
 
 
 def build(chart: Chart, files: Files) -> bytes:
-    """What `helm template` makes of a chart with these files, in a copy of it. Raises InputError."""
+    """Build a copy of the chart with these files by `helm template`. Raises InputError."""
     program, name = shutil.which("helm"), files.name(chart.folder)
     if program is None:
         raise InputError(f"{name} cannot be built: a chart is built by helm, which is not in PATH")

@@ -1,4 +1,4 @@
-"""Requests to an API server: lists that are decoded while they arrive, and refusals in kubectl's words.
+"""Requests to an API server: lists are decoded while they arrive, and errors are in kubectl's words.
 
 Sources: k8s.io/apimachinery/pkg/api/errors/errors.go (NewGenericServerResponse), k8s.io/client-go/rest and
 tools/pager, k8s.io/kubectl/pkg/cmd/util/helpers.go (StandardErrorMessage).
@@ -36,10 +36,10 @@ T = TypeVar("T")
 
 PART_BYTES: Final = 1 << 20
 UNDECODABLE: Final = (msgspec.MsgspecError, QuantityError, UnicodeDecodeError, RecursionError)
-"""What decoding raises for an unexpected body, however odd it is."""
+"""The errors of decoding an unexpected body, however odd it is."""
 
 Progress = Callable[[Sequence[Any], Arrived], None]
-"""Called with the items of each part of a list, and how much has arrived with them."""
+"""Called with the items of each part of a list, and how much of the list has arrived."""
 
 PAGE_SIZE: Final = 500
 MAX_RETRIES: Final = 10
@@ -48,11 +48,11 @@ _PARTS_AHEAD: Final = 4
 _MAX_QUOTED_CHARACTERS: Final = 200
 _MAX_ERROR_BODY_BYTES: Final = 1 << 20
 _CLOCK_TOLERANCE: Final = timedelta(seconds=5)
-"""The header Date is in whole seconds and takes its time to arrive."""
+"""The header Date has whole seconds, and is old when it arrives."""
 
 
 class RestClient:
-    """Sends GETs to one server, again where it says when; a refusal is an ApiError in kubectl's words."""
+    """Sends GETs to one server, again after its Retry-After; an error is an ApiError in kubectl's words."""
 
     def __init__(self, connection: Connection, *, retries: bool = True) -> None:
         self._connection = connection
@@ -60,19 +60,19 @@ class RestClient:
         self._ahead = timedelta()
 
     def without_retries(self) -> RestClient:
-        """A client of the same server for callers that retry themselves, or not at all."""
+        """Return a client of the same server for callers that retry themselves, or not at all."""
         return RestClient(self._connection, retries=False)
 
     def now(self) -> datetime:
-        """The present by the server's clock: its timestamps are compared with this, and ours may be wrong."""
+        """Return the present by the server's clock, to compare it with the server's timestamps."""
         return datetime.now(UTC) + self._ahead
 
     def whole(self, path: str, query: Mapping[str, str]) -> bytes:
-        """The whole body."""
+        """Return the whole body."""
         return b"".join(self.parts(path, query))
 
     def parts(self, path: str, query: Mapping[str, str]) -> Iterator[bytes]:
-        """The body, part by part; the request is sent when the first part is read."""
+        """Yield the body part by part; the request is sent when the first part is read."""
         send = partial(self.request_once, path, query)
         response = retrying(send, path, self._connection.deadline()) if self._retries else send()
         try:
@@ -85,7 +85,7 @@ class RestClient:
     def request_once(
         self, path: str, query: Mapping[str, str], *, watch_seconds: float | None = None
     ) -> BaseHTTPResponse:
-        """A successful response with its body unread; of a watch the server may be silent `watch_seconds`."""
+        """Return a successful response with an unread body; a watch may be silent for `watch_seconds`."""
         is_watch = watch_seconds is not None
         response = self._connection.request("GET", path, query, read_seconds=watch_seconds, is_watch=is_watch)
         with suppress(ValueError, TypeError):
@@ -96,12 +96,12 @@ class RestClient:
         return response
 
     def probe(self, seconds: float) -> None:
-        """Send the cheapest request. Raises ServerUnreachable if nothing answers in time."""
+        """Send the cheapest request. Raises ServerUnreachable if there is no answer in time."""
         with suppress(ApiError):
             self.request_once("/version", {}, watch_seconds=seconds).drain_conn()
 
     def is_ready(self, seconds: float) -> bool:
-        """Whether the server says so in time, or answers that it does not tell this user."""
+        """Return whether the server says in time that it is ready, or that this user may not ask."""
         try:
             self.request_once("/readyz", {}, watch_seconds=seconds).drain_conn()
         except QosError as error:
@@ -109,7 +109,7 @@ class RestClient:
         return True
 
     def unreachable(self, error: Exception) -> ServerUnreachable:
-        """Kubectl's sentence for an answer that broke off."""
+        """Return kubectl's sentence for an answer that broke off."""
         return unreachable_error(error, self._connection.server)
 
     def _raw_parts(self, response: BaseHTTPResponse) -> Iterator[bytes]:
@@ -122,7 +122,10 @@ class RestClient:
 
 
 def retrying(send: Callable[[], T], what: str, deadline: float | None = None) -> T:
-    """What `send` returns, called again where an ApiError says when, until the monotonic deadline."""
+    """Call `send` again after each ApiError with `retry_after`, until the monotonic deadline.
+
+    Return its result.
+    """
     for _ in range(MAX_RETRIES):
         try:
             return send()
@@ -136,7 +139,10 @@ def retrying(send: Callable[[], T], what: str, deadline: float | None = None) ->
 
 
 def read_body(response: BaseHTTPResponse, server: str, max_bytes: int | None = None) -> bytes:
-    """The body of a success. Raises ServerUnreachable where it breaks off, ApiError for any other status."""
+    """Return the body of a success.
+
+    Raises ServerUnreachable if it breaks off, ApiError for another status.
+    """
     if not _is_success(response):
         raise read_api_error(response)
     try:
@@ -153,7 +159,7 @@ def _is_success(response: BaseHTTPResponse) -> bool:
 
 
 def read_api_error(response: BaseHTTPResponse) -> ApiError:
-    """The error that a response stands for, by its status alone where its body cannot be read."""
+    """Return the error that a response stands for, by its status alone if its body cannot be read."""
     try:
         body = response.read(_MAX_ERROR_BODY_BYTES, decode_content=True)
     except Exception:  # noqa: BLE001 - the status alone says enough
@@ -166,7 +172,7 @@ def read_api_error(response: BaseHTTPResponse) -> ApiError:
 
 
 def decode_error(what: str, error: Exception) -> QosError:
-    """The error for an unexpected body."""
+    """Return the error for an unexpected body."""
     return QosError(
         f"the server's answer for {what} cannot be read: {error}",
         hint="a proxy between here and the API server may have answered in its place",
@@ -176,7 +182,7 @@ def decode_error(what: str, error: Exception) -> QosError:
 def decode_body(
     decoder: msgspec.json.Decoder[T] | JsonDecoder[T], body: bytes | bytearray | msgspec.Raw, what: str
 ) -> T:
-    """A decoded body. Raises QosError for an unexpected one."""
+    """Return the decoded body. Raises QosError for an unexpected one."""
     try:
         return decoder.decode(body)
     except UNDECODABLE as error:
@@ -184,7 +190,7 @@ def decode_body(
 
 
 def _unzipped(parts: Iterator[bytes], what: str) -> Iterator[bytes]:
-    """Unzipped in parts again, so that there need not be room for the whole body."""
+    """Unzip the body part by part, so that it never is in memory as a whole."""
     unzip = zlib.decompressobj(zlib.MAX_WBITS | 16)
     try:
         for part in parts:
@@ -216,11 +222,11 @@ _GENERIC: Final[Mapping[int, tuple[str, str]]] = {
         ),
     ),
 }
-"""What client-go makes of an answer without a Status: a proxy's, say."""
+"""Client-go's words for an answer without a Status, such as a proxy's."""
 
 
 class Status(msgspec.Struct):
-    """metav1.Status; `status` is `Success` or `Failure`."""
+    """metav1.Status."""
 
     kind: str = ""
     status: str = ""
@@ -233,7 +239,7 @@ status_decoder = msgspec.json.Decoder(Status)
 
 
 def api_error(status: int, body: bytes, content_type: str = "") -> ApiError:
-    """A refusal in the words of the server, or in client-go's where it has none."""
+    """Return the error in the words of the server, or in client-go's if it has none."""
     if status == HTTPStatus.UNAUTHORIZED:
         return ApiError(
             "You must be logged in to the server (Unauthorized)",
@@ -255,7 +261,7 @@ def api_error(status: int, body: bytes, content_type: str = "") -> ApiError:
 
 
 def status_error(status: bytes) -> ApiError:
-    """The error of a metav1.Status that came without an HTTP status of its own."""
+    """Return the error of a metav1.Status that came without an HTTP status of its own."""
     code: int = HTTPStatus.INTERNAL_SERVER_ERROR
     with suppress(*UNDECODABLE):
         code = status_decoder.decode(status).code
@@ -263,7 +269,7 @@ def status_error(status: bytes) -> ApiError:
 
 
 def retry_after(status: int, headers: Mapping[str, str]) -> float | None:
-    """In how many seconds the server wants the request again; None for never, or too late to wait."""
+    """Return the seconds after which to send the request again; None is never, or too late to wait."""
     if status != HTTPStatus.TOO_MANY_REQUESTS and status < HTTPStatus.INTERNAL_SERVER_ERROR:
         return None
     text = headers.get("Retry-After", "")
@@ -284,7 +290,7 @@ def _generic(status: int, text: bytes) -> tuple[str, str]:
 
 
 class ListMeta(msgspec.Struct, rename="camel", frozen=True):
-    """metav1.ListMeta; `continue_token` stands for the next page."""
+    """metav1.ListMeta; `continue_token` requests the next page."""
 
     resource_version: str = ""
     continue_token: str = msgspec.field(name="continue", default="")
@@ -292,14 +298,14 @@ class ListMeta(msgspec.Struct, rename="camel", frozen=True):
 
 
 class ListResult(NamedTuple, Generic[T]):
-    """All items, and the resourceVersion that they had together."""
+    """All items, and the resourceVersion of the list."""
 
     items: list[T]
     resource_version: str
 
 
 class Pager(Generic[T]):
-    """Lists items of one type; `keep` makes what is kept of an item (see k8s/interning.py)."""
+    """Lists items of one type; `keep` reduces an item to what stays in memory (see k8s/interning.py)."""
 
     def __init__(self, item_type: type[T], keep: Callable[[T], Any] | None = None) -> None:
         self._decoder = JsonDecoder(list[item_type])  # type: ignore[valid-type]
@@ -314,11 +320,11 @@ class Pager(Generic[T]):
         revision: str = "0",
         progress: Progress | None = None,
     ) -> ListResult[T]:
-        """The items of all pages: from the watch cache, or with an empty `revision` from etcd.
+        """Return the items of all pages: from the watch cache, or with an empty `revision` from etcd.
 
-        Those of another revision than 0 are nothing older. They come in one piece, as the watch cache has no
-        pages of them, or from etcd where it is not so far (504). Pages come again in one piece if their
-        resourceVersion expires (410), as in tools/pager FullListIfExpired.
+        A list of any other revision than 0 is at least that new. It comes in one piece, as the watch cache
+        has no pages for it, or from etcd if the watch cache is not that far (504). Pages come again in one
+        piece if their resourceVersion expires (410), as in tools/pager FullListIfExpired.
         """
         parameters = {name: value for name, value in query.items() if value}
         selectors = "".join(f", {name} {value}" for name, value in parameters.items())
@@ -366,7 +372,7 @@ class Pager(Generic[T]):
     def stream(
         self, client: RestClient, path: str, query: Mapping[str, str]
     ) -> Iterator[tuple[list[T], ListMeta | None, int]]:
-        """The items as they arrive with the bytes read for them, and the metadata with a page's last ones."""
+        """Yield items as they arrive, the bytes read for them, and the metadata at the end of a page."""
         page: PageItems[T] = PageItems(self._decoder, path)
         meta = ListMeta()
         for part in ahead(_parts(client, path, query), at_most=_PARTS_AHEAD):
@@ -381,12 +387,12 @@ class Pager(Generic[T]):
 
 
 def newest_revision(client: RestClient, path: str) -> str:
-    """The resourceVersion that a list has now, by etcd."""
+    """Return the current resourceVersion of a list, by etcd."""
     return decode_body(_page, client.whole(path, {"limit": "1"}), path).metadata.resource_version
 
 
 def check_names(items: list[T], what: str) -> list[T]:
-    """The same items. Raises QosError for one without a name: any JSON object decodes as an empty pod."""
+    """Return the items. Raises QosError for one without a name: any JSON object decodes as an empty pod."""
     named: list[Any] = items
     if not all(item.metadata.name for item in named):
         raise decode_error(what, ValueError("an object has no name"))
@@ -394,7 +400,7 @@ def check_names(items: list[T], what: str) -> list[T]:
 
 
 def _parts(client: RestClient, path: str, query: Mapping[str, str]) -> Iterator[bytes | None]:
-    """The parts of every page, None after each page; the next page is requested as soon as one is read."""
+    """Yield the parts of every page, and None after it; the next page is requested as soon as one is read."""
     token = ""
     while True:
         head, tail = b"", b""
@@ -415,8 +421,8 @@ def _parts(client: RestClient, path: str, query: Mapping[str, str]) -> Iterator[
 class PageItems(Generic[T]):
     """Cuts one page into items while it arrives.
 
-    Where `},{"metadata":` stands between two items, what lies before it decodes as a whole; inside an item
-    that fails, and the next place is tried. A page written otherwise is decoded in one piece at its end.
+    A page is cut where `},{"metadata":` stands between two items and the bytes before it decode. Inside an
+    item they do not, and the next place is tried. A page of another form is decoded at its end, in one piece.
     """
 
     def __init__(self, decoder: JsonDecoder[list[T]], what: str) -> None:
@@ -427,7 +433,7 @@ class PageItems(Generic[T]):
         self._is_in_items = False
 
     def feed(self, part: bytes) -> list[T]:
-        """The items that are complete with this part. Raises QosError for what cannot be decoded."""
+        """Return the items that this part completes. Raises QosError if they cannot be decoded."""
         searched = len(self._rest)
         self._rest += part
         if not self._is_in_items:
@@ -435,14 +441,14 @@ class PageItems(Generic[T]):
             if start is None:
                 return []
             self._head = bytes(self._rest[: start.start()])
-            # What is kept begins with the list's bracket.
+            # What stays begins with the list's bracket.
             del self._rest[: start.end() - 1]
             self._is_in_items, searched = True, 0
         brace = self._rest.rfind(_BETWEEN, max(searched - len(_BETWEEN), 1))
         return self._until(brace + 1) if brace > 0 else []
 
     def close(self) -> tuple[list[T], ListMeta]:
-        """The last items, and the page's metadata."""
+        """Return the last items, and the page's metadata."""
         rest = self._rest
         if not self._is_in_items:
             page = decode_body(_page, rest, self._what)
@@ -451,7 +457,7 @@ class PageItems(Generic[T]):
             return [], page.metadata
         end = rest.rfind(b"]")
         while end >= 0:
-            # What follows the items may hold lists too: only behind theirs the rest makes an object.
+            # The metadata may hold lists too: only after the items' bracket does the rest make an object.
             with suppress(*UNDECODABLE):
                 meta = _page.decode(self._head + b'"items":[]' + rest[end + 1 :]).metadata
                 del rest[end + 1 :]
@@ -489,7 +495,7 @@ _END_BYTES: Final = 4096
 
 
 def _meta(head: bytes, tail: bytes) -> ListMeta:
-    """A page's metadata, from its first bytes, or from its last ones where it is written last."""
+    """Return a page's metadata, from its first bytes, or from its last ones if it is written last."""
     before, items, _ = head.partition(b'"items"')
     after = _AFTER_ITEMS.search(tail)
     texts = [before.rstrip().removesuffix(b",") + b"}"] if items and b'"metadata"' in before else []

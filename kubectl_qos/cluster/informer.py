@@ -1,6 +1,6 @@
 """The update stream of a live cluster: reflectors, each in a thread, and a loop for usage fill a store.
 
-`next` runs in its caller's thread, and makes one update of what has changed since the last.
+`next` runs in its caller's thread, and makes one update of all changes since the last.
 """
 
 import threading
@@ -24,17 +24,17 @@ from kubectl_qos.k8s.snapshot import OTHER_PODS, Missing, NodeOverrides, Scope, 
 T = TypeVar("T", Pod, NodeObject)
 
 POLL_SECONDS: Final = 15.0
-"""How often what may not be watched is listed, and usage is read: metrics-server measures as often."""
+"""How often usage is read, and lists that may not be watched; metrics-server measures as often."""
 FIRST_USAGE_SECONDS: Final = 3.0
-"""How long the first update waits for usage: without it the order would soon be another one."""
+"""How long the first update waits for usage: without it the order would soon change."""
 GROWTH: Final = 8
-"""While pods arrive, a new snapshot has so many times those of the last: ranking takes time from decoding."""
+"""While pods arrive, a new snapshot has this many times the pods of the last: ranking slows decoding down."""
 PROBE_SECONDS: Final = 6.0
-"""After so long a silence of all watches the server is asked for a sign of life, for half of that."""
+"""After all watches were silent this long, the server is asked for a sign of life, for half as long."""
 
 
 class Informer:
-    """The updates of a scope; where all pods are forbidden, those of the default namespace."""
+    """The updates of a scope; if all pods are forbidden, of the default namespace."""
 
     def __init__(  # noqa: PLR0913 - what it reads, and how
         self,
@@ -60,7 +60,7 @@ class Informer:
         self._notice = ""
         self._seen = 0
         self._part: tuple[int, Snapshot] = (0, Snapshot())
-        """The last snapshot before all pods were there, and how many there were."""
+        """The number of pods in the last snapshot before the list was complete, and that snapshot."""
         self._has_begun = False
         self._closed = False
         self._has_usage = threading.Event()
@@ -99,15 +99,15 @@ class Informer:
         return None
 
     def health(self) -> Health:
-        """Whether the server is heard of now, whenever the last update was."""
+        """Return whether the server is heard of now, whenever the last update was."""
         return self._store.health()
 
     def silent_seconds(self) -> float:
-        """For how long the server has not been heard of."""
+        """Return the seconds since the server was last heard of."""
         return self._store.silent_seconds()
 
     def refresh(self) -> None:
-        """Read usage now, and retry now what waits for a retry."""
+        """Read usage now, and end every wait for a retry."""
         self._read_now.set()
         for reflector in self._reflectors:
             reflector.retry_now()
@@ -186,12 +186,12 @@ class Informer:
         self._store.replace_nodes(nodes)
 
     def _nodes_refused(self, error: ApiError) -> None:
-        """Go on without nodes, with the server's release in place of the kubelets'."""
+        """Go on without nodes; the server's release replaces the kubelets'."""
         self._store.set_server_version(self._api.server_version())
         self._store.refuse(NODES, error, no_capacity(error))
 
     def _nodes_failed(self, error: QosError, retry_seconds: float) -> None:
-        """Until there are nodes, go on as if they were forbidden: pods are shown all the same."""
+        """Until there are nodes, go on as if they were forbidden: pods are shown meanwhile."""
         if self._store.is_waited_for(NODES):
             self._store.set_server_version(self._api.server_version())
         self._store.make_optional(NODES, no_capacity(error))
@@ -219,7 +219,7 @@ class Informer:
             self._read_now.wait(max(self._poll_seconds, 3 * (time.monotonic() - began)))
 
     def _keep_probing(self) -> None:
-        """Tell a quiet cluster from a server that hangs by a request; retry when it is ready again."""
+        """Tell a quiet cluster from a server that hangs, by a request; retry when it is ready again."""
         while not self._ending.wait(PROBE_SECONDS / 4):
             if self._store.health().error is not None:
                 is_ready = self._api.client.is_ready(PROBE_SECONDS / 2)
@@ -250,12 +250,12 @@ def _start(work: Callable[[], None]) -> None:
 
 
 def no_neighbours(error: QosError) -> Missing:
-    """Where the pods of other namespaces may not be listed."""
+    """Return what is missing if the pods of other namespaces may not be listed."""
     remedy = "grant list on pods in all namespaces; until then ranks are among the pods shown"
     return Missing(OTHER_PODS, str(error), remedy)
 
 
 def no_capacity(error: QosError) -> Missing:
-    """Where nodes cannot be read."""
+    """Return what is missing if nodes cannot be read."""
     remedy = "grant get and list on nodes; or give --node-memory 16Gi"
     return Missing("the nodes' memory capacity", str(error), remedy)

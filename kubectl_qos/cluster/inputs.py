@@ -1,4 +1,4 @@
-"""What -f and -k name, as bytes: files, folders, standard input, https URLs and kustomizations."""
+"""The bytes behind -f and -k: files, folders, standard input, https URLs and kustomizations."""
 
 import re
 import time
@@ -19,18 +19,18 @@ KUSTOMIZATIONS: Final = ("kustomization.yaml", "kustomization.yml", "Kustomizati
 STANDARD_INPUT: Final = "-"
 MAX_URL_BYTES: Final = 64 << 20
 URL_SECONDS: Final = 30.0
-"""How long a URL may take as a whole."""
+"""The time limit of a URL as a whole."""
 _CHUNK: Final = 1 << 16
 _LOGGED_ERROR: Final = re.compile(r' err="(.+)"$')
 
 
 def is_url(path: str) -> bool:
-    """Whether a -f names a URL, as kubectl decides it."""
+    """Return whether a -f names a URL, as kubectl decides it."""
     return path.startswith(("http://", "https://"))
 
 
 def is_bundle(paths: Sequence[str]) -> bool:
-    """Whether -f names a bundle (bundle.py). Raises UsageError where it does not name it alone."""
+    """Return whether -f names a bundle (bundle.py). Raises UsageError if it names something else too."""
     bundles = [path for path in paths if path.endswith(BUNDLES)]
     if bundles and len(paths) > 1:
         raise UsageError(f"{bundles[0]} is a bundle, which has everything", hint="give it alone")
@@ -38,7 +38,7 @@ def is_bundle(paths: Sequence[str]) -> bool:
 
 
 def existing(path: str) -> Path:
-    """A file or folder that is there. Raises InputError."""
+    """Return the path of an existing file or folder. Raises InputError."""
     if not Path(path).exists():
         raise InputError(f'the path "{path}" does not exist')
     return Path(path)
@@ -47,7 +47,7 @@ def existing(path: str) -> Path:
 def read_path(
     path: str, *, recursive: bool, left_out: Callable[[Sequence[Path]], Collection[Path]] = lambda _: ()
 ) -> Iterator[tuple[str, bytes]]:
-    """The name and content of each file of a path or URL, without what is `left_out` of a folder.
+    """Yield the name and content of each file of a path or URL, without those `left_out` of a folder.
 
     Raises InputError.
     """
@@ -76,7 +76,7 @@ def read_path(
 
 
 def read_kustomization(folder: str) -> bytes:
-    """What `kubectl kustomize`, or else `kustomize build`, makes of a folder or URL.
+    """Build a folder or URL by `kubectl kustomize`, or else by `kustomize build`.
 
     Raises InputError in its words. Git, which fetches for it, asks for no password.
     """
@@ -102,12 +102,12 @@ def read_kustomization(folder: str) -> bytes:
 
 
 def is_utf16(content: bytes) -> bool:
-    """Whether a text is UTF-16, as PowerShell writes it."""
+    """Return whether a text is UTF-16, as PowerShell writes it."""
     return content.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
 
 
 def _read_bytes(path: Path) -> bytes:
-    """The bytes of a file, those of UTF-16 as UTF-8, unpacked if gzip has packed them."""
+    """Return the bytes of a file, unpacked if it is gzipped, as UTF-8 if it is UTF-16."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -129,7 +129,7 @@ def _read_bytes(path: Path) -> bytes:
 
 
 def _read_url(url: str) -> bytes:
-    """The body behind an https URL, read as the user in it if it has one. Raises InputError.
+    """Return the body behind an https URL, read as the user in it if it has one. Raises InputError.
 
     Redirects may not leave https, and the user is not sent there.
     """
@@ -155,7 +155,7 @@ def _read_url(url: str) -> bytes:
         parts = urlsplit(url)
         _ = parts.port
     except ValueError:
-        # What the library says of it repeats a part of the password.
+        # The library's message repeats a part of the password.
         hint = "write / as %2F and @ as %40 in a password"
         raise InputError(f'unable to read URL "{url}": it is no valid URL', hint=hint) from None
     end = time.monotonic() + URL_SECONDS

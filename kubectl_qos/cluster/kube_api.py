@@ -1,6 +1,6 @@
-"""The requests for predictions, versions, completion, events and rights; each returns decoded values.
+"""The requests for predictions, versions, completion, events and permissions; each returns decoded values.
 
-Rights are SelfSubjectAccessReviews: k8s.io/api/authorization/v1/types.go.
+Permissions are SelfSubjectAccessReviews: k8s.io/api/authorization/v1/types.go.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ from kubectl_qos.transport import logging as log
 from kubectl_qos.transport.client import REVIEWS, Connection
 
 MAX_CONFIGZ_NODES: Final = 8
-"""The configurations of more nodes than this are not read: one request each."""
+"""The configurations of more nodes than this are not read: each takes a request."""
 REVIEWS_AT_ONCE: Final = 8
-"""Fewer than the connections that are kept."""
+"""Fewer than the connections of the pool."""
 
 _METRICS: Final = "/apis/metrics.k8s.io"
 _METRICS_VERSIONS: Final = ("v1", "v1beta1")
@@ -75,7 +75,7 @@ class ServerTable(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def name_column(self) -> str:
-        """The column that has the names of the objects."""
+        """Return the column that has the names of the objects."""
         return next((column.name for column in self.column_definitions if column.format == "name"), "Name")
 
     def objects(self) -> Iterator[dict[str, str]]:
@@ -86,7 +86,7 @@ class ServerTable(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class NodeSoftware(NamedTuple):
-    """What one node runs; empty where that is not known."""
+    """The software of one node; empty texts are unknown."""
 
     kubelet: str
     os_image: str
@@ -95,7 +95,7 @@ class NodeSoftware(NamedTuple):
 
     @classmethod
     def from_node(cls, node: NodeObject) -> NodeSoftware:
-        """What a node's status says."""
+        """Read the node's status."""
         info = node.status.node_info
         return cls(info.kubelet_version, info.os_image, info.kernel_version, info.container_runtime_version)
 
@@ -111,7 +111,7 @@ _table = msgspec.json.Decoder(ServerTable)
 
 
 class KubeApi:
-    """An API server and its watch cache; without `ids` lists drop uids of pods and ids of containers."""
+    """An API server and its watch cache; without `ids`, lists drop uids of pods and ids of containers."""
 
     def __init__(self, connection: Connection, *, ids: bool = True, retries: bool = True) -> None:
         self.client = RestClient(connection, retries=retries)
@@ -120,11 +120,11 @@ class KubeApi:
         self._metrics_versions: Sequence[str] = _METRICS_VERSIONS
 
     def version(self) -> dict[str, Any]:
-        """The server's version: `gitVersion`, `platform` and more."""
+        """Return the server's version: `gitVersion`, `platform` and more."""
         return self._plain("/version", "the version")
 
     def server_version(self) -> str:
-        """The server's version such as `v1.36.2`, empty where it cannot be read."""
+        """Return the server's version such as `v1.36.2`, empty if it cannot be read."""
         try:
             return str(self.version().get("gitVersion", ""))
         except QosError:
@@ -138,54 +138,54 @@ class KubeApi:
         field_selector: str = "",
         progress: Progress | None = None,
     ) -> list[Pod]:
-        """Pods of a namespace or of the whole cluster."""
+        """List the pods of a namespace, or of the whole cluster."""
         path = list_path("pods", namespace)
         query = {"labelSelector": label_selector, "fieldSelector": field_selector}
         pager = Pager(Pod, Interner(ids=self.ids).pod)
         return pager.list_all(self.client, path, query, progress=progress).items
 
     def pod(self, namespace: str, name: str) -> Pod:
-        """One pod."""
+        """Read one pod."""
         return self._named(_pod, api_path("Pod", namespace, name), "pod", name)
 
     def nodes(self) -> list[NodeObject]:
-        """Every node."""
+        """List all nodes."""
         return _nodes.list_all(self.client, "/api/v1/nodes", {}).items
 
     def node(self, name: str) -> NodeObject:
-        """One node."""
+        """Read one node."""
         return self._named(_node, f"/api/v1/nodes/{path_segment(name)}", "node", name)
 
     def node_software(self) -> list[NodeSoftware]:
-        """What each node runs: four columns in place of whole nodes."""
+        """Read the software of each node: four columns instead of whole nodes."""
         table = self.table("/api/v1/nodes", {"resourceVersion": "0"})
         return [
             NodeSoftware(*(cells.get(name, "") for name in _SOFTWARE_COLUMNS)) for cells in table.objects()
         ]
 
     def table(self, path: str, query: Mapping[str, str]) -> ServerTable:
-        """One page of a list as the table that kubectl prints."""
+        """Read one page of a list as the table that kubectl prints."""
         query = {**query, "includeObject": "None"}
         response = self._connection.request("GET", path, query, accept=_AS_TABLE)
         return decode_body(_table, read_body(response, self._connection.server), f"the table of {path}")
 
     def configz(self, node: str) -> dict[str, Any]:
-        """The configuration that a node's kubelet runs with, through the node proxy."""
+        """Read the configuration of a node's kubelet, through the node proxy."""
         path = f"/api/v1/nodes/{path_segment(node)}/proxy/configz"
         return self._plain(path, f"the configuration of {node}'s kubelet")
 
     def summary(self, node: str) -> Summary:
-        """What a node's kubelet measured of its pods, through the node proxy."""
+        """Read the measurements of a node's kubelet, through the node proxy."""
         path = f"/api/v1/nodes/{path_segment(node)}/proxy/stats/summary"
         return decode_body(_summary, self.client.whole(path, {}), f"the summary of {node}'s kubelet")
 
     def node_metrics(self) -> Iterator[NodeMetrics]:
-        """The metrics API's samples of whole nodes, of the version that has those of pods."""
+        """List the metrics API's samples of whole nodes, of the version that has those of pods."""
         path = f"{_METRICS}/{self._metrics_versions[0]}/nodes"
         return (sample for items, *_ in _node_metrics.stream(self.client, path, {}) for sample in items)
 
     def pod_metrics(self, namespace: str | None = None) -> Iterator[PodMetrics]:
-        """Samples of the metrics API, of the newest version that the server has; it has no pages."""
+        """List the samples of the metrics API, of the newest version that the server has; it has no pages."""
         while True:
             version, *older = self._metrics_versions
             path = list_path("pods", namespace, f"{_METRICS}/{version}")
@@ -221,7 +221,7 @@ class KubeletConfigs:
 
     @property
     def by_node(self) -> Mapping[str, Kubelet]:
-        """What has been read so far, by node name."""
+        """Return what has been read so far, by node name."""
         return dict(self._by_node)
 
     def read(self, nodes: Mapping[str, NodeObject]) -> None:
@@ -246,13 +246,16 @@ class KubeletConfigs:
 
 
 def list_path(resource: str, namespace: str | None = None, group: str = "/api/v1") -> str:
-    """The path of a list, of all namespaces where none is given."""
+    """Return the path of a list; of all namespaces if none is given."""
     inside = "" if namespace is None else f"/namespaces/{path_segment(namespace)}"
     return f"{group}{inside}/{resource}"
 
 
 def read_object(client: RestClient, kind: str, namespace: str, name: str) -> dict[str, Any]:
-    """A pod or workload as plain JSON with its kind, nothing left out. Raises QosError for anything else."""
+    """Read a pod or workload as plain JSON with its kind, nothing left out.
+
+    Raises QosError for anything else.
+    """
     what = f"{kind} {name}"
     raw = decode_body(_object, client.whole(api_path(kind, namespace, name), {}), what)
     check_object(raw, kind, name, what)
@@ -272,7 +275,7 @@ MAX_LOG_BYTES: Final = 1 << 20
 
 
 def read_log(client: RestClient, pod: Pod, container: str, *, is_previous: bool) -> str:
-    """The last lines of a container's log, as `kubectl logs` requests them. Raises QosError."""
+    """Read the last lines of a container's log, as `kubectl logs` requests them. Raises QosError."""
     query = {"container": container, "tailLines": str(LOG_LINES), "limitBytes": str(MAX_LOG_BYTES)}
     if is_previous:
         query["previous"] = "true"
@@ -288,15 +291,15 @@ def read_log(client: RestClient, pod: Pod, container: str, *, is_previous: bool)
 
 
 NODE_SECONDS: Final = 2.0
-"""How long the node's events are waited for after the pod's."""
+"""How long to wait for the node's events after the pod's."""
 
 _events = Pager(Event)
 
 
 def read_pod_events(client: RestClient, pod: Pod) -> tuple[Event, ...]:
-    """The events about a pod and its node's memory (left out if late), the newest last. Raises QosError.
+    """Read the events about a pod and its node's memory, the newest last. Raises QosError.
 
-    Source: k8s.io/kubectl/pkg/describe/describe.go (searchEvents).
+    The node's are left out if they are late. Source: k8s.io/kubectl/pkg/describe/describe.go (searchEvents).
     """
     of_node: list[Event] = []
     pending = Future(lambda: of_node.extend(_node_events(client, pod.node_name)))
@@ -313,7 +316,7 @@ def read_pod_events(client: RestClient, pod: Pod) -> tuple[Event, ...]:
 
 
 def read_events(client: RestClient, namespace: str | None) -> EventList:
-    """All events of a namespace, or of all, and those of nodes; the result names what is missing."""
+    """Read all events of a namespace, or of all, and those of nodes; the result names what is missing."""
     try:
         events = _list_events(client, namespace, {})
     except QosError as error:
@@ -329,7 +332,7 @@ def read_events(client: RestClient, namespace: str | None) -> EventList:
 
 
 def read_shortages(client: RestClient) -> dict[str, str]:
-    """When memory was last short on each node by its events. Raises QosError."""
+    """Return when memory was last short on each node, by its events. Raises QosError."""
     fields = {"involvedObject.kind": "Node", "type": "Warning"}
     return last_shortages(_list_events(client, NODE_EVENTS_NAMESPACE, fields))
 
@@ -346,7 +349,7 @@ def _events_remedy(error: QosError, namespace: str | None) -> str:
 
 
 def _node_events(client: RestClient, name: str) -> list[Event]:
-    """A kubelet names its node by the name alone, a controller by the uid too: selected by the name."""
+    """Read a node's events, selected by its name: a kubelet gives no uid of the node, a controller does."""
     if not name:
         return []
     fields = {"involvedObject.kind": "Node", "involvedObject.name": name}
@@ -387,9 +390,9 @@ _review = msgspec.json.Decoder(_Review)
 def review_access(
     connection: Connection, permissions: Iterable[Permission], namespace: str | None
 ) -> dict[Permission, AccessReview]:
-    """The server's review of each permission; namespaced ones in this namespace, or in all for None.
+    """Ask the server about each permission; namespaced ones in this namespace, or in all for None.
 
-    A server that refuses one review refuses every one, so the first is sent alone. Raises QosError.
+    A server that refuses one review refuses all, so the first is sent alone. Raises QosError.
     """
     requested = {
         item: _Attributes(

@@ -1,6 +1,6 @@
-"""Kustomizations as files: which others they read, ways to make an edit in them, and one more patch.
+"""Edit kustomizations as files: list their layers, find where a value is set, add a patch.
 
-Nothing is built here: what kustomize makes of an edit is for kustomize to say. Source:
+Nothing is built here: kustomize decides what an edit does. Source:
 sigs.k8s.io/kustomize/api/types (Kustomization, Patch), and for the options of Argo CD and Flux
 argo-cd, util/kustomize/kustomize.go (Build), and fluxcd/pkg, kustomize/kustomize_generator.go.
 """
@@ -31,7 +31,7 @@ Way = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class Files:
-    """The files below a folder as they were first read, with what would be written to them."""
+    """The files below a folder as first read, with the content that would be written to them."""
 
     root: Path
     follows_links: bool = True
@@ -39,7 +39,7 @@ class Files:
     read_contents: dict[Path, bytes] = field(default_factory=dict)
 
     def read(self, path: Path) -> bytes:
-        """The content of a file, empty without one. Raises InputError."""
+        """Return the content of a file, empty if there is none. Raises InputError."""
         if path not in self.changed and path not in self.read_contents:
             try:
                 self.read_contents[path] = path.read_bytes() if path.exists() else b""
@@ -48,21 +48,21 @@ class Files:
         return self.changed[path] if path in self.changed else self.read_contents[path]
 
     def exists(self, path: Path) -> bool:
-        """Whether there is such a file or folder."""
+        """Return whether there is such a file or folder."""
         return path in self.changed or path.exists()
 
     def objects(self, path: Path) -> list[Json]:
-        """What can be read of a file, Lists as their items."""
+        """Return the objects of a file that can be read, Lists as their items."""
         return list(_parse(self.read(path), self.name(path)))
 
     def with_(self, path: Path, content: bytes) -> Files:
-        """The same with another content of a file. Raises InputError for one that leads out of the folder."""
+        """Return a copy with other content of a file. Raises InputError if its path leaves the folder."""
         if not path.resolve().is_relative_to(self.root):
             raise InputError(f"{self.name(path)} leads out of {self.root}", "change that file itself")
         return replace(self, changed={**self.changed, path: content})
 
     def name(self, path: Path) -> str:
-        """A file or folder as a person would name it."""
+        """Return the name of a file or folder for a person."""
         return str(path.relative_to(self.root)) if path.is_relative_to(self.root) else str(path)
 
 
@@ -75,8 +75,8 @@ def _parse(content: bytes, name: str) -> tuple[Json, ...]:
 class Layer(NamedTuple):
     """A kustomization: its file and value, and the manifests, patches and folders that it lists.
 
-    The last applied come first. Patches have their entry in the list, which may select objects. It `fetches`
-    what is no file of the tree.
+    Those applied last come first. Patches have their entry in the list, which may select objects. `fetches`
+    is True if it lists what is not a file of the tree.
     """
 
     folder: Path
@@ -89,7 +89,7 @@ class Layer(NamedTuple):
 
 
 def layers(folder: Path, files: Files, above: tuple[Path, ...] = ()) -> list[Layer]:
-    """The kustomization of a folder and all that it reads, the last applied first; empty without one."""
+    """Return the kustomization of a folder and all that it reads, the last applied first, if there is one."""
     file = next(((folder / name).resolve() for name in KUSTOMIZATIONS if (folder / name).is_file()), None)
     if file is None or folder in above or not file.is_relative_to(files.root):
         return []
@@ -117,7 +117,7 @@ def layers(folder: Path, files: Files, above: tuple[Path, ...] = ()) -> list[Lay
 
 
 def _listed(value: Json) -> Iterator[tuple[str, Any, str]]:
-    """The paths in the lists of a kustomization, after the key of the list and the item."""
+    """Yield the key of each list of a kustomization, with each item and its path."""
     for key, items in reversed([*value.items()]):
         for item in reversed(items if isinstance(items, list) else []):
             path = item if isinstance(item, str) else nested(item).get("path")
@@ -133,16 +133,16 @@ class Target(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Kind and name, with what kustomize adds to it."""
+        """Return kind and name, with what kustomize adds to it."""
         return f"{self.pod.kind.lower()}/{object_name(self.pod)}"
 
     def may_be(self, raw: Json) -> bool:
-        """Whether a manifest may become it: names get prefixes and suffixes."""
+        """Return whether a manifest may become it: names get prefixes and suffixes."""
         name = metadata_text(raw, "name")
         return raw.get("kind") == self.pod.kind and bool(name) and name in object_name(self.pod)
 
     def may_be_selected(self, item: Any) -> bool:
-        """Whether an entry of a list of patches may select it, by the pattern of a name in its target."""
+        """Return whether an entry of a list of patches may select it, by the name pattern in its target."""
         try:
             return bool(re.search(str(nested(item, "target").get("name") or ""), object_name(self.pod)))
         except re.error:
@@ -150,17 +150,17 @@ class Target(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A way to make an edit: where, and the files with it, or why it cannot be made there."""
+    """One way to make an edit: where, and the files with it, or why it cannot be made there."""
 
     where: str
     files: Files | InputError
 
 
 def changes_in(path: Path, item: Any, files: Files, target: Target, edit: Edit, *, add: bool) -> list[Change]:
-    """The edit in each document and patch of a file that sets the value, the last first.
+    """Return the edit at each document and patch of a file that sets the value, the last first.
 
-    To `add` it, in each with the container. `item` is the entry of a list of patches that has the file: with
-    a target the object in it may have any name.
+    With `add`, at each that has the container. `item` is the file's entry in a list of patches: if that has a
+    target, the object in the file may have any name.
     """
     changes = list(_edited(files.read(path), files.name(path), item, target, edit, add=add))
     return [
@@ -193,7 +193,7 @@ def _edited(
 
 
 def replaced(content: bytes, document: Document, wanted: Any) -> bytes | InputError:
-    """A file with another value of one of its documents."""
+    """Return a file with another value of one of its documents."""
     try:
         return patch_document(content, document, wanted)
     except InputError as error:
@@ -201,7 +201,7 @@ def replaced(content: bytes, document: Document, wanted: Any) -> bytes | InputEr
 
 
 def _texts(value: Any, way: Way) -> Iterator[tuple[Way, str]]:
-    """The texts in a document that may be patches."""
+    """Yield the texts in a document that may be patches, each with its path."""
     if isinstance(value, str) and "resources" in value and way and way[-1] != "path":
         yield way, value
     pairs = enumerate(value) if isinstance(value, list) else nested(value).items()
@@ -210,19 +210,19 @@ def _texts(value: Any, way: Way) -> Iterator[tuple[Way, str]]:
 
 
 def _values(raw: Any, target: Target, edit: Edit, *, add: bool) -> Iterator[Any]:
-    """A manifest, a strategic merge patch or the operations of a JSON patch with the edit."""
+    """Yield a manifest, a strategic merge patch or the operations of a JSON patch with the edit."""
     if isinstance(raw, list):
         yield from _operations(raw, _value_way(target.raw, target.pod, edit) or (), edit)
         return
     way = _value_way(raw, target.pod, edit)
     if way is not None and (get(raw, spec_path(target.pod)) if add else get(raw, way, way) is not way):
         yield edit_object(raw, target.pod, [edit])
-        if edit.quantity is None:  # what a manifest sets is still there without the patch
+        if edit.quantity is None:  # Without the patch, what a manifest sets is still there.
             yield put(raw, way, None)
 
 
 def _operations(patch: list[Any], way: Way, edit: Edit) -> Iterator[Any]:
-    """The operations with another value in one whose path is that of the value, or of what it is in."""
+    """Yield the operations with another value in one whose path is that of the value, or of a parent."""
     for number, operation in reversed(list(enumerate(patch))):
         pointer = str(nested(operation).get("path") or "").split("/")[1:]
         steps = [step.replace("~1", "/").replace("~0", "~") for step in pointer]
@@ -239,7 +239,7 @@ def _operations(patch: list[Any], way: Way, edit: Edit) -> Iterator[Any]:
 
 
 def _value_way(raw: Any, pod: Pod, edit: Edit) -> Way | None:
-    """The way to a value in an object or a patch of it, None where that has no such container."""
+    """Return the path of a value in an object or a patch of it, None if that has no such container."""
     way: Way = spec_path(pod)
     inner: Way = ("resources", edit.side.value, edit.resource)
     if edit.owner == POD_LEVEL:
@@ -252,10 +252,10 @@ def _value_way(raw: Any, pod: Pod, edit: Edit) -> Way | None:
 
 
 def changes_with_patch(chain: Sequence[Layer], files: Files, target: Target, edit: Edit) -> Iterator[Change]:
-    """The edit in a patch file of our own in the first layer, with each name that the object may have there.
+    """Yield the edit in a new patch file in the first layer, with each name that the object may have there.
 
-    Kustomize finds the object by its name now, and as manifests and earlier layers have it. A merge puts the
-    containers of a patch first, so it names those before the one that it changes.
+    Kustomize finds the object by its present name, and by those in manifests and earlier layers. A merge puts
+    the containers of a patch first, so it names those before the one that it changes.
     """
     own, pod = chain[0], target.pod
     path = own.folder / f"qos-{target.name.replace('/', '-')}.yaml"
@@ -282,7 +282,7 @@ def changes_with_patch(chain: Sequence[Layer], files: Files, target: Target, edi
 
 
 def _with_value(path: Path, files: Files, value: Any) -> Files | InputError:
-    """The files with another value of the only document in one, which may be new."""
+    """Return the files with another value of the only document in one, which may be new."""
     import yaml
 
     content: bytes | InputError = yaml.safe_dump(value, sort_keys=False).encode()
@@ -296,7 +296,7 @@ def _text(edit: Edit) -> str | None:
 
 
 def get(value: Any, way: Way, default: Any = None) -> Any:
-    """What is at a way."""
+    """Return the value at a path."""
     for step in way:
         try:
             value = value[step]
@@ -306,7 +306,7 @@ def get(value: Any, way: Way, default: Any = None) -> Any:
 
 
 def put(value: Any, way: Way, new: Any) -> Any:
-    """A copy with something else at a way; mappings on the way there are made."""
+    """Return a copy with another value at a path; missing mappings are made."""
     if not way:
         return new
     step, rest = way[0], way[1:]
@@ -317,7 +317,7 @@ def put(value: Any, way: Way, new: Any) -> Any:
 
 
 def options_in(raw: Json) -> Iterator[tuple[str, Json]]:
-    """Each folder that an Argo CD Application or a Flux Kustomization names, and what it adds there."""
+    """Yield each folder that an Argo CD Application or a Flux Kustomization names, and what it adds there."""
     version, spec = str(raw.get("apiVersion") or ""), nested(raw, "spec")
     if raw.get("kind") == "Kustomization" and version.startswith("kustomize.toolkit.fluxcd.io/"):
         yield str(spec.get("path") or "."), {**spec, "namespace": spec.get("targetNamespace")}
@@ -328,7 +328,7 @@ def options_in(raw: Json) -> Iterator[tuple[str, Json]]:
 
 
 def with_options(value: Json, options: Json) -> Json:
-    """A kustomization with those options, as Argo CD and Flux put them into its file."""
+    """Return a kustomization with those options, as Argo CD and Flux put them into its file."""
     replaced = {key: options[key] for key in ("namePrefix", "nameSuffix", "namespace") if options.get(key)}
     added = {
         key: [*(value.get(key) or ()), *options[key]] for key in ("components", "patches") if options.get(key)

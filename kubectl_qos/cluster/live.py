@@ -39,16 +39,16 @@ MAX_NODES_ONE_BY_ONE: Final = 8
 """The pods of more nodes than this are read with all pods of the cluster, not node by node."""
 
 CONFIGZ_SECONDS: Final = 2.0
-"""How long kubelets' configurations are waited for; then they are assumed."""
+"""How long to wait for kubelets' configurations; then they are assumed."""
 
 
 class LiveSource(Source):
     """The cluster behind a connection.
 
     `ids` keeps the uids of pods and the ids of containers, which only cgroup paths and events need; `configz`
-    reads the kubelets' configurations, which a ranking does not need. A `reader` has the usage that `usage`
-    does not find in the cluster. What cannot be watched is read every
-    `refresh_seconds`, 15 if None. Without `may_write` there is no writer.
+    reads the kubelets' configurations, which a ranking does not need. A `reader` reads usage elsewhere than
+    from the cluster. What cannot be watched is read every `refresh_seconds`, 15 if None. Without `may_write`
+    there is no writer.
     """
 
     is_live = True
@@ -77,20 +77,20 @@ class LiveSource(Source):
 
     @property
     def title(self) -> str:
-        """The context's name."""
+        """Return the context's name."""
         return self._connection.context
 
     @property
     def default_namespace(self) -> str | None:
-        """The context's namespace, or that of --namespace."""
+        """Return the context's namespace, or that of --namespace."""
         return self._connection.namespace
 
     def now(self) -> datetime:
-        """The present by the server's clock."""
+        """Return the present by the server's clock."""
         return self._api.client.now()
 
     def snapshot(self, scope: Scope) -> Snapshot:
-        """Pods, nodes and usage of this moment. Raises QosError where the requested pods cannot be listed."""
+        """Read pods, nodes and usage. Raises QosError if the requested pods cannot be listed."""
         missing: list[Missing] = []
         at_once = self._usage in {UsageChoice.METRICS, UsageChoice.PROMETHEUS}
         metrics = Future(lambda: self._read_usage(scope, ())) if at_once else None
@@ -118,7 +118,7 @@ class LiveSource(Source):
         ).with_missing_releases()
 
     def follow(self, scope: Scope) -> UpdateStream:
-        """Watches fill the stream."""
+        """Follow the scope by watches."""
         return Informer(
             self._api,
             scope,
@@ -131,7 +131,7 @@ class LiveSource(Source):
         )
 
     def members(self, kind: str, namespace: str, name: str) -> Snapshot:
-        """A pod, or the pods with the labels of a workload's template, and what they use."""
+        """Read a pod, or the pods with the labels of a workload's template, and their usage."""
         pods = [self.find(kind, namespace, name)]
         if kind != "Pod":
             labels = ",".join(f"{key}={value}" for key, value in (pods[0].metadata.labels or {}).items())
@@ -146,7 +146,7 @@ class LiveSource(Source):
         return Snapshot(pods=tuple(pods), usage=usage)
 
     def find(self, kind: str, namespace: str | None, name: str) -> Pod:
-        """A pod, or the pod of a workload's template. Raises ApiError (NotFound), InputError."""
+        """Read a pod, or the pod of a workload's template. Raises ApiError (NotFound), InputError."""
         namespace = namespace or self.default_namespace or "default"
         if kind == "Pod":
             return self._api.pod(namespace, name)
@@ -155,7 +155,7 @@ class LiveSource(Source):
         return pod_from_workload(kind, read_object(self._api.client, kind, namespace, name))
 
     def has(self, resource: str, name: str) -> bool:
-        """Whether there is a node or namespace; True also where that may not be asked."""
+        """Return whether there is a node or namespace; True also if this user may not ask."""
         try:
             self._api.client.whole(f"/api/v1/{resource}/{path_segment(name)}", {})
         except ApiError as error:
@@ -163,39 +163,39 @@ class LiveSource(Source):
         return True
 
     def raw(self, pod: Pod) -> dict[str, Any]:
-        """The whole object as the server has it now."""
+        """Read the whole object."""
         return read_object(self._api.client, pod.kind, pod.namespace, pod.name)
 
     def raw_node(self, name: str) -> dict[str, Any]:
-        """The whole node as the server has it now."""
+        """Read the whole node."""
         return read_object(self._api.client, "Node", "", name)
 
     def events(self, pod: Pod) -> tuple[Event, ...]:
-        """The events that the cluster still has, by default those of the last hour."""
+        """Read the events that the cluster still has, by default those of the last hour."""
         return read_pod_events(self._api.client, pod)
 
     def log(self, pod: Pod, container: str, *, is_previous: bool) -> str:
-        """What `kubectl logs -p --tail=200` prints. Raises ApiError."""
+        """Read what `kubectl logs -p --tail=200` prints. Raises ApiError."""
         return read_log(self._api.client, pod, container, is_previous=is_previous)
 
     def event_list(self, namespace: str | None) -> EventList:
-        """All events of a namespace, or of all, and those of nodes."""
+        """Read all events of a namespace, or of all, and those of nodes."""
         return read_events(self._api.client, namespace)
 
     def related(self, pod: Pod) -> RelatedObjects:
-        """The object as the server has it now, its owners, and the limits of its namespace."""
+        """Read the object, its owners, and the limits of its namespace."""
         from kubectl_qos.cluster.related import read_related
 
         return read_related(self._api.client, pod)
 
     def with_autoscalers(self, snapshot: Snapshot, namespace: str | None) -> Snapshot:
-        """With those that the server has."""
+        """Add the autoscalers that the server has."""
         from kubectl_qos.cluster.related import read_autoscalers
 
         return read_autoscalers(self._api.client, snapshot, namespace)
 
     def writer(self) -> Writer:
-        """What changes this cluster. Raises QosError in read-only mode."""
+        """Return the writer of this cluster. Raises QosError in read-only mode."""
         if not self._may_write:
             raise QosError(
                 f"nothing is written: {self.title} is read-only here",
@@ -252,7 +252,7 @@ class LiveSource(Source):
         return pods + [pod for pod in requested if (pod.namespace, pod.name) not in seen]
 
     def _nodes(self, scope: Scope, names: Collection[str], missing: list[Missing]) -> dict[str, NodeObject]:
-        """The nodes of these names, and the requested one; a pod may outlive its node for a while."""
+        """Read the nodes of these names, and the requested one; a pod may outlive its node for a while."""
         try:
             if scope == Scope() or len(names) > MAX_NODES_ONE_BY_ONE:
                 return {node.name: node for node in self._api.nodes()}
@@ -272,7 +272,7 @@ class LiveSource(Source):
             return None
 
     def _kubelets(self, nodes: Mapping[str, NodeObject]) -> Mapping[str, Kubelet]:
-        """The configurations that can be read soon: that of a node in trouble may never come."""
+        """Read the configurations that come soon: that of a node in trouble may never come."""
         configs = self._configs
         if configs is None:
             log.log(log.DECISIONS, "configz is not read: a ranking does not depend on it")

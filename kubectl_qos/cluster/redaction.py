@@ -1,4 +1,4 @@
-"""What of texts and names is in a bundle. Not here: which fields are (bundle.py)."""
+"""Decide which texts and names stay in a bundle. bundle.py decides which fields do."""
 
 import re
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ _NAMES: Final = frozenset(
     {"name", "names", "namespace", "nodeName", "node", "priorityClassName", "runtimeClassName"}
     | {"title", "comm", "values", "container", "volumes", *_LABELS}
 )
-"""Keys of names."""
+"""Keys whose values are names."""
 _BY_NAME: Final = frozenset({"pressure", "node_usage", "shortages", "kubelets", "history"})
 """Keys of objects whose keys are names."""
 _NAMED_IN: Final = frozenset(
@@ -45,22 +45,22 @@ _VOCABULARY: Final = {
 }
 """The words that stay in messages."""
 _ANNOTATION: Final = re.compile(r"api|file|http|Guaranteed|Burstable|BestEffort|[0-9a-fTZ.:+-]+")
-"""Values of annotations that are no text of a person."""
+"""Values of annotations that are not a person's text."""
 _KEPT: Final = (
     *("kube", "system", "default", "public", "node", "critical", "cluster", "memory", "container"),
     *("the", "log", "of"),
 )
 _WORD: Final = re.compile(r"[^\W_]+")
 _NUMBER_AT_END: Final = re.compile(r"(?<=-)(?:\d{1,3}|\d{8})$", re.ASCII)
-"""Of a StatefulSet's pod, and the time in the name of a CronJob's Job."""
+"""The ordinal of a StatefulSet's pod, or the time in the name of a CronJob's Job."""
 _NAME_IN_TEXT: Final = re.compile(r"[^\W_]+(?:[-.][^\W_]+)*")
 
 
 class Redactor:
-    """Takes what is none of the known messages out of JSON, and replaces names if they are to be.
+    """Removes unknown messages from JSON and, if asked, replaces names.
 
     Each word of a name has a substitute: `web-6c7f-x2k9f` and the label `6c7f` still go together. Messages
-    may have names that come later, so JSON with `names` is given twice.
+    may have names that come later, so JSON with `names` is passed through twice.
     """
 
     def __init__(self, *, names: bool) -> None:
@@ -68,14 +68,14 @@ class Redactor:
         self._names: dict[str, str] | None = {} if names else None
 
     def __call__(self, value: Any, key: str = "") -> Any:
-        """A value that is under a key, or in the list there."""
+        """Redact a value that is at a key, or in the list there."""
         if isinstance(value, Mapping):
             of_labels = key in _LABELS
             return {
                 self._key(name, key): self(inner, key if of_labels else name) for name, inner in value.items()
             }
         if isinstance(value, list | tuple):
-            # Volumes that only have a name are such as those of secrets.
+            # A volume that has only a name may be that of a secret.
             return [
                 self(inner, key)
                 for inner in value

@@ -1,11 +1,12 @@
-"""One kind of object followed: listed, then watched, and listed again where a watch cannot go on.
+"""Follow one kind of object: list, watch, and list again when a watch cannot go on.
 
-As client-go's reflector does it (tools/cache/reflector.go): a streaming list where the server has it, else a
-list and a watch from its resourceVersion; bookmarks. A resourceVersion that is too old (410), or newer than
-the server's newest (it was restored from a backup), and an event that cannot be decoded lead to a new list;
-any other failure is retried from the same resourceVersion. Each retry comes later than the one before, but
-soon while the server says that it is ready. A silent watch is opened again at once, and what is too old is
-listed again at once, unless the list before that was too old as well.
+This is client-go's reflector (tools/cache/reflector.go): a streaming list if the server has it, else a list
+and a watch from its resourceVersion; bookmarks.
+
+A new list follows a resourceVersion that is too old (410), or newer than the server's newest (it was restored
+from a backup), and an event that cannot be decoded. After 410 it follows at once, unless the list before that
+was too old as well. A watch that is silent is opened again at once. Any other failure is retried from the
+same resourceVersion, each time later than the last, but soon while the server says that it is ready.
 """
 
 from __future__ import annotations
@@ -41,12 +42,12 @@ if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse
 
 WATCH_SECONDS: Final = 290
-"""How long a server keeps a watch, more or less; proxies often end connections after five minutes."""
+"""About how long a server keeps a watch; proxies often end connections after five minutes."""
 FIRST_RETRY_SECONDS: Final = 0.8
 MAX_RETRY_SECONDS: Final = 30.0
 _MAX_DOUBLINGS: Final = 10
 _SOON_TRIES: Final = 10
-"""So many tries come soon while a server that cannot serve yet says that it is ready."""
+"""How many tries come soon while a server that cannot serve yet says that it is ready."""
 LIST_SILENCE_SECONDS: Final = 60.0
 SILENCE_SECONDS: Final = 120.0
 """Twice the interval of bookmarks (apiserver/pkg/storage/cacher, defaultBookmarkFrequency)."""
@@ -60,7 +61,7 @@ _MAX_LINE_BYTES: Final = 1 << 26
 _EVENT_TYPES: Final = frozenset({"ADDED", "MODIFIED", "DELETED", "BOOKMARK"})
 _INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 _NO_STREAMING_LIST: Final = frozenset({400, 403, 404, 405, 406, 415, 422, 500})
-"""A streaming list is refused with these by a server without it, or where watching is forbidden."""
+"""A server without streaming lists, or one that forbids watching, answers a streaming list with these."""
 _NOT_YET: Final = frozenset({429, 503, 504})
 """A server that has begun to answer refuses with these what it cannot serve yet."""
 
@@ -69,12 +70,12 @@ T = TypeVar("T", bound=Pod | NodeObject)
 
 @dataclass(frozen=True, slots=True)
 class EventHandler(Generic[T]):
-    """What a reflector calls, in its own thread.
+    """The callbacks of a reflector, called in its own thread.
 
     `arrive` gets the parts of the first list as they arrive, `replace` all items. `heard` says that the
-    server answers, `synced` that the items are the server's, `out_of_sync` that they may be old, and in how
-    many seconds the next try is, `listing` that they are listed again now. `polled` says that they may be
-    listed only, with None that they may be watched again; after `refused` nothing more comes.
+    server answers, `synced` that the items are the server's, `out_of_sync` that they may be old and how many
+    seconds later the next try is, `listing` that they are listed again. `polled` says that they may only be
+    listed, with None that they may be watched again; after `refused` nothing more comes.
     """
 
     replace: Callable[[list[T]], None]
@@ -92,8 +93,8 @@ class EventHandler(Generic[T]):
 class Reflector(Generic[T]):
     """Follows the items of a path with selectors until it is closed.
 
-    `keep` makes what is kept of an item, None of one that is left out. What may not be watched is listed
-    every `poll_seconds`.
+    `keep` reduces an item to what stays in memory, and returns None to leave it out. Items that may not be
+    watched are listed every `poll_seconds`.
     """
 
     def __init__(  # noqa: PLR0913 - as in client-go
@@ -120,7 +121,7 @@ class Reflector(Generic[T]):
         self._interruption: QosError | None = None
         self._revision = ""
         self._listed_from = "0"
-        """The revision that a list must not be older than: 0 for any, empty for the newest."""
+        """The oldest resourceVersion that a list may have: 0 for any, empty for the newest."""
         self._is_server_ready = True
         self._streams = True
         self._may_watch = True
@@ -155,12 +156,12 @@ class Reflector(Generic[T]):
                 self._wait_for_retry(QosError(f"unexpected {type(error).__name__}: {error}", hint))
 
     def retry_now(self) -> None:
-        """Do not wait any longer, nor long after the next failure."""
+        """End the wait for a retry, and begin again with short ones."""
         self._failures = 0
         self._wake.set()
 
     def server_is(self, *, ready: bool) -> None:
-        """Take what a server says that is stale: as soon as it is ready, what waits for a retry is tried."""
+        """Note whether a stale server says that it is ready: if so, retry what waits."""
         if ready and not self._is_server_ready:
             self.retry_now()
         self._is_server_ready = ready
@@ -172,7 +173,7 @@ class Reflector(Generic[T]):
         self._stop_waiting()
 
     def close(self) -> None:
-        """End, also a read that waits for the server."""
+        """End, and also end a read that waits for the server."""
         self._closed = True
         self._stop_waiting()
 
@@ -196,7 +197,7 @@ class Reflector(Generic[T]):
         self._watch()
 
     def _check_past(self) -> None:
-        """List again where a server restored from a backup would wait for the revision that we have seen."""
+        """List again if a server restored from a backup would wait for the revision that we have seen."""
         try:
             newest = newest_revision(self._client.without_retries(), self._path)
         except ApiError as error:
@@ -221,7 +222,7 @@ class Reflector(Generic[T]):
         self._listed(result.resource_version)
 
     def _stream_list(self) -> None:
-        """Objects first, then changes, in one response (1.27 and later, where the server has it enabled)."""
+        """Read objects, then changes, in one response (1.27 and later, if the server has it enabled)."""
         query = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
         items: dict[tuple[str, str], T] = {}
         began = time.monotonic()
@@ -235,7 +236,7 @@ class Reflector(Generic[T]):
             self._streams = False
             return
         except QosError:
-            # It has broken off, or has no end; a plain list may get through.
+            # It broke off, or has no end; a plain list may get through.
             self._streams = self._response is None
             self._response = None
             raise
@@ -297,7 +298,7 @@ class Reflector(Generic[T]):
     ) -> None:
         count, is_silent = 0, False
         set_read_timeout(response, SILENCE_SECONDS)
-        # Where nothing changes no event comes for a minute.
+        # If nothing changes, no event comes for a minute.
         accepted = threading.Timer(ACCEPTED_SECONDS, self._handler.synced)
         accepted.daemon = True
         accepted.start()
@@ -329,7 +330,7 @@ class Reflector(Generic[T]):
             raise _ended(self._path)
 
     def _advance(self, revision: str) -> None:
-        """Events come in the order of their revisions, but from a server with another past."""
+        """Note a revision; events come in their order, except from a server with another past."""
         if _order(revision) < _order(self._revision):
             raise decode_error(self._path, ValueError(f"revision {revision} comes after {self._revision}"))
         self._revision = revision

@@ -1,4 +1,4 @@
-"""What bears on a change of an object: its owners and its namespace's limits, or that they are missing."""
+"""Read what a change of an object depends on: its owners and its namespace's limits."""
 
 import time
 from dataclasses import replace
@@ -29,13 +29,13 @@ from kubectl_qos.k8s.objects import Json, Pod
 from kubectl_qos.k8s.snapshot import Missing, Snapshot
 
 SECONDS: Final = 5.0
-"""How long everything but the object itself is waited for."""
+"""How long to wait for everything but the object itself."""
 
 T = TypeVar("T")
 
 
 def read_related(client: RestClient, pod: Pod) -> RelatedObjects:
-    """What a server has for a pod or a workload of that template. Raises QosError without the object."""
+    """Read the objects for a pod or a workload of that template. Raises QosError without the object."""
     client = client.without_retries()
     end = time.monotonic() + SECONDS
     lists = _Lists(client, pod.namespace, end)
@@ -62,7 +62,7 @@ def read_related(client: RestClient, pod: Pod) -> RelatedObjects:
 
 
 def read_autoscalers(client: RestClient, snapshot: Snapshot, namespace: str | None) -> Snapshot:
-    """A snapshot with the VerticalPodAutoscalers of a namespace or of all, or that they are missing."""
+    """Add the VerticalPodAutoscalers of a namespace or of all, or that they are missing."""
     lists = _Lists(client.without_retries(), namespace, time.monotonic() + SECONDS)
     autoscalers = lists.take(AUTOSCALERS, lists.start(AUTOSCALERS))
     return replace(snapshot, autoscalers=autoscalers, missing=(*snapshot.missing, *lists.missing))
@@ -94,7 +94,7 @@ class _Lists:
 
 
 class _OwnerChain:
-    """The controllers above an object as a server has them; those found so far are there at any time."""
+    """The controllers above an object, as read so far: they can be taken at any time."""
 
     def __init__(self, client: RestClient, namespace: str) -> None:
         self.owners: list[Owner] = []
@@ -117,7 +117,7 @@ class _OwnerChain:
     def _read(self, reference: Json) -> Owner | None:
         self._kind, self._name = str(reference.get("kind", "")), str(reference.get("name", ""))
         if not is_workload(self._kind, str(reference.get("apiVersion", ""))):
-            # Its path would take a discovery, and nothing of it is needed but its name.
+            # Its path would take a discovery, and only its name is needed.
             return None
         raw = read_object(self._client, self._kind, self._namespace, self._name)
         if reference.get("uid") not in {None, metadata_text(raw, "uid")}:

@@ -1,4 +1,4 @@
-"""What every source of cluster facts offers: a live cluster, files, the demo; and what only some offer."""
+"""The interface of every source of pods and nodes (a cluster, files, the demo), and what only some offer."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ LIVE: Final = Health()
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """What is known at `taken`, if anything; `notice` says why `scope` is less than was requested.
+    """A snapshot at the time `taken`, if there is one; `notice` says why `scope` is less than was requested.
 
-    `arrived` is None where the snapshot has all pods, else how many it has so far.
+    `arrived` is None if the snapshot has all pods, else how many it has so far.
     """
 
     snapshot: Snapshot | None
@@ -60,7 +60,7 @@ class PastTime(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReportScope:
-    """What a report is about: a pod's or workload's name or empty, flags, seconds or None for all times."""
+    """The subject of a report: the name of a pod or workload or "", flags, and seconds or None for all."""
 
     name: str
     namespace: str | None
@@ -77,11 +77,11 @@ class UpdateStream(Protocol):
         """Wait for the next update; None once the stream is closed."""
 
     def health(self) -> Health:
-        """Whether the source is heard of now, which the last update may not know."""
+        """Return whether the source is heard of now, which the last update may not know."""
         return LIVE
 
     def silent_seconds(self) -> float:
-        """For how long the source has not been heard of."""
+        """Return the seconds since the source was heard of."""
         return 0.0
 
     def refresh(self) -> None:
@@ -103,123 +103,135 @@ class StaticStream(UpdateStream):
         self._closed = False
 
     def next(self) -> Update | None:
-        """The snapshot, once it is requested."""
+        """Return the snapshot, once it is requested."""
         self._requested.wait()
         self._requested.clear()
         return None if self._closed else Update(self._read(self._scope), self._scope, LIVE, self._now())
 
     def refresh(self) -> None:
-        """Once more."""
+        """Request the snapshot once more."""
         self._requested.set()
 
     def close(self) -> None:
-        """End."""
+        """End the stream."""
         self._closed = True
         self._requested.set()
 
 
 class Source(Protocol):
-    """Where pods, nodes and usage come from."""
+    """A source of pods, nodes and usage."""
 
     @property
     def title(self) -> str:
-        """Its name for people: a context, a file, `demo`."""
+        """Return its name for people: a context, a file, `demo`."""
 
     @property
     def is_live(self) -> bool:
-        """Whether its facts change."""
+        """Return whether it changes."""
 
     @property
     def past(self) -> PastTime | None:
-        """Which time it shows; None for the present."""
+        """Return which time it shows; None for the present."""
         return None
 
     @property
     def default_namespace(self) -> str | None:
-        """The namespace of commands that name none; None for all of them."""
+        """Return the namespace of commands that name none; None for all of them."""
 
     def now(self) -> datetime:
-        """The time that ages are counted from."""
+        """Return the time that ages are counted from."""
 
     def snapshot(self, scope: Scope) -> Snapshot:
-        """The pods in scope and what they are ranked against. Raises QosError where nothing is known."""
+        """Return the pods in scope and what they are ranked against. Raises QosError if nothing is known."""
 
     def follow(self, scope: Scope) -> UpdateStream:
-        """Snapshots from now on, as they change."""
+        """Follow the scope from now on."""
 
     def members(self, kind: str, namespace: str, name: str) -> Snapshot:
-        """A pod, or the pods of a workload, with their usage; others may be there too. Raises QosError."""
+        """Return a pod, or the pods of a workload, with their usage, perhaps with others. Raises QosError."""
         del kind, name
         return self.snapshot(Scope(namespace=namespace))
 
     def find(self, kind: str, namespace: str | None, name: str) -> Pod:
-        """A pod, or the pod that a workload's template makes. Raises QosError where there is none."""
+        """Return a pod, or the pod that a workload's template makes. Raises QosError if there is none."""
 
     def has(self, resource: str, name: str) -> bool:
-        """Whether there is one of `nodes` or `namespaces` with this name; True where that is unknown."""
+        """Return whether one of `nodes` or `namespaces` has this name; True if that is unknown."""
         del resource, name
         return True
 
     def events(self, pod: Pod) -> tuple[Event, ...]:
-        """The events about a pod and its node's memory, the newest last. Raises QosError without access."""
+        """Return the events about a pod and its node's memory, the newest last.
+
+        Raises QosError without access.
+        """
 
     def event_list(self, namespace: str | None) -> EventList:
-        """All events of a namespace, or of all, with those of nodes; the result names what is missing."""
+        """Return all events of a namespace, or of all, and of nodes; the result names what is missing."""
 
     def kernel_logs(self) -> Sequence[KernelLog]:
-        """What kernels have printed, where that is known without files."""
+        """Return the kernel logs that are known without files."""
         return ()
 
     def with_autoscalers(self, snapshot: Snapshot, namespace: str | None) -> Snapshot:
-        """The snapshot with the VerticalPodAutoscalers of a namespace, or of all, that can be read."""
+        """Add the VerticalPodAutoscalers of a namespace, or of all, that can be read."""
         del namespace
         return snapshot
 
 
 @runtime_checkable
 class StoredObjects(Protocol):
-    """What a cluster and files have, and metrics have not: whole objects."""
+    """A source with whole objects: a cluster or files."""
 
     def raw(self, pod: Pod) -> dict[str, Any]:
-        """The whole object behind a pod, for a template the workload. Raises QosError if it is gone."""
+        """Return the whole object behind a pod, for a template the workload.
+
+        Raises QosError if it is gone.
+        """
 
     def raw_node(self, name: str) -> dict[str, Any]:
-        """The whole node. Raises QosError if there is none, or where that may not be read."""
+        """Return the whole node. Raises QosError if there is none, or if it may not be read."""
 
     def related(self, pod: Pod) -> RelatedObjects:
-        """An object, its owners and limits, and what is missing. Raises QosError without the object."""
+        """Return an object, its owners and limits, and what is missing.
+
+        Raises QosError without the object.
+        """
 
 
 @runtime_checkable
 class FileFacts(Protocol):
-    """What files have, and is not read of a cluster."""
+    """A source with what only files have."""
 
     def partial_pods(self) -> Sequence[Pod]:
-        """Pods of which only the status is known: for deaths, not for predictions."""
+        """Return the pods of which only the status is known: for deaths, not for predictions."""
 
     def disruption_budgets(self) -> Sequence[DisruptionBudget]:
-        """The PodDisruptionBudgets."""
+        """Return the PodDisruptionBudgets."""
 
 
 @runtime_checkable
 class ContainerLogs(Protocol):
-    """What a cluster has."""
+    """A source with container logs: a cluster."""
 
     def log(self, pod: Pod, container: str, *, is_previous: bool) -> str:
-        """The last lines of a container, of its previous run or of this. Raises QosError without any."""
+        """Return the last lines of a container, of its previous run or of this.
+
+        Raises QosError without any.
+        """
 
 
 @runtime_checkable
 class Writable(Protocol):
-    """What can be changed: a cluster."""
+    """A source that can be changed: a cluster."""
 
     def writer(self) -> Writer:
-        """What changes it. Raises QosError where that is impossible or forbidden."""
+        """Return the writer. Raises QosError if changes are impossible or forbidden."""
 
 
 @runtime_checkable
 class Bundled(Protocol):
-    """What a bundle knows of the source that it was made of."""
+    """A bundle knows the source that it was made of."""
 
     origin: str
     """The title of that source."""
@@ -229,19 +241,19 @@ class Bundled(Protocol):
 
 
 def objects_of(source: Source) -> StoredObjects:
-    """Return what has the objects of a source. Raises QosError where it has none."""
+    """Return the source if it has objects. Raises QosError if it has none."""
     if isinstance(source, StoredObjects):
         return source
     raise QosError(f"the store has no objects, owners or limits: {source.title} is rebuilt from metrics")
 
 
 def related_to(source: Source, pod: Pod) -> RelatedObjects:
-    """Return an object of a source, its owners and limits. Raises QosError where it has none."""
+    """Return an object of a source, its owners and limits. Raises QosError if the source has no objects."""
     return objects_of(source).related(pod)
 
 
 def writer_of(source: Source) -> Writer:
-    """Return what changes a cluster. Raises QosError where that is impossible or forbidden."""
+    """Return the writer of a cluster. Raises QosError if changes are impossible or forbidden."""
     if isinstance(source, Writable):
         return source.writer()
     if source.past is not None or isinstance(source, Bundled):
@@ -253,17 +265,17 @@ def writer_of(source: Source) -> Writer:
 
 
 def origin_of(source: Source) -> str:
-    """Return what the facts of a source came from: not a bundle, but what that was made of."""
+    """Return the title of a source; of a bundle, the title of the source that it was made of."""
     return source.origin if isinstance(source, Bundled) else source.title
 
 
 def has_budgets(source: Source) -> bool:
-    """Return whether the PodDisruptionBudgets of a source are known, and not only those of files."""
+    """Return whether all PodDisruptionBudgets are known: those in files are."""
     return source.has_budgets if isinstance(source, Bundled) else not source.is_live
 
 
 def changed_pods(source: Source, request: PatchRequest) -> Snapshot:
-    """The pods that a change is about, and their usage. Raises QosError."""
+    """Return the pods that a change is about, and their usage. Raises QosError."""
     kind, namespace, name = request.kind, request.namespace, request.name
     snapshot = source.members(kind, namespace, name)
     pods = (pod for pod in snapshot.pods if pod.namespace == namespace and belongs_to(pod, kind, name))
@@ -271,7 +283,7 @@ def changed_pods(source: Source, request: PatchRequest) -> Snapshot:
 
 
 class PastSource(Source):
-    """A cluster as it was `at` a time: `read` has its snapshot. It has no events, and nothing is written.
+    """A cluster at a past time: `read` reads its snapshot. It has no events, and nothing is written.
 
     `present` is the present by the clock of the store.
     """
@@ -294,16 +306,16 @@ class PastSource(Source):
 
     @property
     def past(self) -> PastTime:
-        """That time."""
+        """Return that time."""
         ago = int((self._present() - self._at).total_seconds())
         return PastTime(self._context or "the store", self._at, max(ago, 0))
 
     def now(self) -> datetime:
-        """That time: ages are counted until then."""
+        """Return that time: ages are counted until then."""
         return self._at
 
     def snapshot(self, scope: Scope) -> Snapshot:
-        """All pods of that time, whatever the scope, with the labels that it selects by."""
+        """Return all pods of that time, whatever the scope, with the labels that it selects by."""
         del scope
         return self._known
 
@@ -312,11 +324,11 @@ class PastSource(Source):
         return self._read()
 
     def follow(self, scope: Scope) -> UpdateStream:
-        """The same snapshot whenever it is refreshed."""
+        """Yield the same snapshot whenever it is refreshed."""
         return StaticStream(self.snapshot, scope, self.now)
 
     def find(self, kind: str, namespace: str | None, name: str) -> Pod:
-        """A pod of that time; the store has no templates. Raises ApiError (NotFound), InputError."""
+        """Return a pod of that time; the store has no templates. Raises ApiError (NotFound), InputError."""
         if kind != "Pod":
             raise InputError(
                 f"the store has no template of {kind.lower()}/{name}", hint="name one of its pods"
@@ -327,17 +339,17 @@ class PastSource(Source):
         raise ApiError.not_found("pods", name, hint=f"not in {self.title}")
 
     def has(self, resource: str, name: str) -> bool:
-        """Whether there was a node, or pods in a namespace."""
+        """Return whether there was a node, or pods in a namespace."""
         if resource == "nodes":
             return name in self._known.nodes
         return any(pod.namespace == name for pod in self._known.pods)
 
     def events(self, pod: Pod) -> tuple[Event, ...]:
-        """None: no metric has them."""
+        """Return no events: no metric has them."""
         del pod
         return ()
 
     def event_list(self, namespace: str | None) -> EventList:
-        """None, and that they are missing."""
+        """Return no events, and that they are missing."""
         del namespace
         return EventList(of_nodes=False, missing=Missing("the list of events", "a store of metrics has none"))

@@ -28,7 +28,7 @@ class _WatchState:
 
 
 class Store:
-    """Pods by node, nodes, and everything else that a snapshot is made of."""
+    """Pods by node, nodes, and everything else that a snapshot has."""
 
     def __init__(self, overrides: NodeOverrides, now: Callable[[], datetime]) -> None:
         self._overrides = overrides
@@ -37,7 +37,7 @@ class Store:
         self._version = 0
         self._pods: dict[str, dict[PodKey, Pod]] = {}
         self._tuples: dict[str, tuple[Pod, ...]] = {}
-        """The pods of each node as snapshots have them; absent where they have changed since."""
+        """The pods of each node as snapshots have them; absent after a change."""
         self._nodes: dict[str, NodeObject] = {}
         self._usage: Mapping[PodKey, PodUsage] = {}
         self._pressure: Mapping[str, Pressure] = {}
@@ -53,7 +53,7 @@ class Store:
         self._heard = time.monotonic()
 
     def wait(self, version: int) -> int:
-        """The store's version, once it is newer than the given one."""
+        """Return the store's version, once it is newer than the given one."""
         with self._changed:
             # In pieces: a signal that comes just before a wait begins does not end it.
             while self._version <= version:
@@ -61,7 +61,7 @@ class Store:
             return self._version
 
     def snapshot(self) -> Snapshot:
-        """Everything at this moment."""
+        """Return everything at this moment."""
         with self._changed:
             for node in [node for node in self._pods if node not in self._tuples]:
                 if self._pods[node]:
@@ -83,7 +83,7 @@ class Store:
             ).with_missing_releases()
 
     def health(self) -> Health:
-        """Stale since the watch that is stale for longest, with the error that came last and its retry."""
+        """Return the health: stale since the oldest stale watch, with the latest error and its retry."""
         with self._changed:
             if self._refusal is not None:
                 return self._refusal
@@ -92,12 +92,12 @@ class Store:
             return replace(stale[-1], since=since) if stale else LIVE
 
     def is_complete(self) -> bool:
-        """Whether every watch that is not optional has listed."""
+        """Return whether every watch that is not optional has listed."""
         with self._changed:
             return all(watch.listed or watch.optional for watch in self._watches.values())
 
     def is_waited_for(self, watch: str) -> bool:
-        """Whether there is no snapshot until a watch has listed."""
+        """Return whether there is no snapshot until this watch has listed."""
         with self._changed:
             return not (self._watches[watch].listed or self._watches[watch].optional)
 
@@ -109,29 +109,29 @@ class Store:
                 self.note(watch, missing)
 
     def is_refused(self) -> bool:
-        """Whether no pod may be listed at all."""
+        """Return whether no pod may be listed at all."""
         with self._changed:
             return self._refusal is not None
 
     def heard(self) -> None:
-        """The server has answered a request or a watch."""
+        """Note that the server has answered a request or a watch."""
         self._heard = time.monotonic()
 
     def silent_seconds(self) -> float:
-        """For how long the server has not been heard of, or since when it is stale."""
+        """Return the seconds since the server was heard of, or since it is stale."""
         since = self.health().since
         if since is None:
             return time.monotonic() - self._heard
         return max((self._now() - since).total_seconds(), 0.0)
 
     def notify(self) -> None:
-        """Wake those who wait."""
+        """Wake the threads that wait."""
         with self._changed:
             self._version += 1
             self._changed.notify_all()
 
     def set_usage(self, new: Usage) -> None:
-        """New usage, where some of it is missing the last one measured stays; and what nodes report."""
+        """Set the usage of pods and nodes; a pod that is missing in it keeps its last sample."""
         with self._changed:
             usage, missing = new.by_pod, new.missing
             if missing is not None:
@@ -148,29 +148,29 @@ class Store:
             self.note("usage", missing)
 
     def set_kubelets(self, kubelets: Mapping[str, Kubelet]) -> None:
-        """The kubelets' configurations."""
+        """Set the kubelets' configurations."""
         with self._changed:
             if kubelets != self._kubelets:
                 self._kubelets = kubelets
                 self.notify()
 
     def set_server_version(self, version: str) -> None:
-        """The release that stands in for the kubelets' where no node is known."""
+        """Set the release that replaces the kubelets' if no node is known."""
         with self._changed:
             self._server_version = version
 
     def pod_keys(self) -> set[PodKey]:
-        """The pods that are known."""
+        """Return the keys of the pods that are known."""
         with self._changed:
             return set(chain.from_iterable(self._pods.values()))
 
     def nodes(self) -> Mapping[str, NodeObject]:
-        """The nodes that are known."""
+        """Return the nodes that are known."""
         with self._changed:
             return dict(self._nodes)
 
     def note(self, subject: str, missing: Missing | None) -> None:
-        """Something is missing, or no longer."""
+        """Note that something is missing, or no longer."""
         with self._changed:
             if missing is None:
                 self._missing.pop(subject, None)
@@ -179,7 +179,7 @@ class Store:
             self.notify()
 
     def arrive(self, pods: Iterable[Pod], arrived: Arrived) -> None:
-        """Hold pods of the first list before all of them are there."""
+        """Keep pods of the first list before all of them are there."""
         with self._changed:
             for pod in pods:
                 self._pods.setdefault(pod.node_name, {})[pod.metadata.namespace, pod.metadata.name] = pod
@@ -189,12 +189,12 @@ class Store:
             self.notify()
 
     def arrived(self) -> Arrived | None:
-        """How many pods of the first list are there, None before the first of them."""
+        """Return how many pods of the first list are there, None before the first of them."""
         with self._changed:
             return self._arrived
 
     def replace_pods(self, pods: Iterable[Pod]) -> None:
-        """Hold these pods and no others; nodes whose pods are equal keep theirs."""
+        """Replace all pods; nodes whose pods are equal keep their tuples."""
         by_node: dict[str, dict[PodKey, Pod]] = {}
         for pod in pods:
             by_node.setdefault(pod.node_name, {})[pod.metadata.namespace, pod.metadata.name] = pod
@@ -210,7 +210,7 @@ class Store:
             self.notify()
 
     def put_pod(self, pod: Pod) -> None:
-        """A new or changed pod, or one that was bound to a node; an equal pod changes nothing."""
+        """Store a new or changed pod, or one that was bound to a node; an equal pod changes nothing."""
         with self._changed:
             node_pods = self._pods.setdefault(pod.node_name, {})
             key = pod.metadata.namespace, pod.metadata.name
@@ -223,13 +223,13 @@ class Store:
             self.notify()
 
     def drop_pod(self, pod: Pod) -> None:
-        """A pod was deleted."""
+        """Remove a deleted pod."""
         with self._changed:
             if self._remove((pod.metadata.namespace, pod.metadata.name), pod.node_name):
                 self.notify()
 
     def replace_nodes(self, nodes: Iterable[NodeObject]) -> None:
-        """Hold these nodes and no others."""
+        """Replace all nodes."""
         with self._changed:
             before = self._nodes
             by_name = {node.name: node for node in nodes}
@@ -239,20 +239,20 @@ class Store:
             self.notify()
 
     def put_node(self, node: NodeObject) -> None:
-        """A new or changed node."""
+        """Store a new or changed node."""
         with self._changed:
             if self._nodes.get(node.name) != node:
                 self._nodes[node.name] = node
                 self.notify()
 
     def drop_node(self, node: NodeObject) -> None:
-        """A node was deleted."""
+        """Remove a deleted node."""
         with self._changed:
             if self._nodes.pop(node.name, None) is not None:
                 self.notify()
 
     def synced(self, watch: str) -> None:
-        """A watch has brought everything that the server has."""
+        """Note that a watch has brought everything that the server has."""
         with self._changed:
             state = self._watches[watch]
             if not state.listed or state.health is not LIVE:
@@ -260,7 +260,7 @@ class Store:
                 self.notify()
 
     def out_of_sync(self, watch: str, error: QosError, retry_seconds: float | None) -> None:
-        """A watch has lost the server, and tries again then, None for now; what it brought stays."""
+        """Note that a watch has lost the server and tries again (None: now); its objects stay."""
         with self._changed:
             # The last of them is the one that failed last.
             state = self._watches[watch] = self._watches.pop(watch)
@@ -271,13 +271,13 @@ class Store:
             self.notify()
 
     def listing(self, watch: str) -> None:
-        """A watch is listed again; where it was stale, that is why it still is."""
+        """Note that a watch is listed again; if it was stale, that is the reason why it still is."""
         with self._changed:
             if self._watches[watch].health.error is not None:
                 self.out_of_sync(watch, QosError(f"listing {watch} again"), None)
 
     def refuse(self, watch: str, error: ApiError, missing: Missing | None) -> None:
-        """A watch is forbidden: without `missing` there will be no snapshot, else snapshots without it."""
+        """Note that a watch is forbidden; with `missing`, snapshots are made without it."""
         with self._changed:
             self._watches[watch] = _WatchState(listed=True)
             if missing is None:

@@ -1,8 +1,8 @@
-"""How much memory pods use, by the metrics API or the kubelets' summaries, and why that may be unknown.
+"""The memory that pods use, by the metrics API or the kubelets' summaries, and why it may be unknown.
 
-The metrics API gives working sets of all pods in one answer. The kernel counts swap too, which only the
+The metrics API has the working sets of all pods in one answer. The kernel counts swap too, which only the
 kubelets' summaries have, through the node proxy: a right to far more than reading (docs/rights.md). They also
-have how many processes a pod has, and pressure stall information.
+have the number of processes of a pod, and pressure stall information.
 """
 
 from collections.abc import Callable, Collection, Container
@@ -25,7 +25,7 @@ _GRANT_PROXY: Final = (
 
 
 class UsageChoice(StrEnum):
-    """Where usage is read from."""
+    """Where to read usage from."""
 
     METRICS = "metrics"
     SUMMARY = "summary"
@@ -34,7 +34,7 @@ class UsageChoice(StrEnum):
 
 
 UsageReader = Callable[[], Usage]
-"""Reads usage elsewhere than from the cluster: from a store of metrics."""
+"""Reads usage elsewhere than from the cluster, such as from Prometheus."""
 
 
 def read_usage(
@@ -45,9 +45,9 @@ def read_usage(
     reader: UsageReader | None = None,
     of: Container[PodKey] | None = None,
 ) -> Usage:
-    """Usage of all pods, as ranks need; `namespace` is read where the others' is forbidden.
+    """Read the usage of all pods, as ranks need; of `namespace` if the others' is forbidden.
 
-    With `of` only that of these pods is kept, where a source has that of all nodes.
+    With `of`, only the usage of these pods is kept if a source has that of all nodes.
     """
     if choice is UsageChoice.NONE:
         usage = NO_USAGE
@@ -66,7 +66,7 @@ def read_usage(
 
 
 def with_shortages(api: KubeApi, usage: Usage) -> Usage:
-    """Usage, if any is known, with when memory was last short on nodes, which only distances need."""
+    """Add when memory was last short on nodes, if any usage is known: only distances need it."""
     try:
         if not usage.by_pod:
             return usage
@@ -99,7 +99,7 @@ def _from_metrics(api: KubeApi, namespace: str | None, of: Container[PodKey] | N
 
 
 def _with_nodes(api: KubeApi, usage: Usage) -> Usage:
-    """Usage with that of whole nodes; without it distances say that they are upper bounds."""
+    """Add the usage of whole nodes; without it distances say that they are upper bounds."""
     try:
         return usage._replace(by_node=usage_by_node(api.node_metrics()))
     except QosError as error:

@@ -1,4 +1,4 @@
-"""The source of an object in a working tree: found, changed, and proven by building it before and after."""
+"""Write-back: find an object's source in a working tree, edit it, and prove the edit by building both."""
 
 import os
 import shutil
@@ -35,17 +35,17 @@ from kubectl_qos.k8s.managers import Manager, ManagerKind
 from kubectl_qos.k8s.objects import Json, Pod, nested
 
 Into = Literal["base", "overlay"]
-"""Where edits go: where values are set, though others share that, or only into what the folder itself has."""
+"""Where edits go: where the value is set, though others share it, or only into what the folder itself has."""
 _LEFT_OUT: Final = (".git", "node_modules", "__pycache__")
 _NO_EFFECT: Final = "something else than its manifests and patches sets the value"
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What is deployed as a whole: a folder with a kustomization, a chart, or a plain manifest.
+    """A unit of deployment: a folder with a kustomization, a chart, or a plain manifest.
 
-    `by` is the Argo CD or Flux object that names the folder: in `file`, of all that are named there the one
-    with this `number`. Objects without a namespace get `namespace`. It may be a Helm `chart`.
+    `by` is the Argo CD or Flux object that names the folder, in `file`, with this `number` among those of the
+    file. Objects without a namespace get `namespace`. It may be a Helm `chart`.
     """
 
     path: Path
@@ -56,7 +56,7 @@ class Source:
     chart: Chart | None = None
 
     def reads(self, files: Files) -> set[Path]:
-        """The files that it is built from, without those of generators and without templates."""
+        """Return the files that it is built from, without those of generators and without templates."""
         if self.chart is not None:
             return {place.path for place in self.chart.places}
         chain = layers(self.path, files)
@@ -65,9 +65,9 @@ class Source:
 
 
 class WorkingTree:
-    """The manifests of a folder, which may be the one that builds the object, and of its Git repository.
+    """The manifests of a folder, which may itself build the object, and of its Git repository.
 
-    Raises InputError where it is no folder.
+    Raises InputError if it is not a folder.
     """
 
     def __init__(self, folder: str) -> None:
@@ -98,10 +98,10 @@ class WorkingTree:
         *,
         dry_run: bool = False,
     ) -> WriteBack:
-        """Make edits in the source of an object, for workloads given as the pod of its template.
+        """Make edits in the source of an object; a workload is given as the pod of its template.
 
-        `managers` are what the object says of who manages it. Without `into` an edit goes where the value is
-        set, unless that changes other folders. Raises QosError, and nothing is written then.
+        `managers` are the managers that the object names. Without `into`, an edit goes where the value is
+        set, unless that changes other folders. Raises QosError, and then nothing is written.
         """
         source, target, before = self._find(pod, managers)
         needed = effective_edits(target.pod, edits)
@@ -132,7 +132,7 @@ class WorkingTree:
         )
 
     def _find_root(self) -> Path:
-        """The Git repository, without one the folder above all that the kustomization of the folder reads."""
+        """Return the Git repository, or else the folder above all that the folder's kustomization reads."""
         for above in (self._folder, *self._folder.parents):
             if (above / ".git").exists():
                 return above
@@ -150,7 +150,7 @@ class WorkingTree:
             self._manifests += (Path(name) / file for file in sorted(files) if file.endswith(EXTENSIONS))
 
     def _find_named(self) -> Iterator[Source]:
-        """The folders that objects of Argo CD and Flux name, from the root of the repository."""
+        """Yield the folders that objects of Argo CD and Flux name, from the root of the repository."""
         root = self._files.root
         for path in self._manifests:
             content = self._files.read(path)
@@ -170,7 +170,7 @@ class WorkingTree:
                     yield Source(place, by, path, number, default)
 
     def _find(self, pod: Pod, managers: Collection[Manager]) -> tuple[Source, Target, list[Json]]:
-        """The source of an object, the object in it, and all that it is built to. Raises InputError."""
+        """Return the source of an object, the object in it, and all objects it builds. Raises InputError."""
         what, problems = Target(pod, {}), []
         matches: list[tuple[Source, Target, list[Json]]] = []
         for source in self._candidates(pod, managers):
@@ -195,13 +195,13 @@ class WorkingTree:
         )
 
     def _chart_values(self, kind: str) -> Iterator[str]:
-        """The values that Helm templates of this kind read for resources, which cannot be built here."""
+        """Yield the values that Helm templates of this kind read for resources; they cannot be built here."""
         for chart in self._charts:
             for name, values in values_read(chart, kind, self._files).items():
                 yield f"{name} is a Helm template: look for {', '.join(values)} in the chart's values"
 
     def _alone(self, pod: Pod, managers: Collection[Manager]) -> Iterator[Source]:
-        """The charts that nothing in the tree names, as the release of the object, where there is helm."""
+        """If there is helm, yield the charts that nothing in the tree names, as the release of the object."""
         releases = (by.name.rpartition("/")[2] for by in managers if by.kind is ManagerKind.HELM)
         release = next(releases, "") or dict(pod.metadata.labels or ()).get("app.kubernetes.io/instance")
         named = {source.path for source in self._named}
@@ -210,7 +210,7 @@ class WorkingTree:
                 yield Source(path, chart=chart_alone(path, release or path.name, pod.namespace))
 
     def _candidates(self, pod: Pod, managers: Collection[Manager]) -> list[Source]:
-        """What may deploy the object: what its manager names, else all that nothing else reads."""
+        """Return the sources that may deploy the object: those its manager names, or else all roots."""
         names = {(by.kind, name) for by in managers for name in (by.name, by.name.rpartition("_")[2])}
         sources = [item for item in self._named if item.by and (item.by.kind, item.by.name) in names]
         if not sources:
@@ -232,7 +232,7 @@ class WorkingTree:
         return [*built, *map(Source, sorted(plain))]
 
     def _may_have(self, source: Source, target: Target) -> bool:
-        """Whether its manifests have such an object; what is fetched may."""
+        """Return whether its manifests may have such an object; what it fetches may."""
         if source.chart is not None:
             return bool(values_read(source.path, target.pod.kind, self._files))
         files, kind, chain = self._files, target.pod.kind.encode(), layers(source.path, self._files)
@@ -245,7 +245,7 @@ class WorkingTree:
         )
 
     def _top(self, source: Source, files: Files) -> Json:
-        """The kustomization of a folder, with what Argo CD or Flux adds to it."""
+        """Return the kustomization of a folder, with what Argo CD or Flux adds to it."""
         value = layers(source.path, files)[0].value
         if source.file is None:
             return value
@@ -253,7 +253,7 @@ class WorkingTree:
         return with_options(value, entries[source.number])
 
     def _objects(self, source: Source, files: Files) -> list[Json]:
-        """What a source is built to with these files, in a copy of its folders. Raises InputError."""
+        """Build a source with these files, in a copy of its folders. Raises InputError."""
         if source.chart is not None:
             return _all_objects(build(source.chart, files))
         chain = layers(source.path, files)
@@ -288,7 +288,7 @@ class WorkingTree:
         files: Files,
         into: Into | None,
     ) -> tuple[str, Files]:
-        """The first change to the last edit with which the source is built to all edits, else as before."""
+        """Return the first change to the last edit after which the build differs by all edits and no more."""
         reasons: dict[str, int] = {}
         for where, changed in _changes(source, target, edits[-1], files, into):
             if isinstance(changed, InputError):
@@ -313,7 +313,7 @@ class WorkingTree:
         )
 
     def _others(self, source: Source, files: Files) -> Iterator[tuple[Path, str]]:
-        """The other folders that would change, and what of them, or why that is not known."""
+        """Yield the other folders that would change and what of them, or why that is unknown."""
         for other in {(source.path, source.chart): source for source in (*self._tops, *self._named)}.values():
             folders = {layer.folder for layer in layers(other.path, files)}
             if other == source or source.path in folders or not files.changed.keys() & other.reads(files):
@@ -349,7 +349,7 @@ class WorkingTree:
 
 
 def _changes(source: Source, target: Target, edit: Edit, files: Files, into: Into | None) -> Iterator[Change]:
-    """Ways to make an edit: where the value is set, from what is applied last on, then where it is not."""
+    """Yield the edit at each place that sets the value, the last applied first, then at other places."""
     if source.chart is not None:
         kind = target.pod.kind
         yield from changes_in_values(source.chart, kind, files, edit, shared=into != "overlay")
@@ -375,7 +375,7 @@ def _all_objects(content: bytes) -> list[Json]:
 
 
 def _matching(objects: Sequence[Json], pod: Pod, default: str) -> Iterator[Target]:
-    """The objects of this kind, name and namespace; one without a namespace may be in any."""
+    """Yield the objects of this kind, name and namespace; one without a namespace may be in any."""
     for raw in objects:
         namespace = metadata_text(raw, "namespace") or default
         is_named = raw.get("kind") == pod.kind and metadata_text(raw, "name") == object_name(pod)
@@ -384,7 +384,7 @@ def _matching(objects: Sequence[Json], pod: Pod, default: str) -> Iterator[Targe
 
 
 def _decode(raw: Json, pod: Pod) -> Pod:
-    """The pod of an object as it is built. Raises InputError."""
+    """Return the pod of an object as it is built. Raises InputError."""
     try:
         if isinstance(pod, CustomWorkload):
             return next(workload for workload in pods_from_custom(pod.kind, raw) if workload.path == pod.path)
@@ -397,7 +397,7 @@ def _decode(raw: Json, pod: Pod) -> Pod:
 
 
 def _disprove(before: Sequence[Json], after: Sequence[Json], target: Target, edits: Sequence[Edit]) -> str:
-    """Why a change is not the edits alone, empty where it is."""
+    """Return what a change does beside the edits, or why they are missing; empty if it is the edits alone."""
     pairs = [(old, new) for old, new in zip(before, after, strict=False) if old != new]
     changed = next((new for old, new in pairs if old is target.raw), target.raw)
     if effective_edits(_decode(changed, target.pod), edits):

@@ -1,7 +1,7 @@
 """The only module that changes a cluster: a dry run, then the same request once, recorded before and after.
 
-Nothing is sent twice. Where it is not known whether a write was done, the object is read once, and what was
-seen is reported. Not here: what is sent (edit/patch.py).
+Nothing is sent twice. If it is unknown whether a write was done, the object is read once, and the result is
+reported. edit/patch.py makes the requests.
 """
 
 from __future__ import annotations
@@ -47,19 +47,19 @@ class Writer:
 
     @property
     def context(self) -> str:
-        """The context's name."""
+        """Return the context's name."""
         return self._connection.context
 
     @property
     def server(self) -> str:
-        """The server's host and port."""
+        """Return the server's host and port."""
         return self._connection.server
 
     def dry_run(self, request: PatchRequest) -> DryRunResult:
-        """What the server would make of a request, tried on the object as it is now.
+        """Return what the server would make of a request, tried on the object as it is now.
 
-        Raises ConflictError where the object or its values are others, ApiError where the server refuses, and
-        QosError where it did more than a dry run.
+        Raises ConflictError if the object or its values have changed, ApiError if the server refuses, and
+        QosError if it did more than a dry run.
         """
         current = self._read_unchanged(request)
         request = replace(request, resource_version=metadata_text(current, "resourceVersion"))
@@ -81,7 +81,7 @@ class Writer:
     def apply(self, dry_run_result: DryRunResult, history: HistoryStore, *, undoes: str = "") -> ApplyResult:
         """Send the request of a dry run, once; the server takes it only if the object is still the same.
 
-        Raises UnknownOutcome where it may have happened. Nothing was changed after an ApiError (refused), a
+        Raises UnknownOutcome if it may have happened. Nothing was changed after an ApiError (refused), a
         ConflictError (changed since the dry run) or another QosError (not sent).
         """
         request = dry_run_result.request
@@ -101,9 +101,9 @@ class Writer:
             return self._find_out(dry_run_result, entry, history, error)
 
     def progress(self, result: ApplyResult, history: HistoryStore) -> Progress:
-        """How far it has come, by reading the object once; how it ended is recorded, unless it is on trial.
+        """Read the progress, by one request; the end is recorded, unless the change is on trial.
 
-        Raises QosError where it cannot be read now.
+        Raises QosError if the object cannot be read now.
         """
         try:
             now = self._read(result.request)
@@ -142,7 +142,7 @@ class Writer:
             raise
 
     def _pending_pods(self, request: PatchRequest, workload: Json) -> list[Pod]:
-        """The pods of a workload that do not run yet, as far as they may be listed."""
+        """Return the pods of a workload that do not run yet, as far as they may be listed."""
         scope = to_pods(decode_pod(request.kind, workload), Scope(request.namespace))
         try:
             return self._api.pods(
@@ -256,7 +256,7 @@ def _decode_answer(request: PatchRequest, body: bytes, what: str) -> Json:
 
 
 def _may_have_been_done(error: QosError) -> bool:
-    """A server, or a proxy before it, that fails or falls silent while it works may have done it already."""
+    """Return whether a write may have been done: a server or proxy that fails or hangs may have done it."""
     if isinstance(error, ServerUnreachable):
         return error.may_have_arrived
     return isinstance(error, ApiError) and (

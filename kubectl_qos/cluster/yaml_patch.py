@@ -1,4 +1,4 @@
-"""Manifests changed in place: where the values of one object are written, and what replaces them."""
+"""Edit YAML manifests in place: find where the values of an object are written, and replace them."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ _WORD: Final = re.compile(r"[^\s,\]}]+")
 
 @dataclass(slots=True)
 class Leaf:
-    """A scalar, `text[start:end]`; empty where a YAML key has no value.
+    """A scalar, `text[start:end]`; empty if a YAML key has no value.
 
-    `quote` is empty for a plain one; an `alias` has its anchor's value, and a `block` has lines of its own.
+    `quote` is empty for a plain scalar; an `alias` has its anchor's value, and a `block` has lines of its
+    own.
     """
 
     start: int
@@ -43,7 +44,7 @@ class Leaf:
 
 @dataclass(slots=True)
 class Branch:
-    """A mapping or a sequence, in brackets if `flow`; a key is None in a sequence, and if it is no text."""
+    """A mapping or a sequence, in brackets if `flow`; a key is None in a sequence, and if it is not text."""
 
     start: int
     end: int
@@ -52,7 +53,7 @@ class Branch:
     entries: list[tuple[Leaf | None, Span]] = field(default_factory=list)
 
     def entry(self, key: str) -> tuple[Leaf, Span] | None:
-        """The entry of a key as it is written here; of several the last, which counts."""
+        """Return the entry of a key as it is written here; the last one counts if it is there twice."""
         for leaf, value in reversed(self.entries):
             if leaf is not None and leaf.value == key:
                 return leaf, value
@@ -140,13 +141,13 @@ _INDENTED: Final = re.compile(r"^( +)[^\s#-]", re.MULTILINE)
 _PLAIN: Final = re.compile(
     r"\d+(?:\.\d+)?(?:m|k|n|u|[KMGTPE]i|[MGTPE])|[a-z]{3,}[A-Za-z]*(?:[-./][A-Za-z0-9]+)*"
 )
-"""Quantities with a suffix names of resources and keys: what no YAML parser takes for anything but text."""
+"""Quantities with a suffix, and names of resources and keys: every YAML parser takes them for text."""
 
 
 def patch_object(
     content: bytes, document: Document, numbers: tuple[int, ...], pod: Pod, edits: Sequence[Edit]
 ) -> bytes:
-    """A file with edits made in an object of a document, by its numbers in Lists. Raises InputError."""
+    """Make edits in an object of a document, given by its indexes in Lists. Raises InputError."""
 
     def edited(value: Any, numbers: tuple[int, ...]) -> Any:
         if not numbers:
@@ -159,9 +160,9 @@ def patch_object(
 
 
 def patch_document(content: bytes, document: Document, wanted: Any) -> bytes:
-    """A file with another value of a document, changed in few places.
+    """Change a document to another value, in few places.
 
-    Raises InputError if that takes rewriting it.
+    Raises InputError if the document had to be rewritten.
     """
     text, value = document.text, document.value
     read: Callable[[str], Any] = partial(yaml_value, location=document.location)
@@ -187,7 +188,7 @@ def patch_document(content: bytes, document: Document, wanted: Any) -> bytes:
 
 
 class _Impossible(Exception):
-    """Text of this style is not changed."""
+    """Text of this style cannot be changed."""
 
 
 class _TextChange:
@@ -217,7 +218,7 @@ class _TextChange:
         raise _Impossible
 
     def _append(self, span: Branch, value: Any) -> str:
-        """One more item: by a block scalar at the end its lines are followed, not its empty ones."""
+        """Append an item; a block scalar at the end is followed after its lines, not after its empty ones."""
         first, last = span.entries[0][1], span.entries[-1][1]
         if span.flow:
             return self._splice(last.end, last.end, f", {self._inline(value)}")
@@ -228,7 +229,7 @@ class _TextChange:
         return self._insert_lines(len(self._text[: _last(Leaf(0, 0), last)].rstrip()), lines)
 
     def _change_block(self, span: Leaf, new: str) -> str:
-        """The lines of a literal text that differ, indented as its first one; a folded one has others."""
+        """Change the lines of a literal text that differ, indented as its first line; not of folded text."""
         old = self._text[span.start : span.end].splitlines(keepends=True)
         indent = next((line[: -len(line.lstrip(" "))] for line in old[1:] if line.strip()), "")
         if not indent or not self._text.startswith("|", span.start):

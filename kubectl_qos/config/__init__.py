@@ -1,4 +1,4 @@
-"""A person's settings, what is kept between runs, and where both are, by each system's conventions."""
+"""The paths of the settings file and the state folder, by each system's conventions."""
 
 import os
 from pathlib import Path
@@ -8,17 +8,17 @@ NAME: Final = "kubectl-qos"
 
 
 def config_file() -> Path | None:
-    """The file with a person's settings: that of $KUBECTL_QOS_CONFIG, none if that is empty."""
+    """Return the path of the settings file: $KUBECTL_QOS_CONFIG, if set; None if that is empty."""
     return _path("KUBECTL_QOS_CONFIG", "user_config_path", "config.yaml")
 
 
 def state_dir() -> Path | None:
-    """The folder of what is kept between runs: that of $KUBECTL_QOS_STATE, none if that is empty."""
+    """Return the state folder: $KUBECTL_QOS_STATE, if set; None if that is empty."""
     return _path("KUBECTL_QOS_STATE", "user_state_path")
 
 
 def state_path(name: str) -> Path | None:
-    """A file in that folder; None where nothing is kept."""
+    """Return a path in the state folder; None without one."""
     folder = state_dir()
     return None if folder is None else folder / name
 

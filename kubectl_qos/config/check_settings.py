@@ -53,7 +53,7 @@ class _File(StrictStruct, frozen=True):
 def find_check_settings(path: str) -> Path | None:
     """Return the file beside a path, or in a folder above it, up to the folder with .git.
 
-    For standard input, which is no path, the search begins in the working directory.
+    For standard input, which has no path, the search begins in the working directory.
     """
     start = Path(path).resolve()
     for folder in (start, *start.parents) if start.is_dir() else start.parents:

@@ -23,7 +23,7 @@ _EMPTY: Final[Mapping[str, Any]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class StartScope:
-    """What is shown first; the UI decides where nothing is set."""
+    """The first view; the UI decides what is not set."""
 
     namespace: str | None = None
     node: str | None = None
@@ -32,10 +32,7 @@ class StartScope:
 
 @dataclass(frozen=True, slots=True)
 class ContextSettings:
-    """Whether nothing is written to a context, whether its name must be typed before, and its Prometheus.
-
-    None if not set.
-    """
+    """The settings of a context; None if not set."""
 
     readonly: bool | None = None
     confirm: Literal["name", "key"] | None = None
@@ -54,8 +51,9 @@ class ThemeColours:
 class Settings:
     """Every setting with its default; None leaves the decision to the UI.
 
-    `refresh_seconds` is how often usage is read, and what of a cluster cannot be watched. `ascii` None looks
-    at the terminal. `keys` has Textual's names of keys by the action, `themes` those of the folder beside.
+    `refresh_seconds` is how often usage is read, and lists that cannot be watched. With `ascii` None the
+    terminal decides. `keys` has Textual's names of keys by the action, `themes` those of the folder beside
+    the file.
     """
 
     theme: str | None = None
@@ -72,7 +70,7 @@ class Settings:
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: _EMPTY)
 
     def for_context(self, name: str) -> ContextSettings:
-        """A context's settings: of its own entry, else of the last pattern, else of the file."""
+        """Return a context's settings: of its own entry, of the last matching pattern, or of the file."""
         forms = {key: ".*".join(map(re.escape, key.split("*"))) for key in self.contexts if "*" in key}
         patterns = [key for key, form in forms.items() if re.fullmatch(form, name, re.DOTALL)]
         entries = [self.contexts[key] for key in (name, *reversed(patterns)) if key in self.contexts]
@@ -86,9 +84,9 @@ class Settings:
 class AllowedNames:
     """The words that settings may use: keys of columns, and names of themes, lists and actions.
 
-    `starts` are the themes that one of a file may start from.
-    An action is named `group.verb`, and has its default keys in Textual's names. `active_together` has sets
-    of binding groups in which a key can have one meaning only.
+    A theme of a file may start from one of `starts`. An action is named `group.verb`, and has its default
+    keys in Textual's names. `active_together` has sets of binding groups in which a key can have one meaning
+    only.
     """
 
     columns: Collection[str]
@@ -170,7 +168,7 @@ class _AllSettings(_CommandSettings, frozen=True, forbid_unknown_fields=True):
 
 
 def read_settings(path: Path | None, allowed: AllowedNames | None = None) -> Settings:
-    """Read the settings of a file; without allowed names only those of commands. Raises InputError."""
+    """Read the settings of a file; without `allowed`, only those of commands. Raises InputError."""
     if path is None:
         return Settings()
     themes = dict(_read_themes(path.parent / "themes", allowed)) if allowed is not None else {}
@@ -196,7 +194,7 @@ def read_settings(path: Path | None, allowed: AllowedNames | None = None) -> Set
 
 
 def _read(path: Path) -> SettingsFile | None:
-    """Return the file, None where there is none."""
+    """Return the file, None if there is none."""
     try:
         return SettingsFile.read(path, as_text=True)
     except (FileNotFoundError, NotADirectoryError):
@@ -316,7 +314,7 @@ _SHORTER_NAMES: Final = {
     "plus_sign": "plus",
     "low_line": "underscore",
 }
-"""Where Textual's name of a character is not Unicode's."""
+"""Textual's names of characters that differ from Unicode's."""
 
 _SAME_IN_A_TERMINAL: Final = {"i": "tab", "m": "enter", "h": "backspace", "[": "esc"}
 _MODIFIER: Final = re.compile(r"(ctrl|alt|shift)[-+](?=.)", re.IGNORECASE)
@@ -326,7 +324,7 @@ _HINT: Final = (
 
 
 def textual_key(shown: str) -> str:
-    """Textual's name of a key: `ctrl+f` for `ctrl-f`. Raises InputError for one that cannot be bound."""
+    """Return Textual's name of a key: `ctrl+f` for `ctrl-f`. Raises InputError if it cannot be bound."""
     modifiers, key = set(), shown
     while match := _MODIFIER.match(key):
         modifiers.add(match[1].lower())

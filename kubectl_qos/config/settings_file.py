@@ -35,9 +35,9 @@ _TYPES: Final = {
     "bool": "true or false",
     "str": "a text",
 }
-"""What a type of msgspec's messages is called."""
+"""Words for the types in msgspec's messages."""
 Field = tuple[str, ...]
-"""The names and numbers that lead to a value from the top of the file."""
+"""The names and indexes that lead to a value from the top of the file."""
 
 
 class StrictStruct(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -51,7 +51,7 @@ def stated(struct: msgspec.Struct) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class SettingsFile:
-    """The one document of a file; None if the file says nothing."""
+    """The one document of a file; None if the file is empty."""
 
     path: Path
     document: YamlDocument | None
@@ -148,7 +148,7 @@ def _error(path: Path, line: int, message: str, hint: str = "") -> InputError:
 
 
 def _text(field: Field) -> str:
-    """`exceptions[0].rules`."""
+    """Format a path such as `exceptions[0].rules`."""
     text = "".join(f"[{step}]" if step.isdecimal() else f".{step}" for step in field)
     return text.removeprefix(".") or "the file"
 

@@ -1,8 +1,8 @@
-"""What is kept between runs: the state of the UI in a small JSON file, and the change history in another.
+"""The files kept between runs: the state of the UI, and the change history.
 
-What cannot be used of the state is left out. The history has a JSON line for each thing that became known;
-the last line of an id counts. Its lines are only added, each forced to disk before anything is sent on its
-strength. Nothing here ever fails: what cannot be written is remembered for this run, and `problem` says so.
+Unusable parts of the state are ignored. The history is append-only JSON Lines; the last line of an id counts,
+and each line is on disk before a request is sent. Nothing here raises: if a file cannot be written, its
+content lasts for this run, and `problem` says why.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _NOT_WRITTEN: Final = "the change history is kept for this run only"
 
 @dataclass(frozen=True, slots=True)
 class UiState:
-    """What the last run left.
+    """The state of the UI after the last run.
 
-    `sort` and `columns` are by the name of the list; `sort` has a column and whether its
-    order is reversed. Of `filters` and `places` the newest is last, as of `views`, by the context's title.
+    `sort` (a column, and whether its order is reversed) and `columns` are by the name of the list. In
+    `filters`, `places` and `views`, by the context's title, the newest is last.
     """
 
     theme: str | None = None
@@ -57,12 +57,12 @@ class UiState:
     views: Mapping[str, Json] = field(default_factory=dict)
 
     def with_view(self, title: str, view: Json) -> UiState:
-        """The state after this was shown of this context."""
+        """Return the state after this view of this context."""
         others = {other: kept for other, kept in self.views.items() if other != title}
         return replace(self, view=view, views={**others, title: view}).shortened()
 
     def shortened(self) -> UiState:
-        """The state with the newest filters, places and contexts only."""
+        """Return the state with the newest filters, places and contexts only."""
         return replace(
             self,
             filters=self.filters[-MAX_LINES:],
@@ -72,7 +72,7 @@ class UiState:
 
 
 def load_state(path: Path | None) -> UiState:
-    """What can be used of the file; never fails."""
+    """Return the usable parts of the file; never raises."""
     try:
         if path is None or not path.is_file() or path.stat().st_size > _MAX_STATE_BYTES:
             return UiState()
@@ -89,7 +89,10 @@ def load_state(path: Path | None) -> UiState:
 
 
 def save_state(path: Path | None, state: UiState) -> bool:
-    """Write the file for its owner only, if possible. Raises TypeError or ValueError if `view` is no JSON."""
+    """Write the file for its owner only, if possible.
+
+    Raises TypeError or ValueError if `view` is not JSON.
+    """
     if path is None:
         return False
     text = json.dumps({"version": _STATE_VERSION, **asdict(state.shortened())}, allow_nan=False)
@@ -102,14 +105,14 @@ def save_state(path: Path | None, state: UiState) -> bool:
 
 
 def history_path() -> Path | None:
-    """The file; None where nothing is kept."""
+    """Return the path of the change history; None without a state folder."""
     return state_path("history.jsonl")
 
 
 class HistoryFile:
     """The change history in a file, for several threads and processes; without a path for this run only.
 
-    `problem` says why where a person would expect a file.
+    `problem` says why there is no file if a person would expect one.
     """
 
     def __init__(self, path: Path | None, problem: str = f"no state folder: {_NOT_WRITTEN}") -> None:
@@ -132,7 +135,7 @@ class HistoryFile:
                 self.problem = f"{self._path}: {error.strerror or error}: {_NOT_WRITTEN}"
 
     def entries(self) -> tuple[Entry, ...]:
-        """Every entry, the oldest first; lines that cannot be read are left out."""
+        """Return every entry, the oldest first, without lines that cannot be read."""
         with self._lock:
             entries = _read(self._path) | self._own
         return tuple(entries[id_] for id_ in sorted(entries)[-MAX_ENTRIES:])
@@ -157,7 +160,7 @@ def _append(path: Path, line: bytes) -> None:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[IO[bytes]]:
-    """The file, locked where the system can; another process may replace it meanwhile. Raises OSError."""
+    """Open the file, locked if the system can; another process may replace it meanwhile. Raises OSError."""
     for _ in range(_MAX_TRIES):
         descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
         with os.fdopen(descriptor, "a+b") as file:

@@ -1,1 +1,1 @@
-"""The edge to a node: its processes, cgroups and kernel log. Nothing here contacts a cluster."""
+"""Read a node: its processes, cgroups and kernel log. Nothing here contacts a cluster."""

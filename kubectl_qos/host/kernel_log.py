@@ -1,4 +1,4 @@
-"""OOM reports from kernel logs of any length: files, standard input, and this node's /dev/kmsg."""
+"""Read OOM reports from kernel logs of any length: files, standard input, and this node's /dev/kmsg."""
 
 import os
 import re
@@ -25,7 +25,7 @@ from kubectl_qos.qos.logs.record import LogRecord, begin_in, between, goes_on, i
 
 MOST_REPORTS: Final = 5_000
 MOST_TASKS: Final = 200_000
-"""The newest are kept; they take some 100 MB of memory."""
+"""The newest tasks are kept; they take some 100 MB of memory."""
 _MOST_OPEN: Final = 16
 """A report stays open for a while: the reaper's line may follow, or more lines of its context."""
 _FIRST_LINES: Final = 1_000
@@ -33,7 +33,7 @@ _FIRST_LINES: Final = 1_000
 _RELEVANT: Final = re.compile(
     r"invoked oom-killer|oom-kill:|[Kk]ill(?:ed)? process|oom_reaper: |oom\.group set|killed as a result of"
 )
-"""What only a report has: behind an unknown prefix it is not read, and that is said."""
+"""What only a report has: a line with it and an unknown prefix is not read, and that is said."""
 _WORDS: Final = (
     *(
         "oom",
@@ -53,14 +53,14 @@ _WORDS: Final = (
 )
 _ROW: Final = re.compile(r"\[ *\d{1,10}\] +\d{1,10} +\d")
 _UNFILTERED: Final = re.compile(r" *(?:Call Trace:|Hardware name: |R\w\w: |</?TASK>)")
-"""Nobody searches a log for these."""
+"""Lines that nobody searches a log for."""
 _MARKS: Final = ("invoked oom-killer", "memory: usage", "oom-kill:", "illed process", "oom_reaper: ")
 """In the order in which a kernel writes them."""
 _FOREIGN: Final = re.compile(r" [\w@.-]{1,64}\[\d{1,10}\]: ", re.ASCII)
 """A line of another program, whose rest a terminal may have broken off."""
 _DATE: Final = re.compile(r"\b\d{4}-\d\d-\d\d(?=[T ]\d\d:\d\d)", re.ASCII)
 _NEW_LINE: Final = re.compile(r"\n|\\x0a")
-"""In a message, as journals and /dev/kmsg write it."""
+"""Line breaks in a message, as journals and /dev/kmsg write them."""
 _LEAST_INDENT: Final = 2
 _LONGEST_GAP: Final = 80
 _GAP: Final = re.compile(
@@ -69,9 +69,9 @@ _GAP: Final = re.compile(
     r"|.{0,40}\b(?:snip(?:ped)?|omitted|truncated|skipped|removed|more lines|lines later)\b.{0,40}",
     re.IGNORECASE,
 )
-"""A line in place of what a person left out, or that separates two logs."""
+"""A line that stands for omitted lines, or that separates two logs."""
 _LOST: Final = re.compile(r"Missed \d+ kernel messages|printk messages dropped|messages lost", re.ASCII)
-"""What journald, rsyslog and the kernel say of lines that the log lacks."""
+"""What journald, rsyslog and the kernel say about lines that the log lacks."""
 
 
 def _is_gap(text: str) -> bool:
@@ -82,7 +82,7 @@ def _is_gap(text: str) -> bool:
 
 
 def read_log(lines: Iterable[str], now: datetime | None = None) -> KernelLog:
-    """A whole log, the oldest line first or last. Times without a year get theirs from `now`."""
+    """Read a whole log, the oldest line first or last. `now` gives the year of times without one."""
     reader = _LogReader(now)
     reports: deque[OomReport] = deque()
     fragments: list[int] = []
@@ -99,7 +99,7 @@ def read_log(lines: Iterable[str], now: datetime | None = None) -> KernelLog:
             tasks -= len(reports.popleft().tasks)
             left_out += 1
     if not reports:
-        # A table alone says who used the memory.
+        # Even a table alone shows who used the memory.
         reports.extend(tables)
         fragments = [] if tables else fragments
     log = reader.lines
@@ -118,14 +118,14 @@ def read_log(lines: Iterable[str], now: datetime | None = None) -> KernelLog:
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
-    """A message that may go on: its text, what that says, and the last line of it."""
+    """A message that may continue: its text, its parsed record, and its last line."""
 
     text: str
     record: LogRecord
     last: str
 
     def with_rest(self, space: str, rest: str, line: str, now: datetime | None) -> "_Pending | None":
-        # Columns of a table end with spaces, where they were not stripped.
+        # The columns of a table end with spaces, unless they were stripped.
         text = f"{self.text.rstrip()}{' ' if self.text[-1:].isspace() else space}{rest}"
         record = parse_line(text, now)
         if record is None:
@@ -136,7 +136,7 @@ class _Pending:
 
 
 class _Lines:
-    """The messages of a log that reports may have, in order, those of several lines as one."""
+    """The messages of a log that reports may have, in order; those over several lines are one."""
 
     def __init__(self, now: datetime | None, is_inside: Callable[[], bool]) -> None:
         self._now = now
@@ -153,12 +153,12 @@ class _Lines:
 
     @property
     def last_time(self) -> str:
-        """When the last line was written."""
+        """Return the time of the last line."""
         last = parse_line(self._last_line, self._now)
         return last.time if last is not None else ""
 
     def records(self, numbered: Iterator[Numbered]) -> Iterator[LogRecord | None]:
-        """The messages; None where lines were left out."""
+        """Yield the messages, and None where lines were left out."""
         pending: _Pending | None = None
         has_gap = False
         for number, text in self._oldest_first(numbered):
@@ -190,7 +190,7 @@ class _Lines:
             yield self._finished(pending, is_last=True)
 
     def _oldest_first(self, numbered: Iterator[Numbered]) -> Iterable[Numbered]:
-        """Log stores and `journalctl -r` write the newest line first."""
+        """Reverse a log whose newest line is first, as log stores and `journalctl -r` write it."""
         head = list(islice(numbered, _FIRST_LINES))
         parsed = self._measure([text for _, text in head if text and not text.isspace()])
         marks = [place for _, text in head for place, mark in enumerate(_MARKS) if mark in text]
@@ -213,7 +213,7 @@ class _Lines:
         return chain.from_iterable(reversed(records))
 
     def _measure(self, texts: list[str]) -> list[LogRecord]:
-        """Find where lines are broken or cut, and the year; return what the lines say."""
+        """Find where lines are broken or cut, and the year; return the parsed lines."""
         self._indent = min((len(text) - len(text.lstrip()) for text in texts), default=0)
         lengths = Counter(len(text.strip()) for text in texts)
         longest = max(lengths, default=0)
@@ -240,7 +240,7 @@ class _Lines:
         return self._width > 0 and self._width in {len(text.strip()), len(text.rstrip()) - self._indent}
 
     def _joined(self, pending: _Pending, text: str, record: LogRecord | None) -> _Pending | None:
-        """The message before with this line, None if the line is one of its own."""
+        """Join a line to the message before it; None if the line is a message of its own."""
         if record is None:
             return None
         before = pending.record.message
@@ -255,7 +255,7 @@ class _Lines:
         return pending.with_rest(space, rest, text, self._now) if space is not None else None
 
     def _begin(self, number: int, text: str, record: LogRecord | None) -> _Pending | None:
-        """The message of a line that a report may have, else None."""
+        """Return the message that a line begins if a report may have it, else None."""
         is_wanted = any(word in text for word in _WORDS) or _ROW.search(text) is not None
         is_wanted = is_wanted or self._is_inside() or self._is_full(text)
         is_first = not self.first_time and number <= _FIRST_LINES
@@ -285,11 +285,11 @@ class _Lines:
         )
 
     def _finished(self, pending: _Pending, *, is_last: bool = False) -> LogRecord:
-        """The message as it is, with the sign of a cut where it may not end there."""
+        """Return the message, marked as cut if it may not end there."""
         message = pending.record.message
         is_cut = self._is_cut_at_width and self._is_full(pending.last)
         is_cut = is_cut and not (is_whole(message) and not message[-1:].isdigit())
-        # Whether the last line of a log is whole is not known.
+        # Whether the last line of a log is whole is unknown.
         is_cut = is_cut or (is_last and not is_whole(message))
         return replace(pending.record, message=message + CUT) if is_cut else pending.record
 
@@ -302,7 +302,7 @@ def _when(record: LogRecord) -> tuple[bool, float] | None:
 
 
 class _LogReader:
-    """The reports of a log; several are open at once: nodes, processors and times tell lines apart."""
+    """Collects the reports of a log; nodes, processors and times tell the lines of open reports apart."""
 
     def __init__(self, now: datetime | None) -> None:
         self._open: deque[ReportBuilder] = deque()
@@ -329,7 +329,7 @@ class _LogReader:
         is_daemon = bool(record.program) or (not record.is_kernel and is_daemon_line(record.message))
         kind = DaemonKill if is_daemon else ReportBuilder
         near = [report for report in reversed(self._open) if report.is_near(record)]
-        # Without a time it is of the newest one, if of any.
+        # A line without a time belongs to the newest report, if to any.
         near = [report for report in (near if record.has_time else near[:1]) if type(report) is kind]
         for report in near:
             if report.take(record):
@@ -357,7 +357,7 @@ _RECORD_BYTES: Final = 16_384
 
 
 def read_file(path: str, node: str = "") -> KernelLog:
-    """The reports in a file, compressed or not; `-` is standard input. Raises InputError."""
+    """Read the reports in a file, compressed or not; `-` is standard input. Raises InputError."""
     title = "standard input" if path == "-" else path
     try:
         with open(sys.stdin.fileno() if path == "-" else path, "rb", closefd=path != "-") as file:
@@ -376,7 +376,7 @@ _HINT: Final = "write it on the node: journalctl -k -o short-iso > FILE, or dmes
 
 
 def _check_understood(log: KernelLog, title: str) -> None:
-    """That no report is in a log is certain only of one whose lines are the kernel's. Raises InputError."""
+    """Raise InputError unless a log without reports has lines of the kernel, which prove that it has none."""
     if log.reports or log.first_line == _NO_ENTRIES:
         return
     if not log.first_line:
@@ -432,7 +432,7 @@ _OTHER_FORMATS: Final = (
 
 
 def read_kmsg(path: Path = KMSG, node: str = "") -> KernelLog:
-    """The log in the buffer of this node's kernel. Raises InputError."""
+    """Read the log in the buffer of this node's kernel. Raises InputError."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except OSError as error:
@@ -463,7 +463,7 @@ def _lines_of_kmsg(handle: int) -> Iterator[str]:
                 break
             *lines, rest = (rest + piece).split(b"\n")
             yield from (line.decode(errors="replace") for line in lines)
-            # Longer ones are no records.
+            # Longer ones are not records.
             rest = rest[-_RECORD_BYTES:]
     if rest:
         yield rest.decode(errors="replace")

@@ -1,7 +1,7 @@
-"""Lines of kernel logs by dmesg, /dev/kmsg, journalctl, syslog, Talos or a log store, as messages.
+"""Parse the lines of kernel logs by dmesg, /dev/kmsg, journalctl, syslog, Talos or a log store.
 
 Messages that are not the kernel's (another facility, another program) are left out, as anything may write
-such lines. Not here: their meaning (oom_lines.py), and messages over several lines (log_text.py).
+such lines. oom_lines.py reads what they mean, log_text.py messages over several lines.
 
 Formats: util-linux dmesg(1), kernel Documentation/ABI/testing/dev-kmsg, systemd journalctl(1) -o, RFC 3164
 and 5424, `talosctl dmesg` and Talos' log sinks, log files of the CRI and Docker, exports of Cloud Logging,
@@ -20,7 +20,7 @@ from kubectl_qos.qos.logs.record import LogRecord
 
 
 def parse_line(text: str, now: datetime | None = None) -> LogRecord | None:
-    """The kernel's message in a line, or None; without a year it is of the latest one before `now`."""
+    """Return the kernel's message in a line, or None; without a year it is of the latest one before `now`."""
     text = text.strip("\x1e\ufeff \t\r").removeprefix("data: ")
     fields: dict[str, Any] = {}
     position = 0
@@ -38,7 +38,7 @@ def parse_line(text: str, now: datetime | None = None) -> LogRecord | None:
             if source["program"] not in _PROGRAMS_READ:
                 return None
             fields["program"] = source["program"].removeprefix("kernel")
-            host = (source["host"] or "").strip(".")  # A person may have left it out.
+            host = (source["host"] or "").strip(".")  # It may be missing in a copy.
             fields["node"], position = host or fields.get("node", ""), source.end()
             fields["is_kernel"] = source["program"] != "systemd"
         elif kind == "iso" and (stream := _STREAM.match(text, position)) is not None:
@@ -51,7 +51,7 @@ def parse_line(text: str, now: datetime | None = None) -> LogRecord | None:
 
 
 def _add_time(fields: dict[str, Any], kind: str, piece: re.Match[str], now: datetime | None) -> None:
-    """Add a time; one without a year says less than one before it."""
+    """Add a time; one without a year counts less than an earlier one."""
     if kind != "syslog" or not fields.get("time"):
         fields["time"] = _parse_time(kind, piece[kind], now) or fields.get("time", "")
         fields["year_is_guessed"] = kind == "syslog" or (kind == "ctime" and ":" in piece[kind][-5:])
@@ -83,7 +83,7 @@ def _add_piece(fields: dict[str, Any], kind: str, value: str) -> bool:
 
 
 def _source_form(piece: re.Match[str], kind: str) -> re.Pattern[str]:
-    """What may name node and program: any after the times of a journal or syslog, but not of dmesg."""
+    """Return what may name node and program: anything after a journal's or syslog's time, but not dmesg's."""
     if kind in {"syslog", "full", "unix"} or (kind == "iso" and piece[0][0] != "[" and "," not in piece[0]):
         return _HOST
     return _AFTER_UPTIME if kind == "uptime" else _NEVER
@@ -115,7 +115,7 @@ def _parse_time(kind: str, text: str, now: datetime | None = None) -> str:
 
 
 def without_year(month: str, day: str, clock: str, now: datetime) -> str:
-    """RFC 3164 has no year: the latest one in which the time is not in the future."""
+    """Return the latest year in which the time is not in the future: RFC 3164 has none."""
     latest = now.astimezone(UTC).replace(tzinfo=None) + timedelta(days=1)
     for year in range(latest.year, latest.year - _LEAP_YEARS, -1):
         try:
@@ -162,7 +162,7 @@ _FACILITIES: Final = ("facility", "fac", "Facility", "SYSLOG_FACILITY")
 
 
 def entry_message(entry: dict[str, Any]) -> str | None:
-    """The message of an object that a log has for it, None if it has none."""
+    """Return the message of an object that a log has for it, None if it has none."""
     for name in _MESSAGES:
         value = entry.get(name)
         if isinstance(value, dict):
@@ -176,7 +176,7 @@ def entry_message(entry: dict[str, Any]) -> str | None:
 
 
 def _json_record(text: str, outer: dict[str, Any], now: datetime | None) -> LogRecord | None:
-    """The message in an entry of a journal or log store, which may have a prefix of its own."""
+    """Return the message in an entry of a journal or log store, which may have a prefix of its own."""
     try:
         entry = msgspec.json.decode(text)
         message = entry_message(entry)
@@ -215,7 +215,7 @@ def _json_record(text: str, outer: dict[str, Any], now: datetime | None) -> LogR
 
 
 def _first(entry: dict[str, Any], names: Sequence[str]) -> str:
-    """The first of these fields that has a value, in the entry itself or the objects in it."""
+    """Return the first of these fields that has a value, in the entry itself or the objects in it."""
     for name in names:
         value = entry.get(name)
         if isinstance(value, str | int) and value != "":
@@ -250,7 +250,7 @@ _LEAP_YEARS: Final = 9
 
 
 def _datetime(year: int, month: str, day: str, clock: str) -> datetime:
-    """`dmesg -T` writes months in the locale's language; a number before 月 or 월 is one."""
+    """Return a time; `dmesg -T` writes months in the locale's language, some as a number before 月 or 월."""
     number = _MONTHS.index(month) + 1 if month in _MONTHS else int(month.rstrip("月월"))
     return datetime.fromisoformat(f"{year:04}-{number:02}-{int(day):02}T{clock}")
 
@@ -264,7 +264,7 @@ def _rfc3339(time: datetime) -> str:
 _KERNEL_LEVELS: Final = 7
 """Priorities above are of other facilities: programs wrote them to /dev/kmsg."""
 _USER: Final = "user"
-"""The facility of what programs write to the kernel's log; Talos does so."""
+"""The facility of lines that programs write to the kernel's log, as Talos does."""
 _TALOS: Final = "[talos] "
 _TALOS_CONTROLLER: Final = "runtime.OOMController"
 _PROGRAMS_READ: Final = frozenset({"kernel", "systemd-oomd", "earlyoom", "systemd"})
@@ -275,7 +275,7 @@ _DIGITS: Final = re.compile(r"\d{1,19}", re.ASCII)
 _CLOCK: Final = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
 MONTH: Final = "|".join(_MONTHS)
 _ANY_MONTH: Final = r"[^\s\d\[\]<>:{}()/,]{3,9}|\d{1,2}[月월]"
-"""In any language; of those that are not English the time is unknown."""
+"""In any language; in others than English the month is unknown."""
 _ISO: Final = rf"\d{{4}}-\d\d-\d\d[T ]{_CLOCK}(?:Z|[+-]\d\d:?\d\d)?"
 _DELTA: Final = r"(?: <[ \d.]{1,24}>)?"
 _CTIME: Final = rf"[^\[\]:]{{3,40}} {_CLOCK} \d{{4}}|[A-Z][a-z]{{2}} (?:{MONTH}) [ \d]\d {_CLOCK}"

@@ -1,7 +1,7 @@
-"""The text of a log file, however it is compressed and encoded, with each message on one line.
+"""Read the text of a log file in any compression and encoding, with each message on one line.
 
-What a program writes over several lines (indented JSON, JSON documents of many entries, entries of
-`journalctl -o export` and `verbose`) becomes JSON on one line. Not here: a message's fields (log_lines.py).
+A message over several lines (indented JSON, JSON documents of many entries, entries of `journalctl -o export`
+and `verbose`) becomes JSON on one line. log_lines.py reads the fields of messages.
 
 Formats: util-linux dmesg(1), systemd journalctl(1) -o and JOURNAL_EXPORT_FORMATS, `gcloud logging read
 --format=json`, `aws logs get-log-events`, the HTTP API of Loki.
@@ -27,9 +27,9 @@ from kubectl_qos.host.log_lines import MONTH, entry_message, without_year
 from kubectl_qos.qos.cgroup.names import CUT
 
 LONGEST: Final = 65_536
-"""Longer lines are cut; no kernel writes them, and no journal."""
+"""Longer lines are cut; no kernel and no journal writes them."""
 LONGEST_JSON: Final = 1 << 26
-"""Characters of a JSON document, which may be a whole log."""
+"""The longest JSON document in characters, which may be a whole log."""
 _HEAD_BYTES: Final = 512
 _REFUSED: Final = (
     (b"LPKSHHRH", "a journal file", "journalctl --file FILE -k -o short-iso > LOG"),
@@ -40,10 +40,10 @@ _REFUSED: Final = (
 
 
 def read_lines(stream: io.BufferedReader) -> Iterator[str]:
-    """The lines of a file, one in memory at a time; what is not of its encoding is replaced.
+    """Yield the lines of a file, one in memory at a time; undecodable bytes are replaced.
 
-    Raises InputError, without the name of the file, for a format that is not text, and OSError or EOFError
-    for what cannot be read or decompressed.
+    Raises InputError, without the name of the file, for a format that is not text, and OSError or EOFError if
+    the file cannot be read or decompressed.
     """
     content, broken = _decompressed(stream)
     try:
@@ -65,7 +65,7 @@ def _peek(content: Any) -> bytes:
 
 
 def _decompressed(stream: io.BufferedReader) -> tuple[Any, type[Exception]]:
-    """The content, and what is raised where it is broken."""
+    """Return the content, and the error that a broken one raises."""
     head = _peek(stream)
     if head.startswith(b"\x1f\x8b"):
         return gzip.GzipFile(fileobj=stream), zlib.error
@@ -81,7 +81,7 @@ def _decompressed(stream: io.BufferedReader) -> tuple[Any, type[Exception]]:
 
 
 def _encoding(head: bytes) -> str:
-    """By the byte order mark, else by the zero bytes of letters in UTF-16."""
+    """Detect the encoding by the byte order mark, else by the zero bytes of letters in UTF-16."""
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
     for first, encoding in ((1, "utf-16-le"), (0, "utf-16-be")):
@@ -104,7 +104,7 @@ def _cut_lines(text: io.TextIOWrapper) -> Iterator[str]:
 # --- one message a line
 
 Numbered = tuple[int, str]
-"""A message, and the number of the line that it begins at."""
+"""A message, and the number of its first line."""
 
 _JSON_BEGINS: Final = ("{", '[{"', "[[")
 _HAS_ENTRIES: Final = re.compile(r'\[\{|"MESSAGE" ?: ?\[|": ?\[ ?\[')
@@ -135,7 +135,7 @@ _DEEPEST_ENTRY: Final = 8
 
 
 def messages(lines: Iterable[str], now: datetime | None = None) -> Iterator[Numbered]:
-    """Each message on one line. Times of `dmesg -H`, which have no year, get theirs from `now`."""
+    """Yield each message on one line. `now` gives the year of times of `dmesg -H`."""
     numbered = enumerate(map(_with_cut, _without_list(map(_clean, lines))), 1)
     minute = ""
     seconds = 0.0
@@ -169,7 +169,7 @@ def messages(lines: Iterable[str], now: datetime | None = None) -> Iterator[Numb
 
 
 def _clean(line: str) -> str:
-    """A line without colours, quotation marks and what repeats it."""
+    """Remove colours, quotation marks and repeated line numbers."""
     line = line.replace("\xa0", " ")
     if "\x1b" in line:
         line = _ANSI.sub("", line)
@@ -188,12 +188,12 @@ def _clean(line: str) -> str:
 
 
 def _with_cut(line: str) -> str:
-    """A line with the sign of a cut where a pager has its own."""
+    """Mark a line as cut where a pager has its own mark."""
     return line[:-1] + CUT if line.endswith(">") and _MARKUP.search(line) is None else line
 
 
 def _without_list(lines: Iterator[str]) -> Iterator[str]:
-    """The lines without the signs of a list, where all of them are items of one."""
+    """Remove the marks of a list, if all lines are items of one."""
     head = list(islice(lines, _FIRST_LINES))
     texts = [line for line in head if line and not line.isspace()]
     items = sum(_ITEM.match(text) is not None for text in texts)
@@ -203,7 +203,7 @@ def _without_list(lines: Iterator[str]) -> Iterator[str]:
 
 
 def _columns(header: str) -> list[str]:
-    """The names of the columns, if a line begins a table of which one has messages, else none."""
+    """Return the names of the columns, if a line is the heading of a table with messages, else none."""
     cells = next(csv.reader([header]), []) if header.isprintable() else []
     names = [cell.partition(" [")[0] for cell in cells]
     is_table = len(names) > 1 and entry_message(dict.fromkeys(names, "")) is not None
@@ -211,7 +211,7 @@ def _columns(header: str) -> list[str]:
 
 
 def _rows(columns: list[str], numbered: Iterator[Numbered]) -> Iterator[Numbered]:
-    """Comma separated values, as log stores export them; a message may have several lines."""
+    """Read comma separated values, as log stores export them; a message may have several lines."""
     reader = csv.reader(text + "\n" for _, text in numbered)
     yield 1, ",".join(columns)
     begin = 2
@@ -227,7 +227,7 @@ def _rows(columns: list[str], numbered: Iterator[Numbered]) -> Iterator[Numbered
 
 
 def _document(numbered: Iterator[Numbered]) -> Iterator[Numbered]:
-    """The entries of one JSON document; its lines if it has none."""
+    """Yield the entries of one JSON document; its lines if it has none."""
     kept: list[Numbered] = []
     begins: dict[int, list[int]] = {}
     depth = size = 0
@@ -279,9 +279,9 @@ def _entries(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def _exported(numbered: Iterable[Numbered]) -> Iterator[Numbered]:
-    """A line for each field, and an empty line at the end of an entry.
+    """Read entries with a line for each field, and an empty line at the end.
 
-    A field that is no text has its name on a line, then its length in eight bytes before the value.
+    A field that is not text has its name on a line, then its length in eight bytes before the value.
     """
     fields: dict[str, str] = {}
     first, binary, value = 0, "", ""
@@ -307,7 +307,7 @@ def _exported(numbered: Iterable[Numbered]) -> Iterator[Numbered]:
 
 
 def _verbose(numbered: Iterable[Numbered]) -> Iterator[Numbered]:
-    """A line with the time, then an indented one for each field."""
+    """Read entries with a line for the time, then an indented one for each field."""
     fields: dict[str, str] = {}
     first = 0
     for number, text in numbered:

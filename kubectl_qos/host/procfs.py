@@ -1,4 +1,4 @@
-"""Reads a node from /proc and /sys/fs/cgroup, where files vanish or may not be read, or from a dump.
+"""Read a node from /proc and /sys/fs/cgroup, whose files may vanish or be unreadable, or from a dump.
 
 qos/process_order.py ranks its processes. A process is a thread group, as for the kernel. Source: Linux
 mm/oom_kill.c (oom_badness, oom_unkillable_task, find_lock_task_mm) and fs/proc.
@@ -29,24 +29,24 @@ SYSCTLS: Final = ("vm/oom_kill_allocating_task", "vm/panic_on_oom", "vm/overcomm
 
 
 class AccessDenied(Exception):
-    """A file exists and may not be read."""
+    """A file exists but may not be read."""
 
 
 def read(path: Path) -> str | None:
-    """The text of a file with odd bytes escaped, None where there is none. Raises AccessDenied."""
+    """Return the text of a file with odd bytes escaped, None if there is none. Raises AccessDenied."""
     try:
         with path.open("rb") as file:
             text = file.read(LARGEST_FILE)
     except PermissionError:
         raise AccessDenied from None
     except (OSError, ValueError):
-        # The process has ended (ENOENT, ESRCH), or the file only looks like one of /proc.
+        # The process has ended (ENOENT, ESRCH), or the file is not one of /proc.
         return None
     return text.decode("utf-8", errors="backslashreplace")
 
 
 def read_or_empty(path: Path) -> str:
-    """The text of a file, empty where it cannot be read."""
+    """Return the text of a file, empty if it cannot be read."""
     try:
         return read(path) or ""
     except AccessDenied:
@@ -54,7 +54,7 @@ def read_or_empty(path: Path) -> str:
 
 
 def process_ids(proc: Path) -> list[int]:
-    """The visible processes. Raises InputError where /proc does not exist or may not be read."""
+    """Return the visible processes. Raises InputError if /proc does not exist or may not be read."""
     try:
         names = [path.name for path in proc.iterdir()]
     except PermissionError:
@@ -71,7 +71,7 @@ def process_ids(proc: Path) -> list[int]:
 
 
 def parse_fields(text: str) -> Mapping[str, str]:
-    """`Name: value` lines, the first of each name."""
+    """Parse `Name: value` lines; the first of each name counts."""
     fields: dict[str, str] = {}
     for line in text.split("\n"):
         name, colon, value = line.partition(":")
@@ -81,7 +81,7 @@ def parse_fields(text: str) -> Mapping[str, str]:
 
 
 def parse_number(text: str | None) -> int | None:
-    """The number that a text begins with, None where there is none or one that no kernel prints."""
+    """Return the number that a text begins with, None if there is none, or none that a kernel prints."""
     match = _NUMBER.match(text or "")
     return int(match[1]) if match is not None else None
 
@@ -94,21 +94,21 @@ def _parse_numbers(fields: Mapping[str, str]) -> dict[str, int]:
 
 
 def read_meminfo(proc: Path) -> dict[str, int]:
-    """/proc/meminfo in bytes, without the counts of pages."""
+    """Return /proc/meminfo in bytes, without the counts of pages."""
     fields = parse_fields(read_or_empty(proc / "meminfo"))
     sizes = {name: text for name, text in fields.items() if text.endswith("kB")}
     return {name: kib << 10 for name, kib in _parse_numbers(sizes).items()}
 
 
 def read_kernel_release(proc: Path) -> str:
-    """`6.1.0-50-amd64`, empty if unknown."""
+    """Return the kernel's release such as `6.1.0-50-amd64`, empty if unknown."""
     release = read_or_empty(proc / "sys/kernel/osrelease").strip()
     words = read_or_empty(proc / "version").split()
     return release or (words[2] if len(words) > 2 else "")
 
 
 def is_hidden(proc: Path) -> bool:
-    """Whether users may not see each other's processes (the mount option hidepid)."""
+    """Return whether users cannot see each other's processes (the mount option hidepid)."""
     for line in (read_or_empty(proc / "self/mounts") or read_or_empty(proc / "mounts")).splitlines():
         words = line.split()
         if len(words) > 3 and words[2] == "proc":
@@ -131,7 +131,7 @@ MEMORY_FILES: Final = {
         *("memory.swappiness", "memory.oom_control"),
     ),
 }
-"""What decides which cgroup runs out of memory, how victims are scored there, and what is killed with one."""
+"""The files that decide which cgroup runs out of memory, whom the kernel kills there, and with whom."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ class Hierarchy:
     version: int
 
     def files(self, path: str, names: Iterable[str]) -> dict[str, str]:
-        """The named files that a cgroup has, without those that may not be read."""
+        """Return the named files that a cgroup has, without those that may not be read."""
         # `/..` is outside of this cgroup namespace, and not below the root either.
         folder = self.root / path.strip("/")
         texts = {}
@@ -153,7 +153,7 @@ class Hierarchy:
 
 
 def find_hierarchy(root: Path = CGROUP, controller: str = "memory") -> Hierarchy | None:
-    """The hierarchy of a controller, which has its own mount on v1, or is on v2; None if neither."""
+    """Return the hierarchy of a controller: its own mount on v1, or v2; None if neither has it."""
     for folder in (root / controller, root):
         if (folder / "cgroup.procs").exists() and not (folder / "cgroup.controllers").exists():
             return Hierarchy(folder, 1)
@@ -164,7 +164,7 @@ def find_hierarchy(root: Path = CGROUP, controller: str = "memory") -> Hierarchy
 
 
 def with_parents(path: str) -> list[str]:
-    """A cgroup after all its parents, without the root, which has no limits."""
+    """Return a cgroup after all its parents, without the root, which has no limits."""
     if not path.startswith("/") or ".." in path.split("/"):
         return []
     parts = [part for part in path.split("/") if part]
@@ -182,10 +182,10 @@ class Memoryless(msgspec.Struct, frozen=True):
 
 
 def read_process(proc: Path, pid: int) -> HostProcess | Memoryless | None:
-    """A process, None where it has ended meanwhile. Raises AccessDenied."""
+    """Return a process, None if it has ended meanwhile. Raises AccessDenied."""
     folder = proc / str(pid)
     status = parse_fields(read(folder / "status") or "")
-    # Where the first thread has ended the memory is the others' (find_lock_task_mm).
+    # If the first thread has ended, the memory is the others' (find_lock_task_mm).
     with_memory = status if "VmRSS" in status else _status_of_thread(folder, status)
     if with_memory is None:
         # Kernel threads are kthreadd and its children.
@@ -230,7 +230,7 @@ def _status_of_thread(folder: Path, status: Mapping[str, str]) -> Mapping[str, s
 
 
 def _borrows(proc: Path, status: Mapping[str, str]) -> bool:
-    """Whether vfork created it, so that its parent waits and both have the very same memory (in_vfork)."""
+    """Return whether vfork made it: its parent waits (in_vfork), and both have the very same memory."""
     parent = parse_number(status.get("PPid"))
     if not parent:
         return False
@@ -243,7 +243,7 @@ _MEMORY_OF_BOTH: Final = ("VmPeak", "VmSize", "VmHWM", "VmRSS", "VmData", "VmStk
 
 
 def from_json(text: bytes | str, name: str) -> HostView:
-    """The view in a dump. Raises InputError with the name of the dump."""
+    """Return the view in a dump. Raises InputError with the name of the dump."""
     try:
         view = msgspec.json.decode(text, type=HostView)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
@@ -265,7 +265,7 @@ def from_json(text: bytes | str, name: str) -> HostView:
 
 
 def read_host(proc: Path = PROC, cgroup: Path = CGROUP) -> HostView:
-    """The view of this node. Raises InputError where /proc cannot be read."""
+    """Return the view of this node. Raises InputError if /proc cannot be read."""
     meminfo = read_meminfo(proc)
     processes, denied, kernel_threads = [], 0, 0
     for pid in process_ids(proc):

@@ -1,4 +1,4 @@
-"""The way to a cluster: kubeconfig, authentication, TLS, proxies, one connection; here its options alone."""
+"""Connect to a server: kubeconfig, authentication, TLS, proxies. Here are the options."""
 
 from dataclasses import dataclass
 
@@ -31,10 +31,10 @@ class ConnectionOptions:
 
 @dataclass(frozen=True, slots=True)
 class StoreOptions:
-    """How a store that speaks Prometheus' HTTP API is reached; empty texts mean that something is not given.
+    """The address of a store that speaks Prometheus' HTTP API; empty texts are not given.
 
-    `url` may have a path, as Mimir's has, and `auto` looks for a service in the cluster. `org_id` is the
-    header X-Scope-OrgID; `selector` are labels that each series must have, such as `cluster=prod`.
+    `url` may have a path, as Mimir's has; `auto` looks for a service in the cluster. `org_id` is the header
+    X-Scope-OrgID; `selector` are labels that each series must have, such as `cluster=prod`.
     """
 
     url: str = ""

@@ -1,8 +1,7 @@
 """Authentication: tokens, token files, passwords, client certificates, impersonation, and exec plugins.
 
-The first run of a plugin may use the terminal, as with kubectl. Later ones, and those of another cluster of
-the UI, happen while a screen is shown, so they get no standard input, and their stderr becomes the hint of an
-error.
+The first run of a plugin may use the terminal, as with kubectl. Later runs, and those for another cluster of
+the UI, get no standard input because a screen is shown then; their stderr becomes the hint of an error.
 
 Source: k8s.io/client-go/tools/clientcmd/client_config.go, transport/round_trippers.go and token_source.go,
 plugin/pkg/client/auth/exec/exec.go and rest/exec.go.
@@ -46,20 +45,20 @@ _REMOVED_PROVIDERS: Final = {
 
 
 class Credentials(Protocol):
-    """What a connection sends of a user; used by several threads."""
+    """The credentials of a connection; used by several threads."""
 
     def authorization(self) -> str:
-        """The Authorization header, empty for none; renewed if it has expired. Raises QosError."""
+        """Return the Authorization header, empty for none; renewed if it has expired. Raises QosError."""
 
     def pair(self) -> KeyPair | None:
-        """The client certificate. Raises QosError."""
+        """Return the client certificate. Raises QosError."""
 
     def renew(self, refused: str) -> bool:
-        """Whether there are others to send to a server that answered 401 to this header. Raises QosError."""
+        """Return whether there are new credentials after a 401 to this header. Raises QosError."""
 
 
 def load_credentials(context: ResolvedContext, *, secure: bool, has_terminal: bool = True) -> Credentials:
-    """The user's credentials, static ones before a plugin's; none over plain HTTP. Raises QosError."""
+    """Return the user's credentials, static ones before a plugin's; none over plain HTTP. Raises QosError."""
     user: Entry = context.user if secure else {}
     log.log(log.DECISIONS, f"credentials: {auth_method(user)}")
     static = _StaticCredentials(user)
@@ -86,7 +85,7 @@ def load_credentials(context: ResolvedContext, *, secure: bool, has_terminal: bo
 
 
 def auth_method(user: Entry) -> str:
-    """The kinds of credentials in a user entry, in order of precedence; nothing of their content."""
+    """Return the kinds of credentials in a user entry, in order of precedence, without their content."""
     kinds = {
         "a token": user.get("token") or user.get("tokenFile"),
         "a password": user.get("username") or user.get("password"),
@@ -98,7 +97,7 @@ def auth_method(user: Entry) -> str:
 
 
 def impersonation_headers(user: Entry) -> list[tuple[str, str]]:
-    """The headers by which a user acts as another one; names may repeat."""
+    """Return the headers by which a user acts as another one; names may repeat."""
     if not user.get("as"):
         return []
     headers = [("Impersonate-User", user["as"])]
@@ -144,7 +143,7 @@ class _StaticCredentials:
             try:
                 self._read()
             except QosError:
-                return  # a file that is being replaced: its last content is used
+                return  # The file is being replaced: its last content is used.
 
     def _read(self) -> None:
         user = self._user
@@ -156,7 +155,7 @@ class _StaticCredentials:
             try:
                 self._token = _read_token(path)
             except QosError:
-                # A token beside the file's name stands in for the file, as in client-go.
+                # A token beside the file's name is used while the file cannot be read, as in client-go.
                 if not self._token:
                     raise
 
@@ -174,7 +173,7 @@ def _read_token(path: str) -> str:
 _GROUP: Final = "client.authentication.k8s.io"
 VERSIONS: Final = (f"{_GROUP}/v1", f"{_GROUP}/v1beta1")
 _NO_VERSION: Final = f"{_GROUP}/__internal"
-"""What client-go assumes where there is no apiVersion."""
+"""The version that client-go assumes without an apiVersion."""
 _INSTALL_HINT: Final = (
     "it looks like a client-go credential plugin that is not installed; see"
     " https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins"
@@ -205,17 +204,20 @@ class ExecPlugin:
         self._credential = self._run(first=has_terminal)
 
     def authorization(self) -> str:
-        """The plugin's token as a header. Raises ServerUnreachable."""
+        """Return the plugin's token as a header. Raises ServerUnreachable."""
         with self._lock:
             return self._unexpired().authorization
 
     def pair(self) -> KeyPair | None:
-        """The plugin's certificate. Raises ServerUnreachable."""
+        """Return the plugin's certificate. Raises ServerUnreachable."""
         with self._lock:
             return self._unexpired().pair
 
     def renew(self, refused: str) -> bool:
-        """Run the plugin again, unless another thread that was refused did; whether anything changed."""
+        """Run the plugin again, unless another thread that was refused did.
+
+        Return whether anything changed.
+        """
         with self._lock:
             old = self._unexpired()
             if old.authorization == refused:

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse, PoolManager
 
 REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-"""POSTs here ask what a user may do, and change nothing."""
+"""The POST that asks what a user may do; it changes nothing."""
 QUERIES: Final = ("/api/v1/query", "/api/v1/query_range")
-"""POSTs here ask a store that speaks Prometheus' HTTP API, and change nothing."""
+"""The POSTs that query a store with Prometheus' HTTP API; they change nothing."""
 CONNECT_SECONDS: Final = 10.0
 READ_SECONDS: Final = 60.0
 STORE_SECONDS: Final = 30.0
-"""How long a query may take."""
+"""The time limit of a query."""
 _CLOCK_SECONDS: Final = 0.005
 """What may be left of a deadline after waiting for all of it, since clocks are read twice."""
 _CONTROL_CHARACTERS: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
@@ -49,9 +49,9 @@ _SOCKET_OPTIONS: Final = [
 
 
 def connect(options: ConnectionOptions, *, has_terminal: bool = True) -> Connection:
-    """A connection by flags, kubeconfig or service account; credential plugins may run. Raises QosError.
+    """Connect by flags, kubeconfig or service account. Raises QosError.
 
-    With `has_terminal` those may ask a person.
+    Credential plugins may run; with `has_terminal` they may ask a person.
     """
     request_seconds = net_errors.parse_timeout(options.request_timeout)
     context = resolve_context(options)
@@ -63,7 +63,7 @@ def connect(options: ConnectionOptions, *, has_terminal: bool = True) -> Connect
 
 
 def connect_store(options: StoreOptions, request_timeout: str | None = None) -> Connection:
-    """A connection to a store of metrics, whose name and password may be in its URL. Raises QosError."""
+    """Connect to a store of metrics; its name and password may be in its URL. Raises QosError."""
     base_url = _base_url(options.url)
     parts = urlsplit(base_url)
     host = parts.netloc.rpartition("@")[2]
@@ -117,11 +117,11 @@ class Connection:
 
     @property
     def server(self) -> str:
-        """The server as kubectl names it: host, and port if the URL has one."""
+        """Return the server as kubectl names it: host, and port if the URL has one."""
         return urlsplit(self._base_url).netloc.rpartition("@")[2]
 
     def deadline(self) -> float | None:
-        """When a request that starts now must be over, on the clock of `time.monotonic`; None means never."""
+        """Return when a request that starts now must end, by `time.monotonic`; None means never."""
         return None if self._request_seconds is None else time.monotonic() + self._request_seconds
 
     def request(  # noqa: PLR0913 - an HTTP request
@@ -135,9 +135,9 @@ class Connection:
         read_seconds: float | None = None,
         is_watch: bool = False,
     ) -> BaseHTTPResponse:
-        """The response, its body unread, to a GET or the POST of an access review; neither changes anything.
+        """Return the response, with an unread body, to a GET or the POST of an access review.
 
-        The server may be silent for `read_seconds`; of a watch the request timeout covers the beginning only.
+        The server may be silent for `read_seconds`; a watch must only begin within the request timeout.
         Raises ServerUnreachable without a response, QosError for another method or path, which is not sent.
         """
         if method != "GET" and (method, path) != ("POST", REVIEWS):
@@ -147,7 +147,7 @@ class Connection:
         return self._respond(ApiRequest(method, url, headers, body, read_seconds, is_watch))
 
     def query(self, path: str, form: Mapping[str, str]) -> BaseHTTPResponse:
-        """The response to a query of a store: a POST, because a URL has less room than queries take.
+        """Return the response to a query of a store: a POST, because queries may be too long for a URL.
 
         Raises ServerUnreachable without a response, QosError for another path, which is not sent.
         """
@@ -157,10 +157,10 @@ class Connection:
         return self._respond(ApiRequest("POST", self._url(path, ()), headers, urlencode(form).encode()))
 
     def patch(self, path: str, query: Mapping[str, str], body: bytes, content_type: str) -> BaseHTTPResponse:
-        """The response to a change; only for cluster/writer.py.
+        """Return the response to a change; only for cluster/writer.py.
 
-        Sent once, and once more only after a 401, which comes before anything changes. Raises
-        ServerUnreachable, whose `may_have_arrived` says whether some of the request was sent.
+        It is sent once, and once more only after a 401, which comes before anything changes. Raises
+        ServerUnreachable, whose `may_have_arrived` is True if part of the request was sent.
         """
         headers = {"Accept": "application/json", "Content-Type": content_type}
         return self._respond(ApiRequest("PATCH", self._url(path, list(query.items())), headers, body))
@@ -168,14 +168,14 @@ class Connection:
     def switch_protocols(
         self, path: str, query: Sequence[tuple[str, str]], headers: Mapping[str, str], *, read_seconds: float
     ) -> BaseHTTPResponse:
-        """The response to a GET that switches protocols; for cluster/exec.py alone, which only reads."""
+        """Return the response to a GET that switches protocols; only for cluster/exec.py, which reads."""
         return self._respond(ApiRequest("GET", self._url(path, query), headers, read_seconds=read_seconds))
 
     def _url(self, path: str, query: Sequence[tuple[str, str]]) -> str:
         return self._base_url + path + (f"?{urlencode(query, quote_via=quote)}" if query else "")
 
     def _respond(self, request: ApiRequest) -> BaseHTTPResponse:
-        """Send it, and once more with renewed credentials where the server refuses them (401)."""
+        """Send a request, and send it once more with renewed credentials if the server refuses them (401)."""
         deadline = self.deadline()
         authorization = self._credentials.authorization()
         response = self._send(request, authorization, deadline)
@@ -233,7 +233,7 @@ class Connection:
         return logged.answered(response)
 
     def _current_pool(self) -> PoolManager:
-        """The pool for the current certificate; a renewed one is sent on new connections only."""
+        """Return the pool for the current certificate; a renewed one is sent on new connections only."""
         pair = self._credentials.pair()
         with self._lock:
             if pair != self._pair:
@@ -249,7 +249,7 @@ class Connection:
 
 @dataclass(frozen=True, slots=True)
 class ApiRequest:
-    """A request to a whole URL, with the headers of its own."""
+    """A request to a whole URL, with its own headers."""
 
     method: str
     url: str
@@ -260,7 +260,7 @@ class ApiRequest:
 
 
 class _SentBody:
-    """A body that knows whether it is being sent; without it no server acts on a request."""
+    """A body that records whether it is being sent: before that, no server acts on a request."""
 
     def __init__(self, body: bytes) -> None:
         self._body = body
@@ -272,9 +272,9 @@ class _SentBody:
 
 
 def _header_value(name: str, value: str) -> str:
-    """The value in UTF-8 as Python's client encodes it, valid as in golang.org/x/net/http/httpguts.
+    """Return the value in UTF-8 as Python's client encodes it, valid as in golang.org/x/net/http/httpguts.
 
-    Raises ServerUnreachable; Python's own error would repeat the value, and it may be a token.
+    Raises ServerUnreachable; Python's own error would repeat the value, which may be a token.
     """
     if _CONTROL_CHARACTERS.search(value):
         raise net_errors.connection_error(f'net/http: invalid header field value for "{name}"')
@@ -282,7 +282,7 @@ def _header_value(name: str, value: str) -> str:
 
 
 def _base_url(server: str) -> str:
-    """The URL that paths are added to, as client-go's DefaultServerURL makes it. Raises QosError.
+    """Return the URL that paths are added to, as client-go's DefaultServerURL makes it. Raises QosError.
 
     Without a scheme it is plain HTTP, whatever the TLS settings: `-s localhost:8001` finds kubectl proxy.
     """
@@ -306,7 +306,7 @@ def _base_url(server: str) -> str:
 def pool_manager(
     url: str, context: ssl.SSLContext | None, *, server_name: str | None = None, proxy: str | None = None
 ) -> PoolManager:
-    """Connections to a server, by the configured `proxy` or that of the environment. Raises QosError."""
+    """Return a pool of connections to a server, by `proxy` or that of the environment. Raises QosError."""
     import urllib3
 
     options: dict[str, Any] = {"maxsize": MAX_CONNECTIONS, "socket_options": _SOCKET_OPTIONS}

@@ -183,7 +183,7 @@ def _parse(text: bytes) -> Any:
 
 
 def _type_problem(message: str) -> str:
-    """Say a type error in words; neither they nor msgspec's message have values, which may be secrets."""
+    """Say a type error in words, without values: they may be secrets."""
     match = re.fullmatch(r"Expected `(\w+).*`, got `(\w+)`(?: - at `\$\.?(.*)`)?", message)
     if match is None:
         return message

@@ -1,4 +1,4 @@
-"""Kubeconfig files: how they are found and merged, how flags override them, and what client-go refuses.
+"""Find and merge kubeconfig files, apply flags, and refuse what client-go refuses.
 
 Source: k8s.io/client-go/tools/clientcmd (loader.go, client_config.go, overrides.go, validation.go).
 """
@@ -23,7 +23,7 @@ _PATH_FIELDS: Final = {
     "users": ("client-certificate", "client-key", "tokenFile"),
     "contexts": (),
 }
-"""The lists of a kubeconfig, and the fields of their entries that are paths beside the file."""
+"""The lists of a kubeconfig, and the fields of their entries that are paths relative to the file."""
 _MAX_CHOICES: Final = 8
 INTERACTIVE_MODES: Final = ("Never", "IfAvailable", "Always")
 _V1BETA1: Final = "client.authentication.k8s.io/v1beta1"
@@ -53,7 +53,7 @@ class _MergedConfig:
 
 
 def resolve_context(options: ConnectionOptions) -> ResolvedContext:
-    """The context that flags and kubeconfigs select, else this pod's account. Raises QosError."""
+    """Return the context that flags and kubeconfigs select, else this pod's account. Raises QosError."""
     merged = _merge_files(options)
     context_name, cluster_name, user_name = _select_names(merged, options)
     cluster = _override_cluster(merged.entries["clusters"].get(cluster_name, {}), options)
@@ -76,19 +76,22 @@ def resolve_context(options: ConnectionOptions) -> ResolvedContext:
 
 
 def entry_names(options: ConnectionOptions) -> dict[str, tuple[str, ...]]:
-    """All `files`, and the names of the `clusters`, `users` and `contexts` in them. Raises QosError."""
+    """Return the `files`, and the names of the `clusters`, `users` and `contexts` in them.
+
+    Raises QosError.
+    """
     merged = _merge_files(options)
     names = {kind: tuple(sorted(entries)) for kind, entries in merged.entries.items()}
     return {"files": tuple(map(str, merged.files)), **names}
 
 
 def context_names(options: ConnectionOptions) -> tuple[str, ...]:
-    """The contexts as they stand in the files, one after the other. Raises QosError."""
+    """Return the contexts in the order of the files. Raises QosError."""
     return tuple(_merge_files(options).entries["contexts"])
 
 
 def _override_cluster(entry: Entry, options: ConnectionOptions) -> dict[str, Any]:
-    """Flags about trust replace all that the entry says about it, and another server has another name."""
+    """Apply flags: those about trust replace the entry's trust, and another server has another name."""
     trust = options.insecure_skip_tls_verify or options.certificate_authority
     replaced = {
         "certificate-authority": trust,
@@ -107,7 +110,7 @@ def _override_cluster(entry: Entry, options: ConnectionOptions) -> dict[str, Any
 
 
 def _override_user(entry: Entry, options: ConnectionOptions) -> dict[str, Any]:
-    """A token replaces a token file too; client-go goes on reading the file and ignores the flag."""
+    """Apply flags: a token replaces a token file too, while client-go goes on reading the file."""
     replaced = {
         "tokenFile": options.token,
         "client-certificate-data": options.client_certificate,
@@ -128,7 +131,7 @@ def _override_user(entry: Entry, options: ConnectionOptions) -> dict[str, Any]:
 
 
 def _user_extra(words: Sequence[str]) -> dict[str, list[str]]:
-    """Several values of a key are separate flags, as for kubectl."""
+    """Return extra values; several values of a key are separate flags, as for kubectl."""
     extra: dict[str, list[str]] = {}
     for key, equals, value in (word.partition("=") for word in words):
         if not (key and equals):
@@ -176,7 +179,7 @@ def _choices(merged: _MergedConfig, kind: str) -> str:
 def _no_server_error(
     merged: _MergedConfig, context_name: str, cluster_name: str, options: ConnectionOptions
 ) -> QosError:
-    """Why no server is known; kubectl would try localhost:8080, where hardly anyone listens."""
+    """Return why no server is known; kubectl would try localhost:8080, where hardly anyone listens."""
     contexts, files = merged.entries["contexts"], merged.files
     if not files:
         listed = os.environ.get("KUBECONFIG", "") if not options.kubeconfig else ""
@@ -272,7 +275,7 @@ def _beside(file: Path, path: str) -> str:
 
 
 def validate_context(context: ResolvedContext) -> None:
-    """Raise QosError with the first thing that client-go refuses; the others are its notes."""
+    """Raise QosError for the first thing that client-go refuses; the others are its notes."""
     problems = [
         *_user_problems(context.user, context.user_name),
         *_plugin_problems(context.user, context.user_name),
@@ -290,7 +293,7 @@ def _combined_error(problems: Sequence[str]) -> QosError:
 
 
 def interactive_mode(plugin: Entry) -> str:
-    """Whether an exec plugin may use the terminal; the beta API has a default, v1 none."""
+    """Return whether an exec plugin may use the terminal; the beta API has a default, v1 none."""
     return plugin.get("interactiveMode") or ("IfAvailable" if plugin.get("apiVersion") == _V1BETA1 else "")
 
 

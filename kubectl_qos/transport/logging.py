@@ -1,9 +1,9 @@
-"""What `-v` logs of connections and decisions, by standard logging and without secrets.
+"""Log connections and decisions for `-v`, by standard logging and without secrets.
 
 Levels are kubectl's: 4 decisions, 6 requests, 7 and 8 their headers, 9 TLS and proxies; `logging` has them as
 INFO - 4 and so on. Never logged are tokens, passwords, keys, cookies, credentials in URLs, bodies, and input
-and output of plugins; a header or a parameter of a URL is masked unless it is known to be harmless. Not here:
-where lines go (cli/logging.py).
+and output of plugins; a header or a parameter of a URL is masked unless it is known to be harmless.
+cli/logging.py decides where lines go.
 
 Source: k8s.io/client-go/transport/round_trippers.go.
 """
@@ -50,7 +50,7 @@ _SHOWN_PARAMETERS: Final = frozenset(
 
 
 def is_logged(level: int) -> bool:
-    """Whether -v is this level or higher; `logging`, which takes time to import, is there only then."""
+    """Return whether -v is this level or higher; `logging`, which is slow to import, is loaded only then."""
     logging = sys.modules.get("logging")
     # Another thread may be in the middle of importing it.
     has_all = hasattr(logging, "getLogger")
@@ -58,7 +58,7 @@ def is_logged(level: int) -> bool:
 
 
 def log(level: int, *lines: str, stacklevel: int = 2) -> None:
-    """Log lines that belong together: the message of the record is the tuple of them."""
+    """Log lines that belong together: the message of the record is their tuple."""
     if is_logged(level):
         import logging
 
@@ -66,7 +66,7 @@ def log(level: int, *lines: str, stacklevel: int = 2) -> None:
 
 
 class LoggedRequest:
-    """A request that is on its way; logged once it has ended, its headers at once."""
+    """A request that is on its way: its headers are logged at once, the rest when it ends."""
 
     def __init__(self, method: str, url: str, headers: Iterable[tuple[str, str]] = ()) -> None:
         self._name = f"{method} {masked_url(url)}" if is_logged(REQUESTS) else ""
@@ -75,11 +75,11 @@ class LoggedRequest:
             log(REQUEST_HEADERS, f"{self._name} with", *_masked_headers(headers), stacklevel=3)
 
     def failed(self, error: Exception) -> None:
-        """No response came."""
+        """Log that no response came."""
         log(REQUESTS, f"{self._name} failed in {self._duration()}: {error}", stacklevel=3)
 
     def answered(self, response: BaseHTTPResponse) -> BaseHTTPResponse:
-        """The same response, which logs its size when it ends."""
+        """Return the response, which logs its size when it ends."""
         if not is_logged(REQUESTS):
             return response
         status = f"{response.status} {response.reason}"
@@ -92,7 +92,7 @@ class LoggedRequest:
         return cast("BaseHTTPResponse", _LoggedResponse(response, self))
 
     def ended(self, response: BaseHTTPResponse) -> None:
-        """The whole response was read, or is not needed."""
+        """Log the response, which was read whole or is not needed."""
         is_switched = response.status == HTTPStatus.SWITCHING_PROTOCOLS
         what = "ended" if is_switched else f"received {response.tell()} bytes"
         log(REQUESTS, f"{self._name} {what} in {self._duration()}", stacklevel=5)
@@ -124,7 +124,7 @@ class _LoggedResponse:
 
 
 def masked_url(url: str) -> str:
-    """A URL without credentials, and without the values of parameters that are not known to be harmless."""
+    """Return a URL without credentials, with values only of parameters that are known to be harmless."""
     try:
         parts = urlsplit(without_credentials(url))
     except ValueError:
@@ -135,7 +135,7 @@ def masked_url(url: str) -> str:
 
 
 def masked_header(name: str, value: str) -> str:
-    """The value of a header, masked if it is not known to be harmless."""
+    """Return the value of a header, masked if it is not known to be harmless."""
     lower = name.lower()
     if lower in _SHOWN_HEADERS or lower.startswith(_SHOWN_PREFIXES):
         return value
@@ -150,5 +150,5 @@ def _masked_headers(headers: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 
 def milliseconds(seconds: float) -> str:
-    """A duration as kubectl writes it."""
+    """Format a duration as kubectl does."""
     return f"{1000 * seconds:.0f} milliseconds"

@@ -25,7 +25,7 @@ class DeadlinePassed(TimeoutError):
 
 
 def parse_timeout(duration: str | None) -> float | None:
-    """--request-timeout in seconds, None for no limit: zero and less mean none. Raises UsageError."""
+    """Return --request-timeout in seconds, None for no limit: zero and less mean none. Raises UsageError."""
     if not duration:
         return None
     if re.fullmatch(r"\+?[0-9]+", duration):
@@ -41,14 +41,14 @@ def parse_timeout(duration: str | None) -> float | None:
 
 
 def set_read_timeout(response: BaseHTTPResponse, seconds: float) -> None:
-    """How long the server may be silent from now on."""
+    """Limit how long the server may be silent from now on."""
     sock = getattr(response.connection, "sock", None)
     if sock is not None:
         sock.settimeout(seconds)
 
 
 class BoundedResponse:
-    """A response whose body, silent or slow, must arrive by a deadline, on the clock of `time.monotonic`."""
+    """A response whose body, silent or slow, must arrive by a deadline, by `time.monotonic`."""
 
     def __init__(self, response: BaseHTTPResponse, deadline: float) -> None:
         self._response = response
@@ -58,7 +58,7 @@ class BoundedResponse:
         return getattr(self._response, name)
 
     def read1(self, amt: int | None = None, decode_content: bool | None = None) -> bytes:
-        """What one read of the socket gives. Raises DeadlinePassed."""
+        """Return the result of one read of the socket. Raises DeadlinePassed."""
         from urllib3.exceptions import ReadTimeoutError
 
         left = self._deadline - time.monotonic()
@@ -71,7 +71,7 @@ class BoundedResponse:
         raise DeadlinePassed
 
     def read(self, amt: int | None = None, decode_content: bool | None = None) -> bytes:
-        """`amt` bytes, or all of the body; fewer only at its end. Raises DeadlinePassed."""
+        """Return `amt` bytes, or all of the body; fewer only at its end. Raises DeadlinePassed."""
         parts: list[bytes] = []
         missing = amt
         while missing is None or missing > 0:
@@ -85,7 +85,7 @@ class BoundedResponse:
 
 _UNKNOWN_AUTHORITY: Final = frozenset({2, 7, 18, 19, 20, 21})
 _WRONG_TIME: Final = frozenset({9, 10})
-"""Codes of X509_verify_cert: a chain that ends at no trusted CA, a certificate before or after its time."""
+"""Codes of X509_verify_cert: a certificate before or after its time."""
 
 _HINTS: Final = {
     "signed by unknown authority": "--certificate-authority FILE names the CA of the server's certificate",
@@ -96,7 +96,7 @@ _HINTS: Final = {
 
 
 def unreachable_error(error: Exception, server: str) -> ServerUnreachable:
-    """Kubectl's sentence for a connection that failed."""
+    """Return kubectl's sentence for a connection that failed."""
     from urllib3.exceptions import ProxyError
 
     chain = list(causes(error))
@@ -118,25 +118,25 @@ def unreachable_error(error: Exception, server: str) -> ServerUnreachable:
 
 
 def timeout_error(when: str) -> ServerUnreachable:
-    """The request timeout has ended."""
+    """Return the error for a request timeout that has ended."""
     return connection_error(f"net/http: request canceled (Client.Timeout {when})")
 
 
 def is_silence(error: Exception) -> bool:
-    """Whether a connection was made, and then nothing came in time."""
+    """Return whether a connection was made, and then nothing came in time."""
     from urllib3.exceptions import ReadTimeoutError
 
     return any(isinstance(cause, DeadlinePassed | ReadTimeoutError) for cause in causes(error))
 
 
 def connection_error(reason: str) -> ServerUnreachable:
-    """Kubectl's sentence, with a remedy for the most frequent reasons."""
+    """Return kubectl's sentence, with a remedy for the most frequent reasons."""
     hint = next((hint for words, hint in _HINTS.items() if words in reason), "")
     return ServerUnreachable(f"Unable to connect to the server: {reason}", hint)
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:
-    """An error, and what it was raised from, down to the first."""
+    """Yield an error and its causes, down to the first."""
     cause: BaseException | None = error
     while cause is not None:
         yield cause
@@ -196,7 +196,7 @@ _WARNING: Final = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
 
 
 def parse_warnings(values: Iterable[str]) -> tuple[str, ...]:
-    """The texts of Warning headers, each once, on one line and without unprintable characters."""
+    """Return the texts of Warning headers, each once, on one line and without unprintable characters."""
     texts = (re.sub(r"\\(.)", r"\1", quoted) for value in values for quoted in _WARNING.findall(value))
     printable = ("".join(sign if sign.isprintable() else " " for sign in text) for text in texts)
     return tuple(dict.fromkeys(" ".join(text.split()) for text in printable))

@@ -1,4 +1,4 @@
-"""The proxy for a server, chosen as kubectl does: that of the kubeconfig, else that of the environment.
+"""Find the proxy for a server as kubectl does: that of the kubeconfig, else that of the environment.
 
 Source: golang.org/x/net/http/httpproxy (NO_PROXY with names, domains, addresses and CIDR blocks).
 """
@@ -13,11 +13,11 @@ from urllib.parse import urlsplit
 from kubectl_qos.errors import QosError
 
 SCHEMES: Final = ("http", "https", "socks5")
-"""What a kubeconfig may name; the environment may name socks5h too."""
+"""The schemes that a kubeconfig may name; the environment may name socks5h too."""
 
 
 def find_proxy(url: str, configured: str | None) -> str | None:
-    """A proxy's URL, None for none; SOCKS proxies look up the host, as in Go. Raises QosError."""
+    """Return a proxy's URL, None for none; SOCKS proxies look up the host, as in Go. Raises QosError."""
     proxy = configured or _proxy_from_environment(url)
     if not proxy:
         return None
@@ -33,7 +33,7 @@ def find_proxy(url: str, configured: str | None) -> str | None:
 
 
 def proxy_problem(proxy: str) -> str:
-    """Why client-go refuses a proxy-url (clientcmd/helpers.go parseProxyURL), empty if it does not."""
+    """Return why client-go refuses a proxy-url (clientcmd/helpers.go parseProxyURL), empty if it does not."""
     try:
         parts = urlsplit(proxy)
         _ = parts.port
@@ -45,7 +45,7 @@ def proxy_problem(proxy: str) -> str:
 
 
 def without_credentials(url: str) -> str:
-    """A URL, valid or not, without the name and password before its host."""
+    """Return a URL, valid or not, without the name and password before its host."""
     return re.sub(r"^([^/@]*://)?.*@", r"\1", url, flags=re.DOTALL)
 
 
@@ -77,7 +77,7 @@ def _is_direct(host: str, port: int, exceptions: str) -> bool:
 
 
 def _matches(host: str, address: IPv4Address | IPv6Address | None, pattern: str) -> bool:
-    """`example.com` means the name and all below it, `.example.com` and `*.example.com` only those below."""
+    """Match `example.com` with itself and all below it, `.example.com` and `*.example.com` with all below."""
     if pattern == "*":
         return True
     if address is not None:

@@ -21,7 +21,7 @@ ROOTS: Final = (
     Path("/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem"),  # CentOS
     Path("/etc/ssl/cert.pem"),  # Alpine, macOS
 )
-"""Where systems have their CAs, as Go knows them. Source: crypto/x509/root_linux.go."""
+"""The paths of the system's CAs, as Go knows them. Source: crypto/x509/root_linux.go."""
 
 _CERTIFICATE: Final = re.compile(rb"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 
@@ -35,10 +35,10 @@ class KeyPair:
 
 
 def tls_context(cluster: Entry, pair: KeyPair | None) -> ssl.SSLContext:
-    """A context for the cluster's server. Raises QosError for a CA or a key pair that cannot be used.
+    """Return a context for the cluster's server. Raises QosError for a CA or a key pair that cannot be used.
 
     Python >= 3.13 adds VERIFY_X509_STRICT, which refuses CAs without a key-usage extension or authority key
-    id; Go, and so kubectl, takes them, and takes an intermediate CA as an anchor too.
+    id; Go, and so kubectl, accepts them, and an intermediate CA as an anchor.
     """
     ca = read_pem(cluster, "certificate-authority")
     insecure = cluster.get("insecure-skip-tls-verify")
@@ -67,7 +67,7 @@ def _ca_context(ca: bytes) -> ssl.SSLContext:
 
 
 def system_context() -> ssl.SSLContext:
-    """The CAs of this machine, as Go takes them; a Python built elsewhere may look in the wrong place."""
+    """Return a context with the CAs of this machine, as Go finds them; Python may look elsewhere."""
     context = ssl.create_default_context()
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     paths = ssl.get_default_verify_paths()
@@ -93,7 +93,7 @@ def read_pem(entry: Entry, name: str) -> bytes | None:
 
 
 def load_pair(context: ssl.SSLContext, pair: KeyPair) -> None:
-    """Load a PEM pair, by way of a file because OpenSSL's reader takes nothing else. Raises QosError."""
+    """Load a PEM pair, by a file because OpenSSL's reader takes nothing else. Raises QosError."""
     for what, pem in (("certificate", pair.certificate), ("key", pair.key)):
         if b"-----BEGIN" not in pem:
             raise QosError(f"tls: failed to find any PEM data in {what} input")
@@ -102,7 +102,7 @@ def load_pair(context: ssl.SSLContext, pair: KeyPair) -> None:
         path.touch(mode=0o600)
         path.write_bytes(pair.certificate + b"\n" + pair.key)
         try:
-            # An empty password, or OpenSSL would prompt for that of an encrypted key.
+            # Without a password, OpenSSL would prompt for that of an encrypted key.
             context.load_cert_chain(path, password="")
         except (ssl.SSLError, OSError, ValueError) as error:
             raise QosError(f"tls: {_pair_problem(error, pair)}") from None

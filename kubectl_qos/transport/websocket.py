@@ -1,8 +1,8 @@
 """Websocket messages on a connection that a server has switched, bounded in time and size.
 
 The connection is ours, with its TLS, proxy and credentials; websocket-client reads and writes its frames. It
-takes some 10 ms to import, so this module is imported where it is used. Not here: the request to switch
-(client.py), what messages mean (cluster/exec.py).
+takes some 10 ms to import, so this module is imported where it is used. client.py requests the switch,
+cluster/exec.py reads the messages.
 """
 
 import base64
@@ -24,7 +24,7 @@ _MAX_CONTROL_BYTES: Final = 125
 
 
 def request_headers(protocols: tuple[str, ...]) -> dict[str, str]:
-    """The headers that ask for a switch, with a new key; the preferred protocol is the first."""
+    """Return the headers that request a switch, with a new key; the preferred protocol is the first."""
     return {
         "Connection": "Upgrade",
         "Upgrade": "websocket",
@@ -35,7 +35,7 @@ def request_headers(protocols: tuple[str, ...]) -> dict[str, str]:
 
 
 def handshake_problem(sent: Mapping[str, str], received: Mapping[str, str]) -> str:
-    """What is wrong with the headers of a switch, empty if nothing."""
+    """Return what is wrong with the headers of a switch, empty if nothing."""
     key = f"{sent['Sec-WebSocket-Key']}{_KEY_SUFFIX}".encode()
     digest = hashlib.sha1(key, usedforsecurity=False).digest()
     if received.get("Upgrade", "").lower() != "websocket":
@@ -60,7 +60,7 @@ class BoundedWebSocket(WebSocket):
         self._left = max_bytes
 
     def messages(self) -> Iterator[bytes]:
-        """Each message until an orderly close. Raises ServerUnreachable, DeadlinePassed and OSError."""
+        """Yield each message until an orderly close. Raises ServerUnreachable, DeadlinePassed and OSError."""
         while True:
             try:
                 opcode, payload = self.recv_data()
@@ -79,7 +79,7 @@ class BoundedWebSocket(WebSocket):
             return
 
     def recv_frame(self) -> ABNF:
-        """A frame as servers may send it. Raises WebSocketException; the library itself is less strict."""
+        """Read a frame, more strictly than the library. Raises WebSocketException."""
         frame = self.frame_buffer.recv_frame()
         if frame.mask_value:
             raise WebSocketException("a server must not mask its frames")
@@ -88,7 +88,7 @@ class BoundedWebSocket(WebSocket):
         return frame
 
     def send_close(self, status: int = _NORMAL_CLOSURE, reason: str | bytes = b"") -> None:
-        """Say that we are done, without waiting for an answer; the server may be gone already."""
+        """Send a close frame, without waiting for an answer; the server may be gone already."""
         with suppress(OSError, WebSocketException):
             super().send_close(status, reason)
 

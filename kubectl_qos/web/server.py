@@ -1,4 +1,4 @@
-"""The server behind `kubectl qos web`: a page, a WebSocket with a process behind it, downloads, and access.
+"""The server of `kubectl qos web`: a page, a WebSocket with a process behind it, downloads, and access.
 
 Any page in a browser can send requests to loopback ports, and so can every other user of the machine. The
 token is a secret of the person who started the server; the Host header is checked against DNS rebinding, the
@@ -62,7 +62,7 @@ async def serve(  # noqa: PLR0913 - the flags of a command
     started: Callable[[str], None],
     warn: Callable[[str], None],
 ) -> int:
-    """Serve until a signal comes; the exit code that shells give to it.
+    """Serve until a signal comes. Return the exit code that shells give to that signal.
 
     Args:
         arguments: those of the UI behind each page.
@@ -102,7 +102,7 @@ async def serve(  # noqa: PLR0913 - the flags of a command
 
 
 def _is_worth_logging(record: logging.LogRecord) -> bool:
-    """Requests that are no HTTP, such as those of a port scan, are refused without a log line."""
+    """Return False for requests that are not HTTP, as in a port scan: they are refused without a log line."""
     return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
 
 
@@ -129,7 +129,7 @@ class Pages:
         self._own = {name: (own / name).read_text("utf-8") for name in ("page.html", "page.css", "page.js")}
 
     def application(self) -> web.Application:
-        """The aiohttp application."""
+        """Return the aiohttp application."""
         application = web.Application(middlewares=[self._authenticate])
         application.add_routes(
             [
@@ -182,7 +182,7 @@ class Pages:
                 if message.type is WSMsgType.TEXT:
                     await session.receive(message.data)
         finally:
-            # A task of its own, since aiohttp may cancel this one when the browser has gone.
+            # A task of its own: aiohttp may cancel this one when the browser has gone.
             closing = asyncio.create_task(self._close_session(session))
             self._closing.add(closing)
             closing.add_done_callback(self._closing.discard)
@@ -242,7 +242,7 @@ def _listen(address: str, port: int) -> socket.socket:
 
 
 def _stop_signal() -> asyncio.Future[int]:
-    """The number of the signal that ends the server, once it has come."""
+    """Return the number of the signal that ends the server, once it comes."""
     loop = asyncio.get_running_loop()
     stopped: asyncio.Future[int] = loop.create_future()
 
@@ -277,14 +277,14 @@ class Authenticator:
         self._token = secrets.token_urlsafe(32)
         self._tickets: set[str] = set()
         self.cookie = f"kubectl-qos-{port}"
-        """The cookie's name; cookies are shared by all ports of a host."""
+        """The cookie's name; all ports of a host share cookies."""
 
     def url(self) -> str:
-        """The URL of the page with the token, which stays valid."""
+        """Return the URL of the page with the token, which stays valid."""
         return self._url(self._token)
 
     def one_time_url(self) -> str:
-        """The URL with a ticket instead of the token, for a command line that other users can see."""
+        """Return the URL with a ticket instead of the token, for a command line that other users can see."""
         ticket = secrets.token_urlsafe(32)
         self._tickets.add(ticket)
         return self._url(ticket)
@@ -295,18 +295,18 @@ class Authenticator:
         return f"http://{f'[{name}]' if ':' in name else name}:{self._port}/?token={token}"
 
     def cookie_for(self, token: str) -> str | None:
-        """The cookie's value for the token, or for a ticket once; None for anything else."""
+        """Return the cookie's value for the token, or for a ticket once; None for anything else."""
         ticket = next((ticket for ticket in self._tickets if _same(token, ticket)), None)
         if ticket is not None:
             self._tickets.discard(ticket)
         return self._token if ticket is not None or _same(token, self._token) else None
 
     def has_cookie(self, cookie: str | None) -> bool:
-        """Whether a value is that of the cookie."""
+        """Return whether a value is that of the cookie."""
         return cookie is not None and _same(cookie, self._token)
 
     def has_host(self, host: str) -> bool:
-        """Whether a Host header names this server.
+        """Return whether a Host header names this server.
 
         Loopback addresses may have any port, as that of an SSH tunnel: they cannot point elsewhere.
         """
@@ -326,13 +326,13 @@ class Authenticator:
 
 
 def is_same_origin(origin: str | None, host: str) -> bool:
-    """Whether an Origin header is that of a page of this host; browsers send it with every WebSocket."""
+    """Return whether an Origin header is of a page of this host; browsers send it with every WebSocket."""
     scheme, _, authority = (origin or "").lower().partition("://")
     return scheme in {"http", "https"} and authority == host.lower()
 
 
 def is_loopback(address: str) -> bool:
-    """Whether only programs on this machine reach this IP address."""
+    """Return whether only programs on this machine reach this IP address."""
     ip = _ip(address)
     return ip is not None and ip.is_loopback
 

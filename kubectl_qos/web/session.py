@@ -21,9 +21,9 @@ COMMAND: Final = (sys.executable, "-P", "-m", "kubectl_qos.web.subprocess")
 GRACE_SECONDS: Final = 3.0
 """How long a process may take to end before it is killed."""
 _BEGIN: Final = b"__GANGLION__\n"
-"""What the web driver of Textual writes before its packets."""
+"""The first bytes of Textual's web driver, before its packets."""
 _KEPT_BYTES: Final = 4096
-"""The end of stderr that is kept for an error's sentence."""
+"""How much of the end of stderr is kept for an error."""
 _MAX_COLUMNS, _MAX_LINES = 1000, 500
 
 
@@ -96,7 +96,7 @@ class Session(AppService):
                 await self.blur()
 
     async def run(self) -> None:
-        """Relay what the process writes, to its end; then show in the page why it ended, and close it."""
+        """Relay the process's output to its end; then show in the page why it ended, and close it."""
         process = self._process_behind
         assert process is not None
         assert process.stdout is not None
@@ -112,7 +112,7 @@ class Session(AppService):
             await close_page(self._socket, f"error: unexpected {type(error).__name__}: {error}")
 
     async def stop(self, why: str = "") -> None:
-        """End the process, by force if it has to be, and show why in the page."""
+        """End the process, by force if needed, and show why in the page."""
         process = self._process_behind
         if process is None or self._relay is None:
             return
@@ -124,7 +124,7 @@ class Session(AppService):
             with suppress(TimeoutError):
                 await asyncio.wait_for(process.wait(), GRACE_SECONDS)
                 break
-        # A page that reads nothing any more must not delay the end.
+        # A page that has stopped reading must not delay the end.
         await asyncio.wait({self._relay}, timeout=GRACE_SECONDS)
         self._relay.cancel()
 
@@ -156,11 +156,11 @@ class Session(AppService):
             await self._socket.send_str(text)
 
     async def _do_not_close(self) -> None:
-        """`run` closes the page, once it knows how the process ended."""
+        """Do nothing: `run` closes the page, once it knows how the process ended."""
 
 
 async def close_page(socket: web.WebSocketResponse, why: str) -> None:
-    """Close the connection to a page, which shows why; without a reason, that the UI has ended."""
+    """Close the connection to a page with a reason to show; without one, the UI has ended."""
     with suppress(ConnectionError):
         await socket.send_json(["ended", why])
     await socket.close()

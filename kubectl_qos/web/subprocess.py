@@ -13,9 +13,9 @@ from textual.messages import ExitApp
 
 
 class PageDriver(WebDriver):
-    """Writes whole packets, and ends the UI when the page is closed, as when a terminal is closed.
+    """A driver that writes whole packets, and ends the UI when the page is closed, like a terminal.
 
-    Frames are written by one thread and downloads by another, and long writes to a pipe would mix.
+    One thread writes frames and another one downloads, and long writes to a pipe would mix.
     """
 
     _lock = Lock()
@@ -49,7 +49,7 @@ class _Terminal(TextIOWrapper):
 
 
 def main() -> None:
-    """Run the program with the arguments of this process, which ends with it."""
+    """Run the program with the arguments of this process, then end the process."""
     assert isinstance(sys.stdin, TextIOWrapper)
     assert isinstance(sys.stdout, TextIOWrapper)
     sys.stdin = sys.__stdin__ = _Terminal(sys.stdin.detach())  # type: ignore[misc]

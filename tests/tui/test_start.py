@@ -142,7 +142,7 @@ def test_edit_takes_one_target(opened: Opened, capsys: pytest.CaptureFixture[str
 
 def test_edit_needs_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["edit", "pod/db-0", "--demo"]) == 2
-    assert "standard output is no terminal" in capsys.readouterr().err
+    assert "standard output is not a terminal" in capsys.readouterr().err
 
 
 def test_without_a_terminal_the_ranking_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
