@@ -1,16 +1,22 @@
-"""An API server in memory: lists, single objects, and patches with what refuses them.
+"""An API server in memory, and a connection to it: lists, single objects, and patches.
 
-The words are those of the recorded server (tests/recordings/apiserver-1.36, 054 to 073). A change is refused
-where the rules of edit/server_response.py expect that of a real server. Not here: connections, who may do
-what, and what kubelets and controllers do with a stored object (controllers.py).
+Messages are those of the recorded server (tests/recordings/apiserver-1.36, 054 to 073). A change is refused
+if edit/server_response.py expects it of a real server. Not here: authorization, and what kubelets and
+controllers do with a stored object (world.py).
 """
 
 import copy
 import json
 import re
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from email.utils import format_datetime
+from io import BytesIO
 from typing import Any, Final, NamedTuple
+from urllib.parse import parse_qsl, urlsplit
+
+from urllib3 import BaseHTTPResponse, HTTPResponse
 
 from kubectl_qos.edit.patch import CONTENT_TYPE, METHOD, RESIZE
 from kubectl_qos.edit.preview import StrategyKind
@@ -22,6 +28,7 @@ from kubectl_qos.k8s.objects import Json, NodeObject, Pod, convert, nested
 from kubectl_qos.k8s.quantity import ZERO
 from kubectl_qos.k8s.quota import quota_usage
 from kubectl_qos.k8s.snapshot import Snapshot
+from kubectl_qos.transport.client import ApiRequest, Connection
 
 _PATH: Final = re.compile(
     r"/(?:api/v1|apis/(?P<group>metrics\.k8s\.io/v1beta1|autoscaling\.k8s\.io/v1|autoscaling/v2|policy/v1))"
@@ -44,7 +51,7 @@ _BY_NAME: Final = frozenset({"containers", "initContainers", "ephemeralContainer
 
 
 class Reply(NamedTuple):
-    """What the server answers; `body` is of `content_type`."""
+    """An HTTP response."""
 
     status: int
     body: bytes
@@ -52,11 +59,7 @@ class Reply(NamedTuple):
 
 
 class ObjectApi:
-    """The objects of a cluster, whole as the API has them; its methods may be called by several threads.
-
-    `others` are found by their path alone: workloads. `absent` are resources that the server does not have.
-    `revision` is the newest resourceVersion, `now` the time of changes (RFC 3339), empty without a clock.
-    """
+    """The objects of a cluster as the API returns them. Thread-safe."""
 
     def __init__(  # noqa: PLR0913 - the lists of a cluster
         self,
@@ -77,25 +80,29 @@ class ObjectApi:
         self.node_metrics = None if node_metrics is None else list(node_metrics)
         self.limits = [dict(raw) for raw in limits]
         self.others = dict(others or {})
+        """Workloads by path."""
         self.absent = {"verticalpodautoscalers.autoscaling.k8s.io"}
+        """Resources that the server does not have."""
         self.lock = threading.RLock()
         self.revision = 1000
+        """Newest resourceVersion."""
         self.now = ""
+        """Time of changes (RFC 3339); "" without a clock."""
         self._version = version
 
     def reply(
         self, method: str, path: str, query: Mapping[str, str], body: bytes = b"", content_type: str = ""
     ) -> Reply:
-        """The answer to a GET or a PATCH."""
+        """Answer a GET or a PATCH."""
         with self.lock:
             if method == METHOD:
                 return self._change(path, query, body, content_type)
             return self._read(path, query)
 
-    # Objects, for whoever else changes them.
+    # Objects, for the demo's controllers.
 
     def get(self, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
-        """A copy of a pod or workload; what is stored is replaced, and never changed."""
+        """Return a copy of a pod or workload; stored objects are replaced, never changed."""
         return copy.deepcopy(self._at(api_path(kind, namespace, name)))
 
     def save(self, raw: Json) -> dict[str, Any]:
@@ -118,15 +125,15 @@ class ObjectApi:
             self.revision += 1
 
     def creation_refusal(self, pod: Json) -> str:
-        """Why a pod of a template is refused, in the server's words, or empty."""
-        # Without a UID quotas do not count it as one that is there already.
+        """Return the server's message if it refuses to create the pod, or ""."""
+        # With a UID, quotas would take it for an existing pod.
         metadata = {key: value for key, value in pod["metadata"].items() if key != "uid"}
         new = {**pod, "metadata": metadata}
         refused = self._refusal_of(new, new, StrategyKind.RECREATE)
         return refused.message if refused is not None else ""
 
     def count_quotas(self) -> None:
-        """Count what the pods use of their quotas, as the quota controller does."""
+        """Update the usage of quotas as the quota controller does."""
         for quota in self.limits:
             if quota["kind"] == QUOTAS.kind:
                 used = dict.fromkeys(quota["status"]["hard"], ZERO)
@@ -151,7 +158,7 @@ class ObjectApi:
         if match is None or objects is None:
             return Reply(404, b"404 page not found\n", "text/plain; charset=utf-8")
         if match["name"]:
-            return _one(resource, objects, match["namespace"], match["name"])
+            return _single(resource, objects, match["namespace"], match["name"])
         chosen = [
             raw
             for raw in objects
@@ -177,11 +184,11 @@ class ObjectApi:
         return None if kind is None else [raw for raw in self.limits if raw["kind"] == kind]
 
     def list_revision(self) -> str:
-        """The resourceVersion of a list."""
+        """Return the resourceVersion of a list."""
         return "7"
 
     def list_reply(self, resource: str, chosen: Sequence[Json], query: Mapping[str, str]) -> Reply:
-        """All that is chosen, in one page."""
+        """Return all selected objects in one page."""
         del query
         return list_page(resource, chosen, {"resourceVersion": self.list_revision()})
 
@@ -209,7 +216,7 @@ class ObjectApi:
         return _json(self.store(path, new, patch, manager, subresource, dry=dry))
 
     def admit(self, new: dict[str, Any]) -> None:
-        """A pod's requests default to its limits; templates stay as they are written."""
+        """Default a pod's requests to its limits; leave templates alone."""
         for container in new["spec"]["containers"] if new["kind"] == "Pod" else ():
             limits = container.get("resources", {}).get("limits") or {}
             if limits:
@@ -238,7 +245,7 @@ class ObjectApi:
         *,
         dry: bool = False,
     ) -> dict[str, Any]:
-        """The object as it is stored after a patch of a manager, or as it would be."""
+        """Return the object as stored after a manager's patch; with `dry`, do not store it."""
         stored = self._at(path)
         assert stored is not None
         if _without_metadata(new) == _without_metadata(stored):
@@ -265,7 +272,7 @@ class ObjectApi:
 
 
 def refusal(code: int, reason: str, message: str) -> Reply:
-    """A refusal as API servers word it."""
+    """Return a Status that refuses a request."""
     status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
     return _json({**status, "message": message, "reason": reason, "code": code}, code)
 
@@ -275,14 +282,14 @@ def _json(value: Json, code: int = 200) -> Reply:
 
 
 def list_page(resource: str, items: Iterable[Json], metadata: Json) -> Reply:
-    """A List of objects, without what the kind of the list says already."""
+    """Return a List, whose items have neither kind nor apiVersion."""
     kind = f"{_KINDS[resource]}List"
     return _json(
         {"kind": kind, "apiVersion": "v1", "metadata": metadata, "items": [*map(without_kind, items)]}
     )
 
 
-def _one(resource: str, objects: Iterable[Json], namespace: str | None, name: str) -> Reply:
+def _single(resource: str, objects: Iterable[Json], namespace: str | None, name: str) -> Reply:
     for raw in objects:
         metadata = raw["metadata"]
         if metadata["name"] == name and metadata.get("namespace") == namespace:
@@ -291,28 +298,28 @@ def _one(resource: str, objects: Iterable[Json], namespace: str | None, name: st
 
 
 def parse_path(path: str) -> re.Match[str] | None:
-    """The `group`, `namespace`, `resource` and `name` of the path of a list or of an object in one."""
+    """Match the path of a list or object: `group`, `namespace`, `resource` and `name`."""
     return _PATH.fullmatch(path)
 
 
 def resource_of(match: re.Match[str]) -> str:
-    """`pods`, `pods.metrics.k8s.io`."""
+    """Return the resource with its group, as in `pods.metrics.k8s.io`."""
     group = (match["group"] or "").partition("/")[0]
     return f"{match['resource']}.{group}" if group else match["resource"]
 
 
 def place(raw: Json) -> tuple[str, str]:
-    """The namespace and name, by which lists are ordered."""
+    """Return namespace and name, the sort key of lists."""
     return raw["metadata"].get("namespace", ""), raw["metadata"]["name"]
 
 
 def without_kind(raw: Json) -> dict[str, Any]:
-    """Items of a list say neither kind nor apiVersion."""
+    """Return an item as lists have it, without kind and apiVersion."""
     return {name: value for name, value in raw.items() if name not in {"kind", "apiVersion"}}
 
 
 def has_fields(raw: Json, selector: str) -> bool:
-    """Whether an object is one that a field selector selects."""
+    """Return whether a field selector selects an object."""
     for term in re.findall(r"(?:\\.|[^\\,])+", selector):
         path, _, escaped = term.partition("=")
         value = re.sub(r"\\(.)", r"\1", escaped)
@@ -323,7 +330,7 @@ def has_fields(raw: Json, selector: str) -> bool:
 
 
 def patched(old: Any, patch: Any) -> Any:
-    """A strategic merge patch: maps merged, null removes, lists of named things merged by name."""
+    """Apply a strategic merge patch: merge maps, remove nulls, merge lists of named items by name."""
     if not isinstance(patch, Mapping) or not isinstance(old, Mapping):
         return _without_nulls(patch)
     new = dict(copy.deepcopy(dict(old)))
@@ -351,7 +358,7 @@ def _merged(old: list[Any], patch: list[Any]) -> list[Any]:
 
 
 def _stale(path: str, stored: Json, metadata: Json) -> str:
-    """Why a patch is of another object, or of an earlier version of it."""
+    """Return the conflict message if a patch is for another object or an older version, or ""."""
     cannot = f'Operation cannot be fulfilled on {resource_at(path)} "{stored["metadata"]["name"]}": '
     if metadata.get("uid") not in {None, stored["metadata"]["uid"]}:
         wanted, actual = metadata["uid"], stored["metadata"]["uid"]
@@ -365,7 +372,7 @@ def _stale(path: str, stored: Json, metadata: Json) -> str:
 
 
 def _manage(metadata: dict[str, Any], patch: Json, by: Json) -> None:
-    """Put the fields of a patch down as this manager's, and as nobody else's."""
+    """Record a manager as the only owner of the patch's fields (managedFields)."""
     fields = _fields({key: value for key, value in patch.items() if key != "metadata"})
     entries = [
         entry | {"fieldsV1": _less(entry["fieldsV1"], fields)} for entry in metadata.get("managedFields", [])
@@ -394,7 +401,7 @@ def _fields(value: Any) -> dict[str, Any]:
 
 
 def _less(fields: Json, taken: Json) -> dict[str, Any]:
-    """The fields without the leaves that somebody else has taken."""
+    """Return the fields without the leaves in `taken`."""
     left: dict[str, Any] = {}
     for key, value in fields.items():
         if key not in taken:
@@ -409,17 +416,40 @@ def _without_metadata(raw: Json) -> dict[str, Any]:
 
 
 def object_path(raw: Json) -> str:
-    """The path of a pod or workload."""
+    """Return the API path of a pod or workload."""
     return api_path(raw.get("kind", "Pod"), *place(raw))
 
 
 def last_segment(path: str) -> str:
-    """The name at the end of a path."""
+    """Return the name at the end of a path."""
     return path.rpartition("/")[2]
 
 
 def resource_at(path: str) -> str:
-    """`deployments.apps`, as a refusal names what is at a path."""
+    """Return the resource at a path as refusals name it, as in `deployments.apps`."""
     parts = path.split("/")
     group = f".{parts[2]}" if parts[1:2] == ["apis"] and len(parts) > 2 else ""
     return f"{parts[-2]}{group}" if len(parts) > 1 else ""
+
+
+Answer = Callable[[str, str, Mapping[str, str], bytes, str], Reply]
+"""Answers a method, path, query, body and content type."""
+
+
+class MemoryConnection(Connection):
+    """A connection to a server in this process; `now` is the server's clock."""
+
+    def __init__(self, context: str, answer: Answer, now: Callable[[], datetime]) -> None:
+        self.context = context
+        self.namespace = "default"
+        self._base_url = "https://in-memory"
+        self._request_seconds = None
+        self._answer = answer
+        self._now = now
+
+    def _respond(self, request: ApiRequest) -> BaseHTTPResponse:
+        url, type_ = urlsplit(request.url), request.headers.get("Content-Type", "")
+        reply = self._answer(request.method, url.path, dict(parse_qsl(url.query)), request.body or b"", type_)
+        date = format_datetime(self._now(), usegmt=True)
+        headers = {"Content-Type": reply.content_type, "Date": date}
+        return HTTPResponse(BytesIO(reply.body), headers, reply.status, preload_content=False)

@@ -1,51 +1,62 @@
-"""What happens in the demo by itself: memory creeps, a rollout, deaths by each of the three killers.
+"""The demo's scripted events: memory growth, a rollout, deaths by each of the three killers, kernel logs.
 
-Each second of the demo's clock is one step: everything follows from the seed, the clock and the writes. Who
-is killed on a node is whom `next_deaths` names. Not here: threads, what time it is, what kernels print.
+Each second of the demo's clock is one step, and depends only on the seed, the clock and the writes. Victims on a
+node are those that `next_deaths` names. Kernels log like a 6.1 kernel (recordings/node-1.36, oom-*). Not here:
+threads and the wall clock.
 """
 
+from __future__ import annotations
+
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from kubectl_qos.demo.api import object_path, patched, place
-from kubectl_qos.demo.controllers import Controllers, Kubelets
-from kubectl_qos.demo.kernel import Kernels, Process
-from kubectl_qos.demo.world import World, container_statuses, memory_limit, report_resources
-from kubectl_qos.k8s.allocation import is_resizing
-from kubectl_qos.k8s.objects import DISRUPTION_TARGET, Json, Pod, convert, nested
+from kubectl_qos.demo.world import (
+    Controllers,
+    Kubelets,
+    World,
+    container_statuses,
+    memory_limit,
+    report_resources,
+)
+from kubectl_qos.k8s.allocation import is_resizing, running_pod
+from kubectl_qos.k8s.objects import DISRUPTION_TARGET, Json, Pod, all_containers, convert, nested
 from kubectl_qos.k8s.quantity import Quantity
+from kubectl_qos.qos.cgroup.names import container_path, literal, pod_name
 from kubectl_qos.qos.eviction import to_hard_eviction
 from kubectl_qos.qos.killers import BY_RANK, EVICTING, Killer
-from kubectl_qos.qos.kills.evidence import BY_KUBELET, EVICTED, OOM_KILLED
+from kubectl_qos.qos.kills.evidence import BY_KUBELET, EVICTED, OOM_KILLED, memory_limits
+from kubectl_qos.qos.oom_score import PodAdj
+from kubectl_qos.qos.qos_class import computed_class
 from kubectl_qos.qos.simulation.next_death import NextDeath, next_deaths
 from kubectl_qos.qos.simulation.node_state import state_of_node
 
 SAMPLE_SECONDS: Final = 5
-"""How often the metrics server measures; a real one takes 15 s."""
+"""Interval of the metrics server; a real one has 15 s."""
 RESTARTED: Final = ("Deployment", "shop", "front")
-"""What `kubectl rollout restart` is done to, at RESTART_AT and then every RESTART_EVERY seconds."""
+"""Workload that is restarted at RESTART_AT and then every RESTART_EVERY seconds."""
 RESTART_AT: Final = 75
 RESTART_EVERY: Final = 300
 BACKOFF_SECONDS: Final = 10
 MOST_BACKOFF_SECONDS: Final = 300
 BACKOFF_FORGOTTEN: Final = 600
-"""How long a kubelet waits before it starts a container for the third time, then twice as long each time,
-and after how many seconds of running it begins again (MaxContainerBackOff in pkg/kubelet/kubelet.go)."""
+"""Delay before the third start of a container, which doubles with each start, its maximum, and the running
+time that resets it, in seconds (MaxContainerBackOff in pkg/kubelet/kubelet.go)."""
 PRESSURE_SECONDS: Final = 300
-"""For how long a node that had too little memory says so (evictionPressureTransitionPeriod)."""
+"""How long the kubelet reports MemoryPressure after its end (evictionPressureTransitionPeriod)."""
 _KIB: Final = 1 << 10
 _MIB: Final = 1 << 20
 _GIB: Final = 1 << 30
 _UNKNOWN: Final = 24 * _MIB
-"""What a container uses that the pod before did not have."""
+"""Usage of a container that the replaced pod did not have."""
 
 
 class Creep(NamedTuple):
-    """Memory that grows: bytes that are added each second from `least` on; at `most` the work is done.
+    """Memory growth in bytes: `rate` per second from `least` to `most`, then again from `least`.
 
-    `since` is the second of the demo in which that begins.
+    `since` is the second of the demo in which it begins.
     """
 
     rate: int
@@ -62,17 +73,17 @@ CREEPS: Final[Mapping[tuple[str, str], Creep]] = {
     ("ml", "notebook"): Creep(120 * _KIB, 1090 * _MIB, 1180 * _MIB),
     ("batch", "thumbs"): Creep(60 * _MIB, 96 * _MIB, 12 * _GIB, since=100),
 }
-"""By namespace and beginning of the pod's name; importer and promo need more than their limits, and thumbs
-more than its node has."""
+"""By namespace and first part of the pod's name. importer and promo need more than their limits, thumbs more
+than its node has."""
 BACKUP_NODE: Final = "worker-3"
 BACKUP_AT: Final = 270
 _BACKUP: Final = "restic"
 _BACKUP_RATE: Final = 400 * _MIB
-"""A process outside of pods, which from then on fills its node faster than the kubelet notices."""
+"""A host process that fills its node faster than the kubelet checks."""
 
 
 class Container(NamedTuple):
-    """Which container: namespace, pod and its own name."""
+    """Identity of a container."""
 
     namespace: str
     pod: str
@@ -80,23 +91,21 @@ class Container(NamedTuple):
 
     @property
     def creep(self) -> Creep | None:
-        """How its memory grows, if it does."""
+        """Growth of its memory, if any."""
         return CREEPS.get((self.namespace, self.pod.partition("-")[0]))
 
 
 class Script:
-    """Moves a cluster along with the clock; `logs` are the lines of each node's kernel log.
-
-    `version` is another one whenever an object or a sample is; `killed_at` has the limits at the last kills,
-    empty without one.
-    """
+    """Advances the cluster with the clock."""
 
     def __init__(self, items: list[dict[str, Any]], began: datetime, seed: int = 0) -> None:
         self.world = World(items, began, seed)
         self._kernels = Kernels(self.world)
         self.logs = self._kernels.logs
+        """Lines of the kernel log by node."""
         self._own: dict[str, int] = {}
         self.version = (0, 0)
+        """Changes with every object and sample."""
         self._kubelets, self._controllers = Kubelets(self.world), Controllers(self.world)
         self._used = {
             Container(*place(sample), container["name"]): Quantity.parse(container["usage"]["memory"]).value()
@@ -105,6 +114,7 @@ class Script:
         }
         self._first = dict(self._used)
         self.killed_at: dict[Container, str] = {}
+        """Limit at the container's last kill; "" if it had none."""
         self._starts: dict[Container, int] = {}
         self._backoff: dict[Container, tuple[int, int]] = {}
         self._pressed: dict[str, int] = {}
@@ -114,7 +124,7 @@ class Script:
         }
 
     def advance(self, now: datetime) -> None:
-        """Do everything that happens until then."""
+        """Run all steps until `now`."""
         world, api = self.world, self.world.api
         with api.lock:
             last = int((now - world.began).total_seconds())
@@ -127,7 +137,7 @@ class Script:
                     self._restart()
                 self._kubelets.step()
                 self._controllers.step()
-                self._take_over()
+                self._hand_over_memory()
                 if api.revision != before:
                     api.count_quotas()
                 if world.second % SAMPLE_SECONDS == 0:
@@ -152,7 +162,7 @@ class Script:
                 self._used[container] = creep.least if grown >= creep.most else grown
 
     def _limit(self, container: Container) -> int | None:
-        """The limit in force in bytes: that of the status, or one of the pod that its kubelet has kept."""
+        """Return the limit in force in bytes: from the status, or a lower one that the kubelet kept."""
         raw = next(pod for pod in self.world.api.pods if place(pod) == container[:2])
         limit = memory_limit(_status_of(raw, container.name))
         kept = self._kubelets.kept_limits.get(object_path(raw))
@@ -164,7 +174,7 @@ class Script:
         return raw
 
     def _by_node(self) -> dict[str, list[Container]]:
-        """The running containers of each node."""
+        """Return the running containers of each node."""
         nodes = {place(raw): raw["spec"].get("nodeName", "") for raw in self.world.api.pods}
         by_node: dict[str, list[Container]] = {raw["metadata"]["name"]: [] for raw in self.world.api.nodes}
         for container in self._used:
@@ -173,7 +183,7 @@ class Script:
         return by_node
 
     def _watch_nodes(self) -> None:
-        """Kill on nodes that are full, and evict from those that nearly are."""
+        """Kill on full nodes, and evict on those above the threshold."""
         second = self.world.second
         if second == BACKUP_AT or BACKUP_NODE in self._own:
             self._own[BACKUP_NODE] = self._own.get(BACKUP_NODE, 0) + _BACKUP_RATE
@@ -190,12 +200,12 @@ class Script:
                 self._report_pressure(name, is_low=False)
 
     def _next(self, node: str, killer: Killer) -> NextDeath | None:
-        """Whom this killer of a node kills next, by the last sample."""
+        """Return the next death by this killer, according to the last sample."""
         state = state_of_node(self.world.snapshot(), node)
         return next((death for death in next_deaths(state) if death.killer is killer), None)
 
     def _fill(self, node: str, containers: list[Container]) -> None:
-        """The kernel kills a container because its node is full; the process of the node ends then."""
+        """Kill a container because the node is full; the host process ends then."""
         victim = self._next(node, BY_RANK)
         killed = Container(*victim.key, victim.container) if victim is not None else None
         if killed not in containers:  # it has ended since the last sample
@@ -214,7 +224,7 @@ class Script:
         self._kill(killed)
 
     def _evict(self, node: str, left: int) -> None:
-        """The kubelet evicts a pod: so much is left before its threshold, which is less than nothing."""
+        """Evict a pod; `left` is negative, the bytes below the threshold."""
         self._report_pressure(node, is_low=True)
         victim = self._next(node, EVICTING)
         if victim is None:
@@ -238,7 +248,7 @@ class Script:
             self.world.event(raw, "Killing", f"Stopping container {name}", container=name)
 
     def _fail(self, raw: dict[str, Any], end: Json, why: Json) -> None:
-        """A pod whose containers are not started again."""
+        """End a pod; its containers do not restart."""
         pod = place(raw)
         raw["status"] |= {"phase": "Failed", **why}
         for _, status in container_statuses(raw):
@@ -254,7 +264,7 @@ class Script:
         return next(raw for raw in self.world.api.nodes if raw["metadata"]["name"] == name)
 
     def _report_pressure(self, name: str, *, is_low: bool) -> None:
-        """The kubelet's condition MemoryPressure, with its events where that changes."""
+        """Set the condition MemoryPressure, with events if it changes."""
         was_low = name in self._pressed
         self._pressed.pop(name, None)
         if is_low:
@@ -272,7 +282,7 @@ class Script:
         self.world.event(raw, f"NodeHas{word}Memory", f"Node {name} status is now: NodeHas{word}Memory")
 
     def _measure(self) -> None:
-        """A new sample: what creeps, and of the others a quarter, a percent more or less than at first."""
+        """Take a sample; a quarter of the containers without growth vary by a percent."""
         pods: dict[tuple[str, str], list[Json]] = {}
         for container in [container for container in self._used if container not in self._starts]:
             digest = int(self.world.digest(container, self.world.second)[:4], 16)
@@ -306,8 +316,8 @@ class Script:
         patch = {"spec": {"template": {"metadata": {"annotations": annotations}}}}
         self.world.api.store(object_path(raw), patched(raw, patch), patch, "kubectl-rollout")
 
-    def _take_over(self) -> None:
-        """New pods begin with some of the memory of those that they replace."""
+    def _hand_over_memory(self) -> None:
+        """Give new pods some of the memory of the pods that they replace."""
         for old, new in self._controllers.replaced:
             gone = [container for container in self._used if container[:2] == place(old)]
             for container in gone:
@@ -321,7 +331,7 @@ class Script:
         self._controllers.replaced.clear()
 
     def _kill(self, container: Container) -> None:
-        """The kernel has killed it; the kubelet starts it again where it may, each time later."""
+        """Record a kernel kill; the kubelet restarts the container after a back-off, if the policy allows."""
         world, raw = self.world, self._pod(container)
         end = {"exitCode": 137, "reason": OOM_KILLED}
         if raw["spec"].get("restartPolicy") == "Never":
@@ -344,7 +354,7 @@ class Script:
             self._start(container)
 
     def _start(self, container: Container) -> None:
-        """The kubelet starts a container with what it has allocated."""
+        """Start a container with its allocated resources."""
         world = self.world
         del self._starts[container]
         raw = world.api.get("Pod", *container[:2])
@@ -363,3 +373,130 @@ class Script:
 
 def _status_of(raw: Json, container: str) -> dict[str, Any]:
     return next(status for _, status in container_statuses(raw) if status["name"] == container)
+
+
+_PAGE: Final = 4096
+_VERSION: Final = "Not tainted 6.1.0-50-cloud-amd64 #1  Debian 6.1.176-1"
+_PAUSE: Final = "[  29839] 65535 29839      247        1    28672        0          -998 pause"
+"""The pause process of a pod with one container."""
+_HEADER: Final = (
+    "Tasks state (memory values in pages):",
+    "[  pid  ]   uid  tgid total_vm      rss pgtables_bytes swapents oom_score_adj name",
+)
+
+
+class Process(NamedTuple):
+    """A process with all the memory of its container; paths are empty for a host process."""
+
+    name: str
+    pid: int
+    adj: int
+    used_bytes: int
+    path: str = ""
+    """Path of its cgroup."""
+    pod_path: str = ""
+    """Path of its pod's cgroup."""
+
+    @property
+    def _pages(self) -> int:
+        return self.used_bytes // _PAGE
+
+    @property
+    def _tables(self) -> int:
+        return self._pages * 8 // _PAGE * _PAGE
+
+    @property
+    def task(self) -> str:
+        """Its line in the task list."""
+        pages = f"{self._pages + 512:8} {self._pages - 64:8} {self._tables:8}"
+        return f"[{self.pid:7}]     0 {self.pid:5} {pages}        0 {self.adj:13} {self.name}"
+
+    def invoked(self) -> Iterator[str]:
+        """Yield the first lines of a report that this process invokes."""
+        yield (
+            f"{self.name} invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj={self.adj}"
+        )
+        yield f"CPU: 0 PID: {self.pid} Comm: {self.name} {_VERSION}"
+
+    def chosen(self, constraint: str, invoker: Process, where: str) -> str:
+        """Return the line that names it as the victim."""
+        scope = invoker.path.rpartition("/")[2] or "/"
+        return (
+            f"oom-kill:constraint={constraint},nodemask=(null),cpuset={scope},mems_allowed=0,"
+            f"{where},task_memcg={self.path},task={self.name},pid={self.pid},uid=0"
+        )
+
+    def killed(self, what: str) -> Iterator[str]:
+        """Yield the last lines of a report: all processes of the container are killed."""
+        kib = self.used_bytes // _KIB
+        line = (
+            f"{what}: Killed process {self.pid} ({self.name}) total-vm:{kib + 2048}kB,"
+            f" anon-rss:{kib - 900}kB, file-rss:644kB, shmem-rss:0kB, UID:0 pgtables:{self._tables // _KIB}kB"
+            f" oom_score_adj:{self.adj}"
+        )
+        yield line
+        yield f"Tasks in {self.path} are going to be killed due to memory.oom.group set"
+        yield line
+
+
+class Kernels:
+    """Kernels of all nodes."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.logs: dict[str, list[str]] = {}
+        """Log lines by node name."""
+
+    def process(self, raw: Json, status: Json, used_bytes: int) -> Process:
+        """Return the process of a running container."""
+        pod = convert(raw, Pod)
+        setup = self._world.snapshot().setup(pod.node_name)
+        running, kubelet = running_pod(pod, setup.release), setup.kubelet
+        qos = computed_class(running, setup.release)
+        above = literal(pod_name(pod.metadata.uid, qos, kubelet), kubelet.cgroup_driver)
+        path = container_path(above, status["containerID"], kubelet, "")
+        adjs = PodAdj(running, qos, setup.node.memory_capacity_bytes, setup.release)
+        adj = next(
+            adjs.steps_for(item).adj for item in all_containers(running) if item.name == status["name"]
+        )
+        return Process(pod.name.partition("-")[0], self.pid(path), adj, used_bytes, path, above)
+
+    def pid(self, path: str) -> int:
+        """Return a process ID that depends only on the cgroup."""
+        return 20_000 + int(self._world.digest(path)[:4], 16) % 20_000
+
+    def at_limit(self, raw: Json, status: Json, limit_bytes: int) -> None:
+        """Log a kill at the limit of a container or of its pod."""
+        pod = convert(raw, Pod)
+        setup = self._world.snapshot().setup(pod.node_name)
+        process, kib = self.process(raw, status, limit_bytes), limit_bytes // _KIB
+        of_pod = memory_limits(pod, status["name"], setup).is_of_pod
+        full = process.pod_path if of_pod else process.path
+        self._print(
+            pod.node_name,
+            *process.invoked(),
+            f"memory: usage {kib}kB, limit {kib}kB, failcnt 18",
+            "swap: usage 0kB, limit 0kB, failcnt 0",
+            f"Memory cgroup stats for {full}:",
+            *_HEADER,
+            *([_PAUSE] if of_pod else []),
+            process.task,
+            process.chosen("CONSTRAINT_MEMCG", process, f"oom_memcg={full}"),
+            *process.killed("Memory cgroup out of memory"),
+        )
+
+    def node_full(self, node: str, invoker: Process, victim: Process, others: Iterable[Process]) -> None:
+        """Log a kill on a full node."""
+        self._print(
+            node,
+            *invoker.invoked(),
+            "Mem-Info:",
+            *_HEADER,
+            *(process.task for process in sorted({invoker, victim, *others}, key=lambda item: item.pid)),
+            victim.chosen("CONSTRAINT_NONE", invoker, "global_oom"),
+            *victim.killed("Out of memory"),
+        )
+
+    def _print(self, node: str, *lines: str) -> None:
+        head = f"{self._world.now.replace('Z', '+00:00')} {node} kernel: "
+        self.logs.setdefault(node, []).extend(head + line for line in lines)

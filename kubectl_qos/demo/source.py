@@ -1,7 +1,7 @@
-"""The demo as a cluster that lives: after the first moment, which is frozen, its script follows the clock.
+"""The demo as a live source: after a frozen first snapshot, its script follows the clock.
 
-What reads and writes a cluster does so here too, over a connection that ends in this process. It is all gone
-with the process. Nothing of it is imported before the first moment has been shown.
+Reads and writes take the same code as those of a cluster, over an in-memory connection. Everything is lost
+with the process. The script is imported only after the first snapshot has been shown.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ TICK_SECONDS: Final = 1.0
 
 
 def running_clock() -> Callable[[], datetime]:
-    """The demo's time, which runs from now on."""
+    """Return a clock that starts at DEMO_TIME."""
     began = time.monotonic()
     return lambda: DEMO_TIME + timedelta(seconds=time.monotonic() - began)
 
 
 class LivingDemo(Source):
-    """The demo, moved by a clock: `now` is its time, from DEMO_TIME on.
+    """The demo, driven by the clock `now`, which starts at DEMO_TIME.
 
-    Without `may_write` there is no writer, without `has_usage` nothing is measured. A stream looks every
-    `tick_seconds` what has changed; None is at a refresh only.
+    `may_write=False`: no writer. `has_usage=False`: no measurements. A stream checks for changes every
+    `tick_seconds`; None: only on refresh.
     """
 
     title = "demo"
@@ -72,15 +72,15 @@ class LivingDemo(Source):
         self.tick_seconds = tick_seconds
 
     def now(self) -> datetime:
-        """The demo's time."""
+        """Return the demo's time."""
         return self._now()
 
     def first(self) -> Snapshot:
-        """The frozen first moment."""
+        """Return the frozen first snapshot."""
         return self._first
 
     def snapshot(self, scope: Scope) -> Snapshot:
-        """Everything as it is now; what has not changed is the same object as before."""
+        """Return the current snapshot; unchanged objects are identical to those of the last one."""
         del scope
         script = self._advanced()
         with self._lock, script.world.api.lock:
@@ -118,11 +118,11 @@ class LivingDemo(Source):
         )
 
     def follow(self, scope: Scope) -> UpdateStream:
-        """The first moment at once, then what changes."""
+        """Return a stream of the first snapshot and the changes after it."""
         return _DemoStream(self, scope)
 
     def find(self, kind: str, namespace: str | None, name: str) -> Pod:
-        """A pod or a workload's template, of any namespace where none is given. Raises ApiError."""
+        """Return a pod or a workload's template; without a namespace, look in all. Raises ApiError."""
         api = self._advanced().world.api
         workloads = (*api.pods, *api.others.values())
         for raw in workloads:
@@ -131,19 +131,19 @@ class LivingDemo(Source):
         return self._cluster().find(kind, namespace, name)
 
     def has(self, resource: str, name: str) -> bool:
-        """Whether it has a node or namespace."""
+        """Return whether a node or namespace exists."""
         return self._cluster().has(resource, name)
 
     def raw(self, pod: Pod) -> dict[str, Any]:
-        """The whole object as it is now."""
+        """Return the object."""
         return self._cluster().raw(pod)
 
     def raw_node(self, name: str) -> dict[str, Any]:
-        """The whole node."""
+        """Return the node."""
         return self._cluster().raw_node(name)
 
     def log(self, pod: Pod, container: str, *, is_previous: bool) -> str:
-        """What the container has said of its memory. Raises QosError without a run of it."""
+        """Return the container's log. Raises QosError if there was no such run."""
         raw = self.raw(pod)
         from kubectl_qos.demo.script import Container
         from kubectl_qos.demo.world import container_log
@@ -153,37 +153,37 @@ class LivingDemo(Source):
         return container_log(raw, container, self.now(), is_previous=is_previous, killed_at=limit)
 
     def events(self, pod: Pod) -> tuple[Event, ...]:
-        """Those of the frozen demo, and what has happened since."""
+        """Return the recorded events of the pod and the new ones."""
         return self._cluster().events(pod)
 
     def event_list(self, namespace: str | None) -> EventList:
-        """All events of a namespace, or of all, and those of nodes."""
+        """Return events of a namespace, or of all namespaces and of nodes."""
         return self._cluster().event_list(namespace)
 
     def kernel_logs(self) -> Sequence[KernelLog]:
-        """What the kernels of its nodes have printed."""
+        """Return the kernel log of each node."""
         from kubectl_qos.host.kernel_log import read_log
 
         logs = self._advanced().logs.items()
         return [replace(read_log(lines), node=node, title=f"the log of {node}") for node, lines in logs]
 
     def related(self, pod: Pod) -> RelatedObjects:
-        """The object as it is now, its owners, and the limits of its namespace."""
+        """Return the object with its owners and the limits of its namespace."""
         return self._cluster().related(pod)
 
     def with_autoscalers(self, snapshot: Snapshot, namespace: str | None) -> Snapshot:
-        """With those that are there now."""
+        """Return the snapshot with autoscalers."""
         return self._cluster().with_autoscalers(snapshot, namespace)
 
     def writer(self) -> Writer:
-        """What changes it, for as long as this process lives. Raises QosError in read-only mode."""
+        """Return a writer for the life of this process. Raises QosError in read-only mode."""
         return self._cluster().writer()
 
     def _cluster(self) -> LiveSource:
-        with self._lock:  # two threads that import the same modules may see them half done
+        with self._lock:  # two threads that import the same modules may see them half initialised
             from kubectl_qos.cluster.live import LiveSource
             from kubectl_qos.cluster.usage import UsageChoice
-            from kubectl_qos.demo.connection import MemoryConnection
+            from kubectl_qos.demo.api import MemoryConnection
 
         def reply(*request: Any) -> Reply:
             return self._advanced().world.api.reply(*request)
@@ -198,7 +198,7 @@ class LivingDemo(Source):
         )
 
     def _advanced(self) -> Script:
-        """The script, up to now."""
+        """Return the script, advanced to the present."""
         with self._lock:
             from kubectl_qos.demo.script import Script
 
@@ -211,7 +211,7 @@ class LivingDemo(Source):
 
 
 class _DemoStream(UpdateStream):
-    """The first moment, then another update whenever something has changed."""
+    """The first snapshot, then an update after each change."""
 
     def __init__(self, demo: LivingDemo, scope: Scope) -> None:
         self._demo = demo
@@ -237,10 +237,10 @@ class _DemoStream(UpdateStream):
         return Update(self._last, self._scope, LIVE, self._demo.now())
 
     def refresh(self) -> None:
-        """Look now."""
+        """Check for changes now."""
         self._requested.set()
 
     def close(self) -> None:
-        """End."""
+        """End the stream."""
         self._closed = True
         self._requested.set()

@@ -1,23 +1,31 @@
-"""The demo's cluster as it begins: the recorded objects with their owners and a quota, and the demo's clock.
+"""The demo's objects as they begin (with owners and a quota), its clock, and its simulated controllers.
 
-Not here: what happens to it (script.py, controllers.py).
+Kubelets carry out resizes, and controllers replace the pods of a changed template. qos/resize.py answers a
+resize; edit/server_response.py refuses a pod of a template. Not here: what happens by itself (script.py).
 """
 
 import copy
 import hashlib
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from kubectl_qos.cluster.files import FIRST_REVISION
 from kubectl_qos.demo.api import ObjectApi, object_path
 from kubectl_qos.errors import QosError
+from kubectl_qos.k8s.allocation import RESIZE_IN_PROGRESS, RESIZE_PENDING, running_pod
+from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kinds import WORKLOADS, find_workload, template_path
 from kubectl_qos.k8s.objects import Json, NodeObject, Pod, convert, nested, nested_list
 from kubectl_qos.k8s.quantity import Quantity, parse_time
+from kubectl_qos.k8s.releases import Change
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import NodeMetrics, PodMetrics, usage_by_node, usage_by_pod
 from kubectl_qos.qos.kills.evidence import OOM_KILLED
+from kubectl_qos.qos.qos_class import computed_class
+from kubectl_qos.qos.resize import ResizeStatus, node_fit, resize_outcome
 
 QUOTA: Final = {
     "kind": "ResourceQuota",
@@ -26,19 +34,16 @@ QUOTA: Final = {
     "spec": {"hard": {"requests.memory": "23Gi"}},
     "status": {"hard": {"requests.memory": "23Gi"}},
 }
-"""It has room for a fix of the importer, and refuses a request of some GiB more."""
+"""Leaves room for a fix of the importer, and refuses a request of some GiB more."""
 _OF_ONE_POD: Final = frozenset({"nodeName", "priority", "ephemeralContainers"})
 _WARNINGS: Final = frozenset({"Evicted", "EvictionThresholdMet", "SystemOOM"})
 _MOST_EVENTS: Final = 500
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
-"""Those of k8s.io/apimachinery/pkg/util/rand, which make no words."""
+"""Letters of k8s.io/apimachinery/pkg/util/rand, which cannot form words."""
 
 
 class World:
-    """An API with the objects of a List, and what kubelets and controllers need to change them.
-
-    `second` is how far it has come since `began`; `members` are the names of the pods of a workload, by path.
-    """
+    """An API with the objects of a List, the demo's clock, and helpers for its controllers."""
 
     def __init__(self, items: list[dict[str, Any]], began: datetime, seed: int) -> None:
         by_kind: dict[str, list[dict[str, Any]]] = {}
@@ -55,7 +60,9 @@ class World:
         )
         self.began = began
         self.second = 0
+        """Seconds since `began`."""
         self.members: dict[str, list[str]] = {}
+        """Pod names by the path of their workload."""
         self._seed = seed
         for pod in by_kind["Pod"]:
             self._settle(pod)
@@ -68,24 +75,24 @@ class World:
 
     @property
     def now(self) -> str:
-        """The demo's time as objects have it."""
+        """The current time of the demo, as in objects."""
         return (self.began + timedelta(seconds=self.second)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def digest(self, *parts: object) -> str:
-        """Hexadecimal digits that only these parts and the seed decide on."""
+        """Return hexadecimal digits that depend only on the parts and the seed."""
         return hashlib.sha256("/".join(map(str, (self._seed, *parts))).encode()).hexdigest()
 
     def suffix(self, *parts: object, length: int = 5) -> str:
-        """The end of a made name."""
+        """Return a suffix for a generated name."""
         return "".join(_LETTERS[byte % len(_LETTERS)] for byte in bytes.fromhex(self.digest(*parts))[:length])
 
     def uid(self, *parts: object) -> str:
-        """An identity."""
+        """Return a UID."""
         digits = self.digest(*parts)
         return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-8{digits[17:20]}-{digits[20:32]}"
 
     def snapshot(self) -> Snapshot:
-        """Everything as rules take it."""
+        """Return the current objects as a snapshot."""
         nodes = (convert(raw, NodeObject) for raw in self.api.nodes)
         usage = usage_by_pod(convert(raw, PodMetrics) for raw in self.api.metrics or ())
         return Snapshot(
@@ -98,7 +105,7 @@ class World:
     def event(
         self, about: Json, reason: str, message: str, *, component: str = "kubelet", container: str = ""
     ) -> None:
-        """Report what happened to an object."""
+        """Add an event about an object."""
         metadata = about["metadata"]
         namespace = metadata.get("namespace")
         involved = {"kind": about["kind"], "name": metadata["name"], "uid": metadata["uid"]}
@@ -121,7 +128,7 @@ class World:
         self.api.events = [*self.api.events[-_MOST_EVENTS:], event]
 
     def _settle(self, pod: dict[str, Any]) -> None:
-        """What recorded pods lack: a server's defaults, and what their kubelets have allocated."""
+        """Add what recorded pods lack: a server's defaults, and the kubelet's allocated resources."""
         self.api.admit(pod)
         pod["status"]["observedGeneration"] = 1
         for container, status in container_statuses(pod):
@@ -129,7 +136,7 @@ class World:
                 report_resources(status, container)
 
     def _add_owners(self, pod: dict[str, Any]) -> None:
-        """The workload that a pod names, and the Deployment that its name tells; templates like the pod."""
+        """Add the workload that the pod names, and the Deployment above a ReplicaSet."""
         references = nested_list(pod, "metadata", "ownerReferences")
         if not references or references[0]["kind"] not in WORKLOADS:
             return
@@ -166,7 +173,7 @@ class World:
 
 
 def counts(raw: Json, updated: int, total: int, failure: str = "") -> dict[str, Any]:
-    """The status of a workload: its pods, those with the current template, and why no more can be made."""
+    """Return the status of a workload: pods, updated pods, and why no more can be created."""
     pods = ("replicas", "readyReplicas", "availableReplicas", "desiredNumberScheduled", "numberAvailable")
     conditions = [{"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": failure}]
     return {
@@ -178,13 +185,13 @@ def counts(raw: Json, updated: int, total: int, failure: str = "") -> dict[str, 
 
 
 def owner_reference(kind: str, name: str, uid: str) -> dict[str, Any]:
-    """A reference to a controller."""
+    """Return an ownerReference to a controller."""
     version = WORKLOADS[kind].group.removeprefix("/apis/")
     return {"apiVersion": version, "kind": kind, "name": name, "uid": uid, "controller": True}
 
 
 def container_statuses(pod: Json) -> Iterator[tuple[Json, dict[str, Any]]]:
-    """Each container with its status, init containers and ephemeral ones too."""
+    """Yield each container with its status: app, init and ephemeral containers."""
     for key in ("containers", "initContainers", "ephemeralContainers"):
         by_name = {container["name"]: container for container in pod["spec"].get(key) or ()}
         for status in pod["status"].get(f"{key.removesuffix('s')}Statuses") or ():
@@ -192,7 +199,7 @@ def container_statuses(pod: Json) -> Iterator[tuple[Json, dict[str, Any]]]:
 
 
 def memory_limit(status: Json) -> int | None:
-    """The limit that a container has by its status, in bytes."""
+    """Return a container's limit from its status, in bytes."""
     limit = nested(status, "resources", "limits").get("memory")
     return None if limit is None else Quantity.parse(limit).value()
 
@@ -204,10 +211,10 @@ _REPORT_EVERY: Final = timedelta(seconds=10)
 def container_log(
     raw: Json, container: str, now: datetime, *, is_previous: bool, killed_at: str | None = None
 ) -> str:
-    """What a container said of its memory while it ran; one that the kernel kills has no last words.
+    """Return a container's log; a container that the kernel kills has no last line.
 
-    `killed_at` is the limit at the end of a previous run, empty without one, None where it is that of now.
-    Raises QosError without such a run.
+    `killed_at` is the limit that ended the previous run ("" without one; None: the current limit). Raises
+    QosError if there is no such run.
     """
     statuses = (status for _, status in container_statuses(raw))
     status = next((status for status in statuses if status["name"] == container), {})
@@ -231,7 +238,183 @@ def container_log(
 
 
 def report_resources(status: dict[str, Any], container: Json) -> None:
-    """A kubelet has given a container what its spec says."""
+    """Report the resources of the spec as allocated and in use."""
     resources = copy.deepcopy(dict(container.get("resources") or {}))
     status["resources"] = resources
     status["allocatedResources"] = resources.get("requests", {})
+
+
+RESIZE_SECONDS: Final = 2
+RETRY_SECONDS: Final = 5
+"""Seconds until a kubelet tries again."""
+ROLLOUT_SECONDS: Final = 4
+"""Seconds between two pods of a rollout."""
+_ROLLING: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet"})
+_RESIZE: Final = frozenset({RESIZE_PENDING, RESIZE_IN_PROGRESS})
+
+
+class Kubelets:
+    """Resizes in progress; `step` moves them on."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._due: dict[str, int] = {}
+        """Second of the next try, by pod path."""
+        self.kept_limits: dict[str, int] = {}
+        """Limits that a resize of a stopped container did not raise, by pod path: kubelets before
+        kubernetes#140387 keep the old limit of the pod's cgroup."""
+
+    def step(self) -> None:
+        """Answer new resizes, and carry out those that are due."""
+        api, second = self._world.api, self._world.second
+        for raw in api.pods:
+            is_new = raw["metadata"]["generation"] != raw["status"]["observedGeneration"]
+            if is_new or (self._due and second >= self._due.get(object_path(raw), second + 1)):
+                self._due[object_path(raw)] = second + (RESIZE_SECONDS if is_new else RETRY_SECONDS)
+                self._answer(raw)
+
+    def _answer(self, raw: Json) -> None:
+        """Set the answer as a condition; on the second call carry out the resize if it fits."""
+        world, generation = self._world, raw["metadata"]["generation"]
+        pod, snapshot = convert(raw, Pod), world.snapshot()
+        setup = snapshot.setup(pod.node_name)
+        others = [other for other in snapshot.by_node()[pod.node_name] if other.name != pod.name]
+        old, wanted = running_pod(pod, setup.release), default_pod(pod, setup.release)
+        fits = node_fit(wanted, others, setup)
+        outcome = resize_outcome(old, wanted, setup, fits, snapshot.usage_of(pod))
+        is_new = generation != raw["status"]["observedGeneration"]
+        new = copy.deepcopy(dict(raw))
+        status = new["status"] | {"observedGeneration": generation}
+        conditions = [
+            item for item in nested_list(new, "status", "conditions") if item["type"] not in _RESIZE
+        ]
+        new["status"] = status
+        status["conditions"] = conditions
+        if outcome.answer is ResizeStatus.ACTUATED and not is_new:
+            del self._due[object_path(raw)]
+            has_fix = setup.release.has(Change.RESIZE_OF_STARTING_CONTAINER)
+            for container, container_status in container_statuses(new):
+                if "running" in container_status.get("state", {}):
+                    report_resources(container_status, container)
+                    self.kept_limits.pop(object_path(raw), None)
+                elif not has_fix and (limit := memory_limit(container_status)) is not None:
+                    self.kept_limits.setdefault(object_path(raw), limit)
+            world.event(new, "ResizeCompleted", "Pod resize completed")
+        else:
+            is_pending = outcome.answer in {ResizeStatus.DEFERRED, ResizeStatus.INFEASIBLE}
+            why = {"reason": outcome.answer.value, "message": outcome.message} if outcome.message else {}
+            type_ = RESIZE_PENDING if is_pending else RESIZE_IN_PROGRESS
+            conditions.append({"type": type_, "status": "True", "observedGeneration": generation, **why})
+        world.api.save(new)
+
+
+@dataclass
+class _Rollout:
+    """A rollout: pods still to replace, and the second of the next replacement."""
+
+    remaining: list[str]
+    due: int
+
+
+class Controllers:
+    """Rollouts in progress, by path of the workload; `step` moves them on."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._rollouts: dict[str, _Rollout] = {}
+        self.replaced: list[tuple[Json, Json]] = []
+        """Replaced pods, each with its new pod."""
+
+    def step(self) -> None:
+        """Begin a rollout for each changed template, and replace the pods that are due."""
+        world = self._world
+        for path, raw in list(world.api.others.items()):
+            members, rollout, failure = world.members.get(path, []), self._rollouts.get(path), ""
+            if raw["metadata"]["generation"] != raw["status"]["observedGeneration"]:
+                remaining = list(members) if raw["kind"] in _ROLLING else []
+                rollout = self._rollouts[path] = _Rollout(remaining, world.second + 1)
+            elif rollout is None or world.second < rollout.due:
+                continue
+            elif rollout.remaining:
+                failure = self._replace(path, raw, rollout.remaining[0])
+                rollout.due = world.second + ROLLOUT_SECONDS
+                if not failure:
+                    del rollout.remaining[0]
+            done = len(members) - len(rollout.remaining)
+            world.api.save({**raw, "status": counts(raw, done, len(members), failure)})
+            if not rollout.remaining:
+                del self._rollouts[path]
+
+    def _replace(self, path: str, workload: Json, old_name: str) -> str:
+        """Replace a pod by one of the template. Return the refusal message or ""."""
+        world, namespace = self._world, workload["metadata"]["namespace"]
+        old = world.api.get("Pod", namespace, old_name)
+        assert old is not None
+        name, owner, labels = self._names(workload, old_name)
+        template = workload["spec"]["template"]
+        placed = {key: old["spec"][key] for key in ("nodeName", "priority") if key in old["spec"]}
+        new = {**old, "spec": {**copy.deepcopy(template["spec"]), **placed}}
+        new["metadata"] = {
+            "name": name,
+            "namespace": namespace,
+            "uid": world.uid("Pod", name, world.second),
+            "creationTimestamp": world.now,
+            "generation": 1,
+            "labels": {**nested(template, "metadata").get("labels", {}), **labels},
+            "ownerReferences": [owner],
+        }
+        world.api.admit(new)
+        failure = world.api.creation_refusal(new)
+        if failure:
+            return failure
+        self._start(new, old)
+        world.api.remove("Pod", namespace, old_name)
+        world.members[path] = [name if member == old_name else member for member in world.members[path]]
+        self.replaced.append((old, world.api.save(new)))
+        assigned = f"Successfully assigned {namespace}/{name} to {placed.get('nodeName', '')}"
+        world.event(new, "Scheduled", assigned, component="default-scheduler")
+        world.event(new, "Started", "Container started")
+        return ""
+
+    def _names(self, workload: Json, old_name: str) -> tuple[str, Json, Mapping[str, str]]:
+        """Return the name of a new pod, its controller and its own labels."""
+        world, kind, metadata = self._world, workload["kind"], workload["metadata"]
+        reference = owner_reference(kind, metadata["name"], metadata["uid"])
+        suffix = world.suffix(old_name, world.second)
+        if kind == "StatefulSet":
+            return old_name, reference, {}
+        if kind == "DaemonSet":
+            return f"{metadata['name']}-{suffix}", reference, {}
+        template = workload["spec"]["template"]
+        revision = world.suffix(json.dumps(template, sort_keys=True), length=9)
+        name = f"{metadata['name']}-{revision}"
+        identity = {"name": name, "namespace": metadata["namespace"], "uid": world.uid("ReplicaSet", name)}
+        raw = {**workload, "kind": "ReplicaSet"}
+        raw["metadata"] = {**identity, "generation": 1, "ownerReferences": [reference]}
+        raw["status"] = counts(raw, 0, 0)
+        if world.api.get("ReplicaSet", metadata["namespace"], name) is None:
+            world.api.save(raw)
+        owner = owner_reference("ReplicaSet", name, identity["uid"])
+        return f"{name}-{suffix}", owner, {"pod-template-hash": revision}
+
+    def _start(self, new: dict[str, Any], old: Json) -> None:
+        """Set the status of a new pod with running containers, from the status of the old pod."""
+        pod, world = convert(new, Pod), self._world
+        release = world.snapshot().setup(pod.node_name).release
+        states = {status["name"]: status["state"] for _, status in container_statuses(old)}
+        qos_class = computed_class(default_pod(pod, release), release).value
+        new["status"] = {"phase": "Running", "qosClass": qos_class, "observedGeneration": 1}
+        for key in ("containers", "initContainers"):
+            new["status"][f"{key.removesuffix('s')}Statuses"] = [
+                {
+                    "name": container["name"],
+                    "state": states.get(container["name"], {"running": {}}),
+                    "restartCount": 0,
+                    "containerID": f"containerd://{world.digest(pod.metadata.uid, container['name'])}",
+                }
+                for container in new["spec"].get(key) or ()
+            ]
+        for container, status in container_statuses(new):
+            if "running" in status["state"]:
+                status["state"] = {"running": {"startedAt": world.now}}
+                report_resources(status, container)

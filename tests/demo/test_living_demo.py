@@ -18,7 +18,6 @@ from kubectl_qos.analysis.deaths import deaths_on_nodes
 from kubectl_qos.analysis.node_table import troubles
 from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
-from kubectl_qos.demo.controllers import RESIZE_SECONDS
 from kubectl_qos.demo.script import (
     BACKOFF_SECONDS,
     PRESSURE_SECONDS,
@@ -27,6 +26,7 @@ from kubectl_qos.demo.script import (
     SAMPLE_SECONDS,
 )
 from kubectl_qos.demo.source import running_clock
+from kubectl_qos.demo.world import RESIZE_SECONDS
 from kubectl_qos.edit.apply import ConflictError
 from kubectl_qos.edit.edits import Edit
 from kubectl_qos.edit.history import EntryState

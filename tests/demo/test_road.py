@@ -2,8 +2,8 @@
 
 import pytest
 
-from kubectl_qos.demo.controllers import RESIZE_SECONDS
 from kubectl_qos.demo.script import SAMPLE_SECONDS
+from kubectl_qos.demo.world import RESIZE_SECONDS
 from kubectl_qos.edit import apply
 from kubectl_qos.edit.history import EntryState
 from kubectl_qos.tui.screens.edit import EditScreen
