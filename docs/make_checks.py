@@ -26,7 +26,7 @@ def pages() -> dict[str, str]:
 def _page(rule: RuleId, example: dict[str, Any]) -> Iterator[str]:
     text, flags = rule_texts()[rule], " ".join(example.get("flags", ()))
     yield from (f"# {rule}: {text.title}", "", GENERATED, "", f"Level: {rule.level}.", "", text.why, "")
-    yield from ("## What to do", "", text.mend, "")
+    yield from ("## What to do", "", text.remedy, "")
     if text.parameter:
         yield from ("## Parameter", "", f"{text.parameter}.", "")
     policy = f"None: {text.no_policy}." if text.no_policy else "`kubectl qos check --to-policy` has one."

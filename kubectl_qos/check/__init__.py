@@ -1,1 +1,1 @@
-"""Rules for manifests before they run: what a pod's requests, limits and class will cost it."""
+"""Rules that check the requests, limits and QoS class of manifests and pods."""

@@ -1,6 +1,6 @@
-"""Pods with their objects, what they are checked against, and findings with their words (rule_texts.yaml).
+"""Subjects and context of a check, findings, and the words of the rules (rule_texts.yaml).
 
-Not here: the rules (rules.py), and the files that settings and manifests are read from.
+Not here: the rules (rules.py), and reading settings and manifests from files.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from kubectl_qos.qos.ranking import ContainerKind, container_kinds
 from kubectl_qos.yaml_loader import read_yaml
 
 POD_LEVEL: Final = "spec.resources"
-"""The owner of what a pod's containers share."""
+"""Owner of findings about the pod-level resources."""
 CLASS_MARK: Final = "kubectl-qos/class"
 WAIVER_MARK: Final = "kubectl-qos/waive"
 MARKS: Final = ("annotations", "labels")
@@ -42,46 +42,44 @@ _KIND_WORDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A pod, or that of a template, with its object as it is written, which is empty for one of a cluster.
-
-    `duplicates` are the paths of fields that the object has twice, `default_namespace` is where an object
-    without a namespace is made, and `settings` are those of its file. A running pod `is_alone` with what not
-    all pods of its workload have, such as another limit after a resize.
-    """
+    """A pod or pod template to check."""
 
     pod: Pod
     raw: Json = field(default_factory=dict)
+    """The object as written; {} for pods of a cluster."""
     duplicates: tuple[str, ...] = ()
+    """Paths of fields that occur twice."""
     default_namespace: str = "default"
     settings: Settings = field(default_factory=Settings)
     is_alone: bool = False
+    """Differs from other pods of its workload, for example in a limit after a resize."""
 
     @property
     def namespace(self) -> str:
-        """The namespace that the settings speak of."""
+        """Namespace of the pod, or the default namespace."""
         return self.pod.namespace or self.default_namespace
 
     @property
-    def is_chosen(self) -> bool:
-        """Whether the settings leave its namespace in."""
+    def is_selected(self) -> bool:
+        """Whether the settings select its namespace."""
         chosen = self.settings.namespaces
         return not chosen or matches(chosen, self.namespace)
 
     @property
     def kind_and_name(self) -> tuple[str, str]:
-        """The object, or the workload of a running pod, unless the pod is alone."""
+        """The object, or the workload of a running pod; the pod itself if it differs from its workload."""
         if self.is_alone:
             return self.pod.kind, self.pod.name
         workload = find_workload(self.pod)
         return workload.kind, object_name(self.pod) if workload.kind == self.pod.kind else workload.name
 
     def metadata(self) -> Iterator[Json]:
-        """The metadata of the template and that of the object."""
+        """Yield the metadata of the template, then of the object."""
         yield nested(self.raw, *template_path(self.pod.kind), "metadata")
         yield nested(self.raw, "metadata")
 
     def mark(self, name: str) -> str | None:
-        """One of our annotations, of the template or else the object; a label counts too."""
+        """Return the value of one of our annotations or labels: the template's, else the object's."""
         own = self.pod.annotations.required_class if name == CLASS_MARK else self.pod.annotations.waived
         labels: Mapping[str, str] = self.pod.metadata.labels or {}
         marks = (nested(metadata, side) for metadata in self.metadata() for side in MARKS)
@@ -89,7 +87,7 @@ class Subject:
         return next((value for value in values if value is not None), None)
 
     def mark_path(self, name: str) -> str:
-        """Where the object has the one that counts."""
+        """Return the path of that annotation or label in the object, or ""."""
         for owner in (template_path(self.pod.kind), ()):
             for side in MARKS:
                 where = (*owner, "metadata", side)
@@ -100,21 +98,21 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a rule found: `path` is that of the field in the object, `owner` the container or spec.resources.
-
-    `facts` are what its sentence names, as text.
-    """
+    """A rule that a subject violates."""
 
     rule: RuleId
     level: Level
     subject: Subject
     path: str
+    """Path of the field in the object."""
     facts: Mapping[str, str]
+    """Values for the placeholders of the rule's message."""
     owner: str = ""
+    """Name of the container, or POD_LEVEL."""
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What stays the same when other lines of a file change: a baseline has these."""
+        """Identity in a baseline: stays the same when other lines of the file change."""
         kind, name = self.subject.kind_and_name
         field_ = re.sub(r"\[\d+\]", "", self.path)
         return (self.rule, self.subject.pod.namespace, kind, name, self.owner, field_)
@@ -122,29 +120,28 @@ class Finding:
 
 @dataclass(frozen=True)
 class Context:
-    """What pods are checked against; the objects of namespaces have theirs in their metadata.
-
-    `priorities` are those of PriorityClasses by name, the global default under an empty one. `injecting` are
-    namespaces with what adds containers to their pods. `release` is the one of --to.
-    """
+    """Cluster objects and options that pods are checked with."""
 
     snapshot: Snapshot
     limit_ranges: Sequence[LimitRange] = ()
     quotas: Sequence[ResourceQuota] = ()
     priorities: Mapping[str, int] = field(default_factory=dict)
-    injecting: Mapping[str, str | None] = field(default_factory=dict)
+    """Priority by PriorityClass name; the global default has the key ""."""
+    injectors: Mapping[str, str | None] = field(default_factory=dict)
+    """What adds containers to pods, by namespace."""
     after: Callable[[NodeSetup], NodeSetup] | None = None
+    """Changes a node's setup to the release of --to."""
     _setups: dict[str, NodeSetup] = field(default_factory=dict)
 
     def setup(self, node: str) -> NodeSetup:
-        """What predictions for pods of a node depend on."""
+        """Return the setup of the pod's node."""
         if node not in self._setups:
             self._setups[node] = self.snapshot.setup(node)
         return self._setups[node]
 
 
 class Hit(NamedTuple):
-    """What a rule yields: a finding without what a pod's findings share; `level` if it is not the rule's."""
+    """A violation of one pod; `level` overrides the rule's level."""
 
     rule: RuleId
     path: str
@@ -154,7 +151,7 @@ class Hit(NamedTuple):
 
 
 class Owner(NamedTuple):
-    """What has requests and limits: a container or the pod; `label` is what sentences call it."""
+    """A container or the pod, with its resources; `label` names it in messages."""
 
     name: str
     label: str
@@ -163,12 +160,12 @@ class Owner(NamedTuple):
     is_ephemeral: bool = False
 
     def amounts(self, side: str) -> ResourceList:
-        """Its requests or limits."""
+        """Return its requests or limits."""
         return getattr(self.resources, side) or EMPTY_RESOURCES
 
 
 class Case:
-    """A subject with what several rules need of it."""
+    """A subject with cached values that several rules need."""
 
     def __init__(self, subject: Subject, context: Context) -> None:
         self.subject, self.context, self.settings = subject, context, subject.settings
@@ -180,37 +177,37 @@ class Case:
 
     @cached_property
     def workload(self) -> Workload:
-        """The workload that the pod belongs to."""
+        """Workload of the pod."""
         return find_workload(self.pod)
 
     @cached_property
     def alone(self) -> Subject:
-        """The pod with what not all pods of its workload have."""
+        """The subject as one that differs from its workload."""
         return replace(self.subject, is_alone=True)
 
     @cached_property
     def defaulted(self) -> Pod:
-        """The pod as a server stores it."""
+        """The pod with the API server's defaults."""
         return default_pod(self.pod, self.release)
 
     @cached_property
     def limit_ranges(self) -> list[LimitRange]:
-        """Those of its namespace."""
+        """LimitRanges of its namespace."""
         return [item for item in self.context.limit_ranges if item.metadata.namespace == self.pod.namespace]
 
     @cached_property
     def created(self) -> Pod:
-        """The pod as a server would create it, with what LimitRanges add."""
+        """The pod as created: with defaults and LimitRanges."""
         return with_limit_ranges(self.defaulted, self.limit_ranges)
 
     @cached_property
     def qos(self) -> QosClass:
-        """The class of the spec."""
+        """QoS class of the spec."""
         return computed_class(self.defaulted, self.release)
 
     @cached_property
     def created_class(self) -> QosClass:
-        """The class with what LimitRanges add."""
+        """QoS class after LimitRanges."""
         return computed_class(self.created, self.release) if self.limit_ranges else self.qos
 
     @cached_property
@@ -238,26 +235,23 @@ class Case:
 
     @cached_property
     def priority(self) -> int:
-        """What admission computes; 0 for a class that is not known."""
+        """Priority that admission computes; 0 for an unknown PriorityClass."""
         spec, priorities = self.pod.spec, {**self.context.priorities, **SYSTEM_PRIORITIES}
         return spec.priority if spec.priority is not None else priorities.get(spec.priority_class_name, 0)
 
     def hit(self, rule: RuleId, owner: Owner, field_: str = "", **facts: object) -> Hit:
-        """Something about one owner."""
+        """Return a violation of one owner."""
         texts = {name: str(fact) for name, fact in facts.items()}
         path = f"{owner.path}.{field_}" if field_ else owner.path
         return Hit(rule, path, {"owner": owner.label, **texts}, owner.name)
 
 
 class Selection(NamedTuple):
-    """The findings that count, and those that are waived, each with the reason.
-
-    `idle` are the exceptions that have expired or waive nothing that was found.
-    """
+    """Findings that count, waived findings with reasons, and exceptions that are expired or waive nothing."""
 
     open: list[Finding]
     waived: list[tuple[Finding, str]]
-    idle: list[Exemption]
+    unused: list[Exemption]
 
 
 def select(
@@ -266,15 +260,15 @@ def select(
     today: date,
     baseline: Iterable[tuple[str, ...]] = (),
 ) -> Selection:
-    """Sort out what an annotation or an exception waives, and leave out what a baseline has.
+    """Split findings by waivers (annotations, exceptions), and drop those that a baseline has.
 
-    `exceptions` are those of all settings; a finding is waived by those of its own.
+    `exceptions` are all exceptions; a finding is waived by those of its own settings.
     """
     selection, accepted = Selection([], [], list(exceptions)), Counter(baseline)
     for finding in findings:
         own = finding.subject.settings.exceptions
         covering = [exception for exception in own if _covers(exception, finding, today)]
-        selection.idle[:] = [exception for exception in selection.idle if exception not in covering]
+        selection.unused[:] = [exception for exception in selection.unused if exception not in covering]
         reason = waiver(finding.subject.mark(WAIVER_MARK), finding.rule)
         reason = reason or next((exception.reason for exception in covering), "")
         if reason:
@@ -298,19 +292,19 @@ def _covers(exemption: Exemption, finding: Finding, today: date) -> bool:
 
 
 class RuleText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The words of a rule; `no_policy` is why CEL cannot express it, empty where it can."""
+    """Words of a rule; `no_policy` says why CEL cannot express it."""
 
     title: str
     message: str
     why: str
-    mend: str
+    remedy: str
     parameter: str = ""
     no_policy: str = ""
 
 
 @cache
 def rule_texts() -> Mapping[RuleId, RuleText]:
-    """The words of every rule, in the order of their ids."""
+    """Return the words of every rule, in the order of their ids."""
     document = read_yaml(Path(__file__).with_name("rule_texts.yaml").read_bytes())
     texts = msgspec.convert(document.value if document is not None else {}, dict[str, RuleText])
     return {rule: texts[rule] for rule in RuleId}

@@ -1,10 +1,10 @@
-"""The rules that CEL can express as ValidatingAdmissionPolicies, each with its binding.
+"""The rules that CEL can express, as ValidatingAdmissionPolicies with bindings.
 
-Pods, workloads with `spec.template` and CronJobs have policies of their own, so that a server can check the
-types of all fields but requests and limits: it has no types of them, as a quantity is a string or a number
-(apiserver/pkg/cel/common/schemas.go, SchemaDeclType). Whatever is optional is looked for with `has` or `in`
-first, so that no expression can fail. The functions of quantities are those of
-apiserver/pkg/cel/library/quantity.go (1.29 and later); variables and messageExpression are of 1.30.
+Pods, workloads with `spec.template` and CronJobs have separate policies, so that a server can check the types
+of all fields except requests and limits: a quantity is a string or a number, which has no type
+(apiserver/pkg/cel/common/schemas.go, SchemaDeclType). `has` or `in` guards every optional field, so that no
+expression fails. The functions of quantities are in apiserver/pkg/cel/library/quantity.go (1.29 and later);
+variables and messageExpression need 1.30.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _resources(group: str, names: str, operations: str = "CREATE UPDATE") -> dic
 
 
 def _marked(name: str, template: str, otherwise: str) -> str:
-    """The value of an annotation or label of ours, of the template or the object."""
+    """Return the value of our annotation or label: the template's, else the object's."""
     text = ""
     for owner, side in product(dict.fromkeys((template, "object")), MARKS):
         where = f"{owner}.metadata"
@@ -61,7 +61,7 @@ def _marked(name: str, template: str, otherwise: str) -> str:
 
 
 def _is_new_or_changed(template: str) -> str:
-    """Return whether what the rules read is new or changed: scaling, restarts and images are not judged."""
+    """Return an expression that is true if fields of the rules are new or changed."""
     spec, resources = f"{template}.spec", "has({0}.resources) ? dyn({0}.resources) : dyn({{}})"
     read = [f"{spec}.containers.map(c, [dyn(c.name), {resources.format('c')}])"]
     read += [f"has({spec}.initContainers) ? {read[0].replace('.containers', '.initContainers')} : []"]
@@ -74,7 +74,7 @@ def _is_new_or_changed(template: str) -> str:
 
 
 class _Target(NamedTuple):
-    """The objects of a policy, the path of their pod template or of the pod itself, and what is done."""
+    """Objects of a policy, the path of their pod (template), and the validation actions."""
 
     name: str
     template: str
@@ -115,10 +115,10 @@ _TARGETS: Final = (
 def policies(
     settings: Settings, release: Release, messages: Mapping[RuleId, str]
 ) -> Iterator[dict[str, Any]]:
-    """Return policies and their bindings for the rules that are on: errors are denied, others warned of.
+    """Yield a policy and a binding for each group of enabled rules: errors deny, others warn.
 
-    Of pods with an owner, errors are warned of too. `messages` are the rules' sentences, with names of facts
-    in braces. The exceptions of settings are left out: a waiver is an annotation.
+    Errors of owned pods only warn. `messages` are the rules' messages with placeholders for facts. Exceptions
+    of the settings file do not apply here: annotations waive.
     """
     namespaces = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": _UNJUDGED}
     if settings.namespaces and not any("*" in pattern for pattern in settings.namespaces):
@@ -178,13 +178,13 @@ def _named(expressions: Mapping[str, str]) -> list[dict[str, str]]:
 
 
 def _used(variables: Mapping[str, str], expression: str) -> set[str]:
-    """The variables that an expression needs, those of variables included."""
+    """Return the variables that an expression needs, directly or through other variables."""
     names = set(re.findall(r"\bvariables\.(\w+)", expression))
     return names.union(*(_used(variables, variables[name]) for name in names))
 
 
 def _message(template: str, facts: str) -> str:
-    """A sentence with facts, those of the first finding, as an expression."""
+    """Return a CEL expression for a message with the facts of the first violation."""
     parts = []
     for text, name, _, _ in Formatter().parse(template):
         parts += [_text(text)] if text else []
@@ -197,7 +197,7 @@ def _text(text: object) -> str:
 
 
 def _expand(expression: str, owner: str) -> str:
-    """An expression about an owner: `?limits.cpu` is whether it has one, `#` its quantity, `$` its text."""
+    """Expand an expression about an owner: `?limits.cpu` tests for it, `#` is its quantity, `$` its text."""
     expression = re.sub(r"\?(\w+)\.(\w+)", rf"('\2' in {owner}.\1)", expression)
     expression = re.sub(r"#(\w+)\.(\w+)", rf"quantity(string({owner}.\1.\2))", expression)
     return re.sub(r"\$(\w+)\.(\w+)", rf"string({owner}.\1.\2)", expression)
@@ -218,7 +218,7 @@ _GUARANTEED: Final = " && ".join(
 
 
 def _owner(label: str, name: str, where: str) -> str:
-    """A container or the pod with its requests and limits, which are empty if it has none."""
+    """Return a map of a container's or the pod's label, name, requests and limits."""
     sides = [
         f"'{side}': has({where}.resources) && has(dyn({where}.resources).{side})"
         f" ? dyn({where}.resources).{side} : dyn({{}})"
@@ -228,7 +228,7 @@ def _owner(label: str, name: str, where: str) -> str:
 
 
 def _variables(settings: Settings, release: Release, template: str) -> dict[str, str]:
-    """What the expressions of rules share."""
+    """Return the variables that the rules share, and a list of violations for each rule."""
     spec = f"{template}.spec"
     own = f"has({spec}.resources)"
     if release.enabled(Gate.POD_LEVEL_FIX_QOS_CLASS):
@@ -251,7 +251,7 @@ def _variables(settings: Settings, release: Release, template: str) -> dict[str,
         ),
         "required": _marked(CLASS_MARK, template, _required(settings)),
         "waiver": _marked(WAIVER_MARK, template, "''"),
-        # Of each rule a list with a map for each finding: its facts as text.
+        # One list for each rule, with a map of facts for each violation.
         RuleId.ODD_SIZE.lower(): _odd_sizes(),
         RuleId.REQUEST_MISSING.lower(): _missing_requests(settings.resources),
         RuleId.LIMIT_FAR_ABOVE_REQUEST.lower(): _far_limits(settings.ratio),
@@ -276,7 +276,7 @@ def _map(**facts: str) -> str:
 
 
 def _each(condition: str, owners: str = "variables.every", *, pod: bool = False, **facts: str) -> str:
-    """A map of facts for each owner for which a condition holds."""
+    """Return a map of facts for each owner that meets a condition."""
     if pod:
         owners = f"({owners} + [variables.shared])"
     entry = _expand(_map(owner="string(c.label)", **facts), "c")

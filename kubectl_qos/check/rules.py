@@ -1,7 +1,7 @@
-"""The rules of `check` as pure functions: what is wrong with pods, where in their objects, with which facts.
+"""The rules of `check`: pure functions that yield violations of pods, with path and facts.
 
-Of all containers: init, sidecar and ephemeral ones too. rule_texts.yaml has the words, policy.py the same
-rules in CEL. Sources: pkg/apis/core/validation/validation.go (through k8s/validation.py),
+They read init, sidecar and ephemeral containers too. rule_texts.yaml has the words, policy.py the same rules
+in CEL. Sources: pkg/apis/core/validation/validation.go (through k8s/validation.py),
 plugin/pkg/admission/limitranger and resourcequota (k8s/quota.py), pkg/apis/core/v1/helper/qos/qos.go
 (qos/qos_class.py), pkg/kubelet/qos/policy.go (qos/oom_score.py).
 """
@@ -83,9 +83,9 @@ INJECTORS: Final[Mapping[str, tuple[str, str]]] = {
     "appmesh.k8s.aws/sidecarInjectorWebhook": ("enabled", "App Mesh"),
     "openservicemesh.io/sidecar-injection": ("enabled", "Open Service Mesh"),
 }
-"""Labels and annotations, of pods or namespaces, with which something adds containers, and what that is.
+"""Labels and annotations of pods or namespaces that make an injector add containers: key to value, injector.
 
-An empty value is any but false.
+An empty value matches every value except "false".
 """
 _AMOUNTS: Final = "cpu-request cpu-limit memory-request memory-limit"
 _ADDED: Final = {
@@ -108,12 +108,12 @@ _ADDED: Final = {
     ),
     "Open Service Mesh": ("envoy osm-init", "", ""),
 }
-"""The containers that it adds, and how the annotations with their requests and limits begin and end."""
+"""Containers that each injector adds, and prefix and suffixes of the annotations for their resources."""
 INJECTED: Final = tuple(name for names, *_ in _ADDED.values() for name in names.split())
 
 
 def _mistakes(case: Case) -> Iterator[Hit]:
-    """What a strict server refuses of a manifest, duplicate fields, and resources of ephemeral containers."""
+    """Yield what strict validation refuses, duplicate fields, and resources of ephemeral containers."""
     for owner in case.owners:
         if owner.is_ephemeral and owner.resources != NO_RESOURCES:
             text = f"{owner.path}.resources: Forbidden: cannot be set for an Ephemeral Container"
@@ -131,8 +131,8 @@ def _mistakes(case: Case) -> Iterator[Hit]:
             yield Hit(rule, mistake.path, {"text": mistake.message})
 
 
-ODD_MEMORY: Final = "less than a process needs to start; Mi was meant?"
-ODD_CPU: Final = "more cores than a container is ever given; m was meant?"
+ODD_MEMORY: Final = "less than a process needs to start; did you mean Mi?"
+ODD_CPU: Final = "more cores than any node has; did you mean m?"
 
 
 def _odd_sizes(case: Case) -> Iterator[Hit]:
@@ -153,7 +153,7 @@ MEANING: Final = ": the pod is BestEffort, with oom_score_adj 1000, the highest"
 
 
 def _missing_requests(case: Case) -> Iterator[Hit]:
-    """What LimitRanges add counts, which stored pods have; ephemeral containers cannot have any."""
+    """Count requests from LimitRanges; skip ephemeral containers, which cannot have any."""
     shared: set[str] = set()
     if case.release.enabled(Gate.POD_LEVEL_RESOURCES):
         shared = {*resources_of_pod(case.pod, "requests"), *resources_of_pod(case.pod, "limits")}
@@ -200,7 +200,7 @@ def _small_limits(case: Case) -> Iterator[Hit]:
 
 
 OTHER_CLASS: Final = "the class is {class}, but {required} is required"
-NO_CLASS: Final = f'{CLASS_MARK}: no class "{{required}}"; Guaranteed, Burstable or BestEffort'
+NO_CLASS: Final = f'{CLASS_MARK}: unknown class "{{required}}": use Guaranteed, Burstable or BestEffort'
 
 
 def _class(case: Case) -> Iterator[Hit]:
@@ -214,7 +214,7 @@ def _class(case: Case) -> Iterator[Hit]:
 
 
 def _best_effort(case: Case) -> Iterator[Hit]:
-    """The kernel spares node-critical pods, whatever their class."""
+    """Skip node-critical pods: their oom_score_adj is low whatever their class."""
     least, most = case.settings.priority, SYSTEM_PRIORITIES[SYSTEM_NODE_CRITICAL]
     qos = case.qos if case.is_stored else case.created_class
     if qos is QosClass.BEST_EFFORT and least <= case.priority < most:
@@ -225,7 +225,7 @@ def _best_effort(case: Case) -> Iterator[Hit]:
 
 
 def _init_costs(case: Case) -> Iterator[Hit]:
-    """Init containers, sidecars, and app containers that something injects, as a stored pod has them."""
+    """Yield init, sidecar and injected containers without which the pod would be Guaranteed."""
     pod, release = case.defaulted, case.release
     apps = tuple(container for container in pod.containers if container.name not in INJECTED)
     if case.qos is QosClass.GUARANTEED or not apps or is_decided_at_pod_level(pod, release):
@@ -243,9 +243,9 @@ def _class_of(pod: Pod, release: Release, containers: tuple[Container, ...]) -> 
 
 
 def _injected(case: Case) -> Iterator[Hit]:
-    """Of a stored pod nothing: what was added to it is in it. Pods on the node's network get nothing."""
-    said = injector(case.subject.metadata())
-    name = said if said is not None else case.context.injecting.get(case.pod.namespace)
+    """Skip stored pods, which are already injected, and pods on the host network, which are not injected."""
+    stated = injector(case.subject.metadata())
+    name = stated if stated is not None else case.context.injectors.get(case.pod.namespace)
     is_left_out = case.is_stored or _spec(case).get("hostNetwork") is True
     if not name or is_left_out or case.qos is not QosClass.GUARANTEED:
         return
@@ -254,7 +254,7 @@ def _injected(case: Case) -> Iterator[Hit]:
     added = [container for container in containers.split() if container not in present]
     settings, unless = [prefix + end for end in ends.split()], "their requests equal their limits"
     if settings:
-        unless = "the annotations {} and {} have one value, and {} and {} have one".format(*settings)
+        unless = "the annotations {} and {} are equal, and {} and {} are equal".format(*settings)
     annotations = nested(next(case.subject.metadata()), "annotations")
     amounts = [annotations.get(setting) for setting in settings]
     pairs = [*zip(amounts[::2], amounts[1::2], strict=True)]
@@ -267,18 +267,18 @@ def _injected(case: Case) -> Iterator[Hit]:
 
 
 def injector(metadata: Iterable[Json]) -> str | None:
-    """What adds containers to pods with this metadata, or to those of a namespace.
+    """Return what adds containers to pods with this metadata, or to pods of this namespace.
 
-    Empty where it says that nothing does, None where it says nothing.
+    Returns "" if injection is disabled, None if nothing is set.
     """
     marks = [nested(raw, side) for raw in metadata for side in MARKS]
-    said = [
+    names = [
         name if _wants(str(mark[key]).lower(), value) else ""
         for key, (value, name) in INJECTORS.items()
         for mark in marks
         if key in mark
     ]
-    return max(said, default=None)
+    return max(names, default=None)
 
 
 def _wants(text: str, value: str) -> bool:
@@ -286,7 +286,7 @@ def _wants(text: str, value: str) -> bool:
 
 
 def _spec(case: Case) -> Json:
-    """The pod's spec as it is written, empty for a pod of a cluster."""
+    """Return the pod's spec as written, {} for pods of a cluster."""
     spec: Any = case.subject.raw
     for key in spec_path(case.pod) if spec else ():
         spec = spec[key]
@@ -294,7 +294,7 @@ def _spec(case: Case) -> Json:
 
 
 def _written(case: Case) -> Iterator[tuple[Owner, Quantity, Json]]:
-    """Each container with the limit of its memory, its own or the pod's or 0, and as it is written."""
+    """Yield each container with the memory limit that applies (its own, the pod's, or 0) and as written."""
     lists = ("initContainers", "containers", "ephemeralContainers")
     raws = chain.from_iterable(nested_list(_spec(case), name) for name in lists)
     shared = resources_of_pod(case.created, "limits").get(MEMORY, ZERO)
@@ -303,7 +303,7 @@ def _written(case: Case) -> Iterator[tuple[Owner, Quantity, Json]]:
 
 
 def _runtimes(case: Case) -> Iterator[Hit]:
-    """Sizes that leave a program too little of its limit; of a cluster's pods no variables are read."""
+    """Yield heap sizes that do not fit the limit; the env of cluster pods is not read."""
     for owner, limit, raw in _written(case):
         names = [entry.get("name") for entry in nested_list(raw, "env")]
         for source, text in runtime_problems(raw, limit.value()) if limit.sign > 0 else ():
@@ -312,7 +312,7 @@ def _runtimes(case: Case) -> Iterator[Hit]:
 
 
 def _memory_volumes(case: Case) -> Iterator[Hit]:
-    """Volumes of tmpfs, which count to the cgroup that writes. Source: pkg/volume/emptydir/empty_dir.go."""
+    """Yield tmpfs volumes, which count against the writer's limit (pkg/volume/emptydir/empty_dir.go)."""
     for index, volume in enumerate(nested_list(_spec(case), "volumes")):
         size, name, directory = ZERO, volume.get("name"), nested(volume, "emptyDir")
         with suppress(QosError):
@@ -360,7 +360,7 @@ def _limit_ranges(case: Case) -> Iterator[Hit]:
 
 
 def _release(case: Case) -> Iterator[Hit]:
-    """What a kubelet and a server of another release do otherwise (k8s/releases.py)."""
+    """Yield what changes with the release of --to (k8s/releases.py)."""
     if case.context.after is None:
         return
     after = case.context.after(case.setup)
@@ -396,7 +396,7 @@ def _changes(old: Prediction, new: Prediction) -> Iterator[str]:
 
 
 def _differing(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
-    """The files whose content differs; one that is not written has its default."""
+    """Return the files with different content; files that are not written have their defaults."""
     old, new = {**UNWRITTEN, **old}, {**UNWRITTEN, **new}
     return (name for name in {**old, **new} if old.get(name) != new.get(name))
 
@@ -421,10 +421,9 @@ _POD_RULES: Final[Sequence[Callable[[Case], Iterator[Hit]]]] = (
 
 
 def _inversions(cases: Sequence[Case]) -> Iterator[tuple[Case, Hit]]:
-    """Pods that die before one of a lower priority: the kernel does not look at priority.
+    """Yield pods that die before a pod of lower priority: the kernel ignores priority.
 
-    Pods without a node are compared on one of the given size, each as what it is killed for, its worst
-    container.
+    Unscheduled pods are compared on one node of the given size, by the container with the worst score.
     """
     nodes: dict[tuple[str, int | None], list[Case]] = {}
     for case in cases:
@@ -456,7 +455,7 @@ def _inversions(cases: Sequence[Case]) -> Iterator[tuple[Case, Hit]]:
 
 
 def _quotas(cases: Sequence[Case]) -> Iterator[tuple[Case, Hit]]:
-    """Quotas of files as if just created, filled with all replicas of the given objects in their order."""
+    """Fill quotas of files, as if empty, with all replicas of the objects in their order."""
     quotas = {}
     for quota in cases[0].context.quotas if cases else ():
         if not quota.status.hard:
@@ -487,11 +486,11 @@ def _quotas(cases: Sequence[Case]) -> Iterator[tuple[Case, Hit]]:
 
 
 _MOST_REPLICAS: Final = 1000
-"""More than one namespace counts in a moment."""
+"""Cap on the replicas that are counted."""
 
 
 def _replicas(case: Case) -> int:
-    """How many pods run at once; 1 for a DaemonSet, whose nodes are not known."""
+    """Return how many pods run at once; 1 for a DaemonSet, whose nodes are unknown."""
     job = ("jobTemplate", "spec") if case.pod.kind == "CronJob" else ()
     spec = nested(case.subject.raw, "spec", *job)
     number = spec.get("replicas", spec.get("parallelism", 1))
@@ -499,11 +498,11 @@ def _replicas(case: Case) -> int:
 
 
 _REFUSALS: Final = (RuleId.REFUSED, RuleId.REQUEST_ABOVE_LIMIT, RuleId.LIMIT_RANGE_REFUSES)
-"""What pods do not come to be by, so that no quota counts them."""
+"""Rules whose findings mean that the pod is never created, so that no quota counts it."""
 
 
 def check(subjects: Iterable[Subject], context: Context) -> list[Finding]:
-    """Return all findings, also on pods that failed; one for what all pods of a workload have."""
+    """Return all findings, also on failed pods; pods of a workload share a finding that all of them have."""
     cases = [Case(subject, context) for subject in subjects if subject.pod.status.phase != "Succeeded"]
     running = [case for case in cases if not case.pod.is_terminal]
     own = [(case, hit) for case in cases for rule in _POD_RULES for hit in rule(case)]

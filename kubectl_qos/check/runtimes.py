@@ -1,4 +1,4 @@
-"""What a container's flags and variables let Java, Node.js and Go use of its memory limit.
+"""Memory settings of Java, Node.js and Go compared with the memory limit of their container.
 
 Sources: hotspot/share/runtime/arguments.cpp (set_heap_size, and the order of variables and arguments), Node's
 doc/api/cli.md, Go's runtime/mgcpacer.go (readGOMEMLIMIT) and runtime/string.go (parseByteCount).
@@ -17,30 +17,30 @@ from kubectl_qos.k8s.quantity import Quantity
 
 _ARGUMENTS: Final = "its arguments"
 _ORDER: Final = {"JAVA_TOOL_OPTIONS": 0, "JDK_JAVA_OPTIONS": 1, _ARGUMENTS: 3, "_JAVA_OPTIONS": 4}
-"""The later one wins; other variables, which scripts make arguments of, are in between."""
+"""Precedence, the last wins; other variables rank 2, because scripts turn them into arguments."""
 _JAVA_UNITS: Final = {"": 0, **{unit: "kmgt".index(unit.lower()) + 1 for unit in "kmgtKMGT"}}
 _GO_UNITS: Final = {"": 0, "B": 0, "KiB": 1, "MiB": 2, "GiB": 3, "TiB": 4}
 _DEFAULT_HEAP: Final = (96 << 20) * 13 // 10
-"""MaxHeapSize by default: where MinRAMPercentage gives less, it counts, else MaxRAMPercentage, or this."""
+"""MaxHeapSize by default. MinRAMPercentage counts if it gives less, else MaxRAMPercentage or this."""
 
 
 _JAVA: Final = ("a Java heap", "metaspace, threads, code and buffers", 75, "-XX:MaxRAMPercentage=75")
 _NODE: Final = ("an old space of Node.js", "buffers, code and stacks", 75, "--max-old-space-size={}")
 _GO: Final = ("a Go memory limit", "cgo, mapped files and the kernel", 95, "GOMEMLIMIT={}MiB")
-"""What is set, what needs memory beside it, how many percent of a limit it may be, and what to write."""
+"""Kind of setting, what else needs memory, the highest percentage of the limit, and the advice."""
 _SIZES: Final = (
     (_NODE, r"--max[-_]old[-_]space[-_]size[-_]percentage[=\s]", None),
     (_NODE, r"--max[-_]old[-_]space[-_]size[=\s]", {"": 2}),
     (_GO, "GOMEMLIMIT=", _GO_UNITS),
 )
-"""The flags, the first of a runtime that is there counts; powers of 1024 by unit, None for a percentage."""
+"""Flags in order of precedence; powers of 1024 by unit, None for a percentage."""
 _BESIDE_HEAP: Final = "-XX:MaxDirectMemorySize=", "-XX:MaxMetaspaceSize=", "-XX:ReservedCodeCacheSize="
 _Texts = Sequence[tuple[str, str]]
-"""Variables and arguments with their texts, the later one wins."""
+"""Variables and arguments with their texts; the last one wins."""
 
 
 class _Setting(NamedTuple):
-    """A size in the words that set it, in a variable or in arguments; None if no runtime reads it."""
+    """A size set by a variable or an argument; `size` is None if the runtime rejects it."""
 
     source: str
     words: str
@@ -48,7 +48,7 @@ class _Setting(NamedTuple):
 
 
 def runtime_problems(container: Json, limit_bytes: int) -> Iterator[tuple[str, str]]:
-    """The variable, or the arguments, that leave too little of a memory limit, and why."""
+    """Yield each variable or argument that leaves too little of a memory limit, and the reason."""
     variables = _variables(container, limit_bytes)
     parts = [container.get(name) for name in ("command", "args")]
     words = [str(word) for part in parts if isinstance(part, list) for word in part]
@@ -69,7 +69,7 @@ def runtime_problems(container: Json, limit_bytes: int) -> Iterator[tuple[str, s
             settings.setdefault(runtime, setting)
     for (kind, others, most, advice), (source, setting_words, size) in settings.items():
         if size is None:
-            yield source, f"{setting_words} is no size that the runtime reads: it does not start"
+            yield source, f"{setting_words} is not a valid size: the runtime will not start"
         elif size * 100 > limit_bytes * most:
             left = f"{int(limit_bytes - size) >> 20}Mi" if size < limit_bytes else "nothing"
             enough = f", or a limit of {(int(size) * 100 // most >> 20) + 1}Mi"
@@ -95,7 +95,7 @@ def _last(texts: _Texts, flag: str, units: Mapping[str, int] | None) -> _Setting
 
 
 def _java_heap(texts: _Texts, limit_bytes: int) -> _Setting | None:
-    """The largest heap as arguments.cpp computes it; None where nothing is said."""
+    """Return the largest heap as arguments.cpp computes it, or None if nothing sets it."""
     heap = _last(texts, "-Xmx|-XX:MaxHeapSize=", _JAVA_UNITS)
     most, least = (_last(texts, f"-XX:{name}RAMPercentage=", None) for name in ("Max", "Min"))
     ram = _last(texts, "-XX:MaxRAM=", _JAVA_UNITS)
@@ -111,7 +111,7 @@ def _java_heap(texts: _Texts, limit_bytes: int) -> _Setting | None:
 
 
 def _beside_heap(texts: _Texts, heap: _Setting, limit_bytes: int) -> Iterator[tuple[str, str]]:
-    """The sizes of a heap and of what is beside it, where only together they exceed the limit."""
+    """Yield the heap if it fits the limit, but not together with other Java memory."""
     others = filter(None, (_last(texts, flag, _JAVA_UNITS) for flag in _BESIDE_HEAP))
     settings = [heap, *others]
     total = int(sum(setting.size or 0 for setting in settings))
@@ -127,7 +127,7 @@ def _expanded(text: str, variables: Mapping[str, str]) -> str:
 
 
 def _variables(container: Json, limit_bytes: int) -> dict[str, str]:
-    """The environment as far as the container says; a variable may name those before it."""
+    """Return the container's own environment; a variable may name earlier ones."""
     variables: dict[str, str] = {}
     for entry in nested_list(container, "env"):
         text, field = entry.get("value") or "", nested(entry, "valueFrom", "resourceFieldRef")

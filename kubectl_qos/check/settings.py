@@ -1,6 +1,6 @@
-"""What `check` looks for: the rules by their ids, their parameters, exceptions and waivers.
+"""Settings of `check`: rule ids and levels, parameters, exceptions and waivers.
 
-config/check_settings.py reads a file of them. Not here: what the rules do (rules.py) and say (present/).
+config/check_settings.py reads them from a file. Not here: the rules (rules.py) and their words (present/).
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from kubectl_qos.k8s.objects import CPU, MEMORY
 from kubectl_qos.k8s.quantity import Quantity
 
 FILE_NAME: Final = ".kubectl-qos.yaml"
-"""What a file of settings is called; it stands among manifests and is none."""
+"""Name of the settings file."""
 
 
 class Level(StrEnum):
-    """How serious a finding is, by SARIF's names, the most serious first."""
+    """How serious a finding is, by SARIF's names, most serious first."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -29,12 +29,12 @@ class Level(StrEnum):
 
 
 class RuleId(StrEnum):
-    """A rule with its stable id, and the level of its findings where no setting has another one."""
+    """A rule by its stable id, with the default level of its findings."""
 
     level: Level
 
     def __new__(cls, text: str, level: Level) -> Self:
-        """A rule with its id as value."""
+        """Create a member whose value is its id."""
         rule = str.__new__(cls, text)
         rule._value_ = text
         rule.level = level
@@ -70,24 +70,21 @@ PARAMETERS: Final[Mapping[RuleId, str]] = {
     RuleId.OTHER_CLASS: "classes",
     RuleId.BEST_EFFORT_WITH_PRIORITY: "priority",
 }
-"""The rules with a parameter: its name in a file of settings, and in `Settings`."""
+"""Parameters of rules, by their name in the settings file and in `Settings`."""
 
 
 LEAST_TO_START: Final = Quantity.parse("6Mi")
-"""Docker's least (moby, daemon/daemon_unix.go, linuxMinMemory): runc takes it before a process starts."""
+"""Docker's minimum (moby, daemon/daemon_unix.go, linuxMinMemory); runc needs it to start a process."""
 CRIO_LEAST: Final = Quantity.parse("12Mi")
 RUNC_MOST: Final = Quantity.parse("22Mi")
-"""CRI-O refuses less (server/container_create_linux.go), but for crun from 1.30 on. Runc of early 2019 and
-1.1.15 copies itself into the cgroup (opencontainers/runc 1980, 4427), and CRI-O runs it in that of the pod
-(kubernetes/kubernetes 135680)."""
+"""CRI-O refuses less (server/container_create_linux.go), but not for crun from 1.30 on. Runc of early 2019
+and 1.1.15 copies itself into the cgroup (opencontainers/runc 1980, 4427), and CRI-O runs it in the cgroup of
+the pod (kubernetes/kubernetes 135680)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exemption:
-    """Findings that are accepted, by patterns with `*`; after the day `until` they count again.
-
-    `place` is its file and line, for what is said of it.
-    """
+    """Accepted findings, by patterns with `*`."""
 
     rules: tuple[str, ...]
     object: str
@@ -95,69 +92,71 @@ class Exemption:
     container: str
     reason: str
     until: date | None = None
+    """Last day of the exemption."""
     place: str = ""
+    """File and line, for messages."""
 
     def has_expired(self, today: date) -> bool:
-        """Whether the day is over until which it counts."""
+        """Return whether the last day has passed."""
         return self.until is not None and today > self.until
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Levels that differ from the rules' own (None is off), parameters, and what is left out.
-
-    `classes` are required classes by a pattern of namespaces, `namespaces` the patterns of those that are
-    checked, all without any, and `place` is the file and line of it. `node_memory_bytes` is that of nodes on
-    which pods are compared.
-    """
+    """Levels, parameters and exceptions of the rules."""
 
     levels: Mapping[RuleId, Level | None] = field(default_factory=dict)
+    """Levels that differ from the rules' defaults; None disables a rule."""
     resources: tuple[str, ...] = (CPU, MEMORY)
     ratio: int = 4
     minimum: Quantity = LEAST_TO_START
     classes: Mapping[str, str] = field(default_factory=dict)
+    """Required class by namespace pattern."""
     priority: int = 1
     namespaces: tuple[str, ...] = ()
+    """Patterns of namespaces to check; empty for all."""
     place: str = ""
+    """File and line of `namespaces`, for messages."""
     node_memory_bytes: int | None = None
+    """Memory of the node on which unscheduled pods are compared."""
     exceptions: tuple[Exemption, ...] = ()
 
     def level(self, rule: RuleId) -> Level | None:
-        """The level of a rule's findings, None where it is off."""
+        """Return the level of a rule's findings, None if the rule is off."""
         return self.levels.get(rule, rule.level)
 
     def required_class(self, namespace: str) -> str:
-        """The class that pods of a namespace must have, of the first pattern that matches; empty for any."""
+        """Return the class required by the first pattern that matches, "" for any class."""
         matching = (qos for pattern, qos in self.classes.items() if fnmatchcase(namespace, pattern))
         return next(matching, "")
 
 
 def matches(patterns: Iterable[str], text: str) -> bool:
-    """Whether a text is as one of the patterns says."""
+    """Return whether a text matches one of the patterns."""
     return any(fnmatchcase(text, pattern) for pattern in patterns)
 
 
 def waiver_form(rule: RuleId) -> str:
-    """The form (RE2) of an annotation that waives a rule, with the reason as its group.
+    """Return a regular expression (RE2) for an annotation that waives a rule; its group is the reason.
 
-    Waivers are separated by `;`, and each is ids, a colon and a reason: `QOS006, QOS008: batch job`.
+    `;` separates waivers, and each consists of ids, a colon and a reason: `QOS006, QOS008: batch job`.
     """
     return rf"(?:^|[;\n])[^:;\n]*\b{rule}\b[^:;\n]*:[ \t]*([^;\n]*[^;\s])"
 
 
 def waiver(text: str | None, rule: RuleId) -> str:
-    """The reason for which an annotation waives a rule; empty where it does not, or has no reason."""
+    """Return the reason for which an annotation waives a rule, or ""."""
     match = re.search(waiver_form(rule), text) if text else None
     return match[1] if match is not None else ""
 
 
 def waiver_mistakes(text: str | None) -> Iterator[str]:
-    """What of an annotation waives nothing: what has no reason, and ids that no rule has."""
+    """Yield mistakes in a waiver annotation: missing reasons and unknown rules."""
     parts = [*filter(str.strip, re.split(r"[;\n]", text))] if text else []
     for part in parts if parts or text is None else [""]:
         ids, _, reason = part.partition(":")
         if not reason.strip():
-            yield f"{part.strip()!r} waives nothing without a reason, as in 'QOS006: a batch job'"
+            yield f"{part.strip()!r} has no reason: write one, as in 'QOS006: a batch job'"
         for name in re.split(r"[,\s]+", ids.strip()) if reason.strip() else ():
             if name not in list(RuleId):
-                yield f"there is no rule {name!r} to waive: {', '.join(RuleId)}"
+                yield f"unknown rule {name!r}: use {', '.join(RuleId)}"

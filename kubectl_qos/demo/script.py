@@ -1,8 +1,8 @@
 """The demo's scripted events: memory growth, a rollout, deaths by each of the three killers, kernel logs.
 
-Each second of the demo's clock is one step, and depends only on the seed, the clock and the writes. Victims on a
-node are those that `next_deaths` names. Kernels log like a 6.1 kernel (recordings/node-1.36, oom-*). Not here:
-threads and the wall clock.
+Each second of the demo's clock is one step, and depends only on the seed, the clock and the writes.
+`next_deaths` names the victim on a node. Kernels log like a 6.1 kernel (recordings/node-1.36, oom-*). Not
+here: threads and the wall clock.
 """
 
 from __future__ import annotations

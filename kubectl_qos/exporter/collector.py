@@ -1,8 +1,8 @@
-"""The metrics of the exporter: names, help texts, the samples of each node, and the exposition of them all.
+"""The exporter's metrics: families with help texts, the samples of each node, and the exposition.
 
-Samples are formatted here and kept by node: prometheus_client, which formats all of them at each scrape,
-takes seconds for 200,000. Only nodes that have changed are computed again, in a thread, so that scrapes never
-wait. The exporter's own metrics are those of prometheus_client. Names, units and help texts follow
+Samples are formatted here and kept per node, because prometheus_client formats all of them at each scrape,
+which takes seconds for 200,000 of them. A thread computes only changed nodes, so scrapes never wait.
+prometheus_client exposes the exporter's own metrics. Names, units and help texts follow
 https://prometheus.io/docs/practices/naming. Not here: HTTP (server.py).
 """
 
@@ -57,19 +57,19 @@ from kubectl_qos.qos.simulation.node_state import growth_on, ranked_node_state
 from kubectl_qos.version import __version__
 
 Value = tuple[str, str, float | int | None]
-"""A family's name, the labels after those of the node, and the value; None where it is not known."""
+"""Name of the family, labels after the node's, and the value; None if the value is unknown."""
 MIN_REST_SECONDS: Final = 1.0
-"""What changes within this time is computed at once."""
+"""Changes within this time are computed together."""
 SHARE_OF_A_CORE: Final = 2
-"""It rests this many times as long as it computed: at most a third of a core goes into that."""
+"""The pause is this many times as long as the computation, which leaves at most a third of a core to it."""
 ZERO_SECONDS: Final = 60.0
-"""For so long a new counter is published as 0: increase() lacks what a series begins with."""
+"""A new counter is exported as 0 for this long, because increase() ignores the first value of a series."""
 _END: Final = b"# EOF\n"
 _SECONDS: Final = (0.01, 0.1, 0.5, 1, 2.5, 5, 10, 30)
 
 
 class Family(NamedTuple):
-    """A metric: its name without the prefix and the suffix of its type, its help text and its type."""
+    """A metric: name without prefix and suffix, help text, and type."""
 
     name: str
     help: str
@@ -77,12 +77,12 @@ class Family(NamedTuple):
 
     @property
     def full_name(self) -> str:
-        """As OpenMetrics calls the family."""
+        """Name of the family in OpenMetrics."""
         return f"kubectl_qos_{self.name}"
 
     @property
     def sample_name(self) -> str:
-        """As its samples are called."""
+        """Name of its samples."""
         suffix = {"counter": "_total", "info": "_info"}.get(self.type, "")
         return f"{self.full_name}{suffix}"
 
@@ -96,21 +96,21 @@ FAMILIES: Final = (
     Family("node_memory_used_bytes", "Working set of the node's pods, by QoS class."),
     Family(
         "node_own_memory_bytes",
-        "What the node uses beside its pods; where it is absent the node's distances are upper bounds.",
+        "Memory used outside pods; without this series, the node's distances are upper bounds.",
     ),
-    Family("node_memory_worst_case_bytes", "Memory of the node's pods once containers use up their limits."),
+    Family("node_memory_worst_case_bytes", "Memory of the node's pods if every container reaches its limit."),
     Family(
         "node_eviction_distance_bytes", "Memory left until the kubelet evicts, below zero if it already does."
     ),
     Family("node_full_distance_bytes", "Memory left until the kernel kills because the node is full."),
-    Family("node_in_trouble", "1 with memory pressure, or a twentieth of the memory left until eviction."),
+    Family("node_in_trouble", "1 under memory pressure, or with less than 5 % left before eviction."),
     Family("node_inversions", "Pods that the kernel would kill before a pod of lower priority."),
-    Family("node_next_death", "Who dies next on the node, and by which mechanism.", "info"),
-    Family("node_next_death_distance_bytes", "How much more memory may be used until the next death."),
+    Family("node_next_death", "Pod that dies next on the node, and the mechanism.", "info"),
+    Family("node_next_death_distance_bytes", "Memory growth until the next death."),
     Family("node_next_death_priority", "Priority of the pod that dies next on the node."),
     Family(
         "node_killer_distance_bytes",
-        "Memory left until this killer acts, and on whom; at most, of killers that act by pressure.",
+        "Memory growth until this killer acts; an upper bound for killers that act on pressure.",
     ),
     Family("pod_kill_rank", "Position in the kernel's kill order of the node; 1 is killed first."),
     Family("pod_oom_score", "The oom_score of the container that decides the pod's rank."),
@@ -120,12 +120,12 @@ FAMILIES: Final = (
     ),
     Family("pod_freed_bytes", "Memory freed if the container that decides the rank is killed."),
 )
-"""Those of which each node has samples."""
+"""Families that have samples for each node."""
 KILLS: Final = Family("kills", "OOM kills and evictions seen since the exporter started.", "counter")
 
 
 def labels(**values: str) -> str:
-    """Labels as the text formats have them, without braces."""
+    """Format labels for both text formats, without braces."""
     return ",".join(f'{name}="{_escape(value)}"' for name, value in values.items())
 
 
@@ -134,16 +134,16 @@ def _escape(value: str) -> str:
 
 
 def sample(family: Family, label_text: str, value: float) -> str:
-    """One line of both text formats."""
+    """Format one line; both text formats have the same."""
     return f"{family.sample_name}{{{label_text}}} {value}\n"
 
 
 def node_samples(
     snapshot: Snapshot, name: str, scope: Scope, per_pod: int | None, profiles: ProfileCache
 ) -> tuple[bytes, ...]:
-    """The samples of a node, those of each family in the order of FAMILIES.
+    """Return the samples of a node, one text for each of FAMILIES.
 
-    Of pods in scope those of the first `per_pod` of the kill order, of all for None.
+    `per_pod` limits pod metrics to the first pods in scope of the kill order; None is no limit.
     """
     setup = snapshot.setup(name)
     key = setup.node.memory_capacity_bytes, setup.release
@@ -195,7 +195,7 @@ def _memory_values(snapshot: Snapshot, setup: NodeSetup, ranking: Ranking) -> It
 
 
 def _death_values(snapshot: Snapshot, setup: NodeSetup, ranking: Ranking) -> Iterator[Value]:
-    """Nothing where nobody kills, or nothing is known: Windows, no capacity, no usage at all."""
+    """Yield nothing if nobody kills (Windows), or if the capacity or the usage of every pod is unknown."""
     try:
         state = ranked_node_state(ranking, setup, own_bytes=snapshot.own_bytes(setup.node.name))
         state = replace(state, growth=growth_on(snapshot, setup.node.name))
@@ -226,7 +226,7 @@ def _death_values(snapshot: Snapshot, setup: NodeSetup, ranking: Ranking) -> Ite
 
 
 def _victim_labels(death: NextDeath) -> dict[str, str]:
-    """The killer and whom it ends; the names of an unknown victim are empty."""
+    """Label the killer and its victim; an unknown victim has empty names."""
     namespace, pod = death.key
     return {"mechanism": death.mechanism, "namespace": namespace, "pod": pod, "container": death.container}
 
@@ -242,14 +242,14 @@ def _pod_values(row: RankedPod) -> Iterator[Value]:
 
 
 def kill_samples(counts: Mapping[tuple[str, ...], int]) -> bytes:
-    """The counters of deaths by node, namespace, pod, container and mechanism."""
+    """Format the counters of deaths by node, namespace, pod, container and mechanism."""
     names = ("node", "namespace", "pod", "container", "mechanism")
     named = ((labels(**dict(zip(names, key, strict=True))), number) for key, number in counts.items())
     return "".join(sample(KILLS, text, number) for text, number in named).encode()
 
 
 class _Node(NamedTuple):
-    """The samples of a node, and the objects that they were made from."""
+    """The samples of a node, and the objects from which they were computed."""
 
     samples: tuple[bytes, ...]
     made_from: tuple[object, ...]
@@ -257,7 +257,7 @@ class _Node(NamedTuple):
 
 
 class ClusterSamples:
-    """The samples of every node; of pods those of the first `per_pod` of each, of all for None."""
+    """The samples of every node, with metrics for the first `per_pod` pods of each (None: all)."""
 
     def __init__(self, per_pod: int | None) -> None:
         self._per_pod = per_pod
@@ -266,7 +266,7 @@ class ClusterSamples:
         self._kill_samples = b""
 
     def update(self, snapshot: Snapshot, scope: Scope) -> int:
-        """Compute what has changed; returns of how many nodes."""
+        """Compute the nodes that have changed, and return how many there were."""
         profiles: ProfileCache = {}
         computed, by_node, shard = 0, snapshot.by_node(), scope.shard
         names = [
@@ -293,7 +293,7 @@ class ClusterSamples:
         return computed
 
     def families(self) -> Iterator[tuple[Family, bytes]]:
-        """Each family with all its samples."""
+        """Yield each family with all its samples."""
         nodes = list(self._nodes.values())
         for place, family in enumerate(FAMILIES):
             yield family, b"".join([node.samples[place] for node in nodes])
@@ -301,24 +301,24 @@ class ClusterSamples:
 
 
 class KillCounter:
-    """Counts deaths in the status of pods by node, namespace, pod, container and mechanism.
+    """Counts deaths in pod statuses by node, namespace, pod, container and mechanism.
 
-    Those of the first snapshot count as zero. The counters of a pod go with it.
+    Deaths before the first snapshot are not counted. The counters of a deleted pod are dropped.
     """
 
     def __init__(self) -> None:
         self._counts: dict[tuple[str, ...], tuple[int, float]] = {}
-        """How many, and since when they are counted."""
+        """Number of deaths, and the monotonic time in seconds of the first."""
         self.has_begun = False
         self._seen: dict[PodKey, set[tuple[str, str]]] = {}
 
     def published(self) -> dict[tuple[str, ...], int]:
-        """The counters as a scrape has them."""
+        """Return the counters for a scrape."""
         before = time.monotonic() - ZERO_SECONDS
         return {key: number * (since <= before) for key, (number, since) in self._counts.items()}
 
     def read(self, snapshot: Snapshot, node: str, before: Sequence[Pod], scope: Scope) -> None:
-        """Count what is new on a node whose pods have changed."""
+        """Count new deaths on a node whose pods have changed."""
         pods = snapshot.by_node().get(node, ())
         same = {id(pod) for pod in before}
         ended = (
@@ -350,7 +350,7 @@ class KillCounter:
 
 
 class Exporter:
-    """Follows a source in a thread, and answers scrapes with what is known."""
+    """Follows a source in a thread, and answers scrapes with the samples computed so far."""
 
     def __init__(
         self, source: Source, scope: Scope, per_pod: int | None, max_stale_seconds: float = math.inf
@@ -363,12 +363,12 @@ class Exporter:
         self._ending = threading.Event()
         self.is_synced = False
         self.failure: QosError | None = None
-        """Why nothing is followed any longer."""
+        """The error that ended the thread."""
         self._own = _OwnMetrics(self.stale_seconds)
         self._own.pods_per_node.set(math.inf if per_pod is None else per_pod)
 
     def start(self) -> None:
-        """Begin to follow. Raises QosError where there is nothing to follow."""
+        """Begin to follow. Raises QosError if the source cannot be followed."""
         self._stream = self._source.follow(self._scope)
         threading.Thread(target=self._run, args=(self._stream,), name="qos-exporter", daemon=True).start()
 
@@ -379,11 +379,11 @@ class Exporter:
             self._stream.close()
 
     def stale_seconds(self) -> float:
-        """Return for how long the server has not been heard of."""
+        """Return the seconds since the API server last answered; 0 while the watches are connected."""
         return self._stream.silent_seconds() if self._stream is not None else 0.0
 
     def not_ready(self) -> str:
-        """Why there are no metrics of the cluster, or only old ones; empty if there are."""
+        """Return why metrics are missing or stale, or "" if the exporter is ready."""
         error = self._stream.health().error if self._stream is not None else None
         stale_seconds = self.stale_seconds()
         if self.is_synced:
@@ -392,7 +392,7 @@ class Exporter:
         return f"not synced: {error}" if error is not None else "not synced yet"
 
     def exposition(self, accept: str) -> tuple[Iterator[bytes], str]:
-        """Everything in the format that an Accept header asks for, in parts, and its content type."""
+        """Return the exposition in the format of an Accept header, in parts, and its content type."""
         encode, content_type = choose_encoder(accept)
 
         def parts() -> Iterator[bytes]:
@@ -405,8 +405,8 @@ class Exporter:
 
         return parts(), content_type
 
-    def take(self, update: Update) -> None:
-        """Bring the samples up to date."""
+    def accept(self, update: Update) -> None:
+        """Recompute the samples after an update."""
         snapshot = update.snapshot
         if snapshot is None or update.arrived is not None:
             return
@@ -422,14 +422,14 @@ class Exporter:
         if not self.is_synced:
             self.is_synced = True
             self._own.synced.set(1)
-            # A full collection visits everything that is held; what is held now is data without cycles.
+            # A full collection visits every object; the snapshot is data without cycles.
             gc.freeze()
 
     def _run(self, stream: UpdateStream) -> None:
         try:
             while (update := stream.next()) is not None:
                 began = time.thread_time()
-                self.take(update)
+                self.accept(update)
                 if update.arrived is None:
                     worked = time.thread_time() - began
                     self._ending.wait(max(MIN_REST_SECONDS, SHARE_OF_A_CORE * worked))
@@ -440,7 +440,7 @@ class Exporter:
 
 
 class _OwnMetrics:
-    """What the exporter says about itself."""
+    """Metrics of the exporter process itself."""
 
     def __init__(self, stale_seconds: Callable[[], float]) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -453,11 +453,11 @@ class _OwnMetrics:
             return Gauge(f"kubectl_qos_exporter_{name}", help_, labels, registry=own)
 
         gauge("stale_seconds", "Time since the API server was last heard of.").set_function(stale_seconds)
-        self.synced = gauge("synced", "1 once every watch has listed what there is.")
-        self.updated = gauge("last_update_timestamp_seconds", "When metrics of nodes were last computed.")
-        self.pods = gauge("pods", "Pods that are watched.")
-        self.pods_per_node = gauge("pods_per_node", "How many pods of each node have metrics, +Inf for all.")
-        self.missing = gauge("missing", "1 for what could not be read.", "what")
+        self.synced = gauge("synced", "1 once every watch has completed its first list.")
+        self.updated = gauge("last_update_timestamp_seconds", "When node metrics were last computed.")
+        self.pods = gauge("pods", "Pods in the snapshot.")
+        self.pods_per_node = gauge("pods_per_node", "Pods of each node that have metrics, +Inf for all.")
+        self.missing = gauge("missing", "1 for each kind of data that could not be read.", "what")
         name = "kubectl_qos_exporter_ranked_nodes"
         self.ranked_nodes = Counter(name, "Nodes whose metrics were computed.", registry=own)
         name, of = "kubectl_qos_exporter_update_duration_seconds", "Time to compute what has changed."
@@ -465,12 +465,12 @@ class _OwnMetrics:
 
 
 class _Described(Collector):
-    """A family without samples, for the lines that describe it."""
+    """A family without samples, to format its TYPE, UNIT and HELP lines."""
 
     def __init__(self, family: Family) -> None:
         self._family = family
 
     def collect(self) -> Iterable[Metric]:
-        """The family."""
+        """Return the family."""
         family, unit = self._family, "bytes" if self._family.name.endswith("_bytes") else ""
         return [Metric(family.full_name, family.help, family.type, unit)]

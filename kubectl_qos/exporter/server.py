@@ -1,8 +1,8 @@
-"""The HTTP server of the exporter: /metrics, /healthz, /readyz, and a page that links them.
+"""The exporter's HTTP server: /metrics, /healthz, /readyz, and a page that links them.
 
-/healthz and /readyz need no password: the kubelet's probes have none, and the answers have nothing secret.
-Source of its configuration: github.com/prometheus/exporter-toolkit, docs/web-configuration.md. Not here: what
-the metrics are (collector.py).
+/healthz and /readyz need no password: the kubelet's probes have none, and the answers are not secret.
+Source of the configuration: github.com/prometheus/exporter-toolkit, docs/web-configuration.md. Not here: the
+metrics (collector.py).
 """
 
 import hashlib
@@ -40,12 +40,12 @@ _KEYS: Final[Mapping[str, frozenset[str]]] = {
 _BCRYPT: Final = ("$2a$", "$2b$", "$2y$")
 _BCRYPT_BYTES: Final = 72
 _UNKNOWN_USER: Final = "$2b$10$QOsUqBrXqJ0O7mr5yTpv2.uLDqi0.dEmQhrb4z.dYEDI2t6OlyAyS"
-"""The hash of nobody's password: an unknown user takes as long to refuse as a known one."""
+"""A hash that no password matches, so that refusing an unknown user takes as long as a known one."""
 
 
 @dataclass(frozen=True)
 class WebConfig:
-    """The settings of one reading of the file; `checked` remembers which passwords were right."""
+    """Settings from one read of the file; `checked` caches the results of password checks."""
 
     tls: ssl.SSLContext | None = None
     users: Mapping[str, str] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class WebConfig:
     checked: dict[bytes, bool] = field(default_factory=dict)
 
     def admits(self, user: str, password: str) -> bool:
-        """Whether the password of a user is right."""
+        """Return whether a user has this password."""
         import bcrypt
 
         password_hash = self.users.get(user, _UNKNOWN_USER)
@@ -67,10 +67,10 @@ class WebConfig:
 
 
 class WebConfigFile:
-    """The web configuration file of Prometheus' own exporters: TLS, basic authentication, response headers.
+    """The web configuration file of Prometheus exporters: TLS, basic authentication, response headers.
 
-    As there, it and the certificates are read again when they have changed; without a path there is nothing
-    to configure. What is not supported is an error, never ignored.
+    Like the Prometheus exporters, it reads the file and the certificates again when they change. Without a
+    path, the configuration is empty. Unsupported settings are errors.
     """
 
     def __init__(self, path: str | None) -> None:
@@ -80,7 +80,7 @@ class WebConfigFile:
         self._config = self._read()
 
     def current(self) -> WebConfig:
-        """What holds now: the last that could be read."""
+        """Return the last valid configuration."""
         times = self._modified()
         if times != self._times:
             self._times = times
@@ -107,7 +107,7 @@ class WebConfigFile:
         for user, text in users.items():
             if not text.startswith(_BCRYPT):
                 raise self._error(
-                    f"the password of {user} is no bcrypt hash", "htpasswd -nBC 10 '' makes one"
+                    f"the password of {user} is not a bcrypt hash", "htpasswd -nBC 10 '' makes one"
                 )
         headers = section["http_server_config"].get("headers") or {}
         tls = self._tls(section["tls_server_config"])
@@ -160,10 +160,10 @@ class WebConfigFile:
 
 
 MAX_SCRAPES: Final = 8
-"""So many at once; each has the whole exposition in memory."""
+"""Scrapes at the same time; each holds the whole exposition in memory."""
 SILENCE_SECONDS: Final = 30.0
 GRACE_SECONDS: Final = 5.0
-"""How long scrapes may take that are under way when it ends."""
+"""How long scrapes in progress may take when the server ends."""
 _GZIP_LEVEL: Final = 1
 _GZIP_FORMAT: Final = 16 + zlib.MAX_WBITS
 _PLAIN: Final = "text/plain; charset=utf-8"
@@ -180,7 +180,7 @@ class _Answer(NamedTuple):
 
 
 class Server(ThreadingHTTPServer):
-    """Serves an exporter at an address. Raises QosError where it cannot listen there."""
+    """Serves an exporter at an address. Raises QosError if it cannot listen there."""
 
     daemon_threads = True
     block_on_close = False
@@ -201,20 +201,20 @@ class Server(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Where the metrics are."""
+        """URL of the metrics."""
         host, port = self.server_address[:2]
         scheme = "https" if self.web_config.current().tls is not None else "http"
         name = f"[{host!s}]" if ":" in str(host) else host
         return f"{scheme}://{name!s}:{port}/metrics"
 
     def server_bind(self) -> None:
-        """Listen, for IPv4 too where it is every address of IPv6."""
+        """Listen, on IPv4 too if the address is every IPv6 address."""
         if self.address_family == socket.AF_INET6:
             self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         super().server_bind()
 
     def finish_request(self, request: Any, client_address: Any) -> None:
-        """Answer in the connection's thread, so that a slow TLS handshake holds up nobody else."""
+        """Handle the request in its own thread, so that a slow TLS handshake does not block others."""
         tls = self.web_config.current().tls
         if tls is None:
             super().finish_request(request, client_address)
@@ -224,10 +224,10 @@ class Server(ThreadingHTTPServer):
             super().finish_request(encrypted, client_address)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that breaks off, or speaks no TLS, is not worth a traceback."""
+        """Print no traceback for a client that disconnects or does not speak TLS."""
 
     def end(self) -> None:
-        """Stop listening, and let scrapes finish that are under way."""
+        """Stop listening, and let scrapes in progress finish."""
         self.shutdown()
         self.server_close()
         for _ in range(MAX_SCRAPES):
@@ -257,7 +257,7 @@ class _Handler(BaseHTTPRequestHandler):
     do_HEAD = do_GET  # noqa: N815 - likewise
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name in the base class
-        """Requests are not logged."""
+        """Log nothing."""
 
     def _answer(self, config: WebConfig) -> _Answer:
         path, exporter = urlsplit(self.path).path, self.server.exporter

@@ -102,7 +102,7 @@ def waiver_lines(subject: Subject, place: Place) -> Iterator[str]:
         yield f"{place}: {reference(subject)}: {WAIVER_MARK}: {escape(mistake)}"
 
 
-def idle_line(exemption: Exemption, today: date) -> str:
+def unused_line(exemption: Exemption, today: date) -> str:
     """Why an exception waives nothing."""
     about = f"{exemption.place}: the exception of {', '.join(exemption.rules)} for {exemption.object}"
     if exemption.has_expired(today):
@@ -116,7 +116,7 @@ def scope_lines(settings: Settings, subjects: Sequence[Subject], *, is_whole: bo
     Where the objects are not the whole, a pattern may match others.
     """
     own_subjects = [subject for subject in subjects if subject.settings is settings]
-    if left_out := sum(not subject.is_chosen for subject in own_subjects):
+    if left_out := sum(not subject.is_selected for subject in own_subjects):
         yield escape(f"{settings.place}: {count(left_out, 'object')} left out by namespaces")
     for pattern in settings.namespaces if is_whole else ():
         if not any(matches([pattern], subject.namespace) for subject in own_subjects):
@@ -185,7 +185,7 @@ def _sarif_rule(rule: RuleId, text: RuleText) -> dict[str, Any]:
         "name": rule.name.title().replace("_", ""),
         "shortDescription": {"text": text.title},
         "fullDescription": {"text": text.why},
-        "help": {"text": text.mend, "markdown": text.mend},
+        "help": {"text": text.remedy, "markdown": text.remedy},
         "helpUri": f"{PAGES}/{rule}.html",
         "defaultConfiguration": {"level": rule.level.value},
     }

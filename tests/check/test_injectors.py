@@ -59,8 +59,8 @@ def test_the_injected_containers_and_their_annotations_are_named(run: Run) -> No
     (of_istio,) = messages(run, "QOS013", manifests(namespace=INJECTED))
     assert of_istio == (
         "Istio adds istio-proxy and istio-init to this Guaranteed pod, which becomes Burstable unless the"
-        " annotations sidecar.istio.io/proxyCPU and sidecar.istio.io/proxyCPULimit have one value, and"
-        " sidecar.istio.io/proxyMemory and sidecar.istio.io/proxyMemoryLimit have one"
+        " annotations sidecar.istio.io/proxyCPU and sidecar.istio.io/proxyCPULimit are equal, and"
+        " sidecar.istio.io/proxyMemory and sidecar.istio.io/proxyMemoryLimit are equal"
     )
     (of_kuma,) = messages(run, "QOS013", manifests(namespace={"kuma.io/sidecar-injection": "enabled"}))
     assert of_kuma == (

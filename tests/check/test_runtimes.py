@@ -24,7 +24,8 @@ def sizes(container: dict[str, Any], limit: int = 300) -> dict[str, int | None]:
     """The size that counts in Mi, by where it is said, where it is above a small limit."""
     texts = [text for _, text in runtime_problems(container, limit * MI)]
     read = [
-        re.fullmatch(r"(.+) is (?:no size|an? .+ of (\d+)Mi in a memory limit).*", text) for text in texts
+        re.fullmatch(r"(.+) is (?:not a valid size|an? .+ of (\d+)Mi in a memory limit).*", text)
+        for text in texts
     ]
     return {match[1]: None if match[2] is None else int(match[2]) for match in read if match is not None}
 

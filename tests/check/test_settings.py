@@ -204,11 +204,11 @@ def test_a_waiver_needs_a_reason(text: str, reason: str) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("QOS006", "'QOS006' waives nothing without a reason, as in 'QOS006: a batch job'"),
-        ("QOS007: x; QOS006: ", "'QOS006:' waives nothing without a reason, as in 'QOS006: a batch job'"),
-        ("QOS06: a job", "there is no rule 'QOS06' to waive: QOS001, QOS002"),
-        ("", "'' waives nothing without a reason, as in 'QOS006: a batch job'"),
-        (None, "'' waives nothing without a reason, as in 'QOS006: a batch job'"),
+        ("QOS006", "'QOS006' has no reason: write one, as in 'QOS006: a batch job'"),
+        ("QOS007: x; QOS006: ", "'QOS006:' has no reason: write one, as in 'QOS006: a batch job'"),
+        ("QOS06: a job", "unknown rule 'QOS06': use QOS001, QOS002"),
+        ("", "'' has no reason: write one, as in 'QOS006: a batch job'"),
+        (None, "'' has no reason: write one, as in 'QOS006: a batch job'"),
     ],
 )
 @pytest.mark.parametrize("where", ["metadata", "template"])
@@ -230,7 +230,9 @@ def test_a_waiver_that_waives_nothing_is_said_with_its_line(
 def test_a_class_that_there_is_not_is_an_error_where_it_is_required(run: Run) -> None:
     (one,) = found(run, BARE.replace("shop}", "shop, annotations: {kubectl-qos/class: Gold}}"))[:1]
     assert (one["rule"], one["path"]) == ("QOS010", "metadata.annotations[kubectl-qos/class]")
-    assert one["message"] == 'kubectl-qos/class: no class "Gold"; Guaranteed, Burstable or BestEffort'
+    assert (
+        one["message"] == 'kubectl-qos/class: unknown class "Gold": use Guaranteed, Burstable or BestEffort'
+    )
 
 
 def test_what_is_waived_is_printed_with_its_reason(run: Run) -> None:
@@ -300,7 +302,7 @@ def test_a_rule_has_the_level_of_the_command_line(run: Run) -> None:
     assert run("check", "x.yaml").code == 0
     done = run("check", "x.yaml", "--rule", "QOS006=error")
     assert (done.code, "error: " in done.out) == (1, True)
-    assert "there is no rule 'QOS99'" in run("check", "x.yaml", "--rule", "QOS99=error").err
+    assert "unknown rule 'QOS99'" in run("check", "x.yaml", "--rule", "QOS99=error").err
     assert run("check", "x.yaml", "--rule", "QOS006").code == 2
 
 

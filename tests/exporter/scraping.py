@@ -47,7 +47,7 @@ def exporter_of(demo: Stepped, per_pod: int | None = 5, scope: Scope | None = No
 
 def show(exporter: Exporter, snapshot: Snapshot, scope: Scope | None = None) -> None:
     """One update."""
-    exporter.take(Update(snapshot, scope or Scope(), LIVE, exporter._source.now()))
+    exporter.accept(Update(snapshot, scope or Scope(), LIVE, exporter._source.now()))
 
 
 @contextmanager

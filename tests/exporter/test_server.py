@@ -70,7 +70,7 @@ def test_it_is_ready_once_it_has_synced() -> None:
         before = get(server, "/metrics")
         exporter._stream = stream = Silent()
         stream.current = Health(ApiError("pods is forbidden", status=403, reason="Forbidden"), demo.now())
-        exporter.take(Update(None, Scope(), stream.current, demo.now()))
+        exporter.accept(Update(None, Scope(), stream.current, demo.now()))
         assert get(server, "/readyz")[::2] == (503, b"not synced: pods is forbidden\n")
         stream.current = LIVE
         show(exporter, demo.snapshot(Scope()))
@@ -264,7 +264,7 @@ def test_a_file_that_is_broken_later_changes_nothing(tmp_path: Path) -> None:
             "tls_server_config: {cert_file: x, key_file: y, min_version: SSL3}",
             "min_version SSL3 is not supported",
         ),
-        ("basic_auth_users: {me: secret}", "the password of me is no bcrypt hash"),
+        ("basic_auth_users: {me: secret}", "the password of me is not a bcrypt hash"),
         ("a: [", "while parsing"),
     ],
 )

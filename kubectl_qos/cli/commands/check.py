@@ -168,7 +168,7 @@ def _parse_rule(text: str) -> tuple[RuleId, Level | None]:
     name, _, level = text.partition("=")
     rules = {rule.value: rule for rule in RuleId}
     if name not in rules:
-        raise UsageError(f"--rule {text!r}: there is no rule {name!r}", hint=", ".join(rules))
+        raise UsageError(f"--rule {text!r}: unknown rule {name!r}", hint=", ".join(rules))
     if level not in {*Level, "off"}:
         raise UsageError(f"--rule {text!r}: no level", hint=f"write {name}=error, warning, note or off")
     return rules[name], None if level == "off" else Level(level)
@@ -224,7 +224,7 @@ def _check(
     from kubectl_qos.check.rules import check
     from kubectl_qos.check.settings import Level
     from kubectl_qos.cluster.source import origin_of
-    from kubectl_qos.present.check import Place, Report, idle_line, reference, scope_lines, waiver_lines
+    from kubectl_qos.present.check import Place, Report, reference, scope_lines, unused_line, waiver_lines
     from kubectl_qos.present.reasons import missing_sentence
 
     scope, source = resolved.scope, resolved.source
@@ -233,7 +233,7 @@ def _check(
     notes = list[str]() if files is None else [*files.skipped]
     for settings in every:
         notes += scope_lines(settings, subjects, is_whole=scope.namespace is None)
-    subjects = [subject for subject in subjects if subject.is_chosen]
+    subjects = [subject for subject in subjects if subject.is_selected]
     lines: dict[str, list[str]] = {}
     origin = _kustomization(options.source.kustomize)
 
@@ -267,7 +267,7 @@ def _check(
     )
     for subject in subjects:
         notes += waiver_lines(subject, place(subject, subject.mark_path(WAIVER_MARK)))
-    notes += [idle_line(waiver, today) for waiver in selection.idle]
+    notes += [unused_line(waiver, today) for waiver in selection.unused]
     return report, tuple(dict.fromkeys([*notes, *map(missing_sentence, snapshot.missing), *unknown]))
 
 
@@ -358,7 +358,7 @@ def _context(
             context,
             limit_ranges=convert_all(objects, LIMIT_RANGES),
             quotas=convert_all(objects, QUOTAS),
-            injecting={str(metadata.get("name")): injector([metadata]) for metadata in namespaces},
+            injectors={str(metadata.get("name")): injector([metadata]) for metadata in namespaces},
             priorities={
                 "" if is_default else str(metadata.get("name")): value
                 for value, is_default, metadata in numbers
