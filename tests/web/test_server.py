@@ -38,6 +38,11 @@ async def first_frame(page: aiohttp.ClientWebSocketResponse) -> None:
             pass
 
 
+async def read_on(page: aiohttp.ClientWebSocketResponse) -> None:
+    async for _ in page:
+        pass
+
+
 def words_of(process: int) -> list[str]:
     return Path(f"/proc/{process}/cmdline").read_text().split("\0")
 
@@ -223,12 +228,15 @@ async def test_a_file_of_the_current_folder_is_no_module(tmp_path: Path) -> None
 async def test_each_page_has_a_process_that_ends_with_it(server: Served) -> None:
     async with server.visit() as first:
         await first_frame(first)
+        # A page that nobody reads does not answer the server's pings.
+        reading = asyncio.create_task(read_on(first))
         (of_the_first,) = server.children()
         async with server.visit() as second:
             await first_frame(second)
             (of_the_second,) = set(server.children()) - {of_the_first}
         await until_gone(of_the_second)
         assert server.children() == [of_the_first]
+        reading.cancel()
     await until_gone(of_the_first)
     assert server.children() == []
 
