@@ -1,1 +1,1 @@
-"""What Kubernetes objects say, as pure values: no IO, no clock, no environment, no predictions (`qos/`)."""
+"""Kubernetes objects as pure values: no IO, no clock, no environment. Predictions are in `qos/`."""

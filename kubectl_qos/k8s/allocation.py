@@ -1,4 +1,4 @@
-"""What a node has allocated to a pod: not what its spec says while an in-place resize is pending.
+"""The resources that a node has allocated to a pod, which its spec does not show during an in-place resize.
 
 The kubelet creates containers, evicts, preempts and admits by the allocated pod (UpdatePodFromAllocation in
 pkg/kubelet/pod_workers.go, getAllocatedPods in pkg/kubelet/kubelet.go). The API shows allocated requests in
@@ -36,7 +36,7 @@ _LARGEST_PAGE: Final = 1 << 16
 
 
 def resize_condition(pod: Pod) -> Condition | None:
-    """What the kubelet reports about an unfinished resize; until 1.32 status.resize is the reason."""
+    """Return the condition of an unfinished resize; until 1.32, status.resize is its reason."""
     if pod.status.resize:
         return Condition(type=RESIZE_PENDING, status="True", reason=pod.status.resize)
     for condition in pod.status.conditions or ():
@@ -52,14 +52,14 @@ class ResizingPod(Pod, frozen=True, kw_only=True):
 
 
 def desired_pod(pod: Pod) -> Pod:
-    """The pod with the resources of its spec."""
+    """Return the pod with the resources of its spec."""
     if not isinstance(pod, ResizingPod):
         return pod
     return Pod(kind=pod.kind, metadata=pod.metadata, spec=pod.desired, status=pod.status)
 
 
 def resized_pod(pod: Pod) -> Pod:
-    """The pod as if its node had carried out its spec: no resize is left, and what it reports is the spec."""
+    """Return the pod as if its node had carried out its spec, with a status that equals the spec."""
     pod = desired_pod(pod)
     status, containers = pod.status, {container.name: container for container in all_containers(pod)}
 
@@ -92,13 +92,13 @@ def _reported(status: ContainerStatus, container: Container | None) -> Container
 
 
 def is_resizing(pod: Pod) -> bool:
-    """Whether a resize is not finished: the kubelet says so, or its status has other values than the spec."""
+    """Return whether a resize is unfinished: the kubelet says so, or status and spec differ."""
     is_known = isinstance(pod, ResizingPod) or resize_condition(pod) is not None
     return is_known or _has_other_requests(pod) or other_pod_limit(pod) is not None
 
 
 def other_pod_limit(pod: Pod) -> Quantity | None:
-    """The memory limit of a pod's cgroup where it is not the one of the values that its containers run with.
+    """Return the memory limit of a pod's cgroup if it differs from that of its containers' values.
 
     The kubelet reads status.resources back from the cgroup (1.36), in whole pages. It raises the pod's limit
     first; before 1.36.4 never for a container that is killed before the kubelet acts (kubernetes#138760).
@@ -115,14 +115,14 @@ def other_pod_limit(pod: Pod) -> Quantity | None:
 
 
 def low_pod_limit(pod: Pod) -> Quantity | None:
-    """The memory limit of a pod's cgroup that a resize has left too low, and no kubelet raises any more."""
+    """Return the memory limit that a resize left too low on a pod's cgroup and that stays so."""
     pod = desired_pod(pod)
     limit, own = other_pod_limit(pod), pod_limits(pod, _WITH_POD_STATUS).get(MEMORY, ZERO)
     return limit if limit is not None and limit < own and resize_condition(pod) is None else None
 
 
 def running_pod(pod: Pod, release: Release) -> Pod:
-    """The pod that its node runs: defaulted as by a server of that release, with its allocated resources.
+    """Return the pod that its node runs: defaulted as by a server of that release, with allocated resources.
 
     Requests are the allocated ones, limits those in force. Without an unfinished resize it is `default_pod`.
     """
@@ -166,7 +166,7 @@ def _allocated(container: Container, status: ContainerStatus | None) -> Containe
 
 
 def _allocated_at_pod_level(pod: Pod) -> ResourceRequirements | None:
-    """spec.resources as allocated; the status has the pod's total with its overhead (1.35 and later)."""
+    """Return spec.resources as allocated; the status has the pod's total with overhead (1.35 and later)."""
     spec, status = pod.spec.resources, pod.status
     if spec is None or status.allocated_resources is None:
         return spec
@@ -181,7 +181,7 @@ def _allocated_at_pod_level(pod: Pod) -> ResourceRequirements | None:
 
 
 def _with_values_of(spec: ResourceList | None, status: Mapping[str, Quantity] | None) -> ResourceList | None:
-    """CPU and memory of the spec as in the status; a value that the status lacks is only desired."""
+    """Return CPU and memory of the spec with the values of the status; a missing value is only desired."""
     if spec is None:
         return None
     status = status or EMPTY_RESOURCES

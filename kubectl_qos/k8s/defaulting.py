@@ -1,4 +1,4 @@
-"""What an API server fills in: resources, and the priorities of the classes that every cluster has.
+"""Fill in what an API server does: resources, and the priorities of the classes that every cluster has.
 
 Sources: pkg/apis/core/v1/defaults.go, pkg/apis/scheduling/types.go,
 plugin/pkg/admission/priority/admission.go.
@@ -35,7 +35,7 @@ SYSTEM_PRIORITIES: Final[Mapping[str, int]] = {
 
 
 def with_system_priority(pod: Pod) -> Pod:
-    """The pod with the number of its PriorityClass, which kubelets use; manifests only name the class."""
+    """Return the pod with the number of its PriorityClass, which kubelets use; manifests name the class."""
     priority = SYSTEM_PRIORITIES.get(pod.spec.priority_class_name)
     if priority is None or pod.spec.priority is not None:
         return pod
@@ -43,9 +43,9 @@ def with_system_priority(pod: Pod) -> Pod:
 
 
 def default_pod(pod: Pod, release: Release) -> Pod:
-    """The pod as the API server of `release` stores it: requests from limits, values in milli.
+    """Return the pod as the API server of `release` stores it: requests from limits, values in milli.
 
-    The very same pod where nothing is left to fill in, so that a large list is not held twice.
+    If nothing is missing it is the very same pod, so that a large list is not held twice.
     """
     spec, pod_level = pod.spec, pod.spec.resources
     if pod_level is not None and release.enabled(Gate.POD_LEVEL_RESOURCES):
@@ -72,7 +72,7 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 
 def _each(values: tuple[S, ...] | None, change: Callable[[S], S]) -> tuple[S, ...] | None:
-    """The values changed one by one; the same tuple where none of them differs."""
+    """Return the values changed one by one; the same tuple if none differs."""
     if not values:
         return values
     changed = tuple(map(change, values))
@@ -80,7 +80,7 @@ def _each(values: tuple[S, ...] | None, change: Callable[[S], S]) -> tuple[S, ..
 
 
 def with_containers(spec: PodSpec, change: Callable[[Container], Container]) -> PodSpec:
-    """The spec with its app and init containers changed."""
+    """Return the spec with its app and init containers changed."""
     containers = _each(spec.containers, change)
     init_containers = _each(spec.init_containers, change)
     if containers is spec.containers and init_containers is spec.init_containers:
@@ -89,7 +89,7 @@ def with_containers(spec: PodSpec, change: Callable[[Container], Container]) -> 
 
 
 def _requests_from_limits(container: Container) -> Container:
-    """A limit without a request of that name is also the request; an explicit zero stays."""
+    """Make a limit without a request of that name also the request; an explicit zero stays."""
     limits = container.resources.limits
     if limits is None:
         return container
@@ -102,7 +102,7 @@ def _requests_from_limits(container: Container) -> Container:
 
 
 def _pod_level_defaults(pod: Pod, pod_level: ResourceRequirements, release: Release) -> ResourceRequirements:
-    """spec.resources completed from the containers and from its own limits."""
+    """Complete spec.resources from the containers and from its own limits."""
     if not (pod_level.requests or pod_level.limits):
         return pod_level
     limits = _pod_level_limits(pod, pod_level, release)
@@ -111,7 +111,7 @@ def _pod_level_defaults(pod: Pod, pod_level: ResourceRequirements, release: Rele
 
 
 def _pod_level_limits(pod: Pod, pod_level: ResourceRequirements, release: Release) -> ResourceList | None:
-    """`defaultHugePagePodLimits` (1.33), and since 1.37 CPU and memory that every container limits."""
+    """Apply `defaultHugePagePodLimits` (1.33), and since 1.37 CPU and memory that every container limits."""
     if not release.has(Change.POD_LEVEL_HUGEPAGES):
         return pod_level.limits
     limits = dict(pod_level.limits or {})
@@ -136,7 +136,7 @@ def _pod_level_limits(pod: Pod, pod_level: ResourceRequirements, release: Releas
 def _pod_level_requests(
     pod: Pod, pod_level: ResourceList | None, limits: ResourceList, release: Release
 ) -> ResourceList | None:
-    """`defaultPodRequests`: from the containers' requests, then from the pod-level limits."""
+    """Apply `defaultPodRequests`: from the containers' requests, then from the pod-level limits."""
     requests = dict(pod_level or {})
     if CPU not in requests or MEMORY not in requests:
         for name, quantity in aggregate_requests(pod, release).items():
@@ -149,7 +149,7 @@ def _pod_level_requests(
 
 
 def _rounded(resources: ResourceList | None) -> ResourceList | None:
-    """Every quantity rounded up to milli (`SetDefaults_ResourceList`)."""
+    """Round every quantity up to milli (`SetDefaults_ResourceList`)."""
     if resources is None or resources.is_whole_milli:
         return resources
     return ResourceList({name: quantity.rounded_up(MILLI) for name, quantity in resources.items()})

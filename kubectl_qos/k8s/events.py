@@ -1,6 +1,6 @@
 """Events of the core API, and which of them are about a pod or its node's memory.
 
-Not here: reading them (cluster/kube_api.py), tables and sentences (present/events.py).
+cluster/kube_api.py reads them, present/events.py shows them.
 """
 
 import re
@@ -12,13 +12,14 @@ from kubectl_qos.k8s.objects import ApiStruct, ObjectMeta, Pod
 from kubectl_qos.k8s.snapshot import Missing
 
 OOM_KILLING: Final = frozenset({"OOMKilling", "PodOOMKilling"})
-"""Of node-problem-detector: vendors have a reason of their own for pods."""
+"""Reasons of node-problem-detector; vendors have another one for pods."""
 NODE_MEMORY_REASONS: Final = OOM_KILLING | frozenset(
     {"SystemOOM", "EvictionThresholdMet", "NodeNotReady"}
     | {"NodeHasInsufficientMemory", "NodeHasSufficientMemory"}
 )
 """Reasons about memory, by a kubelet (pkg/kubelet/events, oom/oom_watcher_linux.go), the node lifecycle
-controller and node-problem-detector (config/kernel-monitor.json)."""
+controller and node-problem-detector (config/kernel-monitor.json).
+"""
 
 NODE_EVENTS_NAMESPACE: Final = "default"
 """The namespace of events about objects without one (client-go/tools/record makeEvent)."""
@@ -66,45 +67,45 @@ class Event(ApiStruct, frozen=True):
 
     @property
     def own_message(self) -> str:
-        """Its message, without what a client puts before it that sends similar events as one."""
+        """Return the message, without the prefix of a client that sends similar events as one."""
         return self.message.removeprefix("(combined from similar events): ")
 
     @property
     def times(self) -> int:
-        """How often it has happened, at least once."""
+        """Return how often it has happened, at least once."""
         return max((self.series.count if self.series is not None else self.count) or 1, 1)
 
     @property
     def first(self) -> str:
-        """When it happened first, empty if unknown."""
+        """Return when it happened first, empty if unknown."""
         return self.event_time or self.first_timestamp or self.last_timestamp or ""
 
     @property
     def last(self) -> str:
-        """When it happened last, empty if unknown."""
+        """Return when it happened last, empty if unknown."""
         observed = self.series.last_observed_time if self.series is not None else None
         return observed or self.last_timestamp or self.event_time or self.first_timestamp or ""
 
     @property
     def component(self) -> str:
-        """The reporter: `kubelet`, `default-scheduler`."""
+        """Return the reporter: `kubelet`, `default-scheduler`."""
         return (self.source.component if self.source is not None else "") or self.reporting_component
 
     @property
     def container(self) -> str:
-        """The container that it is about, empty for the whole pod."""
+        """Return the container that it is about, empty for the whole pod."""
         match = _CONTAINER.fullmatch(self.involved_object.field_path)
         return match["name"] if match is not None else ""
 
     @property
     def is_of_node(self) -> bool:
-        """Whether it is about a node rather than a pod."""
+        """Return whether it is about a node rather than a pod."""
         return self.involved_object.kind == "Node"
 
 
 @dataclass(frozen=True, slots=True)
 class EventList:
-    """Events of one namespace or all; `of_nodes` is whether nodes' are included, `missing` what is not."""
+    """Events of one namespace or all; `of_nodes` is True if nodes' are included."""
 
     events: tuple[Event, ...] = ()
     of_nodes: bool = True
@@ -112,7 +113,7 @@ class EventList:
 
 
 def reported_uid(pod: Pod) -> str:
-    """The uid of a pod in events, empty if unknown.
+    """Return the uid of a pod in events, empty if unknown.
 
     For a static pod it is the kubelet's own, not the mirror pod's
     (k8s.io/kubectl/pkg/describe/describe.go PodDescriber).
@@ -121,7 +122,7 @@ def reported_uid(pod: Pod) -> str:
 
 
 def is_about(event: Event, pod: Pod) -> bool:
-    """Whether an event is about a pod: by uid, or by name where a uid is unknown."""
+    """Return whether an event is about a pod: by uid, or by name if a uid is unknown."""
     involved = event.involved_object
     uid = reported_uid(pod)
     if involved.uid and uid:
@@ -130,24 +131,24 @@ def is_about(event: Event, pod: Pod) -> bool:
 
 
 def is_of_node_memory(event: Event, node_name: str) -> bool:
-    """Whether an event is about the memory of this node."""
+    """Return whether an event is about the memory of this node."""
     involved = event.involved_object
     if not node_name or not event.is_of_node or involved.name != node_name:
         return False
-    # There are thresholds of disks and process ids too.
+    # Disks and process ids have thresholds too.
     about_memory = event.reason != "EvictionThresholdMet" or "memory" in event.message
     return about_memory and event.reason in NODE_MEMORY_REASONS
 
 
 def is_of_memory(event: Event) -> bool:
-    """Whether an event is about memory, a resize or a rollout."""
+    """Return whether an event is about memory, a resize or a rollout."""
     if event.reason in NOT_ONLY_MEMORY and "memory" not in event.message.lower():
         return False
     return event.reason in NODE_MEMORY_REASONS | _OTHER_REASONS
 
 
 def last_shortages(events: Iterable[Event]) -> dict[str, str]:
-    """When memory was last short on each node: its kubelet evicted, or the kernel killed for the whole node.
+    """Return when memory was last short on each node: its kubelet evicted, or the kernel killed on it.
 
     Source: pkg/kubelet/eviction/eviction_manager.go.
     """
@@ -185,7 +186,7 @@ _SHORTAGES: Final = {
     "Evicted": "low on resource: memory",
     "SystemOOM": "",
 }
-"""Reasons of events that say that memory is short, with the text that says that it is memory."""
+"""Reasons of events that memory is short, with the text that says that it is memory."""
 NOT_ONLY_MEMORY: Final = frozenset({"Evicted", "EvictionThresholdMet", "FailedScheduling"})
 """Reasons that may also be about disk, CPU or process ids: the message says which."""
 _OTHER_REASONS: Final = frozenset(
@@ -198,7 +199,7 @@ _OTHER_REASONS: Final = frozenset(
 
 
 def in_order(events: Iterable[Event]) -> tuple[Event, ...]:
-    """The newest last, those without a time first.
+    """Sort events, the newest last, those without a time first.
 
     Times are in UTC with different precision: without the Z they compare as texts.
     """

@@ -1,6 +1,6 @@
 """Interning: equal parts of pods become one object, which saves two thirds of the memory of a list.
 
-Not here: resource lists and label sets, which are shared while they are decoded (objects.py).
+Resource lists and label sets are shared already when they are decoded (objects.py).
 """
 
 from collections.abc import Hashable
@@ -25,9 +25,9 @@ from kubectl_qos.k8s.objects import (
 T = TypeVar("T")
 
 MOST_PARTS: Final = 200_000
-"""When there are more parts they are forgotten, so that those of deleted pods are freed."""
+"""With more parts than this all are forgotten, which frees those of deleted pods."""
 _CONDITIONS: Final = frozenset({DISRUPTION_TARGET, RESIZE_PENDING, RESIZE_IN_PROGRESS})
-"""The conditions of pods that are looked at; all have times, so that no two pods share the others."""
+"""The conditions of pods that are read; all have times, so that no two pods share the others."""
 
 
 class Interner:
@@ -44,7 +44,7 @@ class Interner:
         self._parts: dict[Hashable, object] = {}
 
     def pod(self, pod: Pod) -> Pod:
-        """An equal pod that shares its parts with earlier pods."""
+        """Return an equal pod that shares its parts with earlier pods."""
         if len(self._parts) > MOST_PARTS:
             self._parts.clear()
         metadata, spec, shared = pod.metadata, pod.spec, self._shared
@@ -73,7 +73,7 @@ class Interner:
         )
 
     def node(self, node: NodeObject) -> NodeObject:
-        """An equal node without the version and times that change at every heartbeat and matter to nobody."""
+        """Return an equal node without the version and times that change at every heartbeat."""
         metadata = msgspec.structs.replace(node.metadata, resource_version="", managed_fields=None)
         conditions = tuple(
             item if item.is_memory_pressure else msgspec.structs.replace(item, last_heartbeat_time=None)
@@ -83,11 +83,11 @@ class Interner:
         return msgspec.structs.replace(node, metadata=metadata, status=status)
 
     def _shared(self, part: T, key: Hashable = None) -> T:
-        """The first equal part, or the first with this key (of the identities of the part's own parts)."""
+        """Return the first equal part, or the first with this key (of the identities of its own parts)."""
         return self._parts.setdefault(part if key is None else key, part)  # type: ignore[return-value]
 
     def _volumes(self, volumes: tuple[Volume, ...] | None) -> tuple[Volume, ...] | None:
-        """The volumes that have more than a name; no prediction needs the others, such as claims."""
+        """Return the volumes that have more than a name; no prediction needs the others, such as claims."""
         needed = [volume for volume in volumes or () if volume != Volume(name=volume.name)]
         return volumes and self._shared(tuple(needed))
 
@@ -154,7 +154,7 @@ class Interner:
         return state if waiting is None else ContainerState(waiting=type(waiting)(reason=waiting.reason))
 
     def _resources(self, resources: ResourceRequirements | None) -> ResourceRequirements | None:
-        """Compared by the identity of their lists: equal quantities may have different texts."""
+        """Share by the identity of their lists: equal quantities may have different texts."""
         if resources is None or resources is NO_RESOURCES:
             return resources
         return self._shared(resources, (id(resources.requests), id(resources.limits)))

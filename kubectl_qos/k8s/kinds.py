@@ -1,4 +1,4 @@
-"""Kinds of objects: kubectl's names for them, API path and pod template; and what a pod belongs to."""
+"""Kinds of objects: kubectl's names for them, API path and pod template; and the workload of a pod."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ _APPS: Final = "/apis/apps/v1"
 _BATCH: Final = "/apis/batch/v1"
 _TEMPLATE: Final = ("template",)
 _DEEPEST: Final = 8
-"""Keys to a pod spec: a template in a list of roles of an embedded job has six."""
+"""The most keys to a pod spec: a template in a list of roles of an embedded job has six."""
 
 KINDS: Final[Mapping[str, Kind]] = {
     "Pod": Kind(("pod", "pods", "po")),
@@ -50,9 +50,9 @@ _KIND_OF_NAME: Final = {name: kind for kind, info in KINDS.items() for name in i
 
 
 def parse_kind(name: str) -> str | None:
-    """The kind that kubectl has under this name, in upper or lower case; None for an unknown one.
+    """Return the kind of a name for kubectl, in upper or lower case; None if unknown.
 
-    Of a kind in a group it may have that too, as `kubectl get -o name` prints it: `deployment.apps`, or
+    The name may have a group, as `kubectl get -o name` prints it: `deployment.apps`, or
     `deployments.v1.apps`.
     """
     word, dot, group = name.lower().partition(".")
@@ -64,26 +64,26 @@ def parse_kind(name: str) -> str | None:
 
 
 def is_workload(kind: str, version: str) -> bool:
-    """Whether a kind is the workload of Kubernetes itself: groups of others have a domain."""
+    """Return whether a kind is a workload of Kubernetes itself: other groups have a domain."""
     return kind in WORKLOADS and "." not in version.partition("/")[0]
 
 
 def api_path(kind: str, namespace: str, name: str) -> str:
-    """The path of a pod or workload on an API server; a node has no namespace."""
+    """Return the path of a pod or workload on an API server; a node has no namespace."""
     group = WORKLOADS[kind].group if kind in WORKLOADS else "/api/v1"
     within = f"/namespaces/{path_segment(namespace)}" if kind != "Node" else ""
     return f"{group}{within}/{kind.lower()}s/{path_segment(name)}"
 
 
 def path_segment(name: str) -> str:
-    """A name as one segment of a URL path."""
+    """Return a name as one segment of a URL path."""
     return quote(name, safe="")
 
 
 class SuspendedJob(Pod, frozen=True, kw_only=True):
     """The pod of a suspended Job, whose template may change in requests and limits.
 
-    It is suspended, the controller has seen that, and no pod of it is left. Source:
+    The Job is suspended, the controller has seen that, and none of its pods is left. Source:
     pkg/registry/batch/job/strategy.go (validationOptionsForJob), gate MutablePodResourcesForSuspendedJobs.
     """
 
@@ -95,7 +95,7 @@ def _is_suspended_job(raw: Json) -> bool:
 
 
 def pod_from_workload(kind: str, raw: Json) -> Pod:
-    """The pod that a workload creates, under the workload's name and kind.
+    """Return the pod that a workload creates, under the workload's name and kind.
 
     Raises msgspec.ValidationError with the field's path in the workload.
     """
@@ -109,10 +109,10 @@ def pod_from_workload(kind: str, raw: Json) -> Pod:
 
 
 class CustomWorkload(Pod, frozen=True, kw_only=True):
-    """The pod of a template in an object of a kind that Kubernetes does not have.
+    """The pod of a template in an object of a kind that is not Kubernetes' own.
 
-    It is called as its object; if that has several templates, as `object_name` and the way to the template.
-    `path` is that of the pod's spec.
+    It has the name of its object; if that has several templates, of `object_name` and the path of the
+    template. `path` is that of the pod's spec.
     """
 
     object_name: str
@@ -120,7 +120,7 @@ class CustomWorkload(Pod, frozen=True, kw_only=True):
 
 
 def pods_from_custom(kind: str, raw: Json) -> list[CustomWorkload]:
-    """The pods of all templates and pod specs in an object, found by their structure.
+    """Return the pods of all templates and pod specs in an object, found by their structure.
 
     Raises msgspec.ValidationError with the field's path in the object.
     """
@@ -149,7 +149,7 @@ def pods_from_custom(kind: str, raw: Json) -> list[CustomWorkload]:
 
 
 def _pod_specs(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
-    """The paths of all mappings with a list of containers; what is inside of those is not looked at."""
+    """Yield the paths of all mappings with a list of containers, not of those inside another one."""
     if isinstance(value, Mapping):
         containers = value.get("containers")
         if isinstance(containers, list) and containers and all(map(_is_container, containers)):
@@ -167,39 +167,39 @@ def _is_container(value: object) -> bool:
 
 
 def spec_path(pod: Pod) -> tuple[str | int, ...]:
-    """The path of a pod's spec in its object."""
+    """Return the path of a pod's spec in its object."""
     return pod.path if isinstance(pod, CustomWorkload) else (*template_path(pod.kind), "spec")
 
 
 def object_name(pod: Pod) -> str:
-    """The name of the object that a pod is made of."""
+    """Return the name of the object that a pod is made of."""
     return pod.object_name if isinstance(pod, CustomWorkload) else pod.name
 
 
 def is_named(pod: Pod, kind: str, name: str) -> bool:
-    """Whether a pod has this name and kind; a kind that Kubernetes does not have may be a plural."""
+    """Return whether a pod has this name and kind; of a foreign kind also the plural."""
     return pod.name == name and (pod.kind == kind or pod.kind.lower() in {kind, kind.removesuffix("s")})
 
 
 def dotted(path: Iterable[str | int]) -> str:
-    """A path as Kubernetes writes it: `spec.tasks[0].template`."""
+    """Format a path as Kubernetes does: `spec.tasks[0].template`."""
     steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
     return "".join(steps).removeprefix(".")
 
 
 def has_fixed_template(pod: Pod, release: Release) -> bool:
-    """Whether the server refuses every change of the template: of a Job, unless it is suspended."""
+    """Return whether the server refuses every change of the template: a Job's, unless it is suspended."""
     is_mutable = isinstance(pod, SuspendedJob) and release.enabled(Gate.MUTABLE_SUSPENDED_JOBS)
     return pod.kind == "Job" and not is_mutable and not isinstance(pod, CustomWorkload)
 
 
 def template_path(kind: str) -> tuple[str, ...]:
-    """The path of the pod template in an object of this kind; empty for a pod, which has none."""
+    """Return the path of the pod template in an object of this kind; empty for a pod, which has none."""
     return ("spec", *WORKLOADS[kind].template) if kind in WORKLOADS else ()
 
 
 def _convert_at(raw: Json, path: tuple[str, ...], type_: type[T]) -> T:
-    """What is at a path, as `type_`; anything absent on the way there is empty."""
+    """Convert the value at a path to `type_`; a missing parent counts as empty."""
     inner: Any = raw
     for depth, key in enumerate(path, start=1):
         inner = inner.get(key)
@@ -230,11 +230,12 @@ class Workload(NamedTuple):
 
 
 def find_workload(pod: Pod) -> Workload:
-    """The workload of a pod: its controller, or the Deployment or CronJob that owns the controller.
+    """Return the workload of a pod: its controller, or the Deployment or CronJob that owns the controller.
 
-    A pod does not name those, so it is worked out: a Deployment appends to its own name the pod-template-hash
-    that its pods have as a label, a CronJob the scheduled time in minutes, which has eight digits. Source:
-    pkg/controller/deployment/sync.go (getNewReplicaSet), pkg/controller/cronjob/utils.go (getJobName).
+    A pod does not name those, so they follow from the name: a Deployment appends to its own name the
+    pod-template-hash that its pods have as a label, a CronJob the scheduled time in minutes, which has eight
+    digits. Source: pkg/controller/deployment/sync.go (getNewReplicaSet), pkg/controller/cronjob/utils.go
+    (getJobName).
     """
     metadata = pod.metadata
     owner = _controller(metadata.owner_references or (), attrgetter("controller"))
@@ -255,14 +256,14 @@ def find_workload(pod: Pod) -> Workload:
 
 
 def belongs_to(pod: Pod, kind: str, name: str) -> bool:
-    """Whether a pod is the object of this kind and name, or one of its owners or its workload is."""
+    """Return whether a pod is the object of this kind and name, or has it as an owner or workload."""
     workload = find_workload(pod)
     objects = {(owner.kind, owner.name) for owner in pod.metadata.owner_references or ()}
     return (kind, name) in objects | {(pod.kind, pod.name), (workload.kind, workload.name)}
 
 
 def find_controller(raw: Json) -> Json | None:
-    """The reference to the controller of an object, or to its only owner; both are plain JSON."""
+    """Return the reference to the controller of an object, or to its only owner; both are plain JSON."""
     owners = nested_list(raw, "metadata", "ownerReferences")
     return _controller(owners, lambda owner: owner.get("controller") is True)
 

@@ -1,10 +1,8 @@
 """A kubelet's configuration and a node's facts, each value with its origin.
 
 `Kubelet` has the fields of KubeletConfiguration (kubelet.config.k8s.io/v1beta1) that change a prediction;
-`Node` has what the kubelet, the runtime and the kernel read from the machine. What is not known gets the
-default of the node's release.
-
-Not here: reading these from a cluster (cluster/), and what follows from them (qos/).
+`Node` has what the kubelet, the runtime and the kernel read from the machine. An unknown value gets the
+default of the node's release. cluster/ reads them from a cluster.
 """
 
 from __future__ import annotations
@@ -55,7 +53,7 @@ class CgroupDriver(StrEnum):
 
 
 class Daemon(StrEnum):
-    """Who kills before the kernel."""
+    """A daemon that kills before the kernel does."""
 
     TALOS = "Talos"
     SYSTEMD_OOMD = "systemd-oomd"
@@ -63,7 +61,7 @@ class Daemon(StrEnum):
 
     @property
     def setting(self) -> str:
-        """Its name in `--assume userspaceOOMKiller=`."""
+        """Return its name in `--assume userspaceOOMKiller=`."""
         return self.value.lower()
 
 
@@ -81,7 +79,7 @@ DEFAULT_CFS_PERIOD_US: Final = 100_000
 MAX_CFS_PERIOD_US: Final = 1_000_000
 DEFAULT_PAGE_SIZE: Final = 4096
 ENFORCE_PODS: Final = "pods"
-"""Of enforceNodeAllocatable: kubepods is limited."""
+"""The value of enforceNodeAllocatable that limits kubepods."""
 DEFAULT_EVICTION_HARD: Final[Mapping[str, str]] = {
     "memory.available": "100Mi",
     "nodefs.available": "10%",
@@ -99,14 +97,14 @@ _WINDOWS_EVICTION_HARD: Final = {
 LINUX: Final = "linux"
 WINDOWS: Final = "windows"
 _FIRST_KERNEL_WITH_V2: Final = (4, 15)
-"""With the CPU controller on cgroup v2, without which neither runc nor the kubelet uses it."""
+"""It has the CPU controller on cgroup v2, without which neither runc nor the kubelet uses v2."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _WithOrigins:
     origins: Mapping[str, Origin] = field(default_factory=dict)
     basis: Mapping[str, str] = field(default_factory=dict)
-    """Of assumed fields: the fact that speaks for the value, such as `containerd 1.7.27` or `profile eks`."""
+    """Why a value of an assumed field is likely, such as `containerd 1.7.27` or `profile eks`."""
 
     def origin(self, field_name: str) -> Origin:
         return self.origins.get(field_name, Origin.ASSUMED)
@@ -149,7 +147,7 @@ class Kubelet(_WithOrigins):
     @staticmethod
     @lru_cache(maxsize=256)
     def defaults(release: Release, operating_system: str = LINUX) -> Kubelet:
-        """The configuration of a kubelet of that release where only the systemd driver is configured."""
+        """Return the configuration of a kubelet of that release with nothing but the systemd driver set."""
         if operating_system == WINDOWS:
             evicts = release.has(Change.WINDOWS_EVICTS_FOR_MEMORY)
             return Kubelet(eviction_hard=_WINDOWS_EVICTION_HARD if evicts else {})
@@ -164,16 +162,16 @@ class Kubelet(_WithOrigins):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node(_WithOrigins):
-    """The facts of one machine. Bytes are bytes, CPU is millicores.
+    """The facts of one machine. Bytes are bytes, CPU is millicores; None is unknown.
 
     `allocatable_*` is capacity minus reserved (`GetNodeAllocatableAbsolute`), the limit of kubepods; in
-    status.allocatable the eviction threshold is subtracted too. None is unknown.
-    `declared_features` is status.declaredFeatures, which lists what the kubelet supports (1.36 and later).
-    `runtime_oom_score_adj` is containerd's own where its `restrict_oom_score_adj` is on, else None.
-    `oci_runtimes` are those of RuntimeClasses, by name; `userspace_oom_killer` is a stated one, such as
-    `systemd-oomd`, `talos` or `talos-1.12`, or `none`; empty is unknown. `reports_pressure` is the condition
-    MemoryPressure, true or false since `pressure_since`, and last sent at `pressure_sent`. `short_at` is when
-    memory was last short by an event of the node. Times are RFC 3339, empty for unknown.
+    status.allocatable the eviction threshold is subtracted too. `declared_features` is
+    status.declaredFeatures, which lists what the kubelet supports (1.36 and later). `runtime_oom_score_adj`
+    is containerd's own if its `restrict_oom_score_adj` is on, else None. `oci_runtimes` are those of
+    RuntimeClasses, by name. `userspace_oom_killer` is a given one, such as `systemd-oomd`, `talos`,
+    `talos-1.12` or `none`; empty is unknown. `reports_pressure` is the condition MemoryPressure, true or
+    false since `pressure_since`, and last sent at `pressure_sent`. `short_at` is when memory was last short
+    by an event of the node. Times are RFC 3339, empty for unknown.
     """
 
     name: str = ""
@@ -204,11 +202,11 @@ class Node(_WithOrigins):
 
     @property
     def is_windows(self) -> bool:
-        """Whether there are neither cgroups nor oom_score_adj."""
+        """Return whether there are neither cgroups nor oom_score_adj."""
         return self.operating_system == WINDOWS
 
     def for_runtime_class(self, name: str | None) -> Node:
-        """The node with the OCI runtime of pods with a RuntimeClass: given, or by the name of the class."""
+        """Return the node with the OCI runtime of a RuntimeClass: as given, or by the name of the class."""
         if not name:
             return self
         given = self.oci_runtimes.get(name)
@@ -230,7 +228,7 @@ class NodeSetup:
 
     @staticmethod
     def of(node: Node, kubelet: Kubelet | None = None, release: str | Release | None = None) -> NodeSetup:
-        """The setup; by default with the node's own release, and the configuration of that release."""
+        """Return the setup; by default with the node's own release, and the configuration of that release."""
         if not isinstance(release, Release):
             gates = kubelet.feature_gates if kubelet is not None else {}
             release = (
@@ -240,10 +238,10 @@ class NodeSetup:
 
 
 def node_from_object(raw: NodeObject, kubelet: Kubelet) -> Node:
-    """The facts of a Node object and its kubelet's configuration.
+    """Return the facts of a Node object and its kubelet's configuration.
 
-    Assumed are cgroup v2 where the kernel has it, the OCI runtime that the container runtime is packaged
-    with, 4 KiB pages, and no swap unless nodeInfo reports it.
+    Assumed are cgroup v2 if the kernel has it, the OCI runtime that the container runtime is packaged with,
+    4 KiB pages, and no swap unless nodeInfo reports it.
     """
     capacity = raw.status.capacity or EMPTY_RESOURCES
     sizes = [name.removeprefix(HUGEPAGES_PREFIX) for name in capacity if name.startswith(HUGEPAGES_PREFIX)]
@@ -280,7 +278,7 @@ def node_from_object(raw: NodeObject, kubelet: Kubelet) -> Node:
 
 
 def with_deduced(node: Node) -> Node:
-    """The node with what its kernel and container runtime say about cgroups and the OCI runtime."""
+    """Deduce cgroup version and OCI runtime from the node's kernel and container runtime."""
     if node.origin("oci_runtime") is Origin.ASSUMED:
         runtime = packaged_runtime(node.runtime)
         basis = node.runtime.replace("://", " ") if runtime is not None else ""
@@ -298,12 +296,12 @@ _NAMED_RUNTIME: Final = re.compile(r"(?<![a-z])(?:crun|runc)(?![a-z])")
 
 
 def hugepages_bytes(capacity: ResourceList) -> int:
-    """The memory that is set aside for hugepages."""
+    """Return the memory that is set aside for hugepages."""
     return sum(size.value() for name, size in capacity.items() if name.startswith(HUGEPAGES_PREFIX))
 
 
 def _kubepods_memory(capacity: ResourceList, allocatable: ResourceList, kubelet: Kubelet) -> int | None:
-    """Capacity minus reserved, from status.allocatable; None where that has no memory.
+    """Return capacity minus reserved, from status.allocatable; None if that has no memory.
 
     The kubelet subtracts the hard eviction threshold and the hugepages too (nodestatus/setters.go).
     """
@@ -315,7 +313,7 @@ def _kubepods_memory(capacity: ResourceList, allocatable: ResourceList, kubelet:
 
 
 def hugepage_size_name(size_bytes: int) -> str:
-    """`2097152` as `2MB`, as in names of cgroup files (`HugePageUnitSizeFromByteSize`). Raises InputError."""
+    """Format `2097152` as `2MB`, as in cgroup files (`HugePageUnitSizeFromByteSize`). Raises InputError."""
     units = ("B", "KB", "MB", "GB", "TB", "PB")
     index = 0
     while size_bytes % 1024 == 0 and index < len(units) - 1:
@@ -332,7 +330,7 @@ _Facts = TypeVar("_Facts", Kubelet, Node)
 
 
 def with_origin(facts: _Facts, origin: Origin, basis: str = "", /, **changes: Any) -> _Facts:
-    """The facts with fields set, each with this origin and, if assumed, the fact that speaks for it."""
+    """Return the facts with fields set, each with this origin and, if assumed, why it is likely."""
     if not changes:
         return facts
     kept = {name: fact for name, fact in facts.basis.items() if name not in changes}
@@ -371,7 +369,10 @@ class _Configuration(ApiStruct, frozen=True):
 
 
 def kubelet_from_configz(configz: Mapping[str, Any], release: Release) -> Kubelet:
-    """The configuration in `/configz`, with or without `kubeletconfig`. Raises msgspec.ValidationError."""
+    """Return the configuration in `/configz`, with or without `kubeletconfig`.
+
+    Raises msgspec.ValidationError.
+    """
     raw = convert(configz.get("kubeletconfig", configz), _Configuration)
     fields = msgspec.structs.asdict(raw) | {
         "cgroup_root": raw.cgroup_root or "/",
@@ -388,12 +389,12 @@ def kubelet_from_configz(configz: Mapping[str, Any], release: Release) -> Kubele
 
 
 def threshold_bytes(text: str | None, capacity_bytes: int) -> int:
-    """The bytes of a threshold of memory, 0 for none."""
+    """Return the bytes of a threshold of memory, 0 for none."""
     return parse_threshold(text, Quantity(capacity_bytes, 0, Format.BINARY_SI)).value() if text else 0
 
 
 def parse_threshold(text: str, capacity: Quantity) -> Quantity:
-    """`100Mi` or `5%` of a capacity; a percentage is a float32, as in the kubelet."""
+    """Parse `100Mi`, or `5%` of a capacity; a percentage is a float32, as in the kubelet."""
     if not text.endswith("%"):
         return Quantity.parse(text)
     percentage = _float32(_float32(float(text.rstrip("%"))) / 100)

@@ -1,6 +1,6 @@
-"""Managers: what would put an edited object back, as far as the object itself and VerticalPodAutoscalers say.
+"""Field managers and autoscalers that would revert an edit, as far as the object and autoscalers name them.
 
-HorizontalPodAutoscalers, too: one that measures utilization counts in requests.
+A HorizontalPodAutoscaler that measures utilization counts in requests.
 
 Sources: metav1.ManagedFieldsEntry (fieldsV1), autoscaling.k8s.io/v1 (kubernetes/autoscaler,
 vertical-pod-autoscaler/pkg/apis), autoscaling/v2, and the labels and annotations that Argo CD, Flux and Helm
@@ -53,7 +53,7 @@ class _VerticalAutoscalerSpec(ApiStruct, frozen=True):
 
 
 class RecommendedResources(ApiStruct, frozen=True):
-    """What a VerticalPodAutoscaler recommends that a container requests, and the bounds it leaves it in."""
+    """The requests that a VerticalPodAutoscaler recommends for a container, and their bounds."""
 
     container_name: str = ""
     target: ResourceList = EMPTY_RESOURCES
@@ -78,12 +78,12 @@ class VerticalAutoscaler(ApiStruct, frozen=True):
 
     @property
     def recommended(self) -> tuple[RecommendedResources, ...]:
-        """By container; none before it has seen enough."""
+        """Return the recommendation of each container; none before it has seen enough."""
         recommendation = self.status.recommendation
         return recommendation.container_recommendations if recommendation is not None else ()
 
     def keeps_limits(self, container: str) -> bool:
-        """Whether it sets requests alone; else limits grow and shrink with them."""
+        """Return whether it sets requests alone; else limits grow and shrink with them."""
         policy = self.spec.resource_policy
         policies = policy.container_policies if policy else ()
         values = {policy.container_name: policy.controlled_values for policy in policies}
@@ -91,7 +91,7 @@ class VerticalAutoscaler(ApiStruct, frozen=True):
 
     @property
     def mode(self) -> str:
-        """How it changes pods; `Off` only recommends."""
+        """Return how it changes pods; `Off` only recommends."""
         policy = self.spec.update_policy
         return (policy.update_mode if policy is not None else None) or "Auto"
 
@@ -126,7 +126,7 @@ class HorizontalAutoscaler(ApiStruct, frozen=True):
 
 
 class UtilizationTarget(NamedTuple):
-    """A target in percent of a request: of one container, or of the pod where `container` is empty."""
+    """A target in percent of a request: of one container, or of the pod if `container` is empty."""
 
     autoscaler: str
     resource: str
@@ -135,7 +135,7 @@ class UtilizationTarget(NamedTuple):
 
 
 class ManagerKind(StrEnum):
-    """What an object is managed by."""
+    """The kinds of managers."""
 
     ARGO_CD = "Argo CD application"
     FLUX_KUSTOMIZATION = "Flux Kustomization"
@@ -151,8 +151,8 @@ class Manager(NamedTuple):
     """A manager of an object.
 
     `name` is its own (`shop`, `flux-system/apps`), for an operator that of its resource (`Prometheus k8s`),
-    for an applier that of its field manager; empty where it is not known. `evidence` is the label, annotation
-    or field that names it, `mode` the update mode of a VerticalPodAutoscaler.
+    for an applier that of its field manager; empty if unknown. `evidence` is the label, annotation or field
+    that names it, `mode` the update mode of a VerticalPodAutoscaler.
     """
 
     kind: ManagerKind
@@ -173,7 +173,7 @@ class ManagedValue(NamedTuple):
 
 
 def find_managers(raw: Json, values: Collection[ManagedValue], ours: str = "") -> tuple[Manager, ...]:
-    """The managers that would set these values again, as far as the object names them, without `ours`."""
+    """Return the managers that would set these values again, as far as the object names them."""
     managers = [*_argo_cd(raw), *_flux(raw)] or [*_helm(raw)]
     managers += _operator(raw)
     is_by_hand = not managers
@@ -191,7 +191,7 @@ def find_managers(raw: Json, values: Collection[ManagedValue], ours: str = "") -
 def matching_autoscalers(
     chain: Sequence[Json], autoscalers: Iterable[VerticalAutoscaler]
 ) -> tuple[Manager, ...]:
-    """The VerticalPodAutoscalers that change the pods of an object or of one of its owners.
+    """Return the VerticalPodAutoscalers that change the pods of an object or of one of its owners.
 
     `Off` only recommends and is left out; `Initial` changes pods when they are created.
     """
@@ -201,7 +201,7 @@ def matching_autoscalers(
 
 
 def as_manager(autoscaler: VerticalAutoscaler) -> Manager:
-    """A VerticalPodAutoscaler as what manages the pods of its target."""
+    """Return a VerticalPodAutoscaler as the manager of its target's pods."""
     target, name = autoscaler.spec.target_ref, autoscaler.metadata.name
     where = f"spec.targetRef {target.kind} {target.name}"
     return Manager(ManagerKind.VERTICAL_AUTOSCALER, name, where, autoscaler.mode)
@@ -210,7 +210,7 @@ def as_manager(autoscaler: VerticalAutoscaler) -> Manager:
 def find_recommending(
     chain: Sequence[Json], autoscalers: Iterable[VerticalAutoscaler]
 ) -> VerticalAutoscaler | None:
-    """The VerticalPodAutoscaler of an object or one of its owners, in any mode, if it recommends anything."""
+    """Return the VerticalPodAutoscaler of an object or its owners, in any mode, if it recommends anything."""
     targets = _targets(chain)
     refs = ((vpa, vpa.spec.target_ref) for vpa in autoscalers if vpa.recommended)
     return next((vpa for vpa, ref in refs if (ref.kind, ref.name) in targets), None)
@@ -219,7 +219,7 @@ def find_recommending(
 def utilization_targets(
     chain: Sequence[Json], autoscalers: Iterable[HorizontalAutoscaler]
 ) -> Iterator[UtilizationTarget]:
-    """Those by which an object or one of its owners is scaled."""
+    """Yield the targets by which an object or one of its owners is scaled."""
     targets = _targets(chain)
     for autoscaler in autoscalers:
         target = autoscaler.spec.scale_target_ref
@@ -239,12 +239,12 @@ def _targets(chain: Sequence[Json]) -> set[tuple[str, str]]:
 
 
 def managed_fields(raw: Json) -> list[Json]:
-    """The entries of metadata.managedFields."""
+    """Return the entries of metadata.managedFields."""
     return nested_list(raw, "metadata", "managedFields")
 
 
 def owns_value(entry: Json, kind: str, value: ManagedValue) -> bool:
-    """Whether an entry of managedFields has this value of an object of this kind."""
+    """Return whether an entry of managedFields has this value of an object of this kind."""
     spec = nested(entry, "fieldsV1", *(f"f:{key}" for key in (*template_path(kind), "spec")))
     owners = [spec]
     if value.container:
@@ -277,7 +277,7 @@ _BUILT_IN: Final = ("apps", "batch", "autoscaling")
 
 
 def _argo_cd(raw: Json) -> Iterator[Manager]:
-    """The tracking annotation where it names this very object, or the instance label and Argo's manager.
+    """Find Argo CD by its tracking annotation of this object, or by the instance label and field manager.
 
     The annotation is `app:group/kind:namespace/name`. Operators copy annotations to what they create, and
     Argo CD ignores such copies. The label is a common one and proves nothing by itself.
@@ -294,7 +294,7 @@ def _argo_cd(raw: Json) -> Iterator[Manager]:
 
 
 def _flux(raw: Json) -> Iterator[Manager]:
-    """Flux's labels, unless the object opts out."""
+    """Find Flux by its labels, unless the object opts out."""
     labels = nested(raw, "metadata", "labels")
     if "disabled" in (labels.get(_FLUX_OFF), nested(raw, "metadata", "annotations").get(_FLUX_OFF)):
         return
@@ -305,7 +305,7 @@ def _flux(raw: Json) -> Iterator[Manager]:
 
 
 def _helm(raw: Json) -> Iterator[Manager]:
-    """Helm's own annotation; charts also set `managed-by: Helm` where there is no release."""
+    """Find Helm by its own annotation; charts set `managed-by: Helm` without a release too."""
     annotations = nested(raw, "metadata", "annotations")
     name = annotations.get(_HELM_RELEASE)
     if name and nested(raw, "metadata", "labels").get("app.kubernetes.io/managed-by", "Helm") == "Helm":
@@ -314,7 +314,7 @@ def _helm(raw: Json) -> Iterator[Manager]:
 
 
 def _operator(raw: Json) -> Iterator[Manager]:
-    """A controller of a kind that is not Kubernetes' own."""
+    """Find a controller of a kind that is not Kubernetes' own."""
     for owner in _owner(raw):
         version = str(owner.get("apiVersion", ""))
         group = version.rpartition("/")[0]
@@ -323,7 +323,7 @@ def _operator(raw: Json) -> Iterator[Manager]:
 
 
 def _appliers(raw: Json, values: Collection[ManagedValue], ours: str) -> Iterator[Manager]:
-    """Managers that own a value by server-side apply: their next apply sets it again or conflicts."""
+    """Find managers that own a value by server-side apply: their next apply sets it again or conflicts."""
     for entry in managed_fields(raw):
         name = str(entry.get("manager", ""))
         if entry.get("operation") == "Apply" and name != ours:
@@ -333,7 +333,7 @@ def _appliers(raw: Json, values: Collection[ManagedValue], ours: str) -> Iterato
 
 
 def _client_applier(raw: Json, values: Collection[ManagedValue]) -> Iterator[Manager]:
-    """Client-side `kubectl apply`, which stores what it applied: its next apply sets these values again."""
+    """Find client-side `kubectl apply`, which stores what it applied: the next apply sets it again."""
     text = nested(raw, "metadata", "annotations").get(_LAST_APPLIED)
     try:
         applied = json.loads(text) if isinstance(text, str) else {}

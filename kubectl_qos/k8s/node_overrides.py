@@ -1,7 +1,7 @@
 """Settings of a node or of its kubelet, given as `KEY=VALUE` for a what-if prediction.
 
 A kubelet's settings have their names in a KubeletConfiguration (kubelet/config/v1beta1/types.go), the node's
-are named after nodeInfo or the file that holds them. Not here: values that are read (kubelet.py).
+are named after nodeInfo or the file that has them. kubelet.py has the values that are read.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class NodeOverride(NamedTuple):
 
     @staticmethod
     def parse(assignment: str) -> NodeOverride:
-        """`cgroupDriver=cgroupfs` or `featureGates.MemoryQoS=true`. Raises UsageError."""
+        """Parse `cgroupDriver=cgroupfs` or `featureGates.MemoryQoS=true`. Raises UsageError."""
         key, equals, text = (part.strip() for part in assignment.partition("="))
         if not equals or not key or not text or not assignment.isprintable():
             raise UsageError(f"{assignment!r} is not KEY=VALUE", hint="write it as cgroupVersion=1")
@@ -61,7 +61,7 @@ class NodeOverride(NamedTuple):
         return override
 
     def value(self) -> Any:
-        """The value as predictions take it. Raises UsageError for an unknown key or a wrong text."""
+        """Return the value as predictions take it. Raises UsageError for an unknown key or a wrong text."""
         field = FIELDS.get(self.key)
         if self.key.startswith(OCI_RUNTIME_OF_CLASS):
             field = FIELDS["ociRuntime"]
@@ -90,12 +90,11 @@ class NodeOverride(NamedTuple):
 def apply_overrides(
     setup: NodeSetup, overrides: Iterable[NodeOverride], release: str | None = None, *, stated: bool = False
 ) -> NodeSetup:
-    """The same node with other settings and, if given, its kubelet on another release.
+    """Return the same node with other settings and, if given, its kubelet on another release.
 
     Assumed values become those of the new release, as in an upgrade. `stated` settings are what the node has
-    already, so that its own status.allocatable holds; others are a change of the node. Raises InputError for
-    what is not a release, UsageError for an unknown release or setting, or a gate that the release does not
-    have.
+    already, so its status.allocatable stays true; others change the node. Raises InputError if the text is
+    not a release, UsageError for an unknown release or setting, or a gate that the release does not have.
     """
     settings = {override.key: override.value() for override in overrides}
     gates = {**setup.kubelet.feature_gates, **_below(settings, FEATURE_GATES)}
@@ -130,7 +129,7 @@ def _below(settings: Mapping[str, Any], prefix: str) -> dict[str, Any]:
 
 
 def _with_profile(setup: NodeSetup, name: str) -> NodeSetup:
-    """The published defaults of a kind of cluster, where nothing is known of the node."""
+    """Apply the published defaults of a kind of cluster to what is unknown of the node."""
     profile = PROFILES.get(name)
     if profile is None:
         return setup
@@ -150,7 +149,7 @@ def _with_profile(setup: NodeSetup, name: str) -> NodeSetup:
 
 
 def _with_reservations(setup: NodeSetup, before: Kubelet, *, stated: bool) -> NodeSetup:
-    """What other reservations and another eviction threshold leave for pods, and for their requests."""
+    """Compute allocatable memory and CPU after a change of reservations or of the eviction threshold."""
     node, kubelet = setup.node, setup.kubelet
     memory, kubepods = node.memory_capacity_bytes, node.allocatable_memory_bytes
     reserved = kubelet.kube_reserved, kubelet.system_reserved
@@ -173,7 +172,7 @@ def _with_reservations(setup: NodeSetup, before: Kubelet, *, stated: bool) -> No
 
 
 def _release(setup: NodeSetup, gates: Mapping[str, bool], version: str | None) -> Release:
-    """The release with these gates; configured gates that it does not have are dropped, as in an upgrade."""
+    """Return the release with these gates; gates that it does not have are dropped, as in an upgrade."""
     now = setup.release
     release = Release.of(version or (f"{now}.{now.patch}" if now.patch is not None else str(now)))
     release = release if version is not None else replace(release, assumed=now.assumed)
@@ -190,7 +189,7 @@ def _release(setup: NodeSetup, gates: Mapping[str, bool], version: str | None) -
 
 
 def _with_memory(node: Node, size: int) -> dict[str, object]:
-    """The fields that change with the size of the memory: the reserved part stays the same."""
+    """Return the fields that change with the size of the memory: the reserved part stays the same."""
     changes: dict[str, object] = {
         "capacity": ResourceList({**node.capacity, MEMORY: Quantity(size, 0, Format.BINARY_SI)})
     }
@@ -201,10 +200,10 @@ def _with_memory(node: Node, size: int) -> dict[str, object]:
 
 
 class Profile(NamedTuple):
-    """The published defaults of one kind of cluster, by where and when they were read.
+    """The published defaults of one kind of cluster, with their source and date.
 
-    `settings` are overrides between spaces; `reserved` are the bytes kept of the machine's memory and the
-    most pods of the node, None where that is a setting.
+    `settings` are overrides between spaces; `reserved` are the bytes reserved of the machine's memory and the
+    most pods of the node, None if that is a setting.
     """
 
     settings: str
@@ -263,13 +262,13 @@ PROFILES: Final[Mapping[str, Profile]] = {
         "2026-08-21",
     ),
 }
-"""By the name that --assume profile= takes: a worker's values, where those of control planes differ."""
+"""By the name that --assume profile= takes: a worker's values if those of control planes differ."""
 
 T = TypeVar("T")
 
 
 def _checked(parse: Callable[[str], T], is_valid: Callable[[T], object], needs: str) -> Callable[[str], T]:
-    """`parse`, with a ValueError that says what is needed; a QosError of `parse` stays."""
+    """Return `parse` with a ValueError that says what is needed; a QosError of `parse` stays."""
 
     def checked(text: str) -> T:
         with suppress(ValueError):
@@ -310,7 +309,7 @@ _THRESHOLD: Final = re.compile(r"(?P<signal>[a-zA-Z]+\.[a-zA-Z]+)[<=](?P<value>[
 
 
 def _thresholds(text: str) -> Mapping[str, str]:
-    """`memory.available<500Mi,nodefs.available<10%` as the kubelet's flag has it; none for `none`."""
+    """Parse `memory.available<500Mi,nodefs.available<10%` like the kubelet's flag; `none` is empty."""
     thresholds: dict[str, str] = {}
     for statement in text.split(",") if text != "none" else ():
         match = _THRESHOLD.fullmatch(statement.strip())
@@ -322,7 +321,7 @@ def _thresholds(text: str) -> Mapping[str, str]:
 
 
 def _reservation(text: str) -> ResourceList:
-    """`cpu=100m,memory=1Gi` as the kubelet's flag has it; none for `none`."""
+    """Parse `cpu=100m,memory=1Gi` like the kubelet's flag; `none` is empty."""
     if text == "none":
         return EMPTY_RESOURCES
     pairs = [part.partition("=") for part in text.split(",")]
@@ -337,7 +336,7 @@ def _version(text: str) -> str:
 
 
 OOM_KILLERS: Final = ("none", *sorted(daemon.setting for daemon in Daemon))
-"""Who kills before the kernel, as a person says it."""
+"""The values of userspaceOOMKiller: who kills before the kernel."""
 _oom_killer = _checked(
     str,
     re.compile(rf"{'|'.join(OOM_KILLERS)}|{Daemon.TALOS.setting}-1\.[0-9]+(\.[0-9]+)?").fullmatch,
@@ -353,7 +352,7 @@ _runtime = _checked(
 
 
 class Field(NamedTuple):
-    """A setting: its field in Kubelet or Node, how it is read, and what its values are or begin with."""
+    """A setting: its field in Kubelet or Node, its parser, and its values or how they begin."""
 
     name: str
     parse: Callable[[str], object]

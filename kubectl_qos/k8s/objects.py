@@ -3,7 +3,7 @@
 Only fields that a prediction, column or edit uses are named here. The decoder skips everything else, so that
 a pod of 6 KB of JSON takes about 1 KB. Equal resource lists and label sets are one shared object.
 
-Not here: what an absent field means (defaulting.py) and arithmetic over resources (resources.py).
+defaulting.py says what an absent field means; resources.py adds resources up.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ResourceList(dict[str, Quantity]):
 
     @property
     def is_whole_milli(self) -> bool:
-        """Whether no quantity is finer than milli; API servers round up to that."""
+        """Return whether no quantity is finer than milli; API servers round up to that."""
         try:
             return self._whole_milli
         except AttributeError:
@@ -55,7 +55,7 @@ class ResourceList(dict[str, Quantity]):
 
     @staticmethod
     def from_json(raw: object) -> ResourceList:
-        """A decoded JSON object. Raises TypeError or QuantityError."""
+        """Convert a decoded JSON object. Raises TypeError or QuantityError."""
         return _shared(_shared_resources, raw, resource_list)
 
     def __hash__(self) -> int:  # type: ignore[override]
@@ -69,7 +69,7 @@ class Labels(dict[str, str]):
 
     @staticmethod
     def from_json(raw: object) -> Labels:
-        """A decoded JSON object. Raises TypeError."""
+        """Convert a decoded JSON object. Raises TypeError."""
         return _shared(_shared_labels, raw, _labels)
 
 
@@ -81,14 +81,14 @@ Json = Mapping[str, Any]
 
 
 def nested(raw: Any, *keys: str) -> Json:
-    """The object at a path of plain JSON, empty where there is none (`unstructured.NestedMap`)."""
+    """Return the object at a path of plain JSON, empty if there is none (`unstructured.NestedMap`)."""
     for key in keys:
         raw = raw.get(key) if isinstance(raw, Mapping) else None
     return raw if isinstance(raw, Mapping) else {}
 
 
 def nested_list(raw: Any, *keys: str) -> list[Json]:
-    """The objects in the list at a path of plain JSON, none where there is no list."""
+    """Return the objects in the list at a path of plain JSON, none if there is no list."""
     *path, last = keys
     items = nested(raw, *path).get(last)
     return [item for item in items if isinstance(item, Mapping)] if isinstance(items, list) else []
@@ -112,7 +112,7 @@ NO_ANNOTATIONS: Final = Annotations()
 
 
 class OwnerReference(ApiStruct, frozen=True):
-    """An owner of an object; the values of a pod come from the one that is its controller."""
+    """An owner of an object; the values of a pod come from the owner that is its controller."""
 
     kind: str
     name: str
@@ -127,7 +127,7 @@ class FieldsEntry(ApiStruct, frozen=True):
 
     @property
     def is_resize(self) -> bool:
-        """Whether it has changed the resources of a pod in place."""
+        """Return whether it has changed the resources of a pod in place."""
         return self.subresource == "resize"
 
 
@@ -148,7 +148,7 @@ class ObjectMeta(ApiStruct, frozen=True):
 
     @property
     def resized_at(self) -> str:
-        """When a pod was last resized in place, empty where it was not or that is not known."""
+        """Return when a pod was last resized in place, empty if it was not or that is unknown."""
         return max((entry.time or "" for entry in self.managed_fields or () if entry.is_resize), default="")
 
 
@@ -175,13 +175,13 @@ class _ExitCodes(ApiStruct, frozen=True):
 
 
 class ContainerRestartRule(ApiStruct, frozen=True):
-    """What happens when a container ends with one of these exit codes (In), or with another (NotIn)."""
+    """The action when a container ends with one of these exit codes (In), or with another (NotIn)."""
 
     action: str = ""
     exit_codes: _ExitCodes = _ExitCodes()
 
     def matches(self, exit_code: int) -> bool:
-        """Whether the rule is about this exit code."""
+        """Return whether the rule is about this exit code."""
         operator, is_listed = self.exit_codes.operator, exit_code in self.exit_codes.values
         return is_listed if operator == "In" else operator == "NotIn" and not is_listed
 
@@ -197,12 +197,12 @@ class Container(ApiStruct, frozen=True):
 
     @property
     def requests(self) -> ResourceList:
-        """The requests, empty where absent."""
+        """Return the requests, empty if absent."""
         return self.resources.requests or EMPTY_RESOURCES
 
     @property
     def limits(self) -> ResourceList:
-        """The limits, empty where absent."""
+        """Return the limits, empty if absent."""
         return self.resources.limits or EMPTY_RESOURCES
 
 
@@ -218,7 +218,7 @@ class _Present(ApiStruct, frozen=True):
 
 
 class Volume(ApiStruct, frozen=True):
-    """A volume, as far as node-pressure eviction and memory accounting look at it."""
+    """A volume, with what node-pressure eviction and memory accounting need."""
 
     name: str = ""
     empty_dir: EmptyDir | None = None
@@ -256,11 +256,11 @@ class ContainerStateTerminated(ApiStruct, frozen=True):
 
     @property
     def is_made_up(self) -> bool:
-        """Whether the kubelet has lost sight of the container, and filled in exit code 137."""
+        """Return whether the kubelet has lost sight of the container, and filled in exit code 137."""
         return self.reason == "ContainerStatusUnknown"
 
     def __post_init__(self) -> None:
-        """Take Go's zero time, which runtimes report for what they do not know, and no time as absent."""
+        """Treat Go's zero time, which runtimes report for unknown times, as absent."""
         for name in ("started_at", "finished_at"):
             if parse_time(getattr(self, name)) is None:
                 msgspec.structs.force_setattr(self, name, None)
@@ -272,7 +272,7 @@ class _ContainerStateWaiting(ApiStruct, frozen=True):
 
 
 class ContainerState(ApiStruct, frozen=True):
-    """Running is the absence of the two others."""
+    """Without the two others, it runs."""
 
     terminated: ContainerStateTerminated | None = None
     waiting: _ContainerStateWaiting | None = None
@@ -291,24 +291,24 @@ class ContainerStatus(ApiStruct, frozen=True):
 
     @property
     def has_processes(self) -> bool:
-        """Whether it neither waits nor has ended; so it is without a state."""
+        """Return whether it neither waits nor has ended; a container without a state counts."""
         return self.state is None or (self.state.terminated is None and self.state.waiting is None)
 
     @property
     def has_stopped(self) -> bool:
-        """Whether it does not run now, or its run before has ended."""
+        """Return whether it does not run now, or its previous run has ended."""
         return not self.has_processes or (
             self.last_state is not None and self.last_state.terminated is not None
         )
 
     @property
     def ends(self) -> list[ContainerStateTerminated]:
-        """How it ended, then how the run before it did, as far as they did."""
+        """Return how it ended, then how its previous run did, as far as they did."""
         return [*self.ends_by_field.values()]
 
     @property
     def ends_by_field(self) -> dict[str, ContainerStateTerminated]:
-        """The same by the field that has each; a kubelet that lost sight of a container fills in both."""
+        """Return `ends` by their fields; a kubelet that lost sight of a container fills in both."""
         states = {"state": self.state, "lastState": self.last_state}
         ends = {name: state.terminated for name, state in states.items() if state and state.terminated}
         if len(ends) > 1 and all(end.is_made_up and not end.finished_at for end in ends.values()):
@@ -317,7 +317,7 @@ class ContainerStatus(ApiStruct, frozen=True):
 
     @property
     def was_oom_killed(self) -> bool:
-        """Only a hint: with the systemd driver OOM kills are often reported as plain errors."""
+        """Return whether its status says OOMKilled: with the systemd driver some only say Error."""
         return any(end.reason == "OOMKilled" for end in self.ends)
 
 
@@ -337,17 +337,17 @@ class Condition(ApiStruct, frozen=True):
 
     @property
     def is_unscheduled(self) -> bool:
-        """Whether the scheduler has found no node for a pod; the message says why."""
+        """Return whether the scheduler has found no node for a pod; the message says why."""
         return self.status == "False" and self.type == "PodScheduled"
 
     @property
     def is_unready(self) -> bool:
-        """Whether a pod is not ready; of one that has ended, since about its end."""
+        """Return whether a pod is not ready; of one that has ended, since about its end."""
         return self.status == "False" and self.type == "Ready"
 
     @property
     def is_memory_pressure(self) -> bool:
-        """Whether a node's kubelet says that memory is short."""
+        """Return whether a node's kubelet says that memory is short."""
         return self.type == MEMORY_PRESSURE and self.status == "True"
 
 
@@ -368,7 +368,7 @@ class PodStatus(ApiStruct, frozen=True):
 
     @property
     def every_container(self) -> tuple[ContainerStatus, ...]:
-        """The statuses of init, app and ephemeral containers."""
+        """Return the statuses of init, app and ephemeral containers."""
         return (
             *(self.init_container_statuses or ()),
             *(self.container_statuses or ()),
@@ -386,47 +386,47 @@ class Pod(ApiStruct, frozen=True):
 
     @property
     def name(self) -> str:
-        """metadata.name."""
+        """Return metadata.name."""
         return self.metadata.name
 
     @property
     def title(self) -> str:
-        """The name; that of a workload, whose template this is, after its kind: `deployment/web`."""
+        """Return the name; for a workload's template with the kind before it: `deployment/web`."""
         return self.name if self.kind == "Pod" else f"{self.kind.lower()}/{self.name}"
 
     @property
     def namespace(self) -> str:
-        """metadata.namespace."""
+        """Return metadata.namespace."""
         return self.metadata.namespace
 
     @property
     def node_name(self) -> str:
-        """The node that the pod is bound to, empty before scheduling."""
+        """Return the node that the pod is bound to, empty before scheduling."""
         return self.spec.node_name
 
     @property
     def containers(self) -> tuple[Container, ...]:
-        """The app containers."""
+        """Return the app containers."""
         return self.spec.containers or ()
 
     @property
     def init_containers(self) -> tuple[Container, ...]:
-        """Init containers, sidecars among them."""
+        """Return the init containers, sidecars among them."""
         return self.spec.init_containers or ()
 
     @property
     def ephemeral_containers(self) -> tuple[Container, ...]:
-        """Debug containers added later."""
+        """Return the debug containers added later."""
         return self.spec.ephemeral_containers or ()
 
     @property
     def annotations(self) -> Annotations:
-        """The annotations, empty where absent."""
+        """Return the annotations, empty if absent."""
         return self.metadata.annotations or NO_ANNOTATIONS
 
     @property
     def is_terminal(self) -> bool:
-        """Whether every process has ended for good: the pod uses nothing on its node any more."""
+        """Return whether every process has ended for good: the pod uses nothing on its node any more."""
         return self.status.phase in {"Succeeded", "Failed"}
 
 
@@ -462,7 +462,7 @@ class NodeObject(ApiStruct, frozen=True):
 
     @property
     def name(self) -> str:
-        """metadata.name."""
+        """Return metadata.name."""
         return self.metadata.name
 
 
@@ -480,7 +480,7 @@ _shared_labels: dict[tuple[tuple[str, str], ...], Labels] = {}
 
 
 def _shared(cache: dict[Any, T], raw: object, parse: Callable[[Mapping[str, Any]], T]) -> T:
-    """`parse(raw)`, cached by the texts of the map."""
+    """Return `parse(raw)`, cached by the texts of the map."""
     if not isinstance(raw, dict):
         raise TypeError(f"Expected `object`, got `{_json_type(raw)}`")
     key = tuple(raw.items())
@@ -489,7 +489,7 @@ def _shared(cache: dict[Any, T], raw: object, parse: Callable[[Mapping[str, Any]
         parsed = parse(raw)
         if len(cache) >= _SHARED_MOST:
             cache.clear()
-        # Numbers are not cached: True and 1.0 would be taken for the 1 that they equal.
+        # Numbers are not cached: True and 1.0 equal 1.
         if all(type(value) is str for value in raw.values()):
             cache[key] = parsed
     return parsed
@@ -508,7 +508,10 @@ def _json_type(raw: object) -> str:
 
 
 def resource_list(raw: Mapping[str, object]) -> ResourceList:
-    """A ResourceList of texts or numbers. Raises QuantityError with the resource and Kubernetes' message."""
+    """Convert a ResourceList of texts or numbers.
+
+    Raises QuantityError with the resource and Kubernetes' message.
+    """
     parsed = {}
     for name, value in raw.items():
         try:
@@ -529,7 +532,7 @@ class JsonDecoder(Generic[T]):
         self._decoder = msgspec.json.Decoder(type_, dec_hook=_decode_hook, float_hook=str)
 
     def decode(self, content: Any) -> T:
-        """One text. Raises msgspec.DecodeError."""
+        """Decode one text. Raises msgspec.DecodeError."""
         try:
             return self._decoder.decode(content)
         except msgspec.ValidationError as error:
@@ -545,7 +548,7 @@ _NULL: Final = "got `null`"
 
 
 def convert(raw: object, type_: type[T]) -> T:
-    """`type_` from plain dicts and lists; null is absent, as in Go. Raises msgspec.ValidationError."""
+    """Convert plain dicts and lists; null is absent, as in Go. Raises msgspec.ValidationError."""
     try:
         return msgspec.convert(raw, type_, dec_hook=_decode_hook, str_keys=True)
     except msgspec.ValidationError as error:
@@ -563,5 +566,5 @@ def _without_nulls(raw: Any) -> Any:
 
 
 def all_containers(pod: Pod) -> Iterable[Container]:
-    """Init containers and sidecars, then app containers, then ephemeral ones, as the kubelet starts them."""
+    """Return init containers and sidecars, app containers, then ephemeral ones: the kubelet's order."""
     return (*pod.init_containers, *pod.containers, *pod.ephemeral_containers)

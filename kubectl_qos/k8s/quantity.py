@@ -18,17 +18,17 @@ MIN_INT64 = -(1 << 63)
 
 
 def fits(value: int) -> bool:
-    """Whether `value` fits into an int64."""
+    """Return whether `value` fits into an int64."""
     return MIN_INT64 <= value <= MAX_INT64
 
 
 def wrap(value: int) -> int:
-    """`value` as an int64 that overflowed silently."""
+    """Return `value` as an int64 that overflowed silently."""
     return (value - MIN_INT64) % (1 << 64) + MIN_INT64
 
 
 def truncating_div(dividend: int, divisor: int) -> int:
-    """Go's `/` on integers: the quotient rounded toward zero. Raises ZeroDivisionError as Go panics."""
+    """Divide as Go does: the quotient rounded toward zero. Raises ZeroDivisionError as Go panics."""
     if dividend >= 0 < divisor:
         return dividend // divisor
     quotient = abs(dividend) // abs(divisor)
@@ -36,7 +36,7 @@ def truncating_div(dividend: int, divisor: int) -> int:
 
 
 def from_float(value: float) -> int:
-    """Go's `int64(float64)` on amd64: truncation, and the least int64 for what does not fit."""
+    """Convert as Go's `int64(float64)` on amd64: truncate; the least int64 if it does not fit."""
     return int(value) if float(MIN_INT64) <= value < -float(MIN_INT64) else MIN_INT64
 
 
@@ -48,7 +48,7 @@ _DURATION_PART = re.compile(r"(?=\.?[0-9])([0-9]{0,99})(?:\.([0-9]{0,99}))?(ns|u
 
 
 def parse_duration(text: str, *, days: bool = False) -> int:
-    """A Go duration (`1h30m`, `-1.5s`) in nanoseconds, with `days` also `1y30d`. Raises InputError."""
+    """Return a Go duration (`1h30m`, `-1.5s`) in nanoseconds, with `days` also `1y30d`. Raises InputError."""
     unsigned = text[1:] if text.startswith(("+", "-")) else text
     total = position = 0
     while (part := _DURATION_PART.match(unsigned, position)) is not None and (days or part[3] not in "dy"):
@@ -61,7 +61,7 @@ def parse_duration(text: str, *, days: bool = False) -> int:
 
 
 def parse_time(text: str | None) -> datetime | None:
-    """An RFC 3339 time, UTC where it names no zone; None for Go's zero time and anything else."""
+    """Return an RFC 3339 time, UTC without a zone; None for Go's zero time and anything else."""
     if not text:
         return None
     try:
@@ -121,7 +121,7 @@ class Quantity:
     """An immutable resource quantity: `unscaled * 10 ** exponent`, exact.
 
     Equality, order and hash are numeric (`1Gi == 1024Mi`); `str()` is what Kubernetes prints: the original
-    text where Go keeps it.
+    text if Go keeps it.
     """
 
     __slots__ = ("_milli", "_nano", "_text", "_value", "exponent", "format", "is_decimal", "unscaled")
@@ -147,7 +147,7 @@ class Quantity:
     @staticmethod
     @lru_cache(maxsize=4096)
     def parse(text: str) -> Quantity:
-        """`resource.ParseQuantity`. Raises QuantityError with the message of Kubernetes."""
+        """Parse as `resource.ParseQuantity`. Raises QuantityError with the message of Kubernetes."""
         if text == "0":
             return Quantity(0, text="0")
         match = _SCAN.fullmatch(text) if text else None
@@ -183,7 +183,7 @@ class Quantity:
 
     @staticmethod
     def from_json(value: object) -> Quantity:
-        """The quantity of a decoded JSON or YAML scalar (`Quantity.UnmarshalJSON`); null is 0.
+        """Return the quantity of a decoded JSON or YAML scalar (`Quantity.UnmarshalJSON`); null is 0.
 
         Space around the text is allowed only here. Raises QuantityError.
         """
@@ -197,14 +197,14 @@ class Quantity:
 
     @property
     def nano(self) -> int:
-        """The exact value in units of 1e-9, the finest that Kubernetes stores."""
+        """Return the exact value in units of 1e-9, the finest that Kubernetes stores."""
         if self._nano is None:
             self._nano = self.unscaled * _power(self.exponent - NANO)
         return self._nano
 
     @property
     def sign(self) -> int:
-        """-1, 0 or 1 (`Quantity.Sign`)."""
+        """Return -1, 0 or 1 (`Quantity.Sign`)."""
         return (self.unscaled > 0) - (self.unscaled < 0)
 
     @property
@@ -213,19 +213,19 @@ class Quantity:
         return self.unscaled == 0
 
     def value(self) -> int:
-        """`Quantity.Value()`: rounded up to an integer, overflowing as Go's int64 does."""
+        """Return `Quantity.Value()`: rounded up to an integer, overflowing as Go's int64 does."""
         if self._value is None:
             self._value = self._scaled(0)
         return self._value
 
     def milli_value(self) -> int:
-        """`Quantity.MilliValue()`: thousandths, rounded up, overflowing as Go's int64 does."""
+        """Return `Quantity.MilliValue()`: thousandths, rounded up, overflowing as Go's int64 does."""
         if self._milli is None:
             self._milli = self._scaled(MILLI)
         return self._milli
 
     def _scaled(self, scale: int) -> int:
-        """`Quantity.ScaledValue` (amount.go AsScaledInt64, scale_int.go scaledValue)."""
+        """Return `Quantity.ScaledValue` (amount.go AsScaledInt64, scale_int.go scaledValue)."""
         if self.is_decimal:
             return self._scaled_decimal(scale)
         shift = self.exponent - scale
@@ -249,7 +249,7 @@ class Quantity:
         return wrap(_low64(quotient) + (1 if remainder else 0))
 
     def canonical(self) -> str:
-        """`Quantity.CanonicalizeBytes`: with the largest suffix that loses nothing."""
+        """Return `Quantity.CanonicalizeBytes`: with the largest suffix that loses nothing."""
         if self.is_zero:
             return "0"
         format_ = self.format
@@ -277,7 +277,7 @@ class Quantity:
         return f"Quantity({str(self)!r})"
 
     def __add__(self, other: Quantity) -> Quantity:
-        """`Quantity.Add`: a zero takes the other's format; int64 overflow moves to the decimal form."""
+        """Add as `Quantity.Add`: a zero takes the other's format; int64 overflow becomes decimal."""
         format_ = other.format if self.is_zero else self.format
         is_decimal = self.is_decimal or other.is_decimal
         if not is_decimal and other.is_zero:
@@ -291,17 +291,17 @@ class Quantity:
         return Quantity(left + right, exponent, format_, is_decimal=is_decimal)
 
     def __sub__(self, other: Quantity) -> Quantity:
-        """`Quantity.Sub`."""
+        """Subtract as `Quantity.Sub`."""
         return self + Quantity(-other.unscaled, other.exponent, other.format, is_decimal=other.is_decimal)
 
     def as_decimal(self) -> Quantity:
-        """The same value in the arbitrary-precision form (`Quantity.ToDec`), which overflows differently."""
+        """Return the arbitrary-precision form of the value (`Quantity.ToDec`); it overflows differently."""
         if self.is_decimal:
             return self
         return Quantity(self.unscaled, self.exponent, self.format, is_decimal=True, text=self._text)
 
     def rounded_up(self, exponent: int) -> Quantity:
-        """`Quantity.RoundUp`: no finer than `10 ** exponent`, rounding away from zero."""
+        """Round as `Quantity.RoundUp`: no finer than `10 ** exponent`, away from zero."""
         if not self.is_decimal and self.exponent >= exponent:
             return self
         if self.exponent >= exponent:
@@ -333,7 +333,7 @@ ZERO: Final = Quantity(0)
 
 
 def _decimal(digits: int, places: int, exponent: int, format_: Format, *, negative: bool) -> Quantity:
-    """The arbitrary-precision form: at most nine places, rounded up; binary capped at 2^63-1."""
+    """Return the arbitrary-precision form: at most nine places, rounded up; binary capped at 2^63-1."""
     if format_ is Format.BINARY_SI:
         unscaled, exponent = digits << exponent, -places
     else:
@@ -355,7 +355,7 @@ def _decimal(digits: int, places: int, exponent: int, format_: Format, *, negati
 
 
 def _interpret_suffix(suffix: str) -> tuple[int, Format]:
-    """Exponent (of 2 for binary suffixes, else of 10) and format; suffix.go `interpret`."""
+    """Return exponent (of 2 for binary suffixes, else of 10) and format; suffix.go `interpret`."""
     if suffix in _DECIMAL_SUFFIX:
         return _DECIMAL_SUFFIX[suffix], Format.DECIMAL_SI
     if suffix in _BINARY_SUFFIX:
@@ -372,14 +372,14 @@ def _power(exponent: int) -> int:
 
 
 def _divide_away(number: int, digits: int) -> int:
-    """`number / 10 ** digits`, rounded away from zero."""
+    """Return `number / 10 ** digits`, rounded away from zero."""
     quotient, remainder = divmod(abs(number), int(10**digits))
     quotient += remainder > 0
     return quotient if number >= 0 else -quotient
 
 
 def _strip_factors(number: int, factor: int) -> tuple[int, int]:
-    """`number` without its factors, and how many there were; zero has none."""
+    """Return `number` without its factors, and how many there were; zero has none."""
     times = 0
     while number and number % factor == 0:
         number //= factor
@@ -388,5 +388,5 @@ def _strip_factors(number: int, factor: int) -> tuple[int, int]:
 
 
 def _low64(number: int) -> int:
-    """big.Int.Int64: the low 64 bits of the magnitude, with the sign."""
+    """Return the low 64 bits of the magnitude with the sign, as big.Int.Int64."""
     return wrap(abs(number)) if number >= 0 else wrap(-wrap(abs(number)))

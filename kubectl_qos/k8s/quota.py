@@ -1,11 +1,11 @@
-"""ResourceQuotas and LimitRanges: what a namespace allows in total, and what it gives to and refuses of pods.
+"""ResourceQuotas and LimitRanges: what a namespace allows in total, and what it adds to pods and refuses.
 
 The sentences are the server's. Sources of quotas:
 k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go (CheckRequest),
 k8s.io/apiserver/pkg/quota/v1/generic/evaluator.go (Matches) and pkg/quota/v1/evaluator/core/pods.go
 (Constraints, podMatchesScopeFunc, PodUsageFunc). Admission only reads status: a quota whose status has no
-`hard` yet limits nothing, and an edited spec.hard counts once the quota controller has copied it. Not here:
-AdmissionConfiguration with limitedResources, which no API shows.
+`hard` yet limits nothing, and an edited spec.hard counts once the quota controller has copied it.
+AdmissionConfiguration with limitedResources is ignored: no API shows it.
 
 Sources of LimitRanges: plugin/pkg/admission/limitranger/admission.go and pkg/apis/core/v1/defaults.go
 (SetDefaults_LimitRangeItem). Admission runs after the API's own defaulting and before validation, for
@@ -83,7 +83,7 @@ class ResourceQuota(ApiStruct, frozen=True):
 
     @property
     def name(self) -> str:
-        """metadata.name."""
+        """Return metadata.name."""
         return self.metadata.name
 
 
@@ -97,7 +97,7 @@ class QuotaPod(NamedTuple):
 
 
 class QuotaRefusal(NamedTuple):
-    """A quota that refuses a pod, and the server's sentence; if not `exceeded` it never takes such pods."""
+    """A quota that refuses a pod, and the server's sentence; unless `exceeded`, it never takes such pods."""
 
     quota: str
     message: str
@@ -105,7 +105,7 @@ class QuotaRefusal(NamedTuple):
 
 
 class QuotaCharge(NamedTuple):
-    """What a quota counts for a resource: used now, added by a pod, and the limit."""
+    """The count of a quota for a resource: used now, added by a pod, and the limit."""
 
     quota: str
     resource: str
@@ -115,18 +115,18 @@ class QuotaCharge(NamedTuple):
 
     @property
     def exceeds(self) -> bool:
-        """Whether the limit is exceeded."""
+        """Return whether the limit is exceeded."""
         return self.used + self.added > self.hard
 
 
 def is_terminating(spec: Json) -> bool:
-    """Scope Terminating of a raw pod spec: activeDeadlineSeconds is set (`isTerminating`)."""
+    """Return scope Terminating of a raw pod spec: activeDeadlineSeconds is set (`isTerminating`)."""
     seconds = spec.get("activeDeadlineSeconds")
     return isinstance(seconds, int) and seconds >= 0
 
 
 def crosses_namespaces(spec: Json) -> bool:
-    """Scope CrossNamespacePodAffinity of a raw pod spec (`usesCrossNamespacePodAffinity`)."""
+    """Return scope CrossNamespacePodAffinity of a raw pod spec (`usesCrossNamespacePodAffinity`)."""
     for side in ("podAffinity", "podAntiAffinity"):
         rules = nested(spec, "affinity", side)
         terms = nested_list(rules, "requiredDuringSchedulingIgnoredDuringExecution")
@@ -138,7 +138,7 @@ def crosses_namespaces(spec: Json) -> bool:
 
 
 def with_requests_added(quota: ResourceQuota, more_bytes: int) -> ResourceQuota:
-    """The quota once further memory requests are counted in it."""
+    """Return the quota once further memory requests are counted in it."""
     more, used = Quantity(more_bytes), dict(quota.status.used)
     used |= {name: used[name] + more for name in (MEMORY, f"requests.{MEMORY}") if name in used}
     status = msgspec.structs.replace(quota.status, used=ResourceList(used))
@@ -148,7 +148,7 @@ def with_requests_added(quota: ResourceQuota, more_bytes: int) -> ResourceQuota:
 def quota_refusals(
     quota_pod: QuotaPod, quotas: Sequence[ResourceQuota], release: Release, before: QuotaPod | None = None
 ) -> Iterator[QuotaRefusal]:
-    """Why the quotas of a namespace refuse a pod, in the order of admission; a server only reports the first.
+    """Yield why the quotas of a namespace refuse a pod, in the order of admission; servers report one.
 
     `quota_pod` is the pod as it would be stored, `before` the stored one that is resized, None for a new pod.
     """
@@ -174,7 +174,7 @@ def quota_refusals(
 def charges(
     quota_pod: QuotaPod, quotas: Iterable[ResourceQuota], release: Release, before: QuotaPod | None = None
 ) -> Iterator[QuotaCharge]:
-    """What the matching quotas would count in addition, by resource; of a resize only the growth.
+    """Yield what the matching quotas would count in addition, by resource; of a resize only the growth.
 
     A pod that a quota did not match before is charged in full. What shrinks is not credited until the quota
     controller counts again (`SubtractWithNonNegativeResult`).
@@ -192,7 +192,7 @@ def charges(
 
 
 def quota_usage(pod: Pod, release: Release) -> dict[str, Quantity]:
-    """What quotas count for a pod (`PodUsageFunc`); of one that has ended only the object itself."""
+    """Return what quotas count for a pod (`PodUsageFunc`); of one that has ended only the object itself."""
     usage = {"count/pods": _ONE}
     if pod.is_terminal:
         return usage
@@ -201,7 +201,7 @@ def quota_usage(pod: Pod, release: Release) -> dict[str, Quantity]:
 
 
 def matches(quota: ResourceQuota, quota_pod: QuotaPod) -> bool:
-    """Whether a quota is about such pods: it limits a resource of pods, and every scope holds."""
+    """Return whether a quota is about such pods: it limits a resource of pods, and every scope holds."""
     scopes = [_ScopeExpression(scope_name=name, operator="Exists") for name in quota.spec.scopes]
     if quota.spec.scope_selector is not None:
         scopes += quota.spec.scope_selector.match_expressions
@@ -209,7 +209,7 @@ def matches(quota: ResourceQuota, quota_pod: QuotaPod) -> bool:
 
 
 def _in_scope(expression: _ScopeExpression, quota_pod: QuotaPod) -> bool:
-    """`podMatchesScopeFunc`: operator and values only matter for PriorityClass."""
+    """Apply `podMatchesScopeFunc`: operator and values only matter for PriorityClass."""
     values = {
         "Terminating": quota_pod.is_terminating,
         "NotTerminating": not quota_pod.is_terminating,
@@ -238,7 +238,7 @@ _REQUIRED: Final = frozenset(side + name for side in ("", _REQUESTS, "limits.") 
 
 
 def _limited_resources(quota: ResourceQuota) -> list[str]:
-    """The resources of pods that a quota limits (`MatchingResources`)."""
+    """Return the resources of pods that a quota limits (`MatchingResources`)."""
     return [
         name
         for name in quota.status.hard
@@ -249,7 +249,7 @@ def _limited_resources(quota: ResourceQuota) -> list[str]:
 
 
 def _unspecified(pod: Pod, limited: Collection[str], release: Release) -> str:
-    """What containers do not set but have to, as the server lists it; pod-level values are enough."""
+    """List what containers must set and do not, as the server does; pod-level values are enough."""
     if release.enabled(Gate.POD_LEVEL_RESOURCES) and has_pod_level_resources(pod, release):
         return ""
     missing: dict[str, set[str]] = {}
@@ -262,7 +262,7 @@ def _unspecified(pod: Pod, limited: Collection[str], release: Release) -> str:
 
 
 def _counted(requests: _Amounts, limits: _Amounts) -> dict[str, Quantity]:
-    """Requests and limits by the names that quotas have for them (`podComputeUsageHelper`)."""
+    """Return requests and limits by the names that quotas have for them (`podComputeUsageHelper`)."""
     counted = {"pods": _ONE}
     for name, quantity in requests.items():
         is_compute = name in _COMPUTE or name.startswith(HUGEPAGES_PREFIX)
@@ -300,7 +300,7 @@ class LimitRange(ApiStruct, frozen=True):
 
     @property
     def items(self) -> Iterator[_LimitRangeItem]:
-        """The items as the server stores them: default from max, defaultRequest from default, then min."""
+        """Yield the items as stored: default from max, defaultRequest from default, then min."""
         for item in self.spec.limits:
             if item.type != "Container":
                 yield item
@@ -313,7 +313,7 @@ class LimitRange(ApiStruct, frozen=True):
 
 
 def with_limit_ranges(pod: Pod, ranges: Sequence[LimitRange]) -> Pod:
-    """A defaulted pod with what the LimitRanges add: absent values only, the first LimitRange wins.
+    """Return a defaulted pod with what the LimitRanges add: absent values only, the first LimitRange wins.
 
     Ephemeral containers get nothing, nor does a static pod, whose kubelet uses the file unchanged.
     """
@@ -339,7 +339,7 @@ def _with_defaults(container: Container, *, requests: _Amounts, limits: _Amounts
 
 
 def limit_range_refusals(pod: Pod, ranges: Sequence[LimitRange], release: Release) -> list[str]:
-    """Why the LimitRanges refuse a pod that has their defaults, one sentence each."""
+    """Return why the LimitRanges refuse a pod that has their defaults, one sentence each."""
     refusals: list[str] = []
     for item in (item for limit_range in ranges for item in limit_range.items):
         owners: list[tuple[_Amounts, _Amounts]] = []
@@ -388,7 +388,7 @@ def _above_ratio(item: _LimitRangeItem, requests: _Amounts, limits: _Amounts) ->
 
 
 def _comparable(name: str, requests: _Amounts, limits: _Amounts, bound: Quantity) -> tuple[int, int, int]:
-    """Request, limit and bound in milli where that does not overflow, else rounded up to whole units."""
+    """Return request, limit and bound in milli, or rounded up to whole units if milli overflow."""
     request, limit = requests.get(name, ZERO), limits.get(name, ZERO)
     values = request.value(), limit.value(), bound.value()
     if max(values) <= _MAX_MILLI:

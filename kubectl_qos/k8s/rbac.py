@@ -1,7 +1,7 @@
 """The permissions that the program can use, tier by tier.
 
-`kubectl qos can-i` checks them, docs/rbac grants them, docs/rights.md lists them. Not here: access reviews
-(cluster/kube_api.py), tables and sentences (present/rbac.py).
+`kubectl qos can-i` checks them, docs/rbac grants them, docs/rights.md lists them. cluster/kube_api.py reviews
+access, present/rbac.py has tables and sentences.
 """
 
 from collections.abc import Mapping
@@ -31,18 +31,18 @@ class Permission:
 
     @property
     def target(self) -> str:
-        """The resource as kubectl names it: `pods.metrics.k8s.io`, `nodes/proxy`."""
+        """Return the resource as kubectl names it: `pods.metrics.k8s.io`, `nodes/proxy`."""
         name = f"{self.resource}.{self.group}" if self.group else self.resource
         return f"{name}/{self.subresource}" if self.subresource else name
 
     def namespace(self, requested: str | None) -> str | None:
-        """The namespace of its access review; None for all of them and for resources without one."""
+        """Return the namespace of its access review; None for all of them and for resources without one."""
         return requested if self.scope is PermissionScope.NAMESPACE else None
 
 
 @dataclass(frozen=True, slots=True)
 class AccessReview:
-    """A server's answer about a permission, and its reason; `allowed` is None where there was no answer."""
+    """A server's answer about a permission, and its reason; `allowed` is None if there was no answer."""
 
     allowed: bool | None
     reason: str = ""
@@ -68,11 +68,11 @@ class Tier:
 
     @property
     def file(self) -> str:
-        """The manifest of its ClusterRole, `kubectl-qos-NAME`."""
+        """Return the manifest of its ClusterRole, `kubectl-qos-NAME`."""
         return f"docs/rbac/{self.name}.yaml"
 
     def level(self, reviews: Mapping[Permission, AccessReview]) -> AccessLevel:
-        """How much of it these reviews allow."""
+        """Return how much of it these reviews allow."""
         allowed = {reviews[permission].allowed for permission in self.permissions}
         if allowed == {True}:
             return AccessLevel.YES
@@ -81,11 +81,11 @@ class Tier:
         return AccessLevel.UNKNOWN if None in allowed else AccessLevel.NO
 
     def works(self, reviews: Mapping[Permission, AccessReview]) -> bool:
-        """Whether these reviews allow all of it that is not optional."""
+        """Return whether these reviews allow all of it that is not optional."""
         return all(permission.optional or reviews[permission].allowed for permission in self.permissions)
 
     def denied(self, reviews: Mapping[Permission, AccessReview]) -> tuple[Permission, ...]:
-        """The permissions that these reviews deny."""
+        """Return the permissions that these reviews deny."""
         return tuple(right for right in self.permissions if reviews[right].allowed is False)
 
 
@@ -95,7 +95,7 @@ _APPS: Final = ("daemonsets.apps", "deployments.apps", "replicasets.apps", "stat
 def _permit(
     verbs: str, *targets: str, scope: PermissionScope = PermissionScope.NAMESPACE, optional: bool = False
 ) -> tuple[Permission, ...]:
-    """Each of `get,list` on each of `pods`, `deployments.apps`, `pods/exec`."""
+    """Return each of `get,list` on each of `pods`, `deployments.apps`, `pods/exec`."""
     permissions = []
     for target in targets:
         name, _, subresource = target.partition("/")
@@ -107,7 +107,7 @@ def _permit(
 
 
 def _read(resource: str, scope: PermissionScope) -> tuple[Permission, ...]:
-    """Get, list and watch; polled lists can replace the watch."""
+    """Return get, list and watch; polled lists can replace the watch."""
     return _permit("get,list", resource, scope=scope) + _permit("watch", resource, scope=scope, optional=True)
 
 

@@ -16,16 +16,16 @@ OLDEST_MINOR: Final = 20
 NEWEST_MINOR: Final = 37
 SUPPORTED_MINORS: Final = range(25, NEWEST_MINOR + 1)
 DEFAULT_RELEASE: Final = "1.36"
-"""Assumed where nothing says which release a node runs."""
+"""The release of a node that does not say which it runs."""
 
 
 class Change(StrEnum):
-    """What alters a prediction `since` a minor release, under the upstream file that shows it."""
+    """A change of a prediction `since` a minor release; the comment above each names the upstream file."""
 
     since: int
 
     def __new__(cls, since: int, text: str) -> Self:
-        """A change with its text as value."""
+        """Make a change with its text as value."""
         change = str.__new__(cls, text)
         change._value_ = text
         change.since = since
@@ -117,7 +117,7 @@ class Gate(StrEnum):
     locked: int
 
     def __new__(cls, name: str, since: int, on: int = _NEVER, locked: int = _NEVER) -> Self:
-        """A gate with its name in Kubernetes as value."""
+        """Make a gate with its name in Kubernetes as value."""
         gate = str.__new__(cls, name)
         gate._value_ = name
         gate.since, gate.on, gate.locked = since, on, locked
@@ -176,32 +176,35 @@ class Release:
 
     @staticmethod
     def of(version: str, gates: Mapping[str, bool] | None = None) -> Release:
-        """The release of `1.36`, `v1.36.2` or `v1.31.4-eks-0123`; see `ignored_gates`. Raises InputError."""
+        """Return the release of `1.36`, `v1.36.2` or `v1.31.4-eks-0123`; see `ignored_gates`.
+
+        Raises InputError.
+        """
         return _release(version, tuple(sorted((gates or {}).items())))
 
     @staticmethod
     def of_kubelet(version: str, server: str = "", gates: Mapping[str, bool] | None = None) -> Release:
-        """Return the release of a kubelet; assume the server's where it states none, as a virtual one."""
+        """Return the release of a kubelet; assume the server's if it states none, as virtual kubelets do."""
         stated = next(text for text in (version, server, DEFAULT_RELEASE) if _VERSION.fullmatch(text.strip()))
         release = Release.of(stated, gates)
         return release if stated == version else replace(release, assumed=True)
 
     def has(self, change: Change) -> bool:
-        """Whether this release has the change."""
+        """Return whether this release has the change."""
         return change in self.changes
 
     def next_with(self, change: Change) -> str:
-        """The nearest release from this one on that has a change: `1.36.4`, `1.37`."""
+        """Return the nearest release from this one on that has a change: `1.36.4`, `1.37`."""
         patches = {minor: patch for minor, patch in _PATCHES.get(change, {}).items() if minor >= self.minor}
         minor = min(patches, default=change.since)
         return f"1.{minor}.{patches[minor]}" if minor in patches else f"1.{minor}"
 
     def enabled(self, gate: Gate) -> bool:
-        """Whether the gate exists in this release and is on."""
+        """Return whether the gate exists in this release and is on."""
         return gate in self.gates
 
     def with_gates(self, gates: Mapping[str, bool]) -> Release:
-        """This release with gates set; unknown and locked ones change nothing."""
+        """Return this release with gates set; unknown and locked ones change nothing."""
         enabled = set(self.gates)
         for name, on in gates.items():
             gate = _GATE_OF_NAME.get(name)
@@ -210,7 +213,7 @@ class Release:
         return Release(self.minor, self.patch, frozenset(enabled), self.changes, self.assumed)
 
     def ignored_gates(self, gates: Mapping[str, bool]) -> dict[str, str]:
-        """The gates that a kubelet of this release refuses, each with `unknown` or `locked`."""
+        """Return the gates that a kubelet of this release refuses, each with `unknown` or `locked`."""
         reasons = {name: _refusal(_GATE_OF_NAME.get(name), on, self.minor) for name, on in gates.items()}
         return {name: reason for name, reason in reasons.items() if reason is not None}
 
@@ -236,7 +239,7 @@ def _release(version: str, gates: tuple[tuple[str, bool], ...]) -> Release:
 
 
 def _has_change(change: Change, minor: int, patch: int | None) -> bool:
-    """Whether a release has a change; an unknown patch counts as the newest."""
+    """Return whether a release has a change; an unknown patch counts as the newest."""
     first_patch = _PATCHES.get(change, {}).get(minor)
     if first_patch is not None:
         return patch is None or patch >= first_patch
@@ -265,7 +268,7 @@ class OciRuntime(NamedTuple):
 
     @staticmethod
     def parse(text: str) -> OciRuntime:
-        """`runc`, `runc 1.2.5` or `crun-1.22`. Raises InputError for anything else."""
+        """Parse `runc`, `runc 1.2.5` or `crun-1.22`. Raises InputError for anything else."""
         match = _RUNTIME.fullmatch(text.strip())
         if match is None:
             raise InputError(f"unknown OCI runtime {text!r}", hint="write runc or crun, as in crun-1.22")
@@ -277,22 +280,22 @@ class OciRuntime(NamedTuple):
 
     @property
     def has_quadratic_weight(self) -> bool:
-        """Whether CPU shares become cpu.weight by the quadratic formula: since runc 1.3.2 and crun 1.23."""
+        """Return whether cpu.weight is by the quadratic formula: since runc 1.3.2 and crun 1.23."""
         return not self.version or self.version >= _QUADRATIC_SINCE[self.name]
 
     @property
     def rounds_quota(self) -> bool:
-        """Whether cpu.max has whole percents of a CPU under systemd; runc before 1.3.2 overwrites them."""
+        """Return whether cpu.max has whole percents under systemd; runc before 1.3.2 overwrites them."""
         return self.name == "crun" or self.has_quadratic_weight
 
     @property
     def has_process_cgroup(self) -> bool:
-        """Whether processes are in the cgroup `container` below the scope (crun, systemd, cgroup v2)."""
+        """Return whether processes are in `container` below the scope (crun, systemd, cgroup v2)."""
         return self.name == "crun"
 
 
 CURRENT_RUNC: Final = OciRuntime()
-"""What nearly every node has; assumed where nothing is known."""
+"""What nearly every node has; assumed if nothing is known."""
 
 _RUNC_OF_CONTAINERD: Final = (
     *(((1, 5, 0), (1, 0)), ((1, 5, 12), (1, 1)), ((1, 6, 37), (1, 2)), ((1, 6, 39), (1, 3, 0))),
@@ -300,13 +303,13 @@ _RUNC_OF_CONTAINERD: Final = (
     *(((2, 0, 0), (1, 2)), ((2, 0, 6), (1, 3, 0)), ((2, 0, 7), (1, 3, 3))),
     *(((2, 1, 0), (1, 3, 0)), ((2, 1, 5), (1, 3, 3)), ((2, 3, 0), (1, 4))),
 )
-"""From which containerd on which runc is released with it: script/setup/runc-version of its tags."""
+"""The runc that containerd releases include, from each version on: script/setup/runc-version of its tags."""
 _CRUN_SINCE_CRIO: Final = (1, 31)
 _RUNTIME_VERSION = re.compile(r"(?P<name>containerd|cri-o)://v?(?P<version>\d+\.\d+(?:\.\d+)?)", re.ASCII)
 
 
 def packaged_runtime(runtime: str) -> OciRuntime | None:
-    """The OCI runtime of the time of `containerd://1.7.27` or `cri-o://1.31.0`; None where that says nothing.
+    """Return the OCI runtime packaged with `containerd://1.7.27` or `cri-o://1.31.0`; None if unknown.
 
     containerd's own packages have that runc; a distribution may combine it with another one. CRI-O's packages
     configure crun from 1.31 on.

@@ -2,8 +2,7 @@
 
 Source: k8s.io/component-helpers/resource/helpers.go (1.32 and later) and
 pkg/api/v1/resource/helpers.go (1.25 to 1.31). A total has a resource if any container has it.
-
-Not here: filling in absent requests (defaulting.py).
+defaulting.py fills in absent requests.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,57 +28,57 @@ _Resources = Mapping[str, Quantity]
 
 
 class Count(Enum):
-    """Which resources of a pod are counted: its spec's alone, or during a resize its status's too."""
+    """Which resources of a pod count: its spec's alone, or during a resize its status's too."""
 
     SPEC = "spec"
     STATUS = "status"
-    """Allocated or actual resources where larger, as the scheduler and admission count."""
+    """Allocated or actual resources if larger, as the scheduler and admission count."""
     STATUS_WITH_POD_LEVEL = "status with pod level"
     """The same for pod-level resources too (1.35 and later)."""
 
 
 class Declared(NamedTuple):
-    """Whether every container limits a resource, so that the pod's cgroup is limited too."""
+    """True if every container limits a resource, so that the pod's cgroup is limited too."""
 
     cpu: bool
     memory: bool
 
 
 def is_sidecar(container: Container, release: Release) -> bool:
-    """Whether an init container keeps running (`restartPolicy: Always`, 1.28 and later)."""
+    """Return whether an init container keeps running (`restartPolicy: Always`, 1.28 and later)."""
     return container.restart_policy == "Always" and release.has(Change.SIDECARS)
 
 
 def is_supported_at_pod_level(name: str, release: Release) -> bool:
-    """`IsSupportedPodLevelResource`: cpu and memory, hugepages since 1.33."""
+    """Return `IsSupportedPodLevelResource`: cpu and memory, hugepages since 1.33."""
     if name.startswith(HUGEPAGES_PREFIX):
         return release.has(Change.POD_LEVEL_HUGEPAGES)
     return name in {CPU, MEMORY}
 
 
 def is_extended(name: str) -> bool:
-    """Whether a resource is a device or another one outside of kubernetes.io: never shared or fractional."""
+    """Return whether a resource is a device or another one outside of kubernetes.io: never fractional."""
     return "/" in name and "kubernetes.io/" not in name
 
 
 def is_container_resource(name: str) -> bool:
-    """`IsStandardContainerResourceName`, or a name with its domain."""
+    """Return `IsStandardContainerResourceName`, or whether the name has a domain."""
     return name in {CPU, MEMORY, EPHEMERAL_STORAGE} or name.startswith(HUGEPAGES_PREFIX) or "/" in name
 
 
 def resources_of_pod(pod: Pod, side: str) -> ResourceList:
-    """The `requests` or `limits` of spec.resources, empty where absent."""
+    """Return the `requests` or `limits` of spec.resources, empty if absent."""
     return getattr(pod.spec.resources, side, None) or EMPTY_RESOURCES
 
 
 def has_pod_level_requests(pod: Pod, release: Release) -> bool:
-    """`IsPodLevelRequestsSet`: spec.resources requests something supported."""
+    """Return `IsPodLevelRequestsSet`: spec.resources requests something supported."""
     requests = resources_of_pod(pod, "requests")
     return bool(requests) and any(is_supported_at_pod_level(name, release) for name in requests)
 
 
 def has_pod_level_resources(pod: Pod, release: Release) -> bool:
-    """`IsPodLevelResourcesSet`: spec.resources requests or limits something supported."""
+    """Return `IsPodLevelResourcesSet`: spec.resources requests or limits something supported."""
     if pod.spec.resources is None:
         return False
     names = (*resources_of_pod(pod, "requests"), *resources_of_pod(pod, "limits"))
@@ -95,10 +94,10 @@ def pod_requests(
     containers: bool = True,
     overhead: bool = True,
 ) -> Totals:
-    """The total requests of a defaulted pod (`PodRequests`).
+    """Return the total requests of a defaulted pod (`PodRequests`).
 
-    `pod_level` is whether spec.resources replaces the containers' sum (None: if the feature gate is on),
-    `containers` whether these are counted at all, `overhead` whether the RuntimeClass overhead is added.
+    With `pod_level`, spec.resources replaces the containers' sum (None: if the feature gate is on);
+    `containers` False leaves them out, `overhead` adds the RuntimeClass overhead.
     """
     totals: Totals = {}
     if containers:
@@ -113,7 +112,7 @@ def pod_requests(
 
 
 def pod_limits(pod: Pod, release: Release, *, count: Count = Count.SPEC, overhead: bool = True) -> Totals:
-    """The total limits of a pod (`PodLimits`); overhead is added only to non-zero limits.
+    """Return the total limits of a pod (`PodLimits`); overhead is added only to non-zero limits.
 
     Containers without a limit are left out: `declared_limits` says whether there are any.
     """
@@ -128,13 +127,13 @@ def pod_limits(pod: Pod, release: Release, *, count: Count = Count.SPEC, overhea
 
 
 def kubelet_count(release: Release) -> Count:
-    """What the kubelet counts for a pod's cgroup: from 1.27 to 1.31 allocated resources if resizable."""
+    """Return what the kubelet counts for a pod's cgroup: from 1.27 to 1.31 allocated resources."""
     allocated = release.enabled(Gate.IN_PLACE_RESIZE) and not release.has(Change.STATUS_RESOURCES)
     return Count.STATUS if allocated else Count.SPEC
 
 
 def admission_count(release: Release) -> Count:
-    """What quotas and `kubectl describe node` count: also the status of pods that may be resized."""
+    """Return what quotas and `kubectl describe node` count: also the status of pods that may be resized."""
     if not release.enabled(Gate.IN_PLACE_RESIZE):
         return Count.SPEC
     pod_level = release.enabled(Gate.IN_PLACE_RESIZE_POD_LEVEL)
@@ -142,17 +141,17 @@ def admission_count(release: Release) -> Count:
 
 
 def aggregate_requests(pod: Pod, release: Release, *, count: Count = Count.SPEC) -> Totals:
-    """The containers' requests as scheduled (`AggregateContainerRequests`): init containers by maximum."""
+    """Return the requests as scheduled (`AggregateContainerRequests`): init containers by maximum."""
     return _aggregate(pod, release, _effective(pod, release, "requests", count))[0]
 
 
 def aggregate_limits(pod: Pod, release: Release, *, count: Count = Count.SPEC) -> Totals:
-    """The containers' limits by the same arithmetic (`AggregateContainerLimits`)."""
+    """Return the limits by the same arithmetic (`AggregateContainerLimits`)."""
     return _aggregate(pod, release, _effective(pod, release, "limits", count))[0]
 
 
 def declared_limits(pod: Pod, release: Release) -> Declared:
-    """Whether all containers limit CPU, and memory (`ResourceConfigForPod`, its ContainerFn).
+    """Return whether all containers limit CPU, and memory (`ResourceConfigForPod`, its ContainerFn).
 
     From 1.28 an init container counts with the sidecars started before it, so one without a limit of its
     own may count as declared. A pod-level limit always declares.
@@ -170,12 +169,12 @@ def declared_limits(pod: Pod, release: Release) -> Declared:
 
 
 def pod_level_limits(pod: Pod, release: Release) -> ResourceList:
-    """The limits that the pod's containers share (spec.resources), empty where the gate is off."""
+    """Return the limits that the pod's containers share (spec.resources), empty if the gate is off."""
     return resources_of_pod(pod, "limits") if release.enabled(Gate.POD_LEVEL_RESOURCES) else EMPTY_RESOURCES
 
 
 def eviction_request(pod: Pod, release: Release, name: str) -> Quantity:
-    """The request that node-pressure eviction compares usage with (`GetResourceRequestQuantity`).
+    """Return the request that node-pressure eviction compares usage with (`GetResourceRequestQuantity`).
 
     Up to 1.33 a sidecar counts as a plain init container; from 1.34 sidecars are added, and any pod-level
     resource hides the containers' requests altogether.
@@ -201,7 +200,7 @@ _Effective = Callable[[Container, bool], _Resources]
 
 
 def _aggregate(pod: Pod, release: Release, effective: _Effective) -> tuple[Totals, list[_Resources]]:
-    """The total, and what each app and then each init container counted with."""
+    """Return the total, and what each app and then each init container counted with."""
     totals: Totals = {}
     uses: list[_Resources] = []
     for container in pod.containers:
@@ -241,7 +240,7 @@ def _raise_to(totals: Totals, floor: _Resources) -> None:
 
 
 def _compared(quantity: Quantity, other: Quantity) -> Quantity:
-    """The quantity after Go's Cmp: a comparison with a decimal makes it one, which overflows differently."""
+    """Return the quantity after Go's Cmp with a decimal, which makes it one: it overflows differently."""
     return quantity.as_decimal() if other.is_decimal else quantity
 
 
@@ -253,7 +252,7 @@ def _statuses(pod: Pod, release: Release) -> dict[str, ContainerStatus]:
 
 
 def _is_resize_infeasible(pod: Pod, release: Release) -> bool:
-    """Whether the node has refused a pending resize: its new spec is then not counted."""
+    """Return whether the node has refused a pending resize: its new spec is then not counted."""
     if not release.has(Change.ALLOCATED_STATUS):
         return pod.status.resize == "Infeasible"
     for condition in pod.status.conditions or ():
@@ -263,7 +262,7 @@ def _is_resize_infeasible(pod: Pod, release: Release) -> bool:
 
 
 def _largest(first: _Resources, *others: _Resources, ties_to_first: bool = True) -> Totals:
-    """The larger quantity of each resource; of equal ones the first."""
+    """Return the larger quantity of each resource; of equal ones the first."""
     result = dict(first)
     for other in others:
         for name, quantity in other.items():

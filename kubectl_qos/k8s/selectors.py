@@ -35,7 +35,7 @@ class Requirement:
     values: tuple[str, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether the labels fulfil the term."""
+        """Return whether the labels fulfil the term."""
         value = labels.get(self.key)
         if self.operator == "exists":
             return value is not None
@@ -59,7 +59,7 @@ class Selector:
 
     @staticmethod
     def parse(text: str) -> Selector:
-        """`app=web,tier in (a,b),!canary`. Raises InputError where a server answers 400."""
+        """Parse `app=web,tier in (a,b),!canary`. Raises InputError if a server would answer 400."""
         requirements = []
         position = 0
         while position < len(text.rstrip()):
@@ -74,12 +74,12 @@ class Selector:
         return Selector(tuple(requirements))
 
     def matches(self, labels: Mapping[str, str] | None) -> bool:
-        """Whether an object with these labels is selected."""
+        """Return whether an object with these labels is selected."""
         return all(requirement.matches(labels or {}) for requirement in self.requirements)
 
 
 def field_term(field: str, value: str) -> str:
-    """A term of a field selector, with the value escaped as by apimachinery's fields.EscapeValue."""
+    """Return a term of a field selector, with the value escaped as by apimachinery's fields.EscapeValue."""
     escaped = re.sub(r"[\\,=]", r"\\\g<0>", value)
     return f"{field}={escaped}"
 
@@ -91,7 +91,7 @@ POD_FIELDS: Final[Mapping[str, Callable[[Pod], str]]] = {
     "spec.restartPolicy": lambda pod: pod.spec.restart_policy or "Always",
     "status.phase": lambda pod: pod.status.phase,
 }
-"""Those of the fields that a list of pods can be selected by which a pod has here.
+"""The pod fields that a list can be selected by, as far as we read them.
 
 Source: pkg/apis/core/v1/conversion.go (AddFieldLabelConversionsForPod).
 """
@@ -99,14 +99,14 @@ Source: pkg/apis/core/v1/conversion.go (AddFieldLabelConversionsForPod).
 
 @dataclass(frozen=True, slots=True)
 class FieldSelector:
-    """All terms must hold; `text` is how a server takes them."""
+    """All terms must hold; `text` is the form for servers."""
 
     selector: Selector = field(default_factory=Selector)
     text: str = ""
 
     @staticmethod
     def parse(text: str) -> FieldSelector:
-        """`status.phase=Running,metadata.name!=web-0`. Raises InputError."""
+        """Parse `status.phase=Running,metadata.name!=web-0`. Raises InputError."""
         selector = Selector.parse(text)
         for term in selector.requirements:
             if term.operator not in {"=", "!="}:
@@ -121,7 +121,7 @@ class FieldSelector:
         return FieldSelector(selector, text)
 
     def matches(self, pod: Pod) -> bool:
-        """Whether a pod is selected."""
+        """Return whether a pod is selected."""
         terms = self.selector.requirements
         return all(term.matches({term.key: POD_FIELDS[term.key](pod)}) for term in terms)
 
@@ -156,7 +156,7 @@ class LabelSelector(ApiStruct, frozen=True):
     match_expressions: tuple[_Expression, ...] | None = None
 
     def matches(self, labels: Mapping[str, str] | None) -> bool:
-        """Whether an object with these labels is selected; never with an unknown operator."""
+        """Return whether an object with these labels is selected; never with an unknown operator."""
         terms = [Requirement(key, "=", (value,)) for key, value in (self.match_labels or {}).items()]
         for term in self.match_expressions or ():
             if term.operator not in _OPERATORS:
@@ -184,7 +184,7 @@ class DisruptionBudget(ApiStruct, frozen=True):
     status: _BudgetStatus = _BudgetStatus()
 
     def covers(self, pod: Pod) -> bool:
-        """Whether a pod counts."""
+        """Return whether a pod counts."""
         selector = self.spec.selector
         if selector is None or pod.namespace != self.metadata.namespace:
             return False
@@ -192,7 +192,7 @@ class DisruptionBudget(ApiStruct, frozen=True):
 
 
 def find_budgets(objects: Iterable[Json]) -> Iterator[DisruptionBudget]:
-    """The PodDisruptionBudgets among objects, without those that cannot be decoded."""
+    """Yield the PodDisruptionBudgets among objects, without those that cannot be decoded."""
     for raw in objects:
         if raw.get("kind") == "PodDisruptionBudget":
             try:

@@ -1,7 +1,4 @@
-"""An immutable snapshot of a cluster, which sources give to shells.
-
-Not here: reading it (cluster/), and what follows from it (qos/).
-"""
+"""An immutable snapshot of a cluster. Sources (cluster/) read it, `qos/` computes from it, shells show it."""
 
 from __future__ import annotations
 
@@ -33,13 +30,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One of `count` parts of a cluster's nodes, numbered from 0; a node's name alone says in which it is."""
+    """One of `count` parts of a cluster's nodes, numbered from 0; a node's name alone decides its part."""
 
     index: int
     count: int
 
     def has(self, node_name: str) -> bool:
-        """Whether a node is in this part; pods that are not bound yet are in none."""
+        """Return whether a node is in this part; pods that are not bound yet are in none."""
         return bool(node_name) and zlib.crc32(node_name.encode()) % self.count == self.index
 
 
@@ -56,7 +53,7 @@ class Scope:
     shard: Shard | None = None
 
     def matches(self, pod: Pod) -> bool:
-        """Whether a pod is requested."""
+        """Return whether a pod is requested."""
         return (
             (self.namespace is None or pod.namespace == self.namespace)
             and (not self.names or pod.name in self.names)
@@ -68,7 +65,7 @@ class Scope:
 
 
 OTHER_PODS: Final = "the rest of these nodes' pods"
-"""`Missing.what` where not all pods of a node may be listed."""
+"""`Missing.what` if not all pods of a node may be listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +78,7 @@ class Missing:
 
 
 class Arrived(NamedTuple):
-    """How much of a list has come: items, of how many in all if the server says so, in bytes of JSON."""
+    """How much of a list has arrived: items, of how many if the server says so, in bytes of JSON."""
 
     items: int
     total: int | None
@@ -89,7 +86,7 @@ class Arrived(NamedTuple):
 
 
 class Usage(NamedTuple):
-    """Usage by namespace and name, which part of it is missing; what is known of nodes by name.
+    """Usage by namespace and name, and of nodes by name; `missing` says what is not known.
 
     `shortages` is when memory was last short on a node by its events (RFC 3339).
     """
@@ -120,12 +117,12 @@ NO_OVERRIDES: Final = NodeOverrides()
 class Snapshot:
     """Pods (the requested ones, and of ranked nodes all that could be read), their nodes and their usage.
 
-    `pressure` is that of nodes by name, where kubelets report it, `node_usage` the working set of the whole
+    `pressure` is that of nodes by name, if kubelets report it; `node_usage` the working set of the whole
     node, its own processes included, in bytes; `shortages` is when memory was last short by a node's events.
-    `at` is the time of one of the past, RFC 3339, else empty. `autoscalers` are known where
-    `Source.with_autoscalers` has read them. `rates` says by how many bytes a second the containers of some
-    pods grow, where samples of them were seen since the program was started; `node_rates` the same of what
-    nodes use beside their pods.
+    `at` is the time of a snapshot of the past, RFC 3339, else empty. `autoscalers` are known once
+    `Source.with_autoscalers` has read them. `rates` are the bytes a second by which the containers of some
+    pods grow, by the samples seen since the program started; `node_rates` the growth of what nodes use beside
+    pods.
     """
 
     pods: Sequence[Pod] = ()
@@ -148,7 +145,10 @@ class Snapshot:
     _index: dict[str, list[Pod]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def own_bytes(self, node_name: str) -> int | None:
-        """What a node's own processes use: the node's usage without its pods'. None is unknown."""
+        """Return the memory of a node's own processes: the node's usage without its pods'.
+
+        None is unknown.
+        """
         whole = self.node_usage.get(node_name)
         if whole is None:
             return None
@@ -157,7 +157,7 @@ class Snapshot:
         return max(whole - sum([usage.working_set_bytes for usage in usages if usage is not None]), 0)
 
     def setup(self, node_name: str) -> NodeSetup:
-        """What predictions for pods of that node depend on; an unknown node has no capacity."""
+        """Return what predictions for pods of that node depend on; an unknown node has no capacity."""
         kubelet, raw = self.kubelets.get(node_name), self.nodes.get(node_name)
         info = raw.status.node_info if raw is not None else NO_NODE_INFO
         gates = kubelet.feature_gates if kubelet is not None else {}
@@ -175,16 +175,16 @@ class Snapshot:
         return apply_overrides(setup, settings, stated=True) if settings else setup
 
     def usage_of(self, pod: Pod) -> PodUsage | None:
-        """A pod's usage; workloads have none."""
+        """Return a pod's usage; workloads have none."""
         return self.usage.get((pod.namespace, pod.name)) if pod.kind == "Pod" else None
 
     def usage_now(self, pod: Pod) -> PodUsage | None:
-        """A pod's last usage, also where `usage` is a statistic of a time."""
+        """Return a pod's last usage, even if `usage` is a statistic of a time."""
         now = self.history.now.get((pod.namespace, pod.name)) if pod.kind == "Pod" else None
         return now or self.usage_of(pod)
 
     def seen_of(self, pod: Pod) -> Mapping[str, ContainerHistory]:
-        """What a store of metrics has of a pod's containers; of a workload the most of its pods."""
+        """Return the history of a pod's containers; of a workload the most of its pods."""
         pods = [pod]
         if pod.kind != "Pod" and self.history.containers:
             workload = find_workload(pod)
@@ -193,11 +193,11 @@ class Snapshot:
         return {name: seen for (_, name), seen in by_peak}
 
     def nodes_of(self, scope: Scope) -> list[str]:
-        """The names of the nodes that have requested pods."""
+        """Return the names of the nodes that have requested pods."""
         return sorted({pod.node_name for pod in self.pods if scope.matches(pod)} - {""})
 
     def with_missing_releases(self, scope: Scope | None = None) -> Snapshot:
-        """Name the nodes that state no known release, as virtual ones do, in what is missing."""
+        """Add to what is missing the nodes that state no known release, as virtual ones do."""
         requested = self.nodes if scope is None or scope == Scope() else {*self.nodes_of(scope), scope.node}
         versions = {
             name: node.status.node_info.kubelet_version
@@ -216,7 +216,7 @@ class Snapshot:
         return replace(self, missing=(*self.missing, missing))
 
     def by_node(self) -> Mapping[str, Sequence[Pod]]:
-        """Pods by the node they are bound to; those not bound yet under the empty name."""
+        """Return pods by the node they are bound to; those not bound yet under the empty name."""
         if isinstance(self.pods, PodsByNode):
             return self.pods.by_node
         if not self._index:

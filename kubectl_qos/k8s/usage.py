@@ -1,4 +1,4 @@
-"""How much memory containers use and how long they wait, as the metrics API and the kubelet's summary say."""
+"""The memory that containers use and how long they wait, by the metrics API and the kubelet's summary."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kubectl_qos.k8s.quantity import Quantity
 
 
 class UsageOrigin(StrEnum):
-    """What measured it, in the words of notes."""
+    """The source of usage, in the words of notes."""
 
     METRICS_API = "the metrics API"
     KUBELET_SUMMARY = "the kubelets' summary"
@@ -23,7 +23,7 @@ class UsageOrigin(StrEnum):
 
 
 class PsiData(ApiStruct, frozen=True, omit_defaults=False):
-    """Percents of the last 10, 60 and 300 s, None where the source does not have that average."""
+    """Percents of the last 10, 60 and 300 s, None if the source does not have that average."""
 
     avg10: float | None = None
     avg60: float | None = None
@@ -41,7 +41,7 @@ class Psi(ApiStruct, frozen=True, omit_defaults=False):
 
 
 class Pressure(NamedTuple):
-    """Pressure stall information of a node, pod or container; None where its source does not report it.
+    """Pressure stall information of a node, pod or container; None if its source does not report it.
 
     Source: k8s.io/kubelet/pkg/apis/stats/v1alpha1/types.go (PSIStats), gate KubeletPSI, stable in 1.36.
     """
@@ -52,14 +52,14 @@ class Pressure(NamedTuple):
 
 
 def memory_psi(pressure: Pressure | None) -> PsiData:
-    """How much of the time some tasks waited for memory, as far as that is known."""
+    """Return how much of the time some tasks waited for memory, as far as that is known."""
     return pressure.memory.some if pressure is not None and pressure.memory is not None else NO_PSI
 
 
 class MemoryParts(ApiStruct, frozen=True, omit_defaults=False):
-    """What is charged to a cgroup, by the kernel's names (memory.stat); `otherBytes` is the rest.
+    """The charges of a cgroup, by the kernel's names (memory.stat); `otherBytes` is the rest.
 
-    Swap is not in it, and null where a source does not report it.
+    Swap is not in it; null is unknown.
     """
 
     anon_bytes: int
@@ -71,7 +71,7 @@ class MemoryParts(ApiStruct, frozen=True, omit_defaults=False):
 
 
 class ContainerUsage(NamedTuple):
-    """A container's memory in bytes, what that consists of, and what it waited for; None is unknown.
+    """A container's memory in bytes, its parts, and what it waited for; None is unknown.
 
     `largest_bytes` is what the kernel counts of its largest process.
     """
@@ -85,12 +85,12 @@ class ContainerUsage(NamedTuple):
 
     @property
     def scored_bytes(self) -> int:
-        """What badness counts of its largest process: all of its memory, unless that is known better."""
+        """Return what badness counts of its largest process: all of its memory, unless its size is known."""
         return self.kernel_bytes if self.largest_bytes is None else self.largest_bytes
 
     @property
     def kernel_bytes(self) -> int:
-        """An estimate of what the kernel counts: swap, and the larger of RSS and working set.
+        """Estimate what the kernel counts: swap, and the larger of RSS and working set.
 
         A kubelet's RSS is anonymous memory alone (memory.stat anon), while the kernel counts mapped files and
         shared memory too. The working set has these, and page cache that is in use.
@@ -100,10 +100,9 @@ class ContainerUsage(NamedTuple):
 
 
 class PodDetails(msgspec.Struct, frozen=True, gc=False):
-    """What only some sources know of a pod.
+    """Facts about a pod that only some sources have.
 
-    `processes` is how many its containers have, 0 if unknown; `volumes` what is in its volumes, in bytes by
-    name.
+    `processes` is how many its containers have, 0 if unknown; `volumes` the bytes in its volumes, by name.
     """
 
     processes: int = 0
@@ -115,10 +114,10 @@ NO_DETAILS: Final = PodDetails()
 
 
 class PodUsage(msgspec.Struct, frozen=True, gc=False):
-    """A pod's memory, what measured it, and when (RFC 3339).
+    """A pod's memory, its source, and its time (RFC 3339).
 
-    `amounts` are the containers', in the order of `names`. Where only the working set is known it is a bare
-    number, and `details` is one object for all pods, which saves memory with 150,000 of them.
+    `amounts` are the containers', in the order of `names`. If only the working set is known, an amount is a
+    bare number, and `details` is one object for all pods, which saves memory with 150,000 of them.
     """
 
     names: tuple[str, ...]
@@ -133,46 +132,46 @@ class PodUsage(msgspec.Struct, frozen=True, gc=False):
         origin: UsageOrigin = UsageOrigin.METRICS_API,
         timestamp: str = "",
     ) -> PodUsage:
-        """The usage of a pod by container name."""
+        """Return the usage of a pod by container name."""
         return PodUsage(tuple(containers), tuple(containers.values()), origin, timestamp)
 
     def of(self, container: str) -> ContainerUsage | None:
-        """The usage of a container, None if unknown."""
+        """Return the usage of a container, None if unknown."""
         if container not in self.names:
             return None
         return _whole(self.amounts[self.names.index(container)])
 
     @property
     def has_sizes(self) -> bool:
-        """Whether the largest process of each container is known."""
+        """Return whether the largest process of each container is known."""
         return all(
             not isinstance(amount, int) and amount.largest_bytes is not None for amount in self.amounts
         )
 
     @property
     def working_set_bytes(self) -> int:
-        """The sum over the containers."""
+        """Return the sum over the containers."""
         amounts = [amount if isinstance(amount, int) else amount.working_set_bytes for amount in self.amounts]
         # A sum is another object, and most of 150,000 pods have one container.
         return amounts[0] if len(amounts) == 1 else sum(amounts)
 
     @property
     def rss_bytes(self) -> int | None:
-        """The sum over the containers, None unless known for each."""
+        """Return the sum over the containers, None unless known for each."""
         return _sum([_whole(amount).rss_bytes for amount in self.amounts])
 
     @property
     def swap_bytes(self) -> int | None:
-        """The sum over the containers, None unless known for each."""
+        """Return the sum over the containers, None unless known for each."""
         return _sum([_whole(amount).swap_bytes for amount in self.amounts])
 
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """What measured usage, and the times of the oldest and newest sample (RFC 3339, empty if unknown).
+    """The source of usage, and the times of the oldest and newest sample (RFC 3339, empty if unknown).
 
-    `crowded` is how many pods are known to have more processes than containers, without the size of each;
-    `uncounted` of how many pods the processes are unknown.
+    `crowded` pods are known to have more processes than containers, without the size of each; of `uncounted`
+    pods the processes are unknown.
     """
 
     of: Mapping[PodKey, PodUsage]
@@ -193,9 +192,9 @@ class ContainerHistory(NamedTuple):
     """A container's memory over a time: the most, and the 99th percentile, in bytes.
 
     `rate` is how many bytes a second it grows by if it has grown in a straight line until now, else 0;
-    `is_leak` is whether it has done so for most of that time, and most of what it uses came so. `over` is
-    which time that is, such as `7d`. `throttled` is the share of the CPU periods of its last hour in which
-    its limit held it back, 0 where that is little or unknown.
+    `is_leak` is True if it has done so for most of that time, and most of its memory came so. `over` is the
+    time, such as `7d`. `throttled` is the share of the CPU periods of its last hour in which its limit held
+    it back, 0 if that is little or unknown.
     """
 
     peak_bytes: int
@@ -210,9 +209,9 @@ class ContainerHistory(NamedTuple):
 class History:
     """What a store of metrics knows of containers, `over` a time such as `7d` until now.
 
-    `now` is the last usage of pods; `stat` says which statistic of that time `Snapshot.usage` is, empty where
+    `now` is the last usage of pods; `stat` says which statistic of that time `Snapshot.usage` is, empty if
     that is the last usage too. `lines` are what pods used in equal steps of a day at most, in KiB, the newest
-    last, 0 where nothing is known.
+    last, 0 if unknown.
     """
 
     containers: Mapping[ContainerKey, ContainerHistory]
@@ -222,7 +221,7 @@ class History:
     lines: Mapping[PodKey, Sequence[int]] = field(default_factory=dict)
 
     def of(self, pods: Iterable[Pod]) -> dict[ContainerKey, ContainerHistory]:
-        """What is known of the containers of these pods."""
+        """Return the history of the containers of these pods."""
         if not self.containers:
             return {}
         keys = (((pod.namespace, pod.name), item.name) for pod in pods for item in all_containers(pod))
@@ -233,7 +232,7 @@ NO_HISTORY: Final = History({}, {})
 
 
 def sampled(usage: Mapping[PodKey, PodUsage], before: Sampled | None = None) -> Sampled | None:
-    """What measured this usage and when, None without any; `before` where the usage is the same."""
+    """Return the source and times of this usage, None without any; `before` if the usage is the same."""
     if before is not None and before.of is usage:
         return before
     if not usage:
@@ -248,7 +247,7 @@ def sampled(usage: Mapping[PodKey, PodUsage], before: Sampled | None = None) -> 
 
 
 def origin_of(usage: Mapping[PodKey, PodUsage]) -> UsageOrigin:
-    """What measured this usage; the metrics API where nothing did."""
+    """Return the source of this usage; the metrics API if there is none."""
     return next((pod.origin for pod in usage.values()), UsageOrigin.METRICS_API)
 
 
@@ -273,14 +272,14 @@ class MemoryBytes(int):
 
     @staticmethod
     def from_json(raw: object) -> MemoryBytes:
-        """A decoded JSON quantity; Ki, which metrics-server writes, are parsed without a Quantity."""
+        """Convert a decoded JSON quantity; Ki, which metrics-server writes, are parsed without a Quantity."""
         if isinstance(raw, str) and raw.endswith("Ki") and raw.isascii() and raw[:-2].isdigit():
             return MemoryBytes(int(raw[:-2]) << 10)
         return MemoryBytes(Quantity.from_json(raw).value())
 
 
 class _MemoryUsage(ApiStruct, frozen=True):
-    """What a container used; not a ResourceList, because samples are all different and not shared."""
+    """The usage of a container; not a ResourceList, because samples all differ and are not shared."""
 
     memory: MemoryBytes | None = None
 
@@ -309,7 +308,7 @@ T = TypeVar("T")
 
 
 def usage_by_node(samples: Iterable[NodeMetrics]) -> dict[str, int]:
-    """The working set of nodes by name."""
+    """Return the working set of nodes by name."""
     amounts = ((sample.metadata.name, sample.usage.memory) for sample in samples)
     return {name: int(memory) for name, memory in amounts if memory is not None}
 
@@ -317,7 +316,7 @@ def usage_by_node(samples: Iterable[NodeMetrics]) -> dict[str, int]:
 def usage_by_pod(
     samples: Iterable[PodMetrics], of: Container[PodKey] | None = None
 ) -> dict[PodKey, PodUsage]:
-    """Usage by namespace and name, of these pods or of all; equal parts of samples are one shared object.
+    """Return usage by namespace and name, of these pods or of all; equal parts of samples are shared.
 
     A sample without containers, as a metrics-server that has just started sends it, says nothing.
     """
@@ -404,7 +403,7 @@ class Summary(ApiStruct, frozen=True):
 
 
 def usage_from_summary(summary: Summary) -> dict[PodKey, PodUsage]:
-    """Usage by namespace and name; a pod's time is that of its oldest measurement."""
+    """Return usage by namespace and name; a pod's time is that of its oldest measurement."""
     usage = {}
     for pod in summary.pods:
         containers = {}

@@ -1,11 +1,11 @@
-"""What an API server, a strict one or a kubelet refuses of a pod, a manifest or a configuration.
+"""What an API server, a strict one or a kubelet refuses in a pod, a manifest or a configuration.
 
 The sentences are theirs. Sources: pkg/apis/core/validation/validation.go (ValidatePodCreate,
 validateResourceRequirements, validatePodResourceConsistency), pkg/kubelet/apis/config/validation
 (validation.go, validation_linux.go), k8s.io/apimachinery/pkg/runtime/serializer/json (strict decoding), and
-fields.json, which tests/k8s/make_fields.py generates from the OpenAPI of Kubernetes. Not here: fields that
-change no prediction, such as images; objects that a server has stored, which may be newer than fields.json;
-and their lines.
+fields.json, which tests/k8s/make_fields.py generates from the OpenAPI of Kubernetes. Fields that change no
+prediction, such as images, are not checked, nor are objects that a server has stored, which may be newer than
+fields.json.
 """
 
 import re
@@ -52,7 +52,7 @@ _POD_LEVEL: Final = "spec.resources"
 FIELDS_FILE: Final = Path(__file__).with_name("fields.json")
 _RELEASE: Final = Release.of("1.36", {})
 MOST_CPU_MILLI: Final = 256_000
-"""More than a container is ever given: 500 is written for 500m."""
+"""No container gets more: 500 is written for 500m."""
 
 
 _APPS: Final = ("apps/v1", "apps/v1beta2")
@@ -86,7 +86,7 @@ class Refusal(NamedTuple):
 
 
 def pod_refusals(pod: Pod, release: Release) -> list[Refusal]:
-    """The field errors of a defaulted pod, in the order of its fields."""
+    """Return the field errors of a defaulted pod, in the order of its fields."""
     refusals: list[Refusal] = []
     mirror = pod.annotations.config_mirror
     if mirror is not None and not pod.node_name:
@@ -110,7 +110,7 @@ def pod_refusals(pod: Pod, release: Release) -> list[Refusal]:
 
 
 def kubelet_rejections(pod: Pod, release: Release) -> list[Refusal]:
-    """Why a kubelet does not admit a pod that the API server has taken (lifecycle/predicate.go)."""
+    """Return why a kubelet does not admit a pod that the API server has accepted (lifecycle/predicate.go)."""
     needs_support = release.has(Change.POD_LEVEL_NEEDS_SUPPORT)
     if pod.spec.resources is None or not needs_support or release.enabled(Gate.POD_LEVEL_RESOURCES):
         return []
@@ -152,14 +152,14 @@ def _requirements(
 
 
 def _bad_name(path: str, name: str) -> Iterator[tuple[str, str]]:
-    """What is wrong with the name of a container's resource (`validateContainerResourceName`)."""
+    """Yield the errors in the name of a container's resource (`validateContainerResourceName`)."""
     if path != _POD_LEVEL and not is_container_resource(name):
         yield name, "must be a standard resource type or fully qualified"
         yield name, "must be a standard resource for containers"
 
 
 def _bad_value(name: str, quantity: Quantity) -> Iterator[tuple[Quantity, str]]:
-    """What is wrong with a quantity by itself (`ValidateResourceQuantityValue`)."""
+    """Yield the errors in a quantity by itself (`ValidateResourceQuantityValue`)."""
     if quantity.sign < 0:
         yield quantity, "must be greater than or equal to 0"
     if is_extended(name) and quantity.milli_value() % 1000:
@@ -177,7 +177,7 @@ def _is_whole_number_of_pages(name: str, quantity: Quantity) -> bool:
 
 
 def _may_be_overcommitted(name: str) -> bool:
-    """`IsOvercommitAllowed`: whether a request may be below its limit."""
+    """Return `IsOvercommitAllowed`: whether a request may be below its limit."""
     return not is_extended(name) and not name.startswith(HUGEPAGES_PREFIX)
 
 
@@ -197,7 +197,7 @@ def _unsupported(resources: ResourceRequirements, release: Release) -> Iterator[
 
 
 def _pod_level(pod: Pod, resources: ResourceRequirements, release: Release) -> Iterator[Refusal]:
-    """Requests cover the containers' sum, limits every container (`validatePodResourceConsistency`)."""
+    """Check that requests cover the containers' sum, and limits each (`validatePodResourceConsistency`)."""
     requests = resources.requests or EMPTY_RESOURCES
     limits = resources.limits or EMPTY_RESOURCES
     for name, total in aggregate_requests(pod, release).items():
@@ -236,7 +236,7 @@ _COMPRESSIBLE: Final = "-compressible"
 
 
 def kubelet_refusals(kubelet: Kubelet, release: Release, *, cgroup_version: int = 2) -> list[str]:
-    """Every reason for which a kubelet of that release would not start, in the order of its own report."""
+    """Return every reason for which a kubelet of that release would not start, in its own order."""
     sentences = [
         *_without_cgroups(kubelet, release),
         *_cfs_period(kubelet, release),
@@ -334,7 +334,7 @@ def _memory_settings(kubelet: Kubelet, release: Release, cgroup_version: int) ->
 
 
 def _go_duration(duration_us: int) -> str:
-    """Microseconds as Go prints a Duration below a minute: `100ms`, `123.456ms`, `1.5s`, `50µs`."""
+    """Format microseconds as Go prints a Duration below a minute: `100ms`, `123.456ms`, `1.5s`, `50µs`."""
     for unit, size in (("s", 1_000_000), ("ms", 1000)):
         if duration_us >= size:
             return f"{duration_us / size:.6f}".rstrip("0").removesuffix(".") + unit
@@ -342,7 +342,7 @@ def _go_duration(duration_us: int) -> str:
 
 
 class MistakeCode(StrEnum):
-    """What a mistake is about."""
+    """The kinds of mistakes."""
 
     VERSION = "version"
     UNKNOWN_FIELD = "unknown field"
@@ -351,7 +351,7 @@ class MistakeCode(StrEnum):
 
 
 class Mistake(NamedTuple):
-    """What is wrong at a path of an object; `is_refused` is whether a server refuses it."""
+    """A mistake at a path of an object; `is_refused` is True if a server refuses it."""
 
     code: MistakeCode
     path: str
@@ -360,9 +360,9 @@ class Mistake(NamedTuple):
 
 
 def manifest_mistakes(raw: Mapping[str, Any], pod: Pod) -> Iterator[Mistake]:
-    """The mistakes in a manifest of a pod or workload.
+    """Yield the mistakes in a manifest of a pod or workload.
 
-    Of kinds that Kubernetes does not have only the containers are known, and a server takes their objects.
+    Of a kind that is not Kubernetes' own only the containers are checked, and a server accepts its objects.
     """
     is_own, spec = not isinstance(pod, CustomWorkload), dotted(spec_path(pod))
     yield from _version_mistakes(raw, pod)
@@ -377,7 +377,7 @@ def manifest_mistakes(raw: Mapping[str, Any], pod: Pod) -> Iterator[Mistake]:
 
 
 def _version_mistakes(raw: Mapping[str, Any], pod: Pod) -> Iterator[Mistake]:
-    """What is wrong with apiVersion and kind; old versions are those that only servers before 1.25 have."""
+    """Yield the mistakes in apiVersion and kind; old versions are those of servers before 1.25."""
     version, is_own = raw.get("apiVersion"), not isinstance(pod, CustomWorkload)
     versions = _VERSIONS[pod.kind] if is_own else ()
     if not version and "kind" in raw:
@@ -392,7 +392,7 @@ def _version_mistakes(raw: Mapping[str, Any], pod: Pod) -> Iterator[Mistake]:
 
 
 def _refusals(pod: Pod) -> Iterable[Refusal]:
-    """The first refusal of each field, without those of a request that is only defaulted from its limit."""
+    """Yield the first refusal of each field, without those of a request that is defaulted from its limit."""
     written = {refusal.path for refusal in pod_refusals(pod, _RELEASE)}
     refusals: dict[str, Refusal] = {}
     for refusal in pod_refusals(default_pod(pod, _RELEASE), _RELEASE):
@@ -402,7 +402,7 @@ def _refusals(pod: Pod) -> Iterable[Refusal]:
 
 
 def _taken_names(pod: Pod) -> Iterator[Refusal]:
-    """Names that containers before have (`validateContainers`, `validateInitContainers`)."""
+    """Yield names that earlier containers have (`validateContainers`, `validateInitContainers`)."""
     names: set[str] = set()
     for kind, containers in (("containers", pod.containers), ("initContainers", pod.init_containers)):
         for index, name in enumerate(container.name for container in containers):
@@ -412,7 +412,7 @@ def _taken_names(pod: Pod) -> Iterator[Refusal]:
 
 
 def _unknown_in_containers(raw: Any, pod: Pod) -> Iterator[str]:
-    """What is not in a pod's spec, as the containers of Argo's containerSet, has fields of its own beside."""
+    """Yield unknown fields of a pod's spec; Argo's containerSet, for one, has fields of its own beside."""
     for key in spec_path(pod):
         raw = raw[key]
     for index, container in enumerate(raw["containers"]):
@@ -423,7 +423,7 @@ def _unknown_in_containers(raw: Any, pod: Pod) -> Iterator[str]:
 
 
 def unknown_fields(raw: Mapping[str, Any], type_: str, path: str = "") -> Iterator[str]:
-    """The paths of fields that an object of this type does not have."""
+    """Yield the paths of fields that an object of this type does not have."""
     fields = _fields()[type_]
     for name, value in raw.items():
         inner = fields.get(name)
@@ -439,9 +439,9 @@ def unknown_fields(raw: Mapping[str, Any], type_: str, path: str = "") -> Iterat
 
 
 def odd_size(resource: str, quantity: Quantity, unit: str = "Mi") -> str:
-    """What a size says and what was meant, for memory and CPU that no container has; else empty.
+    """Return what a size says and what was meant, for memory and CPU that no container has; else empty.
 
-    `unit` is that of memory which is meant most likely.
+    `unit` is the unit of memory that was most likely meant.
     """
     text = str(quantity)
     number = text.rstrip("numkKMGTPEi")
@@ -456,7 +456,7 @@ def odd_size(resource: str, quantity: Quantity, unit: str = "Mi") -> str:
 
 
 def memory_bytes(text: str) -> int:
-    """The bytes of a person's size of memory. Raises QuantityError, also for what nobody means."""
+    """Return the bytes of a person's size of memory. Raises QuantityError, also for absurd sizes."""
     size = Quantity.parse(text)
     if size.sign <= 0:
         raise QuantityError("must be positive")
@@ -482,5 +482,5 @@ def _odd_sizes(pod: Pod) -> Iterator[tuple[str, str]]:
 
 @cache
 def _fields() -> dict[str, dict[str, str]]:
-    """For each type the fields it has, with the type of those that are objects or lists of them."""
+    """Return the fields of each type, with the type of those that are objects or lists of them."""
     return msgspec.json.decode(FIELDS_FILE.read_bytes(), type=dict[str, dict[str, str]])

@@ -1,1 +1,1 @@
-"""Stores of metrics that speak Prometheus' HTTP API: how one is found and asked, and what its series mean."""
+"""Find and query stores of metrics that speak Prometheus' HTTP API, and read their series."""

@@ -1,7 +1,7 @@
-"""Deaths over a time, as a store of metrics knows them: older ones than any status.
+"""Deaths over a time by a store of metrics: older ones than any status has.
 
-Restarts with their last reason, evicted pods, and OOM kills that cAdvisor counted. Not here: the cluster of
-one time (past.py), and deaths in statuses, events and kernel logs (qos/kills).
+They are restarts with their last reason, evicted pods, and OOM kills that cAdvisor counted. past.py reads the
+cluster of one time, qos/kills the deaths in statuses, events and kernel logs.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -49,18 +49,18 @@ _LIMITS: Final = "kube_pod_container_resource_limits"
 _CAPACITY: Final = "kube_node_status_capacity"
 _OF_MEMORY: Final = 'resource="memory"'
 STEPS: Final = 1_440
-"""Of the queries for deaths: a minute each for a day."""
+"""The steps of the queries for deaths: a minute each for a day."""
 _LEAST_STEP: Final = 60
 _DAY: Final = 86_400
 _BEFORE: Final = "[10m]"
 _NEAR: Final = 0.9
-"""What was seen to use so much of its limit, or of its node, may have reached it between two samples."""
+"""Memory seen at this share of its limit, or of its node, may have reached it between two samples."""
 _MOST_PEAKS: Final = 30
 
 
 @dataclass
 class _End:
-    """What series say of an end of a container, or with an empty name of a pod; `at` is 0 if unknown.
+    """The end of a container by its series, or with an empty name of a pod; `at` is 0 if unknown.
 
     The most memory in the minutes before: `peak` of the cgroup with the nearest limit, `node_peak` of the
     node, with its capacity.
@@ -81,32 +81,32 @@ class _End:
 
     @property
     def time(self) -> str:
-        """When it ended, or was first seen to have ended."""
+        """Return when it ended, or was first seen to have ended."""
         return rfc3339(self.at or self.seen)
 
     @property
     def is_oom(self) -> bool:
-        """Whether an OOM kill was counted; those of a full node often are not."""
+        """Return whether an OOM kill was counted; those of a full node often are not."""
         return self.reason == OOM_KILLED or self.oom_kills > 0
 
     @property
     def is_of_memory(self) -> bool:
-        """Whether memory may explain it."""
+        """Return whether memory may explain it."""
         is_killed = self.exit_code == SIGKILLED and self.reason != "ContainerStatusUnknown"
         return self.is_oom or self.reason == EVICTED or is_killed
 
     @property
     def node_was_full(self) -> bool | None:
-        """Whether its node may have run out of memory, by the node's own samples, condition and events."""
+        """Return whether its node may have run out of memory, by its samples, condition and events."""
         if self.had_pressure or self.system_ooms:
             return True
         return self.node_peak[0] >= _NEAR * self.node_peak[1] if self.node_peak is not None else None
 
 
 def read_kills(store: Prometheus, start: float, end: float, events: Iterable[Event] = ()) -> list[Kill]:
-    """The OOM kills and evictions between two Unix times, the newest first. Raises QosError.
+    """Return the OOM kills and evictions between two Unix times, the newest first. Raises QosError.
 
-    Where kube-state-metrics does not export the time it is as exact as the step: a minute for a day. cAdvisor
+    If kube-state-metrics does not export the time, it is as exact as the step: a minute for a day. cAdvisor
     drops a counter together with its container, so that it shows kills that a container survived.
     """
     step = max(_LEAST_STEP, round((end - start) / STEPS))
@@ -157,7 +157,7 @@ def read_kills(store: Prometheus, start: float, end: float, events: Iterable[Eve
 
 
 def _largest(store: Prometheus, name: str, more: str, over: str, at: float) -> dict[ContainerKey, float]:
-    """The largest value of a metric over a time, by container; those of a whole pod have no name."""
+    """Return the largest value of a metric over a time, by container; those of a whole pod have no name."""
     values: dict[ContainerKey, float] = {}
     for sample in store.query(f"max by ({BY}) (max_over_time({select(store, [name], more)}{over}))", at):
         key = container_of(sample.labels) or (pod_of(sample.labels), "")
@@ -166,7 +166,7 @@ def _largest(store: Prometheus, name: str, more: str, over: str, at: float) -> d
 
 
 def with_older(recent: Sequence[Kill], older: Iterable[Kill], seconds: int) -> list[Kill]:
-    """Deaths with those that `read_kills` has read of so many seconds, which no status has any more.
+    """Add the deaths that `read_kills` has read, of `seconds`, which no status has any more.
 
     They replace a death whose status knows no time or no mechanism. An eviction is one of the whole pod.
     """
@@ -199,7 +199,7 @@ class Track(NamedTuple):
 
 
 def read_track(store: Prometheus, end: float) -> Track:
-    """At most a day until a Unix time, from the first time at which pods are known. Raises QosError."""
+    """Read a day at most until a Unix time, from the first time at which pods are known. Raises QosError."""
     begin = end - _DAY
     counts = store.query_range(f"count({select(store, [INFO])})", begin, end, _DAY / 96)
     begin = min((at for series in counts for at, _ in series.points), default=begin)
@@ -207,7 +207,7 @@ def read_track(store: Prometheus, end: float) -> Track:
 
 
 def _read_ends(store: Prometheus, start: float, end: float, step: int) -> list[_End]:
-    """The ends of containers, at the points of range queries at which something has changed."""
+    """Return the ends of containers, at the points of range queries at which something has changed."""
     ends: dict[tuple[ContainerKey, float], _End] = {}
 
     def points(query: str) -> Iterator[tuple[Labels, _End, float]]:
@@ -241,7 +241,7 @@ def _read_ends(store: Prometheus, start: float, end: float, step: int) -> list[_
 
 
 def _diagnosis(death: _End, title: str) -> Diagnosis:
-    """The series say that a pod was evicted, but not for what; of other deaths nothing is certain."""
+    """Diagnose by the series: they say that a pod was evicted, but not why; other deaths are uncertain."""
     if death.reason == EVICTED:
         evicted = Evidence(Fact.POD_ENDED, {"reason": EVICTED, "message": ""}, death.time)
         return Diagnosis(Mechanism.UNKNOWN_EVICTION, Confidence.CERTAIN, (evicted,))

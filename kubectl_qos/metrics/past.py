@@ -1,7 +1,7 @@
 """A cluster as it was: a snapshot rebuilt from kube-state-metrics and cAdvisor.
 
-What a store does not have is listed as missing, not guessed. Source: docs/metrics of kube-state-metrics 2.
-Not here: the client (prometheus.py), usage (series.py), and deaths over a time (deaths.py).
+What a store does not have is listed as missing, not guessed. prometheus.py is the client, series.py reads
+usage, deaths.py deaths over a time. Source: docs/metrics of kube-state-metrics 2.
 """
 
 import re
@@ -38,7 +38,7 @@ _STATES: Final = (
     "kube_pod_container_status_last_terminated_reason",
     "kube_node_status_condition",
 )
-"""Those whose value is 1 for what is so."""
+"""Series whose value is 1 for the state that is true."""
 _PRIORITIES: Final = {"": 0, "system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 _NOT_STORED: Final = Missing(
     "what no metric has",
@@ -62,20 +62,20 @@ class _Raw:
     statuses: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def container(self, name: str, *, is_init: bool) -> dict[str, Any]:
-        """A container, which may have been unknown."""
+        """Return a container, which is added if it is unknown."""
         return (self.init if is_init else self.containers).setdefault(name, {"name": name, "resources": {}})
 
     def container_status(self, name: str) -> dict[str, Any]:
-        """The status of a container."""
+        """Return the status of a container."""
         return self.statuses.setdefault(name, {"name": name})
 
     def last_end(self, name: str) -> dict[str, Any]:
-        """How a container's last run ended."""
+        """Return how a container's last run ended."""
         state: dict[str, dict[str, Any]] = self.container_status(name).setdefault("lastState", {})
         return state.setdefault("terminated", {})
 
     def pod(self) -> Pod:
-        """The pod; a run that ended without a known reason has not ended."""
+        """Return the pod; a run that ended without a known reason has not ended."""
         for status in self.statuses.values():
             if "reason" not in status.get("lastState", {}).get("terminated", {"reason": ""}):
                 del status["lastState"]
@@ -95,7 +95,7 @@ class _Raw:
         )
 
     def node(self) -> NodeObject:
-        """The node."""
+        """Return the node."""
         metadata = {"name": self.name, **self.metadata}
         return convert({"metadata": metadata, "status": self.status}, NodeObject)
 
@@ -103,9 +103,9 @@ class _Raw:
 def read_snapshot(
     store: Prometheus, at: datetime, over_seconds: int, stat: str, *, usage: bool, keys: Collection[str] = ()
 ) -> Snapshot:
-    """The cluster at a time; `usage` is whether its memory is read, `keys` are those of labels that select.
+    """Read the cluster at a time; without `usage` not its memory. `keys` are those of labels that select.
 
-    Raises QosError without its pods, and InputError where no object has a label of such a key.
+    Raises QosError without its pods, and InputError if no object has a label of such a key.
     """
     moment = at.timestamp()
     samples = store.query(select(store, (*_AMOUNTS, *(_LABELS if keys else ()))), moment)
@@ -164,7 +164,7 @@ class _Builder:
         self._nodes: dict[str, _Raw] = {}
 
     def build(self, samples: Sequence[Sample]) -> tuple[list[_Raw], list[_Raw]]:
-        """Those that kube-state-metrics has; series may come in any order."""
+        """Return the pods and nodes that kube-state-metrics has; series may come in any order."""
         for sample in samples:
             if sample.labels["__name__"] == INFO:
                 self._add_pod(sample.labels)
@@ -196,7 +196,7 @@ class _Builder:
             raw.metadata["ownerReferences"] = [{"kind": kind, "name": owner, "controller": True}]
 
     def _add_labels(self, name: str, labels: Labels) -> None:
-        """The labels that select, by their own keys."""
+        """Add the labels that select, by their own keys."""
         own = {key: labels[metric] for metric, key in self._keys.items() if metric in labels}
         of_pod, node = name == _LABELS[0], label(labels, NODE[:2])
         raw = self._pods.get(pod_of(labels)) if of_pod else self._nodes.setdefault(node, _Raw(node))
@@ -251,7 +251,7 @@ def _snake(key: str) -> str:
 
 
 def _end(name: str, sample: Sample) -> tuple[str, object]:
-    """A field of how a container's last run ended."""
+    """Return a field of how a container's last run ended."""
     if name.endswith("reason"):
         return "reason", sample.labels.get("reason", "")
     if name.endswith("exitcode"):

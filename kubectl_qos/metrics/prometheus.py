@@ -1,8 +1,8 @@
 """A client of Prometheus' HTTP API, as Thanos, Mimir and VictoriaMetrics speak it too.
 
-Queries are POSTs, but GETs through an API server's service proxy, which need the right to get services/proxy
-alone. Sources: prometheus/web/api/v1/api.go (answers), prometheus/promql/engine.go (ErrTooManySamples). Not
-here: what is asked (series.py, past.py).
+Queries are POSTs, but GETs through an API server's service proxy, which need only the right to get
+services/proxy. series.py and past.py have the queries. Sources: prometheus/web/api/v1/api.go (answers),
+prometheus/promql/engine.go (ErrTooManySamples).
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from kubectl_qos.transport.client import Connection
 
 MAX_POINTS: Final = 11_000
-"""Of one series: Prometheus refuses range queries for more."""
+"""The most points of one series: Prometheus refuses range queries for more."""
 MAX_BYTES: Final = 128 << 20
-"""Of an answer, unzipped: the usage of 150,000 containers takes 100 MB."""
+"""The most bytes of an answer, unzipped: the usage of 150,000 containers takes 100 MB."""
 _EXACTLY: Final = {"nocache": "1"}
-"""VictoriaMetrics else rounds times to steps, beyond the end; others ignore it."""
+"""Without this VictoriaMetrics rounds times to steps, beyond the end; others ignore it."""
 _MAX_QUOTED: Final = 200
 _SELECTOR: Final = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*={1,2}\s*([^,=]+?)\s*")
 
@@ -80,7 +80,7 @@ _answer: Final = msgspec.json.Decoder(_Answer)
 
 
 def _number(text: str) -> float:
-    """A value, NaN for what is none."""
+    """Return a value, NaN if it is not a number."""
     try:
         return float(text)
     except ValueError:
@@ -88,7 +88,7 @@ def _number(text: str) -> float:
 
 
 def parse_selector(text: str) -> str:
-    """The matchers of PromQL for `cluster=prod,env=live`. Raises UsageError."""
+    """Return the matchers of PromQL for `cluster=prod,env=live`. Raises UsageError."""
     matchers = []
     for part in filter(None, text.split(",")):
         match = _SELECTOR.fullmatch(part)
@@ -99,10 +99,10 @@ def parse_selector(text: str) -> str:
 
 
 class Prometheus:
-    """A store, called `name` in sentences; `matchers` are those that every series must fulfil.
+    """A store, called `name` in sentences; every series must fulfil `matchers`.
 
-    `path` is where a service proxy has it, empty for the connection's own URL. What a store warns of is added
-    to `warnings`.
+    `path` is where a service proxy has it, empty for the connection's own URL. Warnings of the store are
+    added to `warnings`.
     """
 
     def __init__(self, connection: Connection, name: str, matchers: str = "", path: str = "") -> None:
@@ -112,7 +112,7 @@ class Prometheus:
         self.warnings: dict[str, None] = {}
 
     def now(self) -> float:
-        """The store's own time: its samples are compared with this, and our clock may be wrong.
+        """Return the store's own time: its samples are compared with this, and our clock may be wrong.
 
         Raises QosError.
         """
@@ -122,14 +122,14 @@ class Prometheus:
         return samples[0].value
 
     def query(self, expression: str, at: float | None = None) -> list[Sample]:
-        """The values at a Unix time, without it at the store's own present. Raises QosError."""
+        """Return the values at a Unix time, by default at the store's own present. Raises QosError."""
         form = {"query": expression} | ({"time": f"{at:.3f}"} if at is not None else {})
         series = self._result("query", form)
         samples = (Sample(item.metric, _number(item.value[1])) for item in series)
         return [sample for sample in samples if math.isfinite(sample.value)]
 
     def query_range(self, expression: str, start: float, end: float, step: float) -> list[Series]:
-        """The values from start to end; the step grows until a server allows so many. Raises QosError."""
+        """Return the values from start to end; the step grows until a server allows it. Raises QosError."""
         step = max(step, math.ceil((end - start) / (MAX_POINTS - 1)), 1)
         times = {"start": f"{start:.3f}", "end": f"{end:.3f}", "step": f"{step:g}", **_EXACTLY}
         series = self._result("query_range", {"query": expression, **times})
@@ -159,7 +159,7 @@ class Prometheus:
         return answer.data.result
 
     def _error(self, status: int, answer: _Answer, body: bytearray) -> QosError:
-        """A sentence for a refusal, with the remedy where one is known."""
+        """Return the error for a refusal, with the remedy if one is known."""
         text = answer.error or answer.message or body[: 4 * _MAX_QUOTED].decode(errors="replace")
         why = " ".join(text.split())[:_MAX_QUOTED]
         if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
@@ -190,7 +190,7 @@ _HINT: Final = "--prometheus URL names one"
 
 
 def _read_body(response: BaseHTTPResponse, server: str, name: str) -> bytearray:
-    """The body, unzipped. Raises ServerUnreachable, and QosError for more than MAX_BYTES."""
+    """Return the body, unzipped. Raises ServerUnreachable, and QosError for more than MAX_BYTES."""
     is_zipped, body = response.headers.get("Content-Encoding") == "gzip", bytearray()
     unzip = zlib.decompressobj(zlib.MAX_WBITS | 16)
     try:
@@ -228,7 +228,7 @@ KINDS: Final = (
     _Kind({"operated-prometheus": "true"}, ("web", "http-web")),
     _Kind({"app": "prometheus"}, ("http", "web")),
 )
-"""How operators and charts of Thanos, VictoriaMetrics, kube-prometheus-stack, Prometheus label theirs.
+"""The labels by operators and charts of Thanos, VictoriaMetrics, kube-prometheus-stack, Prometheus.
 
 The first kind that is there is taken, those that answer for several stores first.
 """
@@ -238,18 +238,18 @@ NAMESPACES: Final = frozenset(
     | {"kubesphere-monitoring-system", "monitoring", "observability", "openshift-monitoring", "prometheus"}
     | {"prometheus-operator", "thanos", "victoria-metrics"}
 )
-"""Where charts and distributions install stores. In another one a tenant may have labelled a service."""
+"""Where charts and distributions install stores. In another namespace a tenant may label any service so."""
 
 
 def is_service(store: str) -> bool:
-    """Whether --prometheus means a service of the cluster: NAMESPACE/NAME, or `auto` for any."""
+    """Return whether --prometheus means a service of the cluster: NAMESPACE/NAME, or `auto` for any."""
     return store == "auto" or re.fullmatch(r"[a-z0-9-]+/[a-z0-9-]+", store) is not None
 
 
 def find_store(connection: Connection, matchers: str = "", service: str = "auto") -> Prometheus:
-    """The store of a cluster, reached through the API server's service proxy.
+    """Return the store of a cluster, reached through the API server's service proxy.
 
-    Raises QosError where there is none, or services may not be listed.
+    Raises QosError if there is none, or if services may not be listed.
     """
     elsewhere = ""
     services = _list_services(connection)

@@ -1,8 +1,8 @@
 """PromQL for the memory of containers, now and over a time.
 
-A scrape without honor_labels renames the labels of a target's own series: exported_pod for pod. Sources:
-cadvisor/metrics/prometheus.go, and docs/metrics of kube-state-metrics. Not here: pods and nodes of the past
-(past.py).
+A scrape without honor_labels renames the labels of a target's own series: exported_pod for pod. past.py
+rebuilds pods and nodes of the past. Sources: cadvisor/metrics/prometheus.go, and docs/metrics of
+kube-state-metrics.
 """
 
 import time
@@ -39,7 +39,7 @@ CONTAINER: Final = ("exported_container", "container")
 NODE: Final = ("exported_node", "node", "kubernetes_io_hostname", "instance")
 _CONTAINER_LABELS: Final = ",".join((*NAMESPACE, *POD, *CONTAINER, "cluster"))
 BY: Final = ",".join((_CONTAINER_LABELS, *NODE))
-"""What distinguishes series: replicas of a Prometheus, jobs and old cgroups of a container are not."""
+"""The labels that tell series apart; replicas of a Prometheus, jobs and old cgroups of a container do not."""
 
 INFO: Final = "kube_pod_info"
 WORKING_SET: Final = "container_memory_working_set_bytes"
@@ -51,45 +51,48 @@ _SWAP: Final = "container_memory_swap"
 _MEMORY: Final = (WORKING_SET, "container_memory_rss", _SWAP)
 CONTAINERS: Final = 'container!="POD",id!="/"'
 KEPT_SECONDS: Final = 300.0
-"""How long until a history is read again, a refused one too: it changes slowly, and costs the store much."""
+"""When a history is read again, a refused one too: it changes slowly, and costs the store much."""
 _ROOT: Final = 'id="/"'
 _PSI: Final = "container_pressure_memory_{}_seconds_total"
 _PSI_SECONDS: Final = 120
-"""A rate needs two scrapes: 10 s have none. The last two minutes are 86 % of the kernel's average of 60 s."""
+"""A rate needs two scrapes, and 10 s have none.
+
+The last two minutes are 86 % of the kernel's average of 60 s.
+"""
 _HOUR: Final = 3600
 _DAY: Final = 86_400
 _POINTS: Final = 144
-"""Of a line of growth: one for every ten minutes of a day."""
+"""The points of a line of growth: one for every ten minutes of a day."""
 _STEPS: Final = 32
-"""Of a line that is drawn: of 45 minutes each for a day."""
+"""The steps of a line that is drawn: of 45 minutes each for a day."""
 _LEAST_POINTS: Final = 6
 _FALL: Final = 0.8
-"""Memory below so much of its value before was freed, or its container restarted: a new line begins."""
+"""Memory below this share of its last value was freed, or its container restarted: a new line begins."""
 _STRAIGHT: Final = 0.9
-"""The least coefficient of determination of what is called a straight line."""
+"""The least coefficient of determination of a straight line."""
 _MUCH_THROTTLED: Final = 0.1
-"""Of an hour's CPU periods: below it, bursts end somewhat later."""
+"""The least share of an hour's CPU periods: below it, bursts end somewhat later."""
 _LEAST_GROWTH: Final = 0.05
 
 
 def label(labels: Labels, names: Iterable[str]) -> str:
-    """The first of these labels that a series has."""
+    """Return the first of these labels that a series has."""
     return next((labels[name] for name in names if labels.get(name)), "")
 
 
 def pod_of(labels: Labels) -> PodKey:
-    """Namespace and name of the pod that a series is about."""
+    """Return namespace and name of the pod that a series is about."""
     return label(labels, NAMESPACE), label(labels, POD)
 
 
 def container_of(labels: Labels) -> ContainerKey | None:
-    """The container that a series is about, None for a whole pod, its pause container and anything else."""
+    """Return the container that a series is about, None for a pod, its pause container and others."""
     key, name = pod_of(labels), label(labels, CONTAINER)
     return (key, name) if name and name != "POD" and key[1] else None
 
 
 def select(store: Prometheus, names: Sequence[str], more: str = "") -> str:
-    """The series of some metrics."""
+    """Return the selector of the series of some metrics."""
     name = f'__name__=~"{"|".join(names)}"' if len(names) > 1 else f'__name__="{names[0]}"'
     return f"{{{','.join(filter(None, (name, more, store.matchers)))}}}"
 
@@ -102,14 +105,14 @@ class Amounts(NamedTuple):
     node_names: Mapping[str, str] = {}
 
     def node_name(self, labels: Labels) -> str:
-        """The node of a series, which may name its address."""
+        """Return the node of a series, which may name its address."""
         name = label(labels, NODE)
         host = name.rpartition(":")[0] or name  # an `instance` has a port
         return self.node_names.get(host, host)
 
 
 def read_now(store: Prometheus, at: float | None = None) -> Amounts:
-    """The usage of a moment, without one of the present. Raises QosError."""
+    """Read the usage at a time, by default the present. Raises QosError."""
     samples = _read_containers(store, _MEMORY, CONTAINERS, at)
     moment = time.time() if at is None else at
     by_name = {
@@ -120,7 +123,7 @@ def read_now(store: Prometheus, at: float | None = None) -> Amounts:
 
 
 def read_nodes(store: Prometheus, at: float | None = None, over: str = "") -> Amounts:
-    """The usage of nodes alone, or the most of it `over` a time such as `[10m]`. Raises QosError."""
+    """Read the usage of nodes alone, or the most of it `over` a time such as `[10m]`. Raises QosError."""
     series = select(store, [WORKING_SET], _ROOT)
     roots = store.query(f"max by ({BY}) ({f'max_over_time({series}{over})' if over else series})", at)
     infos = store.query(select(store, ["kube_node_info"]), at)
@@ -131,7 +134,7 @@ def read_nodes(store: Prometheus, at: float | None = None, over: str = "") -> Am
 
 
 def _read_containers(store: Prometheus, names: Sequence[str], which: str, at: float | None) -> list[Sample]:
-    """The values of containers, of the newest cgroup: stores show that of a dead one for five minutes."""
+    """Read the values of containers, of the newest cgroup: stores show a dead one for five minutes."""
     series, which = select(store, names, which), f'{which},container!="",id!=""'
     samples = store.query(f"max by (__name__,{BY}) ({series})", at)
     cgroups, starts = (select(store, [name], which) for name in (WORKING_SET, "container_start_time_seconds"))
@@ -152,7 +155,7 @@ def _read_containers(store: Prometheus, names: Sequence[str], which: str, at: fl
 def read_pressure(
     store: Prometheus, now: Amounts, usage: Mapping[PodKey, PodUsage], at: float | None = None
 ) -> tuple[dict[PodKey, PodUsage], dict[str, Pressure]]:
-    """Usage of pods with the pressure of memory, which nodes have too. Raises QosError."""
+    """Read the pressure of memory, which nodes have too, and add it to the usage of pods. Raises QosError."""
     waiting = _rates(store, "waiting", CONTAINERS, at)
     if not waiting:
         return dict(usage), {}
@@ -183,7 +186,7 @@ def read_pressure(
 
 
 def with_parts(store: Prometheus, pod: PodKey, usage: PodUsage, at: float | None = None) -> PodUsage:
-    """The usage of a pod with what the memory of its containers consists of. Raises QosError.
+    """Add what the memory of a pod's containers consists of. Raises QosError.
 
     cAdvisor counts shared memory in the cache but in no list of files, and on cgroup v2 no kernel memory:
     that is what is left (container/libcontainer/handler.go).
@@ -217,13 +220,13 @@ def _pressure(some: float, full: float) -> Pressure:
 
 
 def rfc3339(at: datetime | float) -> str:
-    """A time, or a Unix time, as the API writes it."""
+    """Format a time, or a Unix time, as the API does."""
     at = datetime.fromtimestamp(round(at), UTC) if isinstance(at, float | int) else at.astimezone(UTC)
     return at.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def by_container(samples: Iterable[Sample]) -> dict[ContainerKey, float]:
-    """The largest value of each container."""
+    """Return the largest value of each container."""
     values: dict[ContainerKey, float] = {}
     for sample in samples:
         key = container_of(sample.labels)
@@ -233,7 +236,7 @@ def by_container(samples: Iterable[Sample]) -> dict[ContainerKey, float]:
 
 
 def _usage(by_metric: Mapping[str, Mapping[ContainerKey, float]], timestamp: str) -> dict[PodKey, PodUsage]:
-    """By pod; RSS and swap are None where the store has none of that container."""
+    """Return usage by pod; RSS and swap are None if the store has none of that container."""
     pods: dict[PodKey, dict[str, ContainerUsage]] = {}
     working_sets, *others = (by_metric[name] for name in _MEMORY)
     for key, value in working_sets.items():
@@ -244,9 +247,9 @@ def _usage(by_metric: Mapping[str, Mapping[ContainerKey, float]], timestamp: str
 
 
 class UsageHistory:
-    """Reads usage and its history, again and again: `over_seconds` until a moment, or until the present.
+    """Reads usage and its history, again and again: of `over_seconds` until a time, or until the present.
 
-    `stat` makes usage a statistic of that time, else it is that of the moment.
+    With `stat`, usage is a statistic of that time, else it is the last usage.
     """
 
     def __init__(self, store: Prometheus, over_seconds: int, stat: str = "", at: float | None = None) -> None:
@@ -254,7 +257,7 @@ class UsageHistory:
         self._known: tuple[History, dict[PodKey, PodUsage], Missing | None, float] | None = None
 
     def read(self) -> Usage:
-        """Usage, and why some of it is missing: a store that fails leaves the rest of an answer standing."""
+        """Read usage, and why some of it is missing: if a store fails, the rest of an answer stands."""
         store = self._store
         try:
             now = read_now(store, self._at)
@@ -283,7 +286,7 @@ class UsageHistory:
         return Usage(usage, missing, pressure, now.by_node, history)
 
     def _longest_history(self) -> tuple[History, dict[PodKey, PodUsage], Missing | None]:
-        """That of the requested time, or of its last day where that is too much for the store."""
+        """Read the history of the requested time, or of its last day if that is too much for the store."""
         try:
             return *self._history(), None
         except QosError as error:
@@ -300,7 +303,7 @@ class UsageHistory:
         most = self._over_time("max", end)
         p99 = self._amounts(WORKING_SET, "p99", end)
         lines, drawn = self._growth(end)
-        # In which share of the last hour's CPU periods limits held containers back, where it is much.
+        # The share of the last hour's CPU periods in which limits held containers back, if it is much.
         names = (f"container_cpu_cfs_{name}_total" for name in ("throttled_periods", "periods"))
         part, whole = (f"increase({select(self._store, [name], CONTAINERS)}[{_HOUR}s])" for name in names)
         much = self._store.query(f"max by ({BY}) ({part} / {whole}) > {_MUCH_THROTTLED}", end)
@@ -332,7 +335,7 @@ class UsageHistory:
     def _growth(
         self, end: float
     ) -> tuple[dict[ContainerKey, tuple[float, bool]], Mapping[PodKey, Sequence[int]]]:
-        """Bytes a second of what grows in a straight line and whether it is a leak; `History.lines`."""
+        """Return the growth of containers in bytes a second and whether it is a leak; `History.lines`."""
         seconds = min(self._over, _DAY)
         expression = f"max by ({BY}) ({select(self._store, [WORKING_SET], CONTAINERS)})"
         lines = self._store.query_range(expression, end - seconds, end, seconds / _POINTS)
@@ -344,7 +347,7 @@ class UsageHistory:
 def _drawn(
     named: Iterable[tuple[ContainerKey, Sequence[tuple[float, float]]]], end: float, seconds: int
 ) -> Mapping[PodKey, Sequence[int]]:
-    """What pods used at the end of each of some equal steps, in KiB."""
+    """Return what pods used at the end of each of some equal steps, in KiB."""
     pods: dict[PodKey, array[int]] = {}
     for (pod, _), points in named:
         steps = {_STEPS - 1 - int((end - at) * _STEPS / seconds): int(value) // 1024 for at, value in points}
@@ -355,9 +358,9 @@ def _drawn(
 
 
 def growth_line(points: Sequence[tuple[float, float]]) -> tuple[float, bool] | None:
-    """The slope of the line that the values since the last fall lie on, None where they lie on none.
+    """Return the slope of the line through the values since the last fall, None if they are on none.
 
-    A least-squares fit. It is a leak where an hour or more brought half of what is used.
+    A least-squares fit. It is a leak if an hour or more brought half of the memory in use.
     """
     falls = [place for place, (before, now) in enumerate(pairwise(points), 1) if now[1] < before[1] * _FALL]
     rise = points[falls[-1] if falls else 0 :]
