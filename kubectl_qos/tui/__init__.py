@@ -1,5 +1,5 @@
-"""Shell 2: the terminal UI.
+"""The terminal UI.
 
 Facts flow down as one immutable value, messages flow up. Sources come in from outside: nothing here knows
-files or clusters, and nothing here is imported by the command line before a person asks for the UI.
+files or clusters, and the command line imports nothing from here before a person asks for the UI.
 """

@@ -1,7 +1,6 @@
 """Every action of the UI with its keys and words: the source of footer, help, palette and docs/keys.md.
 
-An action `group.verb` is the method `action_verb` of the class that binds the group. What the methods do is
-in the screens and widgets.
+An action `group.verb` is the method `action_verb` of the class that binds the group: a screen or widget.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from textual.binding import Binding, BindingType
 
 
 class BindingGroup(StrEnum):
-    """Where actions can be used; the value is the heading in the help screen."""
+    """The places of actions; the value is the heading in the help screen."""
 
     MAIN = "In a list"
     TABLE = "In a table"
@@ -51,10 +50,10 @@ class BindingGroup(StrEnum):
 class Action:
     """One thing that a key does; `keys` are Textual's names.
 
-    The bottom line, or the border of a dialog, shows it where `footer` is not 0, the largest numbers only
-    where there is room; with a `gap` it begins a group of keys there. `palette` says whether the palette of
-    its screen lists it; a `priority` key also works while an input has the focus. The settings may give keys
-    of one that `yields` to another action.
+    The bottom line, or the border of a dialog, shows it unless `footer` is 0; the largest numbers need room.
+    With a `gap` it begins a group of keys there. `palette` False keeps it out of the palette of its screen; a
+    `priority` key also works while an input has the focus. The settings may give keys of one that `yields` to
+    another action.
     """
 
     verb: str
@@ -76,12 +75,12 @@ class Action:
 
     @property
     def meaning(self) -> str:
-        """What it is called, and what it does."""
+        """Return its name and what it does."""
         return self.help if self.help.startswith(self.label) else f"{self.label}: {self.help}"
 
     @property
     def call(self) -> str:
-        """The action as Textual runs it."""
+        """Return the action as Textual runs it."""
         return f"{self.verb}({self.argument!r})" if self.argument else self.verb
 
 
@@ -97,7 +96,7 @@ def _action(  # noqa: PLR0913 - the declaration of a key
     gap: bool = False,
     yields: bool = False,
 ) -> Action:
-    """An action; its label is its verb unless it has another one."""
+    """Return an action; its label is its verb unless another is given."""
     name = label or verb.replace("_", " ")
     return Action(verb, tuple(keys.split()), help, name, footer, palette, priority, gap, yields)
 
@@ -400,18 +399,18 @@ TOGETHER: Final = (
 
 
 def actions_in_group(group: BindingGroup) -> Iterator[Action]:
-    """The actions of one group, in the order of the footer."""
+    """Yield the actions of one group, in the order of the footer."""
     return (action for action in ACTIONS if action.group is group)
 
 
 def footer_sections() -> Mapping[str, tuple[BindingGroup, int]]:
-    """Which keys stand together in the footer: the same value, by the name of the action."""
+    """Return the section of the footer for each action, by its name; equal values stand together."""
     gaps = accumulate(action.gap for action in ACTIONS)
     return {action.name: (action.group, gap) for action, gap in zip(ACTIONS, gaps, strict=True)}
 
 
 def bindings(group: BindingGroup) -> list[BindingType]:
-    """A class's BINDINGS: each key of each action of the group."""
+    """Return a class's BINDINGS: each key of each action of the group."""
     return [
         Binding(
             ",".join(action.keys),
@@ -443,7 +442,7 @@ _SHOWN: Final = {
 
 
 def shown_key(key: str) -> str:
-    """A key as people write it: `/`, `ctrl-f`, `S`."""
+    """Return a key as people write it: `/`, `ctrl-f`, `S`."""
     return _SHOWN.get(key, key.replace("+", "-"))
 
 
@@ -455,18 +454,18 @@ class Keys:
         self._taken = {(name.partition(".")[0], key) for name, keys in changed.items() for key in keys}
 
     def of(self, action: Action) -> tuple[str, ...]:
-        """The keys of an action, in Textual's names; one that yields may have lost them."""
+        """Return the keys of an action, in Textual's names; one that yields may have lost them."""
         if action.name in self._changed or not action.yields:
             return tuple(self._changed.get(action.name, action.keys))
         group = action.group.name.lower()
         return tuple([key for key in action.keys if (group, key) not in self._taken])
 
     def shown(self, action: Action) -> str:
-        """All of them, as people write them."""
+        """Return all keys, as people write them."""
         return " ".join(map(shown_key, self.of(action)))
 
     def first(self, name: str) -> str:
-        """The first key of the action of that name, as a sentence mentions it."""
+        """Return the first key of the action of that name, for a sentence."""
         return shown_key(next(iter(self.of(BY_NAME[name])), ""))
 
 

@@ -1,4 +1,4 @@
-"""The app: one source, the view model that all screens follow, and the way from screen to screen."""
+"""The app: one source, the view model that all screens follow, and navigation between screens."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ AGE_SECONDS: Final = 1
 
 
 class QosApp(Shell):
-    """Everything comes in from outside: the source, which pods, and a pod to edit at once."""
+    """The app; its source, scope, and a pod to edit at once come from outside."""
 
     TITLE = "kubectl qos"
     CSS_PATH = "app.tcss"
@@ -135,7 +135,7 @@ class QosApp(Shell):
         return Follower(self, self.source, self._scope, self.trends, self.lists.build, find)
 
     def refresh_css(self, animate: bool = True) -> None:  # noqa: FBT002 - as Textual declares it
-        """Before there is a screen nothing is parsed yet that would have other colours now."""
+        """Refresh the style sheets; before there is a screen, nothing is parsed that could change."""
         if self._screen_stack:
             super().refresh_css(animate)
         else:
@@ -145,7 +145,10 @@ class QosApp(Shell):
         return [*super().get_line_filters(), *self._more_filters]
 
     def get_default_screen(self) -> MainScreen:
-        """The first screen. Not a mode: from Python 3.12 on, Textual composes those too early."""
+        """Return the first screen.
+
+        It is not a mode: from Python 3.12 on, Textual composes those too early.
+        """
         return MainScreen(self.trends, self.navigation.location.view)
 
     def _display(self, screen: Screen[Any], renderable: Any) -> None:
@@ -168,7 +171,7 @@ class QosApp(Shell):
             await super().on_event(event)
 
     async def on_key(self, event: events.Key) -> None:
-        """The last to hear of a key: one that does nothing here gets an answer, once while it is shown."""
+        """Answer a key that nothing else has handled, once while the answer is shown."""
         event.prevent_default()
         if await self._check_bindings(event.key):
             return
@@ -259,12 +262,12 @@ class QosApp(Shell):
         self.keep_view(main.view)
 
     def keep_view(self, view: View) -> None:
-        """Show this view when the cluster is gone to again; the list of clusters is a view of none."""
+        """Remember this view for a return to the cluster; the list of clusters is a view of none."""
         if view.kind is not ListKind.CLUSTERS and self.source.past is None:
             self.state = self.state.with_view(self.source.title, view_values(view))
 
     def _first_view(self) -> View:
-        """The first view of a source: that of the settings, else the last one that was shown of it."""
+        """Return the first view of a source: that of the settings, else its last one."""
         saved = view_from_values(self.state.views.get(self.source.title, {}))
         everything = self._scope.namespace is None and self._scope.node is None
         view = saved if saved is not None and everything else View()
@@ -277,7 +280,7 @@ class QosApp(Shell):
         return self.writing.is_readonly(self.source.title)
 
     def go_into(self, name: str) -> None:
-        """Go to a cluster; from the list of clusters also to that which is open."""
+        """Go to a cluster; from the list of clusters also to the open one."""
         if name == self.source.title:
             self.main.go(self._first_view())
         else:
@@ -327,18 +330,18 @@ class QosApp(Shell):
 
     @property
     def past(self) -> Past | None:
-        """That of the cluster, None where it is none of the contexts'."""
+        """Return the past of the cluster, None for a source that is not a context."""
         return self._contexts.past(self._context_name) if self._contexts is not NO_CONTEXTS else None
 
     def go_to_present(self) -> None:
-        """Back from the past, with what is shown now."""
+        """Go back to the present, with the current view."""
         live = self._live
         work = partial(self._contexts.open, self._context_name) if live is None else lambda: live
         if self.source.past is not None:
             run_in_background(self, work, partial(self._go_to_source, view=self.main.view))
 
     def _go_to_source(self, source: Source | QosError, view: View | None = None) -> None:
-        """Follow another source: a cluster with its own first view, or another time with the view of now."""
+        """Follow another source: a cluster with its own first view, or another time with the current view."""
         if isinstance(source, QosError):
             hint = f"; {source.hint}" if source.hint else ""
             self.notify(f"{source}{hint}", severity="warning")
@@ -377,7 +380,7 @@ class QosApp(Shell):
         self.open(Detail.EDIT, pod, edits)
 
     def edit_workload(self, workload: Workload, pod: Pod, edits: tuple[Edit, ...] = ()) -> None:
-        """Edit all pods of a workload through its template; one `pod` of it where that cannot be read."""
+        """Edit all pods of a workload through its template; one `pod` of it if that cannot be read."""
         if self.refuses_change():
             return
         if workload.kind not in WORKLOADS:
@@ -416,9 +419,9 @@ class QosApp(Shell):
         keys: Sequence[PodKey] = (),
         workload: Workload | None = None,
     ) -> None:
-        """List what to change about the deaths of some pods, or of a node; what is taken is edited.
+        """List what to change about the deaths of some pods, or of a node, and edit the selected fix.
 
-        Of a single pod that has ended it is that of its workload.
+        Of a single pod that has ended it is the fix of its workload.
         """
         pod = pod_named(view_model, keys[0]) if len(keys) == 1 and workload is None else None
         if pod is not None and pod.is_terminal:
@@ -449,7 +452,7 @@ class QosApp(Shell):
         self.push_screen(FixDialog(find, chosen), take)
 
     def fix_workload_of(self, view_model: ViewModel, key: PodKey) -> None:
-        """The same for the pods of a pod's workload that run now, else for the pod, if it was OOMKilled."""
+        """List what to change about the running pods of a pod's workload, else about an OOMKilled pod."""
         pods = [(find_workload(pod), pod) for pod in view_model.snapshot.pods if pod.namespace == key[0]]
         alive = [(workload, pod) for workload, pod in pods if pod.node_name and not pod.is_terminal]
         same = [workload for workload, pod in pods if pod.name == key[1]]
@@ -501,7 +504,7 @@ class QosApp(Shell):
             self.main.return_to(location)
 
     def show_log(self, pod: Pod, container: str = "") -> None:
-        """The last lines of a container that has died, by default one that was OOMKilled."""
+        """Show the last lines of a container that has died, by default one that was OOMKilled."""
         from kubectl_qos.tui.screens.read import log_screen
 
         try:
@@ -544,7 +547,7 @@ class QosApp(Shell):
         self.save_as("a screenshot", "kubectl-qos.svg", screenshot)
 
     def action_help(self) -> None:
-        """The keys that are active now first."""
+        """Show the keys, the active ones first."""
         screen = self.screen
         if isinstance(screen, QosScreen):
             bound = (BY_NAME.get(active.binding.id or "") for active in screen.active_bindings.values())
@@ -605,7 +608,7 @@ class QosApp(Shell):
             )
 
     def _run_command(self, command: Command | None) -> None:
-        """Run it once the palette is gone: actions are those of the screen below."""
+        """Run a command once the palette is gone: actions are those of the screen below."""
         if command is not None:
             self.call_later(command.run)
 
@@ -613,7 +616,7 @@ class QosApp(Shell):
         self.leave()
 
     def leave(self) -> None:
-        """Leave; asks first where something is not saved, or has no answer yet."""
+        """Leave; ask first if something is not saved, or has no answer yet."""
         screens = [screen for screen in self.screen_stack if isinstance(screen, QosScreen)]
         questions = (self.writing.leave_question, *(screen.leave_question for screen in reversed(screens)))
         question = next(filter(None, questions), "")
@@ -651,7 +654,7 @@ class QosApp(Shell):
 
 
 def _detail_screen(location: Location, pod: Pod, view_model: ViewModel) -> QosScreen:
-    """A screen about a pod; each is imported when it is opened for the first time."""
+    """Return a screen about a pod; each is imported when it is opened for the first time."""
     detail = location.detail
     if detail is Detail.EXPLAIN:
         from kubectl_qos.tui.screens.explain import ExplainScreen
@@ -667,6 +670,6 @@ def _detail_screen(location: Location, pod: Pod, view_model: ViewModel) -> QosSc
 
 
 def screen_text(screen: Screen[Any]) -> str:
-    """What is on a screen, line by line."""
+    """Return what is on a screen, line by line."""
     strips = screen._compositor.render_strips()  # noqa: SLF001 - Textual exports SVG only
     return "".join(f"{strip.text.rstrip()}\n" for strip in strips)

@@ -1,6 +1,6 @@
 """The state of a change as lines: its values, strategies, the server's answers, the request, the progress.
 
-Not here: keys and dialogs (screens/apply.py), carrying out commands (write_service.py).
+screens/apply.py has keys and dialogs, write_service.py executes commands.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from kubectl_qos.tui.widgets.text_view import TextLine, escape_lines, yaml_line
 
 
 def error_lines(about: str, error: QosError, remedies: Sequence[str] = ()) -> list[TextLine]:
-    """An error in its own words, the three values of a conflict, and its hint or what can be done."""
+    """Return an error in its own words, the three values of a conflict, and its hint or the remedies."""
     status = f" ({error.status})" if isinstance(error, ApiError) else ""
     lines = [TextLine(f"! {about}: {escape_lines(str(error))}{status}", "wrong")]
     if isinstance(error, ConflictError):
@@ -39,7 +39,7 @@ def error_lines(about: str, error: QosError, remedies: Sequence[str] = ()) -> li
 
 
 def _request_error_lines(error: QosError, remedies: Sequence[str] = ()) -> list[TextLine]:
-    """Why a change was not sent or not made, or why that is unknown."""
+    """Return why a change was not sent or not made, or why that is unknown."""
     about = "outcome unknown" if isinstance(error, UnknownOutcome) else "not applied"
     return error_lines(about, error, remedies)
 
@@ -49,7 +49,7 @@ def _conflict_lines(conflicts: Iterable[ValueConflict]) -> list[TextLine]:
 
 
 def blocked_sentence(state: Apply, keys: Keys) -> str:
-    """Why nothing can be sent, empty where something can."""
+    """Return why nothing can be sent, empty if something can."""
     match state.blocked:
         case None:
             return ""
@@ -68,7 +68,7 @@ def blocked_sentence(state: Apply, keys: Keys) -> str:
 
 
 def change_lines(state: Apply) -> list[TextLine]:
-    """The values before and after, and those that someone else has changed."""
+    """Return the values before and after, and those that someone else has changed."""
     if state.request is not None:
         lines = words.change_lines(state.request.before, state.request.edits)
     else:
@@ -82,7 +82,7 @@ def change_lines(state: Apply) -> list[TextLine]:
 
 
 def answer_lines(state: Apply, target: EditTarget, keys: Keys) -> list[TextLine]:
-    """What the server said of the chosen strategy, the newest alone."""
+    """Return the server's newest answer to the chosen strategy."""
     patch_remedy = f"{keys.first('apply.patch')} shows the patch, to save it"
     if state.error is not None:
         if not state.is_loaded:
@@ -115,7 +115,7 @@ def _accepted_lines(accepted: DryRunResult) -> Iterator[TextLine]:
 
 
 def _expected_lines(state: Apply) -> list[TextLine]:
-    """The refusal that a server is expected to answer, unless a finding says the same."""
+    """Return the refusal that a server is expected to answer, unless a finding says the same."""
     if state.related is None or state.strategy is None:
         return []
     if any(section.title == REFUSED for section in state_findings(state)):
@@ -125,13 +125,13 @@ def _expected_lines(state: Apply) -> list[TextLine]:
 
 
 def state_findings(state: Apply) -> tuple[Section, ...]:
-    """The findings on the chosen strategy; the refusals not once the server itself has refused."""
+    """Return the findings on the chosen strategy; without refusals once the server itself has refused."""
     left_out = {REFUSED} if state.error is not None else set()
     return tuple(section for section in finding_sections(state) if section.title not in left_out)
 
 
 def request_lines(state: Apply, keys: Keys) -> list[TextLine]:
-    """The exact request, or how to apply the change without one."""
+    """Return the exact request, or how to apply the change without one."""
     if state.strategy is None:
         return []
     if state.request is None:
@@ -144,7 +144,7 @@ def request_lines(state: Apply, keys: Keys) -> list[TextLine]:
 def progress_lines(
     state: Apply, request: PatchRequest, context: str, seconds: int, keys: Keys
 ) -> Iterator[TextLine]:
-    """What was sent to a context so many seconds ago, what was seen of it, and what follows."""
+    """Yield what was sent to a context `seconds` ago, what was seen of it, and what follows."""
     for line in words.change_lines(request.before, request.edits):
         yield TextLine(f"  {line}")
     if state.seen:
@@ -174,7 +174,7 @@ def progress_lines(
 
 
 def _same(then: Pod, view_model: ViewModel) -> Pod | None:
-    """The pod as it is now on its node, None where it is another one."""
+    """Return the pod as it is now on its node, None if that is another pod."""
     now = pod_named(view_model, (then.namespace, then.name), then.node_name)
     return now if now is not None and now.metadata.uid == then.metadata.uid else None
 
@@ -182,7 +182,7 @@ def _same(then: Pod, view_model: ViewModel) -> Pod | None:
 def killed_lines(
     then: Pod, view_model: ViewModel | None, sent_at: datetime | None = None
 ) -> Iterator[TextLine]:
-    """What was killed of a pod on its node since it was `then`, and when by a change that was sent."""
+    """Yield what was killed of a pod on its node since `then`, and when, by a change that was sent."""
     now = _same(then, view_model) if view_model is not None else None
     if now is None:
         return
@@ -202,7 +202,7 @@ def killed_lines(
 
 
 def death_lines(target: EditTarget, view_model: ViewModel) -> Iterator[TextLine]:
-    """The next death of a pod before its change was made, and as it is now; nothing of a workload."""
+    """Yield the next death of a pod before its change was made, and as it is now; nothing of a workload."""
     node = target.pod.node_name
     then, later = target.view_model.deaths(node), view_model.deaths(node)
     if _same(target.pod, view_model) is not None and then is not None and later is not None:
@@ -211,12 +211,12 @@ def death_lines(target: EditTarget, view_model: ViewModel) -> Iterator[TextLine]
 
 
 def plan_line(plan: TrialPlan) -> str:
-    """How long a change is on trial, and what reverts it."""
+    """Return how long a change is on trial, and what reverts it."""
     return f"for {duration(int(plan.seconds))}, and reverted at: {', '.join(plan.undo_if)}"
 
 
 def waiting_lines(state: Apply) -> Iterator[TextLine]:
-    """Say that it waits for usage, which shrinking a limit needs."""
+    """Say that the change waits for usage, which shrinking a limit needs."""
     if state.progress is not None and state.progress.waits_for_usage:
         yield TextLine(f"! {words.WAITS_FOR_USAGE}", "wrong")
 

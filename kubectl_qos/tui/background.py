@@ -28,7 +28,7 @@ def run_in_background(
 
 
 def attempt(work: Callable[[], T]) -> T | QosError:
-    """The result of work in a thread, or its error."""
+    """Return the result of work in a thread, or its error."""
     try:
         return work()
     except QosError as error:

@@ -1,6 +1,6 @@
 """The effects of an edit as lines: values at each moment, the ladder of kill ranks, the next deaths, files.
 
-Not here: what the numbers are (present/moments.py), the sentences of findings (edit_target.py).
+present/effects.py has the numbers, edit_target.py the sentences of findings.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _GAP: Final = 3
 
 
 def values_layout(effects: Effects) -> TextLayout:
-    """A column for each moment; what changes stands out."""
+    """Return a column for each moment; changed values stand out."""
     headings, rows = moment_table(effects)
     label = max(len(row.label) for row in rows)
     columns = [
@@ -59,7 +59,7 @@ def values_layout(effects: Effects) -> TextLayout:
 
 
 def pods_layout(replicas: Sequence[NodeReplicas], others: int, workload: Json | None) -> TextLayout:
-    """What a rollout does to each pod of a workload, `others` of them elsewhere. Nothing of a single pod."""
+    """Return what a rollout does to each pod of a workload, `others` of them elsewhere."""
     if not replicas:
         return no_text
     rollout = rollout_section(replicas, workload) if workload is not None else None
@@ -69,7 +69,7 @@ def pods_layout(replicas: Sequence[NodeReplicas], others: int, workload: Json | 
 
 
 def ladder_layout(effects: Effects, most: int) -> TextLayout:
-    """The pods around the changed one in kill order, which moves as its values do."""
+    """Return the pods around the changed one in kill order, which moves as its values do."""
     rows = ladder(effects, most)
     rank = max((len(str(row.rank)) for row in rows), default=0)
 
@@ -116,11 +116,11 @@ _LOOKS: Final = {
     "danger": "wrong",
     "time": "warning",
 }
-"""The tokens of the looks of a timeline's spans; the others are called alike."""
+"""The tokens of the looks of a timeline's spans; the other tokens have the names of their looks."""
 
 
 def deaths_layout(deaths: Sequence[DeathsAt], effects: Effects) -> TextLayout:
-    """The picture of the next deaths at each moment at which they differ; the pod's own stand out."""
+    """Draw the next deaths at each moment at which they differ; the pod's own stand out."""
     used = f"{binary(deaths[0].state.used_bytes)}  " if deaths else ""
     headings = [heading(effects, at.when) for at in deaths] if len(deaths) > 1 else [used] * len(deaths)
     column, pod = max(map(len, headings), default=0) + 2, effects.before.pod
@@ -137,7 +137,7 @@ def deaths_layout(deaths: Sequence[DeathsAt], effects: Effects) -> TextLayout:
 
 
 def with_units(section: Section) -> Section:
-    """With the values for people behind the raw ones."""
+    """Add values in people's units after the raw ones."""
     changes = []
     for change in section.changes:
         old, new = readable(change.label, change.before), readable(change.label, change.after)
@@ -147,7 +147,7 @@ def with_units(section: Section) -> Section:
 
 
 def files_layout(effects: Effects, key: str, *, is_folded: bool) -> TextLayout:
-    """The cgroup files that change: how many, or each with its content before and after."""
+    """Return the cgroup files that change: how many, or each with its content before and after."""
     if not effects.files and not effects.changes_path:
         return effects_layout(tuple(cgroup_sections(effects)))
     sign, verb = ("▸", "shows") if is_folded else ("▾", "hides")

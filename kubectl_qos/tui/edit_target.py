@@ -1,6 +1,6 @@
-"""The object whose requests and limits are changed, with all that its change is judged on.
+"""The object whose requests and limits are changed, with everything that its change is judged on.
 
-Not here: the edits themselves (edit/), applying it (write_service.py).
+edit/ has the edits, write_service.py applies them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from kubectl_qos.tui.widgets.text_view import escape_lines
 
 _KIB: Final = 1024
 MOST_NODES: Final = 6
-"""Those on which the pods of a workload are shown: each takes its ranking at every key."""
+"""The most nodes on which pods of a workload are shown: each is ranked at every key."""
 
 
 class EditTarget:
@@ -43,8 +43,8 @@ class EditTarget:
 
     `pods` are those of a workload that have a node, by their kill ranks there.
 
-    It keeps the source that it came from: the UI may go to another cluster while a screen is open, and a
-    change is never written to another one than it was made for.
+    It keeps its source: the UI may go to another cluster while a screen is open, and a change is only ever
+    written to the cluster that it was made for.
     """
 
     def __init__(self, pod: Pod, view_model: ViewModel, source: Source) -> None:
@@ -68,9 +68,9 @@ class EditTarget:
         return pod_name(self.pod)
 
     def uses(self, trends: Trends) -> dict[str, MemoryUse]:
-        """What each container uses and has used at most, and the pod as POD_LEVEL.
+        """Return what each container uses and has used at most, and the pod as POD_LEVEL.
 
-        Of a workload it is that of the pod that uses most. What a store of metrics has comes first.
+        Of a workload it is that of the pod that uses most. Values of a store of metrics come first.
         """
         if self.pods:
             of_pods = [pod.uses(trends) for pod in self.pods]
@@ -103,18 +103,18 @@ class EditTarget:
         return preview(pod, edits, self.setup, self._neighbours, snapshot.usage)
 
     def change(self, edits: tuple[Edit, ...], preview: Preview) -> Apply:
-        """The change of it with edits that were previewed."""
+        """Return its change with edits that were previewed."""
         return Apply(self.pod, edits, preview, usage=self.usage, history=self.seen)
 
     def replicas(self, preview: Preview) -> tuple[NodeReplicas, ...]:
-        """The pods of a workload once all are recreated with the edits of a preview of it; none of a pod."""
+        """Return the pods of a workload once all are recreated with the edits of a preview; none of a pod."""
         snapshot = self.view_model.snapshot
         pods = [pod for node in self._nodes for pod in snapshot.by_node()[node]]
         return recreate_all(self.pod, preview.edits, replace(snapshot, pods=pods)) if pods else ()
 
     @property
     def others_of_workload(self) -> int:
-        """How many pods of a workload are on further nodes."""
+        """Return how many pods of a workload are on further nodes."""
         return sum(target.pod.node_name not in self._nodes for target in self.pods)
 
     def others(self) -> list[PodRow]:
@@ -124,22 +124,22 @@ class EditTarget:
         return [row for row in rows if (row.pod.namespace, row.pod.name) != key]
 
     def outliving(self, pod: Pod, other: Pod) -> Goal:
-        """What takes `pod`, which is this one with edits, behind another one of its node."""
+        """Return the goal that `pod`, which is this one with edits, dies after another one of its node."""
         return outlive(pod, other, self.setup, self._neighbours, self.view_model.snapshot.usage)
 
     def ranking(self, pod: Pod, rank: int) -> Goal:
-        """What takes `pod`, which is this one with edits, to a kill rank or a later one."""
+        """Return the goal that `pod`, which is this one with edits, has a kill rank or a later one."""
         return rank_at_least(pod, rank, self.setup, self._neighbours, self.view_model.snapshot.usage)
 
     def now(self, raw: Mapping[str, Any]) -> EditTarget:
-        """The same object as a server has it now. Raises QosError where nothing can be made of it."""
+        """Return the same object as a server has it now. Raises QosError if nothing can be made of it."""
         return EditTarget(pod_from_raw(self.pod.kind, raw), self.view_model, self.source)
 
 
 def related_sections(
     preview: Preview, subject: EditTarget, around: RelatedObjects | QosError | None
 ) -> tuple[Section, ...]:
-    """What refuses the change, what warns of it, and the strategies; None is still being read."""
+    """Return what refuses the change, what warns of it, and the strategies; None is still being read."""
     if around is None:
         return (Section("Around it", "reading owners, LimitRanges, quotas …"),)
     if isinstance(around, QosError):
@@ -160,7 +160,7 @@ def _parts(preview: Preview, subject: EditTarget, around: RelatedObjects) -> Ite
 
 
 def finding_sections(change: Apply) -> Iterator[Section]:
-    """One part for each finding that the preview does not show itself, the most severe first."""
+    """Yield a section for each finding that the preview does not show itself, the most severe first."""
     for finding in change.findings:
         if not finding.in_preview:
             title, warns = _TITLES[finding.severity], finding.severity is not Severity.NOTE

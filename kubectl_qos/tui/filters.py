@@ -1,9 +1,9 @@
-"""What is typed after `/`: terms that must all match, a label selector, and their completion. Pure.
+"""Filters typed after `/`: terms that must all match, a label selector, and their completion. Pure.
 
 A term is a regular expression over names, node, class and flags, or COLUMN:value; `!` negates it.
 A row has `words`, everything that a text is searched in, in one line and small letters, and the same as
 lists: `own_words` of this row alone, and `common_words`, which many rows have.
-Not here: which expressions are safe (matching.py).
+matching.py decides which expressions are safe.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ _COMPARE: Final[dict[str, Callable[[Any, Any], bool]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """What a filter of one list can refer to: its columns by key, and labels."""
+    """The columns of one list by key, and labels: all that a filter can refer to."""
 
     columns: Mapping[str, Column[Any]]
     labels: Callable[[Any], Mapping[str, str] | None] | None
 
     def column(self, name: str) -> Column[Any]:
-        """The column of a name. Raises InputError with the columns that exist."""
+        """Return the column of a name. Raises InputError with the columns that exist."""
         try:
             return find_column(name, self.columns)
         except UsageError:
@@ -73,7 +73,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """Texts in small letters that the words of a row must contain, and that they must not."""
+    """Texts in small letters that the words of a row must contain, and must not."""
 
     required: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
@@ -82,7 +82,7 @@ class Texts:
         return bool(self.required or self.excluded)
 
     def selected(self, rows: Sequence[Any]) -> Sequence[Any]:
-        """The selected rows, in their order."""
+        """Return the selected rows, in their order."""
         for text in self.required:
             rows = [row for row in rows if text in row.words]
         for text in self.excluded:
@@ -90,7 +90,7 @@ class Texts:
         return rows
 
     def implies(self, other: Texts) -> bool:
-        """Whether the other ones surely select every row that these do: `web` those of `web-1`."""
+        """Return whether `other` surely selects every row that these texts do: `web` those of `web-1`."""
         return all(any(text in own for own in self.required) for text in other.required) and all(
             any(own in text for own in self.excluded) for text in other.excluded
         )
@@ -98,7 +98,7 @@ class Texts:
 
 @dataclass(frozen=True, slots=True)
 class RowFilter:
-    """A filter as typed, and what it means; an empty one selects every row."""
+    """A filter as typed, and its conditions; an empty one selects every row."""
 
     text: str = ""
     texts: Texts = field(default=Texts(), compare=False)
@@ -106,7 +106,7 @@ class RowFilter:
 
     @staticmethod
     def parse(text: str, fields: Fields = PODS) -> RowFilter:
-        """`web`, `!^db-`, `node:worker-2 memory:>1Gi`, `-l app=web`. Raises InputError with what is wrong."""
+        """Parse `web`, `!^db-`, `node:worker-2 memory:>1Gi` or `-l app=web`. Raises InputError."""
         typed = text.strip()
         if len(typed) > LONGEST_FILTER:
             raise InputError(f"a filter has at most {LONGEST_FILTER} characters, this one {len(typed)}")
@@ -119,7 +119,7 @@ class RowFilter:
         return bool(self.texts or self.terms)
 
     def selected(self, rows: Sequence[RowT], now: datetime | None = None) -> Sequence[RowT]:
-        """The selected rows; `now` is what ages are counted to, without it no age is known.
+        """Return the selected rows; ages are counted to `now`, without it no age is known.
 
         Term after term, which for 150,000 rows takes half as long as row after row.
         """
@@ -130,18 +130,18 @@ class RowFilter:
         return rows
 
     def implies(self, other: RowFilter) -> bool:
-        """Whether the other one, of the same fields, surely selects every row that this one does."""
+        """Return whether `other`, with the same fields, surely selects every row that this filter does."""
         return self.texts.implies(other.texts) and set(self.terms) >= set(other.terms)
 
 
 def split_negation(word: str) -> tuple[bool, str]:
-    """Whether a word is negated, and what follows its `!`."""
+    """Return whether a word is negated, and what follows its `!`."""
     bare = word.lstrip("!")
     return (len(word) - len(bare)) % 2 == 1, bare
 
 
 def _split(typed: str, fields: Fields) -> tuple[list[Term], str]:
-    """The label selector at the end of a filter, if there is one, and what comes before it."""
+    """Split a filter into its terms and the label selector at its end, if there is one."""
     match = _SELECTOR.search(typed)
     if match is None:
         return [], typed
@@ -156,7 +156,7 @@ def _split(typed: str, fields: Fields) -> tuple[list[Term], str]:
 
 
 def _terms(typed: str, fields: Fields) -> tuple[Texts, list[Term]]:
-    """The plain texts, and every other condition."""
+    """Return the plain texts, and every other condition."""
     required: list[str] = []
     excluded: list[str] = []
     terms: list[Term] = []
@@ -175,7 +175,7 @@ def _terms(typed: str, fields: Fields) -> tuple[Texts, list[Term]]:
 
 
 def _expression(text: str) -> Test:
-    """Matched against each word alone, so that ^ and $ are its ends; common words are matched once."""
+    """Match each word alone, so that ^ and $ are its ends; common words are matched once."""
     found_in = SafePattern.parse(text).found_in
     found_in_common = lru_cache(maxsize=8192)(found_in)
 
@@ -186,7 +186,7 @@ def _expression(text: str) -> Test:
 
 
 def _column_test(column: Column[Any], text: str) -> Test | None:
-    """The test of COLUMN:text; None while nothing is typed after the colon."""
+    """Return the test of COLUMN:text; None while nothing is typed after the colon."""
     if not text:
         return None
     match = _OPERATOR.match(text)
@@ -225,7 +225,7 @@ _SHOWN: Final[dict[ColumnType, Callable[[Any], Any]]] = {
     ColumnType.PERCENT: round,
 }
 _READ: Final[dict[str, Callable[[Any], Any]]] = {"limit_percent": lambda row: row.limit_percent}
-"""Where JSON and CSV round, the filter does not."""
+"""The filter does not round these as JSON and CSV do."""
 
 
 def _number(column: Column[Any], text: str) -> int | float:
@@ -268,7 +268,7 @@ def _level_test(column: Column[Any], sign: str, text: str) -> Test:
 
 
 def _word_test(column: Column[Any], text: str, *, exact: bool) -> Test:
-    """An expression, or with `=` the whole word. A column of few choices refuses what matches none."""
+    """Return the test of an expression, or with `=` of the whole word; a column of few choices checks it."""
     if exact:
         folded = text.casefold()
 
@@ -291,7 +291,7 @@ def _word_test(column: Column[Any], text: str, *, exact: bool) -> Test:
 
 
 def _as_list(value: Any) -> Sequence[str]:
-    """The words of a column: one, several or none."""
+    """Return the words of a column: one, several or none."""
     return value if isinstance(value, list) else () if value is None else (str(value),)
 
 
@@ -300,7 +300,7 @@ def _unknown(column: Column[Any], text: str) -> InputError:
 
 
 def filter_completions(text: str, view_model: ViewModel | None, fields: Fields = PODS) -> list[str]:
-    """The completions of a text by its last word."""
+    """Return the completions of a text by its last word."""
     word = text.rpartition(" ")[2]
     if not word or "-l" in text.split():
         return []

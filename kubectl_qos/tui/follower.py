@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 BATCH_SECONDS: Final = 0.5
-"""What changes within this time is shown at once."""
+"""Changes within this time are shown at once."""
 _SWITCH_SECONDS: Final = 0.0005
 _YOUNG: Final = 20_000
 """New objects per garbage collection. Painting makes thousands, and keeps few."""
@@ -63,7 +63,7 @@ class Updated(FollowerMessage):
 
 @dataclass
 class UpdateFailed(FollowerMessage):
-    """The source could not be read; `fatal` where the pod to edit does not exist."""
+    """The source could not be read; `fatal` if the pod to edit does not exist."""
 
     health: Health
     fatal: bool = False
@@ -119,7 +119,7 @@ class Follower:
             self._requested.set()
 
     def pause(self, paused: bool) -> None:
-        """Post no updates for a while; the source is followed all the same."""
+        """Post no updates for a while; the source is still followed."""
         self._paused = paused
         self._requested.set()
 
@@ -160,7 +160,7 @@ class Follower:
                     gc.freeze()
                 self._view_model = message.view_model
             self._post(message)
-            # What arrives is shown again when there is much more of it: its end must not wait.
+            # More pods are shown when there are many more, but the last ones at once.
             self._rest(time.monotonic() - began if update.arrived is None else 0.0)
 
     def _rest(self, worked_seconds: float) -> None:
@@ -177,7 +177,7 @@ class Follower:
 def message_for_update(
     update: Update, before: ViewModel | None, find: FindPod | None
 ) -> Updated | UpdateFailed:
-    """The message for an update, built from the view model before it; runs in the thread."""
+    """Return the message for an update, built from the view model before it; runs in the thread."""
     snapshot = update.snapshot
     if snapshot is None:
         return UpdateFailed(update.health)

@@ -16,7 +16,7 @@ from kubectl_qos.tui.view_model import ViewModel
 
 
 class Destination(Enum):
-    """What `:` leads to."""
+    """The destinations of `:`."""
 
     LIST = auto()
     POD = auto()
@@ -35,9 +35,9 @@ class Destination(Enum):
 
 @dataclass(frozen=True, slots=True)
 class GoTo:
-    """Where to go.
+    """A destination with its details.
 
-    `view` is what a list shows, and `filter` narrows it, as typed. `name` is a context (None: choose) or a
+    `view` is the view of a list, and `filter` narrows it, as typed. `name` is a context (None: choose) or a
     node (None: the row's), `pod` the row of a pod (None: the one under the cursor).
     """
 
@@ -61,7 +61,7 @@ class _Command:
 
 
 def _of_workloads() -> Iterator[_Command]:
-    """The names that kubectl has for each kind, the short one first, and `dp` of k9s."""
+    """Yield kubectl's names for each kind, the short one first, and `dp` of k9s."""
     for kind, (names, *_) in WORKLOADS.items():
         words = (*reversed(names), *(["dp"] if kind == "Deployment" else []))
         yield _Command(words, Destination.LIST, f"the {kind}s", ListKind.WORKLOADS, "NAMESPACE", kind)
@@ -106,11 +106,11 @@ _COMMANDS: Final = (
     _Command(("help",), Destination.HELP, "the keys of this screen, then all others"),
     _Command(("q", "quit", "q!"), Destination.QUIT, "leave kubectl qos"),
 )
-"""What can be typed after `:`, in the order of completion."""
+"""The commands after `:`, in the order of completion."""
 _BY_WORD: Final = {word: command for command in _COMMANDS for word in command.words}
 _ALL: Final = frozenset({"", "all", "-A", "--all-namespaces"})
 _MOST_COMPARED: Final = 5000
-"""So many names are looked through for one that is near a mistyped one."""
+"""The most names that are compared with a mistyped one."""
 
 COMMAND_HELP: Final = tuple(
     (
@@ -123,7 +123,7 @@ COMMAND_HELP: Final = tuple(
 
 
 def parse_go_to(text: str, view_model: ViewModel | None) -> GoTo:
-    """The destination of what was typed after `:`. Raises InputError for an unknown one."""
+    """Return the destination of what was typed after `:`. Raises InputError for an unknown one."""
     word, _, name = text.strip().partition(" ")
     name = name.strip().removeprefix("-n ").strip()
     command = _BY_WORD.get(word.lower())
@@ -154,7 +154,7 @@ def parse_go_to(text: str, view_model: ViewModel | None) -> GoTo:
 
 
 def _pod(command: _Command, name: str, view_model: ViewModel | None) -> GoTo:
-    """The pod of a name, or the first in kill order whose name begins so; `pod NAMESPACE` is a list."""
+    """Find the pod of a name, or the first in kill order whose name begins so; `pod NAMESPACE` is a list."""
     is_list = command.destination is Destination.POD
     if name in _ALL:
         return GoTo(Destination.LIST, View()) if is_list else GoTo(command.destination)
@@ -189,7 +189,7 @@ def _near(word: str, words: Iterable[str]) -> str:
 
 
 def go_to_completions(text: str, view_model: ViewModel | None) -> Iterator[str]:
-    """The commands that begin with what was typed, or the names that can follow a whole one."""
+    """Yield the commands that begin with what was typed, or the names that can follow a whole one."""
     word, space, begin = text.partition(" ")
     if not space:
         first = [command.words[0] for command in _COMMANDS]
@@ -204,7 +204,7 @@ def go_to_completions(text: str, view_model: ViewModel | None) -> Iterator[str]:
 
 
 def _names(argument: str, view_model: ViewModel | None) -> Sequence[str]:
-    """What can follow a command."""
+    """Return what can follow a command."""
     if view_model is None:
         return ()
     if argument == "NODE":

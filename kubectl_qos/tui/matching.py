@@ -1,7 +1,7 @@
-r"""Matching what a person types against the names of pods: regular expressions and fuzzy search. Pure.
+r"""Match what a person types against the names of pods: regular expressions and fuzzy search. Pure.
 
 Python's `re` backtracks and has no timeout: `(a+)+$` against forty letters takes longer than anyone waits. So
-an expression is read here first, and `re` only gets what it answers in time quadratic in a short word:
+an expression is parsed here first, and `re` only gets what it answers in time quadratic in a short word:
 
 - alternatives are written out (`web(a|b)` is `weba` and `webb`), at most MOST_BRANCHES of them;
 - a group is not repeated, so repeats are never nested;
@@ -12,7 +12,7 @@ an expression is read here first, and `re` only gets what it answers in time qua
 
 No library replaces this. The timeout of `regex` is that of one search, not of 150,000, and its compiler has
 none: `((((a{99}){99}){99}){99})` takes 10 s and 4 GB. RE2 takes 5 times as long and has no wheels for musl.
-Textual's fuzzy search takes 10 to 60 times as long, and exponentially long where letters repeat.
+Textual's fuzzy search takes 10 to 60 times as long, and exponentially long if letters repeat.
 """
 
 from __future__ import annotations
@@ -84,13 +84,13 @@ class SafePattern:
         return SafePattern(tuple(tuple(map(_compiled, pieces)) for pieces in (*together, *apart)))
 
     def found_in(self, word: str) -> bool:
-        """Whether the expression matches somewhere in a word."""
+        """Return whether the expression matches somewhere in a word."""
         word = word[:LONGEST_WORD]
         return any(_in_turn(pieces, word) for pieces in self.branches)
 
 
 def is_plain(text: str) -> bool:
-    """Whether a text is the same as an expression, so that a substring search is enough."""
+    """Return whether a text is the same as an expression, so that a substring search is enough."""
     return _SPECIAL.isdisjoint(text) and _COUNT.search(text) is None
 
 
@@ -112,7 +112,7 @@ class _Reader:
         self.rest = text
 
     def alternatives(self) -> list[_Branch]:
-        """The branches between `|`, up to the end or a `)`."""
+        """Return the branches between `|`, up to the end or a `)`."""
         branches = self._sequence()
         while self.rest.startswith("|"):
             self.rest = self.rest[1:]
@@ -179,7 +179,7 @@ class _Reader:
         return (item,)
 
     def _times(self) -> tuple[int, int | None]:
-        """How often the atom before is repeated; a lazy repeat matches the same words."""
+        """Return how often the atom before is repeated; a lazy repeat matches the same words."""
         ends: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
         times = ends.get(self.rest[:1])
         match = _COUNT.match(self.rest)
@@ -211,7 +211,7 @@ def _pieces(branch: _Branch) -> list[list[_Item]]:
 
 
 def _written(text: str, piece: Sequence[_Item]) -> str:
-    """The expression for `re` of a piece. Raises InputError for one that can take long."""
+    """Return the expression for `re` of a piece. Raises InputError for one that can take long."""
     for index, item in enumerate(piece):
         taken = _taken(text, item.source)
         if not item.varies:
@@ -234,7 +234,7 @@ def _item(item: _Item) -> str:
 
 
 def _taken(text: str, source: str) -> frozenset[str]:
-    """The characters that an atom can take, among enough of them to tell whether two atoms overlap."""
+    """Return the characters that an atom can take, among enough of them to tell whether two atoms overlap."""
     try:
         return _characters(source, frozenset(text))
     except re.error as error:
@@ -248,7 +248,7 @@ def _characters(source: str, added: frozenset[str]) -> frozenset[str]:
 
 
 def _compiled(source: str) -> re.Pattern[str]:
-    """Compile without the warnings of `re` of future changes, which are not for people who type."""
+    """Compile without `re`'s warnings of future changes, which are not for people who type."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
         return re.compile(source, re.IGNORECASE)
@@ -257,11 +257,11 @@ def _compiled(source: str) -> re.Pattern[str]:
 LONGEST_QUERY: Final = 100
 _MANY: Final = 20_000
 _MANY_SCATTERED: Final = 2_000
-"""The names with each word, or with its letters only, that are compared: the first in kill order."""
+"""The most names that are compared for words, or for letters only: the first in kill order."""
 
 
 def fuzzy_matches(query: str, rows: Sequence[PodRow], most: int) -> list[PodRow]:
-    """The rows whose namespace/name has the letters of each word of the query in their order, the best first.
+    """Return the rows whose namespace/name has the letters of each word in their order, the best first.
 
     First those in which each word begins a part of the name, then those with each word, then those with the
     letters near each other; among equals the kill order decides.
@@ -277,7 +277,7 @@ def fuzzy_matches(query: str, rows: Sequence[PodRow], most: int) -> list[PodRow]
 
 
 def _with_words(words: list[str], rows: Sequence[PodRow], most: int) -> tuple[list[PodRow], list[PodRow]]:
-    """The rows with each word: those in which each begins a part, and the others."""
+    """Return the rows with each word: those in which each begins a part, and the others."""
     for word in words:
         rows = [row for row in rows if word in row.words]
     best: list[PodRow] = []
@@ -304,7 +304,7 @@ def _with_words(words: list[str], rows: Sequence[PodRow], most: int) -> tuple[li
 
 
 def _scattered(words: list[str], rows: Sequence[PodRow], most: int) -> list[PodRow]:
-    """The rows with the letters of each word, but not with each word."""
+    """Return the rows with the letters of each word, but not with each word."""
     first, *others = [_expression(word).search for word in words]
     matches: list[tuple[int, PodRow]] = []
     for row in rows:
@@ -320,13 +320,13 @@ def _scattered(words: list[str], rows: Sequence[PodRow], most: int) -> list[PodR
 
 
 def _expression(word: str) -> re.Pattern[str]:
-    """The letters of a word in their order, without a space between them and without backtracking."""
+    """Match the letters of a word in their order, without a space between them and without backtracking."""
     first, *others = map(re.escape, word)
     return re.compile(first + "".join([f"[^ {letter}]*+{letter}" for letter in others]))
 
 
 def _distance(word: str, name: str) -> int | None:
-    """The number of other letters between those of a word in a name, None if they are not in it."""
+    """Return the number of other letters between those of a word in a name, None if they are not in it."""
     best = None
     start = name.find(word[0])
     while start >= 0:

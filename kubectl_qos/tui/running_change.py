@@ -1,7 +1,7 @@
-"""A change that the UI makes: what it tells the screens, and what reverts it after a trial.
+"""A change that the UI makes: it informs the screens, and reverts itself after a trial.
 
-Not here: the loop (cluster/driver.py), the steps of a change (edit/apply.py), which changes there are
-(write_service.py), and the screens that show its state and feed it answers (screens/apply.py).
+cluster/driver.py has the loop, edit/apply.py the steps of a change, write_service.py the list of changes;
+screens/apply.py shows the state and feeds it answers.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ if TYPE_CHECKING:
 
 @dataclass
 class ChangeUpdated(Message, bubble=False):
-    """A change has another state; `confirms` where a person has to be asked now."""
+    """A change has another state; `confirms` if a person has to be asked now."""
 
     change: RunningChange
     confirms: bool
 
 
 class Service(Protocol):
-    """What a change needs of the service that began it."""
+    """The part of the service that a change needs."""
 
     app: App[Any]
     keys: Keys
@@ -64,14 +64,14 @@ class Service(Protocol):
     def begin_undo(
         self, entry: Entry, related: RelatedObjects, view_model: ViewModel, source: Source
     ) -> RunningChange:
-        """The change that reverts an entry. Raises QosError where there is none."""
+        """Return the change that reverts an entry. Raises QosError if there is none."""
 
 
 class RunningChange(Driver):
     """A change of the UI, and its object as it was read last.
 
     The writer is that of the cluster that the change was made for. `undoing` is what reverts it after a
-    trial, or why nothing does. Of one that `is_left` the end is notified.
+    trial, or why nothing does. Once it `is_left`, its end is notified.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class RunningChange(Driver):
 
     @property
     def name(self) -> str:
-        """What sentences call it: `pod shop/web-0 in place`."""
+        """Return its name in sentences: `pod shop/web-0 in place`."""
         request, strategy = self.state.request, self.state.strategy
         if request is None or strategy is None:
             return self.target.name
@@ -98,7 +98,7 @@ class RunningChange(Driver):
 
     @property
     def pending(self) -> str:
-        """What leaving the UI would leave open: an answer, or a trial; else empty."""
+        """Return what leaving the UI would leave open: an answer, or a trial; else empty."""
         if self.state.phase is apply.Phase.SENDING:
             return f"{self.name}: it was sent, and there is no answer yet"
         is_followed = self.state.phase is apply.Phase.FOLLOWING
@@ -109,7 +109,7 @@ class RunningChange(Driver):
 
     @property
     def outcome(self) -> str:
-        """How its request ended, in one sentence."""
+        """Say how its request ended, in one sentence."""
         error, done = self.state.error, "reverted" if self.state.undoes else "changed"
         if isinstance(error, apply.UnknownOutcome):
             return f"{self.name}: {error}"
@@ -117,13 +117,13 @@ class RunningChange(Driver):
 
     @property
     def elapsed(self) -> float:
-        """The seconds since the change was sent, by the clock of its cluster."""
+        """Return the seconds since the change was sent, by the clock of its cluster."""
         if self.sent_at is None:
             return 0
         return max((self.source.now() - self.sent_at).total_seconds(), 0)
 
     def leave(self) -> None:
-        """Nobody looks at it any more: what was sent is followed to its end all the same."""
+        """Follow what was sent to its end, though nobody looks at it any more."""
         self.is_left = True
         if self.state.phase is not apply.Phase.FOLLOWING:
             self.take(self.state.leave())
@@ -139,7 +139,7 @@ class RunningChange(Driver):
             self._service.run(work, then)
 
     def show(self, before: apply.Apply) -> None:
-        """Tell the screens, and in passing how a change ends that nobody looks at."""
+        """Tell the screens, or notify how a change ends that nobody looks at."""
         phase = self.state.phase
         if phase is apply.Phase.SENDING is not before.phase:
             self.sent_at = self.source.now()
@@ -171,14 +171,14 @@ class RunningChange(Driver):
             self._service.app.notify(text, severity="warning" if failed else "information", timeout=20)
 
     def read_related(self) -> tuple[RelatedObjects, Pod, Preview]:
-        """Read the related objects, and the object as it is now where the change is kept."""
+        """Read the related objects, and the object as it is now if the change is kept."""
         related, _, _ = super().read_related()
         if self.state.keeps_mine:
             self.target = self.target.now(related.raw)
         return related, self.target.pod, self.target.preview(self.state.edits)
 
     def _end_trial(self) -> RelatedObjects | None:
-        """Put down what was seen, and read what is needed to revert it. Raises QosError."""
+        """Record what was seen, and read what is needed to revert it. Raises QosError."""
         from kubectl_qos.cluster.source import related_to
 
         self._tried = entry = tried(self.state, int(self.state.seconds))
@@ -199,7 +199,7 @@ class RunningChange(Driver):
         self._notify(f"{self.name}: {'; '.join(end)}", failed=bool(self.state.trial.seen))
 
     def _undo(self, related: RelatedObjects) -> RunningChange:
-        """Revert it as it was applied, without a question. Raises QosError where that cannot be."""
+        """Revert it as it was applied, without a question. Raises QosError if that is impossible."""
         assert self.state.result is not None
         entry, target = self.state.result.entry, self.target
         change = self._service.begin_undo(entry, related, target.view_model, self.source)
@@ -217,7 +217,7 @@ class RunningChange(Driver):
 
 
 def promise_lines(state: apply.Apply) -> list[TextLine]:
-    """What a change on trial is promised before it is sent, and what not; nothing of another one."""
+    """Return what a trial promises before the change is sent, and what not; nothing of another change."""
     if state.plan is None:
         return []
     unreverted = of_trial.unreverted_line(state)
@@ -226,7 +226,7 @@ def promise_lines(state: apply.Apply) -> list[TextLine]:
 
 
 def trial_lines(change: RunningChange, keys: Keys) -> Iterator[TextLine]:
-    """How a change on trial has fared so far, and what reverts it; nothing of another one."""
+    """Yield how a change on trial has fared so far, and what reverts it; nothing of another change."""
     plan, trial = change.state.plan, change.state.trial
     if plan is None or change.state.result is None:
         return
@@ -241,7 +241,7 @@ def trial_lines(change: RunningChange, keys: Keys) -> Iterator[TextLine]:
 
 
 def trial_end_lines(change: RunningChange, keys: Keys) -> Iterator[TextLine]:
-    """Whether a change has held on trial, and whether it is reverted."""
+    """Yield whether a change has held on trial, and whether it is reverted."""
     undoing, state = change.undoing, change.state
     progress, seen, tried_for = (
         state.progress,

@@ -1,4 +1,4 @@
-"""The app as its screens see it: what they read, and what they ask it to do. app.py carries that out."""
+"""The app as its screens see it: what they read, and what they request of it. app.py implements it."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ class Past(Protocol):
     """The past of a cluster. Raises QosError."""
 
     def track(self) -> Track:
-        """The last hours that a store of metrics has, which may take time."""
+        """Return the last hours that a store of metrics has, which may take time."""
 
     def older_deaths(self, now: datetime, *, is_past: bool) -> tuple[Sequence[Kill], int]:
-        """The deaths that the store has of so many seconds, where one is named or the time is a past one."""
+        """Return the deaths of a named store, or of a past, and of how many seconds they are."""
 
     def source(self, at: datetime) -> Source:
-        """The cluster of a time of the track."""
+        """Return the cluster of a time of the track."""
 
 
 def _no_context(name: str | None) -> Any:
@@ -81,7 +81,7 @@ class Clusters(Protocol):
 
 
 class Shell(App[QosError]):
-    """The state that all screens share, and the way from screen to screen."""
+    """The state that all screens share, and navigation between them."""
 
     view_model: var[ViewModel | None] = var(None)
     status: var[FollowStatus] = var(FollowStatus(is_live=False))
@@ -97,11 +97,11 @@ class Shell(App[QosError]):
     trends: Trends
 
     def as_of(self, view_model: ViewModel) -> str:
-        """When a view model was taken, for screens that do not follow it; empty if nothing can change."""
+        """Return when a view model was taken, for screens that do not follow it; "" if nothing changes."""
         return f", as of {view_model.taken:%H:%M:%S %Z}" if self.source.is_live else ""
 
     def whole_view_model(self) -> ViewModel | None:
-        """The view model, once it has all pods; until then a notification says so."""
+        """Return the view model, once it has all pods; until then a notification says so."""
         view_model = self.view_model
         if view_model is None:
             self.notify("the cluster has not answered yet", severity="warning")
@@ -113,7 +113,7 @@ class Shell(App[QosError]):
         return None
 
     def refuses_change(self) -> bool:
-        """Whether the past is shown, where nothing can be changed; a notification says so."""
+        """Return whether the past is shown, which cannot be changed; a notification says so."""
         past, key = self.source.past, self.keys.first("main.past")
         if past is not None:
             why = f"this is the past, {past_words(past)}: nothing can be changed"

@@ -1,4 +1,4 @@
-"""Starting the terminal UI: what it works on, and the terminal that it runs in."""
+"""Start the terminal UI: its source and settings, and the terminal that it runs in."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from kubectl_qos.tui.view import ListKind
 
 
 def settings() -> Settings:
-    """The settings of the person's file. Raises InputError with its first mistake."""
+    """Return the settings of the person's file. Raises InputError with its first mistake."""
     allowed = AllowedNames(
         columns=[key for key in BY_KEY if key != "container"] + ["trend"],
         themes=[*COLOURS, ANSI.name],
@@ -55,7 +55,7 @@ def start(  # noqa: PLR0913 - those of the app
     keeps_history: bool = True,
     contexts: ContextSwitch = NO_CONTEXTS,
 ) -> int:
-    """Run the UI until it is left; the exit code.
+    """Run the UI until it is left; return the exit code.
 
     Args:
         source: where pods, nodes and usage come from.
@@ -63,9 +63,9 @@ def start(  # noqa: PLR0913 - those of the app
         settings: of the person's file.
         find: finds the pod whose edit screen is opened at once, in the first snapshot.
         notes: about the source, such as documents that could not be read.
-        readonly: whether everything that could change a cluster is out of reach.
-        keeps_history: whether changes can be undone after the process has ended.
-        contexts: the other clusters that can be gone to.
+        readonly: disables everything that could change a cluster.
+        keeps_history: changes can be undone after the process has ended.
+        contexts: the other clusters to switch to.
 
     Raises:
         QosError: `find` found none, or there is no terminal to paint on and to read keys from.
@@ -101,7 +101,7 @@ def start(  # noqa: PLR0913 - those of the app
 
 
 def _read_keys_from_terminal() -> None:
-    """Standard input may be the file that was read (`-f -`): keys then come from the terminal itself."""
+    """Read keys from the terminal itself: standard input may be the file that was read (`-f -`)."""
     if sys.__stdin__ is not None and sys.__stdin__.isatty():
         return
     try:
@@ -126,7 +126,7 @@ def _size_the_terminal() -> None:
 
 
 _ESCAPE_SECONDS: Final = 0.05
-"""So long the rest of a sequence may take that begins like the key; Textual waits twice as long."""
+"""How long to wait for the rest of a sequence that begins with escape; Textual waits twice as long."""
 _USUAL_SIZE: Final = (24, 80)
 """Rows and columns."""
 
@@ -142,7 +142,7 @@ def _check_terminal(environment: Mapping[str, str]) -> None:
 
 @contextmanager
 def _leave_on_signals(app: QosApp) -> Iterator[None]:
-    """On a signal restore the terminal and save the state, as `q` does."""
+    """Restore the terminal and save the state on a signal, as `q` does."""
 
     def leave(number: int, _: FrameType | None) -> None:
         if number != signal.SIGTERM:
@@ -165,7 +165,7 @@ def _leave_on_signals(app: QosApp) -> Iterator[None]:
 
 
 def _hang_up_with_terminal() -> None:
-    """Take a terminal that goes away as SIGHUP, which is sent only to the session that it controls.
+    """Treat a terminal that goes away as SIGHUP, which is sent only to the session that it controls.
 
     Other readers of it would read its end of file again and again.
     """

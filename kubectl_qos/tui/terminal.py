@@ -1,4 +1,4 @@
-"""What goes to the terminal and comes from it: cells that change, in ASCII for some, and keys in order."""
+"""Write only changed cells to the terminal, in ASCII for some, and handle keys in order."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ Cell = tuple[str, str]
 
 BUSY: Final = " busy "
 BUSY_SECONDS: Final = 0.1
-"""So long a key may work without a sign of it."""
+"""How long a key may work before a sign of it is shown."""
 _NEAR: Final = 4
-"""So many unchanged cells between two that change take fewer bytes than a move of the cursor."""
+"""This many unchanged cells between two that change take fewer bytes than a move of the cursor."""
 _SIMPLE: Final = re.compile("[ -~\xa1-\xac\u2500-\u25fc\u2800-\u28ff…·×→←↑↓≥≤≠▸▾✓✗]*")
 """Texts of which every character takes one cell on any terminal."""
 _CODES: Final = re.compile(
@@ -50,8 +50,8 @@ class Output:
     """The cells of the terminal as they were written last, and the sign that a key takes its time.
 
     Textual paints the region of each widget that is refreshed, most of it as it was. Over a slow line that is
-    too much, and a terminal has to work for each of it. The sign is written by a thread: Textual's own is at
-    work on that key.
+    too much, and a terminal has to work for each of it. A thread writes the sign: Textual's own is at work on
+    that key.
     """
 
     def __init__(self, send: Callable[[str], object]) -> None:
@@ -62,13 +62,13 @@ class Output:
         self._is_busy = False
 
     def forget(self) -> None:
-        """Take nothing for granted: the terminal was resized, or others have written to it."""
+        """Forget the cells: the terminal was resized, or others have written to it."""
         with self.lock:
             self._lines = []
             self._is_busy = False
 
     def await_change(self) -> None:
-        """Say that a key is at work unless something changes soon."""
+        """Show that a key is at work unless something changes soon."""
         self.stop_waiting()
         if not self._lines:
             return
@@ -77,7 +77,7 @@ class Output:
         self._timer.start()
 
     def stop_waiting(self) -> None:
-        """Take the sign away again."""
+        """Remove the sign."""
         with self.lock:
             if self._timer is not None:
                 self._timer.cancel()
@@ -98,11 +98,11 @@ class Output:
         return f"\x1b[1;{column + 1}H{_text(cells)}"
 
     def changes(self, update: LayoutUpdate | ChopsUpdate) -> CompositorUpdate:
-        """The update without the cells that are there already, worked out once it is written."""
+        """Return the update without the cells that are there already, computed once it is written."""
         return _Changes(self, update)
 
     def write(self, update: LayoutUpdate | ChopsUpdate, colours: ColorSystem) -> str:
-        """The sequences that lead from what is shown to an update."""
+        """Return the sequences that lead from what is shown to an update."""
         runs: list[Cell] = []
         for y, x, strip in _pieces(update):
             while y >= len(self._lines):
@@ -114,7 +114,7 @@ class Output:
             if before == cells:
                 continue
             line[x : x + len(cells)] = cells
-            # Where terminals may disagree about a width, what follows is written again too.
+            # Terminals may disagree about a width: what follows is then written again too.
             for begin, end in _changed(before, cells) if is_simple else [(0, len(cells))]:
                 runs += (f"\x1b[{y + 1};{x + begin + 1}H", cells[begin][1]), *cells[begin:end]
         if not runs:
@@ -125,7 +125,7 @@ class Output:
 
 
 def _text(cells: Iterable[Cell]) -> str:
-    """Cells behind each other, with the sequences that lead from one style to the next."""
+    """Join cells, with the sequences that lead from one style to the next."""
     written: list[str] = []
     before = ""
     for codes, group in groupby(cells, itemgetter(1)):
@@ -152,7 +152,7 @@ _SYSTEMS: Final = {
 
 
 def _pieces(update: LayoutUpdate | ChopsUpdate) -> Iterator[tuple[int, int, Strip]]:
-    """The strips of an update with their lines and columns, cut off as Textual does."""
+    """Yield the strips of an update with their lines and columns, cut off as Textual does."""
     if isinstance(update, LayoutUpdate):
         for y, strips in enumerate(update.strips, update.region.y):
             x = update.region.x
@@ -167,7 +167,7 @@ def _pieces(update: LayoutUpdate | ChopsUpdate) -> Iterator[tuple[int, int, Stri
 
 
 def _cells(strip: Strip, colours: ColorSystem) -> tuple[list[Cell], bool]:
-    """The cells of a strip, and whether each character is one of them."""
+    """Return the cells of a strip, and whether each character is one of them."""
     cells: list[Cell] = []
     is_simple = True
     for text, style, control in strip:
@@ -191,7 +191,7 @@ def _codes(style: Style | None, colours: ColorSystem) -> str:
 
 
 def _changed(before: Sequence[Cell | None], cells: Sequence[Cell]) -> list[tuple[int, int]]:
-    """Where runs of cells that differ begin and end; a short way between two of them belongs to both."""
+    """Return where runs of cells that differ begin and end; a short gap between two belongs to both."""
     runs: list[tuple[int, int]] = []
     for place, (old, new) in enumerate(zip(before, cells, strict=True)):
         if old != new:
@@ -202,7 +202,7 @@ def _changed(before: Sequence[Cell | None], cells: Sequence[Cell]) -> list[tuple
 
 @lru_cache(4096)
 def _switch(before: str, codes: str) -> str:
-    """The shortest sequence from one style to another."""
+    """Return the shortest sequence from one style to another."""
     old, new = _CODES.fullmatch(before), _CODES.fullmatch(codes)
     if not codes or old is None or new is None:
         return "" if before == codes else f"\x1b[0;{codes}m" if codes else "\x1b[m"
@@ -222,7 +222,7 @@ _POOR: Final = re.compile(r"vt\d.*|dumb|(pc)?ansi.*|(screen\.)?linux.*|cons25.*|
 
 
 def needs_ascii(environment: Mapping[str, str], encoding: str | None) -> bool:
-    """Whether a terminal shows ASCII only.
+    """Return whether a terminal shows ASCII only.
 
     The Linux console (TERM=linux) counts: its fonts have 256 or 512 signs, with lines and blocks among them
     but without ◐, ▸, ━ and most steps of a sparkline, and show the same sign for each that they lack, so that
@@ -237,11 +237,11 @@ def needs_ascii(environment: Mapping[str, str], encoding: str | None) -> bool:
 
 @lru_cache(4096)
 def plain(text: str) -> str:
-    """The text in ASCII, as many cells wide; signs that the UI does not use become `?`."""
+    """Return the text in ASCII, as many cells wide; signs that the UI does not use become `?`."""
     if text.isascii():
         return text
     signs = (sign if sign.isascii() else ASCII.get(ord(sign)) or "?" * cell_len(sign) for sign in text)
-    # What several characters make together may be narrower than the sum of them.
+    # Several combined characters may be narrower than the sum of them.
     return set_cell_size("".join(signs), cell_len(text))
 
 
@@ -258,7 +258,7 @@ class AsciiFilter(LineFilter):
 
 
 ROUNDS: Final = 4
-"""The messages that follow a key: what it does, such as submitting an input, posts messages of its own."""
+"""The messages that follow a key: its action, such as submitting an input, posts messages of its own."""
 PATIENCE_SECONDS: Final = 0.5
 """A message is lost with a screen that is left; then the next key goes on after this time."""
 

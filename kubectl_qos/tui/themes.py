@@ -2,9 +2,9 @@
 
 `primary` is the calm hue of Burstable, the class of most pods. Each class and flag also has a letter, word or
 sign, so that any theme, and none, can be read. Every token that is text has a contrast of 4.5:1 (WCAG AA) or
-more on every background of text, the cursor line included; in the high contrast theme 7:1 (AAA). Frames
-have 3:1. A colour of a palette, or of a person's file, that has less becomes lighter or darker until it has
-enough. Only in the theme of the terminal's own colours that is up to the terminal.
+more on every background of text, the cursor line included; in the high contrast theme 7:1 (AAA). Frames have
+3:1. A colour with less contrast, of a palette or a person's file, becomes lighter or darker until it has
+enough. Only in the theme of the terminal's own colours the terminal decides.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _STEPS: Final = 32
 
 
 def contrast(first: Color, second: Color) -> float:
-    """The ratio of WCAG 2, from 1 to 21."""
+    """Return the ratio of WCAG 2, from 1 to 21."""
     darker, lighter = sorted((_luminance(first), _luminance(second)))
     return (lighter + 0.05) / (darker + 0.05)
 
@@ -39,7 +39,7 @@ def _luminance(colour: Color) -> float:
 
 
 def _legible(colour: Color, grounds: Collection[Color], least: float, towards: Sequence[Color]) -> Color:
-    """The colour with as little of another one as gives it enough contrast to all grounds."""
+    """Mix a colour with as little of another one as gives it enough contrast to all grounds."""
 
     def worst(colour: Color) -> float:
         return min(contrast(colour, ground) for ground in grounds)
@@ -50,7 +50,7 @@ def _legible(colour: Color, grounds: Collection[Color], least: float, towards: S
 
 
 def make_theme(name: str, colours: Mapping[str, str]) -> Theme:
-    """A theme of a background, the tokens of text and, where they are not to be derived, other grounds."""
+    """Make a theme of a background, the tokens of text and, unless they are to be derived, other grounds."""
     parsed = {token: Color.parse(colour) for token, colour in colours.items()}
     background, extremes = parsed["background"], (WHITE, BLACK)
     for token, source, share in (
@@ -145,11 +145,11 @@ ANSI: Final = replace(
 """The terminal's own sixteen colours, whichever they are; the cursor line is reversed."""
 
 THEMES: Final = (*(make_theme(name, COLOURS[name]) for name in _OWN), ANSI)
-"""Those that the key goes through."""
+"""The themes that the key goes through."""
 
 
 def find_theme(name: str, own: Mapping[str, ThemeColours]) -> Theme | None:
-    """The theme of a name: a person's own, one of ours, or a palette."""
+    """Return the theme of a name: a person's own, one of ours, or a palette."""
     if name in own:
         start, stated = COLOURS[own[name].start], own[name].colours
         if "background" in stated:  # the other grounds would belong to another one
@@ -161,5 +161,5 @@ def find_theme(name: str, own: Mapping[str, ThemeColours]) -> Theme | None:
 
 
 def next_name(name: str, names: Sequence[str]) -> str:
-    """The name after this one; the first after one that is not among them."""
+    """Return the next name; the first after one that is not among them."""
     return names[(names.index(name) + 1) % len(names)] if name in names else names[0]

@@ -1,4 +1,4 @@
-"""What is shown: views, their sentences, and the locations one has been at. Pure."""
+"""Views, the sentences about them, and the history of locations. Pure."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class FollowStatus:
 
 
 class ListKind(StrEnum):
-    """What a list is of; the value is its name."""
+    """The kinds of lists; the value is the name."""
 
     CLUSTERS = "clusters"
     NODES = "nodes"
@@ -58,9 +58,9 @@ class ListKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What is shown: a list, of which node, namespace, workload and pod (None: all), and how much of it.
+    """A list, of which node, namespace, workload and pod (None: all), and how much of it.
 
-    With `times` it shows times in place of ages. Pods are in kill order, or `by_eviction` in the kubelet's.
+    With `times` it shows times instead of ages. Pods are in kill order, or `by_eviction` in the kubelet's.
     """
 
     kind: ListKind = ListKind.PODS
@@ -76,11 +76,11 @@ class View:
 
     @property
     def whole(self) -> View:
-        """The same list with all rows, only the columns that fit, and ages."""
+        """Return the same list with all rows, only the columns that fit, and ages."""
         return replace(self, filter=EVERYTHING, at_risk=False, wide=False, times=False)
 
     def pod_rows(self, view_model: ViewModel) -> Sequence[PodRow]:
-        """The pods of the node, namespace and workload, in kill order."""
+        """Return the pods of the node, namespace and workload, in kill order."""
         rows = view_model.rows.rows
         if self.node is not None:
             ranked = view_model.rows.nodes.get(self.node)
@@ -93,13 +93,13 @@ class View:
 
 
 def view_values(view: View) -> dict[str, Any]:
-    """A view as JSON, kept for the next run without its filter."""
+    """Return a view as JSON, kept for the next run without its filter."""
     values = {"kind": view.kind.value, "node": view.node, "namespace": view.namespace}
     return {**values, "workload": None if view.workload is None else list(view.workload)}
 
 
 def view_from_values(values: Mapping[str, Any]) -> View | None:
-    """The view of such JSON, None where it has another form."""
+    """Return the view of such JSON, None if it has another form."""
     try:
         workload = values.get("workload")
         view = View(
@@ -115,7 +115,7 @@ def view_from_values(values: Mapping[str, Any]) -> View | None:
 
 
 _ORDERS: Final = {"RANK": "in kill order", "EVICTION": "in eviction order", "IN": "the most urgent first"}
-"""How a title calls the order of a column, where it has a name."""
+"""The title's words for the order of a column."""
 
 
 def list_title(  # noqa: PLR0913 - the parts of one line
@@ -130,11 +130,11 @@ def list_title(  # noqa: PLR0913 - the parts of one line
     pressure_key: str = "",
     width: int = 200,
 ) -> str:
-    """The title of a list: its path, how many rows it shows, how many pods have ended, and in which order.
+    """Return the title of a list: path, number of rows, number of ended pods, and order.
 
-    While pods arrive it has how many there are so far. Under memory pressure it says whose order decides, in
-    more words where the width in cells allows them; `pressure_key` then changes the order. What is not
-    narrowed down is left out of the path where it does not fit.
+    While pods arrive it says how many there are so far. Under memory pressure it says whose order decides, in
+    more words if the width in cells allows them; `pressure_key` then changes the order. Parts of the path
+    that narrow nothing down are left out if it does not fit.
     """
     number = f"{shown:,} of " if shown != total else ""
     number += count(total - ended, view.kind) + (f", {ended:,} ended" if ended else "")
@@ -167,7 +167,7 @@ def list_title(  # noqa: PLR0913 - the parts of one line
 
 
 def breadcrumbs(view: View) -> list[str]:
-    """The path to what is listed: node, namespace, workload and pod."""
+    """Return the path to what is listed: node, namespace, workload and pod."""
     if view.kind is ListKind.NODES:
         return ["cluster"]
     if view.kind in {ListKind.NAMESPACES, ListKind.CLUSTERS}:
@@ -181,7 +181,7 @@ def breadcrumbs(view: View) -> list[str]:
 
 
 def empty_sentence(view: View, view_model: ViewModel, title: str, total: int, keys: Keys) -> str:
-    """Why nothing is listed, and which key shows rows; `total` is how many there are without a filter."""
+    """Return why nothing is listed, and which key shows rows; `total` counts the rows without a filter."""
     if view.kind not in {ListKind.NODES, ListKind.CLUSTERS} and not view_model.rows.rows:
         scope = _scope_words(view_model.scope)
         return f"There are no pods{scope} of {escape(title)}." if scope else _none("pods", title)
@@ -226,7 +226,7 @@ def _where(view: View) -> str:
 
 
 def ended_pods(view: View, view_model: ViewModel, rows: Sequence[PodRow]) -> int:
-    """How many of the listed pods have ended: groups count them no more, and only those of a workload are."""
+    """Return how many of the listed pods have ended: groups do not count them, and a workload has its own."""
     if view.workload is not None or view.pod is not None:
         return sum([row.pod.is_terminal for row in rows])
     return len(rows) - living_pods(view_model, view.node, view.namespace)
@@ -235,7 +235,7 @@ def ended_pods(view: View, view_model: ViewModel, rows: Sequence[PodRow]) -> int
 def title_words(
     title: str, view_model: ViewModel | None, now: datetime, *, readonly: bool = False
 ) -> list[str]:
-    """The title line: source, version, counts and the age of usage."""
+    """Return the title line: source, version, counts and the age of usage."""
     words = ["kubectl qos", escape(title)]
     if readonly:
         words.append("read-only")
@@ -261,7 +261,7 @@ def title_words(
 
 
 def freshness(view_model: ViewModel | None, status: FollowStatus) -> str:
-    """Whether the view model is up to date: live, paused, stale and until when, or read once."""
+    """Return whether the view model is up to date: live, paused, stale and until when, or read once."""
     health = status.health
     if health.error is not None:
         seconds = math.ceil(health.retry_at - time.monotonic())
@@ -279,37 +279,37 @@ def freshness(view_model: ViewModel | None, status: FollowStatus) -> str:
 
 
 def past_words(past: PastTime) -> str:
-    """Which time it is, for people who must not take it for the present: `2h ago, 14:02:10 UTC`."""
+    """Return the time, for people who must not take it for the present: `2h ago, 14:02:10 UTC`."""
     date = "" if past.ago_seconds < _DAY else "%Y-%m-%d "
     return f"{duration(past.ago_seconds)} ago, {past.at:{date}%H:%M:%S %Z}"
 
 
 def bar(percent: int) -> str:
-    """A bar of six cells."""
+    """Draw a bar of six cells."""
     whole, half = divmod(min(max(percent, 0), 100) * _BAR * 2 // 100, 2)
     return ("━" * whole + "╸" * half).ljust(_BAR)
 
 
 def _measure(view_model: ViewModel) -> str:
-    """What usage is: the kubelets' summary has swap, which the kernel counts too."""
+    """Return what usage is: the kubelets' summary has swap, which the kernel counts too."""
     sampled = view_model.rows.sampled
     by_kubelet = sampled is not None and sampled.origin is UsageOrigin.KUBELET_SUMMARY
     return "memory and swap" if by_kubelet else "usage"
 
 
 def group_name(key: str | None, kind: str) -> str:
-    """`worker-1`, `all nodes` for None, and `no node` for the pods without one."""
+    """Return `worker-1`, `all nodes` for None, and `no node` for the pods without one."""
     return f"all {kind}s" if key is None else escape(key) or f"no {kind}"
 
 
 def pod_name(pod: Pod) -> str:
-    """What a sentence calls a pod or the template of a workload: `pod shop/web-0`."""
+    """Return the name of a pod or the template of a workload in a sentence: `pod shop/web-0`."""
     name = f"{pod.namespace}/{pod.name}" if pod.namespace else pod.name
     return f"{pod.kind.lower()} {escape(name)}"
 
 
 def count(number: int, kind: ListKind) -> str:
-    """`1 pod`, `1,234 pods`."""
+    """Return `1 pod`, `1,234 pods`."""
     return f"{number:,} {kind if number != 1 else kind.removesuffix('s')}"
 
 
@@ -324,7 +324,7 @@ class Detail(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Where a person is: what is listed, and the screen above it, of the pod as it was.
+    """Where a person is: the view, and the screen above it, of the pod as it was.
 
     `edits` fill the fields of an edit. `row` is the key of the row where the cursor was when the location was
     left.
@@ -363,7 +363,7 @@ class Navigation:
         return self._moved(-1)
 
     def forward(self) -> Location | None:
-        """The location that was left with back, None at the last."""
+        """Return the location that was left with back, None at the last."""
         return self._moved(1)
 
     def _moved(self, by: int) -> Location | None:

@@ -32,11 +32,11 @@ SOON_SECONDS: Final = 600
 _MOST_KILLS: Final = 100
 _LEAP: Final = 5
 _PATIENCE: Final = timedelta(seconds=30)
-"""Nodes change places where one is so many points fuller than those before it, or after this time."""
+"""Nodes change places when one is _LEAP points fuller than those before it, or after this time."""
 
 
 def sparkline(samples: Sequence[int], most: int | None, cells: int) -> str:
-    """The last samples as bars, scaled from 0 to `most`, or to the peak where it is None."""
+    """Draw the last samples as bars, scaled from 0 to `most`, or to the peak if it is None."""
     shown = samples[-cells:]
     highest = max(most or 0, *shown) if shown else 0
     if not highest:
@@ -45,11 +45,11 @@ def sparkline(samples: Sequence[int], most: int | None, cells: int) -> str:
 
 
 class PodGroup(msgspec.Struct, frozen=True, gc=False):
-    """The pods of a node or namespace that have not ended; `key` None stands for all. Bytes are bytes.
+    """The pods of a node or namespace that have not ended; `key` None is all of them. Bytes are bytes.
 
-    `used` is what the pods use, None where no usage is known; more if some `lack_usage`. `allocatable` is
-    what a node has for pods, else its capacity; `troubles` are those that a node reports, `in_trouble` is
-    whether its memory is.
+    `used` is the pods' usage, None if no usage is known; more if some `lack_usage`. `allocatable` is what a
+    node has for pods, else its capacity; `troubles` are those that a node reports, `in_trouble` is True if
+    its memory is short.
     """
 
     key: str | None
@@ -65,19 +65,19 @@ class PodGroup(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def percent_text(self) -> str:
-        """The same with `+` where it is at least that."""
+        """Return the percentage, with `+` if it is a lower bound."""
         return f"{self.percent}%{'+' if self.lack_usage else ''}"
 
     @property
     def percent(self) -> int | None:
-        """As kubectl top nodes shows it."""
+        """Return the percentage that kubectl top nodes shows."""
         if self.used is None or not self.allocatable or (self.lack_usage and not self.used):
             return None
         return 100 * self.used // self.allocatable
 
 
 class NodeView(msgspec.Struct, frozen=True, gc=False):
-    """One node, and the pods of each namespace on it; `inputs` is what it was built from."""
+    """One node, and the pods of each namespace on it; `inputs` are what it was built from."""
 
     group: PodGroup
     namespaces: Mapping[str, PodGroup]
@@ -86,13 +86,13 @@ class NodeView(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ViewModel:
-    """A snapshot with its rows in kill order; `taken` is when it was true, by the source's clock.
+    """A snapshot with its rows in kill order; `taken` is its time by the source's clock.
 
     `in_order` are the rows of all nodes, the fullest first, and `starts` the indices at which a node begins;
     `unordered_since` is when the nodes were last seen in another order than by fullness, None if they are in
-    it. `scope` is which pods were read, `notice` says where that is less than was requested.
+    it. `scope` is which pods were read, `notice` says why that is less than was requested.
     Two view models are never equal: comparing them pod by pod takes longer than showing the other one.
-    `arrived` is None where all pods are there; before that their rows have no ranks, and the groups no usage.
+    `arrived` is None if all pods are there; before that their rows have no ranks, and the groups no usage.
     `kills` are those that were seen since the UI was opened, the newest first. `first_deaths` are the next
     deaths on each node, the first of all first: none without usage, of many nodes, and before `know_deaths`.
     """
@@ -115,7 +115,7 @@ class ViewModel:
     cached_deaths: dict[str, tuple[tuple[object, ...], NodeDeaths | None]] = field(default_factory=dict)
 
     def deaths(self, node: str) -> NodeDeaths | None:
-        """What waits on a node, None where nothing can be said; computed when it is first asked for."""
+        """Return the coming deaths on a node, None if nothing can be said; computed on the first call."""
         inputs = self.by_node[node].inputs if node in self.by_node else ()
         cached = self.cached_deaths.get(node)
         if cached is None or len(cached[0]) != len(inputs) or not all(map(is_, cached[0], inputs)):
@@ -127,13 +127,13 @@ class ViewModel:
         return cached[1]
 
     def known_deaths(self, node: str) -> NodeDeaths | None:
-        """The same, but only what has been computed for this node as it is now."""
+        """Return the coming deaths, if they have been computed for this node as it is now."""
         cached = self.cached_deaths.get(node)
         inputs = self.by_node[node].inputs if node in self.by_node else ()
         return cached[1] if cached is not None and all(map(is_, cached[0], inputs)) else None
 
     def know_deaths(self) -> None:
-        """Compute those of nodes that have changed, of all where they are few; for a thread."""
+        """Compute the deaths of nodes that have changed, of all if they are few; for a thread."""
         nodes = sorted(self.by_node) if len(self.by_node) <= FEW_NODES else ()
         on_nodes = [(node, self.deaths(node)) for node in nodes]
         if self.snapshot.usage:
@@ -154,16 +154,16 @@ class ViewModel:
             self.kills[:] = [*newer, *before.kills][:_MOST_KILLS]
 
     def kills_within(self, seconds: float) -> list[Kill]:
-        """The kills of the last so many seconds, the newest first."""
+        """Return the kills of the last `seconds`, the newest first."""
         times = ((kill, parse_time(kill.time)) for kill in self.kills)
         return [kill for kill, time in times if time and (self.taken - time).total_seconds() <= seconds]
 
     def first_death_beside(self, node: str) -> DeathRow | None:
-        """The first death on another node than this."""
+        """Return the first death on another node than this."""
         return next((coming for coming in self.first_deaths if coming.node != node), None)
 
     def is_under_pressure(self, node: str) -> bool:
-        """Whether the kubelet's order decides now: the node says so, or a hard threshold is crossed."""
+        """Return whether the kubelet's order decides: the node says so, or a hard threshold is crossed."""
         if node in self.by_node and "memory" in self.by_node[node].group.troubles:
             return True
         node_deaths = self.known_deaths(node)
@@ -174,7 +174,7 @@ class ViewModel:
         )
 
     def times(self, node: str) -> Mapping[PodKey, float]:
-        """In how many seconds pods die at the growth of today, of those whose time is known."""
+        """Return in how many seconds pods die at their present growth, of those whose time is known."""
         node_deaths = self.known_deaths(node)
         if node not in self.cached_times and node_deaths is not None:
             times = [(death.seconds, death.key) for death in node_deaths.deaths if death.seconds is not None]
@@ -182,7 +182,7 @@ class ViewModel:
         return self.cached_times.get(node, {})
 
     def is_in_trouble(self, node: str) -> bool:
-        """Whether a node's memory is nearly full, the node says so, or somebody dies there soon."""
+        """Return whether a node's memory is nearly full, the node says so, or somebody dies there soon."""
         if node in self.by_node and self.by_node[node].group.in_trouble:
             return True
         node_deaths = self.known_deaths(node)
@@ -190,7 +190,7 @@ class ViewModel:
         return first is not None and first.urgency.seconds < SOON_SECONDS
 
     def pod_keys(self, node: str) -> list[PodKey]:
-        """The pods of a node that have not ended."""
+        """Return the pods of a node that have not ended."""
         return [
             (pod.metadata.namespace, pod.metadata.name)
             for pod in self.snapshot.by_node().get(node, ())
@@ -198,14 +198,14 @@ class ViewModel:
         ]
 
     def pod_of(self, row: PodRow) -> Pod:
-        """The stored pod of a row, which holds it with the server's defaults filled in."""
+        """Return the stored pod of a row, which holds it with the server's defaults filled in."""
         identity = _identity(row.pod)
         pods = self.snapshot.by_node()[row.pod.node_name]
         return next(pod for pod in pods if _identity(pod) == identity)
 
 
 def newest(view_model: ViewModel, pod: Pod) -> Pod | None:
-    """The pod as it is now, on whatever node; None if it is gone."""
+    """Return the pod as it is now, on whatever node; None if it is gone."""
     by_node = view_model.snapshot.by_node()
     identity = _identity(pod)
     for pods in (by_node.get(pod.node_name, ()), *by_node.values()):
@@ -216,7 +216,7 @@ def newest(view_model: ViewModel, pod: Pod) -> Pod | None:
 
 
 def pod_named(view_model: ViewModel, key: PodKey, node: str | None = None) -> Pod | None:
-    """The pod of a namespace and name, on any node unless one is given; None without one."""
+    """Return the pod of a namespace and name, on any node unless one is given; None if there is none."""
     pods = view_model.snapshot.pods if node is None else view_model.snapshot.by_node().get(node, ())
     return next((pod for pod in pods if (pod.metadata.namespace, pod.metadata.name) == key), None)
 
@@ -229,7 +229,7 @@ def build_view_model(
     before: ViewModel | None = None,
     arrived: Arrived | None = None,
 ) -> ViewModel:
-    """The view model of a snapshot; what has not changed is taken from the one before."""
+    """Build the view model of a snapshot; what has not changed is taken from the one before."""
     provisional = arrived is not None
     known_rows = before.rows if before is not None else None
     rows = build_rows(snapshot, scope, provisional=provisional, before=known_rows)
@@ -257,7 +257,7 @@ def build_view_model(
 
 
 def namespaces_on(view_model: ViewModel, node: str | None, chosen: str | None = None) -> list[PodGroup]:
-    """Every namespace with its pods on one node (None: on all), all of them together first.
+    """Return every namespace with its pods on one node (None: on all), all of them together first.
 
     The `chosen` one is there even without pods: they may all be about to be replaced.
     """
@@ -268,7 +268,7 @@ def namespaces_on(view_model: ViewModel, node: str | None, chosen: str | None = 
 
 
 def living_pods(view_model: ViewModel, node: str | None, namespace: str | None) -> int:
-    """How many pods of a node and a namespace (None: of all) have not ended."""
+    """Return how many pods of a node and a namespace (None: of all) have not ended."""
     groups = _on(view_model, node)
     return sum([group.pods for name, group in groups.items() if namespace in {None, name}])
 
@@ -280,7 +280,7 @@ def _on(view_model: ViewModel, node: str | None) -> Mapping[str, PodGroup]:
 
 
 def oldest_usage(view_model: ViewModel) -> datetime | None:
-    """When the oldest usage sample was taken, None where that is unknown."""
+    """Return when the oldest usage sample was taken, None if that is unknown."""
     return parse_time(view_model.rows.sampled.oldest) if view_model.rows.sampled is not None else None
 
 
@@ -339,7 +339,7 @@ def _namespaces(nodes: Iterable[NodeView]) -> dict[str, PodGroup]:
 def _in_order(
     groups: Iterable[PodGroup], taken: datetime, before: ViewModel | None
 ) -> tuple[Sequence[PodGroup], datetime | None]:
-    """The nodes by fullness, and since when they are in another order, None if they are not.
+    """Return the nodes by fullness, and since when they are in another order, None if they are not.
 
     They stay in the order of before until one is _LEAP points fuller than another above it, or for _PATIENCE.
     """
@@ -365,7 +365,7 @@ def _in_order(
 
 
 def _with_all(ordered: Sequence[PodGroup]) -> Iterable[PodGroup]:
-    """All nodes together, then each one."""
+    """Yield all nodes together, then each one."""
     machines = [group for group in ordered if group.key]
     sizes = [group.allocatable for group in machines if group.allocatable]
     yield msgspec.structs.replace(
@@ -400,7 +400,7 @@ def _group(key: str, rows: Iterable[PodRow], used: int | None) -> PodGroup:
 
 
 def _used(pods: Iterable[Pod], snapshot: Snapshot) -> int | None:
-    """What pods that have not ended use, in scope or not."""
+    """Return the usage of pods that have not ended, in scope or not."""
     living = [pod for pod in pods if not pod.is_terminal]
     usages = [snapshot.usage.get((pod.metadata.namespace, pod.metadata.name)) for pod in living]
     used = known_sum([usage.working_set_bytes for usage in usages if usage is not None])

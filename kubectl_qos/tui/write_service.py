@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class WriteService:
     """Begins changes, and knows those that have no answer yet or are on trial.
 
-    `readonly` is whether the command line says that nothing is written.
+    With `readonly`, from the command line, nothing is written.
     """
 
     def __init__(
@@ -52,12 +52,12 @@ class WriteService:
         return self._readonly or bool(self._settings.for_context(context).readonly)
 
     def confirms_by_name(self, context: str) -> bool:
-        """Whether the name of a context must be typed before anything is written to it."""
+        """Return whether the name of a context must be typed before anything is written to it."""
         return self._settings.for_context(context).confirm == "name"
 
     @property
     def leave_question(self) -> str:
-        """What is asked before the UI is left; empty where nothing is pending."""
+        """Return the question before the UI is left; empty if nothing is pending."""
         pending = "; ".join(change.pending for change in self._pending)
         return f"{pending}. Leave all the same?" if pending else ""
 
@@ -68,7 +68,10 @@ class WriteService:
         related: RelatedObjects | None = None,
         undoes: Entry | None = None,
     ) -> RunningChange:
-        """A change that is shown next; see `Apply.begin`. Raises QosError where it cannot be previewed."""
+        """Return a change that is shown next; see `Apply.begin`.
+
+        Raises QosError if it cannot be previewed.
+        """
         from kubectl_qos.tui.running_change import RunningChange
 
         writer, read_only = None, None
@@ -87,7 +90,7 @@ class WriteService:
     def begin_undo(
         self, entry: Entry, related: RelatedObjects, view_model: ViewModel, source: Source
     ) -> RunningChange:
-        """The change that reverts an entry. Raises QosError where there is none."""
+        """Return the change that reverts an entry. Raises QosError if there is none."""
         from kubectl_qos.edit.history import undo_edits
         from kubectl_qos.edit.related import pod_from_raw
         from kubectl_qos.tui.edit_target import EditTarget

@@ -1,1 +1,1 @@
-"""What the UI lists: nodes, namespaces, workloads, pods and containers, one file each."""
+"""The lists of the UI: nodes, namespaces, workloads, pods and containers, one file each."""

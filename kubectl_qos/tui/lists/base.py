@@ -1,4 +1,4 @@
-"""What a list is to the screen that shows it: its definition, its rows, and the table that shows them."""
+"""The interface of a list: its definition, its rows, and the table that shows them."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ RowT = TypeVar("RowT")
 class ListRows:
     """Everything that a view lists, before its filter, in the list's natural order.
 
-    `notes` are what a reader has to know about it, `cache` what builds the next rows faster, `starts` the
-    indices at which groups begin, where they are known.
+    `notes` are what a reader has to know about it, `cache` makes the next rows faster, `starts` are the
+    indices at which groups begin, if they are known.
     """
 
     rows: Sequence[Any]
@@ -49,22 +49,22 @@ class ListRows:
 
 
 _MANY: Final = 50
-"""Rows whose cells decide whether a column has anything in it."""
+"""The rows whose cells decide whether a column has anything in it."""
 
 
 class ListDefinition(ABC, Generic[RowT]):
-    """One kind of things to list. It has no state; rows are built in any thread.
+    """A list of one kind of things. It has no state; rows are built in any thread.
 
     Attributes:
-        kind: what it lists.
+        kind: the kind of things.
         name: the key of the column with a row's name.
         natural: the key of the column in whose order rows are built.
         columns: every column that can be shown, in their order.
         fields: what its filter can refer to.
         importance: the keys of columns in one text, those first that stay the longest; see fitting_columns.
         squeezed: the least widths of columns that may be cut.
-        only_known: the keys of columns that are left out where no row has anything in them.
-        is_quick: whether its rows are built in no time, however large the cluster.
+        only_known: the keys of columns that are left out if no row has anything in them.
+        is_quick: True if its rows are built in no time, however large the cluster.
     """
 
     kind: ListKind
@@ -77,10 +77,10 @@ class ListDefinition(ABC, Generic[RowT]):
     is_quick = False
     only_known: frozenset[str] = frozenset()
     grouped = False
-    """Whether rows of several nodes stand under headings, in the natural order."""
+    """True if rows of several nodes stand under headings, in the natural order."""
 
     def natural_key(self, view: View) -> str:
-        """The key of the column that shows the natural order."""
+        """Return the key of the column that shows the natural order."""
         del view
         return self.natural
 
@@ -88,21 +88,21 @@ class ListDefinition(ABC, Generic[RowT]):
     """What the rows under one heading have in common."""
 
     def heading(self, row: RowT, width: int) -> Spans:
-        """The line above the first row of a group."""
+        """Return the line above the first row of a group."""
         del row, width
         return ()
 
     most_height = 1
-    """The lines of a row where there is room."""
+    """The most lines of a row."""
 
     def further(self, row: RowT, number: int, layout: Layout[RowT], width: int) -> Spans:
-        """A line of a row after the first one."""
+        """Return a line of a row after the first one."""
         del row, number, layout, width
         return ()
 
     @abstractmethod
     def build(self, view_model: ViewModel, view: View, before: ListRows | None) -> ListRows:
-        """The rows of a view; `before` are those of the same view from an older view model."""
+        """Build the rows of a view; `before` are those of the same view from an older view model."""
 
     def layout(  # noqa: PLR0913 - what a table is laid out by
         self,
@@ -115,11 +115,11 @@ class ListDefinition(ABC, Generic[RowT]):
         by: str = "",
         has_headings: bool = False,
     ) -> Layout[RowT]:
-        """The columns for a width in cells; `chosen` are those that a person chose.
+        """Return the columns for a width in cells; `chosen` are those that a person chose.
 
-        Of a wide view those that fit come first and all others after them; those up to the name stay when the
-        others scroll sideways. The one that the rows are sorted `by` stays in sight, that of the node
-        only where no headings name it.
+        In a wide view the columns that fit come first and all others after them; those up to the name stay
+        when the others scroll sideways. The column that the rows are sorted `by` stays in sight, that of the
+        node only if no headings name it.
         """
         wanted = self.default_columns(view) if chosen is None else chosen
         keys = [key for key in wanted if key in self.columns]
@@ -137,7 +137,7 @@ class ListDefinition(ABC, Generic[RowT]):
         return Layout(columns, [*fitting.widths, *measured(others, rows, now)], fixed=fixed)
 
     def default_columns(self, view: View) -> Sequence[str]:
-        """The keys of the columns that are shown where there is room."""
+        """Return the keys of the columns that are shown if there is room."""
         return [key for key in self.columns if key != "namespace" or view.namespace is None]
 
     def fit(
@@ -148,7 +148,7 @@ class ListDefinition(ABC, Generic[RowT]):
         available: int,
         importance: str,
     ) -> Layout[RowT]:
-        """The most important columns that fit."""
+        """Return the most important columns that fit."""
         some = rows[:_MANY]
         optional = [column for column in columns if column.key in self.only_known]
         empty = [column.key for column in optional if not any(column.value(row) for row in some)]
@@ -157,46 +157,46 @@ class ListDefinition(ABC, Generic[RowT]):
 
     @abstractmethod
     def key(self, row: RowT) -> Hashable:
-        """What stays the same of a row when its values change."""
+        """Return what stays the same of a row when its values change."""
 
     @abstractmethod
     def token(self, row: RowT, key: str, width: int) -> Token:
-        """The theme's token of a cell; `width` is the least one of its column."""
+        """Return the theme's token of a cell; `width` is the least one of its column."""
 
     @abstractmethod
     def is_at_risk(self, row: RowT) -> bool:
-        """Whether the row stays when only those at risk are shown."""
+        """Return whether the row stays when only those at risk are shown."""
 
     @abstractmethod
     def panel(self, row: RowT, view_model: ViewModel) -> TextLayout:
-        """The explanation of the row below the table, the answer first."""
+        """Return the explanation of the row below the table, the answer first."""
 
     @abstractmethod
     def opened(self, view: View, row: RowT) -> View | None:
-        """Where enter goes; None where it explains the row's pod."""
+        """Return where enter goes; None explains the row's pod."""
 
     @abstractmethod
     def pod_of(self, row: RowT, view_model: ViewModel) -> PodRow | None:
-        """The pod that is explained and edited: its own, or the first of it to die; None if it is gone."""
+        """Return the pod to explain and edit: the row's, or the first of it to die; None if it is gone."""
 
     @abstractmethod
     def node_of(self, row: RowT) -> str:
-        """The node whose memory is shown."""
+        """Return the node whose memory is shown."""
 
     @abstractmethod
     def dying_key(self, coming: DeathRow, view_model: ViewModel) -> Hashable:
-        """The key of the row with the victim of a death."""
+        """Return the key of the row with the victim of a death."""
 
 
 def row_on(view_model: ViewModel, node: str, key: PodKey) -> PodRow | None:
-    """The row of a pod as it is now: lists may still show an older view model. None if it is gone."""
+    """Return the row of a pod as it is now, None if it is gone: lists may still show an older view model."""
     ranked = view_model.rows.nodes.get(node)
     return next((row for row in ranked.rows if row.key == (*key, "")), None) if ranked is not None else None
 
 
 @dataclass(frozen=True, slots=True)
 class RowSelection:
-    """Which rows of a list are shown: those that the filter selects, and all of them or only those at risk.
+    """The rows of a list that are shown: those that the filter selects, all or only those at risk.
 
     `taken` is the time that ages are counted to.
     """
@@ -211,13 +211,13 @@ class RowSelection:
         return [row for row in rows if self.definition.is_at_risk(row)] if self.at_risk else rows
 
     def implies(self, other: RowSelection) -> bool:
-        """Whether the other one surely selects every row that this one does."""
+        """Return whether `other` surely selects every row that this one does."""
         same = self.definition is other.definition and self.taken == other.taken
         return same and self.at_risk >= other.at_risk and self.filter.implies(other.filter)
 
 
 class ListQuery(NamedTuple):
-    """What a list shows: a `whole` view, before its filter."""
+    """The `whole` view of a list, before its filter."""
 
     definition: ListDefinition[Any]
     view: View
@@ -249,7 +249,7 @@ class ListCache:
         return self._running is not None
 
     def build(self, view_model: ViewModel) -> BuiltList | None:
-        """The list that is shown, from a new view model; runs in the follower's thread."""
+        """Build the list that is shown, from a new view model; runs in the follower's thread."""
         query = self._query
         return None if query is None or query.definition.is_quick else self._build(query, view_model)
 
@@ -266,7 +266,7 @@ class ListCache:
         return built.rows
 
     def rows(self, query: ListQuery, view_model: ViewModel) -> ListRows | None:
-        """The rows of a query, from an older view model until those of this one are built; None at first."""
+        """Return the rows of a query, of an older view model until those of this one are built; else None."""
         if query != self._query:
             self._query, self._failed = query, None
         if self._quick is not None and self._quick.view_model is not view_model:
@@ -278,7 +278,7 @@ class ListCache:
         return self._rows_of(self._quick, query)
 
     def missing(self, query: ListQuery, view_model: ViewModel) -> Callable[[], BuiltList] | None:
-        """The work that builds what `rows` lacks, for a thread; None where it has all, or work is running.
+        """Return work for a thread that builds what `rows` lacks; None if nothing is, or work is running.
 
         When that work is done the screen asks again.
         """
@@ -290,7 +290,10 @@ class ListCache:
         return lambda: self._build(query, view_model)
 
     def take(self, built: BuiltList, *, is_update: bool = False) -> QosError | None:
-        """Keep a list that was built; the error where it could not be. An update replaces what is running."""
+        """Keep a list that was built; return the error if it could not be.
+
+        An update replaces running work.
+        """
         running = self._running
         if (
             running is not None
@@ -358,11 +361,11 @@ class ListTable(LineTable[Any]):
         self.load(rows, fitting, now, empty=empty, narrowed=selection, starts=starts)
 
     def find_column(self, key: str) -> Column[Any] | None:
-        """Also one for which there is no room."""
+        """Return a column, even if there is no room for it."""
         return self.definition.columns.get(key)
 
     def set_title(self, title: str) -> None:
-        """Set the title above it; the same one again paints nothing."""
+        """Set the title above the table; the same one again paints nothing."""
         if title != self._title:
             self._title = title
             self.border_title = Content(title)
@@ -392,7 +395,7 @@ class ListTable(LineTable[Any]):
 
     @property
     def marked_rows(self) -> list[Any]:
-        """The marked rows that are shown; where none is marked, the one under the cursor."""
+        """Return the marked rows that are shown; if none is marked, the one under the cursor."""
         if self.marked:
             return [row for row in self.rows if self.definition.key(row) in self.marked]
         return [self.row] if self.row is not None else []
@@ -402,13 +405,13 @@ class ListTable(LineTable[Any]):
         return [self.definition.columns[column.key] for column in self.columns.columns]
 
     def text(self, rows: Sequence[Any], now: datetime) -> str:
-        """Rows as a table, as `kubectl qos top` prints them."""
+        """Return rows as a table, as `kubectl qos top` prints them."""
         return "\n".join(table(rows, self.shown_columns, now))
 
 
 @lru_cache
 def _with_time(column: Column[Any]) -> Column[Any]:
-    """The column with times in place of ages; the same one each time, so that nothing is painted again."""
+    """Return the column with times instead of ages; always the same object, so that nothing is repainted."""
     if column.type is not ColumnType.TIME:
         return column
     return replace(column, cell=lambda row, _: escape(str(column.value(row) or UNKNOWN)))
@@ -422,7 +425,7 @@ _DOCUMENTS: Final[Mapping[ListKind, tuple[str, Sequence[Column[Any]]]]] = {
     ListKind.PODS: ("PodRank", VALUE_COLUMNS),
     ListKind.CONTAINERS: ("PodRank", VALUE_COLUMNS),
 }
-"""The kind of each list in JSON and YAML, and its columns there, all of them; deaths have others."""
+"""The kind of each list in JSON and YAML, and all its columns there; deaths have others."""
 
 
 def export_rows(
@@ -434,7 +437,7 @@ def export_rows(
     notes: Sequence[str],
     now: datetime,
 ) -> str:
-    """The text of a file with these rows. Raises InputError for an extension of no format."""
+    """Return the text of a file with these rows. Raises InputError for an extension of no format."""
     if path.suffix == ".csv":
         return to_csv(rows, columns)
     if path.suffix == ".txt":

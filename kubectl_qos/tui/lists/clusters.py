@@ -1,4 +1,4 @@
-"""The clusters of the kubeconfig, a row for each: the list, and what reads those that are not open."""
+"""The clusters of the kubeconfig, a row for each: the list, and the poller of those that are not open."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ _OF_FILES: Final = frozenset({"used_percent", "error"})
 class ClusterPoller:
     """The row of each context. While their list is shown all are read again, some at a time.
 
-    Of the open cluster only events are read: its follower has the rest. Of the others nothing stays but the
-    row and the connection, so that credential plugins need not run each time.
+    Of the open cluster only events are read: its follower has the rest. Of the others only the row and the
+    connection are kept, so that credential plugins need not run each time.
     """
 
     def __init__(self, app: Shell, contexts: ContextSwitch) -> None:
@@ -52,14 +52,14 @@ class ClusterPoller:
         self._is_reading = False
 
     def rows(self) -> ListRows:
-        """The rows as they are known so far, the cluster in most trouble first."""
+        """Return the rows as they are known so far, the cluster in most trouble first."""
         title = self._app.source.title
         rows = [replace(row, is_open=row.name == title) for row in self._rows.values()]
         only = f"{title} has no other contexts: this list is of one cluster"
         return ListRows(sorted(rows, key=worst_first), [only] if list(self._rows) == [title] else ())
 
     def poll(self) -> None:
-        """Read every row again, and so on until the list is left; unless that is under way."""
+        """Read every row again and again until the list is left, unless that runs already."""
         if self._timer is not None:
             self._timer.stop()
         if not self._is_shown:
@@ -87,7 +87,7 @@ class ClusterPoller:
             return ()
 
     def read_open(self) -> None:
-        """Make the row of the open cluster of what is known of it, and its events."""
+        """Make the row of the open cluster from its view model and its events."""
         source, view_model, error = self._app.source, self._app.view_model, self._app.status.health.error
         if view_model is None or view_model.arrived is not None:
             if error is not None:
@@ -103,7 +103,7 @@ class ClusterPoller:
         run_in_background(self._app, read, partial(self.take, source.title))
 
     def _read_others(self, names: Sequence[str]) -> bool:
-        """Read these clusters in a thread, and show each row at once; whether the list was left meanwhile."""
+        """Read these clusters in a thread, and show each row at once; return whether the list was left."""
         was_left = False
         for name, answer in read_each(names, lambda name: attempt(partial(self._read, name))):
             was_left |= answer is None
@@ -113,7 +113,7 @@ class ClusterPoller:
         return was_left
 
     def _read(self, name: str) -> ClusterRow | None:
-        """The row of a cluster, None after the list was left. Raises QosError."""
+        """Return the row of a cluster, None after the list was left. Raises QosError."""
         if not self._is_shown:
             return None
         source = self._sources.pop(name, None) or self._contexts.open(name)
@@ -123,7 +123,7 @@ class ClusterPoller:
         return row
 
     def take(self, name: str, answer: ClusterRow | QosError) -> bool:
-        """What was read; what failed leaves the values of before. Returns whether the list shows it."""
+        """Take an answer; an error leaves the values of before. Return whether the list shows it."""
         is_known = name in self._rows
         if is_known:
             if isinstance(answer, QosError):
@@ -160,7 +160,7 @@ class ClusterList(ListDefinition[ClusterRow]):
         self._rows, self._retry_key = rows, retry_key
 
     def build(self, view_model: ViewModel, view: View, before: ListRows | None) -> ListRows:
-        """The rows that are known, whatever the view model of the open cluster."""
+        """Return the known rows, whatever the view model of the open cluster."""
         del view_model, view, before
         return self._rows()
 
@@ -176,11 +176,11 @@ class ClusterList(ListDefinition[ClusterRow]):
         return "victim" if row.is_in_trouble and key == "next_death" else ""
 
     def is_at_risk(self, row: ClusterRow) -> bool:
-        """Whether a node reports trouble, or nothing new is known."""
+        """Return whether a node reports trouble, or nothing new is known."""
         return row.is_in_trouble or row.error is not None
 
     def panel(self, row: ClusterRow, view_model: ViewModel) -> TextLayout:
-        """Whether it answers, then its worst node and its next death."""
+        """Return whether it answers, then its worst node and its next death."""
         name, error, lines = escape(row.name), row.error, []
         if row.taken is None or error is not None:
             lines = [(f"{name}: {no_answer(row)}", "answer" if error is None else "wrong")]
@@ -198,12 +198,12 @@ class ClusterList(ListDefinition[ClusterRow]):
         return paragraphs(*lines)
 
     def opened(self, view: View, row: ClusterRow) -> View | None:
-        """None: the cluster is gone to."""
+        """Return None: the app goes to the cluster."""
         del view, row
         return None
 
     def pod_of(self, row: ClusterRow, view_model: ViewModel) -> PodRow | None:
-        """None: nothing is done with a pod from here."""
+        """Return None: nothing is done with a pod from here."""
         del row, view_model
         return None
 

@@ -50,7 +50,7 @@ _SQUEEZED: Final[Mapping[str, int]] = {"workload": 24, "namespace": 24, "worst":
 
 
 class _GroupList(ListDefinition[GroupRow[KeyT]]):
-    """What workloads and namespaces have in common."""
+    """The common part of workloads and namespaces."""
 
     natural = "rank"
     squeezed: Mapping[str, int] = _SQUEEZED
@@ -60,7 +60,7 @@ class _GroupList(ListDefinition[GroupRow[KeyT]]):
 
     @abstractmethod
     def title(self, row: GroupRow[KeyT]) -> str:
-        """What a sentence calls the group."""
+        """Return the name of the group in a sentence."""
 
     def key(self, row: GroupRow[KeyT]) -> Hashable:
         return row.key
@@ -79,7 +79,7 @@ class _GroupList(ListDefinition[GroupRow[KeyT]]):
         return bool(row.at_risk)
 
     def panel(self, row: GroupRow[KeyT], view_model: ViewModel) -> TextLayout:
-        """How many of its pods are at risk, then why the first of them dies."""
+        """Return how many of its pods are at risk, then why the first of them dies."""
         pod = self.pod_of(row, view_model)
         words = f"{self.title(row)}: {count(row.pods, ListKind.PODS)}"
         if row.victims:
@@ -90,7 +90,7 @@ class _GroupList(ListDefinition[GroupRow[KeyT]]):
         return title if pod is None else stacked(self._pods.panel(pod, view_model), title)
 
     def pod_of(self, row: GroupRow[KeyT], view_model: ViewModel) -> PodRow | None:
-        """The first of its pods to die on a node, else the one with the worst rank."""
+        """Return the first of its pods to die on a node, else the one with the worst rank."""
         for coming in view_model.first_deaths:
             if self.dying_key(coming, view_model) == row.key:
                 return row_on(view_model, coming.node, coming.death.key)
@@ -174,7 +174,7 @@ _BAR: Final = 20
 _MAX_BAR: Final = 60
 _VICTIMS: Final = 4
 _MIN_DEATH: Final = 44
-"""Where the column of the next death is narrower, those that follow have a line of their own."""
+"""If the column of the next death is narrower, those that follow have a line of their own."""
 _ON_A_LINE: Final = 2
 
 
@@ -221,7 +221,7 @@ class NodeList(ListDefinition[NodeRow]):
         return view_model is not None and view_model.is_in_trouble(row.name)
 
     def further(self, row: NodeRow, number: int, layout: Layout[NodeRow], width: int) -> Spans:
-        """How usage went, the ends of the bar, and below the next death those that follow."""
+        """Return how usage went, the ends of the bar, and below the next death those that follow."""
         view_model = self._newest()
         if view_model is None or number == self.most_height - 1:
             return ()
@@ -251,7 +251,7 @@ class NodeList(ListDefinition[NodeRow]):
         return spans
 
     def build(self, view_model: ViewModel, view: View, before: ListRows | None) -> ListRows:
-        """Every node; the rows of unchanged nodes are reused."""
+        """Return every node; the rows of unchanged nodes are reused."""
         del view
         cache = cast("NodeRows", before.cache) if before is not None else None
         nodes = build_node_rows(view_model.snapshot, lambda *_: True, cache)
@@ -292,7 +292,7 @@ class NodeList(ListDefinition[NodeRow]):
         return "muted" if key in {"capacity", "requests", "limits", "allocatable"} else ""
 
     def is_at_risk(self, row: NodeRow) -> bool:
-        """Whether the node reports trouble, or more memory than it has may be used."""
+        """Return whether the node reports trouble, or more memory than it has may be used."""
         return bool(row.troubles) or (row.worst_percent or 0) > 100
 
     def panel(self, row: NodeRow, view_model: ViewModel) -> TextLayout:
@@ -304,7 +304,7 @@ class NodeList(ListDefinition[NodeRow]):
         return replace(view.whole, kind=ListKind.PODS, node=row.name)
 
     def pod_of(self, row: NodeRow, view_model: ViewModel) -> PodRow | None:
-        """The next to die on it, else the kernel's next victim; None where that is not in scope."""
+        """Return the next pod to die on it, else the kernel's next victim; None if that is not in scope."""
         dying = row_on(view_model, row.name, row.death.key) if row.death is not None else None
         return dying or next((pod for pod in _victims(row, view_model) if pod.is_next_victim), None)
 

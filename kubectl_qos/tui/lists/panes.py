@@ -36,7 +36,7 @@ from kubectl_qos.tui.widgets.timeline import Timeline
 PaneColumn = Column[PodGroup]
 
 _NEXT: Final = ("used", "pressure", "pods")
-"""Which columns follow the name, the most important first."""
+"""The columns after the name, the most important first."""
 _CLASSES: Final = ("G", "B", "E")
 """All of these or none, and only beside whole names."""
 _MIN_NAME: Final = 10
@@ -92,7 +92,7 @@ NAMESPACE_COLUMNS: Final[tuple[PaneColumn, ...]] = (
 def group_layout(
     columns: Sequence[PaneColumn], groups: Sequence[PodGroup], now: datetime, available: int
 ) -> Layout[PodGroup]:
-    """The columns of a pane that fit: the classes are left out first, then names are cut."""
+    """Return the columns of a pane that fit: the classes are left out first, then names are cut."""
     widths = dict(zip([column.key for column in columns], measured(columns, groups, now), strict=True))
     room = available - GUTTER - min(widths["name"], _MIN_NAME)
     kept = {"name"}
@@ -111,7 +111,7 @@ def group_layout(
 
 
 def group_token(group: PodGroup, key: str) -> str:
-    """The theme's token of a cell: a node under pressure stands out, a group without pods is muted."""
+    """Return the theme's token of a cell: a node under pressure stands out, a group without pods is muted."""
     if group.troubles and key in {"name", "used", "pressure"}:
         return "error"
     if not group.pods:
@@ -147,7 +147,7 @@ class Sidebar(Vertical):
         _load(self.namespaces, NAMESPACE_COLUMNS, namespaces, view.namespace, now)
 
     def fit(self, view_model: ViewModel | None, now: datetime) -> None:
-        """At most as wide as nodes with whole names; without a view model, the whole width."""
+        """Make the panes as wide as whole names of nodes at most; without a view model, take all of it."""
         if view_model is None:
             self.styles.max_width = None
             return
@@ -182,7 +182,7 @@ class ExplanationPanel(TextView):
         return [*shown[:-1], replace(last, text=with_more(last.text, width))]
 
     def turn(self, lines: int | None = None) -> None:
-        """Move by some lines, or to the first one."""
+        """Scroll by some lines, or to the first one."""
         top = 0 if lines is None else max(self._top + lines, 0)
         if top != self._top:
             self._top = top
@@ -196,7 +196,7 @@ class ExplanationPanel(TextView):
 
 
 def with_more(text: str, width: int) -> str:
-    """A line with the sign that there is more, without half a word or half a short parenthesis."""
+    """Return a line with the sign that there is more, without half a word or half a short parenthesis."""
     if cell_len(text) > width - 2:
         text = set_cell_size(text, width - 1).rpartition(" ")[0] or set_cell_size(text, width - 2)
     if text.count("(") > text.count(")") and text.rfind(" (") > width // 2:
@@ -205,7 +205,7 @@ def with_more(text: str, width: int) -> str:
 
 
 def _no_death(view_model: ViewModel, node: str) -> str:
-    """Why a node has no headline."""
+    """Return why a node has no headline."""
     unknown = "no next death is known"
     if view_model.snapshot.usage:
         return f"{escape(node)}: {unknown}"
@@ -218,12 +218,12 @@ _FILLED: Final[Mapping[QosClass | None, str]] = {
     QosClass.BURSTABLE: "$primary",
     QosClass.BEST_EFFORT: "$warning",
 }
-"""A large field of colour is calmer than a word of it."""
+"""A large field of colour is calmer than a word in the same colour."""
 _MIN_BAR: Final = 12
 
 
 class MemoryLine(Widget):
-    """The memory of a node: a bar, and where there is room for a second line, its thresholds below it."""
+    """The memory of a node: a bar, and if there is room for a second line, its thresholds below it."""
 
     DEFAULT_CSS = "MemoryLine { height: 1; width: 1fr; }"
 
@@ -334,7 +334,7 @@ class NodePanel(Vertical):
         self._show_suggestion(fix_key)
 
     def _show_suggestion(self, fix_key: str) -> None:
-        """What would help the node, as it was known last; found in a thread when that has changed."""
+        """Show what would help the node, as last computed; a thread computes it again after a change."""
         view_model, node = self._shown or (None, "")
         deaths = view_model.deaths(node) if view_model is not None else None
         of_deaths, suggestion = (None, "") if deaths is None else self._suggested.get(node, (None, ""))

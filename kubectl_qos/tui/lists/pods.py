@@ -99,7 +99,7 @@ def _chips(row: PodRow, _: datetime) -> str:
 
 
 def memory_cell(row: PodRow, now: datetime) -> str:
-    """The number with a bar of how much of its limit is used; without a limit there is no bar."""
+    """Return the number with a bar of how much of its limit is used; without a limit there is no bar."""
     number = _dashed(BY_KEY["memory"]).cell(row, now).rjust(_NUMBER)
     if row.limit_percent is None:
         return " " * (_BAR + 1) + number
@@ -116,7 +116,7 @@ def _memory_token(row: PodRow) -> Token:
 
 
 def _dashed(column: PodColumn) -> PodColumn:
-    """The same without the words for what is unknown or not there: they would widen a column of numbers."""
+    """Return the column without words for unknown and absent: they would widen a column of numbers."""
     if column.align is not Align.RIGHT:
         return column
 
@@ -137,7 +137,7 @@ _COMPACT: Final = {"frees": replace(_dashed(BY_KEY["frees"]), width=6)}
 
 
 class _RankedList(ListDefinition[PodRow]):
-    """What pods and containers have in common."""
+    """The common part of pods and containers."""
 
     natural = "rank"
     fields = PODS
@@ -150,7 +150,7 @@ class _RankedList(ListDefinition[PodRow]):
         self._newest = newest
 
     def default_columns(self, view: View) -> Sequence[str]:
-        """Not those that say the same in every row, or that only a store of metrics knows."""
+        """Return the columns that differ between rows and that more than a store of metrics knows."""
         view_model = self._newest()
         has_history = view_model is not None and view_model.snapshot.history.containers
         of_store = [column.key for column in HISTORY_COLUMNS if self.columns.get(column.key) is column]
@@ -195,11 +195,11 @@ class _RankedList(ListDefinition[PodRow]):
     group_of = attrgetter("node")
 
     def rank_token(self, row: PodRow) -> Token:
-        """The token of a pod's rank."""
+        """Return the token of a pod's rank."""
         return pod_token(row, "rank", self._newest())
 
     def heading(self, row: PodRow, width: int) -> Spans:
-        """The node, how full it is, and who dies next where that is known already."""
+        """Return the node, how full it is, and who dies next if that is known already."""
         view_model = self._newest()
         view = view_model.by_node.get(row.node) if view_model is not None else None
         if view_model is None or view is None:
@@ -219,7 +219,7 @@ class _RankedList(ListDefinition[PodRow]):
         return (*spans, ("─" * max(rest - 1, 0), "faint"))
 
     def is_at_risk(self, row: PodRow) -> bool:
-        """Also where the picture of its node names it."""
+        """Return whether it is at risk, or the picture of its node names it."""
         if is_at_risk(row):
             return True
         view_model = self._newest()
@@ -241,7 +241,7 @@ class _RankedList(ListDefinition[PodRow]):
 
 
 def pod_token(row: PodRow, key: str, view_model: ViewModel | None = None) -> Token:
-    """The theme's token of a cell: only the next death of a node in trouble is a danger."""
+    """Return the theme's token of a cell: only the next death of a node in trouble is a danger."""
     if key in {"rank", "pod", "container"}:
         died = view_model.kills_within(_MOURNED_SECONDS) if view_model is not None else ()
         if any((kill.namespace, kill.pod) == row.key[:2] for kill in died):
@@ -281,7 +281,7 @@ class PodList(_RankedList):
         self.columns = {**columns, "trend": _trend_column(trends), "eta": _eta_column(newest)}
 
     def default_columns(self, view: View) -> Sequence[str]:
-        """In eviction order its rank comes first."""
+        """Return the columns; in eviction order its rank comes first."""
         keys = super().default_columns(view)
         return ["eviction" if key == "rank" else key for key in keys] if view.by_eviction else keys
 
@@ -289,7 +289,7 @@ class PodList(_RankedList):
         return "eviction" if view.by_eviction else self.natural
 
     def build(self, view_model: ViewModel, view: View, before: ListRows | None) -> ListRows:
-        """Node after node, those in trouble and the fullest first."""
+        """Build node after node, those in trouble and the fullest first."""
         del before
         notes = tuple(pod_table_notes(view_model.snapshot, view_model.rows))
         if view_model.arrived is not None:
@@ -305,7 +305,7 @@ class PodList(_RankedList):
         return ListRows(rows, notes)
 
     def panel(self, row: PodRow, view_model: ViewModel) -> TextLayout:
-        """By whom it dies first and when, what else ends it, and why it has its rank on a full node."""
+        """Say by whom it dies first and when, what else ends it, and why it has its rank on a full node."""
         if row.is_provisional:
             return paragraphs((f"{escape('/'.join(row.key[:2]))}: {NO_RANK_YET}", "answer"))
         setup = view_model.rows.nodes[row.node].setup
@@ -337,7 +337,7 @@ class PodList(_RankedList):
 
 
 def _in_order(rows: Sequence[PodRow], view: View) -> Sequence[PodRow]:
-    """The rows of a node: in kill order, as they are, or in the order in which the kubelet evicts."""
+    """Sort the rows of a node: in kill order, as they are, or in the order in which the kubelet evicts."""
     return sorted(rows, key=BY_KEY["eviction"].sort_key) if view.by_eviction else rows
 
 
@@ -403,7 +403,7 @@ class ContainerList(_RankedList):
         self._pods = pods
 
     def build(self, view_model: ViewModel, view: View, before: ListRows | None) -> ListRows:
-        """The containers of the pods that the view would list, each ranked among all of its node."""
+        """Build the containers of the pods that the view would list, each ranked among all of its node."""
         scope = Scope(namespace=view.namespace, node=view.node)
         cache = cast("PodRows", before.cache) if before is not None else None
         built = build_rows(view_model.snapshot, scope, containers=True, before=cache)
@@ -417,7 +417,7 @@ class ContainerList(_RankedList):
         return ListRows(rows, tuple(pod_table_notes(view_model.snapshot, built)), built)
 
     def panel(self, row: PodRow, view_model: ViewModel) -> TextLayout:
-        """The rank of the container, then the explanation of its pod."""
+        """Return the rank of the container, then the explanation of its pod."""
         pod = self.pod_of(row, view_model)
         words = escape(f"container {row.container} of {row.pod.namespace}/{row.name}")
         if row.rank is not None:

@@ -1,4 +1,4 @@
-"""Applying a change: its strategies, request, dry run and confirmation, then its progress.
+"""Apply a change: its strategies, request, dry run and confirmation, then its progress.
 
 The screens render the state of a change (edit/apply.py) and feed it answers; nothing is sent from here
 (write_service.py).
@@ -133,7 +133,7 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
         self.watch(self.app, "view_model", self._show)
 
     def on_change_updated(self, message: ChangeUpdated) -> None:
-        """Show the state; confirm it where that follows and nothing else is open above."""
+        """Show the state; confirm it if that follows and nothing else is open above."""
         if message.change is not self.change:
             return
         self._show()
@@ -193,7 +193,7 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
             self.change.take(self.change.state.dry_run())
 
     def action_apply(self) -> None:
-        """Confirm it, after a dry run where none was accepted yet."""
+        """Confirm the change, after a dry run if none was accepted yet."""
         if self._may_send():
             self.change.take(self.change.state.apply())
 
@@ -221,7 +221,7 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
             self.qos.push_screen(ProgressScreen(self.change), self._watched)
 
     def _watched(self, _: None) -> None:
-        """A change that was refused can be tried again from here; any other is over."""
+        """Stay if the change was refused, since it can be tried again from here; else leave."""
         if self.change.state.phase is not Phase.READY:
             self._leave(ApplyOutcome.APPLIED)
 
@@ -241,7 +241,7 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
         self.qos.push_screen(PatchScreen(state.pod, state.preview, self._on_saved))
 
     def action_trial(self) -> None:
-        """Whether the change is on trial once it is sent."""
+        """Switch whether the change is on trial once it is sent."""
         if self.change.state.undoes:
             self.qos.notify("what reverts a change is not on trial", severity="warning")
         else:
@@ -260,7 +260,7 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
 
 
 class ProgressScreen(QosScreen, group=BindingGroup.PROGRESS):
-    """The progress of a change that was confirmed. Once it is left its end is notified."""
+    """The progress of a change that was confirmed. Once it is left, the end of the change is notified."""
 
     AUTO_FOCUS = "TextScroll"
 

@@ -1,4 +1,4 @@
-"""What all screens have in common: title line, footer, least size, and leaving once."""
+"""The base of all screens: title line, footer, least size, and leaving once."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _PADDING: Final = 1
 
 
 def unwatch(watched: DOMNode, watcher: DOMNode | None = None) -> None:
-    """End what was begun with `watch`, of all watchers unless one is given: Textual would keep them."""
+    """End a `watch`, of all watchers unless one is given: Textual would keep them."""
     watchers: dict[str, list[tuple[Any, Any]]] = getattr(watched, "__watchers", {})
     for entries in watchers.values():
         entries[:] = [entry for entry in entries if watcher is not None and entry[0] is not watcher]
@@ -111,7 +111,7 @@ class KeyFooter(Footer):
 def fitting_keys(
     keys: Sequence[ActiveBinding], display: Callable[[Binding], str], available: int, gap: int = 1
 ) -> Sequence[ActiveBinding]:
-    """The keys that fit into a width in cells: of the least important ones the last goes first.
+    """Return the keys that fit into a width in cells: of the least important ones the last goes first.
 
     There are `gap` cells between two keys, twice as many between two groups of them.
     """
@@ -134,7 +134,7 @@ def fitting_keys(
 class TitleLine(Widget):
     """The first line: words to the left, the state to the right, which is never cut off.
 
-    It has a colour of its own where the state says that it is the past: `-- 2h ago, 14:02:10 UTC --`.
+    It has a colour of its own if the state says that it is the past: `-- 2h ago, 14:02:10 UTC --`.
     """
 
     DEFAULT_CSS = "TitleLine { height: 1; }"
@@ -151,7 +151,7 @@ class TitleLine(Widget):
             self.refresh()
 
     async def on_click(self, event: events.Click) -> None:
-        """The state pauses and resumes."""
+        """Pause or resume by a click on the state."""
         if event.x >= self.size.width - cell_len(self._state) - _PADDING:
             await self.run_action("app.pause")
 
@@ -188,7 +188,7 @@ class SingleDismissScreen(Screen[ResultT]):
 
     group: ClassVar[BindingGroup | None] = None
     is_settled = False
-    """Whether it may be painted: what comes before is laid out for other sizes than its widgets' own."""
+    """True once it may be painted: earlier content is laid out for other sizes than its widgets' own."""
 
     def on_mount(self) -> None:
         self.call_after_refresh(self.call_after_refresh, self._settle)
@@ -208,7 +208,7 @@ class SingleDismissScreen(Screen[ResultT]):
 
     @property
     def is_uppermost(self) -> bool:
-        """Whether keys come here; Textual's `is_current` is also true of the screen below that one."""
+        """Return whether keys come here; Textual's `is_current` is also true of the screen below that one."""
         return self.is_current and self.app.screen is self
 
     def dismiss(self, result: ResultT | None = None) -> AwaitComplete:
@@ -220,7 +220,7 @@ class Dialog(ModalScreen[ResultT], SingleDismissScreen[ResultT]):
     """A dialog over a screen, with its keys on the border. Textual takes styles from the first base."""
 
     enter_does: ClassVar[str] = ""
-    """What enter does where that is no action of the dialog."""
+    """What enter does if that is no action of the dialog."""
 
     def on_mount(self) -> None:
         self.show_keys()
@@ -231,7 +231,7 @@ class Dialog(ModalScreen[ResultT], SingleDismissScreen[ResultT]):
         self.query_one(Vertical).border_subtitle = Content("  ").join(keys)
 
     def border_keys(self) -> list[tuple[str, str]]:
-        """Keys and what they do."""
+        """Return keys and what they do."""
         actions = [action for action in actions_in_group(self.group) if action.footer] if self.group else []
         entered = [("enter", self.enter_does)] if self.enter_does else []
         return [*entered, *((self.qos.keys.first(action.name), action.label) for action in actions)]
@@ -269,7 +269,7 @@ class QosScreen(SingleDismissScreen[None]):
 
     @property
     def not_in_footer(self) -> Collection[str]:
-        """The verbs of what cannot be done now: their keys say why."""
+        """Return the verbs of what cannot be done now: their keys say why."""
         return ()
 
     @property
@@ -282,12 +282,12 @@ class QosScreen(SingleDismissScreen[None]):
 
     @property
     def unsaved(self) -> bool:
-        """Whether leaving would lose what a person typed."""
+        """Return whether leaving would lose what a person typed."""
         return False
 
     @property
     def leave_question(self) -> str:
-        """What is asked before the UI is left from here; empty for nothing."""
+        """Return the question before the UI is left from here; empty for none."""
         return "The changes are not saved. Leave all the same?" if self.unsaved else ""
 
     def show_notes(self, notes: Sequence[str], otherwise: str) -> None:
@@ -317,7 +317,7 @@ class BuiltScreen(QosScreen, Generic[BuiltT]):
 
     @abstractmethod
     def build(self, view_model: ViewModel) -> BuiltT:
-        """The content; runs in a thread."""
+        """Build the content; runs in a thread."""
 
     @abstractmethod
     def show_built(self, built: BuiltT | QosError) -> None:
@@ -335,7 +335,7 @@ class BuiltScreen(QosScreen, Generic[BuiltT]):
             self.start_building()
 
     def follow(self, view_model: ViewModel | None) -> None:
-        """Watch the app's view model with this: of those that come while one is built, the newest is next."""
+        """Watch the app's view model with this; of those that come while one is built, the newest is next."""
         if view_model is not None and view_model is not self._newest:
             self._newest = view_model
             if not self._is_building:

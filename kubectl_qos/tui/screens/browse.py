@@ -1,4 +1,4 @@
-"""What the main screen shows: a list, the panes around it, and the way from one view to another."""
+"""The content of the main screen: a list, the panes around it, and navigation between views."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def list_definitions(
     clusters: Callable[[], ListRows] = lambda: ListRows(()),
     retry_key: str = "",
 ) -> Mapping[ListKind, ListDefinition[Any]]:
-    """Each list by its kind, in the order of their keys; `newest` is the view model that is shown."""
+    """Return each list by its kind, in the order of their keys; `newest` is the view model that is shown."""
     pods = PodList(trends, newest)
     definitions = (
         ClusterList(clusters, retry_key),
@@ -87,7 +87,7 @@ _FOLDED: Final = frozenset({"cgroup", "Assumed"})
 
 
 def explained(row: PodRow, view_model: ViewModel) -> TextLayout:
-    """The explanation of a pod for a column beside the list."""
+    """Return the explanation of a pod for a column beside the list."""
     pod, sampled = view_model.pod_of(row), view_model.rows.sampled
     sections = explain_pod(pod, view_model.snapshot, view_model.taken, sampled).sections
     shown = [section for section in sections if section.title not in _FOLDED]
@@ -111,7 +111,7 @@ class BrowseScreen(QosScreen):
         self._rows: ListRows | None = None
         self._awaited_row: Hashable = None
         self._begun: set[ListKind] = set()
-        """The lists whose cursor was put where it begins."""
+        """The lists whose cursor was put on its first row."""
         self._explained: tuple[int, ViewModel | None, TextLayout] = 0, None, no_text
         self._moves_in_sidebar = False
         """All moves through a pane of the sidebar are one step of the navigation."""
@@ -143,7 +143,7 @@ class BrowseScreen(QosScreen):
 
     @property
     def has_sidebar(self) -> bool:
-        """Whether nodes and namespaces are beside the list; a wide one needs the room."""
+        """Return whether nodes and namespaces are beside the list; a wide one needs the room."""
         return self.view.kind in WITH_SIDEBAR and not self.view.wide
 
     @property
@@ -208,7 +208,7 @@ class BrowseScreen(QosScreen):
             self._begin()
 
     def _begin(self) -> None:
-        """Put the cursor on who dies first of those that are listed, else on the first row."""
+        """Put the cursor on the listed pod that dies first, else on the first row."""
         view_model, key_of = self.qos.view_model, self.definition.dying_key
         for coming in view_model.first_deaths if view_model is not None else ():
             is_listed = self.view.node in {None, coming.node}
@@ -226,7 +226,7 @@ class BrowseScreen(QosScreen):
         self.change_view(replace(self.view, node=None))
 
     def watch_view(self, old: View, new: View) -> None:
-        """Another view begins with who dies first; rows that stay keep the cursor."""
+        """Put the cursor on the first death of another view; rows that stay keep it."""
         if not self.is_mounted:
             return
         view_model = self.qos.view_model
@@ -266,7 +266,7 @@ class BrowseScreen(QosScreen):
         self._go_to_awaited_row()
 
     def _find_rows(self) -> ListRows | None:
-        """The rows of the view; what is missing of them is built in a thread."""
+        """Return the rows of the view; missing ones are built in a thread."""
         view_model, lists = self._view_model, self.qos.lists
         if view_model is None:
             return None
@@ -283,7 +283,7 @@ class BrowseScreen(QosScreen):
 
     @property
     def _view_model(self) -> ViewModel | None:
-        """The view model; an empty one below the list of clusters, which is there without any."""
+        """Return the view model; an empty one below the list of clusters, which needs none."""
         view_model = self.qos.view_model
         if view_model is not None or self.view.kind is not ListKind.CLUSTERS:
             return view_model
@@ -347,7 +347,7 @@ class BrowseScreen(QosScreen):
         )
 
     def node_in_focus(self) -> str:
-        """That of the view, else that of the next death of all, else that of the row."""
+        """Return the node of the view, else that of the next death of all, else that of the row."""
         view_model, row = self.qos.view_model, self.table.row
         if self.view.node is not None or self.view.kind is ListKind.CLUSTERS or view_model is None:
             return self.view.node or ""
@@ -378,7 +378,7 @@ class BrowseScreen(QosScreen):
         self.query_one(NodePanel).show(view_model, node, key, elsewhere)
 
     def _elsewhere(self, view_model: ViewModel, node: str) -> str:
-        """Who has just died and which key explains it, else who dies first on another node than this."""
+        """Say who has just died and which key explains it, else who dies first on another node."""
         if died := view_model.kills_within(LATELY_SECONDS):
             return f"{self.qos.keys.first('main.kills')} why  {death_line(died[0])}"
         coming = view_model.first_death_beside(node)
@@ -412,7 +412,7 @@ class BrowseScreen(QosScreen):
         return state
 
     def go(self, view: View) -> None:
-        """Go to another view: back leads to the one that was shown."""
+        """Go to another view: back leads to the current one."""
         if self.is_current:
             self.remember_row()
             self.qos.navigation.go(Location(view))
@@ -445,7 +445,7 @@ class BrowseScreen(QosScreen):
     @on(LineTable.Highlighted, "#side-nodes")
     @on(LineTable.Highlighted, "#side-namespaces")
     def _list_selected_group(self) -> None:
-        """By where the cursors are now: they may have moved on since the message."""
+        """Select by the present cursors: they may have moved on since the message."""
         node, namespace = self.side.nodes.row, self.side.namespaces.row
         if node is None or namespace is None:
             return
@@ -463,7 +463,7 @@ class BrowseScreen(QosScreen):
 
     @on(LineTable.Sorted, "ListTable")
     def _show_order(self) -> None:
-        """Groups have headings in the natural order alone."""
+        """Show the order; groups have headings in the natural order alone."""
         self._show_list()
 
     @on(LineTable.Selected, "#side-nodes")

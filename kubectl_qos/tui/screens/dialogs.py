@@ -119,10 +119,10 @@ _FRAME: Final = 6
 
 
 class ConfirmWrite(_YesNoDialog):
-    """The last question before something is written: where, what, and what comes of it.
+    """The last question before something is written: where, what, and with what result.
 
-    No is focused, so that enter, pressed once too often, writes nothing. With a `name` that name has to be
-    typed; no other key says yes then.
+    No is focused, so that enter, pressed once too often, writes nothing. With a `name`, only typing that name
+    says yes.
     """
 
     AUTO_FOCUS = "#name, #no"
@@ -194,7 +194,7 @@ class NumberDialog(InputDialog[int | None], group=BindingGroup.NUMBER):
 
 
 def parse_path(name: str) -> Path:
-    """The absolute path of a name as typed, `~` included. Raises InputError for an invalid name."""
+    """Return the absolute path of a name as typed, `~` included. Raises InputError for an invalid name."""
     name = name.strip()
     if not name:
         raise InputError("a file name is needed")
@@ -247,13 +247,13 @@ class TextScreen(Dialog[None], group=BindingGroup.HELP):
 
 @dataclass(frozen=True, slots=True)
 class HelpSection:
-    """What has a heading in the help: keys or other forms with what they mean."""
+    """A part of the help with a heading: keys or other forms with what they mean."""
 
     title: str
     entries: tuple[tuple[str, str], ...]
 
     def found(self, words: Sequence[str]) -> HelpSection:
-        """The entries that have all words, or all of them if the heading has; one character is a key."""
+        """Return the entries that have all words, or all entries if the heading has; a character is a key."""
         if len(words) == 1 and len(words[0]) == 1:
             entries = [entry for entry in self.entries if words[0] in entry[0].split()]
             return replace(self, entries=tuple(entries))
@@ -283,7 +283,7 @@ def _has(text: str, words: Sequence[str]) -> bool:
 
 
 class HelpScreen(Dialog[None], group=BindingGroup.GUIDE):
-    """The keys of the screen below it, then everything else; what is typed searches them."""
+    """The keys of the screen below it, then everything else; typed words search them."""
 
     AUTO_FOCUS = "Input"
 
@@ -367,7 +367,7 @@ _MOUSE: Final = (
 def help_sections(
     keys: Keys, here: Sequence[BindingGroup] = (), idle: Collection[str] = ()
 ) -> Iterator[HelpSection]:
-    """The keys of the groups that are active here, all others, then commands, filters and columns.
+    """Yield the keys of the groups that are active here, all others, then commands, filters and columns.
 
     `idle` are the names of the actions of groups here that do nothing now.
     """

@@ -117,7 +117,7 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
         return ResourceForm(self._pod, release, self._subject.uses(self.qos.trends))
 
     def on_mount(self) -> None:
-        """The effects of nothing; what is around the pod is read meanwhile."""
+        """Show the effects of no edit; the related objects are read meanwhile."""
         self._load_related()
         ranked = self._view_model.rows.nodes.get(self._pod.node_name)
         key = self._pod.namespace, self._pod.name
@@ -211,7 +211,7 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
         key = self.qos.keys.first("edit.files")
         width = self.app.size.width
         is_narrow = width < _WIDE
-        # What stands in the way is in sight where its reasons are further down.
+        # What stands in the way is in sight if its reasons are further down.
         warnings = [(f"! {section.heading}", "wrong") for section in sections if section.warns and is_narrow]
         pods = pods_layout(replicas, self._subject.others_of_workload, workload)
         values = pods, values_layout(effects)

@@ -1,7 +1,7 @@
 """The explanation of one pod, as it changes: the answers first, each with its proof below.
 
-Explanations are built, and events read, in threads. What arrives after it was replaced by a newer request, or
-after the screen was left, is dropped.
+Threads build explanations and read events. A result is dropped if a newer request replaced it, or if the
+screen was left.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from kubectl_qos.tui.view_model import ViewModel, newest
 from kubectl_qos.tui.widgets import text_view
 
 _Explained = tuple[Pod, Explanation, Section | None] | None
-"""The pod, why it is where it is, and what would change that at the least cost."""
+"""The pod, its explanation, and what would change its class or rank at the least cost."""
 TWO_COLUMNS: Final = 120
 """From this width on there are two columns."""
 _LEFT: Final = frozenset({"Class", "Pressure"})
 """The sections below the summary; with the others both columns are about as long."""
 _PROOF: Final = frozenset({"cgroup", "Assumed"})
-"""What is folded at first."""
+"""The sections that are folded at first."""
 _BAR: Final = 60
 
 _LoadedEvents = tuple[Sequence[Event] | QosError, datetime]
@@ -105,7 +105,7 @@ class ExplainScreen(BuiltScreen[_Explained], group=BindingGroup.EXPLAIN):
             self.watch(self.app, "status", self._refreshed, init=False)
 
     def build(self, view_model: ViewModel) -> _Explained:
-        """The pod of the same name explained; a node of 500 pods takes 20 ms. None where it is gone."""
+        """Explain the pod of the same name; a node of 500 pods takes 20 ms. None if it is gone."""
         pod = newest(view_model, self._pod)
         if pod is None:
             return None
@@ -116,7 +116,7 @@ class ExplainScreen(BuiltScreen[_Explained], group=BindingGroup.EXPLAIN):
         return pod, explanation, cheapest_section(pod, explanation.facts.row, view_model.snapshot)
 
     def show_built(self, built: _Explained | QosError) -> None:
-        """Show the pod as it is now, or as it was last where it is gone."""
+        """Show the pod as it is now, or as it was last if it is gone."""
         since = f"{self._view_model.taken:%H:%M:%S %Z}"
         if built is None:
             self._gone = self._gone or f", gone since {since}; as it was last"
@@ -169,7 +169,7 @@ class ExplainScreen(BuiltScreen[_Explained], group=BindingGroup.EXPLAIN):
         return self._explanation.subject + self._replaced + self._gone
 
     def _refreshed(self, before: FollowStatus, status: FollowStatus) -> None:
-        """A refresh reads events too, unless the server has not answered the last request."""
+        """Read the events too, unless the server has not answered the last request."""
         if status.loading and not before.loading and not self._is_loading_events:
             self._load_events()
 
@@ -199,7 +199,7 @@ class ExplainScreen(BuiltScreen[_Explained], group=BindingGroup.EXPLAIN):
         return [*self._explanation.sections, *events]
 
     def _folding(self) -> list[Section]:
-        """All but the next death, which stands above them."""
+        """Return all sections but the next death, which stands above them."""
         return [section for section in self._sections() if section.title != DIES_NEXT]
 
     def _events_section(self) -> Section:
@@ -269,12 +269,12 @@ class ExplainScreen(BuiltScreen[_Explained], group=BindingGroup.EXPLAIN):
 
 
 def _place(section: Section) -> str:
-    """Where a section is: events are a table, which needs the whole width."""
+    """Return the place of a section: events are a table, which needs the whole width."""
     return "left" if section.title in _LEFT else "below" if section.title == LOADING.title else "right"
 
 
 def score_lines(explanation: Explanation, width: int) -> list[text_view.TextLine]:
-    """The parts of a score as a bar, in numbers, and as the formula."""
+    """Return the parts of a score as a bar, in numbers, and as the formula."""
     score = explanation.facts.score
     if score is None:
         return []

@@ -52,18 +52,18 @@ _COLUMNS: Final[tuple[Column[Fix], ...]] = (
 _IMPORTANCE: Final = "object change object change when evidence"
 _SQUEEZED: Final = {"object": 16, "change": 20}
 _LINES: Final = 2
-"""Of a fix, where there is room: what to change, and below it what that does."""
+"""The lines of a fix, if there is room: what to change, and below it what that does."""
 _ROOMY: Final = 24
-"""The least height of a terminal where there is."""
+"""The least height of a terminal with room for both."""
 
 
 def suggestion(snapshot: Snapshot, node: str) -> Fixes:
-    """Those of the nearest death on a node that has one, and the nearer deaths. Raises InputError."""
+    """Return the fixes of a node's nearest death that has one, and the nearer deaths. Raises InputError."""
     return fixes_of_node(node_model(snapshot, node), only_nearest=True)
 
 
 def suggested_line(snapshot: Snapshot, node: str) -> str:
-    """The suggestion for a node in words, or why there is none; empty without deaths. Raises InputError."""
+    """Say the suggestion for a node, or why there is none; empty without deaths. Raises InputError."""
     fixes = suggestion(snapshot, node)
     return first_fix(fixes) or "".join(unmeasured_notes(snapshot, fixes.states))
 
@@ -71,7 +71,7 @@ def suggested_line(snapshot: Snapshot, node: str) -> str:
 def find_fixes(
     source: Source, snapshot: Snapshot, node: str, keys: Sequence[PodKey], workload: tuple[str, str] | None
 ) -> FixList:
-    """Those for some pods, after the suggestion for the node; without pods those for the node.
+    """Return the fixes for some pods, after the suggestion for the node; without pods those for the node.
 
     Raises InputError.
     """
@@ -88,7 +88,7 @@ def find_fixes(
 
 
 class FixDialog(Dialog[Fix | None], group=BindingGroup.SELECT):
-    """Fixes below each other, found in a thread, on the first one of these pods; enter takes one."""
+    """Fixes below each other, computed in a thread, the cursor on the first one of these pods."""
 
     enter_does = "try it"
 
@@ -143,7 +143,7 @@ class FixDialog(Dialog[Fix | None], group=BindingGroup.SELECT):
 
 
 def _effect(longest: int, fix: Fix, _number: int, layout: Layout[Fix], width: int) -> Spans:
-    """Below the change, or as far left as the longest takes to fit; cut where even that is too little."""
+    """Write the effect below the change, or further left if the longest needs it; cut it if it must be."""
     effect = fix_effect(fix)
     begin = min(GUTTER + GAP + layout.widths[0], max(width - longest, GUTTER + GAP))
     shown = effect if begin + len(effect) <= width else effect[: width - begin - 1] + "…"

@@ -1,6 +1,6 @@
-"""What was killed, by which mechanism and how sure that is: the screen of `kubectl qos kills`.
+"""Kills, each with its mechanism and how sure that is: the screen of `kubectl qos kills`.
 
-Events are read, and kills analyzed, in a thread. Not here: kernel logs.
+Threads read events and analyze kills. Kernel logs are not read.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ if TYPE_CHECKING:
 
 _IMPORTANCE: Final = "pod by sure time pod namespace container node node exit reason"
 _LEFT_OUT: Final = frozenset({"score", "freed", "victim", "place"})
-"""What only the kernel's log tells."""
+"""Only the kernel's log has these."""
 _SQUEEZED: Final = {"pod": 16, "node": 8}
 _TOKENS: Final = {Confidence.CERTAIN: "success", Confidence.LIKELY: "", Confidence.POSSIBLE: "muted"}
 
 
 class Loaded(NamedTuple):
-    """The kills, the newest first, and what was read for them: `older` are those of so many `seconds`."""
+    """The kills, the newest first, and what was read for them: `older` are those of the last `seconds`."""
 
     kills: Sequence[Kill]
     events: EventList
@@ -66,9 +66,9 @@ class Loaded(NamedTuple):
 def load_kills(
     source: Source, view_model: ViewModel, scope: Scope, before: Loaded | None, past: Past | None
 ) -> Loaded:
-    """Kills by statuses, events and kernel logs, and by the store of metrics of a past. Raises QosError.
+    """Return kills by statuses, events and kernel logs, and by the store of metrics of a past.
 
-    What was read before is not read again.
+    Raises QosError. What was read before is not read again.
     """
     events, older, seconds, missing = _read(source, scope, past) if before is None else before[1:]
     kills: Sequence[Kill] = find_kills(
@@ -89,7 +89,7 @@ def load_kills(
 def _read(
     source: Source, scope: Scope, past: Past | None
 ) -> tuple[EventList, Sequence[Kill], int, tuple[Missing, ...]]:
-    """Events, the deaths that a store has with their time, and what is missing. Raises QosError."""
+    """Read events, the deaths that a store has with their time, and what is missing. Raises QosError."""
     events = source.event_list(scope.namespace)
     missing = [events.missing] if events.missing is not None else []
     older: Sequence[Kill] = ()
@@ -150,7 +150,7 @@ class KillsScreen(QosScreen, group=BindingGroup.KILLS):
         return words + (f" on {escape(self._scope.node)}" if self._scope.node else "")
 
     def _follow(self, view_model: ViewModel | None) -> None:
-        """Only other pods make other kills; usage changes all the time, and ages grow."""
+        """Analyze again after a change of pods: usage and ages change all the time, but make no kills."""
         if view_model is None:
             return
         before, self._view_model = self._view_model.snapshot, view_model
@@ -176,7 +176,7 @@ class KillsScreen(QosScreen, group=BindingGroup.KILLS):
             run_in_background(self, work, self._take)
 
     def _take(self, loaded: Loaded | QosError) -> None:
-        """Show the kills; those shown before stay where events could not be read."""
+        """Show the kills; those shown before stay if events could not be read."""
         self._is_reading = False
         if isinstance(loaded, QosError):
             self._error = loaded
@@ -205,7 +205,7 @@ class KillsScreen(QosScreen, group=BindingGroup.KILLS):
         self.query_one("#evidence", TextView).show(self._layout)
 
     def _layout(self, width: int) -> list[TextLine]:
-        """An error before everything else; the evidence, or what would show here."""
+        """Return an error before everything else; then the evidence, or what would show here."""
         lines: list[TextLine] = []
         if self._error is not None:
             hint = [TextLine(f"  {escape_lines(self._error.hint)}")] if self._error.hint else []

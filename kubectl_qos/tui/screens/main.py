@@ -32,12 +32,12 @@ from kubectl_qos.tui.widgets.timeline import Timeline
 NO_NOTES: Final = "nothing to note on this list; the explanation of a pod lists what is assumed"
 _VERBS: Final = frozenset(action.verb for action in actions_in_group(BindingGroup.MAIN))
 _OF_ROW: Final = ("explain", "edit", "fix", "simulate", "yaml", "logs", "owner", "tree", "copy")
-"""What the menu of a row offers."""
+"""The actions in the menu of a row."""
 _OF_OPEN_CLUSTER: Final = frozenset(
     {*_OF_ROW, "nearest", "past", "menu", "compare", "kills", "containers", "eviction", "ages", "find"}
     - {"copy"}
 )
-"""What is done with what the UI follows, and not with a row of the list of clusters."""
+"""Actions on what the UI follows, and not on a row of the list of clusters."""
 _SORTED_BY: Final = {
     "class": ("qos",),
     "score": ("oom_score",),
@@ -47,7 +47,7 @@ _SORTED_BY: Final = {
     "limit": ("limit_percent", "limits_percent", "limit"),
     "risk": ("risk", "at_risk", "pressure"),
 }
-"""The columns of a sort key, of which a list has one; other keys are called as their column."""
+"""The columns of a sort key, of which a list has one; other keys have the name of their column."""
 
 
 class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
@@ -93,7 +93,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
         pane.focus()
 
     def action_back(self) -> None:
-        """From a side pane to the list; there one restriction after the other goes, then the place itself."""
+        """Go from a side pane to the list; there remove one restriction after the other, then go back."""
         if self._focused_pane():
             self._focus_list()
         elif self.view.filter:
@@ -128,7 +128,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
         self.show_kind(ListKind.DEATHS)
 
     def show_kind(self, kind: ListKind) -> None:
-        """Another list of the same node and namespace; nodes and namespaces are listed all."""
+        """Show another list of the same node and namespace; nodes and namespaces are all listed."""
         view = View(kind, wide=self.view.wide)
         if kind in WITH_SIDEBAR and self.view.kind in WITH_SIDEBAR:
             view = replace(view, node=self.view.node, namespace=self.view.namespace)
@@ -152,7 +152,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
             self.qos.edit_workload(row.key, view_model.pod_of(pod))
 
     def action_fix(self) -> None:
-        """Of a node its deaths; of a pod or workload theirs, after the next one of the node in focus."""
+        """Fix the deaths of a node; of a pod or workload theirs, after the next death on the node in view."""
         view_model, row = self.qos.whole_view_model(), self.table.row
         node = self.node_in_focus()
         if view_model is None or not node:
@@ -171,7 +171,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
             self.qos.fix(view_model, node, [(pod.pod.metadata.namespace, pod.name)])
 
     def action_nearest(self) -> None:
-        """Found in a thread: where there are many nodes it takes some time."""
+        """Go to the next death of all, in a thread: with many nodes it takes some time."""
         view_model = self.qos.whole_view_model()
         if view_model is None:
             return
@@ -221,7 +221,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
 
     @on(events.Click, "ListTable")
     def _title_clicked(self, event: events.Click) -> None:
-        """The title of the pods says their order, and switches it."""
+        """Switch the order, which the title of the pods names."""
         if event.y == 0 and self.view.kind is ListKind.PODS:
             self.action_eviction()
 
@@ -229,7 +229,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
         self._with_pod(Detail.TREE)
 
     def action_yaml(self) -> None:
-        """The node or workload, or the pod of any other row."""
+        """Show the node or workload, or the pod of any other row."""
         from kubectl_qos.tui.screens.read import node_screen, workload_screen, yaml_screen
 
         source = self.qos.source
@@ -251,7 +251,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
             self.qos.show_log(view_model.pod_of(row), getattr(self.table.row, "container", ""))
 
     def action_owner(self) -> None:
-        """The workload of the pod, among those of its namespace."""
+        """Go to the workload of the pod, among those of its namespace."""
         row = self._pod_row()
         if row is not None:
             self.go(View(ListKind.WORKLOADS, namespace=row.pod.namespace, wide=self.view.wide))
@@ -312,7 +312,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
         return None
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """While something is typed, the keys of the screen are letters; panes are beside some lists only.
+        """Disable keys while something is typed: they are letters then; panes are beside some lists only.
 
         A row of another cluster has nothing that could be explained or edited from here.
         """
@@ -325,7 +325,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
 
     @property
     def not_in_footer(self) -> Collection[str]:
-        """Everything but the way to another cluster where this one could not be read yet."""
+        """Return everything but the way to another cluster, if this cluster could not be read yet."""
         is_unread = self.qos.view_model is None and self.qos.status.health.error is not None
         return _VERBS - {"go_to"} if is_unread and self.view.kind is not ListKind.CLUSTERS else ()
 
@@ -393,7 +393,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
             }[target.destination]()
 
     def action_sort(self) -> None:
-        """By the next column that is shown; the one of now may have given way to others."""
+        """Sort by the next column that is shown; the present one may have given way to others."""
         key, _ = self.table.sorted_by
         every = list(self.definition.columns)
         shown = {column.key for column in self.table.columns.columns}
@@ -403,7 +403,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
             self.table.sort_by(next_columns[0])
 
     def action_sort_by(self, what: str) -> None:
-        """Sort by what a key is for, the second time in the reverse order."""
+        """Sort by the column of a key, the second time in the reverse order."""
         columns = {"name": (self.definition.name,), "rank": (self.definition.natural,)} | _SORTED_BY
         keys = [key for key in columns.get(what, (what,)) if key in self.definition.columns]
         if not keys:
@@ -417,7 +417,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
         self.table.sort_by(key, is_reversed=not is_reversed)
 
     def action_eviction(self) -> None:
-        """The kubelet's order, or the kernel's again."""
+        """Switch between the kubelet's order and the kernel's."""
         if self.view.kind is not ListKind.PODS:
             self.qos.notify("the eviction order is one of pods", severity="warning")
             return
@@ -428,12 +428,12 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
         self.change_view(replace(self.view, at_risk=not self.view.at_risk))
 
     def action_wide(self) -> None:
-        """All columns, or those that fit; a choice of columns is given up."""
+        """Show all columns, or those that fit; a choice of columns is given up."""
         self.table.chosen = None
         self.change_view(replace(self.view, wide=not self.view.wide))
 
     def action_ages(self) -> None:
-        """Ages, or the times of creation; where the column is not in sight, both of the row."""
+        """Show ages, or the times of creation; if the column is out of sight, both of the row."""
         table, row = self.table, self.table.row
         if row is None or "age" not in self.definition.columns:
             self.qos.notify(f"{self.view.kind} have no age", severity="warning")

@@ -43,7 +43,7 @@ from kubectl_qos.tui.widgets.table import GAP, GUTTER, Layout, measured
 class TreeScreen(QosScreen, group=BindingGroup.TREE):
     """The tree of `kubectl qos tree`, with other pods than the given one folded; it does not follow updates.
 
-    While something is searched for, what has it is shown, folded or not.
+    A search shows its matches, folded or not.
     """
 
     AUTO_FOCUS = "LineTable"
@@ -76,7 +76,7 @@ class TreeScreen(QosScreen, group=BindingGroup.TREE):
             self.call_after_refresh(self._go_to, directory)
 
     def _go_to(self, directory: Directory) -> None:
-        """With its files in sight."""
+        """Go to a directory with its files in sight."""
         self.table.move_to((directory.path, ""))
         self.table.scroll_to(y=max(self.table.cursor - _ABOVE, 0), animate=False, immediate=True)
 
@@ -91,7 +91,7 @@ class TreeScreen(QosScreen, group=BindingGroup.TREE):
         self.table.load(rows, partial(self._fitting, rows), NO_AGES, empty=empty)
 
     def _fitting(self, rows: Sequence[TreeRow], available: int) -> Layout[TreeRow]:
-        """Whole names where both columns fit, else shorter and shorter ones."""
+        """Return whole names if both columns fit, else shorter and shorter ones."""
         for shortened in range(3):
             columns = self._columns(shortened)
             widths = measured(columns, rows, NO_AGES)
@@ -168,7 +168,7 @@ class TreeScreen(QosScreen, group=BindingGroup.TREE):
         self.table.focus()
 
     def action_back(self) -> None:
-        """End the search at first, at the row that was found."""
+        """End the search first, with the cursor on the row that was found."""
         search, row = self.query_one("#search", Input), self.table.row
         if not search.display:
             self.dismiss()
@@ -195,16 +195,16 @@ _LEAST_NAME: Final = 30
 _ABOVE: Final = 3
 """Lines above the pod at first."""
 _CONTENT: Final = 13
-"""The cells of a number of bytes; what it is stands behind it."""
+"""The cells of a number of bytes; what it is stands after it."""
 
 
 def _unsorted(_: TreeRow) -> int:
-    """The order is the tree's."""
+    """Keep the tree's order."""
     return 0
 
 
 def _unfolded(rows: Sequence[TreeRow], folded: set[str]) -> Iterator[TreeRow]:
-    """The rows without what is inside of folded directories."""
+    """Yield the rows that are not inside of folded directories."""
     for row in rows:
         path = PurePosixPath(row.directory.path)
         above = map(str, (path, *path.parents) if row.file else path.parents)
@@ -213,7 +213,7 @@ def _unfolded(rows: Sequence[TreeRow], folded: set[str]) -> Iterator[TreeRow]:
 
 
 def _found(rows: Sequence[TreeRow], text: str) -> Iterator[TreeRow]:
-    """The rows that have a text, with the directories above them."""
+    """Yield the rows that have a text, with the directories above them."""
     wanted = text.casefold()
     hits = {
         row.key

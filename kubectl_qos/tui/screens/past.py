@@ -1,6 +1,6 @@
 """Another time of the cluster: a track of the last hours on which deaths are marked, and a knob on it.
 
-Not here: the cluster of a time (cluster/source.py), and reading the track (metrics/deaths.py).
+cluster/source.py has the cluster of a time, metrics/deaths.py reads the track.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from kubectl_qos.tui.widgets.text_view import TextLine, TextView, escape_lines
 STEP, FAR, _HOUR = 300, 3600, 3600
 """Seconds of a step and of a large one."""
 BEFORE: Final = 60
-"""A death is looked at so many seconds before it."""
+"""How many seconds before a death to look."""
 _LABEL: Final = 8
 """The cells that the hour below the track takes, with a gap."""
 _DEATHS: Final = 7
@@ -48,31 +48,31 @@ class Times:
 
     @property
     def top(self) -> int:
-        """The length of the track."""
+        """Return the length of the track."""
         return max(int(self.track.end - self.track.begin), 1)
 
     @property
     def words(self) -> str:
-        """The time in words."""
+        """Return the time in words."""
         past = PastTime("", self.moment(self.chosen), self.top - self.chosen)
         return past_words(past) if past.ago_seconds else "the present"
 
     @cached_property
     def deaths(self) -> tuple[tuple[int, Kill], ...]:
-        """Those whose time is known, with it."""
+        """Return the deaths with a known time, after that time."""
         timed = ((parse_time(kill.time), kill) for kill in self.track.kills)
         return tuple((round(at.timestamp() - self.track.begin), kill) for at, kill in timed if at is not None)
 
     def moment(self, seconds: int) -> datetime:
-        """So many seconds from the begin."""
+        """Return the time this many seconds after the begin."""
         return datetime.fromtimestamp(round(self.track.begin + seconds), UTC)
 
     def at(self, chosen: int) -> Times:
-        """The knob elsewhere, between the ends."""
+        """Return the track with the knob elsewhere, between the ends."""
         return Times(self.track, max(min(chosen, self.top), 0))
 
     def moved(self, where: str) -> Times:
-        """By a step, to the minute before another death, or to the begin."""
+        """Move by a step, to the minute before another death, or to the begin."""
         steps = {"earlier": -STEP, "later": STEP, "far_earlier": -FAR, "far_later": FAR, "begin": -self.top}
         if where in steps:
             return self.at(self.chosen + steps[where])
@@ -82,7 +82,7 @@ class Times:
         return self.at(max((at for at in places if at < self.chosen), default=self.chosen))
 
     def ticks(self, cells: int) -> str:
-        """The hours below a track of so many cells, in UTC."""
+        """Return the hours below a track of this many cells, in UTC."""
         hours = next((hours for hours in (1, 2, 3, 4, 6) if cells * hours * _HOUR >= _LABEL * self.top), 12)
         line, step, end = "", hours * _HOUR, self.top - self.top * _LABEL // cells
         for at in range(-int(self.track.begin) % step, end, step):
@@ -90,7 +90,7 @@ class Times:
         return line
 
     def death_lines(self, most: int = _DEATHS) -> Iterator[TextLine]:
-        """The deaths around the knob, the next one after it marked."""
+        """Yield the deaths around the knob, the next one after it marked."""
         ahead = sum(at < self.chosen for at, _ in self.deaths)
         first = max(min(ahead - most // 2, len(self.deaths) - most), 0)
         width = max((len(full_name(kill.namespace, kill.pod)) for _, kill in self.deaths), default=0)

@@ -1,4 +1,4 @@
-"""A change as a patch and as a manifest: to be read, copied or saved."""
+"""A change as a patch and as a manifest, to read, copy or save."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class PatchScreen(QosScreen, group=BindingGroup.PATCH):
 
     @property
     def text(self) -> str | None:
-        """What is shown, None while the manifest is on its way."""
+        """Return the shown text, None while the manifest is on its way."""
         return self._manifest if self._shows_manifest else self._patch
 
     def action_other(self) -> None:
@@ -99,7 +99,7 @@ class PatchScreen(QosScreen, group=BindingGroup.PATCH):
 
 
 def _read_manifest(source: Source, pod: Pod, preview: Preview) -> str:
-    """The whole object with the change. Raises QosError."""
+    """Return the whole object with the change. Raises QosError."""
     try:
         return to_yaml(build_manifest(objects_of(source).raw(pod), pod, preview.edits))
     except KeyError as error:

@@ -1,4 +1,4 @@
-"""Texts that are read from the source when they are asked for: an object as YAML, and the log of a death."""
+"""Texts that are read from the source on demand: an object as YAML, and the log of a death."""
 
 from __future__ import annotations
 
@@ -80,12 +80,12 @@ class ReadScreen(QosScreen, group=BindingGroup.READ):
 
 
 def yaml_screen(source: Source, pod: Pod) -> ReadScreen:
-    """The object behind a pod, as the source has it now."""
+    """Return the object behind a pod, as the source has it now."""
     return ReadScreen(f"YAML of {pod_name(pod)}", f"{pod.name}.yaml", partial(_object_text, source, pod))
 
 
 def workload_screen(source: Source, workload: Workload, pod: Pod) -> ReadScreen:
-    """A workload, or its pod where it is of no kind that can be read."""
+    """Return a workload, or its pod if its kind cannot be read."""
     if workload.kind not in WORKLOADS:
         return yaml_screen(source, pod)
 
@@ -97,7 +97,7 @@ def workload_screen(source: Source, workload: Workload, pod: Pod) -> ReadScreen:
 
 
 def node_screen(source: Source, name: str) -> ReadScreen:
-    """A node, as the source has it now."""
+    """Return a node, as the source has it now."""
     return ReadScreen(
         f"YAML of node {escape(name)}", f"{name}.yaml", lambda: _text(objects_of(source).raw_node(name))
     )
@@ -108,13 +108,13 @@ def _object_text(source: Source, pod: Pod) -> str:
 
 
 def _text(raw: Mapping[str, Any]) -> str:
-    """Without the managed fields, which kubectl leaves out too."""
+    """Format an object without the managed fields, which kubectl leaves out too."""
     metadata = {key: value for key, value in raw.get("metadata", {}).items() if key != "managedFields"}
     return to_yaml({key: metadata if key == "metadata" else value for key, value in raw.items()})
 
 
 def log_screen(source: Source, pod: Pod, container: str = "") -> ReadScreen:
-    """The log of a container that has died, by default one that was OOMKilled. Raises QosError."""
+    """Return the log of a container that has died, by default one that was OOMKilled. Raises QosError."""
     deaths = [
         (status, end)
         for status in pod.status.every_container
@@ -129,7 +129,7 @@ def log_screen(source: Source, pod: Pod, container: str = "") -> ReadScreen:
         )
         raise QosError(f"{what}{' not' if container else ''} died: there is no log of a death")
     status, end = max(deaths, key=lambda death: (death[1].reason == OOM_KILLED, death[1].finished_at or ""))
-    # What has not been started again since is not a previous run.
+    # A container that was not started again since has no previous run.
     is_previous = status.state is None or status.state.terminated is None
     subject = (
         f"last lines of container {escape(status.name)} of {pod_name(pod)}, "

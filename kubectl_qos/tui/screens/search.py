@@ -49,15 +49,15 @@ class SearchDialog(Dialog[RowT | None], group=BindingGroup.SEARCH):
 
     @abstractmethod
     def find(self, query: str) -> Sequence[RowT]:
-        """The rows for a query, the likeliest first."""
+        """Return the rows for a query, the likeliest first."""
 
     @abstractmethod
     def fitting(self, rows: Sequence[RowT], available: int) -> Layout[RowT]:
-        """The columns for rows and a width in cells."""
+        """Return the columns for rows and a width in cells."""
 
     @abstractmethod
     def empty(self, query: str) -> str:
-        """Why there is no row for a query."""
+        """Return why there is no row for a query."""
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog-table") as dialog:
@@ -120,7 +120,7 @@ class Finder(SearchDialog[PodRow]):
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """An entry of the palette; `key` is as people write it, empty where there is none."""
+    """An entry of the palette; `key` is as people write it, empty if there is none."""
 
     name: str
     key: str
@@ -151,7 +151,7 @@ class Palette(SearchDialog[Command]):
         super().on_mount()
 
     def find(self, query: str) -> Sequence[Command]:
-        """Those whose name fits best, then those whose help has the words."""
+        """Return those whose name fits best, then those whose help has the words."""
         if not query.strip():
             return self._commands
         search = FuzzySearch()
@@ -167,13 +167,13 @@ class Palette(SearchDialog[Command]):
         ]
 
     def fitting(self, rows: Sequence[Command], available: int) -> Layout[Command]:
-        """The same columns for all rows: nothing moves while a query is typed."""
+        """Return the same columns for all rows: nothing moves while a query is typed."""
         del rows
         return _last_takes_rest(_COMMAND_COLUMNS, self._commands, available)
 
     @on(LineTable.Highlighted)
     def _describe(self, event: LineTable.Highlighted) -> None:
-        """What the command under the cursor does in full where the column cuts it."""
+        """Show what the command under the cursor does in full if the column cuts it."""
         text = event.row.help if event.row is not None else ""
         is_cut = cell_len(text) > event.table.columns.widths[-1]
         if is_cut:
@@ -217,7 +217,7 @@ class ColumnChoice:
 
 
 def _unsorted(_: ColumnChoice) -> int:
-    """The order is the choice itself: a click on the header changes nothing."""
+    """Keep the order, which is the choice itself: a click on the header changes nothing."""
     return 0
 
 
@@ -261,7 +261,7 @@ class ColumnsScreen(Dialog[tuple[str, ...] | None], group=BindingGroup.COLUMNS):
 
     @on(LineTable.Highlighted)
     def _describe(self, event: LineTable.Highlighted) -> None:
-        """What the column says in full."""
+        """Show what the column says in full."""
         if event.row is not None:
             self.query_one(Label).update(f"{event.row.column.header}: {event.row.column.help}")
 
@@ -293,7 +293,7 @@ class ColumnsScreen(Dialog[tuple[str, ...] | None], group=BindingGroup.COLUMNS):
 
 
 class SelectDialog(Dialog[str | None], group=BindingGroup.SELECT):
-    """Names below each other; enter selects one, escape none. `current` is the one that is used now."""
+    """Names below each other; enter selects one, escape none. `current` is the one in use."""
 
     enter_does = "take it"
 
@@ -324,7 +324,7 @@ class SelectDialog(Dialog[str | None], group=BindingGroup.SELECT):
 
 
 class Menu(SelectDialog):
-    """What can be done with a row: each name begins with the key that does it, here too."""
+    """The actions on a row: each name begins with the key that does it, here too."""
 
     def on_key(self, event: events.Key) -> None:
         name = next((name for name in self._names if name.split()[0] == event.character), None)

@@ -1,4 +1,4 @@
-"""What is killed on a node as its memory fills, with a slider for how much: `kubectl qos simulate`.
+"""Kills on a node as its memory fills, with a slider for how much: `kubectl qos simulate`.
 
 The state of the node is built in a thread, once for each view model; the simulation runs here, at each move
 of the slider, which takes a few milliseconds.
@@ -54,7 +54,7 @@ class Mode(StrEnum):
 
 MODES: Final = tuple(Mode)
 _WITH_SLIDER: Final = frozenset({Mode.FREE, Mode.GROW})
-"""Those with an amount to choose."""
+"""The modes with an amount to choose."""
 
 
 class GrowingContainer(NamedTuple):
@@ -66,7 +66,7 @@ class GrowingContainer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SimulationOptions:
-    """What is simulated. `free_bytes` and `more_bytes` are the amounts of the first two modes."""
+    """The simulated event. `free_bytes` and `more_bytes` are the amounts of the first two modes."""
 
     growing: GrowingContainer
     free_bytes: int
@@ -88,18 +88,18 @@ class SimulationOptions:
         return replace(self, mode=MODES[(MODES.index(self.mode) + by) % len(MODES)])
 
     def top(self, node_state: NodeState) -> int:
-        """The end of the slider: all that can be freed, or that the machine has, and at least the amount."""
+        """Return the end of the slider: all that can be freed or that the machine has, or the amount."""
         most = node_state.total_bytes if self.mode is Mode.GROW else node_state.used_bytes
         return max(most, self.amount, 1)
 
     def with_steps(self, steps: int, node_state: NodeState) -> SimulationOptions:
-        """An amount some steps further on, between the ends."""
+        """Return an amount some steps further on, between the ends."""
         step = step_bytes(node_state)
         position = self.amount // step if steps > 0 else -(-self.amount // step)
         return self.with_amount(min((position + steps) * step, self.top(node_state)))
 
     def scenario(self, node_state: NodeState) -> Scenario:
-        """The scenario for a node state. Raises InputError where the growing container is gone."""
+        """Return the scenario for a node state. Raises InputError if the growing container is gone."""
         growth: tuple[ContainerGrowth, ...] = ()
         if self.mode is Mode.GROW:
             (namespace, name), container = self.growing
@@ -117,14 +117,14 @@ class SimulationOptions:
 
 @dataclass(frozen=True, slots=True)
 class WholeSimulation:
-    """What follows if the slider goes to its end, and at which amounts the victims die."""
+    """The simulation with the slider at its end, and at which amounts the victims die."""
 
     simulation: Simulation
     kill_points: tuple[int, ...]
 
 
 def simulate_whole(node_state: NodeState, options: SimulationOptions) -> WholeSimulation:
-    """For a mode with a slider. Raises InputError where the growing container is gone."""
+    """Simulate a mode with a slider. Raises InputError if the growing container is gone."""
     top = options.top(node_state)
     whole = simulate(node_state, options.with_amount(top).scenario(node_state))
     if options.mode is Mode.FREE:
@@ -137,19 +137,19 @@ def simulate_whole(node_state: NodeState, options: SimulationOptions) -> WholeSi
 
 
 def step_bytes(node_state: NodeState) -> int:
-    """A small step of the slider: a power of two, by the memory of the machine, which never changes."""
+    """Return a small step of the slider: a power of two, by the memory of the machine."""
     part: int = node_state.total_bytes // _POSITIONS // _MEBIBYTE
     return _MEBIBYTE << max(part.bit_length() - 1, 0)
 
 
 def first_options(node_state: NodeState, key: PodKey | None) -> SimulationOptions:
-    """The first options: free some memory. `key` is the pod that grows in that mode."""
+    """Return the first options: free some memory. `key` is the pod that grows in that mode."""
     amount = FAR * step_bytes(node_state)
     return SimulationOptions(find_growing(node_state, key), amount, amount)
 
 
 def find_growing(node_state: NodeState, key: PodKey | None) -> GrowingContainer:
-    """The container of a pod that uses most; without a pod, the next victim."""
+    """Return the container of a pod that uses most; without a pod, the next victim."""
     if key is None and node_state.containers:
         container = node_state.containers[0]
         return GrowingContainer(node_state.pod_for(container).key, container.name)
@@ -205,7 +205,10 @@ class SimulationScreen(BuiltScreen[NodeState | None], group=BindingGroup.SIMULAT
         return self.query_one(VictimTable)
 
     def build(self, view_model: ViewModel) -> NodeState | None:
-        """The state of the node; a node of 500 pods takes 50 ms. None where it is gone. Raises QosError."""
+        """Return the state of the node; a node of 500 pods takes 50 ms. None if it is gone.
+
+        Raises QosError.
+        """
         snapshot = view_model.snapshot
         pods = snapshot.by_node().get(self._node, ())
         if self._node not in snapshot.nodes and not pods:
@@ -213,7 +216,7 @@ class SimulationScreen(BuiltScreen[NodeState | None], group=BindingGroup.SIMULAT
         return state_of_node(snapshot, self._node).require_capacity()
 
     def show_built(self, built: NodeState | QosError | None) -> None:
-        """Simulate the same on the node as it is now, or as it was last where it is gone."""
+        """Simulate the same on the node as it is now, or as it was last if it is gone."""
         if built is None:
             since = f"{self._view_model.taken:%H:%M:%S %Z}"
             self._gone = self._gone or f", gone since {since}; as it was last"
@@ -255,7 +258,7 @@ class SimulationScreen(BuiltScreen[NodeState | None], group=BindingGroup.SIMULAT
         self.query_one("#simulation-notes", TextView).show(self._notes_layout)
 
     def _whole_now(self) -> WholeSimulation | None:
-        """What follows at the slider's end, where it begins as what is shown; computed once for a mode."""
+        """Return the simulation to the slider's end if it begins as the shown one; once for a mode."""
         node_state, options, shown = self._node_state, self._options, self._shown
         if node_state is None or options is None or shown is None or options.mode not in _WITH_SLIDER:
             return None

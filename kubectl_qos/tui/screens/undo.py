@@ -1,4 +1,4 @@
-"""The change history: what was applied to clusters, in this run and in earlier ones, and reverting it."""
+"""The change history: changes applied to clusters, in this run and in earlier ones, and reverting them."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ class UndoScreen(QosScreen, group=BindingGroup.UNDO):
         self._show()
 
     def _begin(self, entry: Entry, related: RelatedObjects | QosError) -> RunningChange:
-        """The change that reverts an entry. Raises QosError where there is none."""
+        """Return the change that reverts an entry. Raises QosError if there is none."""
         if isinstance(related, QosError):
             raise related
         return self.qos.writing.begin_undo(entry, related, self._view_model, self._source)

@@ -1,1 +1,1 @@
-"""The parts that screens are made of, one a file."""
+"""The widgets of the screens, one a file."""

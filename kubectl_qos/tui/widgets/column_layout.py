@@ -1,6 +1,6 @@
 """Which columns of a table fit into a width, by their importance.
 
-Not here: which columns a list has (lists/), and what a table does with them (table.py).
+lists/ has the columns of a list, table.py their widths.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from kubectl_qos.tui.widgets.table import GAP, GUTTER, MAX_WIDTH, Layout, RowT, 
 
 
 def moved(importance: str, key: str, after: str) -> str:
-    """The importance of columns with a key where another one is mentioned first, if it is a later one."""
+    """Move a column in the importance of columns, to after another one, if it stands later."""
     words = importance.split()
     if key in words and after in words and words.index(key) > words.index(after):
         words.remove(key)
@@ -29,7 +29,7 @@ def fitting_columns(
     available: int,
     squeezed: Mapping[str, int],
 ) -> Layout[RowT]:
-    """The columns that fit.
+    """Return the columns that fit.
 
     Args:
         columns: in the order in which they are shown.

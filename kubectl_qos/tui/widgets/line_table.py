@@ -1,7 +1,7 @@
 """A table on the line API: any number of rows load at once, and only the lines in sight are ever made.
 
-Here: painting, cursor, scrolling, mouse. Not here: what the rows are, which columns they have and what their
-cells mean, which the owner gives as columns, a key and a token for each cell; widths and order (table.py).
+Here are painting, cursor, scrolling and mouse. The owner gives the columns, a key of each row and a token of
+each cell; table.py has widths and order.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ KEPT_LINES: Final = 96
 """More than most screens have: a line takes some 10 KB with what Textual keeps of it."""
 RIGHT_BUTTON: Final = 3
 CARDS: Final = 6
-"""Rows have more lines where so many of them stay in sight."""
+"""Rows have several lines if this many of them stay in sight."""
 FLASH_SECONDS: Final = 0.8
 """How long a cell whose text has changed stands out."""
 
@@ -54,7 +54,7 @@ class _PaintedSpans(NamedTuple):
 
 
 class _PaintedRow(NamedTuple):
-    """What a row's line shows: an equal one need not be painted again."""
+    """The content of a row's line: an equal one need not be painted again."""
 
     at_cursor: bool
     marked: bool
@@ -129,16 +129,16 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         self._base = Style.null()
         self._strips: LRUCache[_PaintedRow, Strip] = LRUCache(KEPT_LINES)
         self._painted: dict[int, Hashable] = {}
-        """What each line in sight shows."""
+        """The content of each line in sight."""
         self._flash: table.Flash[RowT] = table.Flash(unflashed)
         self._flash_end: Timer | None = None
         self._widths = table.Widths()
         self.group_of: Callable[[RowT], Hashable] | None = None
-        """Rows of one group are under one heading, where they stand together."""
+        """Adjacent rows of one group are under one heading."""
         self.heading: Callable[[RowT, int], Spans] = lambda *_: ()
         """The heading above the first row of a group, for a width."""
         self.most_height = self.height = 1
-        """The lines of a row where there is room, and now."""
+        """The lines of a row if there is room, and now."""
         self.further: Callable[[RowT, int, table.Layout[RowT], int], Spans] = lambda *_: ()
         """The lines after a row's first one, by their number, for a layout and a width."""
         self.natural_shown = natural
@@ -157,7 +157,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
 
     @property
     def sorted_by(self) -> tuple[str, bool]:
-        """The key of the column that is sorted by, and whether it is reversed."""
+        """Return the key of the column that is sorted by, and whether it is reversed."""
         return self._order.by
 
     def load(
@@ -178,7 +178,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
             now: for ages.
             empty: the sentence for no rows.
             narrowed: which of the rows are shown, if not all.
-            starts: the indices at which groups of the rows begin, where they are known.
+            starts: the indices at which groups of the rows begin, if they are known.
         """
         self._begin_flash()
         was, self._known_starts = self.row, (rows, starts)
@@ -211,11 +211,11 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         self.post_message(self.Sorted(self, self.row))
 
     def find_column(self, key: str) -> Column[RowT] | None:
-        """The column to sort by; None without one."""
+        """Return the column of a key, None if there is none."""
         return self.columns.column(key)
 
     def sort_naturally(self) -> None:
-        """Back to the order in which rows are loaded."""
+        """Return to the order in which rows are loaded."""
         self._order.sort_by(None, is_reversed=False)
 
     def mark(self, keys: frozenset[Hashable]) -> None:
@@ -269,7 +269,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
             self._flash_end = self.set_timer(FLASH_SECONDS, self._end_flash)
 
     def _end_flash(self) -> None:
-        """Only the lines that stand out are painted again."""
+        """Paint only the lines that stand out again."""
         self._stop_flash()
         self._repaint()
 
@@ -331,7 +331,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
             self._show()
 
     def notify_style_update(self) -> None:
-        """Lines have the styles of the theme: with another one they are made again."""
+        """Make the lines again: they have the styles of the theme."""
         super().notify_style_update()
         self._strips.clear()
 
@@ -340,7 +340,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
-        """One line in sight: the header, a row, or the sentence for none."""
+        """Return one line in sight: the header, a row, or the sentence for none."""
         width = self.size.width
         shown = self._painted[y] = self._shown(y)
         if isinstance(shown, _PaintedSpans):
@@ -384,12 +384,12 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
 
     @property
     def _fixed_width(self) -> int:
-        """The cells that stay when the others scroll; none where nothing else would fit."""
+        """Return the cells that stay when the others scroll; 0 if nothing else would fit."""
         fixed = self.columns.fixed_width
         return fixed if fixed + table.GAP < self.size.width else 0
 
     def _line_x(self, x: int) -> int:
-        """The cell of the whole line at a cell of the widget."""
+        """Return the cell of the whole line at a cell of the widget."""
         return x if x < self._fixed_width else x + self.scroll_offset.x
 
     def _line(self, line: _PaintedRow) -> tuple[Strip, Style]:
@@ -420,7 +420,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         return Strip(segments).adjust_cell_length(width, base)
 
     def _below(self, y: int, width: int) -> Strip:
-        """The lines below the last row; in an empty table the second one says why."""
+        """Return the lines below the last row; in an empty table the second one says why."""
         if self.rows or y != HEADER + 1:
             return Strip.blank(width, self.rich_style)
         text = set_cell_size(f"  {self._empty}", width)
@@ -433,13 +433,13 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         return self.get_component_rich_style(f"line-table--{name}", partial=True)
 
     def _token_style_on(self, base: Style) -> Callable[[str], Style]:
-        """The styles of tokens on a line: a reversed one has no colours, which would become backgrounds."""
+        """Return the styles of tokens on a line, without colours if reversed: they would be backgrounds."""
         if not base.reverse:
             return self._token_style
         return lambda name: Style(bold=self._token_style(name).bold)
 
     def on_click(self, event: events.Click) -> None:
-        """The header sorts, a row takes the cursor, a second click on it opens it."""
+        """Sort by a click on the header, move the cursor by one on a row, open the row by a second one."""
         offset = event.get_content_offset(self)
         if offset is None:
             return

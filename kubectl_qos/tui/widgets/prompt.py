@@ -19,7 +19,7 @@ from kubectl_qos.tui.actions import BindingGroup, bindings
 from kubectl_qos.tui.widgets.text_view import wrapped
 
 Completion = Callable[[str], Iterable[str]]
-"""The completions of a text, the likeliest first."""
+"""Returns the completions of a text, the likeliest first."""
 
 HINTS: Final = {
     "/": "text or regex, !not, node:worker-2, memory:>1Gi, -l app=web",
@@ -28,7 +28,7 @@ HINTS: Final = {
 """The placeholders by sign."""
 _CHOICES: Final = 60
 _CHOICE_LINES: Final = 3
-"""So many completions are offered, in so many lines."""
+"""How many completions are offered, in as many lines."""
 
 
 class _Completions(Suggester):
@@ -43,7 +43,7 @@ class _Completions(Suggester):
 
 
 class InputHistory:
-    """What was entered, the oldest first, and the position of the input in it."""
+    """Entered texts, the oldest first, and the position of the input among them."""
 
     MOST: Final = 100
 
@@ -63,7 +63,7 @@ class InputHistory:
         self._index = len(self.entered)
 
     def earlier(self, text: str) -> str:
-        """The entry before `text`; `text` itself where there is none."""
+        """Return the entry before `text`; `text` itself if there is none."""
         self._update_draft(text)
         for index in range(self._index - 1, -1, -1):
             if self.entered[index] != text:
@@ -72,14 +72,14 @@ class InputHistory:
         return text
 
     def later(self, text: str) -> str:
-        """The next entry, after the last one the text that was typed before the first step."""
+        """Return the next entry, after the last one the text that was typed before the first step."""
         self._update_draft(text)
         if self._index < len(self.entered):
             self._index += 1
         return self.entered[self._index] if self._index < len(self.entered) else self._draft
 
     def _update_draft(self, text: str) -> None:
-        """Take a typed or edited text as a draft after the last entry."""
+        """Keep a typed or edited text as a draft after the last entry."""
         if self._index == len(self.entered) or self.entered[self._index] != text:
             self._index = len(self.entered)
             self._draft = text
@@ -107,7 +107,7 @@ class Prompt(Vertical):
     def __init__(
         self, completions: Mapping[str, Completion], entered: Mapping[str, Sequence[str]] | None = None
     ) -> None:
-        """Both by sign; `entered` is what was entered in earlier runs."""
+        """Make a prompt, both by sign; `entered` are the entries of earlier runs."""
         super().__init__()
         self._completions = completions
         self._histories = {sign: InputHistory((entered or {}).get(sign, ())) for sign in completions}
@@ -116,7 +116,7 @@ class Prompt(Vertical):
         """The completions that tab goes through, beginning with the one in the input."""
 
     def entered(self, sign: str) -> tuple[str, ...]:
-        """What was entered after a sign, the newest last."""
+        """Return the entries after a sign, the newest last."""
         return self._histories[sign].entered
 
     def compose(self) -> ComposeResult:
@@ -155,7 +155,7 @@ class Prompt(Vertical):
         label.update(f"! {reason}")
 
     def _show_choices(self, text: str) -> None:
-        """The completions of a command in whole words; those of a filter are shown in the line alone."""
+        """Show the completions of a command in whole words; those of a filter are in the line alone."""
         label = self.query_one("#choices", Label)
         completions = islice(self._completions[self._sign](text), _CHOICES) if self._sign == ":" else ()
         names = [completion.rpartition(" ")[2] for completion in completions]
@@ -177,7 +177,7 @@ class Prompt(Vertical):
         self.post_message(self.Typed(self._sign, event.value, finished=True))
 
     def keep(self, text: str) -> None:
-        """Remember what was entered; mistyped entries are not worth it."""
+        """Remember an entry, unless it was mistyped."""
         self._histories[self._sign].add(text)
         self._histories[self._sign].begin()
 

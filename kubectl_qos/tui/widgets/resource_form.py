@@ -1,6 +1,6 @@
-"""The fields of the edit screen: requests and limits, checked while they are typed, beside what is used.
+"""The fields of the edit screen: requests and limits, checked while they are typed, beside usage.
 
-Not here: what a change does (edit/) and how that is shown.
+edit/ computes what a change does, edit_lines.py shows it.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ RESOURCES: Final = (MEMORY, CPU)
 
 
 class MemoryUse(NamedTuple):
-    """What a container or pod uses, and the most that was seen of it, None without several samples. Bytes.
+    """The usage of a container or pod, and its peak, None without several samples. Bytes.
 
-    `seen` is what a store of metrics has of it, which comes before that.
+    `seen` is the peak by a store of metrics, which comes first.
     """
 
     used: int
@@ -42,7 +42,7 @@ class MemoryUse(NamedTuple):
 
     @property
     def words(self) -> Sequence[str]:
-        """Each number with its name, in fewer and fewer words."""
+        """Return each number with its name, in fewer and fewer words."""
         peak = self.peak if self.seen is None else max(self.seen.peak_bytes, self.used)
         words = [f"{binary(self.used)} used{f', peak {binary(peak)}' if peak is not None else ''}"]
         if self.seen is not None and self.seen.p99_bytes is not None:
@@ -74,7 +74,7 @@ class QuantityField(Input):
 
     @property
     def problem(self) -> str:
-        """Why the API server would refuse the text, and what to write; an empty text removes the value."""
+        """Return why the API server would refuse the text, and what to write; "" removes the value."""
         try:
             parse_quantity(self.value, self.stored)
         except QuantityError as error:
@@ -84,20 +84,20 @@ class QuantityField(Input):
 
     @property
     def bytes(self) -> int:
-        """Its value as a number, the stored one while its text is wrong; 0 without one."""
+        """Return its value as a number, the stored one while its text is wrong; 0 without one."""
         quantity = self.stored if self.problem else parse_quantity(self.value, self.stored)
         return quantity.value() if quantity is not None else 0
 
     @property
     def edit(self) -> Edit | None:
-        """The edit of this field; None where its text is wrong or unchanged."""
+        """Return the edit of this field; None if its text is wrong or unchanged."""
         if not self.touched or self.problem:
             return None
         return Edit(self.owner, self.side, self.resource, parse_quantity(self.value, self.stored))
 
 
 class UsageBar(Widget):
-    """What is used of a limit, with a mark at the request."""
+    """The usage as a share of a limit, with a mark at the request."""
 
     DEFAULT_CSS = "UsageBar { height: 1; }"
     _MOST = 40
@@ -108,7 +108,7 @@ class UsageBar(Widget):
         self._request = self._limit = 0
 
     def show(self, request: int, limit: int) -> None:
-        """Show other values in bytes, 0 where there is none."""
+        """Show other values in bytes, 0 if there is none."""
         self._request, self._limit = request, limit
         self.refresh()
 
@@ -144,7 +144,7 @@ class UsageBar(Widget):
 
 
 class OwnerFields(Vertical):
-    """The four fields of a container or of the pod with what is used, and with remarks."""
+    """The four fields of a container or of the pod with its usage, and with remarks."""
 
     def __init__(self, title: str, pod: Pod, owner: str, use: MemoryUse | None) -> None:
         super().__init__()
@@ -225,7 +225,7 @@ class ResourceForm(VerticalScroll, inherit_bindings=False, can_focus=False):
 
     @property
     def touched(self) -> list[tuple[str, str]]:
-        """The texts of the changed fields, to compare with later ones."""
+        """Return the texts of the changed fields, to compare with later ones."""
         return [
             (f"{field.owner} {field.name_in_spec}", field.value) for field in self.fields if field.touched
         ]
@@ -264,7 +264,7 @@ class ResourceForm(VerticalScroll, inherit_bindings=False, can_focus=False):
 
 
 def _owners(pod: Pod, release: Release) -> Iterator[tuple[str, str]]:
-    """The title and name of the pod, if it has resources, and of each container, in the order of the spec."""
+    """Yield the title and name of the pod, if it has resources, and of each container, in order."""
     if pod.spec.resources is not None:
         yield "pod  spec.resources", POD_LEVEL
     for container, kind in container_kinds(pod, release):

@@ -28,9 +28,9 @@ from kubectl_qos.tui.widgets.text_view import STYLES
 
 
 class NodeBar(Widget):
-    """A node's memory: a segment for each container, the next victim at the end of what is used.
+    """A node's memory: a segment for each container, the next victim at the end of the used part.
 
-    Who is killed or evicted goes hollow.
+    Segments of the killed and evicted are hollow.
     """
 
     DEFAULT_CSS = "NodeBar { height: 1; width: 1fr; }"
@@ -63,13 +63,13 @@ class NodeBar(Widget):
 
 _USED, _FREED, _OWN = "█", "░", "▒"
 _ENDS: Final = {_USED: "▊", _FREED: " "}
-"""The last cell of a segment, so that it ends somewhere."""
+"""The last cell of a segment, so that segments can be told apart."""
 
 
 def _segments(
     node_state: NodeState, whole: Simulation | None, reached: int
 ) -> Iterator[tuple[int, str, str]]:
-    """Bytes, sign and style of each container; those that are never killed come first."""
+    """Yield bytes, sign and style of each container; those that are never killed come first."""
     steps = whole.steps if whole is not None else ()
     places: dict[tuple[PodKey, str], int] = {}
     for place, step in enumerate(steps):
@@ -91,7 +91,7 @@ def _segments(
 
 
 class Slider(Widget):
-    """An amount between 0 and a maximum, set by mouse; keys are the screen's. Marks are where one dies.
+    """An amount between 0 and a maximum, set by mouse; keys are the screen's. Marks are deaths.
 
     The words at its ends are 0 and the maximum in bytes unless others are given.
     """
@@ -170,14 +170,14 @@ class Option(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The name with a sign: colour is never the only one."""
+        """Return the name with a sign: colour is never the only one."""
         if self.is_switch:
             return f"[{'x' if self.is_on else ' '}] {self.name}"
         return f"{'>' if self.is_on else ' '} {self.name}"
 
     @property
     def gap(self) -> int:
-        """The cells before it."""
+        """Return the cells before it."""
         return 2 if self.is_switch else 1
 
 
@@ -250,7 +250,7 @@ _SQUEEZED: Final = {"victim": 24, "container": 6, "note": 14}
 
 
 class VictimTable(LineTable[VictimRow]):
-    """Those who are killed, the next one first; or whom each mechanism would hit first."""
+    """The killed, the next one first; or the first victim of each mechanism."""
 
     def __init__(self) -> None:
         super().__init__(natural="step", key=lambda row: row.identity, token=self._token_for)

@@ -43,7 +43,7 @@ class Layout(Generic[RowT]):
 
     @property
     def fixed_width(self) -> int:
-        """The cells of the gutter and the columns that stay."""
+        """Return the cells of the gutter and the columns that stay."""
         return GUTTER + sum(self.widths[: self.fixed]) + GAP * self.fixed
 
     def column(self, key: str) -> Column[RowT] | None:
@@ -54,20 +54,20 @@ class Layout(Generic[RowT]):
         return {column.key: width for column, width in zip(self.columns, self.widths, strict=True)}
 
     def column_at(self, x: int) -> Column[RowT] | None:
-        """The column at a cell of the whole line, None beside them."""
+        """Return the column at a cell of the whole line, None beside them."""
         ends = accumulate((width + GAP for width in self.widths), initial=GUTTER)
         columns = (column for column, end in zip(self.columns, list(ends)[1:], strict=True) if x < end)
         return next(columns, None) if x >= GUTTER else None
 
 
 Fitting = Callable[[int], Layout[RowT]]
-"""The columns and widths for a width in cells."""
+"""Returns the columns and widths for a width in cells."""
 
 
 def measured(
     columns: Sequence[Column[RowT]], rows: Sequence[RowT], now: datetime, most: int = MAX_WIDTH
 ) -> list[int]:
-    """The width that each column needs for its header and a sample of the rows, `most` at most.
+    """Return the width that each column needs for its header and a sample of the rows, `most` at most.
 
     Columns of numbers reserve their `width`, because numbers change with every refresh.
     """
@@ -82,7 +82,7 @@ def measured(
 
 
 def fitted(text: str, width: int, align: Align) -> str:
-    """Text in a cell of this width, cut with a sign where it is longer."""
+    """Return text in a cell of this width, cut with a sign if it is longer."""
     length = len(text) if text.isascii() else cell_len(text)
     if length > width:
         return set_cell_size(text, max(width - 1, 0)) + "…"
@@ -101,7 +101,7 @@ class Widths:
         self._available = 0
 
     def of(self, layout: Layout[RowT], available: int) -> Layout[RowT]:
-        """The layout with these widths; other columns, or another width of the table, are measured again."""
+        """Return the layout with these widths; other columns, or another table width, are measured again."""
         measured = layout.by_key
         if measured.keys() != self._needed.keys() or available != self._available:
             self._needed, self._available = {}, available
@@ -112,7 +112,7 @@ class Widths:
 
 
 def _give_back(kept: dict[str, int], measured: Mapping[str, int], available: int) -> None:
-    """Let the last columns give back what they do not need, so that all fit where the measured ones do."""
+    """Let the last columns give back what they do not need, if all fit then as measured."""
     gaps = GUTTER + GAP * max(len(kept) - 1, 0)
     too_wide = sum(kept.values()) - max(available - gaps, sum(measured.values()))
     for key in reversed(kept):
@@ -142,14 +142,14 @@ class Look:
     at_cursor: bool
 
     def style(self, token: str) -> Style:
-        """The style of a whole cell: under the cursor only a vivid token has its colour."""
+        """Return the style of a whole cell: under the cursor only a vivid token has its colour."""
         if not token:
             return self.base
         own = self.of_token(token)
         return self.base + (Style(bold=own.bold) if self.at_cursor and token not in VIVID else own)
 
     def part(self, token: str) -> Style:
-        """The style of a part of a cell: its colour stays under the cursor."""
+        """Return the style of a part of a cell: its colour stays under the cursor."""
         own = self.of_token(token.removeprefix(INVERSE)) if token else Style.null()
         return self.base + own + Style(reverse=True) if token.startswith(INVERSE) else self.base + own
 
@@ -157,7 +157,7 @@ class Look:
 def cell_segments(
     text: str, column: Column[RowT], width: int, token: Token, look: Look, *, changed: bool
 ) -> Iterator[Segment]:
-    """A cell with the gap behind it."""
+    """Yield a cell and the gap after it."""
     shown, gap = fitted(shortened(text, width), width, column.align), " " * GAP
     flash = look.changed if changed else Style.null()
     if isinstance(token, str):
@@ -175,7 +175,7 @@ def cell_segments(
 
 
 def header_segments(layout: Layout[RowT], by: tuple[str, bool], base: Style, lit: Style) -> Iterator[Segment]:
-    """The header; the sorted column has a sign in the gap behind it."""
+    """Yield the header; the sorted column has a sign in the gap after it."""
     key, is_reversed = by
     yield Segment(" " * GUTTER, base)
     for column, width in zip(layout.columns, layout.widths, strict=True):
@@ -187,7 +187,7 @@ def header_segments(layout: Layout[RowT], by: tuple[str, bool], base: Style, lit
 
 
 def cropped(strip: Strip, begin: int, end: int) -> Strip:
-    """Some cells of a line, without a leading combining mark."""
+    """Return some cells of a line, without a leading combining mark."""
     first, *others = strip.crop(begin, end) or [Segment("")]
     text = "".join(dropwhile(lambda char: not cell_len(char), first.text))
     return Strip([Segment(text, first.style), *others])
@@ -216,7 +216,7 @@ class Flash(Generic[RowT]):
     def cells(
         self, key: Hashable, row: RowT, columns: Sequence[Column[RowT]], now: datetime
     ) -> frozenset[str]:
-        """The keys of the columns in which the text of a row has changed."""
+        """Return the keys of the columns in which the text of a row has changed."""
         old = self._before.get(key)
         if (
             old is None
@@ -239,10 +239,10 @@ class RowSelector(Protocol):
     """Selects rows, each by itself."""
 
     def selected(self, rows: Sequence[Any]) -> Sequence[Any]:
-        """The selected rows, in their order."""
+        """Return the selected rows, in their order."""
 
     def implies(self, other: Self) -> bool:
-        """Whether the other one surely selects every row that this one does."""
+        """Return whether `other` surely selects every row that this one does."""
 
 
 class RowOrder(Generic[RowT]):
@@ -261,7 +261,7 @@ class RowOrder(Generic[RowT]):
         self._column: Column[RowT] | None = None
         self._is_reversed = False
         self._whole: Sequence[RowT] | None = ()
-        """All rows in order, where they have been sorted."""
+        """All rows in order, if they have been sorted."""
         self.rows: Sequence[RowT] = ()
 
     @property
@@ -269,7 +269,7 @@ class RowOrder(Generic[RowT]):
         return self._column.key if self._column is not None else self.natural, self._is_reversed
 
     def load(self, loaded: Sequence[RowT], narrowing: RowSelector | None = None) -> bool:
-        """Take other rows, or another selection of the same ones; whether any row is new."""
+        """Take other rows, or another selection of the same ones; return whether any row is new."""
         old, before = self._loaded, self._narrowing
         same = loaded is old or (len(loaded) == len(old) and all(map(is_, loaded, old)))
         self._loaded, self._narrowing = loaded, narrowing
@@ -314,7 +314,7 @@ class RowOrder(Generic[RowT]):
 
 @dataclass(frozen=True, slots=True)
 class RowLines:
-    """On which lines rows are: each has `height` lines, and a heading stands before some.
+    """The lines of rows: each has `height` lines, and some have a heading above them.
 
     `starts` are the indices of the rows with a heading, in order.
     """
@@ -323,15 +323,15 @@ class RowLines:
     starts: Sequence[int] = ()
 
     def first(self, index: int) -> int:
-        """The first line of a row."""
+        """Return the first line of a row."""
         return index * self.height + bisect_right(self.starts, index)
 
     def top(self, index: int) -> int:
-        """The same, or the heading's line above it."""
+        """Return the first line of a row, or its heading's line."""
         return index * self.height + bisect_left(self.starts, index)
 
     def at(self, line: int) -> tuple[int, int]:
-        """The index of the row at a line and which of its lines that is; -1 is its heading."""
+        """Return the index of the row at a line and which of its lines that is; -1 is its heading."""
         if not self.starts:
             return divmod(line, self.height)
         headings = bisect_right(self.starts, line, key=self.top)
@@ -340,18 +340,18 @@ class RowLines:
         return divmod(line - headings, self.height)
 
     def count(self, rows: int) -> int:
-        """How many lines so many rows have."""
+        """Return how many lines this many rows have."""
         return rows * self.height + len(self.starts)
 
 
 def group_starts(groups: Iterable[Hashable]) -> list[int]:
-    """The indices at which a group begins, of the group of each row."""
+    """Return the indices at which a group begins, of the group of each row."""
     keys = tuple(groups)
     return [0, *compress(count(1), map(ne, keys, islice(keys, 1, None)))] if keys else []
 
 
 def row_index(row: RowT, rows: Sequence[RowT], near: int) -> int | None:
-    """The index of this very row; None without it."""
+    """Return the index of this very row; None if it is not there."""
     if near < len(rows) and rows[near] is row:
         return near
     return next(compress(count(), map(is_, rows, repeat(row))), None)
@@ -360,7 +360,7 @@ def row_index(row: RowT, rows: Sequence[RowT], near: int) -> int | None:
 def key_index(
     wanted: Hashable, rows: Sequence[RowT], key: Callable[[RowT], Hashable], near: int
 ) -> int | None:
-    """The index of the row of a key, searched near an index first; None without one."""
+    """Return the index of the row of a key, searched near an index first; None if there is none."""
     for begin, end in ((max(near - NEARBY, 0), near + NEARBY), (0, len(rows))):
         same = map(eq, map(key, rows[begin:end]), repeat(wanted))
         place = next(compress(count(begin), same), None)

@@ -30,12 +30,12 @@ class TextLine:
 
     @staticmethod
     def of(*parts: tuple[str, str]) -> TextLine:
-        """A line of several parts."""
+        """Return a line of several parts."""
         return TextLine("".join(text for text, _ in parts), "", parts)
 
 
 TextLayout = Callable[[int], Sequence[TextLine]]
-"""The lines for a width in cells."""
+"""Returns the lines for a width in cells."""
 
 STYLES: Final = {
     "": "",
@@ -53,11 +53,11 @@ _COLOURLESS: Final = {
     **{token: style.partition("$")[0].strip() for token, style in STYLES.items()},
     "wrong": "bold underline",
 }
-"""Without colours the weight alone says what matters."""
+"""Without colours the weight alone shows what matters."""
 
 
 def wrapped(text: str, width: int, indent: str = "", hanging: str = "  ") -> Iterator[str]:
-    """Text in lines of at most this width; the lines after the first hang deeper."""
+    """Yield text in lines of at most this width; the lines after the first hang deeper."""
     yield from textwrap.wrap(
         text,
         max(width, 16),
@@ -68,12 +68,12 @@ def wrapped(text: str, width: int, indent: str = "", hanging: str = "  ") -> Ite
 
 
 def escape_lines(text: str) -> str:
-    """A text of several lines from a server or file, with its control characters escaped."""
+    """Return a text of several lines from a server or file, with its control characters escaped."""
     return "\n".join(escape(line) for line in text.split("\n"))
 
 
 def layout_lines(lines: Iterable[TextLine]) -> TextLayout:
-    """Lines that only wrap, each keeping its own indentation and style; a table is not broken."""
+    """Lay out lines that only wrap, each with its own indentation and style; a table is not broken."""
     kept = list(lines)
 
     def layout(width: int) -> list[TextLine]:
@@ -90,7 +90,7 @@ def layout_lines(lines: Iterable[TextLine]) -> TextLayout:
 
 
 def yaml_layout(text: str) -> TextLayout:
-    """YAML in lines that are never broken, its keys in colour."""
+    """Lay out YAML in lines that are never broken, its keys in colour."""
     lines = [yaml_line(line) for line in text.splitlines()]
     return lambda _: lines
 
@@ -99,7 +99,7 @@ _YAML_KEY: Final = re.compile(r"""(\s*(?:- )*)([^\s#'":][^:]*|"[^"]*"|'[^']*')(:
 
 
 def yaml_line(line: str) -> TextLine:
-    """One line of YAML, with its key in colour."""
+    """Return one line of YAML, with its key in colour."""
     match = _YAML_KEY.match(line)
     if match is None:
         return TextLine(line, "muted" if line.lstrip().startswith("#") else "")
@@ -108,19 +108,19 @@ def yaml_line(line: str) -> TextLine:
 
 
 def paragraphs(*texts: tuple[str, str]) -> TextLayout:
-    """Texts with their tokens, each beginning on a new line."""
+    """Lay out texts with their tokens, each beginning on a new line."""
     return lambda width: [
         TextLine(line, token) for text, token in texts for line in wrapped(text, width, hanging="")
     ]
 
 
 def stacked(*layouts: TextLayout) -> TextLayout:
-    """Layouts below each other."""
+    """Lay out layouts below each other."""
     return lambda width: [line for layout in layouts for line in layout(width)]
 
 
 def no_text(_: int) -> list[TextLine]:
-    """The layout without lines."""
+    """Return no lines."""
     return []
 
 
@@ -151,7 +151,7 @@ class TextView(Widget):
             self.refresh(layout=len(lines) != len(before) and not is_fixed)
 
     def text_lines(self, width: int) -> Sequence[TextLine]:
-        """The lines for a width."""
+        """Return the lines for a width."""
         if self._laid_out[0] != width:
             self._laid_out = (width, self._text_layout(width))
         return self._laid_out[1]
@@ -206,7 +206,7 @@ class TextScroll(VerticalScroll, inherit_bindings=False):
 def note_lines(
     notes: Sequence[str], key: str, width: int, *, is_roomy: bool, style: str = "muted"
 ) -> Iterator[TextLine]:
-    """The lines of notes without control characters; without room, the first and the key for all."""
+    """Yield the lines of notes without control characters; without room, the first and the key for all."""
     if is_roomy or not notes:
         for note in notes:
             yield from (TextLine(text, style) for text in wrapped(note, width))
@@ -225,16 +225,16 @@ _TOKENS: Final = {"!": "wrong", "*": "changed", " ": "answer"}
 
 
 def section_layout(section: Section, margin: str = "  ") -> TextLayout:
-    """What is below the title of a section."""
+    """Lay out what is below the title of a section."""
     return lambda width: list(_body(section, width, margin))
 
 
 def effects_layout(
     sections: Sequence[Section], wrong_fields: int = 0, missing: Sequence[str] = ()
 ) -> TextLayout:
-    """The sections of a preview: `*` marks what changes, `!` what stands in the way.
+    """Lay out the sections of a preview: `*` marks what changes, `!` what stands in the way.
 
-    `wrong_fields` have an invalid text; `missing` are notes on what the effects need and nobody knows.
+    `wrong_fields` have an invalid text; `missing` are notes on unknown values that the effects need.
     """
 
     def layout(width: int) -> list[TextLine]:
@@ -283,7 +283,7 @@ def _change(change: ValueChange, label_width: int, before_width: int, width: int
 
 
 def _line(line: Line, column: int, width: int, margin: str) -> list[TextLine]:
-    """A line with its note behind it or, without room, below it."""
+    """Return a line with its note after it or, without room, below it."""
     indent = margin + "  " * line.depth
     if not line.note:
         return [TextLine(text) for text in wrapped(line.text, width, indent)]

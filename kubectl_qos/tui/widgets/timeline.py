@@ -37,7 +37,7 @@ _COLOURLESS: Final = {
 
 
 def content(lines: Sequence[Line], *, no_color: bool) -> Content:
-    """Lines of spans in the colours of the theme; without colours their weight says what matters."""
+    """Return lines of spans in the colours of the theme; without colours their weight shows what matters."""
     styles = _COLOURLESS if no_color else STYLES
     return Content("\n").join(
         Content.assemble(*(Content.styled(span.text, styles[span.look]) for span in line)) for line in lines
@@ -45,7 +45,7 @@ def content(lines: Sequence[Line], *, no_color: bool) -> Content:
 
 
 class Timeline(Widget):
-    """Deaths on one axis; a list where it is narrow. A click on one chooses its victim."""
+    """Deaths on one axis; a list if it is narrow. A click on one chooses its victim."""
 
     @dataclass
     class Chosen(Message):
@@ -77,7 +77,7 @@ class Timeline(Widget):
             self.refresh(layout=is_other)
 
     def lines(self, width: int) -> list[Line]:
-        """The lines for a width."""
+        """Return the lines for a width."""
         if self._drawn[0] != width:
             deaths, head, growth, in_trouble = self._shown
             focus = Focus(in_trouble=in_trouble)
