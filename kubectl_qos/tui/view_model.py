@@ -22,7 +22,7 @@ from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import Arrived, Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.qos.eviction import eviction_due, to_hard_eviction
-from kubectl_qos.qos.kills.analyze import Kill, kills_since
+from kubectl_qos.qos.kills.analyze import Kill, kills_since, without_repeats
 from kubectl_qos.qos.kills.report import KernelLog
 from kubectl_qos.qos.node_memory import schedulable_bytes
 from kubectl_qos.qos.qos_class import QosClass
@@ -151,7 +151,7 @@ class ViewModel:
         """Find who has died since an older view model; for a thread."""
         if before is not None and before.arrived is None:
             newer = kills_since(before.snapshot, self.snapshot, logs, node_events)
-            self.kills[:] = [*newer, *before.kills][:_MOST_KILLS]
+            self.kills[:] = [*newer, *without_repeats(before.kills, newer)][:_MOST_KILLS]
 
     def kills_within(self, seconds: float) -> list[Kill]:
         """Return the kills of the last `seconds`, the newest first."""

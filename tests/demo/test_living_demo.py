@@ -38,7 +38,7 @@ from kubectl_qos.k8s.objects import convert
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.explanation import explain_pod
 from kubectl_qos.present.kills import death_line
-from kubectl_qos.qos.kills.analyze import find_kills, kills_since, with_seen
+from kubectl_qos.qos.kills.analyze import find_kills, kills_since, with_seen, without_repeats
 from kubectl_qos.qos.kills.evidence import memory_limits
 from kubectl_qos.qos.reason import Confidence, Mechanism
 from kubectl_qos.qos.restart import oom_loops
@@ -150,6 +150,10 @@ def test_the_death_of_a_process_of_the_node_is_seen_by_its_new_event() -> None:
     reason = "killed by the kernel because the node ran out of memory"
     assert death_line(kill) == f"12:00:30 containerd (a process of worker-2) {reason}"
     assert kills_since(snapshot, snapshot, lambda: (), lambda: events) == []
+    ended = replace(kill, namespace="shop", pod="web-0", container="web", report=None)
+    assert without_repeats([kill], [replace(ended, time="2026-11-20T12:00:33Z")]) == [], "told once"
+    assert without_repeats([kill], [replace(ended, time="2026-11-20T12:03:33Z")]) == [kill]
+    assert without_repeats([kill], [replace(ended, node="worker-1")]) == [kill]
 
 
 def test_explain_says_of_a_death_what_kills_says() -> None:

@@ -151,6 +151,17 @@ def kills_since(
     return list(filter(is_new, kills))
 
 
+def without_repeats(older: Iterable[Kill], newer: Sequence[Kill]) -> list[Kill]:
+    """Leave out what only an event of a node told, where a container's status tells it since then."""
+    return [
+        kill
+        for kill in older
+        if kill.pod
+        or kill.report is None
+        or not any(other.pod and _apart(other, kill.report) is not None for other in newer)
+    ]
+
+
 def _ended_since(before: Snapshot, snapshot: Snapshot) -> dict[str, float]:
     """The uids of pods with other ends than before, and when the last of those before was."""
     nodes, ended = before.by_node(), dict[str, float]()
