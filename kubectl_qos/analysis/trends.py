@@ -43,6 +43,8 @@ class Trends:
         """The same, with the most that each of several containers has used."""
         self._nodes: dict[str, list[array[int]]] = {}
         """Of each node when and how many KiB it used beside its pods, lately, since that last shrank."""
+        self.offers: dict[ContainerKey, int] = {}
+        """The limits in bytes that fixes have offered: while one suffices it is offered again."""
 
     def add(self, usage: Mapping[PodKey, PodUsage], history: History = NO_HISTORY) -> None:
         """Add the new samples of pods; pods without usage are forgotten.
@@ -83,7 +85,9 @@ class Trends:
         if snapshot.usage is not self._last:
             self._nodes = dict(self._grown(snapshot))
         self.add(snapshot.usage, snapshot.history)
-        return replace(snapshot, rates=self.rates(), node_rates=self.node_rates(snapshot))
+        return replace(
+            snapshot, rates=self.rates(), node_rates=self.node_rates(snapshot), offers=dict(self.offers)
+        )
 
     def _grown(self, snapshot: Snapshot) -> Iterator[tuple[str, list[array[int]]]]:
         for name, pods in snapshot.by_node().items() if snapshot.node_usage else ():

@@ -356,8 +356,16 @@ class _Search:
             return None
         minimal = self._limit(pod, owner, least * UNIT_BYTES)
         sizes = [friendly(least * UNIT_BYTES), least * UNIT_BYTES]
-        if self.evidence(death).kind is EvidenceKind.KILLED_EACH_TIME:
+        kind, offered = self.evidence(death).kind, self._model.offers.get((death.key, owner), 0)
+        if kind is EvidenceKind.KILLED_EACH_TIME:
             del sizes[0]  # No size is known to be enough: double the limit, and no more.
+        elif kind not in KILLED and offered > now:
+            # A number that changes with each sample is not trusted: half of the headroom may be used up.
+            half = claim._replace(room_bytes=claim.room_bytes // 2)
+            edits = self._limit(pod, owner, offered)
+            least_edits = minimal if offered > least * UNIT_BYTES else edits
+            if (kept := self._offer(FixKind.LIMIT, death, half, edits, least_edits)) is not None:
+                return kept
         offers = (
             self._offer(FixKind.LIMIT, death, claim, self._limit(pod, owner, size), minimal)
             for size in dict.fromkeys(sizes)

@@ -232,7 +232,8 @@ class NodeModel:
     """A node to try edits on: its pods as stored with their usage, and what the node itself uses.
 
     `history` is what is known of containers beside their present usage, `growth` how that changes,
-    `recommending` the VerticalPodAutoscalers that recommend other values for pods. `profiles` are those of
+    `recommending` the VerticalPodAutoscalers that recommend other values for pods. `offers` are limits in
+    bytes that were offered before: as long as one suffices, it is offered again. `profiles` are those of
     nodes of the same memory and release.
     """
 
@@ -241,6 +242,7 @@ class NodeModel:
     usage: Mapping[PodKey, PodUsage]
     history: Mapping[ContainerKey, Evidence] = field(default_factory=dict)
     recommending: Mapping[PodKey, VerticalAutoscaler] = field(default_factory=dict)
+    offers: Mapping[ContainerKey, int] = field(default_factory=dict)
     growth: Growth = NO_GROWTH
     own_bytes: int | None = None
     own_processes: tuple[NodeProcess, ...] = ()

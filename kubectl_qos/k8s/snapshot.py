@@ -122,7 +122,7 @@ class Snapshot:
     `at` is the time of a snapshot of the past, RFC 3339, else empty. `autoscalers` are known once
     `Source.with_autoscalers` has read them. `rates` are the bytes a second by which the containers of some
     pods grow, by the samples seen since the program started; `node_rates` the growth of what nodes use beside
-    pods.
+    pods. `offers` are the limits in bytes that fixes have offered since then.
     """
 
     pods: Sequence[Pod] = ()
@@ -142,6 +142,7 @@ class Snapshot:
         default=lambda _: {}, repr=False, compare=False
     )
     node_rates: Mapping[str, float] = field(default_factory=dict, repr=False, compare=False)
+    offers: Mapping[ContainerKey, int] = field(default_factory=dict, repr=False, compare=False)
     _index: dict[str, list[Pod]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def own_bytes(self, node_name: str) -> int | None:

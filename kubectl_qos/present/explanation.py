@@ -117,12 +117,17 @@ def with_fix(explanation: Explanation, snapshot: Snapshot) -> Explanation:
     pod = explanation.facts.prediction.pod
     if first.title != DIES_NEXT:
         return explanation
+    text = fix_text(pod, snapshot)
+    first = replace(first, lines=(Line(f"fix: {text}"), *first.lines)) if text else first
+    return replace(explanation, sections=(first, *others))
+
+
+def fix_text(pod: Pod, snapshot: Snapshot) -> str:
+    """What puts off the first death of a pod, or why nothing does."""
     from kubectl_qos.analysis.fix_list import fixes_for_pods
     from kubectl_qos.present.fixes import first_fix
 
-    text = first_fix(fixes_for_pods(snapshot, [(pod.namespace, pod.name)]))
-    first = replace(first, lines=(Line(f"fix: {text}"), *first.lines)) if text else first
-    return replace(explanation, sections=(first, *others))
+    return first_fix(fixes_for_pods(snapshot, [(pod.namespace, pod.name)]))
 
 
 def text_lines(explanation: Explanation) -> Iterable[str]:

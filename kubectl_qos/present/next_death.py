@@ -28,7 +28,7 @@ _NEAR: Final = 0.9
 _MOST: Final = 5
 _DUE: Final = {
     Due.NO: "",
-    Due.NOW: ", or pressure just ended",
+    Due.NOW: ", unless pressure just ended",
     Due.MAYBE: " (now, if MemoryPressure has not ended)",
 }
 DIES_NEXT: Final = "Dies next"
@@ -174,9 +174,9 @@ def state_notes(states: Mapping[str, NodeState], usage: Mapping[PodKey, PodUsage
 
 
 def distance(death: NextDeath) -> str:
-    """How far away: `+361Mi`, `at most +361Mi`, or `now`."""
+    """How far away: `+361Mi`, `at most +361Mi`, or `due`."""
     if death.distance_bytes <= 0:
-        return "now"
+        return "due"
     return f"{AT_MOST if death.is_upper_bound else ''}+{rounded(death.distance_bytes)}"
 
 
@@ -244,23 +244,24 @@ def foretold(death: NextDeath, node: str = "", *, is_first: bool = True, with_el
     who = victim(death) if death.has_victim else "an unknown victim"
     where = f" on {escape(node)}" if node else ""
     verb = WORDS[death.mechanism].dies
-    by, far, when = f"{killer_words(death)}{_precedent(death)}", f", {distance(death)}", "next"
+    far, when = f", {distance(death)}", "next"
     if death.distance_bytes <= 0:
-        far, when = "", "now"
+        far, when = "", "at any moment"
     elif death.seconds is not None:
         when = f"in {eta(death.seconds)}"
     elif not is_first:
         far, when = turn(death), f"at {distance(death)}"
-    return f"{who}{where} {verb} {when}: {by}{far}{death_condition(death) if with_else else ''}"
+    by = f"{killer_words(death)}{far}{_precedent(death)}"
+    return f"{who}{where} {verb} {when}: {by}{death_condition(death) if with_else else ''}"
 
 
 def how(death: NextDeath) -> str:
     """By whom, in which turn, how far away, how full and when: `own limit 98%, +2Mi, ~38 s`; who else."""
-    by = f"{killer_words(death)}{_precedent(death)}{turn(death)}"
+    by = f"{killer_words(death)}{turn(death)}"
     full = "" if death.limit_bytes or death.before else f"{100 * death.fullness:.0f}% full"
     when = ", ".join(filter(None, (by, distance(death), full, eta(death.seconds))))
     others = "" if death.before else death_condition(death)
-    return f"{when}{others}{'' if death.has_victim else ', its victim is unknown'}"
+    return f"{when}{_precedent(death)}{others}{'' if death.has_victim else ', its victim is unknown'}"
 
 
 def turn(death: NextDeath) -> str:

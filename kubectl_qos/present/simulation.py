@@ -229,9 +229,11 @@ def _reach(row: VictimRow) -> MechanismDistance:
     return row.reach
 
 
-def _step_notes(row: VictimRow) -> str:
-    step = _step(row)
-    notes = []
+def step_note(row: VictimRow) -> str:
+    """What a reader must know of a victim: who dies instead, why it is important, what refuses to go."""
+    step, notes = row.step, list[str]()
+    if step is None:
+        return ""
     if step.important:
         mark = "! first important" if row.is_important else "important"
         notes.append(f"{mark}: {', '.join(map(_reason, step.important))}")
@@ -274,7 +276,7 @@ STEP_COLUMNS: Final[tuple[Column[VictimRow], ...]] = (
             (AT_MOST if row.is_bound else "") + mebibytes(_shown_bytes(_step(row).level, evicts=row.evicts))
         ),
     ),
-    column("note", _step_notes, width=4, empty=""),
+    column("note", step_note, width=4, empty=""),
 )
 REACH_COLUMNS: Final[tuple[Column[VictimRow], ...]] = (
     column("by", lambda row: step_name(_reach(row).mechanism), width=4),

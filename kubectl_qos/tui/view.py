@@ -235,15 +235,12 @@ def ended_pods(view: View, view_model: ViewModel, rows: Sequence[PodRow]) -> int
 def title_words(
     title: str, view_model: ViewModel | None, now: datetime, *, readonly: bool = False
 ) -> list[str]:
-    """Return the title line: source, version, counts and the age of usage."""
+    """Return the title line: source, counts, the age of usage, and the version, which gives way first."""
     words = ["kubectl qos", escape(title)]
     if readonly:
         words.append("read-only")
     if view_model is not None:
         snapshot = view_model.snapshot
-        version = server_version(snapshot)
-        if version:
-            words.append(version)
         words += [
             count(len([name for name in view_model.by_node if name]), ListKind.NODES),
             count(view_model.nodes[0].pods, ListKind.PODS),
@@ -257,6 +254,8 @@ def title_words(
             words.append(
                 f"{_measure(view_model)} {duration(max(int((now - sampled).total_seconds()), 0))} old"
             )
+        if version := server_version(snapshot):
+            words.append(version)
     return words
 
 

@@ -13,8 +13,8 @@ from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from kubectl_qos.analysis.fix_list import fixes_for_pods, fixes_on_nodes
-from kubectl_qos.cluster.files import pod_from_yaml
+from kubectl_qos.analysis.fix_list import fixes_for_pods, fixes_on_nodes, node_model
+from kubectl_qos.cluster.files import DemoSource, pod_from_yaml
 from kubectl_qos.edit.edits import Edit, Side, as_flags
 from kubectl_qos.edit.fix_search import fixes_of_node, fixes_of_pods
 from kubectl_qos.edit.fixes import (
@@ -203,6 +203,21 @@ def test_a_friendly_size_is_at_most_an_eighth_more(size: int) -> None:
     units = -(-size // MIB)
     assert units <= friendly(size) // MIB <= units + units // 8 + (units % 8 > 0)
     assert friendly(friendly(size)) == friendly(size)
+
+
+def test_a_limit_that_was_offered_is_offered_again_while_it_suffices() -> None:
+    snapshot = DemoSource().snapshot(Scope())
+
+    def offered_after(mib: int) -> int:
+        offers = {(("data", "importer-5f7b9c-2vtxk"), "c"): mib * MIB}
+        first = fixes_of_node(
+            node_model(replace(snapshot, offers=offers), "worker-2"), only_nearest=True
+        ).fixes[0]
+        (edit,) = first.edits
+        assert edit.quantity is not None
+        return edit.quantity.value() // MIB
+
+    assert [offered_after(mib) for mib in (0, 120, 128, 132, 144, 150)] == [144, 144, 144, 132, 144, 150]
 
 
 # Recorded deaths
@@ -599,7 +614,7 @@ def test_a_container_that_runs_again_and_has_no_sample_gets_twice_the_limit_that
     (fix,) = fixes_of_pods([node(mine)], [KEY]).fixes
     assert as_flags(fix.edits) == [f"{'--pod-level' if of_pod else '-c a'} --limits memory=2Gi"]
     limit = "pod limit" if of_pod else "own limit"
-    assert fix_effect(fix) == f"{limit} 100% when it was killed: now → +1.0Gi"
+    assert fix_effect(fix) == f"{limit} 100% when it was killed: due → +1.0Gi"
 
 
 def test_a_container_that_was_killed_at_the_limit_of_its_pod_raises_that() -> None:
@@ -638,7 +653,7 @@ def test_a_resize_that_left_the_pod_at_its_old_limit_has_a_remedy_and_no_edit() 
 def test_the_preview_of_a_loop_says_that_a_waiting_container_uses_nothing() -> None:
     model = node(looping(), setup=replace(SETUP, release=Release.of("1.36.4")))
     (fix,) = fixes_of_pods([model], [KEY]).fixes
-    assert fix_effect(fix) == "own limit 100% at its next start: now → +1.0Gi"
+    assert fix_effect(fix) == "own limit 100% at its next start: due → +1.0Gi"
     section = deaths_section(fix.effects, 0)
     assert section is not None
     assert [line.text for line in section.lines] == [

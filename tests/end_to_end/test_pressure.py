@@ -28,7 +28,7 @@ from tests.cluster.cluster_objects import evicted, metrics, node, pod, system_oo
 from tests.end_to_end.command import Run
 from tests.recordings.files import read_json
 
-REPORTED: Final = "kubelet evicts, or pressure just ended"
+REPORTED: Final = "kubelet evicts, unless pressure just ended"
 SHORT: Final = {"type": "MemoryPressure", "status": "True", "lastTransitionTime": "2026-11-20T11:58:00Z"}
 
 
@@ -53,7 +53,7 @@ def first(found: Snapshot, name: str = "worker-1") -> NextDeath:
 def test_with_memory_pressure_eviction_is_due_and_the_sentence_is_true_when_it_has_ended() -> None:
     assert first(snapshot()).mechanism is Mechanism.POD_LIMIT
     death = first(snapshot(SHORT))
-    assert (death.mechanism, distance(death), killed_by(death)) == (Mechanism.EVICTION, "now", REPORTED)
+    assert (death.mechanism, distance(death), killed_by(death)) == (Mechanism.EVICTION, "due", REPORTED)
     assert death.key[1] == "near", "by the kubelet's order"
     assert first(snapshot({**SHORT, "status": "False"})).mechanism is Mechanism.POD_LIMIT
 
@@ -105,7 +105,7 @@ def test_every_surface_takes_the_kubelets_word_for_it(
     dump = tmp_path / "dump.json"
     dump.write_text(json.dumps({"kind": "List", "items": items}))
     is_due = says == REPORTED
-    when = "now" if is_due else "+13.9Gi"
+    when = "due" if is_due else "+13.9Gi"
     found = FileSource([str(dump)]).snapshot(Scope())
     death = next(death for death in deaths_on_node(found, "worker-1").deaths if death.killer.evicts)
     assert (killed_by(death), distance(death)) == (says, when)
@@ -133,7 +133,7 @@ def test_every_surface_takes_the_kubelets_word_for_it(
 
 def test_what_samples_show_needs_no_report() -> None:
     death = first(snapshot(SHORT, used="16200Mi"))
-    assert (distance(death), killed_by(death)) == ("now", "kubelet evicts")
+    assert (distance(death), killed_by(death)) == ("due", "kubelet evicts")
 
 
 def test_pressure_may_be_of_the_soft_threshold_alone() -> None:
@@ -143,7 +143,7 @@ def test_pressure_may_be_of_the_soft_threshold_alone() -> None:
         eviction_soft_grace_period={"memory.available": "90s"},
     )
     deaths = deaths_on_node(snapshot(SHORT, kubelet=kubelet), "worker-1").deaths
-    assert killed_by(deaths[0]) == "kubelet evicts after 90s, or pressure just ended"
+    assert killed_by(deaths[0]) == "kubelet evicts after 90s, unless pressure just ended"
     (hard,) = (death for death in deaths[1:] if death.mechanism is Mechanism.EVICTION)
     assert (hard.distance_bytes > 0, killed_by(hard)) == (True, "kubelet evicts")
 
@@ -184,7 +184,7 @@ def test_a_recorded_eviction_counts_until_the_kubelet_says_that_memory_suffices(
         usage=usage_by_pod([convert(sample, PodMetrics) for sample in samples]),
     )
     (death,) = (death for death in deaths_on_node(state, name).deaths if death.killer.evicts)
-    assert (death.due is Due.NOW, distance(death) == "now") == (is_due, is_due)
+    assert (death.due is Due.NOW, distance(death) == "due") == (is_due, is_due)
 
 
 def test_settings_of_a_kubelet_are_judged_by_thresholds_alone() -> None:

@@ -121,7 +121,7 @@ def test_a_raised_limit_that_another_killer_does_not_wait_for(found: FixList) ->
     assert fix.sooner is not None
     assert fix_effect(fix) == ("own limit 94%: +118Mi → +1.1Gi, but before that kubepods limit (+687Mi)")
     due = replace(fix, sooner=fix.sooner._replace(distance_bytes=0))
-    assert fix_effect(due).endswith(", but before that kubepods limit (now)")
+    assert fix_effect(due).endswith(", but before that kubepods limit (due)")
 
 
 def test_a_pod_that_was_killed_and_has_ended_needs_a_limit_above_that(snapshot: Snapshot) -> None:
@@ -132,7 +132,7 @@ def test_a_pod_that_was_killed_and_has_ended_needs_a_limit_above_that(snapshot: 
         "batch/etl-28930-9xw2c c limits.memory 200Mi → 400Mi, when recreated, recreate job/etl-28930"
     )
     assert (fix_effect(fix), fix_evidence(fix)) == (
-        "own limit 100%: now → +200Mi",
+        "own limit 100%: due → +200Mi",
         "OOMKilled, need unknown: 200Mi",
     )
 

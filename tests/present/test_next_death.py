@@ -17,6 +17,7 @@ from kubectl_qos.present.explanation import explain_pod, text_lines
 from kubectl_qos.present.next_death import (
     columns,
     distance,
+    foretold,
     how,
     killed_by,
     killer_words,
@@ -32,7 +33,7 @@ from kubectl_qos.qos.eviction import lacks_stats
 from kubectl_qos.qos.killers.killer import Contender
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Mechanism
-from kubectl_qos.qos.simulation.next_death import NextDeath
+from kubectl_qos.qos.simulation.next_death import NextDeath, Precedent
 
 MIB = 1 << 20
 DEATH = NextDeath(Mechanism.NODE, 100 * MIB, ("shop", "api"), "c", QosClass.BURSTABLE, 30 * MIB)
@@ -44,6 +45,15 @@ IN_USE = {"limit_bytes": 400 * MIB, "used_bytes": 300 * MIB, "ceiling_bytes": 40
 @pytest.fixture(scope="module")
 def snapshot() -> Snapshot:
     return DemoSource().snapshot(Scope())
+
+
+def test_a_line_that_is_cut_keeps_the_distance_and_what_is_due_holds_in_the_past_too() -> None:
+    full: dict[str, Any] = {**IN_USE, "mechanism": Mechanism.POD_LIMIT, "is_own": True}
+    own = DEATH._replace(precedent=Precedent.KILLED, **full)
+    assert foretold(own) == "shop/api:c dies next: own limit 75%, +100Mi, killed there before"
+    assert how(own) == "own limit 75%, +100Mi, killed there before"
+    due = own._replace(distance_bytes=0, precedent=None)
+    assert foretold(due, "worker-2") == "shop/api:c on worker-2 dies at any moment: own limit 100%"
 
 
 @pytest.mark.parametrize(
@@ -64,7 +74,7 @@ def test_who_kills(changes: dict[str, Any], words: str) -> None:
 
 def test_how_far_and_whom() -> None:
     assert (distance(DEATH), victim(DEATH)) == ("+100Mi", "shop/api:c")
-    assert distance(DEATH._replace(distance_bytes=0)) == "now"
+    assert distance(DEATH._replace(distance_bytes=0)) == "due"
     assert victim(DEATH._replace(container="")) == "shop/api"
     assert (
         victim(DEATH._replace(key=("", "dockerd"), container="", qos=None))
@@ -196,7 +206,7 @@ def test_a_node_of_unknown_size_has_own_limits_and_evictions_that_are_due(snapsh
     short = replace(unknown, shortages={"worker-2": "2026-11-20T12:00:00Z"})
     first = deaths_on_nodes(short, ["worker-2"]).rows[0].death
     whole = deaths_on_nodes(replace(snapshot, shortages=short.shortages), ["worker-2"]).rows[0].death
-    assert (first.key, distance(first), killed_by(first)) == (whole.key, "now", killed_by(whole))
+    assert (first.key, distance(first), killed_by(first)) == (whole.key, "due", killed_by(whole))
     assert nothing(deaths_on_nodes(replace(snapshot, pods=()), ["worker-1"])) == (
         "no death is known: no limit, no threshold and no killer of a node reaches these pods"
     )

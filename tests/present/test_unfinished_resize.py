@@ -117,7 +117,7 @@ def test_a_fix_waits_for_a_resize_that_is_enough(to: str, reason: str, words: st
     (condition,) = mine.status.conditions or ()
     status = replace(mine.status, conditions=(replace(condition, reason=reason),))
     pods = [replace(one, status=status) if one is mine else one for one in snapshot.pods]
-    assert words in suggested_line(dataclasses.replace(snapshot, pods=tuple(pods)), mine.node_name)
+    assert words in suggested_line(dataclasses.replace(snapshot, pods=tuple(pods)), mine.node_name)[0]
 
 
 RESIZING = f"data/{IMPORTER}:c: own limit 98%, +2Mi: a resize that is under way leaves it room enough"

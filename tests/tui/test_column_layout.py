@@ -202,3 +202,12 @@ def test_no_column_repeats_the_headings(width: int) -> None:
     assert ("namespace" in shown) == (width > 60)
     for view, chosen in ((View(wide=True), None), (View(), ("pod", "node"))):
         assert "node" in PODS.layout(view, chosen, rows(), DEMO_TIME, width, has_headings=True).by_key
+
+
+@pytest.mark.parametrize("width", [56, 62, 78])
+def test_a_heading_cuts_the_victim_and_not_the_killer(width: int) -> None:
+    view_model = build_view_model(demo(), Scope(), DEMO_TIME)
+    view_model.know_deaths()
+    pods = PodList(Trends(), lambda: view_model)
+    text = "".join(part for part, _ in pods.heading(view_model.in_order[0], width))
+    assert ("data/i" in text, "own limit 98%" in text, len(text) <= width) == (True, True, True)

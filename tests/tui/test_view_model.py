@@ -260,24 +260,24 @@ def test_the_title_has_counts_versions_and_age(view_model: ViewModel) -> None:
     assert title_words("demo", view_model, DEMO_TIME) == [
         "kubectl qos",
         "demo",
-        "v1.34 to v1.36",
         "4 nodes",
         "58 pods",
         "usage 12s old",
+        "v1.34 to v1.36",
     ]
     bare = build_view_model(
         replace(view_model.snapshot, usage={}, node_usage={}, server_version="v1.33.1"), Scope(), DEMO_TIME
     )
-    assert title_words("demo", bare, DEMO_TIME)[2:] == ["v1.33.1", "4 nodes", "58 pods", "no usage"]
+    assert title_words("demo", bare, DEMO_TIME)[2:] == ["4 nodes", "58 pods", "no usage", "v1.33.1"]
     by_kubelet = {
         key: msgspec.structs.replace(usage, origin=UsageOrigin.KUBELET_SUMMARY)
         for key, usage in view_model.snapshot.usage.items()
     }
     measured = build_view_model(replace(view_model.snapshot, usage=by_kubelet), Scope(), DEMO_TIME)
-    assert title_words("demo", measured, DEMO_TIME)[-1] == "memory and swap 12s old"
+    assert title_words("demo", measured, DEMO_TIME)[-2] == "memory and swap 12s old"
     one = {"worker-1": view_model.snapshot.nodes["worker-1"]}
     same = build_view_model(replace(view_model.snapshot, nodes=one), Scope(), DEMO_TIME)
-    assert title_words("demo", same, DEMO_TIME)[2:4] == ["v1.36.2", "4 nodes"], "those that have pods too"
+    assert title_words("demo", same, DEMO_TIME)[-1] == "v1.36.2", "those that have pods too"
 
 
 def test_freshness(view_model: ViewModel) -> None:

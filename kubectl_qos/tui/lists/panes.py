@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final, cast
 
 from rich.cells import cell_len, set_cell_size
 from textual.app import ComposeResult
@@ -18,6 +18,7 @@ from textual.widgets import Static
 from kubectl_qos.analysis.deaths import NodeDeaths
 from kubectl_qos.analysis.node_table import NodeRow, build_node_row
 from kubectl_qos.errors import QosError
+from kubectl_qos.k8s.usage import ContainerKey
 from kubectl_qos.present.format import binary, escape, psi_text, rounded
 from kubectl_qos.present.next_death import foretold
 from kubectl_qos.present.node_columns import memory_bar, memory_ticks
@@ -32,6 +33,9 @@ from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.table import GAP, GUTTER, Layout, measured
 from kubectl_qos.tui.widgets.text_view import TextLine, TextView
 from kubectl_qos.tui.widgets.timeline import Timeline
+
+if TYPE_CHECKING:
+    from kubectl_qos.tui.shell import Shell
 
 PaneColumn = Column[PodGroup]
 
@@ -85,7 +89,7 @@ NAMESPACE_COLUMNS: Final[tuple[PaneColumn, ...]] = (
     _name_column("namespace"),
     column("pods", lambda group: group.pods, type=NUMBER),
     *_CLASS_COLUMNS,
-    column("used", lambda group: group.used or -1, type=NUMBER, width=7, cell=_used),
+    column("used", lambda group: group.used or -1, type=NUMBER, width=6, cell=_used),
 )
 
 
@@ -344,14 +348,16 @@ class NodePanel(Vertical):
         self._is_suggesting = True
         snapshot, suggested = view_model.snapshot, self._suggested
 
-        def find() -> str:
+        def find() -> tuple[str, dict[ContainerKey, int]]:
             from kubectl_qos.tui.screens.fixes import suggested_line
 
             return suggested_line(snapshot, node)
 
-        def take(line: str | QosError) -> None:
+        def take(answer: tuple[str, dict[ContainerKey, int]] | QosError) -> None:
             self._is_suggesting = False
-            suggested[node] = deaths, "" if isinstance(line, QosError) else line
+            line, offers = ("", {}) if isinstance(answer, QosError) else answer
+            suggested[node] = deaths, line
+            cast("Shell", self.app).trends.offers.update(offers)
             self._show_suggestion(fix_key)
 
         # The search and the paint would wait for each other.

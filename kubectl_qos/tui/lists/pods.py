@@ -15,7 +15,7 @@ from kubectl_qos.analysis.deaths import DeathRow
 from kubectl_qos.analysis.pod_table import PodRow, PodRows, build_rows, is_at_risk
 from kubectl_qos.analysis.trends import MOST, STEADY, Trends
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.present.format import NONE, UNKNOWN, escape, eta, rounded
+from kubectl_qos.present.format import NONE, UNKNOWN, escape, eta, rounded, shortened
 from kubectl_qos.present.next_death import distance, foretold, killer_words, victim
 from kubectl_qos.present.output import NUMBER, Align, column, largest_first
 from kubectl_qos.present.pod_columns import (
@@ -88,6 +88,8 @@ TREND: Final = 8
 _BAR: Final = 5
 _NUMBER: Final = 7
 _CHIPS: Final = 5
+_LEAST: Final = 12
+"""The cells that a heading keeps of a victim's name."""
 
 
 def _short_class(row: PodRow, _: datetime) -> str:
@@ -128,7 +130,7 @@ def _dashed(column: PodColumn) -> PodColumn:
 
 
 _SHOWN: Final = {
-    "qos": replace(BY_KEY["qos"], width=4, cell=_short_class),
+    "qos": replace(BY_KEY["qos"], width=3, cell=_short_class),
     "flags": replace(BY_KEY["flags"], width=_CHIPS, cell=_chips),
     "eviction": replace(BY_KEY["eviction"], align=Align.LEFT),
 }
@@ -211,9 +213,11 @@ class _RankedList(ListDefinition[PodRow]):
         node_deaths = view_model.known_deaths(row.node)
         if node_deaths is not None and node_deaths.deaths:
             death = node_deaths.deaths[0]
-            spans.append((f"─ next {distance(death)} ", "muted"))
-            spans.append((f"{victim(death)} ", "victim" if in_trouble else ""))
-            spans.append((f"{killer_words(death)} ", "muted"))
+            far, by = f"─ next {distance(death)} ", f"{killer_words(death)} "
+            room = width - sum(cell_len(text) for text, _ in spans) - len(far) - len(by) - 1
+            spans.append((far, "muted"))
+            spans.append((f"{shortened(victim(death), max(room, _LEAST))} ", "victim" if in_trouble else ""))
+            spans.append((by, "muted"))
         while (rest := width - sum(cell_len(text) for text, _ in spans)) < 0:
             spans.pop()
         return (*spans, ("─" * max(rest - 1, 0), "faint"))

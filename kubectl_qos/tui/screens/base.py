@@ -157,8 +157,11 @@ class TitleLine(Widget):
 
     def render(self) -> Content:
         width = self.content_size.width
-        rest = _SEPARATOR + _SEPARATOR.join(self._words[1:])
+        words = list(self._words[1:])
         room = max(width - cell_len(self._words[0]) - cell_len(self._state) - 1, 0)
+        while len(words) > 1 and cell_len(_SEPARATOR + _SEPARATOR.join(words)) > room:
+            words.pop()
+        rest = _SEPARATOR + _SEPARATOR.join(words)
         if cell_len(rest) > room:
             rest = set_cell_size(rest, max(room - 1, 0)) + "…"
         colour = {"!": " $error", "-": "", "l": " $success"}.get(self._state[:1], " $warning")

@@ -23,11 +23,13 @@ from kubectl_qos.edit.preview import Preview
 from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.present.effects import apply_sections, goal_section
+from kubectl_qos.present.explanation import fix_text
 from kubectl_qos.present.findings import obstacle_sentence
 from kubectl_qos.present.format import escape
 from kubectl_qos.present.moments import cheapest_section
-from kubectl_qos.present.output import Section
+from kubectl_qos.present.output import Line, Section
 from kubectl_qos.present.reasons import step_sentence
 from kubectl_qos.qos.oom_score import is_mirror, is_static
 from kubectl_qos.qos.qos_class import QosClass, steps_to
@@ -77,6 +79,13 @@ def _panel(name: str, title: str, classes: str = "") -> TextView:
     return panel
 
 
+def suggestions(pod: Pod, row: PodRow | None, snapshot: Snapshot) -> list[Section]:
+    """What puts off the pod's next death, and what moves it back in the kill order; it takes time."""
+    fix = fix_text(pod, snapshot) if row is not None and pod.kind == "Pod" else ""
+    sections = Section("Against its next death", lines=(Line(fix),)), cheapest_section(pod, row, snapshot)
+    return [section for section in sections[not fix :] if section is not None]
+
+
 class EditScreen(QosScreen, group=BindingGroup.EDIT):
     """Fields on the left, their effects on the right; it does not follow updates."""
 
@@ -92,7 +101,7 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
         self._reloads = False
         self._folds_files: bool | None = None
         self._saved: list[tuple[str, str]] = []
-        self._cheapest: Section | None = None
+        self._advice: Sequence[Section] = ()
         self._shown: tuple[object, ...] = ()
 
     def compose_content(self) -> ComposeResult:
@@ -122,16 +131,15 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
         ranked = self._view_model.rows.nodes.get(self._pod.node_name)
         key = self._pod.namespace, self._pod.name
         row = next((row for row in ranked.rows if row.key[:2] == key), None) if ranked is not None else None
-        work = partial(cheapest_section, self._pod, row, self._view_model.snapshot)
-        run_in_background(self, work, self._take_cheapest)
+        run_in_background(self, partial(suggestions, self._pod, row, self._view_model.snapshot), self._advise)
         self.form.put(self._edits)
         self._show_preview()
 
     def on_resize(self) -> None:
         self._show_preview()
 
-    def _take_cheapest(self, section: Section | QosError | None) -> None:
-        self._cheapest = None if isinstance(section, QosError) else section
+    def _advise(self, sections: Sequence[Section] | QosError) -> None:
+        self._advice = () if isinstance(sections, QosError) else sections
         self._show_preview()
 
     def _load_related(self) -> None:
@@ -188,7 +196,7 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
     @on(ResourceForm.Changed)
     def _show_preview(self) -> None:
         self._show_subject()
-        of_form, loaded = (self.form.edits, self.form.wrong), (id(self._related), id(self._cheapest))
+        of_form, loaded = (self.form.edits, self.form.wrong), (id(self._related), id(self._advice))
         shown = of_form, loaded, id(self._subject), self._folds, self.app.size
         if shown == self._shown:  # each field says that it has changed when it gets its first text
             return
@@ -200,9 +208,9 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
         related = related_sections(preview, self._subject, self._related)
         sections = (*related, *apply_sections(preview, workload))
         before = effects_layout(sections, len(self.form.wrong), self._subject.missing)
-        if self._cheapest is not None and not preview.edits:
-            heading = paragraphs((f"  {self._cheapest.title}", "answer"))
-            before = stacked(before, heading, section_layout(self._cheapest, "    "))
+        for section in self._advice if not preview.edits else ():
+            heading = paragraphs((f"  {section.title}", "answer"))
+            before = stacked(before, heading, section_layout(section, "    "))
         snapshot, node = self._view_model.snapshot, effects.before.pod.node_name
         moments = deaths_at_moments(effects, snapshot.own_bytes(node), growth_on(snapshot, node))
         # The picture has nothing of what comes after others have died.
@@ -232,8 +240,11 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
         self.query_one("#files").display = has_files
 
     def action_files(self) -> None:
+        """Fold or unfold the cgroup files; unfolded ones come into sight."""
         self._folds_files = not self._folds
         self._show_preview()
+        if not self._folds:
+            self.call_after_refresh(self.query_one("#files").scroll_visible, animate=False, top=True)
 
     @property
     def _folds(self) -> bool:

@@ -15,12 +15,12 @@ from textual.widgets import Label
 
 from kubectl_qos.analysis.fix_list import FixList, fixes_for_pods, fixes_on_nodes, node_model
 from kubectl_qos.cluster.source import Source
-from kubectl_qos.edit.edits import Edit
+from kubectl_qos.edit.edits import Edit, Side
 from kubectl_qos.edit.fix_search import fixes_of_node
-from kubectl_qos.edit.fixes import Fix, Fixes, pod_key
+from kubectl_qos.edit.fixes import Fix, Fixes, FixKind, pod_key
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.k8s.usage import PodKey
+from kubectl_qos.k8s.usage import ContainerKey, PodKey
 from kubectl_qos.present.fixes import (
     first_fix,
     fix_change,
@@ -62,10 +62,19 @@ def suggestion(snapshot: Snapshot, node: str) -> Fixes:
     return fixes_of_node(node_model(snapshot, node), only_nearest=True)
 
 
-def suggested_line(snapshot: Snapshot, node: str) -> str:
-    """Say the suggestion for a node, or why there is none; empty without deaths. Raises InputError."""
+def suggested_line(snapshot: Snapshot, node: str) -> tuple[str, dict[ContainerKey, int]]:
+    """Say the suggestion for a node, or why there is none, and return the limits that it offers.
+
+    The words are empty without deaths. Raises InputError.
+    """
     fixes = suggestion(snapshot, node)
-    return first_fix(fixes) or "".join(unmeasured_notes(snapshot, fixes.states))
+    offers = {
+        (pod_key(fix.pod), edit.owner): edit.quantity.value()
+        for fix in fixes.fixes
+        for edit in fix.edits
+        if edit.side is Side.LIMITS and edit.quantity is not None and fix.kind is FixKind.LIMIT
+    }
+    return first_fix(fixes) or "".join(unmeasured_notes(snapshot, fixes.states)), offers
 
 
 def find_fixes(

@@ -255,6 +255,13 @@ class SimulationScreen(BuiltScreen[NodeState | None], group=BindingGroup.SIMULAT
         steps = shown[1] if shown is not None else None
         in_trouble = self._view_model.is_in_trouble(self._node)
         self.table.show(steps, self.qos.source.now(), simulation, in_trouble=in_trouble)
+        self._show_notes()
+
+    @on(LineTable.Highlighted)
+    def _show_notes(self) -> None:
+        """The note of a row in full, and those of the whole simulation."""
+        row = self.table.row
+        self.table.border_subtitle = escape(present.step_note(row)) if row is not None else ""
         self.query_one("#simulation-notes", TextView).show(self._notes_layout)
 
     def _whole_now(self) -> WholeSimulation | None:
@@ -307,7 +314,11 @@ class SimulationScreen(BuiltScreen[NodeState | None], group=BindingGroup.SIMULAT
 
     def _notes_layout(self, width: int) -> list[TextLine]:
         key, is_roomy = self.qos.keys.first("simulation.notes"), self.app.size.height >= _ROOMY
-        return list(note_lines(self.notes_now(), key, width, is_roomy=is_roomy))
+        notes, row = self.notes_now(), self.table.row
+        is_complete = not self._view_model.snapshot.missing
+        if row is not None and (of_row := present.step_note(row)) and is_complete and not is_roomy:
+            notes[:1] = [f"step {row.place}: {of_row}"]
+        return list(note_lines(notes, key, width, is_roomy=is_roomy))
 
     def _change(self, change: Callable[[SimulationOptions], SimulationOptions]) -> None:
         if self._options is not None and (options := change(self._options)) != self._options:

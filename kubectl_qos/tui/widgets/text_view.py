@@ -289,7 +289,8 @@ def _line(line: Line, column: int, width: int, margin: str) -> list[TextLine]:
         return [TextLine(text) for text in wrapped(line.text, width, indent)]
     left = indent + line.text
     begin = max(len(margin) + column, len(left)) + 3
-    if width - begin < min(NOTE_AT_LEAST, len(line.note)):
+    longest = max(map(len, line.note.split()))
+    if width - begin < min(max(NOTE_AT_LEAST, longest), len(line.note)):
         notes = wrapped(line.note, width, f"{indent}    ")
         texts = wrapped(line.text, width, indent)
         return [*map(TextLine, texts), *(TextLine(note, "muted") for note in notes)]
