@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_qos.analysis.deaths import deaths_on_nodes
+from kubectl_qos.analysis.deaths import deaths_on_node, deaths_on_nodes
 from kubectl_qos.analysis.node_table import troubles
 from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
@@ -44,6 +44,7 @@ from kubectl_qos.qos.reason import Confidence, Mechanism
 from kubectl_qos.qos.restart import oom_loops
 from kubectl_qos.qos.simulation.next_death import next_deaths
 from kubectl_qos.qos.simulation.node_state import state_of_node
+from kubectl_qos.tui.screens.fixes import suggestion
 from kubectl_qos.tui.view import title_words
 from kubectl_qos.tui.view_model import build_view_model
 from tests.demo.living import FULL_AT, IMPORTER, NODE_FULL_AT, THUMBS_EVICTED_AT, Stepped, limit, request
@@ -154,6 +155,16 @@ def test_the_death_of_a_process_of_the_node_is_seen_by_its_new_event() -> None:
     assert without_repeats([kill], [replace(ended, time="2026-11-20T12:00:33Z")]) == [], "told once"
     assert without_repeats([kill], [replace(ended, time="2026-11-20T12:03:33Z")]) == [kill]
     assert without_repeats([kill], [replace(ended, node="worker-1")]) == [kill]
+
+
+def test_while_a_container_restarts_the_fix_is_against_a_death_of_the_axis() -> None:
+    demo = Stepped()
+    demo.until_it_waits()
+    snapshot = demo.later(0)
+    axis = deaths_on_node(snapshot, "worker-2").deaths
+    assert not {death.key[1] for death in axis[:1]} & {IMPORTER}
+    fix, *_ = suggestion(snapshot, "worker-2").fixes
+    assert (fix.death.key, fix.death.mechanism) == (axis[0].key, axis[0].mechanism)
 
 
 def test_explain_says_of_a_death_what_kills_says() -> None:

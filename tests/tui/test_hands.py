@@ -169,6 +169,16 @@ async def test_cursor_headline_fixes_and_next_name_the_same_death(monkeypatch: p
         await pilot.until(lambda: under_cursor() == first.death.key)
 
 
+async def test_fixes_fit_into_the_smallest_terminal() -> None:
+    async with running(ScriptedSource(demo()), size=(60, 15)) as pilot:
+        await pilot.keys("F")
+        await pilot.seen("known from")
+        dialog = pilot.app.screen.query_one(".dialog-table")
+        assert pilot.app.screen.region.contains_region(dialog.region)
+        assert (dialog.show_vertical_scrollbar, dialog.show_horizontal_scrollbar) == (False, False)
+        assert "esc cancel" in pilot.words
+
+
 def died(exit_code: int, *, is_over: bool) -> Pod:
     """A pod whose container has ended, and may have been started again."""
     ended = ContainerState(terminated=ContainerStateTerminated(exit_code=exit_code))
