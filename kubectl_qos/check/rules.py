@@ -117,18 +117,22 @@ def _mistakes(case: Case) -> Iterator[Hit]:
     for owner in case.owners:
         if owner.is_ephemeral and owner.resources != NO_RESOURCES:
             text = f"{owner.path}.resources: Forbidden: cannot be set for an Ephemeral Container"
-            yield Hit(RuleId.REFUSED, f"{owner.path}.resources", {"text": text}, owner.name)
+            facts = {"what": "it", "text": text}
+            yield Hit(RuleId.REFUSED, f"{owner.path}.resources", facts, owner.name)
     if case.is_stored:
         return
     for path in case.subject.duplicates:
         yield Hit(RuleId.DUPLICATE_FIELD, path, {"field": path})
+    # A custom resource is accepted as it is: its group has a domain.
+    group, _, _ = str(case.subject.raw.get("apiVersion")).partition("/")
+    what = "its pods" if "." in group else "it"
     for mistake in manifest_mistakes(case.subject.raw, case.pod):
         if mistake.code is MistakeCode.UNKNOWN_FIELD:
             yield Hit(RuleId.UNKNOWN_FIELD, mistake.path, {"field": mistake.path})
         elif mistake.code is not MistakeCode.ODD_SIZE:
             is_above = mistake.path.endswith(".requests") and "less than or equal" in mistake.message
             rule = RuleId.REQUEST_ABOVE_LIMIT if is_above else RuleId.REFUSED
-            yield Hit(rule, mistake.path, {"text": mistake.message})
+            yield Hit(rule, mistake.path, {"what": what, "text": mistake.message})
 
 
 ODD_MEMORY: Final = "less than a process needs to start; did you mean Mi?"

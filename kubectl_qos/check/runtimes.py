@@ -49,15 +49,13 @@ class _Setting(NamedTuple):
 
 def runtime_problems(container: Json, limit_bytes: int) -> Iterator[tuple[str, str]]:
     """Yield each variable or argument that leaves too little of a memory limit, and the reason."""
-    variables = _variables(container, limit_bytes)
-    parts = [container.get(name) for name in ("command", "args")]
-    words = [str(word) for part in parts if isinstance(part, list) for word in part]
-    arguments = _expanded(" ".join(words), variables)
-    texts = [*((name, f"{name}={text}") for name, text in variables.items()), (_ARGUMENTS, arguments)]
-    if re.search(r"(?:^|[\s/])(?:java|node)\s", arguments):
+    by_source = _texts(container, limit_bytes)
+    texts = [*by_source.items()]
+    if re.search(r"(?:^|[\s/])(?:java|node)\s", by_source[_ARGUMENTS]):
         # Without a script in between, JAVA_OPTS and the like only count where the arguments name them.
         texts = [item for item in texts if item[0] in {*_ORDER, "NODE_OPTIONS", "GOMEMLIMIT"}]
     texts.sort(key=lambda item: _ORDER.get(item[0], 2))
+    with_a_higher_limit = _texts(container, 2 * limit_bytes)
     heap = _java_heap(texts, limit_bytes)
     settings = {_JAVA: heap} if heap is not None else {}
     yield from _beside_heap(texts, heap, limit_bytes) if heap is not None else ()
@@ -77,8 +75,18 @@ def runtime_problems(container: Json, limit_bytes: int) -> Iterator[tuple[str, s
                 f"{setting_words} is {kind} of {int(size) >> 20}Mi in a memory limit of {limit_bytes >> 20}Mi"
             )
             fitting = advice.format(limit_bytes * most // 100 >> 20)
-            remedy = fitting if "ercentage" in setting_words else f"{fitting}{enough}"
+            grows = "ercentage" in setting_words or with_a_higher_limit[source] != by_source[source]
+            remedy = fitting if grows else f"{fitting}{enough}"
             yield source, f"{text}, which leaves {left} for {others}: write {remedy}"
+
+
+def _texts(container: Json, limit_bytes: int) -> dict[str, str]:
+    """Return each variable and the arguments as the container sees them with this memory limit."""
+    variables = _variables(container, limit_bytes)
+    parts = [container.get(name) for name in ("command", "args")]
+    words = [str(word) for part in parts if isinstance(part, list) for word in part]
+    texts = {name: f"{name}={text}" for name, text in variables.items()}
+    return texts | {_ARGUMENTS: _expanded(" ".join(words), variables)}
 
 
 def _last(texts: _Texts, flag: str, units: Mapping[str, int] | None) -> _Setting | None:

@@ -164,7 +164,7 @@ def _read_yaml(text: str, location: DocumentLocation) -> YamlDocument | None:
         mark = error.problem_mark or error.context_mark
         line, column = (mark.line, mark.column) if mark is not None else (0, 0)
         place = location.at_line(location.line + line, f", column {column + 1}")
-        problem = InputError(f"{place}: {error.problem}")
+        problem = InputError(f"{place}: {error.problem}", _RENDERED if "{{" in text else "")
         raise problem.at(location.name, location.line + line, column + 1) from None
     except yaml.YAMLError as error:
         raise location.error(f"not valid YAML: {' '.join(str(error).split())}") from None
@@ -236,10 +236,8 @@ _NO_OBJECTS: Final = (
     " get events are read"
 )
 _NO_KIND: Final = "Object 'Kind' is missing", "every document needs apiVersion and kind"
-_VALUES: Final = (
-    "values of a Helm chart are no objects",
-    "helm template renders them: helm template CHART | kubectl qos check -f -",
-)
+_RENDERED: Final = "helm template renders templates: helm template CHART | kubectl qos check -f -"
+_VALUES: Final = "values of a Helm chart are not objects", _RENDERED
 
 
 @dataclass

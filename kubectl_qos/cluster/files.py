@@ -279,7 +279,7 @@ class FileSource(Source):
             charts = (folder for folder in reversed(file.parents) if (folder / "Chart.yaml").is_file())
             chart = next(charts, None)
             part = file.relative_to(chart).parts[0] if chart is not None else ""
-            if part in {"Chart.yaml", "charts", "templates"} or part.startswith("values"):
+            if part in {"Chart.yaml", "charts", "files", "templates"} or part.startswith("values"):
                 folders.setdefault(_CHARTS, {})[str(chart)] = None
             elif os.path.normpath(file) in patches:
                 folders.setdefault(_PATCHES, {})[str(file.parent)] = None

@@ -123,6 +123,15 @@ def test_the_kinds_of_openshift_are_its_own_in_v1(run: Run) -> None:
     assert "QOS001" in {one["rule"] for one in found(run, config.replace("DeploymentConfig", "Rollout"))}
 
 
+def test_a_server_takes_a_custom_resource_and_refuses_its_pods(run: Run) -> None:
+    container = "{name: a, resources: {requests: {nvidia.com/gpu: 1}}}"
+    for kind, what in (("apps/v1\nkind: Deployment", "it"), ("a.io/v1\nkind: Rollout", "its pods")):
+        spec = f"{{template: {{spec: {{containers: [{container}]}}}}}}"
+        text = f"apiVersion: {kind}\nmetadata: {{name: a}}\nspec: {spec}"
+        messages = [item["message"] for item in found(run, text) if "overcommitable" in item["message"]]
+        assert [message.partition(":")[0] for message in messages] == [f"the API server refuses {what}"]
+
+
 @each
 def test_a_rule_has_a_policy_or_the_reason_why_none(rule: RuleId) -> None:
     names = {policy["metadata"]["name"] for policy in policies(Settings(), Release.of("1.36"), {rule: ""})}

@@ -216,8 +216,10 @@ def test_values_of_helm_are_named() -> None:
     parsed = ParsedObjects()
     parsed.add_file(b"replicaCount: 2\nresources: {limits: {memory: 1Gi}}\n", "chart/values-prod.yaml")
     (problem,) = parsed.problems
-    assert str(problem) == "chart/values-prod.yaml: values of a Helm chart are no objects"
-    assert problem.hint == "helm template renders them: helm template CHART | kubectl qos check -f -"
+    assert str(problem) == "chart/values-prod.yaml: values of a Helm chart are not objects"
+    (template,) = found_in("kind: Pod\nmetadata:\n{{- if a }}\n").problems
+    rendered = "helm template renders templates: helm template CHART | kubectl qos check -f -"
+    assert problem.hint == template.hint == rendered
 
 
 def test_a_deep_document_is_no_crash() -> None:

@@ -394,6 +394,7 @@ FOLDER = {
     "charts/a/values-prod.yaml": "kind: Deployment\n",
     "charts/a/templates/in/web.yaml": "kind: Pod\nmetadata: {{ name }}\n",
     "charts/a/charts/b/templates/web.yaml": GOOD,
+    "charts/a/files/proxy.yaml": "kind: Pod\nmetadata:\n{{- if a }}\n",
     "charts/a/crds/c.yaml": GOOD,
     ".github/workflows/ci.yml": "on: push\njobs: {kind: {}}\n",
     "tsconfig.json": "{ // no JSON\n}\n",
@@ -424,7 +425,7 @@ def test_a_folder_may_hold_what_is_no_object(tmp_path: Path, monkeypatch: pytest
     assert others == "documents without apiVersion and kind are skipped: 7"
     assert not source.problems
     named = FileSource([*FOLDER], keep_objects=True)
-    assert len({one.place[0] for one in named.problems}) == 9
+    assert len({one.place[0] for one in named.problems}) == 10
     assert len(named.objects) == 7
 
 
