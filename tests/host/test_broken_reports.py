@@ -27,6 +27,8 @@ from tests.host.kernel_logs import RUNS
 
 @given(st.integers(0, 1 << 32))
 @example(4895466)
+@example(140_001_835)
+@example(160_007_957)
 @settings(max_examples=150, deadline=None)
 def test_nothing_wrong_is_said_of_a_broken_log(seed: int) -> None:
     lines = broken(Random(seed))

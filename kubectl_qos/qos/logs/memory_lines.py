@@ -11,6 +11,7 @@ import re
 from itertools import product
 from typing import Final
 
+from kubectl_qos.k8s.quantity import MAX_INT64
 from kubectl_qos.qos.cgroup.names import CUT, pod_cgroup
 from kubectl_qos.qos.kills.report import MemoryState, OomTask
 from kubectl_qos.qos.logs.record import BREAK
@@ -39,12 +40,17 @@ _COLUMNS: Final = {"oom_score_adj": "adj", "rss_shmem": "shmem"} | {
     name: name for name in ("uid", "tgid", "total_vm", "rss", "pgtables_bytes", "swapents")
 }
 _PAGES_OF_TABLES: Final = ("nr_ptes", "nr_pmds", "nr_puds")
-_KNOWN_COLUMNS: Final = {*_COLUMNS, *_PAGES_OF_TABLES, "rss_anon", "rss_file"}
+_KINDS_OF_PAGES: Final = ("rss_anon", "rss_file", "rss_shmem")
+_KNOWN_COLUMNS: Final = {*_COLUMNS, *_PAGES_OF_TABLES, *_KINDS_OF_PAGES}
 _TABLES: Final = {7 + count: " ".join(_PAGES_OF_TABLES[: count + 1]) for count in range(3)} | {
     10: "rss_anon rss_file rss_shmem pgtables_bytes"
 }
 """The columns between rss and swapents by how many numbers a row has, where the log lacks its header."""
 _LEAST_TABLE_BYTES: Final = 4_096
+_RACE_PAGES: Final = 1_024
+"""How far rss may be from the sum of its kinds: the kernel reads one counter after the other."""
+_UNFLUSHED_KB: Final = 4_096
+"""How far a statistic may be behind another one."""
 _INTEGER: Final = re.compile(r"-?\d{1,18}", re.ASCII)
 
 
@@ -142,6 +148,9 @@ class MemoryLines:
     def _kinds(self) -> dict[str, int]:
         if self._below and not self._is_whole:
             return {}
+        # The pages of a file system in memory are pages of files: these lines are of two reports.
+        if self._statistics.get("shmem", 0) > self._statistics.get("file", MAX_INT64) + _UNFLUSHED_KB:
+            return {}
         totals = {name for name in self._statistics if name.startswith("total_")}
         values = self._statistics | {name.removeprefix("total_"): self._statistics[name] for name in totals}
         kinds = {key: values[name] for name, key in _KINDS.items() if name in values}
@@ -218,6 +227,10 @@ class TaskTable:
         if len(words) <= len(columns) or count not in {len(columns), len(words)} or count > len(columns) + 1:
             return None
         if not self._columns and (count not in _TABLES or words[1] != str(pid) or CUT in words[count]):
+            return None
+        sizes = dict(zip(columns, words, strict=False))
+        kinds = sum(int(sizes.get(name, 0)) for name in _KINDS_OF_PAGES)
+        if _KINDS_OF_PAGES[0] in sizes and abs(int(sizes["rss"]) - kinds) > _RACE_PAGES:
             return None
         return columns, text.split(None, len(columns))
 
