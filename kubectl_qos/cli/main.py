@@ -151,6 +151,8 @@ class Parser(argparse.ArgumentParser):
                 flags = [name for name in self._option_string_actions if "=" not in name]
                 parsers = build_parsers().items()
                 others = [name for name, parser in parsers if flag in parser._option_string_actions]  # noqa: SLF001
+                if any(map(flag.startswith, flags)):  # a plural, say
+                    others = []
                 of_others = f"{flag} is a flag of {', '.join(filter(None, others))}" if others else ""
                 raise UsageError(f"unknown flag: {flag}", hint=of_others or self._suggestion(flag, flags))
             if flag.startswith("-") and flag != "-":

@@ -20,7 +20,7 @@ from kubectl_qos.k8s.objects import (
     ResourceList,
     ResourceRequirements,
 )
-from kubectl_qos.k8s.quantity import ZERO, Quantity
+from kubectl_qos.k8s.quantity import ZERO, Quantity, parse_typed
 from kubectl_qos.k8s.resources import is_container_resource
 from kubectl_qos.k8s.validation import odd_size
 from kubectl_qos.qos.qos_class import SPEC_RESOURCES
@@ -64,7 +64,7 @@ def parse_quantity(text: str, stored: Quantity | None = None) -> Quantity | None
     text = text.strip()
     if not text:
         return None
-    quantity = Quantity.parse(text)
+    quantity = parse_typed(text)
     if quantity.sign < 0:
         raise QuantityError("must be greater than or equal to 0")
     if not text.startswith("+"):

@@ -34,7 +34,7 @@ from kubectl_qos.k8s.kubelet import (
     with_origin,
 )
 from kubectl_qos.k8s.objects import EMPTY_RESOURCES, MEMORY, ResourceList, resource_list
-from kubectl_qos.k8s.quantity import MAX_INT64, ZERO, Format, Quantity, parse_duration
+from kubectl_qos.k8s.quantity import MAX_INT64, ZERO, Format, Quantity, parse_duration, parse_typed
 from kubectl_qos.k8s.releases import NEWEST_MINOR, OLDEST_MINOR, Gate, OciRuntime, Release
 
 FEATURE_GATES: Final = "featureGates."
@@ -294,7 +294,7 @@ def _switch(text: str) -> bool:
 
 
 _bytes = _checked(
-    lambda text: Quantity.parse(text).value(), lambda size: size > 0, "a size above zero, such as 16Gi"
+    lambda text: parse_typed(text).value(), lambda size: size > 0, "a size above zero, such as 16Gi"
 )
 _memory = _checked(_bytes, lambda size: size >= 1 << 20, "a size of at least 1Mi, such as 16Gi")
 _page_size = _checked(

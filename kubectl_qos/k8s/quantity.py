@@ -332,6 +332,15 @@ class Quantity:
 ZERO: Final = Quantity(0)
 
 
+def parse_typed(text: str) -> Quantity:
+    """Parse what a person typed. Raises QuantityError in plain words."""
+    try:
+        return Quantity.parse(text)
+    except QuantityError:
+        subject = "a percentage" if text.endswith("%") else "this"
+        raise QuantityError(f"{subject} is not a quantity") from None
+
+
 def _decimal(digits: int, places: int, exponent: int, format_: Format, *, negative: bool) -> Quantity:
     """Return the arbitrary-precision form: at most nine places, rounded up; binary capped at 2^63-1."""
     if format_ is Format.BINARY_SI:

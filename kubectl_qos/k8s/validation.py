@@ -38,7 +38,7 @@ from kubectl_qos.k8s.objects import (
     Pod,
     ResourceRequirements,
 )
-from kubectl_qos.k8s.quantity import ZERO, Format, Quantity
+from kubectl_qos.k8s.quantity import ZERO, Format, Quantity, parse_typed
 from kubectl_qos.k8s.releases import Change, Gate, Release
 from kubectl_qos.k8s.resources import (
     aggregate_limits,
@@ -457,7 +457,7 @@ def odd_size(resource: str, quantity: Quantity, unit: str = "Mi") -> str:
 
 def memory_bytes(text: str) -> int:
     """Return the bytes of a person's size of memory. Raises QuantityError, also for absurd sizes."""
-    size = Quantity.parse(text)
+    size = parse_typed(text)
     if size.sign <= 0:
         raise QuantityError("must be positive")
     if odd := odd_size(MEMORY, size, "Gi" if text.isdecimal() else "Mi"):

@@ -187,7 +187,7 @@ class _Reader:
             least = int(match[1])
             most = int(match[3]) if match[3] else None if match[2] else least
             if max(least, most or 0) > MOST_TIMES or (most is not None and most < least):
-                raise InputError(f"{self._text}: {match[0]} is no number of times up to {MOST_TIMES}")
+                raise InputError(f"{self._text}: {match[0]} is not a number of times up to {MOST_TIMES}")
             self.rest = self.rest[match.end() :]
             times = least, most
         elif times is not None:

@@ -63,6 +63,7 @@ def test_words_may_stand_between_flags() -> None:
         ("vrify", 'unknown command "vrify" for "kubectl-qos"', "did you mean verify?"),
         ("zzz", 'unknown command "zzz" for "kubectl-qos"', "see 'kubectl-qos --help'"),
         ("top --contaners", "unknown flag: --contaners", "did you mean --containers?"),
+        ("set --containers a", "unknown flag: --containers", "did you mean --container?"),
         ("top --namspace=a", "unknown flag: --namspace", "did you mean --namespace?"),
         ("--namspace top", "unknown flag: --namspace", "did you mean --namespace?"),
         ("top -Z", "unknown shorthand flag: 'Z' in -Z", "see 'kubectl-qos top --help'"),

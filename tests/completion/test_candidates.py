@@ -34,7 +34,7 @@ def test_commands_come_with_their_summaries() -> None:
         (["top", "--no"], ["--no-headers", "--node", "--node-memory"]),
         (["compare", "--to"], ["--to", "--token"]),
         (["top", "-A", "--all"], ["--all-contexts"]),
-        (["set", "-c", "app", "--co"], ["--containers", "--container", "--context"]),
+        (["set", "-c", "app", "--co"], ["--container", "--context"]),
         (["set", "--class", "guaranteed", "--class"], []),
         (["set", "--wait"], ["--wait"]),
         (["top", "--insecure"], ["--insecure-skip-tls-verify"]),

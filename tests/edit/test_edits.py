@@ -84,7 +84,8 @@ def test_flags_are_parsed_as_what_they_were_written_from(amounts: list[Amount]) 
         ("cpu=1,cpu-", UsageError, "--limits cpu=1,cpu-: cpu is given twice"),
         ("cpu=-1", UsageError, "--limits cpu=-1: must be greater than or equal to 0"),
         ("cpu=1 ,", UsageError, "--limits: invalid argument syntax"),
-        ("memory=1GB", UsageError, "--limits memory=1GB: quantities must match the regular expression"),
+        ("memory=1GB", UsageError, "--limits memory=1GB: this is not a quantity"),
+        ("memory=+10%", UsageError, "--limits memory=+10%: a percentage is not a quantity"),
         (
             "mem=1Gi",
             UsageError,

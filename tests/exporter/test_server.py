@@ -281,10 +281,10 @@ def test_a_wrong_file_is_one_sentence(tmp_path: Path, text: str, sentence: str) 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--listen", "9857"], "'9857' is no address: write HOST:PORT, or :PORT for every address"),
-        (["--listen", ":70000"], "':70000' is no address"),
+        (["--listen", "9857"], "'9857' is not an address: write HOST:PORT, or :PORT for every address"),
+        (["--listen", ":70000"], "':70000' is not an address"),
         (["--listen", "no.such.host.invalid:0"], "cannot listen on no.such.host.invalid:0: "),
-        (["--per-pod", "-1"], "'-1' is no number of pods: write 5, or all"),
+        (["--per-pod", "-1"], "'-1' is not a number of pods: write 5, or all"),
         (["--shard", "3/3"], "'3/3' is no part: write 0/3, 1/3 or 2/3 for three parts"),
         (["--shard", "one"], "'one' is no part"),
         (["--web.config.file", "/no/such/file"], "/no/such/file: No such file or directory"),

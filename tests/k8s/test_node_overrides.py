@@ -109,7 +109,7 @@ def test_without_a_release_the_patch_stays() -> None:
             "featureGates.MemoryQoS",
         ),
         ("cgroupVersion=3", "cgroupVersion=3: must be 1 or 2", ""),
-        ("memory=16Gx", "memory=16Gx: quantities must match", ""),
+        ("memory=16Gx", "memory=16Gx: this is not a quantity", ""),
         ("memory=+2Gi", "memory=+2Gi: there is no value to add to", "write memory=2Gi"),
         ("memory=0", "must be a size of at least 1Mi", ""),
         ("memory=16", "must be a size of at least 1Mi", ""),

@@ -86,7 +86,7 @@ def _parse_listen(text: str) -> tuple[str, int]:
     host, colon, port = text.rpartition(":")
     if not colon or not (port.isascii() and port.isdecimal()) or int(port) > _LAST_PORT:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no address: write HOST:PORT, or :PORT for every address"
+            f"{text!r} is not an address: write HOST:PORT, or :PORT for every address"
         )
     return host.removeprefix("[").removesuffix("]"), int(port)
 
@@ -95,7 +95,7 @@ def _parse_per_pod(text: str) -> int | None:
     if text == "all":
         return None
     if not (text.isascii() and text.isdecimal() and len(text) <= 9):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of pods: write 5, or all")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of pods: write 5, or all")
     return int(text)
 
 

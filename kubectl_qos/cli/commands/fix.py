@@ -116,7 +116,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _parse_number(text: str) -> int:
     if not text.isascii() or not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of a fix: 1 is the first one")
+        raise argparse.ArgumentTypeError(f"{text!r} is not the number of a fix: 1 is the first one")
     return int(text)
 
 

@@ -80,7 +80,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         )
     values.add_argument(
         "-c",
-        "--containers",
         "--container",
         dest="containers",
         action="append",

@@ -20,7 +20,7 @@ from textual.widgets import Input, Label, Static
 from kubectl_qos.edit.edits import EXAMPLES, POD_LEVEL, Edit, Side, current_value, parse_quantity
 from kubectl_qos.errors import QuantityError
 from kubectl_qos.k8s.objects import CPU, MEMORY, Pod
-from kubectl_qos.k8s.quantity import FORMAT_WRONG, Quantity
+from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.usage import ContainerHistory
 from kubectl_qos.present.format import NONE, binary, escape
@@ -78,8 +78,7 @@ class QuantityField(Input):
         try:
             parse_quantity(self.value, self.stored)
         except QuantityError as error:
-            why = "this is not a quantity" if str(error) == FORMAT_WRONG else str(error)
-            return f"{why}: {EXAMPLES}"
+            return f"{error}: {EXAMPLES}"
         return ""
 
     @property
