@@ -10,7 +10,7 @@ from kubectl_qos.edit.status import LOW_POD_LIMIT
 from kubectl_qos.k8s.allocation import RESIZE_PENDING, low_pod_limit, resize_condition
 from kubectl_qos.k8s.node_overrides import PROFILES
 from kubectl_qos.k8s.quantity import parse_time, truncating_div
-from kubectl_qos.k8s.usage import NO_HISTORY, PodKey, PodUsage, UsageOrigin, origin_of
+from kubectl_qos.k8s.usage import NO_HISTORY, PodKey, PodUsage, UsageOrigin
 from kubectl_qos.present.format import (
     binary,
     count,
@@ -327,10 +327,8 @@ def own_memory(own_bytes: int | None) -> str:
 
 
 def own_memory_notes(own: Mapping[str, int | None], usage: Mapping[PodKey, PodUsage]) -> Iterator[str]:
-    """The source of what nodes use beside their pods, or what would tell."""
+    """Name the nodes whose use beside their pods is unknown, and what would tell it."""
     unknown = sorted(escape(name) or "the node" for name, own_bytes in own.items() if own_bytes is None)
-    if len(unknown) < len(own):
-        yield f"what nodes use beside their pods is from {origin_of(usage)}"
     if unknown and usage:
         more = "list on nodes.metrics.k8s.io (docs/rbac/nodes.yaml), --usage=summary or NodeMetrics with -f"
         use = "use beside their" if len(unknown) > 1 else "uses beside its"

@@ -183,7 +183,7 @@ def test_what_a_node_uses_is_what_kubectl_top_nodes_shows() -> None:
     snapshot = Snapshot((pod("a"),), nodes={"n1": node()}, usage=usage, node_usage={"n1": 1300 * MI})
     columns = ["used", "own", "used_percent", "to_eviction", "death_in"]
     assert cells(taken(snapshot).rows[0], *columns) == ["1300Mi", "300Mi", "7%", "14984Mi", "+14.6Gi"]
-    assert notes_on(snapshot) == ("what nodes use beside their pods is from the metrics API",)
+    assert notes_on(snapshot) == ()
 
 
 def test_a_sum_without_some_pods_is_marked_and_no_value() -> None:
