@@ -104,22 +104,22 @@ def deaths_on_nodes(
     only_next = only_next or len(nodes) > 1
     for name in nodes:
         try:
-            states[name] = state_of_node(snapshot, name, profiles=profiles)
+            state = state_of_node(snapshot, name, profiles=profiles)
         except InputError as error:
             if len(nodes) == 1:
                 raise
             problems.append(str(error))
             continue
-        of_scope = {pod.key for pod in states[name].pods if scope.matches(pod.pod)}
-        is_whole = len(of_scope) == len(states[name].pods)
-        find = first_deaths if only_next and is_whole else next_deaths
-        waiting = find(states[name], contests=True)
+        of_scope = {pod.key for pod in state.pods if scope.matches(pod.pod)}
+        is_whole = len(of_scope) == len(state.pods)
+        waiting = (first_deaths if only_next and is_whole else next_deaths)(state, contests=True)
+        states[name] = replace(state)  # A copy: what was added up of it is let go.
         deaths = [death for death in waiting if is_whole or death.key in of_scope or not death.has_victim]
         rows += death_rows(snapshot, name, deaths[:1] if only_next else deaths)
         others_first += [name] if waiting and not deaths else []
     pods = [pod for name in states for pod in snapshot.by_node().get(name, ()) if scope.matches(pod)]
-    state = states[nodes[0]] if len(nodes) == 1 else None
-    return Deaths(_in_order(rows), snapshot, pods, states, tuple(problems), state, tuple(others_first))
+    alone = states[nodes[0]] if len(nodes) == 1 else None
+    return Deaths(_in_order(rows), snapshot, pods, states, tuple(problems), alone, tuple(others_first))
 
 
 def first_deaths_of(snapshot: Snapshot, rows: PodRows) -> dict[str, Sequence[NextDeath]]:

@@ -223,7 +223,8 @@ def _was_ended(pod: Pod) -> bool:
 def _managers_of(fixes: Iterable[Fix], models: Iterable[NodeModel]) -> tuple[Manager, ...]:
     """The autoscalers that set the values of these pods."""
     keys = [(fix.pod.namespace, fix.pod.name) for fix in fixes]
-    setting = (model.recommending[key] for model in models for key in keys if key in model.recommending)
+    advised = [model.recommending for model in models if model.recommending]
+    setting = (scalers[key] for scalers in advised for key in keys if key in scalers)
     return tuple(dict.fromkeys(as_manager(scaler) for scaler in setting if scaler.mode != "Off"))
 
 

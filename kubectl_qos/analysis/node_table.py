@@ -18,6 +18,7 @@ from kubectl_qos.qos.eviction import (
     to_hard_eviction,
     to_soft_eviction,
 )
+from kubectl_qos.qos.killers import BY_RANK
 from kubectl_qos.qos.node_memory import NodeMemory, node_memory, schedulable_bytes
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import Basis, ProfileCache, Profiles, Ranking, rank_node
@@ -214,7 +215,7 @@ def _first_deaths(
         state = ranked_node_state(ranking, setup, own_bytes=own_bytes)
     except InputError:
         return []
-    return first_deaths(replace(state, growth=growth_on(snapshot, setup.node.name)))
+    return first_deaths(replace(state, growth=growth_on(snapshot, setup.node.name)), (BY_RANK,))
 
 
 def trouble_first(row: NodeRow) -> tuple[object, ...]:

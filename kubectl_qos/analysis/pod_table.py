@@ -296,7 +296,7 @@ def _rank_node(
 def to_own_limit(row: RankedPod) -> int | None:
     """How many more bytes until a limit of its own, of a container or the pod; None without one, or usage."""
     limits = {container.name: container.limit_bytes for container in row.profile.containers}
-    alive = row.alive()
+    alive = row.alive
     used = {score.name: size for score in alive if (size := _frees(score)) is not None}
     left = [limits[name] - size for name, size in used.items() if limits.get(name)]
     if used and len(used) == len(alive) and row.profile.limit_bytes:
@@ -431,7 +431,7 @@ def _container_ranks(ranking: Ranking) -> dict[tuple[str, str, str], tuple[int, 
     points = [
         ((row.pod.namespace, row.pod.name, score.name), score.points)
         for row in ranking.pods
-        for score in row.alive()
+        for score in row.alive
         if score.points is not None
     ]
     ordered = sorted((value for _, value in points), reverse=True)

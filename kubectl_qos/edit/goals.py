@@ -305,7 +305,7 @@ class _RankSearch:
         page, kernel = node.page_size_bytes, oom_score.kernel_formula(node.kernel)
         total = ((node.memory_capacity_bytes or 0) + node.swap_capacity_bytes) // page
         highest = {}
-        for score in ranked.alive():
+        for score in ranked.alive:
             pages = score.usage.scored_bytes // page if score.usage else 0
             highest[score.name] = oom_score.most_adj(pages, self._points - 1, total, kernel)
         return highest

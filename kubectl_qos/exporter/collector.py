@@ -40,6 +40,7 @@ from kubectl_qos.k8s.objects import Pod, PodSpec
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.qos.eviction import eviction_due, to_hard_eviction, to_soft_eviction
+from kubectl_qos.qos.killers import KILLERS
 from kubectl_qos.qos.kills.analyze import find_kills
 from kubectl_qos.qos.node_memory import node_memory
 from kubectl_qos.qos.ranking import (
@@ -51,7 +52,6 @@ from kubectl_qos.qos.ranking import (
     lowest_priorities_after,
     rank_node,
 )
-from kubectl_qos.qos.simulation.ceiling import MemoryUse
 from kubectl_qos.qos.simulation.next_death import NextDeath, first_deaths
 from kubectl_qos.qos.simulation.node_state import growth_on, ranked_node_state
 from kubectl_qos.version import __version__
@@ -203,8 +203,8 @@ def _death_values(snapshot: Snapshot, setup: NodeSetup, ranking: Ranking) -> Ite
         return
     if state.is_unmeasured:
         return
-    yield "node_full_distance_bytes", "", MemoryUse.of(state).free_bytes if state.capacity_bytes else None
-    deaths = first_deaths(state)
+    yield "node_full_distance_bytes", "", state.use.free_bytes if state.capacity_bytes else None
+    deaths = first_deaths(state, KILLERS)
     for death in deaths[:1]:
         spec = next((pod.pod.spec for pod in state.pods if pod.key == death.key), PodSpec())
         victim = labels(

@@ -94,7 +94,7 @@ def at_limits(row: RankedPod) -> MemoryAtLimits:
     used = row.usage.working_set_bytes if row.usage is not None else 0
     sums = dict.fromkeys(ContainerKind, 0)
     unlimited, is_known = False, True
-    for container in row.alive():
+    for container in row.alive:
         most = limits[container.name]
         if not most:
             unlimited, is_known = True, is_known and container.usage is not None

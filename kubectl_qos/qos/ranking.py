@@ -80,6 +80,7 @@ class ContainerScore(NamedTuple):
 class ContainerProfile(NamedTuple):
     """What a container's spec means on a node; `limit_bytes` is 0 without one."""
 
+    container: Container
     name: str
     kind: ContainerKind
     adj: int | None
@@ -133,7 +134,8 @@ class RankedPod(NamedTuple):
     """A pod in the kill order of its node.
 
     `rank` starts at 1, the next victim; pods that the kernel cannot tell apart share a rank (`tied`). None
-    for a pod without processes on the node, or where nothing is known to rank by.
+    for a pod without processes on the node, or where nothing is known to rank by. The containers that are
+    `alive` have processes, none of a pod that has none.
     """
 
     pod: Pod
@@ -142,6 +144,7 @@ class RankedPod(NamedTuple):
     tied: bool
     worst: ContainerScore | None
     containers: tuple[ContainerScore, ...]
+    alive: Sequence[ContainerScore]
     usage: PodUsage | None
     profile: Profile
 
@@ -150,11 +153,7 @@ class RankedPod(NamedTuple):
         """Whether it has a process whose usage is unknown."""
         if self.usage is not None and len(self.usage.names) == len(self.containers):
             return False
-        return any(score.usage is None for score in self.alive())
-
-    def alive(self) -> Sequence[ContainerScore]:
-        """The containers that have processes, none for a pod that has none."""
-        return _alive(self.pod, self.containers) if self.worst is not None else ()
+        return any(score.usage is None for score in self.alive)
 
 
 class Ranking(NamedTuple):
@@ -313,7 +312,8 @@ class Profiles:
     def _container(self, container: Container, kind: ContainerKind, adj: PodAdj) -> ContainerProfile:
         steps = adj.steps_for(container) if self._capacity else adj.fixed
         limit = container.limits.get(MEMORY, ZERO).value()
-        return ContainerProfile(container.name, kind, steps.adj if steps is not None else None, limit)
+        adj_of = steps.adj if steps is not None else None
+        return ContainerProfile(container, container.name, kind, adj_of, limit)
 
 
 ProfileCache = dict[tuple[int | None, Release], Profiles]
@@ -333,13 +333,12 @@ class _Scorer:
 
     def pod(self, pod: Pod, profile: Profile, usage: PodUsage | None) -> RankedPod:
         scores = tuple([self._container(container, usage) for container in profile.containers])
-        worst = None
-        if has_processes(pod):
-            worst = max(_alive(pod, scores), key=_danger, default=None)
-        return RankedPod(pod, profile.qos, None, False, worst, scores, usage, profile)
+        alive = _alive(pod, scores) if has_processes(pod) else ()
+        worst = max(alive, key=_danger, default=None)
+        return RankedPod(pod, profile.qos, None, False, worst, scores, alive, usage, profile)
 
     def _container(self, container: ContainerProfile, usage: PodUsage | None) -> ContainerScore:
-        name, kind, adj, _ = container
+        _, name, kind, adj, _ = container
         if not self._has_adj:
             adj = None
         if adj is not None and self._runtime_adj is not None:
@@ -359,13 +358,14 @@ def _danger(score: ContainerScore) -> int:
     return score.points if score.points is not None else score.adj or 0
 
 
-def _alive(pod: Pod, scores: Sequence[ContainerScore]) -> Sequence[ContainerScore]:
+def _alive(pod: Pod, scores: tuple[ContainerScore, ...]) -> tuple[ContainerScore, ...]:
     """The containers that have processes: one that waits or has ended has none.
 
     Without a status (a manifest) everything that will keep running counts.
     """
-    has_processes = {status.name: status.has_processes for status in pod.status.every_container}
-    return [score for score in scores if has_processes.get(score.name, score.kind is not ContainerKind.INIT)]
+    runs = {status.name: status.has_processes for status in pod.status.every_container}
+    alive = [score for score in scores if runs.get(score.name, score.kind is not ContainerKind.INIT)]
+    return scores if len(alive) == len(scores) else tuple(alive)
 
 
 def _in_order(rows: list[RankedPod]) -> list[RankedPod]:
@@ -379,8 +379,8 @@ def _in_order(rows: list[RankedPod]) -> list[RankedPod]:
         alike = ranked[points]
         alike.sort(key=_name)
         rank, tied = len(result) + 1, len(alike) > 1
-        for pod, qos, _, _, worst, containers, usage, profile in alike:
-            result.append(RankedPod(pod, qos, rank, tied, worst, containers, usage, profile))
+        for pod, qos, _, _, worst, containers, alive, usage, profile in alike:
+            result.append(RankedPod(pod, qos, rank, tied, worst, containers, alive, usage, profile))
     others.sort(key=lambda row: (row.worst is None, -_danger(row.worst) if row.worst else 0, _name(row)))
     return result + others
 

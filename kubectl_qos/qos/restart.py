@@ -145,9 +145,12 @@ def may_be_killed_again(pod: Pod, container: str, sampled_at: str) -> bool:
 
     Of a container that runs, the present run is as old as the end of the one before.
     """
+    stopped = _stopped(pod, container)
+    if not stopped:
+        return False
     if is_refused(pod, container):
         return True
-    statuses = [status for status in _stopped(pod, container) if status.ends]
+    statuses = [status for status in stopped if status.ends]
     return (
         bool(statuses)
         and was_killed_since_resize(pod, container)

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+from msgspec import structs
+
 from kubectl_qos.analysis.deaths import victim_rows
 from kubectl_qos.present.output import table
 from kubectl_qos.present.simulation import (
@@ -42,7 +44,7 @@ def test_the_last_sentence() -> None:
     assert said(at, Scenario(free_bytes=GIB)).startswith(
         "after 2 kills 1024Mi is free: 1024Mi cannot be freed;"
     )
-    some = node_state([*TWO, ("u", replace(container(0, 0), has_usage=False))])
+    some = node_state([*TWO, ("u", structs.replace(container(0, 0), has_usage=False))])
     assert said(some, Scenario(free_bytes=GIB)).startswith(
         "after 3 kills at most 1024Mi is free: whether 1024Mi can be freed is unknown;"
     )
@@ -112,7 +114,7 @@ def test_notes_say_what_is_not_known() -> None:
     assert "node's own processes" not in noted(replace(at, own_bytes=1), free)
     assert "memory is swap and the larger of RSS and working set: the kernel counts" in noted(at, free)
     assert "memory is the working set: the kernel counts" in noted(replace(at, by_working_set=True), free)
-    unmeasured = node_state([("a", replace(container(0, 0), has_usage=False))])
+    unmeasured = node_state([("a", structs.replace(container(0, 0), has_usage=False))])
     assert "memory is swap" not in noted(unmeasured, Scenario(all_at_limit=True))
     grown = replace(free, free_bytes=None, growth=(ContainerGrowth(None, MIB),))
     assert "what the node itself grows by counts as one process with oom_score_adj 0" in noted(at, grown)

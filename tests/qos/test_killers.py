@@ -47,7 +47,6 @@ from kubectl_qos.qos.prediction import predict_running
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.restart import Restart
-from kubectl_qos.qos.simulation.ceiling import MemoryUse
 from kubectl_qos.qos.simulation.engine import Run, SimulationStep, simulate
 from kubectl_qos.qos.simulation.next_death import deaths_of, next_deaths
 from kubectl_qos.qos.simulation.node_state import (
@@ -227,9 +226,8 @@ GIB = 1 << 30
 def test_earlyoom_acts_at_a_tenth_of_ram_and_of_swap(swap: int, usable: int, at: int | None) -> None:
     """Both have to fall so far: swap that containers may not use stays free."""
     state = state_of_node(demo("userspaceOOMKiller=earlyoom"), "worker-2")
-    state = replace(state, capacity_bytes=10 * GIB, total_bytes=10 * GIB + swap, own_bytes=0)
-    use = MemoryUse.of(state)._replace(most_bytes=10 * GIB + usable)
-    ceilings = [ceiling.at_bytes for ceiling in EARLYOOM.ceilings(state, use)]
+    state = replace(state, capacity_bytes=10 * GIB, total_bytes=10 * GIB + swap, own_bytes=usable)
+    ceilings = [ceiling.at_bytes for ceiling in EARLYOOM.ceilings(state)]
     assert ceilings == ([] if at is None else [at])
 
 

@@ -276,7 +276,7 @@ def test_no_recorded_pod_can_outgrow_its_worst_case(variant: str) -> None:
         of_pod, containers = found["levels"].get("pod"), found["containers"]
         recorded = default_pod(convert(found["pod"], Pod), NOW)
         (row,) = rank_node([recorded], NODE, NOW).pods
-        if not of_pod or len(row.alive()) != len(containers) - 1:
+        if not of_pod or len(row.alive) != len(containers) - 1:
             continue  # some containers have yet to start, so they have no cgroup
         own = [one["cgroup"]["memory.max"].strip() for one in containers if one["name"] != "POD"]
         whole = of_pod["memory.max"].strip()

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from kubectl_qos.analysis.deaths import DeathRow
 from kubectl_qos.analysis.node_table import build_node_row
@@ -89,7 +90,9 @@ def test_a_limit_is_as_far_as_growth_took_it(
 ) -> None:
     """`beside` is what other processes of the cgroup held, `killed_kib` the victim's memory at its end."""
     assert label
-    growing = replace(container(993, 0, limit), used_bytes=used + beside, working_set_bytes=used + beside)
+    growing = structs.replace(
+        container(993, 0, limit), used_bytes=used + beside, working_set_bytes=used + beside
+    )
     (found,) = [one for one in next_deaths(node_state([("p", growing)])) if one.limit_bytes]
     assert abs(used + found.distance_bytes - (killed_kib << 10)) < MIB
 

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, kubelet_from_configz
@@ -80,7 +81,7 @@ def node_state(
     found = NodeState(
         setup=NodeSetup.of(node),
         pods=pods,
-        containers=tuple(replace(one, pod_index=names.index(name)) for name, one in containers),
+        containers=tuple(structs.replace(one, pod_index=names.index(name)) for name, one in containers),
         total_bytes=capacity + node.swap_capacity_bytes,
         capacity_bytes=capacity,
         kubepods_bytes=node.allocatable_memory_bytes,
@@ -280,7 +281,8 @@ def test_a_pod_that_uses_nothing_and_is_no_victim_changes_nothing(data: st.DataO
     )
     after = simulate(replace(at, pods=(*at.pods, its_pod), containers=(*at.containers, idle)), question)
     assert after.steps == tuple(
-        replace(step, refused=found.refused) for step, found in zip(before.steps, after.steps, strict=True)
+        structs.replace(step, refused=found.refused)
+        for step, found in zip(before.steps, after.steps, strict=True)
     )
 
 
@@ -336,7 +338,7 @@ def test_the_limit_of_a_pod_takes_the_worst_of_its_containers() -> None:
     assert (step.mechanism, step.container) == (Mechanism.POD_LIMIT, "grows"), (
         "110Mi outweigh 99 points of 200Mi"
     )
-    equal = simulate(replace(at, pods=(replace(at.pods[0], limit_bytes=800 * MIB),)), _to(0, 750))
+    equal = simulate(replace(at, pods=(structs.replace(at.pods[0], limit_bytes=800 * MIB),)), _to(0, 750))
     assert equal.steps[0].container == "grows"
     near = simulate(node_state(containers, limits={"a": 150 * MIB}), _to(0, 150))
     assert near.steps[0].container == "other"
@@ -497,7 +499,7 @@ def test_swap_is_room_only_for_those_that_may_swap() -> None:
     node = replace(NODE, swap_capacity_bytes=GIB)
     dry = node_state([("a", container(900, 50, 100))], limits={"a": 100 * MIB}, node=node)
     assert simulate(dry, _to(0, 150)).steps[0].mechanism is Mechanism.POD_LIMIT
-    swaps = replace(dry, containers=(replace(dry.containers[0], swap_bytes=100 * MIB),))
+    swaps = replace(dry, containers=(structs.replace(dry.containers[0], swap_bytes=100 * MIB),))
     assert simulate(swaps, _to(0, 150)).steps == ()
     assert simulate(swaps, _to(0, 250)).steps[0].freed.free_bytes == 200 * MIB
     full = node_state([("a", container(900, 50))], node=node, kubepods_bytes=None)
@@ -633,7 +635,7 @@ def test_rules_decide_what_restarts_after_a_kill(found: Pod, at_34: str, at_35: 
 
 
 def test_a_step_says_that_all_containers_of_the_pod_restart() -> None:
-    victim = replace(container(1000, 300), restart=Restart.POD)
+    victim = structs.replace(container(1000, 300), restart=Restart.POD)
     at = node_state([("a", victim), ("b", container(0, 100))])
     for restarts in (True, False):
         first = simulate(at, Scenario(free_bytes=100 * MIB, restarts=restarts)).steps[0]

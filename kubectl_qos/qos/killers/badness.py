@@ -6,6 +6,7 @@ Sources: Linux mm/oom_kill.c (select_bad_process, constrained_alloc) and mm/memc
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from operator import neg
 
 from kubectl_qos.qos.killers.killer import NOBODY, Choice, Contender, Order
 from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN, Kernel, badness
@@ -55,10 +56,10 @@ class BadnessOrder(Order):
     ) -> Contender | None:
         """The container with the next most points, if each process of the victim may have fewer."""
         container = self._state.containers[victim]
-        others = [(score, -index) for score, index in zip(points, candidates, strict=True) if index != victim]
-        if container.processes == 1 or not others:
+        if container.processes == 1 or len(candidates) == 1:
             return None
-        score, index = max(others)
+        others = zip(points, map(neg, candidates), strict=True)
+        score, index = max(other for other in others if other[1] != -victim)
         if not self._state.containers[-index].has_usage:
             return None
         (used,) = self._memory.usages([victim])

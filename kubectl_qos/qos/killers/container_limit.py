@@ -7,7 +7,7 @@ from kubectl_qos.qos.cgroup.names import PathLevel
 from kubectl_qos.qos.killers.badness import BadnessOrder
 from kubectl_qos.qos.killers.killer import Killer
 from kubectl_qos.qos.reason import Mechanism
-from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryTimeline, MemoryUse, Scope
+from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryTimeline, Scope
 from kubectl_qos.qos.simulation.node_state import NodeState
 
 
@@ -18,7 +18,7 @@ class ContainerLimit(Killer):
     scope = Scope.CONTAINER
     levels = frozenset({PathLevel.CONTAINER})
 
-    def ceilings(self, state: NodeState, use: MemoryUse) -> Iterator[Ceiling]:  # noqa: ARG002
+    def ceilings(self, state: NodeState) -> Iterator[Ceiling]:
         """The limit of each container that has one."""
         killer, scope = self.id, self.scope
         for index, container in enumerate(state.containers):

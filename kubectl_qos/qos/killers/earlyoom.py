@@ -11,7 +11,7 @@ from kubectl_qos.k8s.kubelet import Daemon
 from kubectl_qos.qos.killers.badness import BadnessOrder
 from kubectl_qos.qos.killers.killer import Killer
 from kubectl_qos.qos.reason import Mechanism
-from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryTimeline, MemoryUse, Scope
+from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryTimeline, Scope
 from kubectl_qos.qos.simulation.node_state import NodeState
 
 _PERCENT_IN_USE: Final = 90
@@ -28,11 +28,11 @@ class Earlyoom(Killer):
     daemon = Daemon.EARLYOOM
     log_lines = (_LINE + _WHOM,)
 
-    def ceilings(self, state: NodeState, use: MemoryUse) -> Iterator[Ceiling]:
+    def ceilings(self, state: NodeState) -> Iterator[Ceiling]:
         """A tenth of RAM and of swap is left; none where so much of the swap cannot be used."""
         at_bytes = state.total_bytes * _PERCENT_IN_USE // 100
-        if use.most_bytes >= state.capacity_bytes + state.swap_bytes * _PERCENT_IN_USE // 100:
-            yield Ceiling(self.id, self.scope, -1, use.own + use.total, at_bytes, is_polled=True)
+        if state.use.most_bytes >= state.capacity_bytes + state.swap_bytes * _PERCENT_IN_USE // 100:
+            yield Ceiling(self.id, self.scope, -1, state.use.own + state.use.total, at_bytes, is_polled=True)
 
     def order(self, memory: MemoryTimeline) -> BadnessOrder:
         """All processes by oom_score, which is badness scaled by the machine."""

@@ -10,7 +10,7 @@ from typing import Final
 from kubectl_qos.qos.eviction import Due, EvictionKey, eviction_key
 from kubectl_qos.qos.killers.killer import Choice, Contender, Killer, Order
 from kubectl_qos.qos.reason import Mechanism
-from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryTimeline, MemoryUse, Scope
+from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryTimeline, Scope
 from kubectl_qos.qos.simulation.node_state import NodeState
 
 _NANO: Final = 10**9
@@ -22,20 +22,18 @@ class EvictionOrder(Order):
     def __init__(self, memory: MemoryTimeline) -> None:
         self._memory, self._pods = memory, memory.state.pods
         self._priorities = [(pod.pod.spec.priority or 0, pod.request.nano) for pod in self._pods]
-        self._left = list(range(len(self._pods)))
-        self._keys: list[EvictionKey] = []
+        self._order: list[tuple[EvictionKey, bool, int]] = []
         self._kills = -1
 
     def first(self, owner: int) -> Choice:  # noqa: ARG002
         """The next pod that it may evict, and the critical ones before it."""
-        pods, keys = self._pods, self._current_keys()
-        self._left = left = [index for index in self._left if self._memory.is_present(index)]
-        evictable = (index for index in left if not pods[index].critical)
-        chosen = min(evictable, key=keys.__getitem__, default=None)
-        critical = [
-            index for index in left if pods[index].critical and (chosen is None or keys[index] < keys[chosen])
-        ]
-        return Choice(chosen, refused=tuple(sorted(critical, key=keys.__getitem__)))
+        refused = list[int]()
+        for _, is_critical, index in self._in_order():
+            if self._memory.is_present(index):
+                if not is_critical:
+                    return Choice(index, refused=tuple(refused))
+                refused.append(index)
+        return Choice(None, refused=tuple(refused))
 
     def growing(self, owner: int, room_bytes: int, ended: Collection[int]) -> tuple[Contender, ...]:
         """The pods that exceed their requests by more than the victim, or have a lower priority."""
@@ -45,8 +43,10 @@ class EvictionOrder(Order):
         priority, request = self._priorities[victim]
         excess = memory.pod_working_set(victim) * _NANO - request
         near = []
-        for index in self._left:
-            pod, (own_priority, own_request) = self._pods[index], self._priorities[index]
+        for index, (own_priority, own_request) in enumerate(self._priorities):
+            if not memory.is_present(index):
+                continue
+            pod = self._pods[index]
             is_out = pod.critical or all(container in ended for container in memory.pod_containers[index])
             if index == victim or is_out or (excess > 0 and own_priority > priority):
                 continue
@@ -56,16 +56,20 @@ class EvictionOrder(Order):
                 near.append((size - used, Contender(*pod.key, "", pod.qos, used, size)))
         return tuple(contender for _, contender in sorted(near))
 
-    def _current_keys(self) -> list[EvictionKey]:
-        """What the kubelet sorts each pod by; where nothing grows that stays until the next kill."""
+    def _in_order(self) -> list[tuple[EvictionKey, bool, int]]:
+        """The pods as the kubelet sorts them; where nothing grows that stays until the next kill."""
         memory = self._memory
         if self._kills != memory.kills or memory.grows:
             self._kills = memory.kills
-            self._keys = [
-                eviction_key(priority, memory.pod_working_set(index) * _NANO - request)
+            self._order = sorted(
+                (
+                    eviction_key(priority, memory.pod_working_set(index) * _NANO - request),
+                    self._pods[index].critical,
+                    index,
+                )
                 for index, (priority, request) in enumerate(self._priorities)
-            ]
-        return self._keys
+            )
+        return self._order
 
 
 class Eviction(Killer):
@@ -79,12 +83,13 @@ class Eviction(Killer):
     delay_seconds = 10
     """pkg/kubelet/kubelet.go (evictionMonitoringPeriod)."""
 
-    def ceilings(self, state: NodeState, use: MemoryUse) -> Iterator[Ceiling]:
+    def ceilings(self, state: NodeState) -> Iterator[Ceiling]:
         """memory.available, allocatableMemory.available and the soft threshold, those that are set.
 
         What the node reports is the soft one where there is one (nodeConditions).
         """
-        thresholds, node = state.thresholds, use.own + use.working_set
+        thresholds, use = state.thresholds, state.use
+        node = use.own + use.working_set
         if not state.capacity_bytes:
             if state.due is Due.NOW:
                 yield Ceiling(

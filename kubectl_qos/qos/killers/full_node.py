@@ -7,7 +7,7 @@ from kubectl_qos.qos.cgroup.names import PathLevel
 from kubectl_qos.qos.killers.badness import BadnessOrder
 from kubectl_qos.qos.killers.killer import Killer
 from kubectl_qos.qos.reason import Mechanism
-from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryTimeline, MemoryUse, Scope
+from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryTimeline, Scope
 from kubectl_qos.qos.simulation.node_state import NodeState
 
 
@@ -20,9 +20,9 @@ class FullNode(Killer):
     measures = frozenset({Scope.NODE})
     has_ranks = True
 
-    def ceilings(self, state: NodeState, use: MemoryUse) -> Iterator[Ceiling]:  # noqa: ARG002
+    def ceilings(self, state: NodeState) -> Iterator[Ceiling]:
         """All that the node holds."""
-        yield Ceiling(self.id, self.scope, -1, use.own + use.total, use.most_bytes)
+        yield Ceiling(self.id, self.scope, -1, state.use.own + state.use.total, state.use.most_bytes)
 
     def order(self, memory: MemoryTimeline) -> BadnessOrder:
         """All containers and the known processes of the node."""

@@ -10,7 +10,7 @@ from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.qos.cgroup.names import PathLevel
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Mechanism
-from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryTimeline, MemoryUse, Scope
+from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryTimeline, Scope
 from kubectl_qos.qos.simulation.node_state import NodeProcess, NodeState
 
 
@@ -104,7 +104,7 @@ class Killer(Protocol):
         """Whether a node does not say itself that it runs this daemon."""
         return self.daemon is not None
 
-    def ceilings(self, state: NodeState, use: MemoryUse) -> Iterable[Ceiling]:
+    def ceilings(self, state: NodeState) -> Iterable[Ceiling]:
         """Where it acts on a node."""
         ...
 

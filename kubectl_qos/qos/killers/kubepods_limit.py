@@ -7,7 +7,7 @@ from kubectl_qos.qos.cgroup.names import PathLevel
 from kubectl_qos.qos.killers.badness import BadnessOrder
 from kubectl_qos.qos.killers.killer import Killer
 from kubectl_qos.qos.reason import Mechanism
-from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryTimeline, MemoryUse, Scope
+from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryTimeline, Scope
 from kubectl_qos.qos.simulation.node_state import NodeState
 
 
@@ -19,10 +19,10 @@ class KubepodsLimit(Killer):
     levels = frozenset({PathLevel.PODS, PathLevel.QOS_CLASS})
     measures = frozenset({Scope.PODS})
 
-    def ceilings(self, state: NodeState, use: MemoryUse) -> Iterator[Ceiling]:
+    def ceilings(self, state: NodeState) -> Iterator[Ceiling]:
         """What the node may allocate to pods, and what their containers may swap."""
         if state.kubepods_bytes is not None:
-            yield Ceiling(self.id, self.scope, -1, use.total, state.kubepods_bytes + use.may_swap)
+            yield Ceiling(self.id, self.scope, -1, state.use.total, state.kubepods_bytes + state.use.may_swap)
 
     def order(self, memory: MemoryTimeline) -> BadnessOrder:
         """All containers of the node's pods."""

@@ -11,7 +11,7 @@ from kubectl_qos.qos.cgroup.names import PathLevel
 from kubectl_qos.qos.killers.badness import BadnessOrder
 from kubectl_qos.qos.killers.killer import Killer
 from kubectl_qos.qos.reason import Mechanism
-from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryTimeline, MemoryUse, Scope
+from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryTimeline, Scope
 from kubectl_qos.qos.simulation.node_state import NodeState
 
 
@@ -25,9 +25,9 @@ class PodLimit(Killer):
     scope = Scope.POD
     levels = frozenset({PathLevel.POD})
 
-    def ceilings(self, state: NodeState, use: MemoryUse) -> Iterator[Ceiling]:
+    def ceilings(self, state: NodeState) -> Iterator[Ceiling]:
         """The limit of each pod that has one."""
-        killer, scope = self.id, self.scope
+        killer, scope, use = self.id, self.scope, state.use
         for index, pod in enumerate(state.pods):
             if pod.limit_bytes:
                 yield Ceiling(killer, scope, index, use.pods[index], pod.limit_bytes + use.pod_swap[index])

@@ -10,7 +10,7 @@ from typing import Final
 from kubectl_qos.k8s.kubelet import Daemon
 from kubectl_qos.qos.killers.killer import Killer
 from kubectl_qos.qos.reason import Mechanism
-from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryTimeline, MemoryUse, Scope
+from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryTimeline, Scope
 from kubectl_qos.qos.simulation.node_state import NodeState
 
 
@@ -27,9 +27,9 @@ class SystemdOomd(Killer):
         r"(?P<cgroup>\S+\.(?:scope|service|slice)): systemd-oomd killed \d+ process",
     )
 
-    def ceilings(self, state: NodeState, use: MemoryUse) -> Iterator[Ceiling]:  # noqa: ARG002
+    def ceilings(self, state: NodeState) -> Iterator[Ceiling]:
         """Unknown: at the latest as the machine runs out."""
-        yield Ceiling(self.id, self.scope, -1, use.own + use.total, None, use.most_bytes)
+        yield Ceiling(self.id, self.scope, -1, state.use.own + state.use.total, None, state.use.most_bytes)
 
     def order(self, memory: MemoryTimeline) -> None:  # noqa: ARG002
         """Not known: no API returns the swap or the reclaim of a cgroup."""

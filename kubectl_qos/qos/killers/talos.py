@@ -14,7 +14,7 @@ from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.qos.killers.killer import NOBODY, Candidate, Choice, Killer, Order
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Mechanism
-from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryTimeline, MemoryUse, Scope
+from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryTimeline, Scope
 from kubectl_qos.qos.simulation.node_state import NodeState
 
 _RELEASE: Final = re.compile(r"talos(?: \(v|-)(\d+)\.(\d+)(?:\.(\d+))?", re.ASCII | re.IGNORECASE)
@@ -70,9 +70,9 @@ class Talos(Killer):
         is_other = node.userspace_oom_killer not in {"", _SETTING}
         return match is None or is_other or node.origin("os_image") is not Origin.API
 
-    def ceilings(self, state: NodeState, use: MemoryUse) -> Iterator[Ceiling]:  # noqa: ARG002
+    def ceilings(self, state: NodeState) -> Iterator[Ceiling]:
         """Unknown: at the latest as the machine runs out."""
-        yield Ceiling(self.id, self.scope, -1, use.own + use.total, None, use.most_bytes)
+        yield Ceiling(self.id, self.scope, -1, state.use.own + state.use.total, None, state.use.most_bytes)
 
     def order(self, memory: MemoryTimeline) -> TalosOrder:
         """Pods without a limit, BestEffort ones before Burstable ones."""

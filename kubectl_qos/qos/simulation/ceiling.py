@@ -7,13 +7,12 @@ from 0 to 1, or without end. Bytes throughout. Which killers there are, and whom
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from math import inf
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple
 
 import msgspec
 
 from kubectl_qos.errors import InputError
 from kubectl_qos.qos.eviction import Due
-from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.node_state import NodeProcess, NodeState, Scenario
 
@@ -29,10 +28,9 @@ class Scope(Enum):
     PODS = "all pods of a node"
     NODE = "the whole node"
 
-    @property
-    def is_wide(self) -> bool:
+    def __init__(self, owner: str) -> None:
+        self.is_wide = owner in {"all pods of a node", "the whole node"}
         """Whether all pods of a node are bounded."""
-        return self is Scope.NODE or self is Scope.PODS
 
 
 class Ceiling(NamedTuple):
@@ -71,40 +69,6 @@ class Ceiling(NamedTuple):
         return min(distance, 0) if self.due is Due.NOW else distance
 
 
-class MemoryUse(NamedTuple):
-    """What is in use on a node now, in bytes: of each pod and of all by the kernel's count, and of the node.
-
-    `pod_swap` is what the containers of each pod may swap. `most_bytes` is what the node holds at most, in
-    RAM and in the swap that its containers and its own processes may use.
-    """
-
-    pods: list[int]
-    pod_swap: list[int]
-    total: int
-    working_set: int
-    own: int
-    may_swap: int
-    most_bytes: int
-
-    @classmethod
-    def of(cls, state: NodeState) -> Self:
-        """Add up the containers of a node."""
-        pods, pod_swap, working_set = [0] * len(state.pods), [0] * len(state.pods), 0
-        for container in state.containers:
-            pods[container.pod_index] += container.used_bytes
-            pod_swap[container.pod_index] += container.swap_bytes
-            working_set += container.working_set_bytes
-        may_swap, own = min(sum(pod_swap), state.swap_bytes), state.own_bytes or 0
-        most = state.capacity_bytes + min(may_swap + own, state.swap_bytes)
-        swap = [min(size, state.swap_bytes) for size in pod_swap]
-        return cls(pods, swap, sum(pods), working_set, own, may_swap, most)
-
-    @property
-    def free_bytes(self) -> int:
-        """What is free by the kernel's count."""
-        return self.most_bytes - self.own - self.total
-
-
 class MemoryLevel(msgspec.Struct, frozen=True, rename="camel"):
     """Memory that is free for the kernel, and memory.available of the kubelet."""
 
@@ -133,32 +97,23 @@ class MemoryTimeline:
     the node itself. `reclaiming` are killers that have acted, and go on until `reclaim_bytes` more are free.
     """
 
-    def __init__(self, node_state: NodeState, scenario: Scenario, use: MemoryUse) -> None:
-        pods, containers = node_state.pods, node_state.containers
+    def __init__(self, node_state: NodeState, scenario: Scenario) -> None:
+        use = node_state.use
         self.state = node_state
         self._evictable = node_state.capacity_bytes - node_state.thresholds.hugepages_bytes
         self._end = inf if scenario.until_oom else 1.0
-        self._used = [container.used_bytes for container in containers]
+        self._used, self._working_sets, self.pod_containers = use.containers, use.working_sets, use.members
         self._rate = _rates(node_state, scenario)
         self._own_rate = _own_rate(node_state, scenario)
         self._own_used = use.own
         self._total_used, self._total_rate = use.total, sum(self._rate)
-        self._working_sets = [container.working_set_bytes for container in containers]
         self._total_working_set = use.working_set
-        self._pod_used = list(use.pods)
-        self._pod_working_set = [0] * len(pods)
-        self._pod_rate = [0] * len(pods)
-        self.pod_containers: list[list[int]] = [[] for _ in pods]
-        for index, container in enumerate(containers):
-            self._pod_working_set[container.pod_index] += container.working_set_bytes
-            self._pod_rate[container.pod_index] += self._rate[index]
-            self.pod_containers[container.pod_index].append(index)
+        self._pod_used, self._pod_working_set = list(use.pods), list(use.pod_working_sets)
+        self._pod_rate = [sum([self._rate[index] for index in members]) for members in use.members]
         self.now = 0.0
-        self.living = dict.fromkeys(range(len(containers)))
+        self.living = dict.fromkeys(range(len(use.containers)))
         self.present = set(self.living)
-        self.immune = {
-            index for index, container in enumerate(containers) if container.adj == OOM_SCORE_ADJ_MIN
-        }
+        self.immune = use.immune
         self.own_processes = list(node_state.own_processes)
         self.reclaiming: set[Mechanism] = set()
         self._most = use.most_bytes

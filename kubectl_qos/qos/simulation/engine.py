@@ -5,10 +5,13 @@ words (present/simulation.py).
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
+
+import msgspec
+from msgspec import structs
 
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.qos.killers import BY_ID, PRECEDENCE, killers_on
@@ -23,7 +26,6 @@ from kubectl_qos.qos.simulation.ceiling import (
     LimitHit,
     MemoryLevel,
     MemoryTimeline,
-    MemoryUse,
     Scope,
 )
 from kubectl_qos.qos.simulation.node_state import (
@@ -35,8 +37,7 @@ from kubectl_qos.qos.simulation.node_state import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SimulationStep:
+class SimulationStep(msgspec.Struct, frozen=True, kw_only=True):
     """One container that is killed, or one pod that is evicted or killed whole, which has no `container`.
 
     `points` is the badness in pages where memory ran out, `score` what /proc showed for the victim: None,
@@ -139,12 +140,11 @@ class Run:
         self._state = node_state
         self._scenario = scenario
         self._page = node_state.setup.node.page_size_bytes
-        self._use = MemoryUse.of(node_state)
         self._on_node = killers_on(node_state.setup)
         if not node_state.capacity_bytes:
             self._on_node = [killer for killer in self._on_node if killer.evicts or not killer.scope.is_wide]
         self._killers = [killer for killer in self._on_node if scenario.eviction or not killer.evicts]
-        self.timeline = MemoryTimeline(node_state, scenario, self._use)
+        self.timeline = MemoryTimeline(node_state, scenario)
         self._before = self.timeline.level()
         self._orders: dict[Mechanism, Order | None] = {}
         self._refused: dict[PodKey, None] = {}
@@ -153,18 +153,13 @@ class Run:
         self._unforeseen: Unforeseen | None = None
         self._is_still = not self.timeline.grows
         self._is_watching = False
-        self._unknown = self.unmeasured.difference(self.timeline.growing)
+        self._unknown = node_state.use.unmeasured.difference(self.timeline.growing)
         """The containers whose usage is unknown, and does not grow to a known one."""
 
     @cached_property
     def ceilings(self) -> dict[Mechanism, Sequence[Ceiling]]:
         """Where each killer acts, with eviction or without."""
-        return {killer.id: tuple(killer.ceilings(self._state, self._use)) for killer in self._on_node}
-
-    @cached_property
-    def unmeasured(self) -> set[int]:
-        """The containers whose usage is unknown."""
-        return {index for index, container in enumerate(self._state.containers) if not container.has_usage}
+        return {killer.id: tuple(killer.ceilings(self._state)) for killer in self._on_node}
 
     def _next_hits(self) -> Iterator[LimitHit]:
         if not self._is_watching:
@@ -261,7 +256,7 @@ class Run:
             step = self._end_pod(killer, choice.victim, new)
         else:
             step = self._kill_container(killer, choice.victim, choice)
-        self.steps.append(step if self._is_still else replace(step, grown=self.timeline.now))
+        self.steps.append(step if self._is_still else structs.replace(step, grown=self.timeline.now))
         return self.steps[-1]
 
     def _kill_container(self, killer: Killer, index: int, choice: Choice) -> SimulationStep:

@@ -14,6 +14,8 @@ from math import inf
 from operator import attrgetter
 from typing import Final, NamedTuple
 
+from msgspec import structs
+
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey
@@ -173,7 +175,7 @@ def _grown(state: NodeState, grown: Mapping[int, int]) -> NodeState:
     containers = list(state.containers)
     for index, more in grown.items():
         used, working_set = containers[index].used_bytes + more, containers[index].working_set_bytes + more
-        containers[index] = replace(containers[index], used_bytes=used, working_set_bytes=working_set)
+        containers[index] = structs.replace(containers[index], used_bytes=used, working_set_bytes=working_set)
     return replace(state, containers=tuple(containers))
 
 
@@ -210,12 +212,12 @@ def next_deaths(state: NodeState, *, contests: bool = False) -> list[NextDeath]:
     return _most_urgent(run, _reached(run), contests=contests)
 
 
-def first_deaths(state: NodeState, *, contests: bool = False) -> list[NextDeath]:
-    """Those of `next_deaths` that may be the first by their killer, the most urgent first."""
+def first_deaths(state: NodeState, by: Collection[Killer] = (), *, contests: bool = False) -> list[NextDeath]:
+    """The first of `next_deaths` with those that may come first by these killers, the most urgent first."""
     run = Run(state, Scenario())
     reached = list(_reached(run))
-    if not state.growth.containers:
-        reached = _full_enough(run, reached)
+    if not (state.growth.containers or state.growth.node):
+        reached = _full_enough(run, reached, by)
     return _most_urgent(run, reached, contests=contests)
 
 
@@ -255,61 +257,61 @@ def _reached(run: Run, keys: Collection[PodKey] | None = None) -> Iterator[tuple
     them before.
     """
     state, members = run.timeline.state, run.timeline.pod_containers
-    containers = state.containers
+    containers, unmeasured = state.containers, state.use.unmeasured
     pods = {index for index, pod in enumerate(state.pods) if keys is None or pod.key in keys}
-    owners = {Scope.POD: pods, Scope.CONTAINER: {part for index in pods for part in members[index]}}
+    parts = {part for index in pods for part in members[index]}
     ceilings = sorted(
         [
-            ceiling
-            for ceiling in chain.from_iterable(run.ceilings.values())
-            if ceiling.scope.is_wide or ceiling.owner in owners[ceiling.scope]
-        ],
-        key=attrgetter("distance_bytes"),
+            (ceiling.distance_bytes, place, ceiling)
+            for place, ceiling in enumerate(chain.from_iterable(run.ceilings.values()))
+            if ceiling.owner < 0 or ceiling.owner in (pods if ceiling.scope is Scope.POD else parts)
+        ]
     )
-    room: dict[Scope, dict[int, int]] = {scope: {} for scope in Scope}
-    for ceiling in ceilings:
-        if run.unmeasured.isdisjoint(_bounded(run, ceiling)):
-            room[ceiling.scope][ceiling.owner] = ceiling.distance_bytes
-    own, of_pod, of_node = room[Scope.CONTAINER], room[Scope.POD], set[object]()
-    for ceiling in ceilings:
-        owner, distance, alone = ceiling.owner, ceiling.distance_bytes, list[int]()
-        if ceiling.scope.is_wide:
+    own, of_pod, of_node = dict[int, int](), dict[int, int](), set[object]()
+    for distance, _, ceiling in ceilings:
+        if ceiling.owner >= 0 and unmeasured.isdisjoint(_bounded(run, ceiling)):
+            (of_pod if ceiling.scope is Scope.POD else own)[ceiling.owner] = distance
+    for distance, _, ceiling in ceilings:
+        owner, alone = ceiling.owner, list[int]()
+        if owner < 0:
             kind = ceiling.killer, ceiling.is_soft
             is_reached = kind not in of_node
             of_node.add(kind)
-        elif owner not in room[ceiling.scope]:
-            continue
         elif ceiling.scope is Scope.CONTAINER:
-            is_reached = distance < of_pod.get(containers[owner].pod_index, inf)
-        else:
+            is_reached = owner in own and distance < of_pod.get(containers[owner].pod_index, inf)
+        elif owner in of_pod:
             alone = [index for index in members[owner] if own.get(index, inf) >= distance]
             is_reached = bool(alone) or sum(max(own[index], 0) for index in members[owner]) > distance
+        else:
+            is_reached = False
         if is_reached:
             yield ceiling, alone
 
 
 def _full_enough(
-    run: Run, reached: Sequence[tuple[Ceiling, Sequence[int]]]
+    run: Run, reached: Sequence[tuple[Ceiling, Sequence[int]]], by: Collection[Killer]
 ) -> list[tuple[Ceiling, Sequence[int]]]:
-    """Leave out limits that are too empty to be the first of their kind, whatever the past says of them."""
+    """Leave out what is too empty to come first, of all or by these killers, whatever the past says of it."""
     most: dict[Mechanism, float] = {}
     for ceiling, _ in reached:
         if not run.timeline.immune.issuperset(_bounded(run, ceiling)):
             fullness = ceiling.used_bytes / ceiling.latest_bytes
             most[ceiling.killer] = max(fullness, most.get(ceiling.killer, 0.0))
+    least = dict.fromkeys(PRECEDENCE, max(most.values(), default=0.0))
+    least |= {killer.id: most.get(killer.id, 0.0) for killer in by}
     return [
         (ceiling, alone)
         for ceiling, alone in reached
-        if ceiling.scope.is_wide
-        or ceiling.used_bytes >= (most.get(ceiling.killer, 0.0) - PRECEDENT_POINTS) * ceiling.latest_bytes
+        if ceiling.distance_bytes <= 0
+        or ceiling.used_bytes >= (least[ceiling.killer] - PRECEDENT_POINTS) * ceiling.latest_bytes
     ]
 
 
 def _bounded(run: Run, ceiling: Ceiling) -> Sequence[int]:
     """The containers that a limit of their own, or of their pod, bounds."""
-    if ceiling.scope.is_wide:
+    if ceiling.owner < 0:
         return ()
-    return run.timeline.pod_containers[ceiling.owner] if ceiling.scope is Scope.POD else [ceiling.owner]
+    return run.timeline.pod_containers[ceiling.owner] if ceiling.scope is Scope.POD else (ceiling.owner,)
 
 
 def _death_at(run: Run, ceiling: Ceiling, alone: Sequence[int], *, contests: bool) -> NextDeath | None:
@@ -336,12 +338,12 @@ def _death_at(run: Run, ceiling: Ceiling, alone: Sequence[int], *, contests: boo
         death = death._replace(used_bytes=run.timeline.pod_working_set(owner))
     if contests and chooses and order is not None:
         room = more_bytes if at_death is state else 0
-        unknown = {state.pod_for(state.containers[index]).key for index in run.unmeasured}
+        unknown = {state.pod_for(state.containers[index]).key for index in run.timeline.state.use.unmeasured}
         growing = order.growing(owner, room, _ended_before(run, room))
         death = death._replace(growing=tuple(other for other in growing if other.key not in unknown))
     is_bound = scope.is_wide and (
         ceiling.at_bytes is None
-        or death.killer.is_upper_bound(state.own_bytes, is_measured=not run.unmeasured)
+        or death.killer.is_upper_bound(state.own_bytes, is_measured=not run.timeline.state.use.unmeasured)
     )
     return death._replace(
         is_upper_bound=is_bound,

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cached_property
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 import msgspec
+from msgspec import structs
 
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.allocation import running_pod
@@ -25,7 +27,7 @@ from kubectl_qos.k8s.usage import ContainerKey, ContainerUsage, PodKey, PodUsage
 from kubectl_qos.qos.cgroup.memory import container_swap
 from kubectl_qos.qos.cgroup.pod import sets_oom_group
 from kubectl_qos.qos.eviction import Due, evictable_capacity, eviction_due, memory_threshold
-from kubectl_qos.qos.oom_score import Kernel, is_critical, kernel_formula
+from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN, Kernel, is_critical, kernel_formula
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import (
     ContainerScore,
@@ -33,7 +35,6 @@ from kubectl_qos.qos.ranking import (
     Profiles,
     RankedPod,
     Ranking,
-    container_kinds,
     rank_node,
 )
 from kubectl_qos.qos.restart import Restart, may_be_killed_again, restart_after_kill, was_killed_since_resize
@@ -96,8 +97,7 @@ class ImportanceRules:
 NO_RULES: Final = ImportanceRules()
 
 
-@dataclass(frozen=True, slots=True)
-class SimulatedPod:
+class SimulatedPod(msgspec.Struct, frozen=True):
     """A pod with processes. `limit_bytes` is the memory.max of its own cgroup, 0 without one."""
 
     pod: Pod
@@ -113,8 +113,7 @@ class SimulatedPod:
         return self.pod.metadata.namespace, self.pod.metadata.name
 
 
-@dataclass(frozen=True, slots=True)
-class SimulatedContainer:
+class SimulatedContainer(msgspec.Struct, frozen=True):
     """A container as the kernel scores it: by its largest process, which holds all of its memory at most.
 
     `processes` is how many it has, 0 if unknown, `beside_bytes` what is not in the largest one, where known.
@@ -242,7 +241,64 @@ class Thresholds(NamedTuple):
     soft_grace_seconds: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+class MemoryUse(NamedTuple):
+    """What is in use on a node now, in bytes: by the kernel's count, as working sets, and by the node.
+
+    `members` are the containers of each pod by their index, `unmeasured` those of unknown usage, `immune`
+    those that the kernel never kills. `pod_swap` is what the containers of each pod may swap. `most_bytes` is
+    what the node holds at most, in RAM and in the swap that its containers and its own processes may use.
+    """
+
+    containers: list[int]
+    working_sets: list[int]
+    members: list[list[int]]
+    pods: list[int]
+    pod_working_sets: list[int]
+    pod_swap: list[int]
+    total: int
+    working_set: int
+    own: int
+    may_swap: int
+    most_bytes: int
+    unmeasured: frozenset[int]
+    immune: frozenset[int]
+
+    @classmethod
+    def of(cls, state: NodeState) -> Self:
+        """Add up the containers of a node."""
+        members: list[list[int]] = [[] for _ in state.pods]
+        pods, working, swap = ([0] * len(state.pods) for _ in range(3))
+        for index, container in enumerate(state.containers):
+            place = container.pod_index
+            members[place].append(index)
+            pods[place] += container.used_bytes
+            working[place] += container.working_set_bytes
+            swap[place] += container.swap_bytes
+        may_swap, own = min(sum(swap), state.swap_bytes), state.own_bytes or 0
+        every = list(enumerate(state.containers))
+        return cls(
+            [container.used_bytes for container in state.containers],
+            [container.working_set_bytes for container in state.containers],
+            members,
+            pods,
+            working,
+            [min(size, state.swap_bytes) for size in swap],
+            sum(pods),
+            sum(working),
+            own,
+            may_swap,
+            state.capacity_bytes + min(may_swap + own, state.swap_bytes),
+            frozenset([index for index, container in every if not container.has_usage]),
+            frozenset([index for index, container in every if container.adj == OOM_SCORE_ADJ_MIN]),
+        )
+
+    @property
+    def free_bytes(self) -> int:
+        """What is free by the kernel's count."""
+        return self.most_bytes - self.own - self.total
+
+
+@dataclass(frozen=True)
 class NodeState:
     """One node, its pods in kill order.
 
@@ -270,7 +326,7 @@ class NodeState:
     budgets: tuple[AllowedDisruptions, ...] = ()
     growth: Growth = NO_GROWTH
 
-    @property
+    @cached_property
     def kernel(self) -> Kernel:
         """Which formula the node's kernel uses."""
         return kernel_formula(self.setup.node.kernel)
@@ -279,6 +335,11 @@ class NodeState:
     def swap_bytes(self) -> int:
         """All swap of the machine."""
         return self.total_bytes - self.capacity_bytes
+
+    @cached_property
+    def use(self) -> MemoryUse:
+        """What is in use now."""
+        return MemoryUse.of(self)
 
     @property
     def used_bytes(self) -> int:
@@ -307,8 +368,7 @@ class NodeState:
 
     def lacks_usage(self, key: PodKey) -> bool:
         """Whether the usage of any container of a pod is unknown."""
-        unknown = (container for container in self.containers if not container.has_usage)
-        return any(self.pod_for(container).key == key for container in unknown)
+        return any(self.pod_for(self.containers[index]).key == key for index in self.use.unmeasured)
 
     def may_swap(self, containers: Iterable[SimulatedContainer]) -> int:
         """How much of the swap these can use."""
@@ -421,7 +481,7 @@ def ranked_node_state(
             built[key] = row.containers, _build_pod(row, setup, rules), parts
         scores, pod, of_pod = built[key]
         if of_pod and of_pod[0].pod_index != index:
-            of_pod = [replace(container, pod_index=index) for container in of_pod]
+            of_pod = [structs.replace(container, pod_index=index) for container in of_pod]
             built[key] = scores, pod, of_pod
         simulated.append(pod)
         containers += of_pod
@@ -440,7 +500,7 @@ def ranked_node_state(
         by_working_set=any(
             score.usage is not None and score.usage.rss_bytes is None
             for row in ranking.pods
-            for score in row.alive()
+            for score in row.alive
         ),
         own_bytes=own_bytes,
         own_processes=tuple(own_processes),
@@ -450,12 +510,10 @@ def ranked_node_state(
 
 
 def _build_containers(row: RankedPod, pod_index: int, setup: NodeSetup) -> list[SimulatedContainer]:
-    limits = {profile.name: profile.limit_bytes for profile in row.profile.containers}
-    kinds = {container.name: (container, kind) for container, kind in container_kinds(row.pod, setup.release)}
+    profiles = {profile.name: profile for profile in row.profile.containers}
     containers = []
-    for score in row.alive():
-        name, usage = score.name, score.usage
-        container, kind = kinds[name]
+    for score in row.alive:
+        name, usage, profile = score.name, score.usage, profiles[score.name]
         containers.append(
             SimulatedContainer(
                 pod_index=pod_index,
@@ -463,9 +521,9 @@ def _build_containers(row: RankedPod, pod_index: int, setup: NodeSetup) -> list[
                 adj=score.adj or 0,
                 used_bytes=usage.kernel_bytes if usage is not None else 0,
                 working_set_bytes=usage.working_set_bytes if usage is not None else 0,
-                limit_bytes=limits[name],
-                swap_bytes=_swap_bytes(row, container, limits[name], setup),
-                restart=restart_after_kill(row.pod, container, kind, setup.release),
+                limit_bytes=profile.limit_bytes,
+                swap_bytes=_swap_bytes(row, profile.container, profile.limit_bytes, setup),
+                restart=restart_after_kill(row.pod, profile.container, profile.kind, setup.release),
                 has_usage=usage is not None,
                 processes=_count_processes(row, usage),
                 beside_bytes=usage.kernel_bytes - usage.scored_bytes if usage is not None else 0,
@@ -480,7 +538,7 @@ def _count_processes(row: RankedPod, usage: ContainerUsage | None) -> int:
     if usage is None or usage.largest_bytes is not None:
         return 1
     of_pod = row.usage.details.processes if row.usage is not None else 0
-    return max(of_pod - len(row.alive()) + 1, 1) if of_pod else 0
+    return max(of_pod - len(row.alive) + 1, 1) if of_pod else 0
 
 
 def _swap_bytes(row: RankedPod, container: Container, limit: int, setup: NodeSetup) -> int:
@@ -507,7 +565,7 @@ def _build_pod(row: RankedPod, setup: NodeSetup, rules: ImportanceRules) -> Simu
     if rules.selector is not None and rules.selector.matches(pod.metadata.labels):
         important.append(ImportanceReason(Importance.LABELS, rules.selector_text))
     # Without the node's capacity nobody knows which of several containers dies there.
-    is_ordered = len(row.alive()) == 1 or all(score.adj is not None for score in row.alive())
+    is_ordered = len(row.alive) == 1 or all(score.adj is not None for score in row.alive)
     limit = row.profile.limit_bytes if setup.kubelet.cgroups_per_qos and is_ordered else 0
     return SimulatedPod(pod, row.qos, limit, row.profile.eviction_request, critical, tuple(important))
 
