@@ -21,11 +21,9 @@ from kubectl_qos.cluster.source import LIVE, Source
 from kubectl_qos.config.settings import Settings
 from kubectl_qos.config.state import HistoryFile, UiState
 from kubectl_qos.errors import InputError, QosError
-from kubectl_qos.k8s.kinds import WORKLOADS, Workload, find_workload
+from kubectl_qos.k8s.kinds import WORKLOADS, Workload
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.k8s.usage import PodKey
-from kubectl_qos.present.format import count
 from kubectl_qos.tui.actions import (
     ACTIONS,
     BY_NAME,
@@ -59,14 +57,13 @@ from kubectl_qos.tui.view import (
     view_from_values,
     view_values,
 )
-from kubectl_qos.tui.view_model import ViewModel, newest, pod_named
+from kubectl_qos.tui.view_model import ViewModel, newest
 from kubectl_qos.tui.write_service import WriteService
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from kubectl_qos.edit.edits import Edit
-    from kubectl_qos.edit.fixes import Fix
 
 NO_SETTINGS: Final = Settings()
 NO_STATE: Final = UiState()
@@ -358,6 +355,11 @@ class QosApp(Shell):
         self._follower = self._new_follower()
         self._follower.start()
 
+    @property
+    def has_chosen_row(self) -> bool:
+        # On the first row nobody has chosen a pod yet: the headline speaks of the node's next death.
+        return bool(self.main.table.cursor or self.main.view.filter)
+
     def is_listing(self, kind: ListKind) -> bool:
         return self.is_running and self.main.view.kind is kind
 
@@ -395,7 +397,7 @@ class QosApp(Shell):
         if isinstance(template, QosError):
             name = f"{workload.kind.lower()}/{workload.name}"
             self.notify(
-                f"{name} cannot be read: {template}; this is its pod that dies first", severity="warning"
+                f"{name} cannot be read: {template}; showing its pod that dies first", severity="warning"
             )
         from kubectl_qos.tui.screens.kills import KillsScreen
 
@@ -411,64 +413,6 @@ class QosApp(Shell):
             self.notify("that pod is gone", severity="warning")
         else:
             self.push_screen(_detail_screen(location, pod, self.view_model), self._detail_left)
-
-    def fix(
-        self,
-        view_model: ViewModel,
-        node: str,
-        keys: Sequence[PodKey] = (),
-        workload: Workload | None = None,
-    ) -> None:
-        """List what to change about the deaths of some pods, or of a node, and edit the selected fix.
-
-        Of a single pod that has ended it is the fix of its workload.
-        """
-        pod = pod_named(view_model, keys[0]) if len(keys) == 1 and workload is None else None
-        if pod is not None and pod.is_terminal:
-            self.fix_workload_of(view_model, keys[0])
-        else:
-            self._list_fixes(view_model, node, keys, workload)
-
-    def _list_fixes(
-        self, view_model: ViewModel, node: str, keys: Sequence[PodKey], workload: Workload | None
-    ) -> None:
-        from kubectl_qos.tui.screens.fixes import FixDialog, find_fixes
-
-        if self.refuses_change():
-            return
-        named = (workload.kind, workload.name) if workload is not None else None
-
-        def take(fix: Fix | None) -> None:
-            if fix is None:
-                return
-            if fix.workload is None or workload is None:
-                self.edit(fix.pod, fix.edits)
-            else:
-                self.edit_workload(workload, fix.pod, fix.edits)
-
-        find = partial(find_fixes, self.source, view_model.snapshot, node, keys, named)
-        # On the first row nobody has chosen a pod yet: the headline speaks of the node's nearest death.
-        chosen = keys if self.main.table.cursor or self.main.view.filter else ()
-        self.push_screen(FixDialog(find, chosen), take)
-
-    def fix_workload_of(self, view_model: ViewModel, key: PodKey) -> None:
-        """List what to change about the running pods of a pod's workload, else about an OOMKilled pod."""
-        pods = [(find_workload(pod), pod) for pod in view_model.snapshot.pods if pod.namespace == key[0]]
-        alive = [(workload, pod) for workload, pod in pods if pod.node_name and not pod.is_terminal]
-        same = [workload for workload, pod in pods if pod.name == key[1]]
-        by_name = [workload for workload, _ in alive if key[1].startswith(f"{workload.name}-")]
-        workload = max(same or by_name, key=lambda candidate: len(candidate.name), default=None)
-        keys = [(key[0], pod.name) for owner, pod in alive if owner == workload]
-        ended = pod_named(view_model, key)
-        if ended is not None and not keys:
-            was_killed = any(status.was_oom_killed for status in ended.status.every_container)
-            keys = [key] if was_killed else []
-        if key not in keys:
-            name = f"{workload.kind.lower()}/{workload.name}" if workload is not None else "its workload"
-            runs = f"{count(len(keys), 'pod')} of {name} {'runs' if len(keys) == 1 else 'run'}"
-            self.notify(f"{key[1]} {'has ended' if same else 'is gone'}; {runs}", severity="warning")
-        if workload is not None and keys:
-            self._list_fixes(view_model, "", keys, workload if workload.kind in WORKLOADS else None)
 
     def _detail_left(self, _: None) -> None:
         self.navigation.back()

@@ -20,7 +20,6 @@ from kubectl_qos.config.state import UiState
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.kinds import Workload
 from kubectl_qos.k8s.objects import Pod
-from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.format import arrived_text
 from kubectl_qos.tui.actions import Keys
 from kubectl_qos.tui.lists.base import ListCache, ListRows
@@ -140,6 +139,11 @@ class Shell(App[QosError]):
     @abstractmethod
     def past(self) -> Past | None: ...
 
+    @property
+    @abstractmethod
+    def has_chosen_row(self) -> bool:
+        """Whether a person has put the cursor on a pod."""
+
     @abstractmethod
     def is_listing(self, kind: ListKind) -> bool: ...
 
@@ -169,18 +173,6 @@ class Shell(App[QosError]):
 
     @abstractmethod
     def edit_workload(self, workload: Workload, pod: Pod, edits: tuple[Edit, ...] = ()) -> None: ...
-
-    @abstractmethod
-    def fix(
-        self,
-        view_model: ViewModel,
-        node: str,
-        keys: Sequence[PodKey] = (),
-        workload: Workload | None = None,
-    ) -> None: ...
-
-    @abstractmethod
-    def fix_workload_of(self, view_model: ViewModel, key: PodKey) -> None: ...
 
     @abstractmethod
     def show_log(self, pod: Pod, container: str = "") -> None: ...

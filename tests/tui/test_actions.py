@@ -18,7 +18,7 @@ from kubectl_qos.tui.actions import (
     shown_key,
 )
 from kubectl_qos.tui.app import QosApp
-from kubectl_qos.tui.screens.apply import ApplyScreen, ProgressScreen
+from kubectl_qos.tui.screens.apply import ApplyScreen, PatchScreen, ProgressScreen
 from kubectl_qos.tui.screens.base import fitting_keys
 from kubectl_qos.tui.screens.dialogs import (
     ConfirmDialog,
@@ -37,7 +37,6 @@ from kubectl_qos.tui.screens.kills import KillsScreen
 from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.screens.node import CompareScreen, TreeScreen
 from kubectl_qos.tui.screens.past import TimeSlider
-from kubectl_qos.tui.screens.patch import PatchScreen
 from kubectl_qos.tui.screens.read import ReadScreen
 from kubectl_qos.tui.screens.search import ColumnsScreen, Finder, Menu, Palette, SelectDialog
 from kubectl_qos.tui.screens.simulation import SimulationScreen

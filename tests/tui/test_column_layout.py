@@ -25,8 +25,7 @@ from kubectl_qos.tui.lists.pods import (
 from kubectl_qos.tui.screens.browse import list_definitions
 from kubectl_qos.tui.view import ListKind, View
 from kubectl_qos.tui.view_model import build_view_model
-from kubectl_qos.tui.widgets.column_layout import fitting_columns
-from kubectl_qos.tui.widgets.table import TOKENS, fitted
+from kubectl_qos.tui.widgets.table import TOKENS, fitted, fitting_columns
 from tests.tui.sources import demo, one_cluster, renamed
 
 PODS = PodList(Trends())

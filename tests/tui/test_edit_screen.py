@@ -23,10 +23,10 @@ from kubectl_qos.present.output import Section, ValueChange, to_yaml
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.edit_lines import values_layout
+from kubectl_qos.tui.screens.apply import PatchScreen
 from kubectl_qos.tui.screens.dialogs import ConfirmDialog, SaveAs
 from kubectl_qos.tui.screens.edit import EditScreen
 from kubectl_qos.tui.screens.main import MainScreen
-from kubectl_qos.tui.screens.patch import PatchScreen
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.resource_form import QuantityField
 from kubectl_qos.tui.widgets.text_view import TextScroll, TextView, effects_layout

@@ -26,9 +26,8 @@ from kubectl_qos.tui.background import attempt
 from kubectl_qos.tui.filters import Fields, RowFilter
 from kubectl_qos.tui.view import ListKind, View
 from kubectl_qos.tui.view_model import ViewModel
-from kubectl_qos.tui.widgets.column_layout import fitting_columns, moved
 from kubectl_qos.tui.widgets.line_table import LineTable, Spans
-from kubectl_qos.tui.widgets.table import Layout, Token, measured
+from kubectl_qos.tui.widgets.table import Layout, Token, fitting_columns, measured, moved
 from kubectl_qos.tui.widgets.text_view import TextLayout
 
 RowT = TypeVar("RowT")

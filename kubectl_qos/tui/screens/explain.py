@@ -135,8 +135,10 @@ class ExplainScreen(BuiltScreen[_Explained], group=BindingGroup.EXPLAIN):
         self.qos.edit(self._pod)
 
     def action_fix(self) -> None:
+        from kubectl_qos.tui.screens.fixes import list_fixes
+
         if self._pod.kind == "Pod" and self._pod.node_name:
-            self.qos.fix(self._view_model, "", [(self._pod.namespace, self._pod.name)])
+            list_fixes(self.qos, self._view_model, "", [(self._pod.namespace, self._pod.name)])
         else:
             self.qos.notify("nothing of it runs on a node", severity="warning")
 

@@ -19,6 +19,7 @@ from kubectl_qos.edit.edits import Edit, Side
 from kubectl_qos.edit.fix_search import fixes_of_node
 from kubectl_qos.edit.fixes import Fix, Fixes, FixKind, pod_key
 from kubectl_qos.errors import QosError
+from kubectl_qos.k8s.kinds import WORKLOADS, Workload, find_workload
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerKey, PodKey
 from kubectl_qos.present.fixes import (
@@ -34,14 +35,16 @@ from kubectl_qos.present.fixes import (
     nothing_sentence,
     unfixed_lines,
 )
+from kubectl_qos.present.format import count
 from kubectl_qos.present.output import Column, column
 from kubectl_qos.present.reasons import unmeasured_notes
 from kubectl_qos.tui.actions import BindingGroup
 from kubectl_qos.tui.background import run_in_background
 from kubectl_qos.tui.screens.base import Dialog
-from kubectl_qos.tui.widgets.column_layout import fitting_columns
+from kubectl_qos.tui.shell import Shell
+from kubectl_qos.tui.view_model import ViewModel, pod_named
 from kubectl_qos.tui.widgets.line_table import HEADER, LineTable, Spans
-from kubectl_qos.tui.widgets.table import GAP, GUTTER, Layout
+from kubectl_qos.tui.widgets.table import GAP, GUTTER, Layout, fitting_columns
 
 _COLUMNS: Final[tuple[Column[Fix], ...]] = (
     column("object", fix_object, header="WHAT"),
@@ -94,6 +97,64 @@ def find_fixes(
     first = of_node.fixes[0]
     others = [fix for fix in fixes.fixes if _key(fix) != _key(first)]
     return replace(fixes, fixes=(first, *others), unfixed=(*fixes.unfixed, *of_node.unfixed))
+
+
+def list_fixes(
+    qos: Shell,
+    view_model: ViewModel,
+    node: str,
+    keys: Sequence[PodKey] = (),
+    workload: Workload | None = None,
+) -> None:
+    """List what to change about the deaths of some pods, or of a node, and edit the selected fix.
+
+    Of a single pod that has ended it is the fix of its workload.
+    """
+    pod = pod_named(view_model, keys[0]) if len(keys) == 1 and workload is None else None
+    if pod is not None and pod.is_terminal:
+        fix_workload_of(qos, view_model, keys[0])
+    else:
+        _open_fixes(qos, view_model, node, keys, workload)
+
+
+def _open_fixes(
+    qos: Shell, view_model: ViewModel, node: str, keys: Sequence[PodKey], workload: Workload | None
+) -> None:
+    if qos.refuses_change():
+        return
+    named = (workload.kind, workload.name) if workload is not None else None
+
+    def take(fix: Fix | None) -> None:
+        if fix is None:
+            return
+        if fix.workload is None or workload is None:
+            qos.edit(fix.pod, fix.edits)
+        else:
+            qos.edit_workload(workload, fix.pod, fix.edits)
+
+    find = partial(find_fixes, qos.source, view_model.snapshot, node, keys, named)
+    chosen = keys if qos.has_chosen_row else ()
+    qos.push_screen(FixDialog(find, chosen), take)
+
+
+def fix_workload_of(qos: Shell, view_model: ViewModel, key: PodKey) -> None:
+    """List what to change about the running pods of a pod's workload, else about an OOMKilled pod."""
+    pods = [(find_workload(pod), pod) for pod in view_model.snapshot.pods if pod.namespace == key[0]]
+    alive = [(workload, pod) for workload, pod in pods if pod.node_name and not pod.is_terminal]
+    same = [workload for workload, pod in pods if pod.name == key[1]]
+    by_name = [workload for workload, _ in alive if key[1].startswith(f"{workload.name}-")]
+    workload = max(same or by_name, key=lambda candidate: len(candidate.name), default=None)
+    keys = [(key[0], pod.name) for owner, pod in alive if owner == workload]
+    ended = pod_named(view_model, key)
+    if ended is not None and not keys:
+        was_killed = any(status.was_oom_killed for status in ended.status.every_container)
+        keys = [key] if was_killed else []
+    if key not in keys:
+        name = f"{workload.kind.lower()}/{workload.name}" if workload is not None else "its workload"
+        runs = f"{count(len(keys), 'pod')} of {name} {'runs' if len(keys) == 1 else 'run'}"
+        qos.notify(f"{key[1]} {'has ended' if same else 'is gone'}; {runs}", severity="warning")
+    if workload is not None and keys:
+        _open_fixes(qos, view_model, "", keys, workload if workload.kind in WORKLOADS else None)
 
 
 class FixDialog(Dialog[Fix | None], group=BindingGroup.SELECT):

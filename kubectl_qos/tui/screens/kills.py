@@ -30,9 +30,8 @@ from kubectl_qos.tui.background import run_in_background
 from kubectl_qos.tui.screens.base import QosScreen
 from kubectl_qos.tui.view import Detail, FollowStatus
 from kubectl_qos.tui.view_model import ViewModel, pod_named
-from kubectl_qos.tui.widgets.column_layout import fitting_columns
 from kubectl_qos.tui.widgets.line_table import HEADER, LineTable
-from kubectl_qos.tui.widgets.table import Layout
+from kubectl_qos.tui.widgets.table import Layout, fitting_columns
 from kubectl_qos.tui.widgets.text_view import (
     TextLine,
     TextScroll,
@@ -243,11 +242,13 @@ class KillsScreen(QosScreen, group=BindingGroup.KILLS):
             self.qos.open(Detail.EXPLAIN, pod)
 
     def action_fix(self) -> None:
+        from kubectl_qos.tui.screens.fixes import fix_workload_of
+
         kill = self.table.row
         if kill is None:
             self.qos.notify("there is no pod to open", severity="warning")
         else:
-            self.qos.fix_workload_of(self._view_model, (kill.namespace, kill.pod))
+            fix_workload_of(self.qos, self._view_model, (kill.namespace, kill.pod))
 
     def action_logs(self) -> None:
         kill = self.table.row

@@ -160,15 +160,17 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
                 self.qos.notify("there is no node whose deaths could be put off", severity="warning")
             return
         pod = self.definition.pod_of(row, view_model) if row is not None else None
+        from kubectl_qos.tui.screens.fixes import list_fixes
+
         if row is None or pod is None or not pod.node or self.view.kind is ListKind.NODES:
-            self.qos.fix(view_model, node)
+            list_fixes(self.qos, view_model, node)
         elif self.view.kind is ListKind.WORKLOADS:
             placed = (other for other in view_model.rows.rows if other.node and not other.pod.is_terminal)
             replicas = [other for other in placed if find_workload(other.pod) == row.key]
             keys = [(replica.pod.metadata.namespace, replica.name) for replica in replicas]
-            self.qos.fix(view_model, node, keys, row.key)
+            list_fixes(self.qos, view_model, node, keys, row.key)
         else:
-            self.qos.fix(view_model, node, [(pod.pod.metadata.namespace, pod.name)])
+            list_fixes(self.qos, view_model, node, [(pod.pod.metadata.namespace, pod.name)])
 
     def action_nearest(self) -> None:
         """Go to the next death of all, in a thread: with many nodes it takes some time."""

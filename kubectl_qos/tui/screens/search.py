@@ -26,9 +26,8 @@ from kubectl_qos.tui.actions import BindingGroup
 from kubectl_qos.tui.lists.pods import pod_token
 from kubectl_qos.tui.matching import LONGEST_QUERY, fuzzy_matches
 from kubectl_qos.tui.screens.base import Dialog
-from kubectl_qos.tui.widgets.column_layout import fitting_columns
 from kubectl_qos.tui.widgets.line_table import HEADER, LineTable
-from kubectl_qos.tui.widgets.table import GAP, GUTTER, Layout, measured
+from kubectl_qos.tui.widgets.table import GAP, GUTTER, Layout, fitting_columns, measured
 
 RowT = TypeVar("RowT")
 

@@ -27,9 +27,8 @@ from kubectl_qos.tui.running_change import RunningChange
 from kubectl_qos.tui.screens.apply import ApplyOutcome, ApplyScreen
 from kubectl_qos.tui.screens.base import QosScreen
 from kubectl_qos.tui.view_model import ViewModel
-from kubectl_qos.tui.widgets.column_layout import fitting_columns
 from kubectl_qos.tui.widgets.line_table import LineTable
-from kubectl_qos.tui.widgets.table import Layout
+from kubectl_qos.tui.widgets.table import Layout, fitting_columns
 from kubectl_qos.tui.widgets.text_view import TextLine, TextView, layout_lines
 
 _IMPORTANCE: Final = "change object state when context object change context"

@@ -21,9 +21,8 @@ from kubectl_qos.present.reasons import CLASSES
 from kubectl_qos.present.simulation import REACH_COLUMNS, STEP_COLUMNS
 from kubectl_qos.qos.simulation.engine import Simulation
 from kubectl_qos.qos.simulation.node_state import NodeState, SimulatedContainer
-from kubectl_qos.tui.widgets.column_layout import fitting_columns
 from kubectl_qos.tui.widgets.line_table import LineTable
-from kubectl_qos.tui.widgets.table import Layout
+from kubectl_qos.tui.widgets.table import Layout, fitting_columns
 from kubectl_qos.tui.widgets.text_view import STYLES
 
 
