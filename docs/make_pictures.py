@@ -34,12 +34,12 @@ SHOTS = (
     ("narrow", (80, 24), ("tab", "j", "enter")),
     ("fixes", (120, 36), ("F",)),
     ("explain", (120, 44), ("d",)),
-    ("edit", (120, 40), ("e", "1", "G", "i")),
+    ("edit", (120, 40), ("e", "tab", *"160Mi")),
     ("make-guaranteed", (120, 40), ("e", "ctrl+g")),
-    ("apply", (100, 24), ("e", "1", "G", "i", "ctrl+s")),
+    ("apply", (100, 24), ("e", "tab", *"160Mi", "ctrl+s")),
     ("simulation", (110, 30), ("o", "shift+right", "shift+right", "shift+right")),
     ("kills", (110, 26), ("K",)),
-    ("patch", (100, 24), ("e", "1", "G", "i", "ctrl+s", "m")),
+    ("patch", (100, 24), ("e", "tab", *"160Mi", "ctrl+s", "m")),
 )
 
 

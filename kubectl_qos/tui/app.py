@@ -286,7 +286,7 @@ class QosApp(Shell):
     def go_to_context(self, name: str | None) -> None:
         """Go to another cluster; without a name, one is selected in a dialog."""
         if name is not None:
-            self.notify(f"going to {name} …")
+            self.notify(f"switching to {name} …")
             run_in_background(self, partial(self._contexts.open, name), partial(self._context_opened, name))
             return
         try:
@@ -307,7 +307,7 @@ class QosApp(Shell):
             self._save_state()
             self._context_name = name
         elif self._poller.take(name, source):
-            self.notify(f"{name} cannot be gone to: see below the list", severity="warning")
+            self.notify(f"{name} cannot be opened: see below the list", severity="warning")
             return
         self._go_to_source(source)
 

@@ -163,7 +163,7 @@ async def test_clusters_are_listed_with_their_failures_and_entered_and_each_keep
         # What cannot be gone into says so in its row, and covers nothing.
         await pilot.filter_by("gone")
         await pilot.keys("enter")
-        await pilot.until(lambda: "gone cannot be gone to: see below the list" in said(pilot))
+        await pilot.until(lambda: "gone cannot be opened: see below the list" in said(pilot))
         await pilot.keys("escape")
         pilot.main.table.move_to("prod")
         # Nothing is done with a row of another cluster: first one goes into it.

@@ -157,7 +157,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
         node = self.node_in_focus()
         if view_model is None or not node:
             if view_model is not None:
-                self.qos.notify("there is no node whose deaths could be put off", severity="warning")
+                self.qos.notify("there is no node to find fixes for", severity="warning")
             return
         pod = self.definition.pod_of(row, view_model) if row is not None else None
         from kubectl_qos.tui.screens.fixes import list_fixes
