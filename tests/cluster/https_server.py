@@ -136,6 +136,8 @@ class HttpsServer:
 class _Listener(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
+    # The kernel drops the first packet of those beyond the queue: they come again after 1, 3 and 7 seconds.
+    request_queue_size = 128
 
     def __init__(self, context: ssl.SSLContext, respond: Callable[..., Answer], port: int) -> None:
         super().__init__(("127.0.0.1", port), _Handler)
