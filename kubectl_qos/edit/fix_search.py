@@ -180,7 +180,7 @@ def _collect(
         if not fixes:
             evidence = search.evidence(death) if reason is NoFixReason.HAS_ROOM else None
             unfixed.append(Unfixed(search.node, death, reason or NoFixReason.NOT_BY_EDITS, evidence))
-    states = {search.node: search.before for search in searches}
+    states = {search.node: replace(search.before) for search in searches}  # What was added up is let go.
     return Fixes(tuple(sorted(collected, key=order_of_fixes)), tuple(unfixed), states)
 
 
