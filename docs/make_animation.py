@@ -53,7 +53,7 @@ STEPS: Final = (
     Step(45, ("ctrl+s",), "PATCH", "ctrl-s  the exact request"),
     Step(45, ("a",), "Write this", "a  after the server's dry run it asks"),
     Step(45, ("y",), "waiting for the kubelet", "y  applied in place"),
-    Step(48, (), "U reverts it", "0:48  the kubelet has resized it, without a restart"),
+    Step(50, (), "own limit 45%", "0:50  the kubelet has resized it, without a restart"),
     Step(
         239,
         ("escape", "escape", "escape", "K"),
