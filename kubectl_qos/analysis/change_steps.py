@@ -1,4 +1,4 @@
-"""A change step by step: when values change, ranks and next deaths from then on, the cheapest changes."""
+"""What a change does over time: when values change, the kill order around the pod, and the next deaths."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -17,11 +17,11 @@ from kubectl_qos.qos.simulation.next_death import NextDeath, deaths_of, next_dea
 from kubectl_qos.qos.simulation.node_state import NO_GROWTH, Growth, NodeState, ranked_node_state
 
 _OTHERS: Final = (1, 4)
-"""How many pods further on in the kill order those are that are outlived."""
+"""Offsets in the kill order of the pods that a change is offered to outlive."""
 
 
 def moments(effects: Effects) -> tuple[When, ...]:
-    """The moments at which something changes, from the first to the last."""
+    """Return the times at which something changes, first to last."""
     moments = {container.when for container in effects.containers if container.changed}
     moments |= {file.when for file in effects.files}
     ranks_before, ranks_after = effects.eviction_ranks
@@ -35,17 +35,13 @@ def moments(effects: Effects) -> tuple[When, ...]:
 
 
 def is_reached(when: When, at: When) -> bool:
-    """Whether one moment has come at another."""
+    """Return whether `when` has happened by `at`."""
     order = list(When).index
     return order(when) <= order(at)
 
 
 class LadderRow(NamedTuple):
-    """A pod in kill order; the changed pod has a row for each of its ranks, with the moment of that rank.
-
-    `is_last` is the rank that it has in the end, `skipped` how many pods are left out above it, `used` the
-    bytes of memory that it uses, None where that is unknown.
-    """
+    """A line of the kill order before and after a change; the changed pod has a line for each rank."""
 
     rank: int
     pod: Pod
@@ -53,15 +49,19 @@ class LadderRow(NamedTuple):
     score: int | None
     is_changed: bool = False
     when: When | None = None
+    """When the changed pod gets this rank."""
     is_last: bool = True
+    """Final rank of its pod."""
     skipped: int = 0
+    """Pods omitted above this line."""
     used: int | None = None
+    """Memory in use, in bytes."""
 
 
-def ladder(effects: Effects, most: int) -> tuple[LadderRow, ...]:
-    """The pods around a changed one's ranks, at `most` so many, the next victim first; none without ranks.
+def ladder(effects: Effects, limit: int) -> tuple[LadderRow, ...]:
+    """Return up to `limit` lines around the changed pod's ranks, next victim first; empty without ranks.
 
-    The others have the ranks that they have in the end.
+    Other pods have their final rank.
     """
     before, after = effects.rank_before, effects.rank_after
     if before is None or after is None:
@@ -69,54 +69,53 @@ def ladder(effects: Effects, most: int) -> tuple[LadderRow, ...]:
     ranked = [row for row in effects.ranking_after.pods if row.rank is not None]
     end = ranked.index(effects.mine_after)
     later = effects.rank_when if before != after else None
-    rows = [_rung(row) for row in ranked]
+    rows = [_ladder_row(row) for row in ranked]
     rows[end] = rows[end]._replace(is_changed=True, when=later)
     focus = {end}
     if before != after:
         rows_before = [row for row in effects.ranking_before.pods if row.rank is not None]
         start = rows_before.index(effects.mine_before)
         start += start > end
-        today = _rung(effects.mine_before)._replace(is_changed=True, is_last=False)
+        today = _ladder_row(effects.mine_before)._replace(is_changed=True, is_last=False)
         rows.insert(start, today)
         focus = {start, end + (start <= end)}
-    return tuple(_window(rows, focus, most))
+    return tuple(_window(rows, focus, limit))
 
 
-def _rung(row: RankedPod) -> LadderRow:
+def _ladder_row(row: RankedPod) -> LadderRow:
     assert row.rank is not None, "a pod with a rank"
     score = row.worst.oom_score if row.worst is not None else None
     used = row.usage.working_set_bytes if row.usage is not None else None
     return LadderRow(row.rank, row.pod, row.qos, score, used=used)
 
 
-def _window(rows: Sequence[LadderRow], focus: set[int], most: int) -> Iterator[LadderRow]:
-    """The rows nearest to those in focus, in their order."""
+def _window(rows: Sequence[LadderRow], focus: set[int], limit: int) -> Iterator[LadderRow]:
+    """Yield the rows nearest to `focus`, in their order."""
     nearest = sorted(range(len(rows)), key=lambda index: min(abs(index - place) for place in focus))
     last = -1
-    for index in sorted(nearest[:most]):
+    for index in sorted(nearest[:limit]):
         yield rows[index]._replace(skipped=index - last - 1)
         last = index
 
 
 class DeathsAt(NamedTuple):
-    """The next deaths by a changed pod's own limits and by its node's killers, from a moment on; None is now.
-
-    `of_pod` are all deaths that wait for the pod itself, also those by killers that end others before it.
-    """
+    """The next deaths from a step of a change on: by the pod's own limits and by its node's killers."""
 
     when: When | None
+    """None: today."""
     state: NodeState
     deaths: tuple[NextDeath, ...]
     of_pod: tuple[NextDeath, ...]
+    """All deaths of the changed pod, including those by killers that end other pods first."""
 
 
 def deaths_at_moments(
     effects: Effects, own_bytes: int | None, growth: Growth = NO_GROWTH
 ) -> tuple[DeathsAt, ...]:
-    """The next deaths at present, and from each moment on at which they become other ones.
+    """Return the next deaths today, and after each step that changes them.
 
-    `own_bytes` is what the node uses itself, None where unknown, `growth` that of its pods. No moments
-    without a node, or where nothing can be said of it.
+    `own_bytes` is the memory used outside pods, None if unknown. Empty without a node, or if the node's
+    memory is unknown.
     """
     setup = effects.before.setup
     if not effects.before.pod.node_name:
@@ -139,7 +138,7 @@ def deaths_at_moments(
 
 
 def _ranking_at(effects: Effects, at: When) -> Ranking:
-    """The order in which containers that have not restarted yet keep their oom_score_adj."""
+    """Rank the node while containers that have not restarted keep their old oom_score_adj."""
     waiting = (change for change in effects.containers if not is_reached(change.when, at))
     kept = {change.name: change.oom_score_adj.before for change in waiting}
     return with_adj(effects.ranking_after, effects.after.pod, kept)
@@ -154,7 +153,7 @@ def _deaths(when: When | None, state: NodeState, effects: Effects) -> DeathsAt:
 
 
 class RankChange(NamedTuple):
-    """Edits with their effects: the pod outlives another one, or is Guaranteed where that is None."""
+    """Edits with which a pod outlives another, or becomes Guaranteed (`outlives` is None)."""
 
     edits: tuple[Edit, ...]
     effects: Effects
@@ -162,7 +161,7 @@ class RankChange(NamedTuple):
 
 
 def cheapest_changes(pod: Pod, snapshot: Snapshot) -> Iterator[RankChange]:
-    """Find the least requests with which a ranked pod outlives the next ones, and a way to Guaranteed."""
+    """Yield the least requests with which a ranked pod outlives the next ones, and edits for Guaranteed."""
     setup, neighbours = snapshot.setup(pod.node_name), snapshot.by_node().get(pod.node_name, ())
     effects = preview(pod, (), setup, neighbours, snapshot.usage).effects
     ranked = [row.pod for row in effects.ranking_before.pods if row.rank is not None]

@@ -1,6 +1,6 @@
-"""The deaths to come of nodes or pods, the most urgent first (`next`), and the victims of a simulation.
+"""Deaths to come of nodes or pods, most urgent first (`next`), and victims of a simulation.
 
-The order of deaths is `NextDeath.urgency` everywhere. Not here: words (present/next_death.py, simulation.py).
+`NextDeath.urgency` is the order everywhere. Not here: words (present/next_death.py, simulation.py).
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -26,13 +26,13 @@ from kubectl_qos.qos.simulation.node_state import NodeState, state_of_node
 
 EVERYWHERE: Final = Scope()
 FEW_NODES: Final = 40
-"""Up to so many, the next deaths of all nodes are known at once; else of those that are looked at."""
+"""With more nodes than this, next deaths are computed only for the nodes shown."""
 FAR_PERCENT: Final = 80
-"""A limit that is less full is far away, unless something says that it is reached."""
+"""A limit with a lower percentage in use is far, unless there is evidence that it is reached."""
 
 
 class DeathRow(NamedTuple):
-    """A death to come on a node; `seconds` until then by the growth that a store of metrics has seen."""
+    """A death to come on a node; `seconds` until then at the growth seen in the metrics history."""
 
     node: str
     death: NextDeath
@@ -40,53 +40,53 @@ class DeathRow(NamedTuple):
 
     @property
     def own_words(self) -> tuple[str, ...]:
-        """Its victim."""
+        """Pod and container."""
         return ("/".join(self.death.key), self.death.container)
 
     @property
     def common_words(self) -> tuple[str, ...]:
-        """Its node, and what kills."""
+        """Node and mechanism."""
         return (self.node, self.death.mechanism.value)
 
     @property
     def words(self) -> str:
-        """Both in one line, in lower case."""
+        """Filter text, in lower case."""
         return " ".join((*self.own_words, *self.common_words)).casefold()
 
     @property
     def is_far(self) -> bool:
-        """Whether it is at an own limit that is not full, not approached, and never ended a container."""
+        """Whether it is at an own limit that is not full, is not approached, and never killed a container."""
         is_waiting = self.death.killer.picks_among_pods or self.death.precedent or self.seconds is not None
         return not is_waiting and self.death.fullness * 100 < FAR_PERCENT
 
 
 @dataclass(frozen=True, slots=True)
 class Deaths:
-    """Deaths to come, the most urgent first; `state` is that of the node where all are of one.
-
-    `pods` and `states` are the pods and nodes whose deaths these are; `problems` say why those of others, or
-    all of them, are unknown. `others_first` are nodes where no limit of these pods is near, and others die
-    first.
-    """
+    """Deaths to come, most urgent first."""
 
     rows: tuple[DeathRow, ...]
     snapshot: Snapshot
     pods: Sequence[Pod] = ()
+    """Pods that were examined."""
     states: Mapping[str, NodeState] = field(default_factory=dict)
+    """Nodes that were examined."""
     problems: tuple[str, ...] = ()
+    """Why nodes or pods were left out."""
     state: NodeState | None = None
+    """State of the only node."""
     others_first: tuple[str, ...] = ()
+    """Nodes where no limit of these pods is near, and other pods die first."""
 
 
 class NodeDeaths(NamedTuple):
-    """All that wait on one node, the most urgent first."""
+    """The deaths to come on one node, most urgent first."""
 
     state: NodeState
     deaths: tuple[NextDeath, ...]
 
 
 def deaths_on_node(snapshot: Snapshot, node: str) -> NodeDeaths:
-    """Return what waits on one node. Raises InputError where nothing can be said of it."""
+    """Return the deaths to come on a node. Raises InputError if its memory is unknown."""
     state = state_of_node(snapshot, node)
     return NodeDeaths(state, tuple(next_deaths(state)))
 
@@ -94,9 +94,9 @@ def deaths_on_node(snapshot: Snapshot, node: str) -> NodeDeaths:
 def deaths_on_nodes(
     snapshot: Snapshot, nodes: Sequence[str], scope: Scope = EVERYWHERE, *, only_next: bool = False
 ) -> Deaths:
-    """Return all that wait on one node, or the next one on each of several, of the pods of a scope.
+    """Return the deaths in scope: all of a single node, or the next one of each node (`only_next`).
 
-    With `only_next` also of one node. Raises InputError where nothing can be said of a single node.
+    Raises InputError if there is a single node, and its memory is unknown.
     """
     rows, problems, states = list[DeathRow](), list[str](), dict[str, NodeState]()
     others_first = list[str]()
@@ -123,7 +123,7 @@ def deaths_on_nodes(
 
 
 def first_deaths_of(snapshot: Snapshot, rows: PodRows) -> dict[str, Sequence[NextDeath]]:
-    """Return the first deaths of the nodes of these rows, by the node; nothing where they are many."""
+    """Return the first deaths of these rows' nodes by node; empty if there are many nodes."""
     names, deaths = [name for name in rows.nodes if name], dict[str, Sequence[NextDeath]]()
     for name in names if len(names) <= FEW_NODES else ():
         with suppress(InputError):
@@ -134,10 +134,9 @@ def first_deaths_of(snapshot: Snapshot, rows: PodRows) -> dict[str, Sequence[Nex
 def by_node(
     rows: PodRows, deaths: Mapping[str, Sequence[NextDeath]]
 ) -> Callable[[PodRow], tuple[object, ...]]:
-    """Return a sort key that brings rows together by node, the nodes by the first of their deaths.
+    """Return a sort key that groups rows by node, the nodes by the urgency of their first death.
 
-    Nodes without a known death come after the others, by the score of their first pod. Pods without a node
-    come last.
+    Nodes without a known death follow, by the score of their first pod. Pods without a node are last.
     """
     first = {name: on_node[0].urgency for name, on_node in deaths.items() if on_node}
     places = {
@@ -149,7 +148,7 @@ def by_node(
 
 
 def deaths_of_pods(snapshot: Snapshot, pods: Sequence[Pod]) -> Deaths:
-    """Return what kills some pods. Raises InputError where nothing can be said of their nodes."""
+    """Return the deaths of these pods. Raises InputError if the memory of a node is unknown."""
     states = {name: state_of_node(snapshot, name) for name in sorted({pod.node_name for pod in pods})}
     keys, rows = {(pod.namespace, pod.name) for pod in pods}, list[DeathRow]()
     for name, state in states.items():
@@ -158,22 +157,19 @@ def deaths_of_pods(snapshot: Snapshot, pods: Sequence[Pod]) -> Deaths:
 
 
 def without_far(deaths: Deaths) -> Deaths:
-    """Leave out own limits that are far away: not full, not approached, never the end of a container.
-
-    The first death stays whatever it is.
-    """
+    """Drop far own limits, except the first death."""
     return replace(deaths, rows=tuple(row for row in deaths.rows if row is deaths.rows[0] or not row.is_far))
 
 
-def foremost(deaths: Sequence[NextDeath], most: int) -> list[NextDeath]:
-    """So many deaths in their order: the next one, the killers of the whole node, then earlier ones."""
+def most_important(deaths: Sequence[NextDeath], limit: int) -> list[NextDeath]:
+    """Choose up to `limit` deaths: the next one, the killers of the whole node, then the most urgent."""
     of_node = [death for death in deaths if death.killer.picks_among_pods]
-    chosen = list(dict.fromkeys([*deaths[:1], *of_node, *deaths[1:most]]))[:most]
+    chosen = list(dict.fromkeys([*deaths[:1], *of_node, *deaths[1:limit]]))[:limit]
     return sorted(chosen, key=deaths.index)
 
 
 def deaths_of_pod(snapshot: Snapshot, pod: Pod) -> NodeDeaths | None:
-    """Return what kills a pod, with its rivals; None where nothing is known of its node, or it has ended."""
+    """Return a pod's deaths with its rivals; None if its node is unknown, or it has ended."""
     key = pod.namespace, pod.name
     try:
         state = state_of_node(snapshot, pod.node_name)
@@ -189,7 +185,7 @@ def _in_order(rows: Iterable[DeathRow]) -> tuple[DeathRow, ...]:
 
 
 def death_rows(snapshot: Snapshot, node: str, deaths: Iterable[NextDeath]) -> list[DeathRow]:
-    """Deaths with their times, which count from the present usage even where the snapshot has peaks."""
+    """Return deaths with their times, which count from present usage even if the snapshot has peaks."""
     times = times_on_node(snapshot, node) if snapshot.history.stat else {}
     keys = ((death, (death.mechanism, death.key, death.container)) for death in deaths)
     return [
@@ -199,25 +195,26 @@ def death_rows(snapshot: Snapshot, node: str, deaths: Iterable[NextDeath]) -> li
 
 @dataclass(frozen=True, slots=True)
 class VictimRow:
-    """A step, or the first victim of a mechanism: its pod, and what stays when values change.
-
-    `is_important` marks the first step that hits an important pod; `evicts` counts as the kubelet does.
-    `is_reached` is False for what would follow. What is free is an upper bound if it `is_bound`.
-    """
+    """A step of a simulation, or the first victim of a mechanism."""
 
     place: int
     key: PodKey
     identity: Hashable
+    """Stays the same when values change."""
     step: SimulationStep | None = None
     reach: MechanismDistance | None = None
     evicts: bool = False
+    """Whether the simulation is one of eviction."""
     is_important: bool = False
+    """The first step that hits an important pod."""
     is_reached: bool = True
+    """False for steps beyond the requested memory."""
     is_bound: bool = False
+    """Free memory is an upper bound."""
 
 
 def victim_rows(simulation: Simulation, whole: Simulation | None = None) -> list[VictimRow]:
-    """The steps in order, then those that would follow in the `whole` simulation, which begins with them."""
+    """Return the steps, then those that would follow according to the `whole` simulation."""
     shown, reached = whole or simulation, len(simulation.steps)
     first, evicts = shown.first_important, simulation.scenario.eviction
     return [
@@ -236,13 +233,13 @@ def victim_rows(simulation: Simulation, whole: Simulation | None = None) -> list
 
 
 def begins_with(whole: Simulation, simulation: Simulation) -> bool:
-    """Whether a simulation of more memory hits the same victims first."""
+    """Return whether a simulation of more memory hits the same victims first."""
     steps = whole.steps[: len(simulation.steps)]
     return list(map(identity, steps)) == list(map(identity, simulation.steps))
 
 
 def reach_rows(simulation: Simulation) -> list[VictimRow]:
-    """The first victim of each mechanism, the nearest first."""
+    """Return the first victim of each mechanism, nearest first."""
     return [
         VictimRow(place, reach.key, reach.mechanism, reach=reach)
         for place, reach in enumerate(simulation.distances, start=1)
@@ -250,5 +247,5 @@ def reach_rows(simulation: Simulation) -> list[VictimRow]:
 
 
 def identity(step: SimulationStep | None) -> Hashable:
-    """Return what stays the same of a step when values change."""
+    """Return a key of a step that stays the same when values change."""
     return step and (step.mechanism, step.key, step.container)

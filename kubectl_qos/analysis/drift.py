@@ -1,9 +1,9 @@
-"""What was read of containers and cgroups, and what may cause drift: a value that differs from the computed.
+"""Observed values of containers and cgroups, and the likely causes of drift: measured values differ.
 
-Values are made from the texts of files, with paths below the cgroup mount. On cgroup v1 the names of files
-begin with their controller, as in predictions. Causes are mostly found by trial: the same pod is predicted
-with another setting, an older release or the resources in force, and where that gives the measured value, it
-is likely. Not here: reading (cluster/exec.py, host/) and comparing (verification.py).
+Values are the contents of files, with paths below the cgroup mount. On cgroup v1, names of files begin with
+their controller, as in predictions. Most causes are found by trial: the pod is predicted again with another
+setting, an older release or its actuated resources, and a match is a likely cause. Not here: reading
+(cluster/exec.py, host/) and comparing (verification.py).
 """
 
 import posixpath
@@ -38,48 +38,44 @@ _ID: Final = re.compile(r"[0-9a-f]{64}")
 _PROCESS: Final = re.compile(r"/proc/(\d+)/oom_score_adj")
 _EVENTS: Final = re.compile(r"(?m)^(high|max|oom|oom_kill) (\d+)$")
 _INNER: Final = "container"
-"""The cgroup below a scope into which crun puts processes."""
+"""Name of the cgroup below a scope that crun puts processes into."""
 
 Files = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedProcess:
-    """A process of a container; the pid is as seen from where it was read, the container or the node.
-
-    `oom_score` is what /proc shows, None where that was not read.
-    """
+    """A process of a container; `pid` is in the PID namespace of the reader (container or node)."""
 
     pid: int
     name: str
     oom_score_adj: int
     oom_score: int | None = None
+    """From /proc, if it was read."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedContainer:
-    """What was read of one container.
-
-    `path` is None where the container cannot see its own. `beside` is the oom_score_adj of a process that the
-    runtime started beside those of the container: the value that it gives to all processes there.
-    """
+    """Values read from one container."""
 
     files: Files = field(default_factory=dict)
     processes: tuple[ObservedProcess, ...] = ()
     path: str | None = None
-    beside: int | None = None
+    """Its cgroup; None if the container cannot see it."""
+    runtime_adj: int | None = None
+    """oom_score_adj of a process that the runtime started for reading: the value that it gives to all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What was read of a pod or node: containers by name, and the directories above them by path."""
+    """Values read from a pod or node: containers by name, and the directories above them by path."""
 
     containers: Mapping[str, ObservedContainer] = field(default_factory=dict)
     directories: Mapping[str, Files] = field(default_factory=dict)
 
     @property
     def memory_events(self) -> dict[str, dict[str, int]]:
-        """How often each container reached its bounds since it started, where it has memory.events."""
+        """Counts of memory.events by container, since the container started."""
         counts = {}
         for name, observed in self.containers.items():
             events = re.findall(_EVENTS, observed.files.get("memory.events", ""))
@@ -89,18 +85,18 @@ class Observed:
 
 
 def pod_directory(container_path: str) -> str:
-    """The pod's directory, from the path of a container or of its processes."""
+    """Return the pod's directory for the path of a container or of its processes."""
     directory, name = posixpath.split(container_path)
     return posixpath.dirname(directory) if name == _INNER else directory
 
 
 def container_scope(path: str) -> str:
-    """The container's own directory, from the path of its processes."""
+    """Return the container's own directory for the path of its processes."""
     return posixpath.dirname(path) if posixpath.basename(path) == _INNER else path
 
 
 def by_container_id(paths: Iterable[str]) -> dict[str, str]:
-    """Each container's directory, which has the limits, by the hex ID in its name."""
+    """Return each container's directory, which has the limits, by the hex ID in its name."""
     scopes: dict[str, str] = {}
     for path in map(container_scope, paths):
         match = _ID.search(posixpath.basename(path))
@@ -112,7 +108,7 @@ def by_container_id(paths: Iterable[str]) -> dict[str, str]:
 def observed_on_node(
     directories: Mapping[str, Files], processes: Iterable[HostProcess]
 ) -> dict[str, ObservedContainer]:
-    """Every container that has a directory or a process on a node, by its hex ID."""
+    """Group the directories and processes of a node by the container's hex ID."""
     inside: dict[str, list[ObservedProcess]] = {}
     for process in processes:
         observed = ObservedProcess(process.pid, process.comm, process.adj, process.score)
@@ -124,10 +120,10 @@ def observed_on_node(
 
 
 def observed_from_sections(sections: Mapping[str, str]) -> tuple[ObservedContainer, dict[str, Files]]:
-    """A container as a process in it reads itself, and the directories above as far as it sees them.
+    """Parse what a process inside a container read: the container, and the visible directories above.
 
-    `sections` are the contents of files by their absolute path, `/proc/self/cgroup` among them; `$$` is the
-    pid of the reading process. Raises ValueError for a number that is none.
+    `sections` are contents of files by absolute path, with `/proc/self/cgroup`; `$$` is the pid of the
+    reader. Raises ValueError for invalid numbers.
     """
     own = sections.get("/proc/self/cgroup", "")
     path = _visible_path(own)
@@ -145,7 +141,7 @@ def observed_from_sections(sections: Mapping[str, str]) -> tuple[ObservedContain
         and match[1] != reader
         and _is_in_container(sections.get(f"/proc/{match[1]}/cgroup"), own)
     )
-    beside = sections.get("/proc/self/oom_score_adj")
+    runtime_adj = sections.get("/proc/self/oom_score_adj")
     directories: dict[str, dict[str, str]] = {}
     for name, text in sections.items():
         if name.startswith(f"{MOUNT}/"):
@@ -154,7 +150,9 @@ def observed_from_sections(sections: Mapping[str, str]) -> tuple[ObservedContain
     root = directories.pop("/", {})
     files = directories.pop(scope, root) if scope is not None else root
     directories.pop(path or "/", None)
-    container = ObservedContainer(files, processes, scope, int(beside) if beside is not None else None)
+    container = ObservedContainer(
+        files, processes, scope, int(runtime_adj) if runtime_adj is not None else None
+    )
     return container, dict(directories)
 
 
@@ -163,16 +161,16 @@ def _integer(text: str) -> int | None:
 
 
 def _visible_path(text: str) -> str | None:
-    """The path in `/proc/PID/cgroup`, None where the process is in a cgroup namespace of its own."""
+    """Return the path in `/proc/PID/cgroup`, or None in a private cgroup namespace."""
     path = memory_path(text).strip()
     return None if path in {"", "/"} or path.startswith("/..") else path
 
 
 def _is_in_container(text: str | None, own: str) -> bool:
-    """Whether another process is in the cgroup of the reading one, or below it.
+    """Return whether another process is in the reader's cgroup or below it.
 
-    Process 1 may be another container's: where processes are shared among the containers of a pod or with the
-    node, others have paths such as `/../cri-containerd-….scope`.
+    With shareProcessNamespace or hostPID, processes of other containers are visible too, with paths such as
+    `/../cri-containerd-….scope`.
     """
     if text is None:
         return True
@@ -186,7 +184,7 @@ _V1: Final = frozenset({"cpu", "memory", "pids", "cpuset", "hugetlb"})
 
 
 def _split_file(path: str) -> tuple[str, str]:
-    """The directory and the file's name as in predictions; v1 has a tree for each controller."""
+    """Split into directory and name as in predictions; v1 has a tree for each controller."""
     directory, name = posixpath.split(path)
     controller, _, rest = directory.removeprefix("/").partition("/")
     if controller in _V1:
@@ -195,7 +193,7 @@ def _split_file(path: str) -> tuple[str, str]:
 
 
 class DriftReason(StrEnum):
-    """What may have caused a difference."""
+    """A possible cause of drift."""
 
     OWN_ADJ = "the application set its own"
     SETTING = "another setting"
@@ -215,7 +213,7 @@ class DriftReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DriftCause:
-    """One cause, how sure it is, and the facts that its sentence needs."""
+    """A cause, its confidence, and the facts for its sentence."""
 
     reason: DriftReason
     confidence: Confidence
@@ -235,13 +233,13 @@ _SETTINGS: Final[tuple[tuple[str, ...], ...]] = (
     ("featureGates.MemoryQoS=true", "memoryReservationPolicy=None"),
     *(("pageSize=16Ki",), ("pageSize=64Ki",)),
 )
-"""The settings to try, the most specific first."""
+"""Settings to try, most specific first."""
 
 _RELEASES_BACK: Final = 4
 _PROTECTION: Final = frozenset({MEMORY_MIN, MEMORY_LOW, MEMORY_HIGH})
 KERNEL_DEFAULTS: Final = {**UNWRITTEN, "cpu.weight": "100"}
 SUMS: Final = frozenset({"cpu.weight", "cpu/cpu.shares", MEMORY_MIN, MEMORY_LOW, "memory.max"})
-"""The files of kubepods and the classes whose values count every pod of the node."""
+"""Files of kubepods and the classes that sum over all pods of the node."""
 
 
 class _Alternative(NamedTuple):
@@ -250,7 +248,7 @@ class _Alternative(NamedTuple):
 
 
 class CauseFinder:
-    """Finds causes of drift for one pod; alternatives are predicted when the first value differs."""
+    """Finds causes of drift for one pod; alternatives are predicted once a value differs."""
 
     def __init__(self, prediction: Prediction, measured: Observed) -> None:
         self._prediction = prediction
@@ -259,7 +257,7 @@ class CauseFinder:
     def for_file(
         self, level: CgroupLevel, container: str, name: str, measured: str, *, inner: bool = False
     ) -> DriftCause | None:
-        """Of a cgroup file's content; `inner` is whether it was read from the container's own root."""
+        """Find the cause for a cgroup file; `inner`: it was read from the container's own root."""
         setup = self._prediction.setup
         if name in _PROTECTION and _knows_gates(setup) and measured not in {"0", "max"}:
             return DriftCause(DriftReason.MEMORY_QOS_LEFT, Confidence.LIKELY)
@@ -283,18 +281,18 @@ class CauseFinder:
     def for_adj(
         self, container: ContainerPrediction, value: int, read: ObservedContainer
     ) -> DriftCause | None:
-        """Of an oom_score_adj.
+        """Find the cause for an oom_score_adj.
 
-        The runtime gives each process that it starts the container's value, and children inherit it; so
-        where another process has the computed one, this one, or one above it, wrote its own. Any process may
-        raise it (fs/proc/base.c, __set_oom_adj).
+        Processes inherit the value that the runtime sets. If another process of the container has the
+        computed value, this process or an ancestor changed its own. Any process may raise its value
+        (fs/proc/base.c, __set_oom_adj).
         """
         computed = container.oom_score_adj
         inputs = {"raised": computed is not None and value > computed}
-        others = {process.oom_score_adj for process in read.processes} | {read.beside}
+        others = {process.oom_score_adj for process in read.processes} | {read.runtime_adj}
         if computed is not None and computed in others:
             return DriftCause(DriftReason.OWN_ADJ, Confidence.CERTAIN, inputs)
-        is_from_runtime = read.beside == value
+        is_from_runtime = read.runtime_adj == value
         if (
             self._was_changed
             and self._prediction.qos_class is QosClass.BURSTABLE
@@ -304,7 +302,7 @@ class CauseFinder:
         for other in self._alternatives:
             if other.prediction.container(container.name).oom_score_adj == value:
                 return other.cause
-        may_be_restricted = is_from_runtime or read.beside is None
+        may_be_restricted = is_from_runtime or read.runtime_adj is None
         if computed is not None and computed < 0 and value > computed and may_be_restricted:
             setting = f"runtimeOOMScoreAdj={value}"
             return _setting_cause(self._prediction.setup, (setting,), Confidence.POSSIBLE)
@@ -313,7 +311,7 @@ class CauseFinder:
         return DriftCause(DriftReason.OWN_ADJ, Confidence.POSSIBLE, inputs)
 
     def for_directory(self, pod_path: str) -> DriftCause | None:
-        """Of a pod in another place of the tree."""
+        """Find the cause for a pod outside its predicted directory."""
         kubelet = self._prediction.setup.kubelet
         for other in self._alternatives:
             if other.prediction.cgroup.path == pod_path:
@@ -337,7 +335,7 @@ class CauseFinder:
 
     @property
     def _was_changed(self) -> bool:
-        """Whether the pod's spec was changed since it was created: by a resize, if by nothing smaller."""
+        """Whether the pod's spec has changed since it was created, by a resize or a smaller change."""
         return self._prediction.pod.metadata.generation > 1
 
     @cached_property
@@ -368,7 +366,7 @@ class CauseFinder:
 
 
 def cause_above(setup: NodeSetup, directory: Directory, name: str, _measured: str) -> DriftCause | None:
-    """Of a file of kubepods or a class: what the kubelet writes there is a minute old at most."""
+    """Find the cause for a file of kubepods or a class; the kubelet updates those once a minute."""
     if name in _PROTECTION and _knows_gates(setup) and directory.files.get(name) == "0":
         return DriftCause(DriftReason.MEMORY_QOS_LEFT, Confidence.LIKELY)
     if name in SUMS and directory.level is CgroupLevel.CLASS:
@@ -381,9 +379,9 @@ def _knows_gates(setup: NodeSetup) -> bool:
 
 
 def _with_actuated_resources(pod: Pod) -> Pod | None:
-    """The pod with the resources that its status says are in force, None where they are those of its spec.
+    """Return the pod with its actuated resources, or None if they equal those of its spec.
 
-    Source: status.containerStatuses[].resources, what is actuated (KEP-1287).
+    Source: status.containerStatuses[].resources (KEP-1287).
     """
     statuses = pod.status.every_container
     actuated = {status.name: status.resources for status in statuses if status.resources is not None}
@@ -397,7 +395,7 @@ def _with_actuated_resources(pod: Pod) -> Pod | None:
 
 
 def _resize_condition(pod: Pod) -> str:
-    """PodResizePending or PodResizeInProgress with its reason, empty without either."""
+    """Return the type and reason of the resize condition, or ""."""
     condition = resize_condition(pod)
     return f"{condition.type} {condition.reason}".strip() if condition is not None else ""
 
@@ -407,7 +405,7 @@ def _predict(pod: Pod, setup: NodeSetup) -> Prediction:
 
 
 def _with_settings(setup: NodeSetup, texts: tuple[str, ...], release: str | None = None) -> NodeSetup | None:
-    """The node with these settings, None where its release has no such setting."""
+    """Return the setup with these settings, or None if its release lacks one of them."""
     try:
         return apply_overrides(setup, [NodeOverride.parse(text) for text in texts], release)
     except QosError:
@@ -417,7 +415,7 @@ def _with_settings(setup: NodeSetup, texts: tuple[str, ...], release: str | None
 def _setting_cause(
     setup: NodeSetup, texts: tuple[str, ...], confidence: Confidence = Confidence.LIKELY
 ) -> DriftCause:
-    """Another setting: the real one where ours was assumed, else the one when the pod was created."""
+    """Return a cause for a setting: the assumed one is wrong, or it was another when the pod was created."""
     keys = [text.partition("=")[0] for text in texts]
     names = ["ociRuntime" if key.startswith("ociRuntime.") else key for key in keys]
     fields = ["feature_gates" if name.startswith(FEATURE_GATES) else FIELDS[name].name for name in names]

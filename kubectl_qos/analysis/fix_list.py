@@ -1,4 +1,4 @@
-"""The changes against the deaths to come of nodes or pods: `fix`. Their words are in present/fixes.py.
+"""Changes that prevent coming deaths (`fix`). Their words are in present/fixes.py.
 
 Not here: how a change is found (edit/fix_search.py).
 """
@@ -42,9 +42,9 @@ from kubectl_qos.qos.simulation.node_state import NodeState, growth_on
 
 
 class Throttled(NamedTuple):
-    """A container that its CPU limit holds back: in which part of its periods, and its class without it.
+    """A container that its CPU limit throttles; `share` of its periods, and its class without the limit.
 
-    How much CPU would be enough is not known from that, so that no value is offered.
+    No new value is offered, because the throttling does not say how much CPU would be enough.
     """
 
     key: PodKey
@@ -58,32 +58,33 @@ class Throttled(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FixList:
-    """Fixes, the nearest death first, the deaths without any, and settings of a single node's kubelet.
-
-    `states` are the nodes whose deaths these are, `problems` why nothing is known of others; `managers`
-    recommend other values. `ended` are pods that were evicted, OOMKilled or never admitted. `absent` are the
-    containers that a template lacks, `left_out` how many changes were only of those. `further` is on how many
-    more nodes deaths wait that come later, against which nothing was looked for. `others_first` are nodes
-    where no limit of the requested pods is near, and other pods die first.
-    """
+    """Fixes for coming deaths, nearest first; deaths without a fix; kubelet settings of a single node."""
 
     fixes: tuple[Fix, ...]
     unfixed: tuple[Unfixed, ...]
     snapshot: Snapshot
     states: Mapping[str, NodeState] = field(default_factory=dict)
+    """Nodes that were examined."""
     problems: tuple[str, ...] = ()
+    """Why other nodes are unknown."""
     managers: tuple[Manager, ...] = ()
+    """Autoscalers that recommend other values."""
     throttled: tuple[Throttled, ...] = ()
     ended: tuple[Pod, ...] = ()
+    """Pods that were evicted, OOMKilled or never admitted."""
     kubelet: KubeletFix | None = None
     absent: tuple[str, ...] = ()
+    """Containers that the template lacks."""
     left_out: int = 0
+    """Fixes dropped because they change only absent containers."""
     further: int = 0
+    """Nodes not searched because their deaths come later."""
     others_first: tuple[str, ...] = ()
+    """Nodes where no limit of the requested pods is near, and other pods die first."""
 
 
 class _Waiting(NamedTuple):
-    """A node, the requested pods, None if all are, and how urgent its first death is, where that is known."""
+    """A node, the urgency of its first death if known, and the requested pods (None: all)."""
 
     urgency: Urgency | None
     model: NodeModel
@@ -98,10 +99,10 @@ def fixes_on_nodes(
     only_nearest: bool = False,
     most: int | None = None,
 ) -> FixList:
-    """Find fixes against all deaths on one node, or the nearest on each of several, of the pods of a scope.
+    """Find fixes for all deaths in scope on one node, or for the nearest on each of several nodes.
 
-    With `only_nearest` also of one node, with `most` of several nodes no more than so many: those against the
-    deaths that come first. Raises InputError where nothing can be said of a single node.
+    With `only_nearest`, find fixes only for the nearest death of a single node too. On several nodes, stop
+    after `most` fixes for the most urgent deaths. Raises InputError if a single node's memory is unknown.
     """
     fixes, unfixed, others_first = list[Fix](), list[Unfixed](), list[str]()
     models, throttled, states = list[NodeModel](), list[Throttled](), dict[str, NodeState]()
@@ -109,7 +110,7 @@ def fixes_on_nodes(
     waiting, problems = _waiting(snapshot, nodes, scope, by_urgency=most is not None and not is_one)
     while waiting:
         urgency, model, keys = waiting[0]
-        # Those that surely come first: what this node has may come between the others.
+        # Only fixes that certainly come before anything that the remaining nodes can yield.
         if most and urgency is not None and sum(fix.death.urgency < urgency for fix in fixes) >= most:
             break
         del waiting[0]
@@ -149,14 +150,14 @@ def fixes_on_nodes(
 
 
 def ended_pods(models: Iterable[NodeModel], scope: Scope) -> tuple[Pod, ...]:
-    """The pods of some nodes that have ended for want of resources."""
-    return tuple(pod for model in models for pod in model.pods if scope.matches(pod) and _was_ended(pod))
+    """Return the pods in scope that ended because they ran out of a resource."""
+    return tuple(pod for model in models for pod in model.pods if scope.matches(pod) and _lost_resources(pod))
 
 
 def _waiting(
     snapshot: Snapshot, nodes: Iterable[str], scope: Scope, *, by_urgency: bool
 ) -> tuple[list[_Waiting], list[str]]:
-    """The nodes, those without a death first if by urgency, and why nothing can be said of others."""
+    """Return the nodes to search (by urgency those without a death first), and why others are unknown."""
     waiting, problems = list[_Waiting](), list[str]()
     profiles: ProfileCache = {}
     for name in nodes:
@@ -176,13 +177,11 @@ def fixes_for_pods(
     by: Collection[Killer] = KILLERS,
     related: RelatedObjects | None = None,
 ) -> FixList:
-    """Find fixes against what kills some pods, if by these killers.
+    """Find fixes for the deaths of these pods by these killers.
 
-    Of a workload, its kind and name, all of its pods get the same edits. A single pod that has ended is as if
-    it ran again and used what it was killed at: what follows it needs a limit above that.
-    `related` is what is around the pod or workload: a VerticalPodAutoscaler may recommend other values.
-
-    Raises InputError where nothing can be said of their nodes.
+    The pods of a workload (kind and name) share their edits. A single pod that has ended is treated as
+    running at the limits that killed it. `related`: owners and autoscalers of the pod or workload. Raises
+    InputError if a node's memory is unknown.
     """
     wanted = set(keys)
     pods = [pod for pod in snapshot.pods if pod.kind == "Pod" and (pod.namespace, pod.name) in wanted]
@@ -208,12 +207,12 @@ def fixes_for_pods(
         fixes = tuple(replace(fix, pod=ended, strategy=strategy_for(ended, fix.preview)) for fix in fixes)
     throttled = tuple(_throttled(models, keys, snapshot))
     is_empty = not fixes and not of_pods.unfixed
-    lost = (ended,) if ended is not None and _was_ended(ended) and is_empty else ()
+    lost = (ended,) if ended is not None and _lost_resources(ended) and is_empty else ()
     return FixList(fixes, of_pods.unfixed, snapshot, of_pods.states, (), managers, throttled, lost)
 
 
-def _was_ended(pod: Pod) -> bool:
-    """Whether the pod has ended for want of resources."""
+def _lost_resources(pod: Pod) -> bool:
+    """Return whether the pod ended because it ran out of a resource."""
     kill = kubelet_kill(pod, ()) if pod.is_terminal else None
     if kill is not None:
         return kill.is_for_resources
@@ -221,7 +220,7 @@ def _was_ended(pod: Pod) -> bool:
 
 
 def _managers_of(fixes: Iterable[Fix], models: Iterable[NodeModel]) -> tuple[Manager, ...]:
-    """The autoscalers that set the values of these pods."""
+    """Return the autoscalers that set values of these pods."""
     keys = [(fix.pod.namespace, fix.pod.name) for fix in fixes]
     advised = [model.recommending for model in models if model.recommending]
     setting = (scalers[key] for scalers in advised for key in keys if key in scalers)
@@ -229,7 +228,7 @@ def _managers_of(fixes: Iterable[Fix], models: Iterable[NodeModel]) -> tuple[Man
 
 
 def _as_running(snapshot: Snapshot, pod: Pod) -> Snapshot:
-    """As if a pod that has ended ran again, and used what it was killed at: its limits."""
+    """Return the snapshot with the ended pod running, and failed containers using their limits."""
     statuses = tuple(
         structs.replace(status, state=None, last_state=status.state or ContainerState())
         for status in pod.status.container_statuses or ()
@@ -248,7 +247,7 @@ def _as_running(snapshot: Snapshot, pod: Pod) -> Snapshot:
 
 
 def node_model(snapshot: Snapshot, node: str, profiles: ProfileCache | None = None) -> NodeModel:
-    """The node of a snapshot to try edits on; `profiles` are shared by the nodes of a snapshot."""
+    """Return the node of a snapshot as a model for edits; nodes of a snapshot share `profiles`."""
     pods, own = snapshot.by_node().get(node, ()), snapshot.own_bytes(node)
     history = {
         key: Evidence(EvidenceKind.HISTORY, past.peak_bytes, past.is_leak)
@@ -277,7 +276,7 @@ def node_model(snapshot: Snapshot, node: str, profiles: ProfileCache | None = No
 
 
 def keys_in_scope(model: NodeModel, scope: Scope) -> set[PodKey] | None:
-    """The selected pods of a node; None where that is each of them."""
+    """Return the selected pods of a node, or None for all of them."""
     keys = {(pod.namespace, pod.name) for pod in model.pods if scope.matches(pod)}
     return None if len(keys) == len(model.pods) else keys
 
@@ -297,7 +296,7 @@ def _throttled(
 
 
 def of_template(fixes: FixList, template: Pod) -> FixList:
-    """Leave out the changes of containers that only the pods have: what injects those decides about them."""
+    """Drop fixes of injected containers, which the template lacks."""
     names = {POD_LEVEL, *(container.name for container in all_containers(template))}
     owners = [{edit.owner for edit in fix.edits} - names if fix.workload else set() for fix in fixes.fixes]
     kept = tuple(fix for fix, absent in zip(fixes.fixes, owners, strict=True) if not absent)
@@ -308,9 +307,9 @@ def of_template(fixes: FixList, template: Pod) -> FixList:
 
 
 def missed_kill(model: NodeModel, growth_bytes: int, kills: Iterable[Kill]) -> Kill | None:
-    """Return the kernel kill that a kubelet was too late for, or may have been if nobody knows who killed.
+    """Return a kernel kill that eviction should have prevented, or a kill by an unknown killer.
 
-    None if the kubelet's threshold is enough. Raises InputError if no threshold is.
+    Returns None if the kubelet's threshold is high enough. Raises InputError if no threshold is.
     """
     name = model.setup.node.name
     kills = [] if growth_bytes else [kill for kill in kills if kill.node == name]
@@ -321,17 +320,17 @@ def missed_kill(model: NodeModel, growth_bytes: int, kills: Iterable[Kill]) -> K
         return None
     raise InputError(
         f"no threshold lets the kubelet of {name} evict before the kernel kills",
-        hint="nothing there can be evicted, or memory grows by more than the node has before it looks again",
+        hint="no pod can be evicted, or memory grows by more than the node has between two eviction checks",
     )
 
 
 def _is_by_kernel(kill: Kill) -> bool:
-    """Whether the kernel killed because the node, or what all its pods may use, was full."""
+    """Return whether the kernel killed because the node, or the limit of all pods, was full."""
     killer = kill.diagnosis.killer
     return killer is not None and killer.is_kernel and killer.picks_among_pods
 
 
 def _is_unexplained(kill: Kill) -> bool:
-    """Whether a container without a limit was killed and only its status says so."""
+    """Return whether only the status of the container says that it was killed."""
     is_lost = ContainerStateTerminated(reason=kill.reason).is_made_up
     return kill.diagnosis.mechanism in {Mechanism.UNKNOWN, Mechanism.KERNEL} and not is_lost

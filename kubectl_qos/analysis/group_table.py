@@ -1,4 +1,4 @@
-"""A row for each workload, namespace or cluster, with sums over its pods and what is worst in it."""
+"""Rows of workloads, namespaces and clusters: sums over their pods, and the worst pod or node."""
 
 from __future__ import annotations
 
@@ -24,17 +24,18 @@ KILLS_SINCE: Final = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class GroupRow(Generic[KeyT]):
-    """Pods that belong together, in bytes; None where nothing is known of any of them.
+    """A group of pods; amounts in bytes, None if unknown for all pods.
 
-    `pods`, `classes` and amounts are those of pods that have not ended. `worst` is the pod with the best
-    rank; `victims` and `at_risk` count next victims and pods at risk.
+    Counts and amounts are those of pods that have not ended, except `restarts` and `oom_kills`.
     """
 
     key: KeyT
     pods: int
     classes: tuple[tuple[QosClass, int], ...]
     worst: PodRow
+    """First pod in kill order."""
     victims: int
+    """Next victims of their nodes."""
     at_risk: int
     memory: int | None
     request: int | None
@@ -45,17 +46,17 @@ class GroupRow(Generic[KeyT]):
 
     @property
     def common_words(self) -> tuple[str, ...]:
-        """The classes of its pods."""
+        """Classes of its pods."""
         return tuple(qos.value for qos, _ in self.classes)
 
     @property
     def words(self) -> str:
-        """Both in one line, in lower case."""
+        """Filter text, in lower case."""
         return " ".join((*self.own_words, *self.common_words)).casefold()
 
 
 def namespace_rows(rows: Iterable[PodRow]) -> list[GroupRow[str]]:
-    """A row for each namespace that has pods, those with the next victims first."""
+    """Return a row for each namespace with pods, next victims first."""
     groups = grouped(rows, lambda row: row.pod.metadata.namespace)
     return sorted(
         (group_row(name, pods, (name,)) for name, pods in groups.items()),
@@ -64,7 +65,7 @@ def namespace_rows(rows: Iterable[PodRow]) -> list[GroupRow[str]]:
 
 
 def workload_rows(rows: Iterable[PodRow]) -> list[GroupRow[Workload]]:
-    """A row for each workload that has pods, those with the next victims first."""
+    """Return a row for each workload with pods, next victims first."""
     groups = grouped(rows, lambda row: find_workload(row.pod))
     return sorted(
         (group_row(workload, pods, _words_of(workload)) for workload, pods in groups.items()),
@@ -78,7 +79,7 @@ def _words_of(workload: Workload) -> tuple[str, ...]:
 
 
 def grouped(rows: Iterable[PodRow], key_of: Callable[[PodRow], KeyT]) -> dict[KeyT, list[PodRow]]:
-    """Group rows by a key, in their order."""
+    """Group rows by a key, in order."""
     groups: dict[KeyT, list[PodRow]] = {}
     for row in rows:
         groups.setdefault(key_of(row), []).append(row)
@@ -86,7 +87,7 @@ def grouped(rows: Iterable[PodRow], key_of: Callable[[PodRow], KeyT]) -> dict[Ke
 
 
 def group_row(key: KeyT, rows: list[PodRow], own_words: tuple[str, ...]) -> GroupRow[KeyT]:
-    """The row of a group of at least one pod, ended or not."""
+    """Return the row of a group of at least one pod."""
     living = [row for row in rows if not row.pod.is_terminal]
     classes = [row.qos for row in living]
     return GroupRow(
@@ -106,51 +107,52 @@ def group_row(key: KeyT, rows: list[PodRow], own_words: tuple[str, ...]) -> Grou
 
 
 def rank_order(row: PodRow) -> tuple[object, ...]:
-    """A sort key: next victims of any node first, pods without a rank last."""
+    """Return a sort key: next victims of any node first, pods without a rank last."""
     return row.rank is None, row.rank or 0, kill_order(row)
 
 
 def known_sum(amounts: Iterable[int | None]) -> int | None:
-    """The sum of the known amounts, None without any."""
+    """Return the sum of the known amounts, None if there are none."""
     present = [amount for amount in amounts if amount is not None]
     return sum(present) if present else None
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterRow:
-    """What is kept of a cluster; None is unknown, or not read yet where there is no `taken`.
-
-    `worst` is the first node in trouble, else the fullest; `dying` the node of the nearest death. `kills` are
-    those of the last day. `error` is why there is nothing newer. The UI follows the cluster that `is_open`.
-    """
+    """Summary of a cluster; None: unknown, or not read yet if `taken` is None too."""
 
     name: str
     is_open: bool = False
+    """The UI follows this cluster."""
     version: str = ""
     nodes: int | None = None
     ready: int | None = None
     worst: NodeRow | None = None
-    dying: NodeRow | None = None
+    """First node in trouble, else the fullest."""
+    next_death_node: NodeRow | None = None
+    """Node of the nearest death."""
     kills: int | None = None
+    """Kills of the last day."""
     taken: datetime | None = None
     error: QosError | None = None
+    """Why the data is not newer."""
 
     @property
     def is_in_trouble(self) -> bool:
-        """Whether a node says that it is in trouble."""
+        """Whether a node reports trouble."""
         return self.worst is not None and bool(self.worst.troubles)
 
     @property
     def own_words(self) -> tuple[str, ...]:
-        """What a filter finds: the names of the context and of its worst node."""
+        """Names of the context and of its worst node."""
         return (self.name,) if self.worst is None else (self.name, self.worst.name)
 
     common_words = ()
-    """Several rows have none of them in common."""
+    """Words that several rows share: none."""
 
     @property
     def words(self) -> str:
-        """Them in one line, in lower case."""
+        """Filter text, in lower case."""
         return " ".join(self.own_words).casefold()
 
 
@@ -163,12 +165,12 @@ def cluster_row(
     now: datetime,
     taken: datetime,
 ) -> ClusterRow:
-    """Return the row of a cluster: `now` is by its clock, `taken` by the clock that ages are counted by."""
+    """Return the row of a cluster; `now` is on the cluster's clock, `taken` on the local one."""
     # Other tables need no kills.
     from kubectl_qos.qos.kills.analyze import find_kills, is_since
 
     rows = build_node_rows(snapshot, lambda *_: True).rows
-    dying = [(row.death.urgency, row.name, row) for row in rows if row.death is not None]
+    next_deaths = [(row.death.urgency, row.name, row) for row in rows if row.death is not None]
     kills = find_kills(snapshot, events, logs, outside_pods=False)
     return ClusterRow(
         name,
@@ -176,14 +178,14 @@ def cluster_row(
         nodes=len(rows),
         ready=sum(row.troubles is not None and "not-ready" not in row.troubles for row in rows),
         worst=rows[0] if rows else None,
-        dying=min(dying)[2] if dying else None,
+        next_death_node=min(next_deaths)[2] if next_deaths else None,
         kills=sum(is_since(kill, now - KILLS_SINCE) for kill in kills),
         taken=taken,
     )
 
 
 def server_version(snapshot: Snapshot) -> str:
-    """The server's version, else the kubelets' oldest and newest."""
+    """Return the server's version, else the kubelets' oldest and newest."""
     if snapshot.server_version:
         return f"v{snapshot.server_version.removeprefix('v')}"
     stated = {node.status.node_info.kubelet_version for node in snapshot.nodes.values()}
@@ -199,5 +201,5 @@ def _as_numbers(version: str) -> list[int]:
 
 
 def worst_first(row: ClusterRow) -> tuple[object, ...]:
-    """The default sort key: by the worst node as nodes are, clusters without an answer last."""
+    """Return the default sort key: order of the worst nodes, clusters without an answer last."""
     return (False, *trouble_first(row.worst), row.name) if row.worst is not None else (True, row.name)

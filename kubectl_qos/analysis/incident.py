@@ -1,7 +1,6 @@
-"""What happened to a node, pod, workload or namespace over a time, as values: `report`.
+"""An incident report (`report`): kills, next deaths and fixes of a node, pod, workload or namespace.
 
-Deaths are those of `kills`, coming ones those of `next`, changes those of `fix`: here they are put together.
-Not here: the words (present/report.py), and the same for programs (present/values/report.py).
+Not here: the words (present/report.py), and the JSON (present/values/report.py).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -31,17 +30,17 @@ from kubectl_qos.qos.reason import KILLED, Mechanism
 from kubectl_qos.qos.simulation.next_death import NextDeath
 
 MOST_DEATHS: Final = 10
-"""In detail, the newest ones: the timeline has them all."""
+"""Deaths described in detail, newest first."""
 MOST_STATES: Final = 5
-"""How many states of the past are read, of the newest deaths: each takes the store some queries."""
+"""Deaths for which past state is queried, newest first."""
 BEFORE: Final = timedelta(minutes=1)
-"""How long before a death the state of the past is looked at."""
+"""How long before a death its past state is taken."""
 DEATHS: Final = frozenset(mechanism.verb for mechanism in Mechanism)
-"""What happens to those that die: each is a line of its own in the timeline."""
+"""Timeline words for deaths."""
 
 
-class About(NamedTuple):
-    """Of what: kind (Node, Pod, a workload's, Namespace, Cluster), namespace and name."""
+class Subject(NamedTuple):
+    """The object of the report: kind (Node, Pod, a workload's, Namespace, Cluster), namespace and name."""
 
     kind: str
     namespace: str = ""
@@ -49,7 +48,7 @@ class About(NamedTuple):
 
 
 class ContainerEnd(NamedTuple):
-    """The end of a container that nothing killed for memory."""
+    """A container exit that was not a memory kill."""
 
     pod: Pod
     container: str
@@ -57,7 +56,7 @@ class ContainerEnd(NamedTuple):
 
 
 class Rollout(NamedTuple):
-    """The first of the pods here that a ReplicaSet made."""
+    """A rollout, seen by the first pods of a ReplicaSet."""
 
     workload: Workload
     replica_set: str
@@ -72,7 +71,7 @@ class ConditionChange(NamedTuple):
 
 
 class TimelineEntry(NamedTuple):
-    """Something that happened at a time, which is RFC 3339 or empty; `what` is it in a word."""
+    """An event at a time (RFC 3339 or ""); `what` labels it."""
 
     time: str
     what: str
@@ -81,31 +80,31 @@ class TimelineEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """One death, with `earlier` ones of the same container in the same way, the newest first.
-
-    `rows` are the pods of its node in kill order at `state_time`, a minute before; where no store has that,
-    and the choice was among all of them, those of the report. `fix` is the first change against such a death
-    in the state of `fix_time`, `unfixed` why there is none. Both times are empty for that of the report.
-    `tried` is what `fix` says of the pod where it has neither, None where the pod did not run.
-    """
+    """A death, and `earlier` ones of the same container by the same mechanism, newest first."""
 
     kill: Kill
     earlier: tuple[Kill, ...]
     rows: tuple[PodRow, ...]
+    """Pods of its node in kill order at `state_time`; today's if it chose among pods and history lacks it."""
     state_time: str
+    """A minute before the death; "" for today."""
     fix: Fix | None
+    """First change that would have prevented it, in the state of `fix_time`."""
     unfixed: Unfixed | None
+    """Why there is no fix."""
     fix_time: str
+    """Time of that state; "" for today."""
     tried: FixList | None
+    """Result of `fix` if it has neither; None if the pod did not run."""
 
     @property
     def row(self) -> PodRow | None:
-        """Its pod among the rows."""
+        """Row of its pod."""
         return next((row for row in self.rows if row.key[:2] == (self.kill.namespace, self.kill.pod)), None)
 
     @property
     def rivals(self) -> list[PodRow]:
-        """The pods among which a killer of the node chose, in that killer's order."""
+        """Pods among which a killer of the node chose, in that killer's order."""
         killer = self.kill.diagnosis.killer
         if killer is None or not killer.picks_among_pods or self.kill.report is not None:
             return []
@@ -117,24 +116,26 @@ class Death:
 
 @dataclass(frozen=True, kw_only=True)
 class Incident:
-    """A report; `since` is None for all that is known, `kills` are all deaths, the newest first.
+    """Data of a report."""
 
-    `past` is the cluster of a time, None where no store has it. `doubts` say what would make deaths certain,
-    `notes` what is missing or assumed. Of many nodes `most_fixes` are looked for, None are all.
-    """
-
-    about: About
+    about: Subject
     source: str
     now: datetime
     since: datetime | None
+    """None: everything known."""
     scope: Scope
     snapshot: Snapshot
     event_list: EventList
     kills: tuple[Kill, ...]
+    """All deaths, newest first."""
     past: Callable[[datetime], Snapshot | None] = lambda _: None
-    doubts: tuple[str, ...] = ()
+    """Returns the snapshot at a time, None if no history has it."""
+    missing_evidence: tuple[str, ...] = ()
+    """Evidence that would make deaths certain."""
     notes: tuple[str, ...] = ()
+    """Missing or assumed data."""
     most_fixes: int | None = None
+    """Limit of fixes for several nodes; None: no limit."""
 
     @cached_property
     def _pods(self) -> list[Pod]:
@@ -142,19 +143,19 @@ class Incident:
 
     @cached_property
     def nodes(self) -> tuple[str, ...]:
-        """The nodes of its pods."""
+        """Nodes of its pods."""
         own = {self.about.name} if self.about.kind == "Node" else set()
         return tuple(sorted(({pod.node_name for pod in self._pods} | own) - {""}))
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """The names of its pods and nodes, of their neighbours, and of what died."""
+        """Names of its pods and nodes, their neighbours, and the dead."""
         pods = (pod.name for node in self.nodes for pod in self.snapshot.by_node().get(node, ()))
         return frozenset((*self.nodes, *pods, *(kill.pod for kill in self.kills))) - {""}
 
     @cached_property
     def coming(self) -> tuple[Deaths, FixList]:
-        """What `next` and `fix` say; nothing of a pod that has ended; no fix on a node of unknown memory."""
+        """Results of `next` and `fix`; empty for ended pods, no fixes if a node's memory is unknown."""
         kind, _, name = self.about
         snapshot = self.snapshot
         nodes = [name] if kind == "Node" else snapshot.nodes_of(self.scope)
@@ -162,8 +163,8 @@ class Incident:
         keys = [(pod.namespace, pod.name) for pod in running]
         is_place = kind in {"Node", "Namespace", "Cluster"}
         if not running and not is_place:
-            who = "the pod does" if kind == "Pod" else "its pods do"
-            why = f"{who} not run: nothing waits for {'it' if kind == 'Pod' else 'them'}"
+            subject = "the pod is" if kind == "Pod" else "its pods are"
+            why = f"{subject} not running: no next death"
             return Deaths((), snapshot, problems=(why,)), FixList((), (), snapshot)
         deaths = Deaths((), snapshot)
         try:
@@ -180,7 +181,7 @@ class Incident:
 
     @cached_property
     def deaths(self) -> tuple[Death, ...]:
-        """The newest deaths, those of a container that died in the same way several times as one."""
+        """The newest deaths; deaths of a container by the same mechanism are one."""
         groups: dict[object, list[Kill]] = {}
         for kill in self.kills:
             who = (kill.namespace, kill.pod or kill.pod_uid or kill.node, kill.container or kill.cgroup)
@@ -192,7 +193,7 @@ class Incident:
         kill, snapshot, killer = kills[0], self.snapshot, kills[0].diagnosis.killer
         moment = parse_time(kill.time)
         then = self.past(moment - BEFORE) if moment is not None and reads_past else None
-        # The status of today says that it was OOMKilled; a choice among pods depends on those of then.
+        # Today's status says that it was OOMKilled; a choice among pods depends on the pods of that time.
         states = (snapshot, then) if killer in OWN_LIMITS else (then, snapshot)
         at, fix, unfixed, tried = snapshot, None, None, None
         for state in filter(None, states):
@@ -210,7 +211,7 @@ class Incident:
 
     @cached_property
     def timeline(self) -> tuple[TimelineEntry, ...]:
-        """What is known to have happened, the newest last, and after it what has no known time."""
+        """Everything that happened, newest last, then entries without a time."""
         entries = [*_ends(self._pods, self.kills), *_new_pods(self._pods)]
         entries += _conditions(self._pods, self.nodes, self.snapshot)
         entries += [*map(_killed, self.kills), *_events(self.event_list.events, self._pods, self.nodes)]
@@ -232,7 +233,7 @@ def _rows(node: str, snapshot: Snapshot) -> tuple[PodRow, ...]:
 
 
 def _fixes_against(kill: Kill, snapshot: Snapshot) -> FixList | None:
-    """What `fix` says of a killer and the pod that it killed; None where the pod does not run."""
+    """Return the fixes against a killer and its victim, None if the pod does not run."""
     killer = kill.diagnosis.killer
     pod = _find_pod(snapshot, kill.namespace, kill.pod)
     is_own = killer in OWN_LIMITS
@@ -245,7 +246,7 @@ def _fixes_against(kill: Kill, snapshot: Snapshot) -> FixList | None:
 
 
 def _first_of(fixes: FixList, kill: Kill) -> tuple[Fix | None, Unfixed | None]:
-    """The first change against such a death, or why there is none; both None if no such death waits."""
+    """Return the first fix for such a death, or why there is none."""
     is_own = kill.diagnosis.killer in OWN_LIMITS
 
     def is_such(death: NextDeath) -> bool:
@@ -262,7 +263,7 @@ def _killed(kill: Kill) -> TimelineEntry:
 
 
 def _ends(pods: Iterable[Pod], kills: Iterable[Kill]) -> Iterator[TimelineEntry]:
-    """How containers ended that nothing killed for memory, where that is no success."""
+    """Yield failed exits that were not memory kills."""
     kills_of: dict[tuple[str, str], list[Kill]] = {}
     for kill in kills:
         kills_of.setdefault((kill.namespace, kill.pod), []).append(kill)
@@ -281,7 +282,7 @@ def _ends(pods: Iterable[Pod], kills: Iterable[Kill]) -> Iterator[TimelineEntry]
 
 
 def _new_pods(pods: Iterable[Pod]) -> Iterator[TimelineEntry]:
-    """When the pods of each ReplicaSet began: a rollout, or the first pods of a workload."""
+    """Yield when the pods of each ReplicaSet began: a rollout, or the first pods of a workload."""
     created: dict[tuple[Workload, str], list[str]] = {}
     for pod in pods:
         for owner in pod.metadata.owner_references or ():
@@ -293,7 +294,7 @@ def _new_pods(pods: Iterable[Pod]) -> Iterator[TimelineEntry]:
 
 
 def _conditions(pods: Iterable[Pod], nodes: Iterable[str], snapshot: Snapshot) -> Iterator[TimelineEntry]:
-    """Resizes that are not finished, and when memory pressure and readiness of nodes last changed."""
+    """Yield unfinished resizes, and the last changes of memory pressure and readiness of nodes."""
     for pod in pods:
         for condition in pod.status.conditions or ():
             if condition.type in {RESIZE_PENDING, RESIZE_IN_PROGRESS} and condition.status == "True":
@@ -307,7 +308,7 @@ def _conditions(pods: Iterable[Pod], nodes: Iterable[str], snapshot: Snapshot) -
 
 
 def _events(events: Iterable[Event], pods: Iterable[Pod], nodes: Sequence[str]) -> Iterator[TimelineEntry]:
-    """Events about memory, resizes and rollouts; those of pods that ended are evidence of their deaths."""
+    """Yield events about memory, resizes and rollouts, except evidence of deaths."""
     about = {Workload("Pod", pod.namespace, pod.name) for pod in pods} | set(map(find_workload, pods))
     for event in events:
         involved = event.involved_object

@@ -1,4 +1,4 @@
-"""A row for each node: its memory, eviction thresholds, troubles and next death."""
+"""Rows of nodes: memory, eviction thresholds, troubles and next death."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,52 +29,52 @@ _PRESSURES: Final = {"MemoryPressure": "memory", "DiskPressure": "disk", "PIDPre
 
 
 class Victim(NamedTuple):
-    """The pod of rank 1, the first by name if several share it; `others` is how many more do.
-
-    The pod `rival` dies instead unless one process of the victim holds enough.
-    """
+    """The pod of rank 1, first by name."""
 
     key: PodKey
     qos: QosClass
     oom_score: int | None
     others: int
+    """Other pods of rank 1."""
     rival: PodKey | None = None
+    """Dies instead unless one process of the victim is large enough."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeRow:
-    """A node's values in bytes; None is unknown.
-
-    `allocatable` is what pods can request, `victim` whom the kernel kills first, `death` the nearest one by
-    any killer. `eviction` and `soft_eviction` are the kubelet's thresholds of
-    memory.available, None also where there is none; `configured` says whether its configuration is known.
-    `psi10` and `psi60` are percents of the last 10 and 60 s in which some tasks waited for memory; `whole` is
-    what the node uses in all, `own` what it uses beside its pods, None where that is unknown. `is_bound` is
-    whether the distances to eviction are upper bounds.
-    """
+    """Values of a node, in bytes; None: unknown."""
 
     name: str
     memory: NodeMemory
     capacity: int | None
     allocatable: int | None
+    """What pods can request."""
     victim: Victim | None
+    """Pod that the kernel kills first."""
     death: NextDeath | None
+    """Nearest death by any killer."""
     troubles: tuple[str, ...] | None
     eviction: int | None
+    """Hard threshold of memory.available; None also if there is none."""
     to_eviction: int | None
     soft_eviction: int | None
     to_soft_eviction: int | None
     configured: bool
+    """Whether the kubelet's configuration is known."""
     windows: bool = False
     psi10: float | None = None
+    """PSI some avg10 of memory, in percent."""
     psi60: float | None = None
     whole: int | None = None
+    """Usage of the whole node."""
     own: int | None = None
+    """Usage outside pods."""
     is_bound: bool = False
+    """Whether the distances to eviction are upper bounds."""
 
     @property
     def own_words(self) -> tuple[str, ...]:
-        """Its name, and that of its next victim."""
+        """Names of the node and of its next victim."""
         has_victim = self.death is not None and self.death.has_victim
         return (self.name, "/".join(self.death.key)) if self.death and has_victim else (self.name,)
 
@@ -85,41 +85,41 @@ class NodeRow:
 
     @property
     def words(self) -> str:
-        """Both in one line, in lower case."""
+        """Filter text, in lower case."""
         return " ".join((*self.own_words, *self.common_words)).casefold()
 
     def used(self, qos: QosClass) -> int | None:
-        """The usage of the pods of a class, in bytes."""
+        """Return the usage of the pods of a class, in bytes."""
         return None if self.memory.used is None else self.memory.used[qos]
 
     @property
     def used_bytes(self) -> int | None:
-        """What the node uses, as kubectl top nodes shows it; its pods alone where only that is known."""
+        """Usage as in kubectl top nodes, or of its pods if only that is known."""
         return self.whole or self.memory.used_bytes
 
     @property
     def is_used_known(self) -> bool:
-        """Whether that is all of it: the usage of the node, or of each of its pods."""
+        """Whether `used_bytes` is complete."""
         return bool(self.whole) or not any(self.memory.unmeasured.values())
 
     @property
     def used_percent(self) -> float | None:
-        """The usage as a share of what is allocatable, as kubectl top nodes shows it."""
+        """Usage as a share of allocatable, as in kubectl top nodes."""
         return percent(self.used_bytes, self.allocatable or self.capacity)
 
     @property
     def worst_percent(self) -> float | None:
-        """The usage of pods once they reach their limits, as a share of the capacity."""
+        """Usage of pods at their limits, as a share of the capacity."""
         return percent(self.memory.worst_bytes, self.capacity)
 
 
 def percent(part: int | None, whole: int | None) -> float | None:
-    """A part in percent, None where either is unknown."""
+    """Return a part in percent, None if part or whole is unknown."""
     return None if part is None or not whole else 100 * part / whole
 
 
 class OrderBasis(NamedTuple):
-    """What the kill order of a node rests on."""
+    """Inputs of a node's kill order."""
 
     setup: NodeSetup
     basis: Basis
@@ -127,7 +127,7 @@ class OrderBasis(NamedTuple):
 
 
 class CachedRow(NamedTuple):
-    """A node's row with the objects that it was made from; `order` is None for a node without pods."""
+    """A node's row with the objects it was computed from; `order` is None for a node without pods."""
 
     row: NodeRow
     order: OrderBasis | None
@@ -136,7 +136,7 @@ class CachedRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NodeRows:
-    """Rows, nodes in trouble first; `nodes` are the rows by name, for the next snapshot."""
+    """Rows, nodes in trouble first, and rows by name for the next snapshot."""
 
     rows: tuple[NodeRow, ...]
     nodes: Mapping[str, CachedRow] = field(default_factory=dict)
@@ -145,7 +145,7 @@ class NodeRows:
 def build_node_rows(
     snapshot: Snapshot, shown: Callable[[str, NodeObject | None], bool], before: NodeRows | None = None
 ) -> NodeRows:
-    """A row for each `shown` node that is known or has pods; unchanged rows are those of `before`."""
+    """Return a row for each node to show; unchanged rows are the objects of `before`."""
     by_node = snapshot.by_node()
     cached = before.nodes if before is not None else {}
     nodes: dict[str, CachedRow] = {}
@@ -166,7 +166,7 @@ def build_node_rows(
 
 
 def build_node_row(snapshot: Snapshot, name: str) -> NodeRow:
-    """The row of one node, known or not."""
+    """Return the row of one node."""
     setup = snapshot.setup(name)
     profiles = Profiles(setup.node.memory_capacity_bytes, setup.release)
     return _build_row(name, snapshot, setup, profiles, ()).row
@@ -219,13 +219,13 @@ def _first_deaths(
 
 
 def trouble_first(row: NodeRow) -> tuple[object, ...]:
-    """The default sort key: nodes in trouble, then the fullest, those of unknown usage last by requests."""
+    """Return the default sort key: nodes in trouble, the fullest, then unknown usage by requests."""
     requests = percent(row.memory.requests_bytes, row.allocatable) if row.used_percent is None else 0
     return not row.troubles, row.used_percent is None, -(row.used_percent or 0), -(requests or 0), row.name
 
 
 def troubles(node: NodeObject) -> tuple[str, ...]:
-    """A node's pressures, and whether it is not ready."""
+    """Return a node's pressures, and `not-ready`."""
     words = []
     for condition in node.status.conditions or ():
         if condition.type in _PRESSURES and condition.status == "True":
@@ -238,7 +238,7 @@ def troubles(node: NodeObject) -> tuple[str, ...]:
 def is_in_trouble(
     troubles: Collection[str], to_eviction: int | None, used: int | None, capacity: int | None
 ) -> bool:
-    """Whether a node says that its memory is short, or less than a twentieth of its bytes are left."""
+    """Return whether a node reports memory pressure, or has less than 5 % of its memory left."""
     if "memory" in troubles:
         return True
     if used is None or not capacity:

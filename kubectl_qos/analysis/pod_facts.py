@@ -1,4 +1,4 @@
-"""The facts of one pod, or of a workload's pods (`explain`), and of containers that restart at a limit."""
+"""Facts that `explain` shows about a pod or workload, and about containers that restart at a limit."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ if TYPE_CHECKING:
 
 NO_COUNTS: Final[Mapping[str, Any]] = MappingProxyType({})
 _OF_SIGNALS: Final = 128
-"""A shell's exit code for a child that a signal ended, less the signal's number."""
+"""A shell exits with this plus the number of the signal that ended its child."""
 _NEAR: Final = 0.5
 _MISSED: Final = 0.9
-"""Samples below this part of a limit at which the container was killed have missed its peak."""
+"""If a container was killed at a limit but samples stay below this share of it, they missed the peak."""
 
 
 @dataclass(frozen=True, slots=True)
 class PodFacts:
-    """A pod with its rank; of a workload's template `replicas` are the rows of its pods, on these `nodes`.
-
-    `rows` are all of these nodes, `pressure` that of the pod and of the node, as known. `resize` are the
-    effects of its spec, which an unfinished resize has still to take, None without one. `tmpfs` is what its
-    volumes of medium Memory hold, `events` are memory.events of its containers, `score` are the parts of its
-    score, None where one of them is unknown.
-    """
+    """Facts of a pod, or of a workload's template and pods."""
 
     prediction: Prediction
     row: PodRow | None
     rows: PodRows
+    """All pods of `nodes`."""
     nodes: Sequence[str]
     replicas: Sequence[PodRow]
+    """Rows of a workload's pods."""
     usage: PodUsage | None
     pressure: Mapping[str, Pressure]
+    """Known memory pressure of `pod` and `node`."""
     tmpfs: Mapping[str, int]
+    """Bytes in memory-backed volumes."""
     resize: Effects | None
+    """Effects still pending from an unfinished resize."""
     events: Mapping[str, Mapping[str, int]]
+    """Counts of memory.events by container."""
     score: ScoreParts | None
 
 
@@ -59,11 +59,7 @@ def pod_facts(
     sampled: Sampled | None = None,
     events: Mapping[str, Mapping[str, int]] = NO_COUNTS,
 ) -> PodFacts:
-    """Return what is known of a pod of a snapshot.
-
-    `known` is what is known of its usage already, `events` are memory.events of its containers. A workload is
-    its template, with the ranks of its pods and the nodes that run them.
-    """
+    """Return the facts of a pod, or of a workload by its template; `sampled` summarizes known usage."""
     pods = _replicas(pod, snapshot) or [pod]
     nodes = sorted({other.node_name for other in pods})
     neighbours = {name: snapshot.by_node().get(name, ()) for name in nodes}
@@ -102,7 +98,7 @@ def _replicas(pod: Pod, snapshot: Snapshot) -> Sequence[Pod]:
 
 
 def _on_nodes(pod: Pod, places: Sequence[str], snapshot: Snapshot) -> Prediction:
-    """On the first of these nodes, with an oom_score_adj that is a range where those of the nodes differ."""
+    """Predict for the first node; if oom_score_adj differs between nodes, give its range."""
     predictions = [predict_running(pod, snapshot.setup(name)) for name in places]
     if pod.kind == "Pod":
         return predictions[0]
@@ -128,16 +124,15 @@ def _resize_effects(pod: Pod, neighbours: Sequence[Pod], snapshot: Snapshot) -> 
 
 
 class ScoreParts(NamedTuple):
-    """The oom_score of the container that is killed first, in parts that add up to it.
-
-    `base` is what every process has, `adj` what class and request add or take, `usage` what its memory adds,
-    each in points of 2000, not in bytes.
-    """
+    """The oom_score of the container that is killed first, as a sum of points out of 2000."""
 
     container: str
     base: int
+    """Points of every process."""
     adj: int
+    """Points for oom_score_adj."""
     usage: int
+    """Points for memory."""
     score: int
 
 
@@ -147,7 +142,7 @@ MOST_SCORE: Final = 2000
 
 
 def score_parts(row: PodRow | None, snapshot: Snapshot) -> ScoreParts | None:
-    """The parts of a pod's score; None where one of them is unknown."""
+    """Return the parts of a pod's score, None if one of them is unknown."""
     if row is None or row.score is None or row.adj is None:
         return None
     node = snapshot.setup(row.node).node
@@ -162,14 +157,14 @@ def score_parts(row: PodRow | None, snapshot: Snapshot) -> ScoreParts | None:
 
 
 def limit_in_loop(pod: Pod, status: ContainerStatus, release: Release) -> int:
-    """Return the limit in bytes of a container that waits for its next start, else 0."""
+    """Return the limit in bytes of a container that waits to restart, else 0."""
     waits = status.state is not None and status.state.waiting is not None
     is_again = waits and (status.restart_count or is_refused(pod, status.name))
     return limit_in_force(pod, status.name, release) if is_again else 0
 
 
 def may_hide_kill(status: ContainerStatus) -> bool:
-    """Whether the end of a container that restarts can hide an OOM kill, if it has a limit."""
+    """Return whether the exit of a restarting container may hide an OOM kill, if it has a limit."""
     code = status.ends[0].exit_code if status.restart_count and status.ends else 0
     return 0 < code < _OF_SIGNALS and not status.was_oom_killed
 
@@ -177,9 +172,9 @@ def may_hide_kill(status: ContainerStatus) -> bool:
 def limit_with_hidden_kill(
     pod: Pod, status: ContainerStatus, usage: PodUsage | None, release: Release
 ) -> int:
-    """Return the limit in bytes at which the end of a container that restarts can hide an OOM kill.
+    """Return the limit in bytes at which a restarting container's exit may hide an OOM kill, else 0.
 
-    No signal hides one, and hardly a container that uses less than half of its limit.
+    Signals do not hide one, and a container that uses less than half of its limit rarely does.
     """
     if not may_hide_kill(status):
         return 0
@@ -189,7 +184,7 @@ def limit_with_hidden_kill(
 
 
 def missed_peak(pod: Pod, status: ContainerStatus, usage: PodUsage | None, release: Release) -> float | None:
-    """Return the share of a limit that samples show of a container which it killed: they miss the peak."""
+    """Return the sampled share of a limit that killed the container, if samples missed the peak."""
     used = usage.of(status.name) if usage is not None else None
     if used is None or not status.ends or not status.has_processes:
         return None
@@ -199,7 +194,7 @@ def missed_peak(pod: Pod, status: ContainerStatus, usage: PodUsage | None, relea
 
 
 def limit_that_killed(pod: Pod, status: ContainerStatus, usage: PodUsage | None, release: Release) -> int:
-    """Return the limit in bytes at which a container that runs was OOMKilled, if its usage is unknown."""
+    """Return the limit in bytes that OOMKilled a running container of unknown usage, else 0."""
     is_measured = usage is not None and usage.of(status.name) is not None
     killed = status.has_processes and not is_measured and was_killed_since_resize(pod, status.name)
     return limit_in_force(pod, status.name, release) if killed else 0

@@ -1,4 +1,4 @@
-"""A row for each pod or container of a snapshot, in kill order: values only, for both shells."""
+"""Rows of pods or containers of a snapshot in kill order."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 
 class PastUsage(msgspec.Struct, frozen=True, gc=False):
-    """What a store of metrics knows: in bytes, bytes a second and seconds; None is unknown."""
+    """Metrics history of a pod: bytes, bytes per second, and seconds; None: unknown."""
 
     peak: int | None = None
     p99: int | None = None
@@ -56,100 +56,105 @@ NO_PAST: Final = PastUsage()
 
 
 class PodRow(msgspec.Struct, frozen=True, gc=False):
-    """The values of a pod, or of one of its containers. Bytes are bytes.
+    """Values of a pod, or of one of its containers; amounts in bytes.
 
-    `name` is the pod's, for a workload's template kind and name. `adj` is None where it is unknown;
-    `adj_range` then bounds it. `memory` is the working set; `limit_container` the one of several whose limit
-    `limit_percent` refers to, empty for that of the pod; `oom_kills` how many containers last ended as
-    OOMKilled; `eviction_rank` is None for critical pods too; `desired` the spec's request and limit while a
-    resize is unfinished; `worst` is the container that decides the rank and that the kernel kills, `frees`
-    what its death gives back; `nearest` is whether no limit of a pod on its node is fuller than its own;
-    `words` are what a filter matches, in lower case; `psi` is how much of the time some tasks waited for
-    memory. `least_score` orders rows: it is the score, and without usage what it is at least. A pod that has
-    `ended` has that but no processes. Without the other pods of its node a row is provisional: it has that
-    and no rank.
+    A pod that has ended has a score but no processes. A row without the other pods of its node is
+    provisional: it has no rank.
     """
 
     pod: Pod
     name: str
+    """The pod's; kind and name of a workload's template."""
     qos: QosClass
     rank: int | None
     tied: bool
     adj: int | None
+    """oom_score_adj; None: unknown, bounded by `adj_range`."""
     score: int | None
     least_score: int | None
+    """Lower bound of the score without usage; orders rows."""
     ended: bool
     memory: int | None
+    """Working set."""
     rss: int | None
     swap: int | None
     request: int | None
     limit: int | None
     limit_percent: float | None
     limit_container: str
+    """Container of `limit_percent`, if the pod has several; empty for the pod's limit."""
     restarts: int
     oom_kills: int
+    """Containers that last ended as OOMKilled."""
     flags: tuple[Flag, ...]
     eviction_rank: int | None = None
+    """None also for critical pods."""
     desired: tuple[int | None, int | None] = (None, None)
+    """Request and limit of the spec during a resize."""
     worst: str = ""
+    """Container that decides the rank and is killed."""
     frees: int | None = None
+    """Memory freed by that kill."""
     nearest: bool = False
+    """No limit of a pod on its node is fuller."""
     container: str = ""
     words: str = ""
+    """Filter text, in lower case."""
     windows: bool = False
     psi: PsiData = NO_PSI
+    """Memory pressure."""
     past: PastUsage = NO_PAST
 
     @property
     def node(self) -> str:
-        """The name of its node, empty before scheduling."""
+        """Name of its node, "" before scheduling."""
         return self.pod.spec.node_name
 
     @property
     def psi10(self) -> float | None:
-        """The percent of the last 10 s in which some tasks waited for memory."""
+        """PSI some avg10 of memory, in percent."""
         return self.psi.avg10
 
     @property
     def psi60(self) -> float | None:
-        """The same of the last 60 s."""
+        """PSI some avg60 of memory, in percent."""
         return self.psi.avg60
 
     @property
     def adj_range(self) -> tuple[int, int] | None:
-        """The bounds of oom_score_adj, None on Windows, which has none."""
+        """Bounds of oom_score_adj; None on Windows, which has none."""
         unknown = None if self.windows else UNKNOWN_BURSTABLE_ADJ
         return (self.adj, self.adj) if self.adj is not None else unknown
 
     @property
     def is_next_victim(self) -> bool:
-        """Whether the kernel kills it first on a full node; unknown, so false, without its usage."""
+        """Whether it has rank 1 and its usage is known."""
         return self.rank == 1 and self.memory is not None
 
     @property
     def is_provisional(self) -> bool:
-        """Whether its rank has to wait for other pods of its node."""
+        """Whether its rank needs the other pods of its node."""
         return self.rank is None and self.least_score is not None
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What stays when values change: namespace, name, container."""
+        """Namespace, name, container: stay the same when values change."""
         return self.pod.metadata.namespace, self.name, self.container
 
     @property
     def own_words(self) -> tuple[str, ...]:
-        """The names among its words, one by one."""
+        """Names among its words."""
         names = (f"{self.pod.metadata.namespace}/{self.name}", self.name)
         return (*names, self.container) if self.container else names
 
     @property
     def common_words(self) -> tuple[str, ...]:
-        """The words that many rows share."""
+        """Words that many rows share."""
         return self.node, self.qos.value, *self.flags
 
 
 class RankedNode(msgspec.Struct, frozen=True, gc=False):
-    """A node's rows in kill order; the setup depends on all but the last four objects in `made_from`."""
+    """A node's rows in kill order; all but the last four objects of `made_from` determine the setup."""
 
     setup: NodeSetup
     basis: Basis
@@ -161,7 +166,7 @@ class RankedNode(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class PodRows:
-    """Rows in kill order, and the nodes that they are of."""
+    """Rows in kill order, and their nodes."""
 
     rows: tuple[PodRow, ...]
     nodes: Mapping[str, RankedNode] = field(default_factory=dict)
@@ -176,10 +181,10 @@ def build_rows(
     provisional: bool = False,
     before: PodRows | None = None,
 ) -> PodRows:
-    """The rows in scope by score, within a node by rank among all its known pods.
+    """Return the rows in scope by score, within a node by rank among all its pods.
 
-    They have no rank where the snapshot is `provisional`, without all pods of each node. Unchanged rows are
-    the same objects as in `before`, which must be of the same scope.
+    Rows of a `provisional` snapshot, which may lack pods of a node, have no rank. Unchanged rows are the same
+    objects as in `before`, which must have the same scope.
     """
     nodes: dict[str, RankedNode] = {}
     cached = before.nodes if before is not None else {}
@@ -242,7 +247,7 @@ def _reuse_rows(new: RankedNode, before: RankedNode) -> RankedNode:
 
 
 def _in_kill_order(nodes: Mapping[str, RankedNode]) -> tuple[PodRow, ...]:
-    """The rows of all nodes; those of each node are sorted already, so they are only merged by danger."""
+    """Merge the sorted rows of the nodes by score."""
     by_danger: dict[tuple[int, int, int, int], list[PodRow]] = {}
     for name in sorted(nodes):
         for row in nodes[name].rows:
@@ -251,12 +256,12 @@ def _in_kill_order(nodes: Mapping[str, RankedNode]) -> tuple[PodRow, ...]:
 
 
 def kill_order(row: PodRow) -> tuple[object, ...]:
-    """The default order: highest score first, within a node by rank, then by name."""
+    """Return the default sort key: highest score first, within a node by rank, then by name."""
     return (*_danger(row), row.node, row.rank or 0, *row.key)
 
 
 def _danger(row: PodRow) -> tuple[int, int, int, int]:
-    """The part of the kill order that holds between nodes; least is first."""
+    """Return the part of the sort key that holds across nodes; the lowest is first."""
     if row.least_score is None:
         middle = -(row.adj if row.adj is not None else UNKNOWN_BURSTABLE_ADJ[1])
         return 1, middle, 0 if row.adj is not None else 1, row.request or 0
@@ -294,7 +299,7 @@ def _rank_node(
 
 
 def to_own_limit(row: RankedPod) -> int | None:
-    """How many more bytes until a limit of its own, of a container or the pod; None without one, or usage."""
+    """Return the bytes left until the pod's or a container's own limit; None without a limit or usage."""
     limits = {container.name: container.limit_bytes for container in row.profile.containers}
     alive = row.alive
     used = {score.name: size for score in alive if (size := _frees(score)) is not None}
@@ -349,7 +354,7 @@ def _pod_row(
 
 
 def _desired(pod: Pod, release: Release) -> tuple[int | None, int | None]:
-    """What the spec requests and limits while the node runs other values."""
+    """Return request and limit of the spec while the node runs other values."""
     spec = desired_pod(pod)
     requests, limits = pod_requests(spec, release), pod_limits(spec, release)
     limit = limits.get(MEMORY, ZERO).value() if declared_limits(spec, release).memory else 0
@@ -407,14 +412,14 @@ def _amounts(pod: Pod, name: str) -> tuple[int | None, int | None]:
 
 @lru_cache(maxsize=4096)
 def _interned(value: T) -> T:
-    """One object for equal values: very many rows have very few scores and flags."""
+    """Return the same object for equal values, because many rows share few scores and flags."""
     return value
 
 
 def is_at_risk(row: PodRow) -> bool:
-    """Whether a pod is the next one of any killer, or has a flag of risk that a killer heeds soon.
+    """Return whether a pod is a next victim, or has a risk flag that matters soon.
 
-    Nobody reaches a pod of the lowest oom_score_adj soon but its own limit, and the kubelet at rank 1.
+    A pod with the lowest oom_score_adj is at risk only by its own limit, and by the kubelet at rank 1.
     """
     if row.nearest or row.is_next_victim or row.eviction_rank == 1 or Flag.NEAR_LIMIT in row.flags:
         return True
@@ -422,7 +427,7 @@ def is_at_risk(row: PodRow) -> bool:
 
 
 def row_risk(row: PodRow) -> Risk:
-    """The risk of a pod or container: by its own rank and its pod's flags."""
+    """Return the risk of a pod or container, by its rank and the pod's flags."""
     rank = row.rank if row.rank != 1 or row.is_next_victim else None
     return risk(row.flags, rank, has_processes=has_processes(row.pod) and not row.ended)
 

@@ -1,4 +1,4 @@
-"""The fewest requests with which no pod dies before one of lower priority, on several nodes.
+"""The smallest request changes with which pods die in order of priority, on several nodes.
 
 Not here: how a plan is found (edit/priorities.py), and its words (present/priorities.py).
 """
@@ -29,28 +29,28 @@ class PlannedMove(NamedTuple):
 
 
 class MoveRow(NamedTuple):
-    """The edits of a pod, or those of all pods of a workload, with their number, from 1."""
+    """Edits of a pod, or of all pods of a workload, with their number from 1."""
 
     number: int
     moves: tuple[PlannedMove, ...]
 
     @property
     def move(self) -> Move:
-        """The first of them, of the highest priority on its node."""
+        """The first move, of the highest priority on its node."""
         return self.moves[0].move
 
     @property
     def solves(self) -> list[Inversion]:
-        """All inversions that end."""
+        """Inversions that end."""
         return [inversion for _, move in self.moves for inversion in move.solves]
 
     def on_node(self, plan: PriorityPlan) -> list[Move]:
-        """The moves of pods on one node."""
+        """Return the moves of pods on a node."""
         return [row.move for row in self.moves if row.plan is plan]
 
     @property
     def tightest(self) -> tuple[PriorityPlan, int]:
-        """The node that has least left for its pods' requests, and how many bytes more those are."""
+        """The node with the least room for its pods' requests, and the additional bytes."""
 
         def requested(plan: PriorityPlan) -> int:
             return sum(move.more_bytes for move in self.on_node(plan))
@@ -62,19 +62,18 @@ class MoveRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Plans:
-    """The plans of several nodes, and what refuses a row, by its number.
-
-    `problems` are the nodes without a plan: the state of those without usage, else why nothing can be said.
-    """
+    """Plans of several nodes."""
 
     plans: tuple[PriorityPlan, ...]
     snapshot: Snapshot
     problems: tuple[NodeState | str, ...] = ()
+    """Nodes without a plan: NodeState if usage is missing, else a message."""
     refusals: tuple[tuple[int, Finding], ...] = ()
+    """Findings that refuse a row, by its number."""
 
     @property
     def rows(self) -> list[MoveRow]:
-        """All moves, numbered through, the highest priority first: those of a workload have one number."""
+        """All moves, numbered, highest priority first; moves of a workload share a number."""
         rows = dict[object, list[PlannedMove]]()
         for plan in self.plans:
             for move in plan.moves:
@@ -84,9 +83,9 @@ class Plans:
 
 
 def plans_of_nodes(snapshot: Snapshot, nodes: Sequence[str], scope: Scope) -> Plans:
-    """A plan for each node, which edits only pods of the scope and the others of their workloads.
+    """Return a plan for each node, which edits pods in scope and the other pods of their workloads.
 
-    Raises InputError where nothing can be said of a single node.
+    Raises InputError if there is a single node, and its memory is unknown.
     """
     models, problems = dict[str, NodeModel](), list[NodeState | str]()
     for name in nodes:
@@ -122,7 +121,7 @@ _REFUSE: Final = {
 
 
 def with_refusals(plans: Plans, read: Callable[[Pod], RelatedObjects | None]) -> Plans:
-    """The plans with what LimitRanges and quotas say of each row, once those before it are applied."""
+    """Check each row against LimitRanges and quotas, after the rows before it."""
     refusals, spent = [], dict[str, int]()
     for row in plans.rows:
         pod, related = row.move.pod, read(row.move.pod)

@@ -1,4 +1,4 @@
-"""How the memory of pods has changed since the program was started, and how fast it grows."""
+"""Memory of pods since the program was started, and how fast it grows."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import NO_HISTORY, ContainerKey, History, PodKey, PodUsage
 
 MOST: Final = 32
-"""The samples that are kept of a pod."""
+"""Samples kept per pod."""
 WINDOW_SECONDS: Final = 1800
-"""How far growth looks back."""
+"""Time in seconds over which growth is measured."""
 STEADY: Final = 0.02
-"""By which part of itself memory may vary without growing."""
+"""Relative variation that does not count as growth."""
 LEVEL: Final = 0.25
 _FEW: Final = 6
-"""Growth has stopped where the later half of so many samples has less than this part of the earlier one's."""
+"""With this many samples, growth is over if the later half grew by less than LEVEL of the earlier half."""
 _LASTING: Final = 3
-"""In so many samples a node has to have grown."""
+"""Samples over which a node has to grow."""
 _KIB: Final = 1024
 
 
 class Trends:
-    """The samples of each pod, the newest last, and how fast it grows. A thread adds, widgets read.
+    """Samples of each pod, newest last, and its growth. Written by one thread, read by widgets.
 
-    What a store of metrics has of the last hours comes before the samples since the program was started.
+    Metrics history of the last hours precedes the samples since the start.
     """
 
     def __init__(self) -> None:
@@ -38,19 +38,16 @@ class Trends:
         self._last: Mapping[PodKey, PodUsage] = {}
         self._samples: dict[PodKey, array[int]] = {}
         self._since: dict[PodKey, array[int]] = {}
-        """A time in seconds and what each container used then, in KiB: where the line to now begins."""
+        """Time in seconds and KiB per container: start point of the growth line."""
         self._peaks: dict[PodKey, array[int]] = {}
-        """The same, with the most that each of several containers has used."""
+        """Time, and the peak KiB per container of pods with several."""
         self._nodes: dict[str, list[array[int]]] = {}
-        """Of each node when and how many KiB it used beside its pods, lately, since that last shrank."""
+        """Time and KiB used outside pods by node, since that last shrank."""
         self.offers: dict[ContainerKey, int] = {}
-        """The limits in bytes that fixes have offered: while one suffices it is offered again."""
+        """Limits in bytes that fixes have offered: while one suffices it is offered again."""
 
     def add(self, usage: Mapping[PodKey, PodUsage], history: History = NO_HISTORY) -> None:
-        """Add the new samples of pods; pods without usage are forgotten.
-
-        The first call costs nothing: a pod's first sample is kept when its second one comes.
-        """
+        """Add samples, and forget pods without usage. The first sample is stored only with the second."""
         self._history = history
         last, old_samples, old_since, old_peaks = self._last, self._samples, self._since, self._peaks
         if usage is last:
@@ -81,7 +78,7 @@ class Trends:
         self._last, self._samples, self._since, self._peaks = usage, new_samples, new_since, new_peaks
 
     def taken(self, snapshot: Snapshot) -> Snapshot:
-        """Add the samples of a snapshot, and return it with how fast containers and nodes grow."""
+        """Add the samples of a snapshot, and return it with growth rates of containers and nodes."""
         if snapshot.usage is not self._last:
             self._nodes = dict(self._grown(snapshot))
         self.add(snapshot.usage, snapshot.history)
@@ -100,7 +97,7 @@ class Trends:
             yield name, [*line, now] if line and line[-1][1] <= now[1] else [now]
 
     def node_rates(self, snapshot: Snapshot) -> dict[str, float]:
-        """By how many bytes a second nodes grow beside their pods, those that do so for some samples."""
+        """Return the growth of memory outside pods in bytes per second, of nodes that grow steadily."""
         rates = {}
         for name, line in self._nodes.items():
             seconds, grown = (after - before for before, after in zip(line[0], line[-1], strict=True))
@@ -115,12 +112,12 @@ class Trends:
         self._history = NO_HISTORY
 
     def of(self, key: PodKey) -> Sequence[int]:
-        """What a pod used, in KiB, the newest last; without a history nothing before its second sample."""
+        """Return the usage of a pod in KiB, newest last; empty before its second sample without history."""
         lines = self._history.lines
         return lines[key] if key in lines else self._samples.get(key, ())
 
     def peaks(self, key: PodKey) -> Mapping[str, int]:
-        """The most that each of several containers of a pod has used, in bytes, from its second sample on."""
+        """Return the peak in bytes of each container of a pod with several."""
         peaks, usage = self._peaks.get(key, ()), self._last.get(key)
         return (
             {}
@@ -129,15 +126,15 @@ class Trends:
         )
 
     def total(self, keys: Iterable[PodKey]) -> Sequence[int]:
-        """What pods used together, in KiB, the newest last."""
+        """Return the usage of several pods together in KiB, newest last."""
         by_pod = list(filter(None, map(self.of, keys)))
         most = max(map(len, by_pod), default=0)
         return [sum([kib[max(len(kib) - back, 0)] for kib in by_pod]) for back in range(most, 0, -1)]
 
     def rates(self) -> Callable[[Iterable[PodKey]], Mapping[ContainerKey, float]]:
-        """Return what says by how many bytes a second the containers of pods grow until the last sample.
+        """Return a function from pods to the growth of their containers in bytes per second.
 
-        What varies by less than STEADY of itself does not grow, nor what has stopped growing.
+        Variation below STEADY is not growth, and growth that has levelled off does not count.
         """
         return partial(_rates, self._last, self._since, self._samples)
 
@@ -163,13 +160,13 @@ def _rates(
 
 
 def _is_level(samples: Sequence[int]) -> bool:
-    """Whether memory has nearly stopped growing in the later half of the samples."""
+    """Return whether growth has nearly stopped in the later half of the samples."""
     first, middle, newest = samples[0], samples[len(samples) // 2], samples[-1]
     return len(samples) >= _FEW and newest - middle < (middle - first) * LEVEL
 
 
 def _amounts(usage: PodUsage) -> array[int]:
-    """When it was sampled, in seconds, and what each container used, in KiB."""
+    """Return the time of the sample in seconds, and the usage of each container in KiB."""
     amounts = (amount if isinstance(amount, int) else amount.working_set_bytes for amount in usage.amounts)
     return array("Q", [_seconds(usage.timestamp), *(max(amount, 0) // _KIB for amount in amounts)])
 
@@ -181,7 +178,7 @@ def _seconds(timestamp: str) -> int:
 
 
 def _since(since: array[int], now: array[int]) -> array[int]:
-    """Where the straight line to now begins: again here for what shrank, else at most WINDOW ago."""
+    """Return the start point of the growth line: now after shrinking, else at most WINDOW ago."""
     if len(since) != len(now) or any(map(gt, since[1:], now[1:])):
         return now
     if now[0] - since[0] > WINDOW_SECONDS:

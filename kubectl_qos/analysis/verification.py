@@ -1,8 +1,7 @@
-"""Computed beside measured: what was predicted of a pod and its node, and what was read there.
+"""Comparison of predicted values of a pod and its node with measured ones.
 
-What reads back otherwise for a known reason is predicted as it reads back (docs/differences.md), so every
-difference is drift. Values that are not predicted are ignored, except those that MemoryQoS leaves behind:
-they are known, and no drift.
+Known read-back quirks are part of the prediction (docs/differences.md), so every difference is drift. Values
+without a prediction are ignored, except leftovers of MemoryQoS, which are reported but are not drift.
 """
 
 import posixpath
@@ -37,15 +36,15 @@ _UNPROTECTED = {MEMORY_MIN: "0", MEMORY_LOW: "0", MEMORY_HIGH: "max"}
 
 @dataclass(frozen=True, slots=True)
 class CheckedValue:
-    """One value: computed and, unless it could not be read, measured.
+    """A computed value with the measured one (None if unread); processes with equal values are one check.
 
-    `file` is a cgroup file, `oom_score_adj` or `directory`; processes with equal values are one check. A
-    cause without drift is why a difference does not count.
+    `cause` without `drift`: why the difference is ignored.
     """
 
     level: CgroupLevel
     container: str
     file: str
+    """A cgroup file, `oom_score_adj` or `directory`."""
     computed: str | None
     measured: str | None
     drift: bool = False
@@ -54,7 +53,7 @@ class CheckedValue:
 
 
 class Unread(msgspec.Struct, frozen=True):
-    """What could not be read: a container, or the whole pod."""
+    """Why a container, or the whole pod, could not be read."""
 
     container: str | None
     message: str
@@ -63,29 +62,27 @@ class Unread(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """The checks of one pod, or without one of the levels above the pods.
-
-    `events` are what memory.events of its containers counts, by their names.
-    """
+    """The checks of one pod, or of the levels above the pods (no `pod`)."""
 
     checks: tuple[CheckedValue, ...]
     pod: Pod | None = None
     unread: tuple[Unread, ...] = ()
     events: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Counts of memory.events by container."""
 
     @property
     def drift(self) -> tuple[CheckedValue, ...]:
-        """The checks that differ."""
+        """Checks that differ."""
         return tuple(check for check in self.checks if check.drift)
 
     @property
     def compared(self) -> tuple[CheckedValue, ...]:
-        """The checks whose value could be read."""
+        """Checks whose value could be read."""
         return tuple(check for check in self.checks if check.measured is not None)
 
     @property
-    def crowded(self) -> dict[str, tuple[ObservedProcess, ...]]:
-        """The processes of each container that has several."""
+    def multi_process(self) -> dict[str, tuple[ObservedProcess, ...]]:
+        """Processes of containers with several."""
         processes: dict[str, tuple[ObservedProcess, ...]] = {}
         for check in self.checks:
             processes[check.container] = (*processes.get(check.container, ()), *check.processes)
@@ -93,7 +90,7 @@ class Verified:
 
 
 def verify_pod(prediction: Prediction, measured: Observed) -> tuple[CheckedValue, ...]:
-    """Every value of the pod's own cgroup and of its containers that was predicted and read."""
+    """Compare the values of the pod's cgroup and of its containers."""
     causes = CauseFinder(prediction, measured)
     checks: list[CheckedValue] = []
     pod_path = _pod_path(prediction, measured)
@@ -114,9 +111,9 @@ def verify_pod(prediction: Prediction, measured: Observed) -> tuple[CheckedValue
 def verify_levels(
     tree: CgroupTree, directories: Mapping[str, Files], *, whole_node: bool = True
 ) -> tuple[CheckedValue, ...]:
-    """The values of kubepods, the classes and the reserved cgroups, as far as they were read.
+    """Compare the values of kubepods, the classes and the reserved cgroups.
 
-    Without `whole_node` those are left out that count pods of which some are not known.
+    Without `whole_node`, skip files that sum over all pods, because some pods are unknown.
     """
     checks: list[CheckedValue] = []
     for directory in tree.walk():
@@ -133,7 +130,7 @@ def verify_levels(
 
 
 def _left_hierarchy(tree: CgroupTree, directories: Mapping[str, Files]) -> Iterator[CheckedValue]:
-    """The tree of another driver stays when the driver is switched; the kubelet never touches it again."""
+    """Report the other driver's tree, which the kubelet leaves behind when the driver is switched."""
     roots = {root.path for root in tree.roots if root.level is CgroupLevel.KUBEPODS}
     for path in ("/kubepods", "/kubepods.slice"):
         if path in directories and roots and roots <= directories.keys() and path not in roots:
@@ -142,7 +139,7 @@ def _left_hierarchy(tree: CgroupTree, directories: Mapping[str, Files]) -> Itera
 
 
 def _pod_path(prediction: Prediction, measured: Observed) -> str | None:
-    """The pod's directory: above one of its containers, or with its UID in the name."""
+    """Return the pod's directory: above one of its containers, or with its UID in the name."""
     above = [pod_directory(read.path) for read in measured.containers.values() if read.path is not None]
     for path in above:
         if path in measured.directories or not measured.directories:
@@ -158,7 +155,7 @@ def _pod_path(prediction: Prediction, measured: Observed) -> str | None:
 
 
 def _check_directories(prediction: Prediction, pod_path: str, causes: CauseFinder) -> Iterator[CheckedValue]:
-    """The class directory, and the pod's below it; a difference above is not repeated below."""
+    """Compare the class directory and the pod's; report a moved directory once, at the highest level."""
     above, name = posixpath.split(pod_path)
     computed = prediction.class_cgroup_path
     if above != computed:
@@ -178,7 +175,7 @@ def _check_container(
     *,
     is_elsewhere: bool,
 ) -> Iterator[CheckedValue]:
-    """The values of one container; with its pod elsewhere, its directory is too, and is not repeated."""
+    """Compare the values of one container; its directory only if the pod's has not moved."""
     if read.path is not None and pod_path is not None and not is_elsewhere:
         computed, measured = container.cgroup.path, read.path
         if posixpath.dirname(measured) == pod_path:
@@ -202,10 +199,7 @@ def _container_directory_cause(computed: str, measured: str) -> DriftCause | Non
 def _check_adj(
     container: ContainerPrediction, read: ObservedContainer, causes: CauseFinder
 ) -> Iterator[CheckedValue]:
-    """The oom_score_adj of each process, those with the same value together.
-
-    Without a computed value (the node's memory is not known) its range decides.
-    """
+    """Compare the oom_score_adj of processes, grouped by value, with the computed value or range."""
     if container.oom_score_adj_range is None:
         return
     name, (lowest, highest) = container.name, container.oom_score_adj_range
@@ -213,8 +207,8 @@ def _check_adj(
     by_value: dict[int, list[ObservedProcess]] = {}
     for process in read.processes:
         by_value.setdefault(process.oom_score_adj, []).append(process)
-    if not by_value and read.beside is not None:
-        by_value[read.beside] = []
+    if not by_value and read.runtime_adj is not None:
+        by_value[read.runtime_adj] = []
     for value, processes in by_value.items():
         drift = not lowest <= value <= highest
         cause = causes.for_adj(container, value, read) if drift else None

@@ -188,7 +188,7 @@ def find_members(
         return [max(killed, key=lambda pod: pod.metadata.creation_timestamp or "")]
     pod = find_pod(reference, snapshot, resolved)
     if reference.kind != "Pod":
-        raise InputError(f"{reference} has no pods on a node: nothing waits for them")
+        raise InputError(f"{reference} has no pods on a node: no next death")
     require_cgroup(pod)
     return [pod]
 

@@ -114,7 +114,9 @@ def no_answer(row: ClusterRow) -> str:
 
 def death_text(row: ClusterRow) -> str:
     """The next death as nodes have it, or why it is not known."""
-    return no_answer(row) or (_NOTHING if row.dying is None else _DEATH.cell(row.dying, NO_AGES))
+    return no_answer(row) or (
+        _NOTHING if row.next_death_node is None else _DEATH.cell(row.next_death_node, NO_AGES)
+    )
 
 
 def _used_percent(row: ClusterRow) -> float | None:
@@ -165,11 +167,14 @@ _OF_CLUSTERS: Final[tuple[Column[ClusterRow], ...]] = (
     column("error", lambda row: row.error and str(row.error), "why there is nothing newer"),
     column(
         "next_death",
-        lambda row: row.dying and _DEATH.value(row.dying),
+        lambda row: row.next_death_node and _DEATH.value(row.next_death_node),
         "who dies next, by whom, and how much more memory that takes; or why there is no answer",
         width=24,
         cell=death_text,
-        sort_key=lambda row: (row.dying is None, row.dying and _DEATH.sort_key(row.dying)),
+        sort_key=lambda row: (
+            row.next_death_node is None,
+            row.next_death_node and _DEATH.sort_key(row.next_death_node),
+        ),
     ),
 )
 CLUSTER_COLUMNS: Final = {field.key: field for field in _OF_CLUSTERS}

@@ -10,15 +10,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from kubectl_qos.analysis.deaths import foremost
+from kubectl_qos.analysis.deaths import most_important
 from kubectl_qos.analysis.incident import (
     DEATHS,
-    About,
     ConditionChange,
     ContainerEnd,
     Death,
     Incident,
     Rollout,
+    Subject,
 )
 from kubectl_qos.k8s.events import Event
 from kubectl_qos.k8s.objects import Pod
@@ -52,7 +52,7 @@ _OTHERS: Final = {
 }
 
 
-def title(about: About) -> str:
+def title(about: Subject) -> str:
     """The title of the page: `Memory report: node worker-2`."""
     name = full_name(about.namespace, about.name)
     return f"Memory report: {f'{about.kind.lower()} {name}' if about.name else 'all namespaces'}"
@@ -117,7 +117,7 @@ def summary(incident: Incident) -> Iterator[str]:
     texts = [count(others[what], *words) for what, words in _OTHERS.items() if others[what]]
     if texts:
         yield f"Also in that time: {', '.join(texts)}."
-    yield from (f"{doubt}." for doubt in incident.doubts)
+    yield from (f"{doubt}." for doubt in incident.missing_evidence)
     for node, death, _ in incident.coming[0].rows[:1]:
         where = node if len(incident.nodes) > 1 else ""
         yield f"{foretold(death, where, is_first=not death.before)}."
@@ -310,7 +310,7 @@ def _next(incident: Incident) -> Iterator[Block]:
         why = nothing(coming)
         yield Paragraph(f"{why[:1].upper()}{why[1:]}.")
         return
-    shown = foremost([row.death for row in rows], _MOST) if coming.state is not None else ()
+    shown = most_important([row.death for row in rows], _MOST) if coming.state is not None else ()
     shown_rows = [row for row in rows if not shown or row.death in shown][:_MOST]
     has_nodes = len({row.node for row in rows}) > 1
     namespace = about.name if about.kind == "Namespace" else about.namespace

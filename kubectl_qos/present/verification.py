@@ -54,7 +54,7 @@ def verification_notes(verified: Sequence[Verified], assumed: Iterable[Assumptio
             owners.append(f"{_owner(result)}{escape(name)}")
     for (message, remedy), names in reasons.items():
         yield f"{first_few(names)}: {escape(message)}" + (f" ({escape(remedy)})" if remedy else "")
-    yield from _crowded_notes(verified)
+    yield from _multi_process_notes(verified)
     yield from _reached_notes(verified)
     for result in verified:
         runtime = result.pod.spec.runtime_class_name if result.pod is not None else None
@@ -80,11 +80,11 @@ def _reached_notes(verified: Iterable[Verified]) -> Iterator[str]:
         yield f"reached a bound of memory since they started, by memory.events: {first_few(names)}"
 
 
-def _crowded_notes(verified: Iterable[Verified]) -> Iterator[str]:
+def _multi_process_notes(verified: Iterable[Verified]) -> Iterator[str]:
     """Containers with several processes, of which a ranking knows nothing."""
     names = []
     for result in verified:
-        for container, processes in result.crowded.items():
+        for container, processes in result.multi_process.items():
             scores = [process.oom_score for process in processes if process.oom_score is not None]
             highest = f", the highest oom_score {max(scores)}" if scores else ""
             names.append(f"{_owner(result)} container {escape(container)} ({len(processes)}{highest})")

@@ -17,7 +17,7 @@ from kubectl_qos.analysis.deaths import (
 )
 from kubectl_qos.analysis.fix_list import fixes_on_nodes
 from kubectl_qos.analysis.group_table import cluster_row
-from kubectl_qos.analysis.incident import About, Incident
+from kubectl_qos.analysis.incident import Incident, Subject
 from kubectl_qos.analysis.node_table import build_node_rows
 from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cluster.files import DEMO_TIME
@@ -153,10 +153,10 @@ def assert_one_answer(snapshot: Snapshot, *, with_fixes: bool = True) -> None:
             assert named(min(answered, key=lambda death: death.urgency, default=None)) == said
     first = named(listed[0].death) if listed else None
     assert named(view_model.first_deaths[0].death if view_model.first_deaths else None) == first
-    dying = cluster_row("c", snapshot, EventList(), now=DEMO_TIME, taken=DEMO_TIME).dying
-    assert named(dying.death if dying is not None else None) == first
+    node = cluster_row("c", snapshot, EventList(), now=DEMO_TIME, taken=DEMO_TIME).next_death_node
+    assert named(node.death if node is not None else None) == first
     incident = Incident(
-        about=About("Cluster"),
+        about=Subject("Cluster"),
         source="",
         now=DEMO_TIME,
         since=None,

@@ -247,7 +247,7 @@ def test_an_older_oci_runtime() -> None:
 def with_adj(measured: Observed, *values: int, beside: int | None = None) -> Observed:
     read = measured.containers["a"]
     processes = tuple(ObservedProcess(pid, "app", value) for pid, value in enumerate(values, start=1))
-    return Observed({"a": replace(read, processes=processes, beside=beside)}, measured.directories)
+    return Observed({"a": replace(read, processes=processes, runtime_adj=beside)}, measured.directories)
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ def test_why_an_adj_differs(
 ) -> None:
     one = pod(BURSTABLE, metadata={"generation": generation})
     assert predict(one, NODE).containers[0].oom_score_adj == 985
-    found = causes(one, with_adj(as_predicted(one), *values, beside=beside))
+    found = causes(one, with_adj(as_predicted(one), *values, runtime_adj=beside))
     assert found == {"container oom_score_adj": expected}
 
 
@@ -283,7 +283,7 @@ def test_the_request_that_a_container_started_with() -> None:
 
 def test_a_runtime_that_may_not_go_so_low() -> None:
     one = pod({"limits": {"memory": "64Mi", "cpu": "1"}})
-    found = causes(one, with_adj(as_predicted(one), -500, beside=-500))
+    found = causes(one, with_adj(as_predicted(one), -500, runtime_adj=-500))
     assert found == {"container oom_score_adj": ("SETTING", "possible")}
 
 
@@ -398,7 +398,7 @@ def test_a_container_that_sees_but_itself() -> None:
 def test_the_first_process_of_another_container_is_not_ours(where: str) -> None:
     container, _ = observed_from_sections({**V2, "/proc/1/cgroup": where, "/proc/1/oom_score_adj": "-998"})
     assert container.processes == ()
-    assert container.beside == 985
+    assert container.runtime_adj == 985
 
 
 def test_a_privileged_container_sees_the_levels_above() -> None:

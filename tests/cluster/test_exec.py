@@ -378,7 +378,7 @@ def test_the_line_does_what_it_says_in_a_real_shell(shell: str) -> None:
     assert found["/proc/self/oom_score_adj"] == own
     assert found["/proc/self/comm"] == shell
     container, _ = observed_from_sections(found)
-    assert container.beside == int(own)
+    assert container.runtime_adj == int(own)
     reader = int(found["$$"])
     assert reader not in {process.pid for process in container.processes}
 

@@ -78,7 +78,7 @@ def test_the_next_deaths_of_a_workload_are_those_of_its_pods(run: Run, live: Liv
     waiting = [one for name in pods for one in deaths(f"pod/{name}")]
     assert {one["pod"] for one in waiting} == pods.keys()
     assert sorted(map(str, deaths("sts/db"))) == sorted(map(str, waiting))
-    sentence = "error: statefulset/idle has no pods on a node: nothing waits for them\n"
+    sentence = "error: statefulset/idle has no pods on a node: no next death\n"
     assert run("next", "sts/idle").err == sentence
 
 

@@ -32,7 +32,7 @@ def test_a_row_has_what_the_commands_find_first() -> None:
     nearest = deaths_on_nodes(snapshot, sorted(snapshot.nodes)).rows[0]
     assert row.worst == nodes[0]
     assert cell(row, "worst_node") == f"worker-2 {nodes[0].used_percent:.0f}%"
-    assert (row.dying is not None and row.dying.name) == nearest.node
+    assert (row.next_death_node is not None and row.next_death_node.name) == nearest.node
     assert victim(nearest.death) in cell(row, "next_death")
     assert killed_by(nearest.death) in cell(row, "next_death")
     assert (cell(row, "version"), cell(row, "nodes"), cell(row, "age")) == ("v1.34 to v1.36", "4/4", "75s")

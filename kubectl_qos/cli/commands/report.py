@@ -15,7 +15,7 @@ from kubectl_qos.errors import EXIT_ERROR, QosError, UsageError
 from kubectl_qos.version import __version__
 
 if TYPE_CHECKING:
-    from kubectl_qos.analysis.incident import About, Incident
+    from kubectl_qos.analysis.incident import Incident, Subject
     from kubectl_qos.cli.options import SourceOptions
     from kubectl_qos.cluster.bundle import Contents
     from kubectl_qos.k8s.snapshot import Snapshot
@@ -126,7 +126,7 @@ def run(options: Options) -> int:
             event_list=facts.event_list,
             kills=tuple(kills),
             past=_past(source),
-            doubts=tuple(kills_command.doubt_notes(kills)),
+            missing_evidence=tuple(kills_command.doubt_notes(kills)),
             notes=tuple(kills_command.source_notes(facts, logs)),
             most_fixes=MOST_FIXES if options.output in {None, "markdown", "html"} else None,
         )
@@ -148,17 +148,19 @@ def run(options: Options) -> int:
     return EXIT_ERROR if facts.failed or missing else 0
 
 
-def _about(facts: kills_command.Facts, node: str | None, reference: resources.Reference | None) -> About:
-    from kubectl_qos.analysis.incident import About
+def _about(facts: kills_command.Facts, node: str | None, reference: resources.Reference | None) -> Subject:
+    from kubectl_qos.analysis.incident import Subject
 
     if node is not None:
-        return About("Node", "", node)
+        return Subject("Node", "", node)
     if reference is None:
-        return About("Namespace", "", facts.scope.namespace) if facts.scope.namespace else About("Cluster")
+        return (
+            Subject("Namespace", "", facts.scope.namespace) if facts.scope.namespace else Subject("Cluster")
+        )
     # Files and the demo have no namespace of their own: that of the first such pod.
     pods = (pod for pod in facts.snapshot.pods if kills_command.is_referenced(pod, [reference]))
     namespace = facts.scope.namespace or next((pod.namespace for pod in pods), "")
-    return About(reference.kind, namespace, reference.name)
+    return Subject(reference.kind, namespace, reference.name)
 
 
 def _past(source: SourceOptions) -> Callable[[datetime], Snapshot | None]:

@@ -76,7 +76,7 @@ def incident_values(incident: Incident) -> IncidentReportValues:
         next=tuple(map(death_values, coming.rows)),
         fixes=tuple(fix_values(number, fix) for number, fix in enumerate(fixes.fixes, start=1)),
         unfixed=tuple(map(unfixed_values, fixes.unfixed)),
-        notes=tuple(dict.fromkeys((*incident.doubts, *incident.notes, *notes(coming)))),
+        notes=tuple(dict.fromkeys((*incident.missing_evidence, *incident.notes, *notes(coming)))),
     )
 
 

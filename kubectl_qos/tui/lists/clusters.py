@@ -193,8 +193,10 @@ class ClusterList(ListDefinition[ClusterRow]):
             facts += f"; {count(row.kills or 0, 'kill')} in the last day"
             ago = f", {age(row.taken.isoformat(), view_model.taken)} ago" if error is not None else ""
             lines.append((f"{name}{ago}: {facts}", "" if error is not None else "answer"))
-        if row.dying is not None:
-            lines.append((f"next on {escape(row.dying.name)}: {death_text(replace(row, error=None))}", ""))
+        if row.next_death_node is not None:
+            lines.append(
+                (f"next on {escape(row.next_death_node.name)}: {death_text(replace(row, error=None))}", "")
+            )
         return paragraphs(*lines)
 
     def opened(self, view: View, row: ClusterRow) -> View | None:

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar, cast
 
 from rich.cells import cell_len
 
-from kubectl_qos.analysis.deaths import DeathRow, foremost
+from kubectl_qos.analysis.deaths import DeathRow, most_important
 from kubectl_qos.analysis.group_table import GroupRow, namespace_rows, workload_rows
 from kubectl_qos.analysis.node_table import NodeRow, NodeRows, build_node_rows, trouble_first
 from kubectl_qos.analysis.pod_table import PodRow
@@ -229,7 +229,7 @@ class NodeList(ListDefinition[NodeRow]):
         starts = dict(zip(layout.by_key, ends, strict=False))
         column, keys = starts.get("next_death", width), view_model.pod_keys(row.name)
         node_deaths = view_model.deaths(row.name)
-        deaths = foremost(node_deaths.deaths, self.most_height - 1) if node_deaths is not None else []
+        deaths = most_important(node_deaths.deaths, self.most_height - 1) if node_deaths is not None else []
         is_narrow = width - column < _MIN_DEATH
         spans: Spans = ()
         if number == 1 + is_narrow and "memory" in starts:
